@@ -1,0 +1,1 @@
+//! Captures on disk: snapshots, trace packages, bare files, retired-instruction streams.

@@ -1,0 +1,2 @@
+//! The backsight program.
+fn main() {}

@@ -1,0 +1,19 @@
+//! Words that every part of Backsight shares.
+//!
+//! Data flows one way: bytes of a capture become packets, packets become execution; and back: executed
+//! instructions become packets, packets become bytes. The types here are what crosses those borders.
+//! They are plain values, `Copy` and small, so that they can be stored, compared, generated and sent
+//! between threads. The crate has no dependencies and needs no allocator.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod address;
+mod context;
+mod located;
+mod retired;
+
+pub use address::{Address, Isa, TraceId};
+pub use context::{Context, MemorySpace, Security};
+pub use located::{Accounting, Located};
+pub use retired::{Access, Execution, Retired, Trap, TrapKind};

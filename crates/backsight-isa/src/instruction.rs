@@ -1,0 +1,57 @@
+//! The classification that all instruction sets share.
+
+use backsight_core::{Address, Isa};
+
+/// What an instruction does to control flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Nothing: execution goes on behind it.
+    #[default]
+    Other,
+    /// A branch whose target is in the opcode.
+    DirectBranch,
+    /// A branch whose target is not in the opcode; returns and exception returns too.
+    IndirectBranch,
+    /// Instruction synchronisation barrier.
+    Isb,
+    /// Data synchronisation or memory barrier (a waypoint in PTM only).
+    DataBarrier,
+    /// Waits for an interrupt or event (WFI, WFE, WFIT, WFET).
+    Wait,
+    /// Starts a transaction (TSTART).
+    TransactionStart,
+}
+
+/// More about a branch (or about any instruction, for `conditional`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags {
+    /// Leaves a return address: a call.
+    pub link: bool,
+    /// A function return by convention (RET, BX LR, POP {pc}; RISC-V `ret`).
+    pub returns: bool,
+    /// An exception return (ERET, RFE, SUBS pc; RISC-V xRET).
+    pub exception_return: bool,
+    /// May not happen: conditional by its own opcode. IT blocks are the walker's to track.
+    pub conditional: bool,
+    /// Reads memory.
+    pub load: bool,
+    /// Writes memory.
+    pub store: bool,
+}
+
+/// One instruction, as far as control flow is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// Target of a direct branch; meaningless for other classes.
+    pub target: Address,
+    /// Instruction set at the target of a direct branch.
+    pub target_isa: Isa,
+    /// What it does.
+    pub class: Class,
+    /// More about it.
+    pub flags: Flags,
+    /// Size in bytes: 2 or 4.
+    pub size: u8,
+    /// T32 IT: how many of the following instructions are conditional (0 for everything else).
+    pub it_count: u8,
+}

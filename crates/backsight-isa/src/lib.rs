@@ -1,0 +1,14 @@
+//! What an instruction does to control flow: A64, A32, T32, RISC-V.
+//!
+//! A decoder follows a program by reading its code: it needs to know where the next instruction that the trace
+//! speaks about is, and what it does. Nothing here disassembles; the tables hold only what changes the flow.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod instruction;
+
+pub use instruction::*;

@@ -1,0 +1,1 @@
+//! RISC-V E-Trace and N-Trace, decoded and encoded.

@@ -1,0 +1,1 @@
+//! An RV64GC user-mode simulator that reports every retired instruction.

@@ -1,0 +1,86 @@
+//! What the tests of several crates share: finding the corpus, golden files, a small random source.
+
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The folder of captures that this project did not make: `BACKSIGHT_CORPUS`, else `../shared/corpus` beside
+/// the checkout. Where there is none, says so and gives `None`: the test then has nothing to check.
+pub fn corpus() -> Option<PathBuf> {
+    let folder = match std::env::var_os("BACKSIGHT_CORPUS") {
+        Some(folder) => PathBuf::from(folder),
+        None => repository().join("../shared/corpus"),
+    };
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("skipped: no corpus at {} (set BACKSIGHT_CORPUS)", folder.display());
+    None
+}
+
+/// The root of the checkout.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The contents of a gzip file.
+///
+/// # Panics
+/// If the file cannot be read: for tests only.
+pub fn gunzip(path: &Path) -> Vec<u8> {
+    let file = fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut contents = Vec::new();
+    flate2::read::GzDecoder::new(file)
+        .read_to_end(&mut contents)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    contents
+}
+
+/// Compares `actual` with the golden file at `path` (relative to the checkout). `BLESS=1` writes it instead.
+///
+/// # Panics
+/// If they differ.
+pub fn assert_golden(path: &str, actual: &str) {
+    let file = repository().join(path);
+    if std::env::var_os("BLESS").is_some() {
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).expect("golden folder");
+        }
+        fs::write(&file, actual).expect("golden file");
+        return;
+    }
+    let expected = fs::read_to_string(&file)
+        .unwrap_or_else(|error| panic!("{}: {error} (BLESS=1 makes it)", file.display()));
+    if expected == actual {
+        return;
+    }
+    let line = expected.lines().zip(actual.lines()).take_while(|(e, a)| e == a).count();
+    panic!(
+        "{path} differs at line {}:\n  expected: {}\n  actual:   {}\n(BLESS=1 accepts the new text)",
+        line + 1,
+        expected.lines().nth(line).unwrap_or("<end>"),
+        actual.lines().nth(line).unwrap_or("<end>"),
+    );
+}
+
+/// A small, fast, repeatable source of random numbers for tests (splitmix64).
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`; `bound` is not 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}

@@ -1,0 +1,1 @@
+//! Trace units in software: executed instructions in, trace bytes out.
