@@ -71,6 +71,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next number.
+    #[expect(clippy::should_implement_trait, reason = "it never ends, and needs no adapters")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
