@@ -11,3 +11,4 @@
 extern crate std;
 
 pub mod etm4;
+pub mod frame;

@@ -1,0 +1,170 @@
+//! The same streams in large pieces, for consumers that want speed.
+
+use super::layout::{FRAME, Output};
+use super::{Chunk, Counts, Deframer, Framing, Loss};
+use backsight_core::TraceId;
+
+/// Bytes of one batch at most.
+const CAPACITY: usize = 4096;
+/// Runs of one batch at most.
+const RUNS: usize = 512;
+
+/// A stretch of a batch whose bytes have consecutive indices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// Index of its first byte in listings.
+    pub index: u64,
+    /// Where it begins in the batch.
+    pub at: u32,
+}
+
+/// What comes out of a [`Demultiplexer`], in the order of the capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch<'a> {
+    /// Consecutive bytes of one source, of as many frames as follow each other without another source.
+    Data {
+        /// The source; [`TraceId::NULL`] if the capture has no frames.
+        id: TraceId,
+        /// The bytes; never empty.
+        bytes: &'a [u8],
+        /// The indices of the bytes: the first run begins at 0, each lasts until the next.
+        runs: &'a [Run],
+    },
+    /// The sink saw its trigger here.
+    Trigger {
+        /// Index of the marker.
+        index: u64,
+    },
+    /// The sink finished a flush here.
+    Flush {
+        /// Index of the marker.
+        index: u64,
+    },
+    /// Bytes are missing here, of every source: each stream decoder must start afresh.
+    Discontinuity {
+        /// Where it was noticed.
+        index: u64,
+        /// How.
+        why: Loss,
+    },
+}
+
+/// A [`Deframer`] that collects what it delivers: fewer and longer pieces, with the index of every byte.
+///
+/// Everything fed is delivered before `feed` returns, except a frame that is not complete.
+#[derive(Clone, Debug)]
+pub struct Demultiplexer {
+    deframer: Deframer,
+    buffer: Buffer,
+}
+
+#[derive(Clone, Debug)]
+struct Buffer {
+    id: TraceId,
+    length: usize,
+    run_count: usize,
+    /// The index that would continue the last run.
+    next: u64,
+    bytes: [u8; CAPACITY],
+    runs: [Run; RUNS],
+}
+
+impl Demultiplexer {
+    /// A demultiplexer at the beginning of a capture.
+    pub const fn new(framing: Framing) -> Self {
+        let buffer = Buffer {
+            id: TraceId::NULL,
+            length: 0,
+            run_count: 0,
+            next: 0,
+            bytes: [0; CAPACITY],
+            runs: [Run { index: 0, at: 0 }; RUNS],
+        };
+        Self { deframer: Deframer::new(framing), buffer }
+    }
+
+    /// What carries the trace.
+    pub const fn framing(&self) -> Framing {
+        self.deframer.framing()
+    }
+
+    /// What became of the bytes so far.
+    pub const fn counts(&self) -> &Counts {
+        self.deframer.counts()
+    }
+
+    /// Begins another capture.
+    pub fn reset(&mut self) {
+        self.deframer.reset();
+    }
+
+    /// Takes more of the capture.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Batch<'_>)) {
+        if self.framing() == Framing::Raw {
+            return self.deframer.feed(bytes, &mut |chunk| {
+                if let Chunk::Data { id, index, bytes } = chunk {
+                    sink(Batch::Data { id, bytes, runs: &[Run { index, at: 0 }] });
+                }
+            });
+        }
+        let mut batches = Batches { buffer: &mut self.buffer, sink };
+        self.deframer.feed_frames(bytes, &mut batches);
+        batches.deliver();
+    }
+
+    /// Takes the end of the capture: a frame that is not complete is dropped and counted.
+    pub fn finish(&mut self, _sink: &mut impl FnMut(Batch<'_>)) {
+        self.deframer.drop_rest();
+    }
+}
+
+struct Batches<'a, F> {
+    buffer: &'a mut Buffer,
+    sink: &'a mut F,
+}
+
+impl<F: FnMut(Batch<'_>)> Batches<'_, F> {
+    fn deliver(&mut self) {
+        let Buffer { id, length, run_count, bytes, runs, .. } = self.buffer;
+        if let (Some(bytes @ [_, ..]), Some(runs)) = (bytes.get(..*length), runs.get(..*run_count)) {
+            (self.sink)(Batch::Data { id: *id, bytes, runs });
+        }
+        (*length, *run_count) = (0, 0);
+    }
+}
+
+impl<F: FnMut(Batch<'_>)> Output for Batches<'_, F> {
+    #[inline(always)]
+    fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize) {
+        if id != self.buffer.id || self.buffer.length > CAPACITY - FRAME || self.buffer.run_count == RUNS {
+            self.deliver();
+            self.buffer.id = id;
+        }
+        let buffer = &mut *self.buffer;
+        let length = buffer.length;
+        if index != buffer.next || length == 0 {
+            if let Some(run) = buffer.runs.get_mut(buffer.run_count) {
+                *run = Run { index, at: length as u32 };
+                buffer.run_count += 1;
+            }
+        }
+        // Sixteen bytes always: a copy of fixed size is one load and one store.
+        if let (Some(source), Some(place)) =
+            (data.get(from..from + FRAME), buffer.bytes.get_mut(length..length + FRAME))
+        {
+            place.copy_from_slice(source);
+        }
+        buffer.length = length + to - from;
+        buffer.next = index + (to - from) as u64;
+    }
+
+    fn mark(&mut self, mark: Chunk<'static>) {
+        self.deliver();
+        (self.sink)(match mark {
+            Chunk::Trigger { index } => Batch::Trigger { index },
+            Chunk::Flush { index } => Batch::Flush { index },
+            Chunk::Discontinuity { index, why } => Batch::Discontinuity { index, why },
+            Chunk::Data { .. } => return,
+        });
+    }
+}

@@ -1,0 +1,192 @@
+//! One frame: where its bytes are, and to which source each belongs.
+
+use super::{Chunk, Counts, Loss};
+use backsight_core::TraceId;
+
+/// Bytes of a frame.
+pub(super) const FRAME: usize = 16;
+/// Full sync, in stream order.
+pub(super) const FULL_SYNC: [u8; 4] = [0xFF, 0xFF, 0xFF, 0x7F];
+/// The first byte of every sync packet; never at an even place of a frame.
+pub(super) const SYNC_BYTE: u8 = 0xFF;
+/// The last byte of every sync packet.
+pub(super) const SYNC_END: u8 = 0x7F;
+
+/// Bit 0 of the four mixed bytes in half a frame.
+const ID_FLAGS: u64 = 0x0001_0001_0001_0001;
+/// In place of an ID until the first one is seen.
+const UNKNOWN: u8 = 0x80;
+
+/// Receives what a frame holds.
+pub(super) trait Output {
+    /// Bytes `from..to` of `data`, of one source.
+    fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize);
+    /// Anything that is not data.
+    fn mark(&mut self, mark: Chunk<'static>);
+}
+
+/// Every run on its own, to a closure.
+pub(super) struct Runs<'a, F>(pub(super) &'a mut F);
+
+impl<F: FnMut(Chunk<'_>)> Output for Runs<'_, F> {
+    #[inline(always)]
+    fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize) {
+        if let Some(bytes) = data.get(from..to) {
+            (self.0)(Chunk::Data { id, index, bytes });
+        }
+    }
+
+    #[inline]
+    fn mark(&mut self, mark: Chunk<'static>) {
+        (self.0)(mark);
+    }
+}
+
+/// Takes frames apart. Knows the current source, which persists from frame to frame.
+#[derive(Clone, Debug)]
+pub(super) struct Unpacker {
+    /// The current source ID, or [`UNKNOWN`].
+    current: u8,
+    pub(super) counts: Counts,
+}
+
+impl Unpacker {
+    pub(super) const fn new() -> Self {
+        Self { current: UNKNOWN, counts: Counts::new() }
+    }
+
+    /// The source is unknown until the next ID byte.
+    pub(super) fn forget(&mut self) {
+        self.current = UNKNOWN;
+    }
+
+    /// Says that the streams do not continue here.
+    pub(super) fn lose(&mut self, index: u64, why: Loss, out: &mut impl Output) {
+        self.forget();
+        self.counts.discontinuities += 1;
+        out.mark(Chunk::Discontinuity { index, why });
+    }
+
+    /// Takes apart the frame that begins at `offset`.
+    #[inline(always)]
+    pub(super) fn frame(&mut self, frame: &[u8; FRAME], offset: u64, out: &mut impl Output) {
+        self.counts.frames += 1;
+        let whole = u128::from_le_bytes(*frame);
+        let (low, high) = (whole as u64, (whole >> 64) as u64);
+        let aux = frame[15];
+        let mut data = [0; 2 * FRAME];
+        data[..8].copy_from_slice(&(low | spread(aux)).to_le_bytes());
+        data[8..16].copy_from_slice(&(high | spread(aux >> 4)).to_le_bytes());
+        if (low | high) & ID_FLAGS == 0 {
+            self.counts.overhead += 1;
+            self.run(offset, &data, 0, 15, out);
+        } else {
+            self.mixed_frame(gather(low) | gather(high) << 4, aux, data, offset, out);
+        }
+    }
+
+    /// A frame with ID bytes: bit `k` of `ids` says that byte `2k` is one.
+    fn mixed_frame(
+        &mut self,
+        ids: u8,
+        aux: u8,
+        mut data: [u8; 2 * FRAME],
+        offset: u64,
+        out: &mut impl Output,
+    ) {
+        self.counts.overhead += 1 + u64::from(ids.count_ones());
+        // The run being collected: where its bytes begin, and the index of the first.
+        let (mut from, mut index) = (0, offset);
+        let mut rest = ids;
+        while rest != 0 {
+            let k = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let place = 2 * k;
+            let (id, delayed) = (data[place] >> 1, aux >> k & 1 != 0);
+            self.counts.stray_aux += u64::from(delayed && k == 7);
+            if id == self.current {
+                // Repeated: the run goes on, and the ID byte is not counted in its indices.
+                self.run(index, &data, from, place, out);
+                index += (place - from) as u64;
+                from = place + 1;
+                continue;
+            }
+            let mut end = place;
+            if delayed && k < 7 {
+                // The data byte behind the ID byte still belongs to the old source.
+                data[place] = data[place + 1];
+                end += 1;
+            }
+            self.run(index, &data, from, end, out);
+            (from, index) = (end + 1, offset + place as u64);
+            self.current = id;
+            if id == TraceId::ILLEGAL.get() {
+                self.counts.illegal_ids += 1;
+                self.lose(index, Loss::IllegalId, out);
+            }
+        }
+        self.run(index, &data, from, 15, out);
+    }
+
+    /// Delivers or discards bytes `from..to` of the current source.
+    #[inline(always)]
+    fn run(&mut self, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize, out: &mut impl Output) {
+        if from >= to {
+            return;
+        }
+        let id = TraceId::new(self.current);
+        if self.current < UNKNOWN && id.is_source() {
+            self.counts.data[id.get() as usize] += (to - from) as u64;
+            out.data(id, index, data, from, to);
+        } else {
+            self.special(index, &data[from..to], out);
+        }
+    }
+
+    /// Bytes that belong to no source.
+    fn special(&mut self, index: u64, bytes: &[u8], out: &mut impl Output) {
+        let length = bytes.len() as u64;
+        if self.current >= UNKNOWN {
+            self.counts.unknown += length;
+            return;
+        }
+        let id = TraceId::new(self.current);
+        self.counts.data[id.get() as usize] += length;
+        match id {
+            TraceId::NULL => {
+                self.counts.nonzero_padding += bytes.iter().filter(|&&byte| byte != 0).count() as u64;
+            }
+            TraceId::TRIGGER => (0..length).for_each(|j| out.mark(Chunk::Trigger { index: index + j })),
+            TraceId::FLUSH => (0..length).for_each(|j| out.mark(Chunk::Flush { index: index + j })),
+            _ => {}
+        }
+    }
+}
+
+/// Puts bits 0 to 3 of `aux` at bit 0 of the four mixed bytes of half a frame.
+#[inline(always)]
+const fn spread(aux: u8) -> u64 {
+    // Copies of the nibble at distances of 15 bits bring bit k to 16 k.
+    ((aux & 0x0F) as u64).wrapping_mul(0x0000_2000_4000_8001) & ID_FLAGS
+}
+
+/// Collects bit 0 of the four mixed bytes of half a frame in bits 0 to 3: the inverse of [`spread`].
+#[inline(always)]
+const fn gather(half: u64) -> u8 {
+    ((half & ID_FLAGS).wrapping_mul(0x0001_0002_0004_0008) >> 48) as u8 & 0x0F
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gather_is_the_inverse_of_spread() {
+        for nibble in 0..16 {
+            assert_eq!(gather(spread(nibble)), nibble);
+            assert_eq!(gather(spread(nibble) | !ID_FLAGS), nibble);
+            let places = (0..4).filter(|k| spread(nibble) >> (16 * k) & 1 == 1).map(|k| 1 << k).sum::<u8>();
+            assert_eq!(places, nibble);
+        }
+    }
+}
