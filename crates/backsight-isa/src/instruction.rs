@@ -37,6 +37,21 @@ pub struct Flags {
     pub load: bool,
     /// Writes memory.
     pub store: bool,
+    /// Permanently undefined: no program means to run it, so meeting it says that the code is not what ran.
+    pub undefined: bool,
+}
+
+impl Flags {
+    /// None of them.
+    pub const NONE: Self = Self {
+        link: false,
+        returns: false,
+        exception_return: false,
+        conditional: false,
+        load: false,
+        store: false,
+        undefined: false,
+    };
 }
 
 /// One instruction, as far as control flow is concerned.
@@ -54,4 +69,24 @@ pub struct Instruction {
     pub size: u8,
     /// T32 IT: how many of the following instructions are conditional (0 for everything else).
     pub it_count: u8,
+}
+
+impl Instruction {
+    /// An instruction of `size` bytes that does nothing to the flow.
+    pub const fn plain(isa: Isa, size: u8) -> Self {
+        Self {
+            target: Address(0),
+            target_isa: isa,
+            class: Class::Other,
+            flags: Flags::NONE,
+            size,
+            it_count: 0,
+        }
+    }
+
+    /// Is it a direct or indirect branch?
+    #[inline]
+    pub const fn is_branch(&self) -> bool {
+        matches!(self.class, Class::DirectBranch | Class::IndirectBranch)
+    }
 }

@@ -9,6 +9,12 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod a32;
+pub mod a64;
+mod classify;
 mod instruction;
+pub mod t32;
+pub mod table;
 
+pub use classify::{classify, classify_retired};
 pub use instruction::*;
