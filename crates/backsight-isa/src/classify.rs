@@ -2,7 +2,7 @@
 
 use backsight_core::{Address, Isa, Retired};
 
-use crate::{Instruction, a32, a64, t32};
+use crate::{Instruction, a32, a64, rv, t32};
 
 /// What the instruction at the start of `bytes` does; `None` if there are too few bytes to tell. Code is
 /// little-endian in every instruction set, whatever the data is.
@@ -16,7 +16,8 @@ pub fn classify(isa: Isa, bytes: &[u8], address: Address) -> Option<Instruction>
             let second = if t32::size(first) == 4 { halfword(bytes.get(2..)?)? } else { 0 };
             t32::classify(u32::from(first) << 16 | u32::from(second), address)
         }
-        Isa::Rv32 | Isa::Rv64 => return None,
+        Isa::Rv32 => rv::classify(rv::Set::RV32, rv_opcode(bytes)?, address),
+        Isa::Rv64 => rv::classify(rv::Set::RV64, rv_opcode(bytes)?, address),
     })
 }
 
@@ -27,8 +28,16 @@ pub fn classify_retired(retired: &Retired) -> Instruction {
         Isa::A64 => a64::classify(opcode, address),
         Isa::A32 => a32::classify(opcode, address),
         Isa::T32 => t32::classify(if retired.size == 2 { opcode << 16 } else { opcode }, address),
-        Isa::Rv32 | Isa::Rv64 => Instruction::plain(retired.isa, retired.size),
+        Isa::Rv32 => rv::classify(rv::Set::RV32, opcode, address),
+        Isa::Rv64 => rv::classify(rv::Set::RV64, opcode, address),
     }
+}
+
+/// The opcode of the RISC-V instruction at the start of `bytes`, two-byte ones in the low half; `None` if there are
+/// too few bytes.
+pub(crate) fn rv_opcode(bytes: &[u8]) -> Option<u32> {
+    let first = halfword(bytes)?;
+    if rv::size(first) == 2 { Some(u32::from(first)) } else { word(bytes) }
 }
 
 fn halfword(bytes: &[u8]) -> Option<u16> {
@@ -52,6 +61,9 @@ mod tests {
         assert_eq!(classify(Isa::T32, &[0x00, 0xF0, 0x00, 0xF8], AT), Some(t32::classify(0xF000_F800, AT)));
         assert_eq!(classify(Isa::T32, &[0x70], AT), None);
         assert_eq!(classify(Isa::A64, &[0, 0, 0], AT), None);
+        assert_eq!(classify(Isa::Rv64, &[0x82, 0x80], AT).map(|i| i.size), Some(2));
+        assert_eq!(classify(Isa::Rv64, &[0x6F, 0x00], AT), None);
+        assert_eq!(classify(Isa::Rv32, &[0x01, 0x20], AT).map(|i| i.flags.link), Some(true));
         assert_eq!(classify(Isa::A32, &[0x1E, 0xFF, 0x2F, 0xE1], AT), Some(a32::classify(0xE12F_FF1E, AT)));
     }
 }

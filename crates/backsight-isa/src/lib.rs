@@ -13,6 +13,7 @@ pub mod a32;
 pub mod a64;
 mod classify;
 mod instruction;
+pub mod rv;
 pub mod t32;
 pub mod table;
 
