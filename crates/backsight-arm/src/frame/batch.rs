@@ -124,6 +124,27 @@ struct Batches<'a, F> {
 }
 
 impl<F: FnMut(Batch<'_>)> Batches<'_, F> {
+    /// Makes room for `count` bytes. The place is always of a frame's size, so that copies have a fixed size;
+    /// what is behind `count` is written over later.
+    #[inline(always)]
+    fn place(&mut self, id: TraceId, index: u64, count: usize) -> Option<&mut [u8; FRAME]> {
+        if id != self.buffer.id || self.buffer.length > CAPACITY - FRAME || self.buffer.run_count == RUNS {
+            self.deliver();
+            self.buffer.id = id;
+        }
+        let buffer = &mut *self.buffer;
+        let length = buffer.length;
+        if (index != buffer.next || length == 0)
+            && let Some(run) = buffer.runs.get_mut(buffer.run_count)
+        {
+            *run = Run { index, at: length as u32 };
+            buffer.run_count += 1;
+        }
+        buffer.length = length + count;
+        buffer.next = index + count as u64;
+        buffer.bytes.get_mut(length..)?.first_chunk_mut()
+    }
+
     fn deliver(&mut self) {
         let Buffer { id, length, run_count, bytes, runs, .. } = self.buffer;
         if let (Some(bytes @ [_, ..]), Some(runs)) = (bytes.get(..*length), runs.get(..*run_count)) {
@@ -135,27 +156,20 @@ impl<F: FnMut(Batch<'_>)> Batches<'_, F> {
 
 impl<F: FnMut(Batch<'_>)> Output for Batches<'_, F> {
     #[inline(always)]
+    fn frame(&mut self, id: TraceId, index: u64, halves: [u64; 2]) {
+        if let Some(place) = self.place(id, index, 15) {
+            let (low, high) = place.split_at_mut(8);
+            low.copy_from_slice(&halves[0].to_le_bytes());
+            high.copy_from_slice(&halves[1].to_le_bytes());
+        }
+    }
+
+    #[inline]
     fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize) {
-        if id != self.buffer.id || self.buffer.length > CAPACITY - FRAME || self.buffer.run_count == RUNS {
-            self.deliver();
-            self.buffer.id = id;
-        }
-        let buffer = &mut *self.buffer;
-        let length = buffer.length;
-        if index != buffer.next || length == 0 {
-            if let Some(run) = buffer.runs.get_mut(buffer.run_count) {
-                *run = Run { index, at: length as u32 };
-                buffer.run_count += 1;
-            }
-        }
-        // Sixteen bytes always: a copy of fixed size is one load and one store.
-        if let (Some(source), Some(place)) =
-            (data.get(from..from + FRAME), buffer.bytes.get_mut(length..length + FRAME))
+        if let (Some(place), Some(source)) = (self.place(id, index, to - from), data.get(from..from + FRAME))
         {
             place.copy_from_slice(source);
         }
-        buffer.length = length + to - from;
-        buffer.next = index + (to - from) as u64;
     }
 
     fn mark(&mut self, mark: Chunk<'static>) {

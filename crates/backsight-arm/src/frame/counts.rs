@@ -11,8 +11,8 @@ pub struct Counts {
     pub raw: u64,
     /// Data bytes whose source is not known, before the first ID byte or after a loss.
     pub unknown: u64,
-    /// ID and auxiliary bytes.
-    pub overhead: u64,
+    /// ID bytes.
+    pub ids: u64,
     /// Bytes of full syncs, half syncs and barrier frames.
     pub sync: u64,
     /// Bytes of DSTREAM block footers.
@@ -21,7 +21,7 @@ pub struct Counts {
     pub unsynchronised: u64,
     /// Bytes of frames that were cut off, by damage or by the end.
     pub partial: u64,
-    /// Whole frames.
+    /// Whole frames; each has one auxiliary byte.
     pub frames: u64,
     /// Times that the streams did not continue.
     pub discontinuities: u64,
@@ -39,7 +39,7 @@ impl Counts {
             data: [0; 128],
             raw: 0,
             unknown: 0,
-            overhead: 0,
+            ids: 0,
             sync: 0,
             footers: 0,
             unsynchronised: 0,
@@ -82,7 +82,8 @@ impl Counts {
         self.data.iter().sum::<u64>()
             + self.raw
             + self.unknown
-            + self.overhead
+            + self.ids
+            + self.frames
             + self.sync
             + self.footers
             + self.unsynchronised

@@ -256,13 +256,10 @@ impl Deframer {
 
     /// A full sync that began one byte before the pairs in hand: an odd number of bytes is missing or too many.
     fn odd_sync(&mut self, out: &mut impl Output) {
-        let counts = &mut self.unpacker.counts;
-        // Its first byte was taken for the last of a partial frame, or for the auxiliary byte of a whole one.
-        match self.filled.checked_sub(1) {
-            Some(others) => counts.partial += others as u64,
-            None => counts.overhead -= 1,
-        }
-        counts.sync += FULL_SYNC.len() as u64;
+        // Its first byte was taken for the last of a partial frame, or for the auxiliary byte of a whole one, and
+        // is counted there.
+        self.unpacker.counts.partial += self.filled as u64;
+        self.unpacker.counts.sync += FULL_SYNC.len() as u64 - 1;
         self.filled = 0;
         (self.port, self.last) = (ALIGNED, SYNC_END);
         self.unpacker.lose(self.offset - FULL_SYNC.len() as u64, Loss::SyncLost, out);

@@ -19,6 +19,8 @@ const UNKNOWN: u8 = 0x80;
 
 /// Receives what a frame holds.
 pub(super) trait Output {
+    /// The 15 data bytes of a frame without ID bytes, with a byte of no meaning behind them.
+    fn frame(&mut self, id: TraceId, index: u64, halves: [u64; 2]);
     /// Bytes `from..to` of `data`, of one source.
     fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize);
     /// Anything that is not data.
@@ -29,6 +31,11 @@ pub(super) trait Output {
 pub(super) struct Runs<'a, F>(pub(super) &'a mut F);
 
 impl<F: FnMut(Chunk<'_>)> Output for Runs<'_, F> {
+    #[inline(always)]
+    fn frame(&mut self, id: TraceId, index: u64, halves: [u64; 2]) {
+        (self.0)(Chunk::Data { id, index, bytes: &join(halves)[..15] });
+    }
+
     #[inline(always)]
     fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize) {
         if let Some(bytes) = data.get(from..to) {
@@ -74,27 +81,23 @@ impl Unpacker {
         let whole = u128::from_le_bytes(*frame);
         let (low, high) = (whole as u64, (whole >> 64) as u64);
         let aux = frame[15];
-        let mut data = [0; 2 * FRAME];
-        data[..8].copy_from_slice(&(low | spread(aux)).to_le_bytes());
-        data[8..16].copy_from_slice(&(high | spread(aux >> 4)).to_le_bytes());
-        if (low | high) & ID_FLAGS == 0 {
-            self.counts.overhead += 1;
-            self.run(offset, &data, 0, 15, out);
-        } else {
+        let data = [low | spread(aux), high | spread(aux >> 4)];
+        let id = TraceId::new(self.current);
+        if (low | high) & ID_FLAGS != 0 {
             self.mixed_frame(gather(low) | gather(high) << 4, aux, data, offset, out);
+        } else if self.current < UNKNOWN && id.is_source() {
+            self.counts.data[id.get() as usize] += 15;
+            out.frame(id, offset, data);
+        } else {
+            self.special(offset, &join(data)[..15], out);
         }
     }
 
     /// A frame with ID bytes: bit `k` of `ids` says that byte `2k` is one.
-    fn mixed_frame(
-        &mut self,
-        ids: u8,
-        aux: u8,
-        mut data: [u8; 2 * FRAME],
-        offset: u64,
-        out: &mut impl Output,
-    ) {
-        self.counts.overhead += 1 + u64::from(ids.count_ones());
+    fn mixed_frame(&mut self, ids: u8, aux: u8, halves: [u64; 2], offset: u64, out: &mut impl Output) {
+        self.counts.ids += u64::from(ids.count_ones());
+        let mut data = [0; 2 * FRAME];
+        data[..FRAME].copy_from_slice(&join(halves));
         // The run being collected: where its bytes begin, and the index of the first.
         let (mut from, mut index) = (0, offset);
         let mut rest = ids;
@@ -129,7 +132,7 @@ impl Unpacker {
     }
 
     /// Delivers or discards bytes `from..to` of the current source.
-    #[inline(always)]
+    #[inline]
     fn run(&mut self, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize, out: &mut impl Output) {
         if from >= to {
             return;
@@ -161,6 +164,12 @@ impl Unpacker {
             _ => {}
         }
     }
+}
+
+/// The bytes of a frame from its halves.
+#[inline(always)]
+const fn join([low, high]: [u64; 2]) -> [u8; FRAME] {
+    (low as u128 | (high as u128) << 64).to_le_bytes()
 }
 
 /// Puts bits 0 to 3 of `aux` at bit 0 of the four mixed bytes of half a frame.

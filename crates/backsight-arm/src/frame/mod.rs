@@ -18,15 +18,19 @@
 //! [`Deframer`] takes frames apart run by run, [`Demultiplexer`] does the same in large batches, and
 //! [`Formatter`] makes frames.
 
+mod align;
 mod batch;
 mod counts;
 mod decode;
 
+mod encode;
 mod layout;
 
+pub use align::{Alignment, BitAligner, PortAlignment, find_alignment, find_port_alignment};
 pub use batch::{Batch, Demultiplexer, Run};
 pub use counts::Counts;
 pub use decode::Deframer;
+pub use encode::{Formatter, FormatterConfig, NotASource};
 
 use backsight_core::TraceId;
 use core::fmt;
@@ -137,5 +141,7 @@ impl fmt::Display for Loss {
     }
 }
 
+#[cfg(test)]
+mod round_trips;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 /// A chunk that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+pub(super) enum Piece {
     Data(u8, u64, Vec<u8>),
     Trigger(u64),
     Flush(u64),
@@ -37,12 +37,12 @@ fn decode_in_pieces(framing: Framing, bytes: &[u8], mut cut: impl FnMut() -> usi
     (pieces, counts)
 }
 
-fn decode(framing: Framing, bytes: &[u8]) -> (Vec<Piece>, Counts) {
+pub(super) fn decode(framing: Framing, bytes: &[u8]) -> (Vec<Piece>, Counts) {
     decode_in_pieces(framing, bytes, || bytes.len())
 }
 
 /// Every data byte with its source and index.
-fn bytes_of(pieces: &[Piece]) -> Vec<(u8, u64, u8)> {
+pub(super) fn bytes_of(pieces: &[Piece]) -> Vec<(u8, u64, u8)> {
     let mut all = Vec::new();
     for piece in pieces {
         if let Piece::Data(id, index, bytes) = piece {
@@ -93,7 +93,7 @@ fn decode_as_the_reference_says(frames: &[u8]) -> Vec<(u8, u64, u8)> {
     all
 }
 
-const EXAMPLE: [u8; 32] = [
+pub(super) const EXAMPLE: [u8; 32] = [
     0x21, 0x11, 0x22, 0x33, 0x44, 0x56, 0x41, 0x67, 0xA0, 0xB2, 0xC2, 0xD4, 0xFB, 0x00, 0x41, 0x3C, //
     0xE4, 0xF6, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01,
 ];
@@ -115,7 +115,7 @@ fn the_worked_example_decodes() {
         counts.sources().map(|(id, bytes)| (id.get(), bytes)).collect::<Vec<_>>(),
         [(0x10, 6), (0x20, 6)]
     );
-    assert_eq!((counts.padding(), counts.triggers(), counts.overhead, counts.frames), (12, 1, 7, 2));
+    assert_eq!((counts.padding(), counts.triggers(), counts.ids, counts.frames), (12, 1, 5, 2));
     assert_eq!((counts.nonzero_padding, counts.stray_aux, counts.unknown), (0, 0, 0));
 }
 
