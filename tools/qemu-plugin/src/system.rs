@@ -1,0 +1,145 @@
+//! The few calls of the operating system that the standard library does not have.
+
+use std::ffi::{c_int, c_long, c_void};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+mod c {
+    use super::*;
+    unsafe extern "C" {
+        pub fn mmap(
+            address: *mut c_void,
+            length: usize,
+            protection: c_int,
+            flags: c_int,
+            fd: c_int,
+            offset: i64,
+        ) -> *mut c_void;
+        pub fn munmap(address: *mut c_void, length: usize) -> c_int;
+        pub fn posix_fallocate(fd: c_int, offset: i64, length: i64) -> c_int;
+        pub fn pthread_atfork(
+            prepare: Option<extern "C" fn()>,
+            parent: Option<extern "C" fn()>,
+            child: Option<extern "C" fn()>,
+        ) -> c_int;
+        pub fn gettid() -> c_int;
+        pub fn close(fd: c_int) -> c_int;
+        pub fn fcntl(fd: c_int, command: c_int, argument: c_long) -> c_int;
+        pub fn send(fd: c_int, bytes: *const c_void, length: usize, flags: c_int) -> isize;
+        pub fn process_vm_readv(
+            pid: c_int,
+            local: *const Part,
+            local_count: u64,
+            remote: *const Part,
+            remote_count: u64,
+            flags: u64,
+        ) -> isize;
+    }
+}
+
+#[repr(C)]
+struct Part {
+    start: *mut c_void,
+    length: usize,
+}
+
+const PROT_READ_WRITE: c_int = 3;
+const MAP_SHARED: c_int = 0x01;
+const MAP_PRIVATE: c_int = 0x02;
+const MAP_FIXED: c_int = 0x10;
+const MAP_ANONYMOUS: c_int = 0x20;
+const F_DUPFD_CLOEXEC: c_int = 1030;
+const MSG_NOSIGNAL: c_int = 0x4000;
+
+/// Maps `length` bytes of `file`, which is given that size on disk first: a full disk must show here, not
+/// as a fault when the memory is written.
+pub fn map_file(file: &File, length: usize) -> io::Result<*mut u8> {
+    // SAFETY: plain calls with an open file; a new mapping touches no memory of ours.
+    unsafe {
+        match c::posix_fallocate(file.as_raw_fd(), 0, length as i64) {
+            0 => {}
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
+        mapped(c::mmap(std::ptr::null_mut(), length, PROT_READ_WRITE, MAP_SHARED, file.as_raw_fd(), 0))
+    }
+}
+
+/// Maps `length` bytes of memory that is in no file.
+pub fn map_memory(length: usize) -> io::Result<*mut u8> {
+    // SAFETY: a new mapping touches no memory of ours.
+    unsafe {
+        mapped(c::mmap(std::ptr::null_mut(), length, PROT_READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+    }
+}
+
+fn mapped(address: *mut c_void) -> io::Result<*mut u8> {
+    if address as isize == -1 { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
+}
+
+/// Puts fresh private memory in the place of a mapping: what is written there is no longer seen by anyone else.
+///
+/// # Safety
+/// `address` and `length` must name a whole mapping made by this module.
+pub unsafe fn make_private(address: *mut u8, length: usize) {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    // SAFETY: the caller's promise.
+    unsafe { c::mmap(address.cast(), length, PROT_READ_WRITE, flags, -1, 0) };
+}
+
+/// Removes a mapping.
+///
+/// # Safety
+/// `address` and `length` must name a whole mapping made by this module that nothing uses any more.
+pub unsafe fn unmap(address: *mut u8, length: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { c::munmap(address.cast(), length) };
+}
+
+/// Has `child` called in every forked child before anything else runs there.
+pub fn at_fork(child: extern "C" fn()) {
+    // SAFETY: registers a function that lives as long as the plugin.
+    unsafe { c::pthread_atfork(None, None, Some(child)) };
+}
+
+/// The number of this thread in the operating system.
+pub fn thread_id() -> u32 {
+    // SAFETY: has no conditions.
+    unsafe { c::gettid() as u32 }
+}
+
+/// Closes a file descriptor that nothing will use again.
+pub fn close(fd: RawFd) {
+    // SAFETY: at worst the number is not open.
+    unsafe { c::close(fd) };
+}
+
+/// The same open file under a high number, out of the way of programs that count theirs from 3.
+pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
+    for least in [1000, 200] {
+        // SAFETY: duplicates an open descriptor; the new one is owned by nobody yet.
+        unsafe {
+            let high = c::fcntl(fd.as_raw_fd(), F_DUPFD_CLOEXEC, least);
+            if high >= 0 {
+                return OwnedFd::from_raw_fd(high);
+            }
+        }
+    }
+    fd
+}
+
+/// Sends to a socket without a signal when the other side is gone.
+pub fn send(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: reads `bytes` only.
+    let sent = unsafe { c::send(fd, bytes.as_ptr().cast(), bytes.len(), MSG_NOSIGNAL) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+/// Copies memory of this process that may not be there: gives how many bytes there were.
+pub fn read_memory(address: u64, into: &mut [u8]) -> usize {
+    let local = Part { start: into.as_mut_ptr().cast(), length: into.len() };
+    let remote = Part { start: address as *mut c_void, length: into.len() };
+    // SAFETY: the kernel checks `remote`; `local` is a slice of ours.
+    let read = unsafe { c::process_vm_readv(std::process::id() as c_int, &local, 1, &remote, 1, 0) };
+    usize::try_from(read).unwrap_or(0)
+}
