@@ -1,0 +1,311 @@
+//! From bytes to messages, in any chunking.
+
+use core::fmt;
+
+use backsight_core::{Accounting, Located};
+
+use super::{Encapsulation, Frame, Framing, Kind, Message};
+
+/// Bytes of the longest frame: a 40-byte beat, or header, source, time and 31 bytes of payload.
+const LONGEST: usize = 48;
+
+/// Bytes that are no packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FramingFault {
+    /// A header that this framing cannot have: a reserved type, a timestamp where none exists, a bad length.
+    Header,
+    /// Skipped while looking for a synchronisation sequence.
+    Unsynchronised,
+    /// The stream ends inside a frame.
+    CutOff,
+}
+
+impl fmt::Display for FramingFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "impossible header",
+            Self::Unsynchronised => "skipped while unsynchronised",
+            Self::CutOff => "cut off at the end",
+        })
+    }
+}
+
+/// Takes frames apart.
+#[derive(Clone, Debug)]
+pub struct Deframer {
+    framing: Framing,
+    /// Bytes of a frame that is not complete yet.
+    pending: [u8; LONGEST],
+    filled: usize,
+    offset: u64,
+    /// While unsynchronised: null-looking bytes in a row, up to now.
+    hunting: Option<usize>,
+    skipped: u32,
+    accounting: Accounting,
+}
+
+/// What the first bytes of a frame tell.
+enum Header {
+    /// The frame has this many bytes.
+    Length(usize),
+    Null,
+    Impossible,
+}
+
+impl Deframer {
+    /// A deframer for a stream that begins with a frame.
+    pub const fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            pending: [0; LONGEST],
+            filled: 0,
+            offset: 0,
+            hunting: None,
+            skipped: 0,
+            accounting: Accounting { decoded: 0, unsynchronised: 0, bad: 0 },
+        }
+    }
+
+    /// A deframer for a stream that begins anywhere: it waits for a synchronisation sequence where the framing has one.
+    pub const fn unsynchronised(framing: Framing) -> Self {
+        let mut deframer = Self::new(framing);
+        if matches!(framing, Framing::Standard(_)) {
+            deframer.hunting = Some(0);
+        }
+        deframer
+    }
+
+    /// What became of the bytes so far.
+    pub const fn accounting(&self) -> Accounting {
+        self.accounting
+    }
+
+    /// Back to the start of a stream.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.framing);
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(Located<Frame<'_>>)) {
+        while !bytes.is_empty() {
+            if self.hunting.is_some() {
+                bytes = self.hunt(bytes, sink);
+                continue;
+            }
+            if self.filled == 0
+                && let Header::Length(length) = header(self.framing, bytes)
+                && let Some((frame, rest)) = bytes.split_at_checked(length)
+            {
+                self.frame(frame, sink);
+                bytes = rest;
+                continue;
+            }
+            bytes = self.collect(bytes, sink);
+        }
+    }
+
+    /// The stream ends.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Frame<'_>>)) {
+        if self.hunting.is_some() {
+            self.end_of_hunt(sink);
+        }
+        let left = self.filled;
+        self.filled = 0;
+        if left > 0 {
+            self.accounting.bad += left as u64;
+            self.give(left, Frame::Fault(FramingFault::CutOff), sink);
+        }
+    }
+
+    /// Adds one byte to the frame under construction.
+    fn collect<'a>(&mut self, bytes: &'a [u8], sink: &mut impl FnMut(Located<Frame<'_>>)) -> &'a [u8] {
+        let Some((&byte, rest)) = bytes.split_first() else { return bytes };
+        if let Some(slot) = self.pending.get_mut(self.filled) {
+            *slot = byte;
+            self.filled += 1;
+        }
+        let pending = self.pending;
+        let collected = pending.get(..self.filled).unwrap_or(&pending);
+        match header(self.framing, collected) {
+            Header::Length(length) if length > self.filled => {}
+            Header::Length(_) => {
+                self.filled = 0;
+                self.frame(collected, sink);
+            }
+            Header::Null => {
+                self.filled = 0;
+                self.accounting.decoded += 1;
+                self.give(1, Frame::Null, sink);
+            }
+            Header::Impossible => self.impossible(collected.len(), sink),
+        }
+        rest
+    }
+
+    /// A header that cannot be. The standard framing can be found again; the others go on behind it.
+    fn impossible(&mut self, length: usize, sink: &mut impl FnMut(Located<Frame<'_>>)) {
+        self.filled = 0;
+        self.accounting.bad += length as u64;
+        self.give(length, Frame::Fault(FramingFault::Header), sink);
+        if matches!(self.framing, Framing::Standard(_)) {
+            self.hunting = Some(0);
+        }
+    }
+
+    fn give(&mut self, length: usize, value: Frame<'_>, sink: &mut impl FnMut(Located<Frame<'_>>)) {
+        let offset = self.offset;
+        self.offset += length as u64;
+        sink(Located { offset, length: length as u32, value });
+    }
+
+    /// Skips until more null-looking bytes came in a row than a packet can hold; the next other byte is a header.
+    fn hunt<'a>(&mut self, bytes: &'a [u8], sink: &mut impl FnMut(Located<Frame<'_>>)) -> &'a [u8] {
+        let Framing::Standard(encapsulation) = self.framing else {
+            self.hunting = None;
+            return bytes;
+        };
+        let mut nulls = self.hunting.unwrap_or(0);
+        for (position, &byte) in bytes.iter().enumerate() {
+            if byte & 0x1F == 0 {
+                nulls += 1;
+            } else if nulls > encapsulation.longest_null_run() {
+                self.skipped += position as u32;
+                self.end_of_hunt(sink);
+                return bytes.get(position..).unwrap_or_default();
+            } else {
+                nulls = 0;
+            }
+        }
+        self.hunting = Some(nulls);
+        self.skipped = self.skipped.saturating_add(bytes.len() as u32);
+        if self.skipped > 1 << 30 {
+            self.tell_skipped(sink);
+        }
+        &[]
+    }
+
+    fn tell_skipped(&mut self, sink: &mut impl FnMut(Located<Frame<'_>>)) {
+        let skipped = core::mem::take(&mut self.skipped) as usize;
+        if skipped > 0 {
+            self.accounting.unsynchronised += skipped as u64;
+            self.give(skipped, Frame::Fault(FramingFault::Unsynchronised), sink);
+        }
+    }
+
+    fn end_of_hunt(&mut self, sink: &mut impl FnMut(Located<Frame<'_>>)) {
+        self.tell_skipped(sink);
+        self.hunting = None;
+    }
+
+    fn frame(&mut self, frame: &[u8], sink: &mut impl FnMut(Located<Frame<'_>>)) {
+        let mut scratch = [0; LONGEST];
+        let message = match self.framing {
+            Framing::Reference { hart_bits } => reference(frame, hart_bits),
+            Framing::Standard(encapsulation) => standard(frame, encapsulation, &mut scratch),
+            Framing::Esp32 => esp32(frame),
+            Framing::Pulp => pulp(frame, &mut scratch),
+        };
+        match message {
+            Some(message) => {
+                self.accounting.decoded += frame.len() as u64;
+                self.give(frame.len(), Frame::Message(message), sink);
+            }
+            None => {
+                self.accounting.bad += frame.len() as u64;
+                self.give(frame.len(), Frame::Fault(FramingFault::Header), sink);
+            }
+        }
+    }
+}
+
+fn header(framing: Framing, bytes: &[u8]) -> Header {
+    let Some(&first) = bytes.first() else { return Header::Null };
+    let length = usize::from(first & 0x1F);
+    let extended = first & 0x80 != 0;
+    match framing {
+        Framing::Pulp => Header::Length(40),
+        _ if length == 0 => Header::Null,
+        Framing::Reference { hart_bits } => {
+            let tag = if extended { 2 } else { 0 };
+            Header::Length(1 + tag + usize::from(hart_bits.div_ceil(8)) + length)
+        }
+        Framing::Standard(e) if extended && e.time_bytes == 0 => Header::Impossible,
+        Framing::Standard(e) => {
+            let time = if extended { usize::from(e.time_bytes.min(8)) } else { 0 };
+            Header::Length(1 + usize::from(e.source_bits.min(16) / 8) + time + length)
+        }
+        Framing::Esp32 if first & 0xE0 != 0 || length <= 3 => Header::Impossible,
+        Framing::Esp32 => Header::Length(length),
+    }
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+fn reference(frame: &[u8], hart_bits: u8) -> Option<Message<'_>> {
+    let (&first, rest) = frame.split_first()?;
+    let kind = match first >> 5 & 3 {
+        2 => Kind::Instruction,
+        3 => Kind::Data,
+        _ => return None,
+    };
+    let (time, rest) = match first & 0x80 != 0 {
+        true => rest.split_at_checked(2).map(|(tag, rest)| (Some(little_endian(tag)), rest))?,
+        false => (None, rest),
+    };
+    let (hart, payload) = rest.split_at_checked(usize::from(hart_bits.div_ceil(8)))?;
+    Some(Message { source: little_endian(hart) as u16, kind, flow: 0, time, payload })
+}
+
+/// Source and type need not fill bytes: the payload may begin inside one, and is then shifted into `scratch`.
+fn standard<'a>(frame: &'a [u8], e: Encapsulation, scratch: &'a mut [u8; LONGEST]) -> Option<Message<'a>> {
+    let (&first, rest) = frame.split_first()?;
+    let (source_low, rest) = rest.split_at_checked(usize::from(e.source_bits / 8))?;
+    let time_bytes = if first & 0x80 != 0 { usize::from(e.time_bytes) } else { 0 };
+    let (time, rest) = rest.split_at_checked(time_bytes)?;
+    let source_rest = e.source_bits % 8;
+    let mut bits = crate::etrace::BitReader::zero_padded(rest);
+    let mut source = little_endian(source_low) as u16;
+    source |= (bits.take(source_rest) as u16) << (e.source_bits - source_rest).min(15);
+    let kind = e.kind(bits.take(e.type_bits) as u8);
+    let payload = match bits.position() {
+        0 => rest,
+        8 => rest.get(1..)?,
+        position => {
+            // Padding at the top is "don't care", but an encoder pads with the sign: extend what is there.
+            let length = (rest.len() * 8).checked_sub(position)?.div_ceil(8);
+            let mut signed = crate::etrace::BitReader::new(rest);
+            let _ = signed.take(position as u8);
+            for slot in scratch.iter_mut().take(length) {
+                *slot = signed.take(8) as u8;
+            }
+            scratch.get(..length)?
+        }
+    };
+    let time = (time_bytes > 0).then(|| little_endian(time));
+    Some(Message { source, kind, flow: first >> 5 & 3, time, payload })
+}
+
+fn esp32(frame: &[u8]) -> Option<Message<'_>> {
+    let index = little_endian(frame.get(1..3)?);
+    let payload = frame.get(3..)?;
+    Some(Message { source: 0, kind: Kind::Instruction, flow: 0, time: Some(index), payload })
+}
+
+/// Reversed, a beat is header, eight bytes of time, payload; bytes beyond the length are zero.
+fn pulp<'a>(frame: &'a [u8], scratch: &'a mut [u8; LONGEST]) -> Option<Message<'a>> {
+    for (slot, &byte) in scratch.iter_mut().zip(frame.iter().rev()) {
+        *slot = byte;
+    }
+    let [header, rest @ ..] = scratch;
+    let (time, payload) = rest.split_at_checked(8)?;
+    let length = usize::from(*header & 0x1F);
+    let beyond = payload.get(length..31)?;
+    if length == 0 || beyond.iter().any(|&byte| byte != 0) {
+        return None;
+    }
+    let message_time = Some(little_endian(time));
+    let payload = payload.get(..length)?;
+    Some(Message { source: 0, kind: Kind::Instruction, flow: *header >> 5 & 3, time: message_time, payload })
+}

@@ -1,0 +1,29 @@
+//! Efficient Trace for RISC-V (E-Trace): parameters, packets both ways, the encoder.
+//!
+//! A te_inst packet is a string of bits, least significant first, whose top is cut off where it only repeats the
+//! sign: a receiver extends it to any length. The first two bits give the format.
+//!
+//! ```text
+//!  format 0  subformat 0: number of correctly predicted branches   subformat 1: index into the jump target cache
+//!  format 1  branch map, with or without an address
+//!  format 2  address
+//!  format 3  subformat 0: start or resync   1: trap   2: context   3: support
+//! ```
+
+mod bits;
+mod config;
+mod decode;
+mod encode;
+mod fields;
+mod packet;
+mod params;
+mod support;
+
+pub use bits::{BitReader, BitWriter, Payload};
+pub use config::{ConfigError, set};
+pub use decode::{BadPacket, Decoder, decode};
+pub use encode::encode;
+pub use fields::Value;
+pub use packet::*;
+pub use params::{DataOptions, Dialect, ImplicitReturn, Options, Params, ParamsError};
+pub use support::SupportLayout;
