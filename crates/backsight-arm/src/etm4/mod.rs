@@ -1,7 +1,22 @@
 //! ETMv4 (4.0 to 4.6) and ETE (1.0 to 1.3) instruction trace.
+//!
+//! A trace unit writes down as little as it can: an atom for each branch, an address where the program image
+//! does not tell the target, and beside that context, time and cycle counts. [`Config`] says how the unit was
+//! built and programmed, [`Packet`] is what it can say, [`Decoder`] turns its bytes into packets.
 
+mod atoms;
 mod config;
+mod decode;
+mod history;
+mod name;
 mod packet;
+mod table;
+#[cfg(test)]
+mod testing;
 
+pub use atoms::MAX_ATOMS;
 pub use config::*;
+pub use decode::{Decoder, MAX_PACKET, Packets, packets};
+pub use history::AddressHistory;
 pub use packet::*;
+pub use table::{Kind, Payload, ROWS, Row, When, lookup};

@@ -111,7 +111,8 @@ pub enum Packet {
     Ignore,
     /// Events occurred: bit i for event i, never 0.
     Event(u8),
-    /// The context, or `None` where the packet says that it has not changed.
+    /// The context, or `None` where the packet says that it has not changed. A `vmid` or `context_id` of `None`
+    /// means that the packet has none and the last one holds.
     Context(Option<Context>),
     /// Where execution continues.
     Address(AddressPacket),
@@ -281,8 +282,12 @@ impl Atoms {
 pub enum Bad {
     /// The header is reserved.
     Reserved,
-    /// The header exists but not in this configuration: often a sign of wrong ID registers.
+    /// The packet exists but is not switched on: Exception Return on ETE, data synchronisation markers,
+    /// conditional instructions. Often a sign of wrong registers.
     ReservedByConfiguration,
+    /// The packet exists, but not in a trace unit of this version and these features. Often a sign of wrong ID
+    /// registers.
+    NotImplemented,
     /// A zero byte that neither Async nor Discard nor Overflow follows.
     Extension,
     /// An Async with too few or too many zeros.
