@@ -14,3 +14,4 @@ extern crate std;
 
 pub mod encap;
 pub mod etrace;
+pub mod ntrace;

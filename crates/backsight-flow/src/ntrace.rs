@@ -1,0 +1,379 @@
+//! N-Trace messages and code to execution.
+//!
+//! I-CNT says how many half-words retired, the history which way the branches among them went; jumps with a
+//! target in their opcode need no word, and a return that goes back to its call is left out too. So the follower
+//! walks through the code from message to message, with a stack of return addresses.
+
+use backsight_core::{Address, Context, Located, MemorySpace};
+use backsight_image::Code;
+use backsight_isa::rv::{self, Decoded, JumpKind, Operation};
+use backsight_riscv::ntrace::{BranchKind, History, Message, Packet, Resource};
+
+use crate::{Event, NoSync, Range, Symptom, TraceOn};
+
+/// Return addresses that are remembered; of more, the oldest are lost.
+const STACK_DEPTH: usize = 64;
+/// Repetitions in one message that are believed.
+const MOST_REPEATS: u32 = 1 << 18;
+/// Instructions without a branch that are believed.
+const MOST_STRAIGHT: u32 = 1 << 20;
+
+/// Follows the execution of one hart.
+pub struct Follower<'c, C> {
+    code: &'c C,
+    set: rv::Set,
+    /// The next instruction; `None` until synchronisation.
+    pc: Option<Address>,
+    /// The address that was sent last, halved.
+    sent: u64,
+    /// Half-words since I-CNT was last reset.
+    count: u64,
+    stack: Vec<Address>,
+    /// Instructions that were executed and not yet reported: the first, and how many.
+    run: (Address, u32),
+    /// The branch message that can be repeated.
+    last_branch: Option<Message>,
+    offset: u64,
+    length: u32,
+}
+
+/// What a walk has to go by.
+struct Guide<'h> {
+    /// I-CNT at its end; `None`: it ends with the last outcome.
+    until: Option<u64>,
+    /// Outcomes of branches. When they are used up, branches are not taken.
+    outcomes: &'h mut dyn Iterator<Item = bool>,
+    /// The instruction at the end is a branch that was taken, or a jump whose target the message gives.
+    ends_in_jump: bool,
+}
+
+impl<'c, C: Code> Follower<'c, C> {
+    /// A follower without a position.
+    pub fn new(set: rv::Set, code: &'c C) -> Self {
+        Self {
+            code,
+            set,
+            pc: None,
+            sent: 0,
+            count: 0,
+            stack: Vec::with_capacity(STACK_DEPTH),
+            run: (Address(0), 0),
+            last_branch: None,
+            offset: 0,
+            length: 0,
+        }
+    }
+
+    /// Takes a message.
+    pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Event>)) {
+        (self.offset, self.length) = (packet.offset, packet.length);
+        if let Some(value) = packet.value.timestamp {
+            self.message(&packet.value.message, sink);
+            self.emit(Event::Timestamp { value, cycles: None }, sink);
+        } else {
+            self.message(&packet.value.message, sink);
+        }
+    }
+
+    /// Takes the end of the trace.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Event>)) {
+        self.flush(None, false, sink);
+        self.pc = None;
+        self.emit(Event::EndOfTrace { after_overflow: false }, sink);
+    }
+
+    fn message(&mut self, message: &Message, sink: &mut impl FnMut(Located<Event>)) {
+        match *message {
+            Message::DirectBranch { count } => {
+                self.last_branch = Some(*message);
+                self.walk(count, &mut std::iter::empty(), true, sink);
+                self.count = 0;
+            }
+            Message::IndirectBranch { kind, count, address } => {
+                self.last_branch = Some(*message);
+                self.indirect(kind, count, History::EMPTY, self.sent ^ address, sink);
+            }
+            Message::IndirectBranchHistory { kind, count, address, history } => {
+                self.indirect(kind, count, history, self.sent ^ address, sink);
+            }
+            Message::IndirectBranchSync { kind, count, address, .. } => {
+                self.indirect(kind, count, History::EMPTY, address, sink);
+            }
+            Message::IndirectBranchHistorySync { kind, count, address, history, .. } => {
+                self.indirect(kind, count, history, address, sink);
+            }
+            Message::ProgramTraceSync { count, address, .. } => {
+                self.walk(count, &mut std::iter::empty(), false, sink);
+                self.synchronise(address, sink);
+            }
+            Message::DirectBranchSync { count, address, .. } => {
+                self.walk(count, &mut std::iter::empty(), true, sink);
+                self.synchronise(address, sink);
+            }
+            Message::ResourceFull(resource) => self.resource_full(resource, sink),
+            Message::RepeatBranch { count } => self.repeat(count, sink),
+            Message::ProgramTraceCorrelation { count, history, .. } => {
+                self.walk(count, &mut history.unwrap_or(History::EMPTY).outcomes(), false, sink);
+                self.flush(None, false, sink);
+                self.pc = None;
+            }
+            Message::Ownership { process } => {
+                self.flush(None, false, sink);
+                let context = Context {
+                    wide: self.set.wide,
+                    context_id: u32::try_from(process).ok(),
+                    ..Context::default()
+                };
+                self.emit(Event::Context(context, self.set.isa()), sink);
+            }
+            Message::Error { .. } => self.lose(NoSync::Overflow, sink),
+            Message::Bad(_) => self.lose(NoSync::BadPacket, sink),
+            Message::Other(_) => {}
+        }
+    }
+
+    fn resource_full(&mut self, resource: Resource, sink: &mut impl FnMut(Located<Event>)) {
+        match resource {
+            Resource::Count(count) => {
+                self.walk(count, &mut std::iter::empty(), false, sink);
+                self.count = 0;
+            }
+            Resource::History(history) => self.walk_outcomes(history, sink),
+            Resource::HistoryRepeat { times, .. } if times > MOST_REPEATS => {
+                self.lose(NoSync::BadPacket, sink);
+            }
+            Resource::HistoryRepeat { history, times } => {
+                for _ in 0..times {
+                    if self.pc.is_none() {
+                        break;
+                    }
+                    self.walk_outcomes(history, sink);
+                }
+            }
+            Resource::Other(_) => {}
+        }
+    }
+
+    fn repeat(&mut self, count: u32, sink: &mut impl FnMut(Located<Event>)) {
+        let Some(message) = self.last_branch else { return };
+        if count > MOST_REPEATS {
+            return self.lose(NoSync::BadPacket, sink);
+        }
+        for _ in 0..count {
+            if self.pc.is_none() {
+                break;
+            }
+            self.message(&message, sink);
+        }
+    }
+
+    fn indirect(
+        &mut self,
+        kind: BranchKind,
+        count: u32,
+        history: History,
+        address: u64,
+        sink: &mut impl FnMut(Located<Event>),
+    ) {
+        let following = self.pc.is_some();
+        self.walk(count, &mut history.outcomes(), kind == BranchKind::Indirect, sink);
+        if kind != BranchKind::Indirect && following {
+            self.flush(None, false, sink);
+            let exception = Event::Exception {
+                number: 0,
+                interrupt: kind == BranchKind::Interrupt,
+                return_address: self.pc,
+                is_branch_target: false,
+                value: 0,
+            };
+            self.emit(exception, sink);
+        }
+        if following {
+            self.pc = Some(Address(address << 1));
+            self.sent = address;
+            self.count = 0;
+        } else {
+            self.synchronise(address, sink);
+        }
+    }
+
+    /// Execution is at this address, whatever was known before.
+    fn synchronise(&mut self, address: u64, sink: &mut impl FnMut(Located<Event>)) {
+        let pc = Address(address << 1);
+        (self.sent, self.count) = (address, 0);
+        match self.pc {
+            None => {
+                self.stack.clear();
+                self.emit(Event::TraceOn(TraceOn::Begin), sink);
+            }
+            Some(reached) if reached != pc => {
+                self.flush(None, false, sink);
+                self.emit(Event::Mismatch { symptom: Symptom::AddressDiffers, address: pc }, sink);
+            }
+            Some(_) => {}
+        }
+        self.pc = Some(pc);
+    }
+
+    /// Walks until I-CNT is `count`.
+    fn walk(
+        &mut self,
+        count: u32,
+        outcomes: &mut dyn Iterator<Item = bool>,
+        ends_in_jump: bool,
+        sink: &mut impl FnMut(Located<Event>),
+    ) {
+        let until = Some(u64::from(count));
+        self.advance(Guide { until, outcomes, ends_in_jump }, sink);
+    }
+
+    /// Walks until all outcomes are used up.
+    fn walk_outcomes(&mut self, history: History, sink: &mut impl FnMut(Located<Event>)) {
+        for outcome in history.outcomes() {
+            let outcomes = &mut std::iter::once(outcome);
+            self.advance(Guide { until: None, outcomes, ends_in_jump: false }, sink);
+        }
+    }
+
+    fn advance(&mut self, mut guide: Guide<'_>, sink: &mut impl FnMut(Located<Event>)) {
+        let mut straight = 0;
+        while let Some(pc) = self.pc {
+            if guide.until == Some(self.count) {
+                return;
+            }
+            let Some(decoded) = self.fetch(pc) else {
+                self.flush(None, false, sink);
+                self.emit(Event::NoMemory { address: pc, space: MemorySpace::ANY }, sink);
+                self.pc = None;
+                return;
+            };
+            straight = if decoded.operation == Operation::Branch { 0 } else { straight + 1 };
+            let end = self.count + u64::from(decoded.instruction.size / 2);
+            if guide.until.is_some_and(|until| end > until) || straight > MOST_STRAIGHT {
+                return self.mismatch(Symptom::EndlessRange, pc, sink);
+            }
+            self.count = end;
+            self.retire(pc);
+            let at_end = guide.until == Some(end);
+            if !self.step(pc, &decoded, &mut guide, at_end, sink) {
+                return;
+            }
+        }
+    }
+
+    /// Executes one instruction; `false` where the walk ends.
+    fn step(
+        &mut self,
+        pc: Address,
+        decoded: &Decoded,
+        guide: &mut Guide<'_>,
+        at_end: bool,
+        sink: &mut impl FnMut(Located<Event>),
+    ) -> bool {
+        let instruction = &decoded.instruction;
+        let behind = pc.plus(u64::from(instruction.size));
+        match decoded.operation {
+            Operation::Branch => {
+                let taken = guide.outcomes.next().unwrap_or(guide.ends_in_jump && at_end);
+                self.flush(Some(decoded), taken, sink);
+                self.pc = Some(if taken { instruction.target } else { behind });
+                guide.until.is_some()
+            }
+            Operation::Jump { kind, .. } => {
+                self.flush(Some(decoded), true, sink);
+                let target = if !decoded.is_uninferable() {
+                    Some(instruction.target)
+                } else if kind == JumpKind::Return {
+                    self.stack.pop()
+                } else {
+                    None
+                };
+                if matches!(kind, JumpKind::Call | JumpKind::CoroutineSwap) {
+                    self.call(behind);
+                }
+                if at_end && guide.ends_in_jump {
+                    return true;
+                }
+                if target.is_none() {
+                    self.mismatch(Symptom::ReturnStackEmpty, pc, sink);
+                    return false;
+                }
+                self.pc = target;
+                true
+            }
+            Operation::TrapReturn => {
+                self.flush(Some(decoded), true, sink);
+                if at_end && guide.ends_in_jump {
+                    return true;
+                }
+                self.mismatch(Symptom::AddressDiffers, pc, sink);
+                false
+            }
+            _ => {
+                self.pc = Some(behind);
+                true
+            }
+        }
+    }
+
+    fn fetch(&self, pc: Address) -> Option<Decoded> {
+        let bytes = self.code.bytes_at(MemorySpace::ANY, pc)?;
+        Some(rv::decode(self.set, rv::opcode(bytes)?, pc))
+    }
+
+    fn call(&mut self, behind: Address) {
+        if self.stack.len() == STACK_DEPTH {
+            self.stack.remove(0);
+        }
+        self.stack.push(behind);
+    }
+
+    fn retire(&mut self, pc: Address) {
+        if self.run.1 == 0 {
+            self.run.0 = pc;
+        }
+        self.run.1 += 1;
+    }
+
+    /// Reports what was executed since the last report. `last` is the instruction at its end, if it is a jump.
+    fn flush(&mut self, last: Option<&Decoded>, executed: bool, sink: &mut impl FnMut(Located<Event>)) {
+        let (start, instructions) = self.run;
+        let Some(pc) = self.pc else {
+            self.run.1 = 0;
+            return;
+        };
+        if instructions == 0 {
+            return;
+        }
+        let size = last.map_or(0, |last| last.instruction.size);
+        let range = Range {
+            start,
+            end: pc.plus(u64::from(size)),
+            instructions,
+            isa: self.set.isa(),
+            class: last.map_or_else(Default::default, |last| last.instruction.class),
+            flags: last.map_or_else(Default::default, |last| last.instruction.flags),
+            last_size: size,
+            executed: executed || last.is_none(),
+        };
+        self.run.1 = 0;
+        self.emit(Event::Range(range), sink);
+    }
+
+    fn mismatch(&mut self, symptom: Symptom, address: Address, sink: &mut impl FnMut(Located<Event>)) {
+        self.flush(None, false, sink);
+        self.emit(Event::Mismatch { symptom, address }, sink);
+        self.pc = None;
+    }
+
+    fn lose(&mut self, why: NoSync, sink: &mut impl FnMut(Located<Event>)) {
+        self.flush(None, false, sink);
+        if self.pc.take().is_some() {
+            self.emit(Event::NoSync(why), sink);
+        }
+    }
+
+    fn emit(&self, value: Event, sink: &mut impl FnMut(Located<Event>)) {
+        sink(Located { offset: self.offset, length: self.length, value });
+    }
+}

@@ -1,0 +1,250 @@
+//! Bytes to messages.
+
+use alloc::vec::Vec;
+
+use backsight_core::{Accounting, Located};
+
+use super::message::{Bad, BranchKind, Config, History, MOST_SOURCE_BITS, Message, Packet, Resource, tcode};
+
+/// Most fields of variable size in a message, the timestamp included.
+const MOST_FIELDS: usize = 6;
+/// Most bytes of a field: what follows is no message.
+const MOST_FIELD_BYTES: u32 = 20;
+
+/// Turns the bytes of one stream into messages.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    config: Config,
+    /// Data of the fields read so far, each up to its end marker: value and number of bits.
+    fields: [(u128, u32); MOST_FIELDS],
+    /// The field being read.
+    field: usize,
+    /// Bytes of the message so far, and the offset of the first.
+    length: u32,
+    start: u64,
+    /// Passing over the rest of a message that is no good.
+    skipping: Option<Bad>,
+    accounting: Accounting,
+}
+
+impl Decoder {
+    /// A decoder at the beginning of a stream. In mid-message it finds its footing at the next end of a message.
+    pub const fn new(config: &Config) -> Self {
+        Self {
+            config: *config,
+            fields: [(0, 0); MOST_FIELDS],
+            field: 0,
+            length: 0,
+            start: 0,
+            skipping: None,
+            accounting: Accounting { decoded: 0, unsynchronised: 0, bad: 0 },
+        }
+    }
+
+    /// Takes more bytes. Idle bytes between messages say nothing and are counted as decoded.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        for &byte in bytes {
+            if self.length == 0 && byte == IDLE {
+                self.accounting.decoded += 1;
+                self.start += 1;
+                continue;
+            }
+            self.length += 1;
+            self.take(byte);
+            if byte & 3 == END_OF_MESSAGE {
+                let message = self.skipping.map_or_else(|| self.packet(), |bad| self.bad(bad));
+                self.emit(message, sink);
+            } else if self.length == u32::MAX {
+                let bad = self.bad(Bad::TooLong);
+                self.emit(bad, sink);
+                self.skipping = Some(Bad::TooLong);
+            }
+        }
+    }
+
+    /// Takes the end of the stream: a message without an end is bad.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        if self.length > 0 {
+            let bad = self.bad(Bad::Incomplete);
+            self.emit(bad, sink);
+        }
+    }
+
+    /// The stream does not continue here.
+    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        self.finish(sink);
+    }
+
+    /// What became of the bytes.
+    pub const fn accounting(&self) -> Accounting {
+        self.accounting
+    }
+
+    fn take(&mut self, byte: u8) {
+        if self.skipping.is_some() {
+            return;
+        }
+        let Some((value, bits)) = self.fields.get_mut(self.field) else {
+            self.skipping = Some(Bad::TooLong);
+            return;
+        };
+        if *bits >= 6 * MOST_FIELD_BYTES {
+            self.skipping = Some(Bad::TooLong);
+            return;
+        }
+        *value |= u128::from(byte >> 2) << *bits;
+        *bits += 6;
+        match byte & 3 {
+            END_OF_FIELD => self.field += 1,
+            RESERVED_MARKER => self.skipping = Some(Bad::Marker),
+            _ => {}
+        }
+    }
+
+    fn emit(&mut self, value: Packet, sink: &mut impl FnMut(Located<Packet>)) {
+        let length = self.length;
+        match value.message {
+            Message::Bad(_) => self.accounting.bad += u64::from(length),
+            _ => self.accounting.decoded += u64::from(length),
+        }
+        sink(Located { offset: self.start, length, value });
+        self.start += u64::from(length);
+        (self.length, self.field, self.skipping) = (0, 0, None);
+        self.fields = [(0, 0); MOST_FIELDS];
+    }
+
+    const fn bad(&self, why: Bad) -> Packet {
+        Packet { source: 0, timestamp: None, message: Message::Bad(why) }
+    }
+
+    fn packet(&self) -> Packet {
+        let mut reader = Fields { fields: &self.fields, field: 0, used: 0 };
+        let code = reader.fixed(6) as u8;
+        let source = reader.fixed(u32::from(self.config.source_bits.min(MOST_SOURCE_BITS))) as u16;
+        match message(code, &mut reader) {
+            Ok(message) => {
+                let timestamp = match message {
+                    Message::Other(_) | Message::ResourceFull(Resource::Other(_)) => None,
+                    _ => reader.optional(),
+                };
+                Packet { source, timestamp, message }
+            }
+            Err(why) => self.bad(why),
+        }
+    }
+}
+
+/// Between messages: nothing.
+const IDLE: u8 = 0xFF;
+const END_OF_FIELD: u8 = 0b01;
+const RESERVED_MARKER: u8 = 0b10;
+const END_OF_MESSAGE: u8 = 0b11;
+
+/// Reads the fields of one message.
+struct Fields<'a> {
+    fields: &'a [(u128, u32); MOST_FIELDS],
+    field: usize,
+    /// Bits of the field that were read as fields of fixed size.
+    used: u32,
+}
+
+impl Fields<'_> {
+    /// A field of fixed size. What was not sent is zero.
+    fn fixed(&mut self, width: u32) -> u64 {
+        let (value, _) = self.fields.get(self.field).copied().unwrap_or_default();
+        let bits = value >> self.used & ((1 << width) - 1);
+        self.used += width;
+        bits as u64
+    }
+
+    /// The rest of the current field, or the whole of the next.
+    fn variable(&mut self) -> Result<u64, Bad> {
+        let (value, bits) = self.fields.get(self.field).copied().unwrap_or_default();
+        if bits == 0 {
+            return Err(Bad::FieldMissing);
+        }
+        let value = value >> self.used;
+        self.field += 1;
+        self.used = 0;
+        u64::try_from(value).map_err(|_| Bad::TooLong)
+    }
+
+    fn variable32(&mut self) -> Result<u32, Bad> {
+        u32::try_from(self.variable()?).map_err(|_| Bad::TooLong)
+    }
+
+    fn optional(&mut self) -> Option<u64> {
+        self.variable().ok()
+    }
+
+    fn history(&mut self) -> Result<History, Bad> {
+        self.variable().map(History)
+    }
+}
+
+fn message(code: u8, fields: &mut Fields<'_>) -> Result<Message, Bad> {
+    let kind = |fields: &mut Fields<'_>| BranchKind::from_bits(fields.fixed(2) as u8);
+    Ok(match code {
+        tcode::OWNERSHIP => Message::Ownership { process: fields.variable()? },
+        tcode::DIRECT_BRANCH => Message::DirectBranch { count: fields.variable32()? },
+        tcode::INDIRECT_BRANCH => Message::IndirectBranch {
+            kind: kind(fields),
+            count: fields.variable32()?,
+            address: fields.variable()?,
+        },
+        tcode::ERROR => Message::Error { kind: fields.fixed(4) as u8, code: fields.variable()? },
+        tcode::PROGRAM_TRACE_SYNC => Message::ProgramTraceSync {
+            reason: fields.fixed(4) as u8,
+            count: fields.variable32()?,
+            address: fields.variable()?,
+        },
+        tcode::DIRECT_BRANCH_SYNC => Message::DirectBranchSync {
+            reason: fields.fixed(4) as u8,
+            count: fields.variable32()?,
+            address: fields.variable()?,
+        },
+        tcode::INDIRECT_BRANCH_SYNC => Message::IndirectBranchSync {
+            reason: fields.fixed(4) as u8,
+            kind: kind(fields),
+            count: fields.variable32()?,
+            address: fields.variable()?,
+        },
+        tcode::RESOURCE_FULL => Message::ResourceFull(match fields.fixed(4) as u8 {
+            0 => Resource::Count(fields.variable32()?),
+            1 => Resource::History(fields.history()?),
+            2 => Resource::HistoryRepeat { history: fields.history()?, times: fields.variable32()? },
+            other => Resource::Other(other),
+        }),
+        tcode::INDIRECT_BRANCH_HISTORY => Message::IndirectBranchHistory {
+            kind: kind(fields),
+            count: fields.variable32()?,
+            address: fields.variable()?,
+            history: fields.history()?,
+        },
+        tcode::INDIRECT_BRANCH_HISTORY_SYNC => Message::IndirectBranchHistorySync {
+            reason: fields.fixed(4) as u8,
+            kind: kind(fields),
+            count: fields.variable32()?,
+            address: fields.variable()?,
+            history: fields.history()?,
+        },
+        tcode::REPEAT_BRANCH => Message::RepeatBranch { count: fields.variable32()? },
+        tcode::PROGRAM_TRACE_CORRELATION => {
+            let reason = fields.fixed(4) as u8;
+            let has_history = fields.fixed(2) == 1;
+            let count = fields.variable32()?;
+            let history = if has_history { Some(fields.history()?) } else { None };
+            Message::ProgramTraceCorrelation { reason, count, history }
+        }
+        other => Message::Other(other),
+    })
+}
+
+/// All messages of `bytes`, in order.
+pub fn messages(config: &Config, bytes: &[u8]) -> Vec<Located<Packet>> {
+    let mut all = Vec::new();
+    let mut decoder = Decoder::new(config);
+    decoder.feed(bytes, &mut |packet| all.push(packet));
+    decoder.finish(&mut |packet| all.push(packet));
+    all
+}

@@ -1,0 +1,283 @@
+//! What an N-Trace encoder can say.
+
+/// How messages of a stream are laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Bits of the SRC field; 0 if there is only one source.
+    pub source_bits: u8,
+}
+
+/// Most bits of the SRC field.
+pub const MOST_SOURCE_BITS: u8 = 12;
+
+/// A message with what any message can carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// SRC: which encoder sent it; 0 where the field is not sent.
+    pub source: u16,
+    /// TSTAMP, where one was sent.
+    pub timestamp: Option<u64>,
+    /// What it says.
+    pub message: Message,
+}
+
+const _: () = assert!(size_of::<Packet>() <= 64);
+
+/// A message. I-CNT counts half-words retired since a message last carried it; addresses are halved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The software context changed.
+    Ownership {
+        /// PROCESS: which one runs now.
+        process: u64,
+    },
+    /// A direct branch was taken; conditional ones before it were not.
+    DirectBranch {
+        /// I-CNT.
+        count: u32,
+    },
+    /// An indirect branch or a trap; conditional branches before it were not taken.
+    IndirectBranch {
+        /// Branch or trap.
+        kind: BranchKind,
+        /// I-CNT.
+        count: u32,
+        /// U-ADDR: exclusive or of the target and the last address sent.
+        address: u64,
+    },
+    /// Messages were lost.
+    Error {
+        /// ETYPE.
+        kind: u8,
+        /// ECODE.
+        code: u64,
+    },
+    /// Synchronisation: the whole address.
+    ProgramTraceSync {
+        /// SYNC: why.
+        reason: u8,
+        /// I-CNT.
+        count: u32,
+        /// F-ADDR.
+        address: u64,
+    },
+    /// As [`Message::DirectBranch`], with synchronisation.
+    DirectBranchSync {
+        /// SYNC: why.
+        reason: u8,
+        /// I-CNT.
+        count: u32,
+        /// F-ADDR.
+        address: u64,
+    },
+    /// As [`Message::IndirectBranch`], with synchronisation.
+    IndirectBranchSync {
+        /// SYNC: why.
+        reason: u8,
+        /// Branch or trap.
+        kind: BranchKind,
+        /// I-CNT.
+        count: u32,
+        /// F-ADDR.
+        address: u64,
+    },
+    /// A counter or the branch history was full.
+    ResourceFull(Resource),
+    /// An indirect branch or a trap, with the outcomes of the branches before it.
+    IndirectBranchHistory {
+        /// Branch or trap.
+        kind: BranchKind,
+        /// I-CNT.
+        count: u32,
+        /// U-ADDR: exclusive or of the target and the last address sent.
+        address: u64,
+        /// HIST.
+        history: History,
+    },
+    /// As [`Message::IndirectBranchHistory`], with synchronisation.
+    IndirectBranchHistorySync {
+        /// SYNC: why.
+        reason: u8,
+        /// Branch or trap.
+        kind: BranchKind,
+        /// I-CNT.
+        count: u32,
+        /// F-ADDR.
+        address: u64,
+        /// HIST.
+        history: History,
+    },
+    /// The branch message before happened so many times more.
+    RepeatBranch {
+        /// B-CNT.
+        count: u32,
+    },
+    /// Tracing ends here.
+    ProgramTraceCorrelation {
+        /// EVCODE: why.
+        reason: u8,
+        /// I-CNT.
+        count: u32,
+        /// HIST, where one was sent (CDF 1).
+        history: Option<History>,
+    },
+    /// A message of another kind (vendors have their own): its TCODE.
+    Other(u8),
+    /// Bytes that are no message.
+    Bad(Bad),
+}
+
+/// B-TYPE: what an indirect branch message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BranchKind {
+    /// An indirect branch.
+    Indirect,
+    /// An exception or interrupt, not told apart.
+    Trap,
+    /// An exception.
+    Exception,
+    /// An interrupt.
+    Interrupt,
+}
+
+impl BranchKind {
+    /// From the two bits of B-TYPE.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            0 => Self::Indirect,
+            1 => Self::Trap,
+            2 => Self::Exception,
+            _ => Self::Interrupt,
+        }
+    }
+
+    /// The two bits of B-TYPE.
+    pub const fn bits(self) -> u8 {
+        self as u8
+    }
+}
+
+/// RCODE: what was full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// I-CNT: so many half-words retired, and it begins again at 0.
+    Count(u32),
+    /// HIST.
+    History(History),
+    /// HIST, the same several times in a row.
+    HistoryRepeat {
+        /// HIST.
+        history: History,
+        /// HREPEAT: how many times it occurred.
+        times: u32,
+    },
+    /// Something else: its RCODE.
+    Other(u8),
+}
+
+/// Outcomes of branches: the top bit that is set is a stop bit, below it 1 = taken, the newest in bit 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct History(pub u64);
+
+impl History {
+    /// No outcome.
+    pub const EMPTY: Self = Self(1);
+
+    /// How many outcomes there are.
+    pub const fn len(self) -> u32 {
+        63 - (self.0 | 1).leading_zeros()
+    }
+
+    /// Is there none?
+    pub const fn is_empty(self) -> bool {
+        self.0 <= 1
+    }
+
+    /// The outcomes, oldest first: `true` is taken.
+    pub fn outcomes(self) -> impl Iterator<Item = bool> {
+        (0..self.len()).rev().map(move |bit| self.0 >> bit & 1 == 1)
+    }
+
+    /// Appends an outcome.
+    #[must_use]
+    pub const fn with(self, taken: bool) -> Self {
+        Self(self.0 << 1 | taken as u64)
+    }
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bad {
+    /// A reserved marker.
+    Marker,
+    /// A field that is longer than its value can be, or a message without an end.
+    TooLong,
+    /// A field is missing.
+    FieldMissing,
+    /// The end of the data cut the message off.
+    Incomplete,
+}
+
+impl Bad {
+    /// The reason in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Marker => "reserved marker",
+            Self::TooLong => "field too long",
+            Self::FieldMissing => "field missing",
+            Self::Incomplete => "cut off by the end of the data",
+        }
+    }
+}
+
+impl Message {
+    /// The name of the message in the specification's words.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ownership { .. } => "Ownership",
+            Self::DirectBranch { .. } => "DirectBranch",
+            Self::IndirectBranch { .. } => "IndirectBranch",
+            Self::Error { .. } => "Error",
+            Self::ProgramTraceSync { .. } => "ProgTraceSync",
+            Self::DirectBranchSync { .. } => "DirectBranchSync",
+            Self::IndirectBranchSync { .. } => "IndirectBranchSync",
+            Self::ResourceFull(_) => "ResourceFull",
+            Self::IndirectBranchHistory { .. } => "IndirectBranchHist",
+            Self::IndirectBranchHistorySync { .. } => "IndirectBranchHistSync",
+            Self::RepeatBranch { .. } => "RepeatBranch",
+            Self::ProgramTraceCorrelation { .. } => "ProgTraceCorrelation",
+            Self::Other(_) => "Other",
+            Self::Bad(_) => "Bad",
+        }
+    }
+}
+
+/// Codes of the messages.
+pub(super) mod tcode {
+    pub const OWNERSHIP: u8 = 2;
+    pub const DIRECT_BRANCH: u8 = 3;
+    pub const INDIRECT_BRANCH: u8 = 4;
+    pub const ERROR: u8 = 8;
+    pub const PROGRAM_TRACE_SYNC: u8 = 9;
+    pub const DIRECT_BRANCH_SYNC: u8 = 11;
+    pub const INDIRECT_BRANCH_SYNC: u8 = 12;
+    pub const RESOURCE_FULL: u8 = 27;
+    pub const INDIRECT_BRANCH_HISTORY: u8 = 28;
+    pub const INDIRECT_BRANCH_HISTORY_SYNC: u8 = 29;
+    pub const REPEAT_BRANCH: u8 = 30;
+    pub const PROGRAM_TRACE_CORRELATION: u8 = 33;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn the_newest_outcome_of_a_history_is_its_lowest_bit() {
+        let history = History::EMPTY.with(true).with(false).with(false);
+        assert_eq!(history, History(0b1100));
+        assert_eq!(history.outcomes().collect::<Vec<_>>(), [true, false, false]);
+        assert!(History::EMPTY.is_empty() && History(0).is_empty());
+    }
+}

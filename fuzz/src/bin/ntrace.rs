@@ -1,0 +1,28 @@
+//! N-Trace bytes to messages, and through a little code to execution.
+#![no_main]
+
+use backsight_core::{Address, MemorySpace};
+use backsight_flow::ntrace::Follower;
+use backsight_image::Code;
+use backsight_isa::rv;
+use backsight_riscv::ntrace::{Config, Decoder};
+
+struct Flat<'a>(&'a [u8]);
+
+impl Code for Flat<'_> {
+    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+        self.0.get(usize::try_from(address.0).ok()?..).filter(|bytes| !bytes.is_empty())
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let (code, trace) = data.split_at(data.len() / 2);
+    let code = Flat(code);
+    let mut decoder = Decoder::new(&Config { source_bits: trace.len() as u8 % 3 });
+    let mut follower = Follower::new(rv::Set::RV64, &code);
+    let mut events = 0u64;
+    decoder.feed(trace, &mut |packet| follower.push(packet, &mut |_| events += 1));
+    decoder.finish(&mut |packet| follower.push(packet, &mut |_| events += 1));
+    follower.finish(&mut |_| events += 1);
+    assert_eq!(decoder.accounting().total(), trace.len() as u64);
+});
