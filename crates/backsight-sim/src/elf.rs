@@ -1,0 +1,199 @@
+//! Static RV64 programs.
+
+use std::fmt;
+
+/// Why a file cannot be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElfError {
+    /// It does not begin with `7F 45 4C 46`.
+    NotElf,
+    /// A 32-bit program.
+    Not64Bit,
+    /// A big-endian program.
+    NotLittleEndian,
+    /// For another processor: its `e_machine`.
+    WrongMachine(u16),
+    /// An object file, core file or library: its `e_type`.
+    NotExecutable(u16),
+    /// It wants a dynamic linker.
+    Dynamic,
+    /// The file ends before this offset.
+    Truncated(u64),
+    /// The program header with this number makes no sense.
+    BadSegment(u16),
+    /// Nothing to load.
+    NoSegments,
+    /// The first instruction is in no segment that may be executed.
+    BadEntry(u64),
+    /// Its memory is larger than the simulator may use.
+    TooLarge,
+}
+
+impl fmt::Display for ElfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotElf => f.write_str("not an ELF file"),
+            Self::Not64Bit => f.write_str("a 32-bit program; expected 64-bit RISC-V"),
+            Self::NotLittleEndian => f.write_str("a big-endian program; expected little-endian RISC-V"),
+            Self::WrongMachine(machine) => {
+                let name = match machine {
+                    3 => " (x86)",
+                    40 => " (Arm)",
+                    62 => " (x86-64)",
+                    183 => " (AArch64)",
+                    _ => "",
+                };
+                write!(f, "a program for machine {machine}{name}; expected 243 (RISC-V)")
+            }
+            Self::NotExecutable(kind) => write!(f, "not a program: ELF type {kind}; expected an executable"),
+            Self::Dynamic => f.write_str("a dynamically linked program; link it with -static to run it here"),
+            Self::Truncated(offset) => write!(f, "truncated: nothing at offset {offset:#x}"),
+            Self::BadSegment(number) => {
+                write!(f, "program header {number} is corrupt: its sizes or addresses make no sense")
+            }
+            Self::NoSegments => f.write_str("nothing to load: no program header of type LOAD"),
+            Self::BadEntry(entry) => write!(f, "the entry point {entry:#x} is not in executable code"),
+            Self::TooLarge => f.write_str("needs more memory than the simulator may use"),
+        }
+    }
+}
+
+impl std::error::Error for ElfError {}
+
+/// A part of the file to be placed in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// Where it goes.
+    pub address: u64,
+    /// Bytes in memory; what the file does not give is zero.
+    pub size: u64,
+    /// What the file gives.
+    pub bytes: &'a [u8],
+    /// `p_flags`: 1 execute, 2 write, 4 read.
+    pub flags: u32,
+}
+
+/// A program, as far as loading it goes.
+#[derive(Clone, Debug)]
+pub struct Elf<'a> {
+    /// Its first instruction.
+    pub entry: u64,
+    /// What to place in memory.
+    pub segments: Vec<Segment<'a>>,
+    /// Address of the program headers in memory, 0 if they are not loaded.
+    pub headers: u64,
+    /// Number of program headers.
+    pub header_count: u16,
+}
+
+/// Where position-independent programs go.
+const PIE_BASE: u64 = 0x2A_AAAA_A000;
+/// The end of what a program may occupy: above are its heap, mappings and stack.
+const HIGHEST: u64 = 0x30_0000_0000;
+const LOAD: u32 = 1;
+const INTERPRETER: u32 = 3;
+const RISCV: u16 = 243;
+const HEADER_SIZE: u64 = 56;
+
+fn field<const N: usize>(file: &[u8], offset: u64) -> Result<[u8; N], ElfError> {
+    usize::try_from(offset)
+        .ok()
+        .and_then(|offset| file.get(offset..)?.first_chunk().copied())
+        .ok_or(ElfError::Truncated(offset))
+}
+
+fn u16_at(file: &[u8], offset: u64) -> Result<u16, ElfError> {
+    field(file, offset).map(u16::from_le_bytes)
+}
+
+fn u32_at(file: &[u8], offset: u64) -> Result<u32, ElfError> {
+    field(file, offset).map(u32::from_le_bytes)
+}
+
+fn u64_at(file: &[u8], offset: u64) -> Result<u64, ElfError> {
+    field(file, offset).map(u64::from_le_bytes)
+}
+
+impl<'a> Elf<'a> {
+    /// Takes a file apart.
+    pub fn parse(file: &'a [u8]) -> Result<Self, ElfError> {
+        if !file.starts_with(b"\x7FELF") {
+            return Err(ElfError::NotElf);
+        }
+        let [class, data] = field(file, 4)?;
+        if class != 2 {
+            return Err(ElfError::Not64Bit);
+        }
+        if data != 1 {
+            return Err(ElfError::NotLittleEndian);
+        }
+        let machine = u16_at(file, 18)?;
+        if machine != RISCV {
+            return Err(ElfError::WrongMachine(machine));
+        }
+        let bias = match u16_at(file, 16)? {
+            2 => 0,
+            3 => PIE_BASE,
+            other => return Err(ElfError::NotExecutable(other)),
+        };
+        let table = u64_at(file, 32)?;
+        let header_size = u16_at(file, 54)?;
+        let header_count = u16_at(file, 56)?;
+        if header_count > 0 && u64::from(header_size) < HEADER_SIZE {
+            return Err(ElfError::BadSegment(0));
+        }
+        let mut elf = Self {
+            entry: u64_at(file, 24)?.wrapping_add(bias),
+            segments: Vec::new(),
+            headers: 0,
+            header_count,
+        };
+        for number in 0..header_count {
+            let at = table.saturating_add(u64::from(number) * u64::from(header_size));
+            match u32_at(file, at)? {
+                LOAD => elf.add(file, at, table, number, bias)?,
+                INTERPRETER => return Err(ElfError::Dynamic),
+                _ => {}
+            }
+        }
+        elf.check()?;
+        Ok(elf)
+    }
+
+    fn add(&mut self, file: &'a [u8], at: u64, table: u64, number: u16, bias: u64) -> Result<(), ElfError> {
+        let bad = ElfError::BadSegment(number);
+        let flags = u32_at(file, at + 4)?;
+        let offset = u64_at(file, at + 8)?;
+        let address = u64_at(file, at + 16)?.wrapping_add(bias);
+        let in_file = u64_at(file, at + 32)?;
+        let size = u64_at(file, at + 40)?;
+        let end = address.checked_add(size).ok_or(bad)?;
+        if in_file > size || end > HIGHEST {
+            return Err(bad);
+        }
+        let last = offset.checked_add(in_file).ok_or(bad)?;
+        let bytes = usize::try_from(offset)
+            .ok()
+            .zip(usize::try_from(last).ok())
+            .and_then(|(first, last)| file.get(first..last))
+            .ok_or(ElfError::Truncated(last))?;
+        if size == 0 {
+            return Ok(());
+        }
+        if (offset..last).contains(&table) {
+            self.headers = address + (table - offset);
+        }
+        self.segments.push(Segment { address, size, bytes, flags });
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), ElfError> {
+        if self.segments.is_empty() {
+            return Err(ElfError::NoSegments);
+        }
+        let executable = self.segments.iter().any(|segment| {
+            segment.flags & 1 != 0 && (segment.address..segment.address + segment.size).contains(&self.entry)
+        });
+        if executable { Ok(()) } else { Err(ElfError::BadEntry(self.entry)) }
+    }
+}

@@ -1,0 +1,109 @@
+//! Running a program again without its memory.
+//!
+//! What a program does follows from its code, its first state, and the values that enter it: what each load
+//! reads, what each system call returns, what the time register shows. Given those, nothing has to be stored or
+//! looked up, and no system call is made.
+
+use crate::blocks::Blocks;
+use crate::elf::Elf;
+use crate::environment::{After, Environment};
+use crate::fault::Cause;
+use crate::hart::Hart;
+use crate::hart::execute::{Bounds, run};
+use crate::simulator::{Exit, USER};
+use backsight_core::Execution;
+use std::sync::atomic::AtomicBool;
+
+const A0: u8 = 10;
+
+/// Code from the file, values from a recording.
+struct Recorded<'a, I> {
+    elf: &'a Elf<'a>,
+    values: I,
+}
+
+impl<I: Iterator<Item = u64>> Recorded<'_, I> {
+    fn next(&mut self) -> Result<u64, Cause> {
+        self.values.next().ok_or(Cause::EndOfRecording)
+    }
+}
+
+impl<I: Iterator<Item = u64>> Environment for Recorded<'_, I> {
+    fn load<const N: usize>(&mut self, _address: u64) -> Result<[u8; N], Cause> {
+        let value = self.next()?.to_le_bytes();
+        value.first_chunk().copied().ok_or(Cause::EndOfRecording)
+    }
+
+    fn store<const N: usize>(&mut self, _address: u64, _bytes: [u8; N]) -> Result<(), Cause> {
+        Ok(())
+    }
+
+    fn check_store(&mut self, _address: u64) -> Result<(), Cause> {
+        Ok(())
+    }
+
+    fn fetch(&mut self, address: u64) -> Result<u16, Cause> {
+        let segment =
+            self.elf.segments.iter().find(|segment| {
+                segment.flags & 1 != 0 && address.wrapping_sub(segment.address) < segment.size
+            });
+        let segment = segment.ok_or(Cause::InstructionPageFault)?;
+        let at = usize::try_from(address - segment.address).unwrap_or(usize::MAX);
+        let bytes = segment.bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+        // Behind what the file gives there are zeros.
+        Ok(bytes.map_or(0, |&bytes| u16::from_le_bytes(bytes)))
+    }
+
+    fn time(&mut self, _hart: &Hart) -> Result<u64, Cause> {
+        self.next()
+    }
+
+    fn system_call(&mut self, hart: &mut Hart) -> Result<After, Cause> {
+        let result = self.next()?;
+        hart.set_x(A0, result);
+        Ok(After::Continue)
+    }
+}
+
+/// A program that runs again from a recording.
+///
+/// A recording is
+/// - the file of the program, and the registers it began with ([`Simulator::hart`](crate::Simulator::hart)
+///   before the first run);
+/// - in the order in which they happened: the value of each load (zero-extended; an atomic instruction that
+///   reads and writes has one, SC has none), what each system call left in a0, and each value read from the
+///   `time` register;
+/// - the number of instructions, because a program that ended in the middle of a store left no other mark.
+///
+/// Code that the program itself made or mapped is not in the file, and such a program cannot be replayed.
+pub struct Replay<'a, I> {
+    environment: Recorded<'a, I>,
+    hart: Hart,
+    blocks: Blocks,
+    instructions: u64,
+    started: bool,
+}
+
+impl<'a, I: Iterator<Item = u64>> Replay<'a, I> {
+    /// Begins again at `hart`, for this many instructions.
+    pub fn new(elf: &'a Elf<'a>, hart: Hart, values: I, instructions: u64) -> Self {
+        let environment = Recorded { elf, values };
+        let instructions = hart.retired.saturating_add(instructions);
+        Self { environment, hart, blocks: Blocks::default(), instructions, started: false }
+    }
+
+    /// Runs to the end of the recording: [`Exit::Limit`] if all its instructions were executed.
+    pub fn run(&mut self, sink: &mut impl FnMut(Execution)) -> Exit {
+        if !self.started {
+            self.started = true;
+            sink(Execution::Context(USER));
+        }
+        let bounds = Bounds { instructions: self.instructions, interrupt: &AtomicBool::new(false) };
+        run::<false, _>(&mut self.hart, &mut self.blocks, &mut self.environment, &bounds, sink)
+    }
+
+    /// The registers.
+    pub fn hart(&self) -> &Hart {
+        &self.hart
+    }
+}
