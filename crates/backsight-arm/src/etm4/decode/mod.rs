@@ -14,6 +14,7 @@ use backsight_core::{Accounting, Located};
 use super::{AddressHistory, Bad, Config, CycleCountFormat, Kind, Packet, lookup};
 use fields::Stop;
 use hunt::Hunt;
+pub(super) use payload::timestamp_bits;
 
 /// No packet is longer: a Trace Info has a header, 5 control bytes and 5 sections of 5 bytes.
 pub const MAX_PACKET: usize = 31;
@@ -128,8 +129,8 @@ impl Decoder {
             sink(self.located(Packet::Bad(Bad::Incomplete), self.carried));
             self.carried = 0;
         }
-        self.state = State::default();
         self.set_threshold(0);
+        self.state = State::default();
         self.hunt = Some(Hunt::new(self.offset));
     }
 
