@@ -40,6 +40,8 @@ pub enum Event {
         return_address: Option<Address>,
         /// The return address is also where the branch before went.
         is_branch_target: bool,
+        /// A fault was pending as well (Arm M profile).
+        fault_pending: bool,
         /// Value of the trap register, where the protocol tells (RISC-V).
         value: u64,
     },
@@ -66,6 +68,13 @@ pub enum Event {
         level: u8,
         /// The value.
         value: u64,
+    },
+    /// Whether a conditional instruction that is no branch was executed.
+    Condition {
+        /// The key that pairs results with instructions, in the order of instructions.
+        key: u32,
+        /// What is known about its condition.
+        outcome: Outcome,
     },
     /// Code and trace do not fit together here.
     Mismatch {
@@ -119,6 +128,19 @@ pub enum NoSync {
     WrongImage,
 }
 
+impl NoSync {
+    /// The reason, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Initial => "not synchronised yet",
+            Self::BadPacket => "bad packet",
+            Self::Discard => "speculation discarded",
+            Self::Overflow => "overflow",
+            Self::WrongImage => "wrong image",
+        }
+    }
+}
+
 /// Why tracing began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceOn {
@@ -143,8 +165,22 @@ pub enum Transaction {
     Failure,
 }
 
-/// A sign that the image is not the code that ran.
+/// What the trace says about a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It failed.
+    Failed,
+    /// It passed.
+    Passed,
+    /// The flags it looked at: V, C, Z, N in bits 0 to 3.
+    Flags(u8),
+    /// Nothing.
+    Unknown,
+}
+
+/// A sign that the image is not the code that ran, or that the trace is not what the unit wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Symptom {
     /// An unconditional direct branch was not taken.
     UnconditionalNotTaken,
@@ -158,8 +194,60 @@ pub enum Symptom {
     UndefinedInstruction,
     /// A branch lies on the way to the instruction where an exception was taken.
     BranchBeforeException,
+    /// An exception was taken before the address that execution had reached.
+    ExceptionBehind,
     /// A return found the return stack empty.
     ReturnStackEmpty,
+    /// An indirect branch was taken, and the trace never says where to.
+    TargetMissing,
     /// An address is not aligned for its instruction set, or has the wrong one.
     BadAddress,
+    /// More elements were committed or cancelled than there are.
+    SpeculationOverrun,
+}
+
+impl Symptom {
+    /// Every symptom.
+    pub const ALL: [Self; 11] = [
+        Self::UnconditionalNotTaken,
+        Self::IndirectNotTaken,
+        Self::AddressDiffers,
+        Self::EndlessRange,
+        Self::UndefinedInstruction,
+        Self::BranchBeforeException,
+        Self::ExceptionBehind,
+        Self::ReturnStackEmpty,
+        Self::TargetMissing,
+        Self::BadAddress,
+        Self::SpeculationOverrun,
+    ];
+
+    /// Cannot happen with the code that ran, whatever else is true.
+    pub const fn is_strong(self) -> bool {
+        matches!(
+            self,
+            Self::UnconditionalNotTaken
+                | Self::AddressDiffers
+                | Self::EndlessRange
+                | Self::UndefinedInstruction
+                | Self::BranchBeforeException
+        )
+    }
+
+    /// What was noticed, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::UnconditionalNotTaken => "an unconditional branch was not taken",
+            Self::IndirectNotTaken => "an unconditional indirect branch was not taken",
+            Self::AddressDiffers => "the trace names another address than the code leads to",
+            Self::EndlessRange => "no branch in thousands of instructions",
+            Self::UndefinedInstruction => "an undefined instruction was executed",
+            Self::BranchBeforeException => "a branch lies before the place of the exception",
+            Self::ExceptionBehind => "an exception lies before the place that was reached",
+            Self::ReturnStackEmpty => "a return found the return stack empty",
+            Self::TargetMissing => "the target of an indirect branch is missing",
+            Self::BadAddress => "an address does not fit its instruction set",
+            Self::SpeculationOverrun => "more elements are resolved than there are",
+        }
+    }
 }

@@ -184,6 +184,7 @@ impl<'c, C: Code> Follower<'c, C> {
                 interrupt: kind == BranchKind::Interrupt,
                 return_address: self.pc,
                 is_branch_target: false,
+                fault_pending: false,
                 value: 0,
             };
             self.emit(exception, sink);

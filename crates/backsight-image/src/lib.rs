@@ -10,3 +10,9 @@ pub trait Code {
     /// Never empty.
     fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]>;
 }
+
+impl<T: Code + ?Sized> Code for &T {
+    fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]> {
+        (**self).bytes_at(space, address)
+    }
+}

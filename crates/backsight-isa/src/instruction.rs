@@ -33,6 +33,8 @@ pub struct Flags {
     pub exception_return: bool,
     /// May not happen: conditional by its own opcode. IT blocks are the walker's to track.
     pub conditional: bool,
+    /// Compares two values by itself before it branches (A64 CB<cc>, CBB<cc>, CBH<cc>). It is conditional too.
+    pub compares: bool,
     /// Reads memory.
     pub load: bool,
     /// Writes memory.
@@ -48,6 +50,7 @@ impl Flags {
         returns: false,
         exception_return: false,
         conditional: false,
+        compares: false,
         load: false,
         store: false,
         undefined: false,

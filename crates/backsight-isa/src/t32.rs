@@ -137,7 +137,7 @@ const ROWS: &[Row] = &[
     row(0xFE50_0000, 0xE810_0000, "LDM, LDMDB, POP.W", LOAD),
 
     // Load and store dual and exclusive, table branch.
-    row(0xFFF0_F03F, 0xE840_F000, "TT, TTT, TTA, TTAT", OTHER),
+    row(0xFFF0_F000, 0xE840_F000, "TT, TTT, TTA, TTAT", OTHER),
     row(0xFFFF_FFFF, 0xE97F_E97F, "SG", OTHER),
     row(0xFFF0_FFE0, 0xE8D0_F000, "TBB, TBH", INDIRECT.load()),
     row(0xFE50_0000, 0xE840_0000, "STREX, STRD, STL, STLEX", STORE),

@@ -85,6 +85,11 @@ impl Effect {
         self
     }
 
+    pub(crate) const fn compares(mut self) -> Self {
+        self.flags.compares = true;
+        self.conditional()
+    }
+
     pub(crate) const fn load(mut self) -> Self {
         self.flags.load = true;
         self

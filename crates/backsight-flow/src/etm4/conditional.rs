@@ -1,0 +1,137 @@
+//! Conditional instructions that are no branches, and what became of them.
+//!
+//! A trace unit may write an element for each such instruction (C) and later one for its result (R). Keys pair
+//! them: both count up modulo the number of keys, and keys beyond that number are special and used once. The
+//! flow does not depend on them.
+
+use backsight_arm::etm4::{ConditionalResult, Config, Packet};
+
+use crate::Outcome;
+use crate::speculation::Overrun;
+
+/// The running keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conditional {
+    keys: u32,
+    flags: bool,
+    instruction: u32,
+    result: u32,
+}
+
+impl Conditional {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            keys: config.conditional_keys().max(1),
+            flags: config.conditional_flags(),
+            instruction: 0,
+            result: 0,
+        }
+    }
+
+    pub fn reset(&mut self) {
+        self.instruction = 0;
+        self.result = 0;
+    }
+
+    /// Outstanding instructions get no result.
+    pub fn flush(&mut self) {
+        self.result = self.instruction;
+    }
+
+    fn advance(&self, key: u32, steps: u32) -> u32 {
+        ((u64::from(key) + u64::from(steps)) % u64::from(self.keys)) as u32
+    }
+
+    /// Takes a packet; packets of other kinds change nothing.
+    pub fn packet(
+        &mut self,
+        packet: Packet,
+        sink: &mut impl FnMut(u32, Outcome) -> Result<(), Overrun>,
+    ) -> Result<(), Overrun> {
+        match packet {
+            Packet::ConditionalInstructionF1 { key } if key < self.keys => self.instruction = key,
+            Packet::ConditionalInstructionF1 { .. } => self.instruction = self.advance(self.instruction, 1),
+            Packet::ConditionalInstructionF2(kind) => {
+                self.instruction = self.advance(self.instruction, u32::from(kind != 1));
+            }
+            Packet::ConditionalInstructionF3 { count, .. } => {
+                self.instruction = self.advance(self.instruction, u32::from(count));
+            }
+            Packet::ConditionalFlush => self.flush(),
+            Packet::ConditionalResultF1 { first, second } => {
+                self.keyed(first, sink)?;
+                if let Some(second) = second {
+                    self.keyed(second, sink)?;
+                }
+            }
+            Packet::ConditionalResultF2 { skip, token } => {
+                self.result = self.advance(self.result, 1 + u32::from(skip));
+                self.instruction = self.result;
+                return sink(self.result, self.token(token.into()));
+            }
+            Packet::ConditionalResultF3(tokens) => return self.tokens(tokens, sink),
+            Packet::ConditionalResultF4(token) => {
+                let key = self.advance(self.result, self.keys - 1);
+                return sink(key, self.token(token.into()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn keyed(
+        &mut self,
+        set: ConditionalResult,
+        sink: &mut impl FnMut(u32, Outcome) -> Result<(), Overrun>,
+    ) -> Result<(), Overrun> {
+        self.result = if set.key < self.keys { set.key } else { self.advance(self.result, 1) };
+        if set.implied {
+            self.instruction = self.result;
+        }
+        let outcome = match (self.flags, set.result & 1) {
+            (true, _) => Outcome::Flags(set.result & 0xF),
+            (false, 0) => Outcome::Failed,
+            (false, _) => Outcome::Passed,
+        };
+        sink(set.key, outcome)
+    }
+
+    /// A string of tokens, each for the next key, up to the end token.
+    fn tokens(
+        &mut self,
+        mut tokens: u16,
+        sink: &mut impl FnMut(u32, Outcome) -> Result<(), Overrun>,
+    ) -> Result<(), Overrun> {
+        let mut left = 12;
+        while left >= 2 {
+            let long = self.flags && tokens & 3 == 3;
+            let size = if long { 4 } else { 2 };
+            let token = tokens & if long { 0xF } else { 3 };
+            if left < size || token == if self.flags { 0xF } else { 3 } {
+                break;
+            }
+            self.result = self.advance(self.result, 1);
+            sink(self.result, self.token(token))?;
+            tokens >>= size;
+            left -= size;
+        }
+        Ok(())
+    }
+
+    fn token(&self, token: u16) -> Outcome {
+        const C: u8 = 2;
+        const Z: u8 = 4;
+        const N: u8 = 8;
+        match (self.flags, token) {
+            (false, 0) => Outcome::Failed,
+            (false, 1) => Outcome::Passed,
+            (true, 0) => Outcome::Flags(C),
+            (true, 1) => Outcome::Flags(N),
+            (true, 2) => Outcome::Flags(Z | C),
+            (true, 0b0011) => Outcome::Flags(N | C),
+            (true, 0b0111) => Outcome::Flags(0),
+            (true, 0b1011) => Outcome::Flags(Z),
+            _ => Outcome::Unknown,
+        }
+    }
+}

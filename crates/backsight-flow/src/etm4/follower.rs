@@ -1,0 +1,416 @@
+//! From elements to execution.
+//!
+//! Each atom stands for one P0 instruction, and says whether it was executed; all instructions before it were.
+//! Direct branches lead on by themselves; indirect ones need an address from the trace or the return stack.
+//! Code that does not fit the trace is reported where it shows, and the flow goes on as the trace says; a
+//! strict follower stops there until the trace names an address again.
+
+use backsight_arm::etm4::{AddressPacket, Config, Is, Packet, Profile};
+use backsight_core::{Address, Context, Isa, Located};
+use backsight_image::Code;
+use backsight_isa::Class;
+
+use super::{Element, Place, Position, Resolver};
+use crate::blocks::{Block, Blocks, Trail};
+use crate::return_stack::ReturnStack;
+use crate::walk::{Policy, Stop, Waypoints};
+use crate::{Event, NoSync, Statistics, Symptom, TraceOn, Transaction};
+
+/// How to follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Stop at strong evidence that the code is not what was executed; go on at the next address in the trace.
+    pub strict_image: bool,
+    /// How many blocks of code to remember.
+    pub cached_blocks: usize,
+    /// Longest walk without a waypoint, in instructions.
+    pub walk_limit: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { strict_image: false, cached_blocks: 1 << 20, walk_limit: 1 << 22 }
+    }
+}
+
+/// Follows the execution that an ETMv4 or ETE stream tells about.
+#[derive(Clone, Debug)]
+pub struct Follower<C> {
+    resolver: Resolver,
+    flow: Flow<C>,
+    end: u64,
+}
+
+impl<C: Code> Follower<C> {
+    /// A follower for the stream of one trace unit, through `code`.
+    pub fn new(config: &Config, code: C) -> Self {
+        Self::with_options(config, code, Options::default())
+    }
+
+    /// The same, with options.
+    pub fn with_options(config: &Config, code: C, options: Options) -> Self {
+        Self { resolver: Resolver::new(config), flow: Flow::new(config, code, options), end: 0 }
+    }
+
+    /// Takes the next packet; gives what is certain by now.
+    #[inline]
+    pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Event>)) {
+        self.end = packet.end();
+        let flow = &mut self.flow;
+        self.resolver.push(packet, &mut |element| flow.element(element, sink));
+    }
+
+    /// The trace ends. The follower is as new afterwards, but for what it counted.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Event>)) {
+        let flow = &mut self.flow;
+        self.resolver.finish(self.end, &mut |element| flow.element(element, sink));
+        self.flow.lose();
+    }
+
+    /// Begins anew, as after a gap in the data. Counts go on.
+    pub fn reset(&mut self) {
+        self.resolver.reset();
+        self.flow.lose();
+        self.flow.overflow = false;
+    }
+
+    /// What was counted.
+    pub fn statistics(&self) -> &Statistics {
+        &self.flow.statistics
+    }
+
+    /// The code it walks through.
+    pub fn code(&self) -> &C {
+        &self.flow.code
+    }
+
+    /// The code, to change it: what was remembered of it is forgotten.
+    pub fn code_mut(&mut self) -> &mut C {
+        self.flow.blocks.clear();
+        self.flow.trail = Trail::NOWHERE;
+        &mut self.flow.code
+    }
+}
+
+/// The place of an element in the trace.
+pub(super) type At = Located<()>;
+
+/// Walks elements through the code.
+#[derive(Clone, Debug)]
+pub(super) struct Flow<C> {
+    pub(super) code: C,
+    pub(super) policy: Policy,
+    blocks: Blocks,
+    trail: Trail,
+    pub(super) position: Position,
+    pub(super) stack: ReturnStack,
+    return_stack: bool,
+    /// A periodic Trace Info holds calls back from the return stack until the next address.
+    hold_calls: bool,
+    ete: bool,
+    loads: bool,
+    stores: bool,
+    pub(super) m_profile: bool,
+    pub(super) strict: bool,
+    overflow: bool,
+    pub(super) statistics: Statistics,
+}
+
+impl<C: Code> Flow<C> {
+    fn new(config: &Config, code: C, options: Options) -> Self {
+        let m_profile = config.profile == Profile::M;
+        let waypoints = Waypoints {
+            isb: true,
+            data_barrier: false,
+            wait: config.wfx_p0(),
+            transaction_start: config.is_ete(),
+            load: config.loads_p0() && !config.is_ete(),
+            store: config.stores_p0() && !config.is_ete(),
+        };
+        Self {
+            code,
+            policy: Policy { waypoints, t32_only: m_profile, limit: options.walk_limit.max(1) },
+            blocks: Blocks::new(options.cached_blocks),
+            trail: Trail::NOWHERE,
+            position: Position::new(m_profile),
+            stack: ReturnStack::default(),
+            return_stack: config.return_stack(),
+            hold_calls: false,
+            ete: config.is_ete(),
+            loads: waypoints.load,
+            stores: waypoints.store,
+            m_profile,
+            strict: options.strict_image,
+            overflow: false,
+            statistics: Statistics::default(),
+        }
+    }
+
+    fn lose(&mut self) {
+        self.position.forget();
+        self.stack.clear();
+        self.hold_calls = false;
+    }
+
+    pub(super) fn emit(&mut self, at: At, event: Event, sink: &mut impl FnMut(Located<Event>)) {
+        self.statistics.count(&event);
+        sink(at.map(|()| event));
+    }
+
+    #[inline]
+    fn element(&mut self, element: Located<Element>, sink: &mut impl FnMut(Located<Event>)) {
+        let at = element.map(|_| ());
+        match element.value {
+            Element::Atoms(atoms) => {
+                for taken in atoms.iter() {
+                    self.atom(taken, at, sink);
+                }
+            }
+            Element::Address(address) => self.address(address, at, sink),
+            _ => self.other(element, at, sink),
+        }
+    }
+
+    fn other(&mut self, element: Located<Element>, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        let event = match element.value {
+            Element::Atoms(_) | Element::Address(_) | Element::FunctionReturn => return,
+            Element::SourceAddress(source) => return self.source(source, at, sink),
+            Element::Exception { exception, address, context } => {
+                return self.exception(exception, address, context, at, sink);
+            }
+            Element::Q { count, address, context } => return self.q(count, address, context, at, sink),
+            Element::Context(None, _) => return,
+            Element::Context(Some(context), is) => return self.context(context, is, at, sink),
+            Element::TraceInfo { first, info } => return self.trace_info(first, info),
+            Element::TraceOn => self.trace_on(),
+            Element::NoSync(why) => {
+                self.lose();
+                self.overflow |= why == NoSync::Overflow;
+                Event::NoSync(why)
+            }
+            Element::Overrun => {
+                Event::Mismatch { symptom: Symptom::SpeculationOverrun, address: self.position.address }
+            }
+            Element::PeReset => {
+                self.position.forget();
+                Event::Exception {
+                    number: 0,
+                    interrupt: false,
+                    return_address: None,
+                    is_branch_target: false,
+                    fault_pending: false,
+                    value: 0,
+                }
+            }
+            Element::ExceptionReturn { .. } => {
+                // An exception return never takes its target from the return stack.
+                if self.position.place == Place::AfterBranch {
+                    self.position.place = Place::Lost;
+                }
+                Event::ExceptionReturn
+            }
+            Element::TransactionInitial => Event::Transaction(Transaction::Initial),
+            Element::TransactionStart { .. } => Event::Transaction(Transaction::Start),
+            Element::TransactionCommit => Event::Transaction(Transaction::Commit),
+            Element::TransactionFailure => {
+                self.position.place = Place::Lost;
+                Event::Transaction(Transaction::Failure)
+            }
+            Element::Event(events) => Event::UnitEvents(events),
+            Element::Timestamp { value, cycles } => Event::Timestamp { value, cycles },
+            Element::TimestampMarker => Event::TimestampMarker,
+            Element::CycleCount(cycles) => Event::CycleCount(cycles),
+            Element::Instrumentation { level, value } => Event::Instrumentation { level, value },
+            Element::Condition { key, outcome } => Event::Condition { key, outcome },
+            Element::EndOfTrace => Event::EndOfTrace { after_overflow: std::mem::take(&mut self.overflow) },
+        };
+        self.emit(at, event, sink);
+    }
+
+    fn trace_on(&mut self) -> Event {
+        self.position.place = Place::Lost;
+        self.stack.clear();
+        let overflow = std::mem::take(&mut self.overflow);
+        Event::TraceOn(if overflow { TraceOn::Overflow } else { TraceOn::Begin })
+    }
+
+    fn trace_info(&mut self, first: bool, info: u32) {
+        if first {
+            self.lose();
+        }
+        self.position.restate();
+        self.hold_calls = true;
+        if !self.ete {
+            let before = self.policy;
+            self.policy.waypoints.load = self.loads || info >> 4 & 1 == 1;
+            self.policy.waypoints.store = self.stores || info >> 5 & 1 == 1;
+            if self.policy != before {
+                self.blocks.clear();
+                self.trail = Trail::NOWHERE;
+            }
+        }
+    }
+
+    pub(super) fn context(
+        &mut self,
+        context: Context,
+        is: Is,
+        at: At,
+        sink: &mut impl FnMut(Located<Event>),
+    ) {
+        let context = self.position.enter(context);
+        self.emit(at, Event::Context(context, self.position.isa_of(is)), sink);
+    }
+
+    #[inline]
+    pub(super) fn address(&mut self, packet: AddressPacket, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        let before = self.position;
+        self.hold_calls = false;
+        self.position.name(packet.address, packet.is);
+        if before.is_known() && before.address != self.position.address {
+            self.mismatch(Symptom::AddressDiffers, before.address, at, sink);
+            if self.strict {
+                self.stack.clear();
+                self.emit(at, Event::NoSync(NoSync::WrongImage), sink);
+            }
+        }
+        let wide = self.position.isa == Isa::A64 && before.context.is_some();
+        if packet.is == Is::Is1 && wide || packet.address.0 & 1 != 0 {
+            self.mismatch(Symptom::BadAddress, packet.address, at, sink);
+        }
+    }
+
+    pub(super) fn mismatch(
+        &mut self,
+        symptom: Symptom,
+        address: Address,
+        at: At,
+        sink: &mut impl FnMut(Located<Event>),
+    ) {
+        self.emit(at, Event::Mismatch { symptom, address }, sink);
+    }
+
+    /// Strict: the code here cannot be what was executed. Nothing is certain until the next address.
+    pub(super) fn give_up(&mut self, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        self.position.place = Place::Lost;
+        self.stack.clear();
+        self.emit(at, Event::NoSync(NoSync::WrongImage), sink);
+    }
+
+    /// A P0 element is to be followed. Finds the target of an indirect branch before it on the return stack.
+    /// False: the place or the context is not known.
+    #[inline]
+    pub(super) fn settle(&mut self, at: At, sink: &mut impl FnMut(Located<Event>)) -> bool {
+        self.position.is_known() || self.settle_slowly(at, sink)
+    }
+
+    fn settle_slowly(&mut self, at: At, sink: &mut impl FnMut(Located<Event>)) -> bool {
+        if self.position.place == Place::AfterBranch {
+            match self.stack.pop() {
+                Some((address, isa)) => self.position.go(address, isa),
+                None => {
+                    let on = self.return_stack;
+                    let symptom = if on { Symptom::ReturnStackEmpty } else { Symptom::TargetMissing };
+                    self.position.place = Place::Lost;
+                    self.mismatch(symptom, self.position.address, at, sink);
+                }
+            }
+        }
+        self.position.is_known()
+    }
+
+    #[inline]
+    fn atom(&mut self, executed: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        if !self.settle(at, sink) {
+            self.statistics.skipped += 1;
+            return;
+        }
+        let start = self.position.start();
+        let block = self.blocks.enter(&mut self.trail, start, &self.policy, &self.code);
+        if block.suspicious || block.stop != Stop::Reached || (!executed && block.not_taken.is_some()) {
+            let block = *block;
+            return self.odd(&block, executed, at, sink);
+        }
+        let event = Event::Range(block.range(executed));
+        self.statistics.count(&event);
+        sink(at.map(|()| event));
+        let block = *block;
+        self.leave(&block, executed, at, sink);
+    }
+
+    /// Goes on behind a block.
+    #[inline]
+    fn leave(&mut self, block: &Block, executed: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        self.trail.leave(executed);
+        match block.class {
+            Class::DirectBranch if executed => {
+                self.call(block.flags.link, block.end, block.isa);
+                self.position.go(block.target, block.target_isa);
+            }
+            Class::IndirectBranch if executed => {
+                self.call(block.flags.link, block.end, block.isa);
+                self.leave_indirectly(block.last(), block.flags.exception_return, at, sink);
+            }
+            _ => {
+                self.position.address = block.end;
+                self.position.it = block.it;
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn call(&mut self, link: bool, address: Address, isa: Isa) {
+        if link && self.return_stack && !self.hold_calls {
+            self.stack.push(address, isa);
+        }
+    }
+
+    pub(super) fn leave_indirectly(
+        &mut self,
+        branch: Address,
+        exception_return: bool,
+        at: At,
+        sink: &mut impl FnMut(Located<Event>),
+    ) {
+        self.position.it = 0;
+        self.position.address = branch;
+        self.position.place = if exception_return { Place::Lost } else { Place::AfterBranch };
+        if exception_return && self.ete {
+            self.emit(at, Event::ExceptionReturn, sink);
+        }
+    }
+
+    /// A block that something is wrong with.
+    #[cold]
+    fn odd(&mut self, block: &Block, executed: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        let symptom = block.symptom(executed);
+        if let Some((symptom, address)) = symptom
+            && self.strict
+            && symptom.is_strong()
+        {
+            self.mismatch(symptom, address, at, sink);
+            return self.give_up(at, sink);
+        }
+        let whole = block.stop == Stop::Reached;
+        if block.instructions > 0 {
+            self.emit(at, Event::Range(block.range(executed || !whole)), sink);
+        }
+        if let Some((symptom, address)) = symptom {
+            self.mismatch(symptom, address, at, sink);
+        }
+        match block.stop {
+            Stop::NoMemory => self.unreadable(block.end, at, sink),
+            Stop::Limit => self.position.place = Place::Lost,
+            Stop::Reached | Stop::Branch => self.leave(block, executed, at, sink),
+        }
+    }
+
+    /// Execution went on at an address that cannot be read. Calls may be missed from here on.
+    pub(super) fn unreadable(&mut self, address: Address, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        self.position.place = Place::Unreadable;
+        self.position.address = address;
+        self.stack.clear();
+        let space = self.position.space();
+        self.emit(at, Event::NoMemory { address, space }, sink);
+    }
+}

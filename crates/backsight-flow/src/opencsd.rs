@@ -1,0 +1,152 @@
+//! Events as the lines that users of OpenCSD know.
+//!
+//! Each event is one line, `OCSD_GEN_TRC_ELEM_` with a name and arguments. Signs of a wrong image have none.
+
+use std::fmt;
+
+use backsight_core::{Context, Isa, MemorySpace, Security};
+use backsight_isa::Class;
+
+use crate::{Event, NoSync, Range, TraceOn, Transaction};
+
+/// The line for an event, without its index and trace ID; `None` where that listing has no line for it.
+/// `cycle_counts` says whether cycle counting was switched on: timestamps then show a count too.
+pub fn element(event: &Event, cycle_counts: bool) -> Option<Element<'_>> {
+    let listed = !matches!(
+        event,
+        Event::Mismatch { .. } | Event::Condition { .. } | Event::NoSync(NoSync::WrongImage)
+    );
+    listed.then_some(Element { event, cycle_counts })
+}
+
+/// One line; displays itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Element<'e> {
+    event: &'e Event,
+    cycle_counts: bool,
+}
+
+impl fmt::Display for Element<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OCSD_GEN_TRC_ELEM_")?;
+        match *self.event {
+            Event::NoSync(why) => write!(f, "NO_SYNC( [{}])", no_sync(why)),
+            Event::TraceOn(why) => write!(f, "TRACE_ON( [{}])", trace_on(why)),
+            Event::Context(context, isa) => pe_context(&context, isa, f),
+            Event::Range(range) => instr_range(&range, f),
+            Event::PathUnknown { start, next, instructions } => {
+                write!(f, "I_RANGE_NOPATH(first {start}:[next {next}] num_i({instructions}) )")
+            }
+            Event::NoMemory { address, space } => {
+                write!(f, "ADDR_NACC( {address}; Memspace [{:#x}:{}] )", space.0, memory_space(space))
+            }
+            Event::Exception { number, return_address, is_branch_target, .. } => {
+                f.write_str("EXCEPTION(")?;
+                if let Some(address) = return_address {
+                    write!(f, "pref ret addr:{address}")?;
+                    f.write_str(if is_branch_target { " [addr also prev br tgt]; " } else { "; " })?;
+                }
+                write!(f, "excep num (0x{number:02x}) )")
+            }
+            Event::ExceptionReturn => f.write_str("EXCEPTION_RET()"),
+            Event::Timestamp { value, cycles } => {
+                write!(f, "TIMESTAMP( [ TS=0x{value:012x}]; ")?;
+                if self.cycle_counts {
+                    write!(f, " [CC={}]; ", cycles.unwrap_or(0))?;
+                }
+                f.write_str(")")
+            }
+            Event::CycleCount(cycles) => write!(f, "CYCLE_COUNT( [CC={}]; )", cycles.unwrap_or(0)),
+            Event::UnitEvents(events) => write!(f, "EVENT( Numbered:{events}; )"),
+            Event::TimestampMarker => f.write_str("SYNC_MARKER( [Timestamp marker(0x00000000)])"),
+            Event::Transaction(step) => write!(f, "MEMTRANS( {})", transaction(step)),
+            Event::Instrumentation { level, value } => {
+                write!(f, "INSTRUMENTATION( EL{level}; 0x{value:016x})")
+            }
+            Event::EndOfTrace { after_overflow } => {
+                let why = if after_overflow { "overflow" } else { "end-of-trace" };
+                write!(f, "EO_TRACE( [{why}])")
+            }
+            Event::Mismatch { .. } | Event::Condition { .. } => f.write_str("CUSTOM()"),
+        }
+    }
+}
+
+fn no_sync(why: NoSync) -> &'static str {
+    match why {
+        NoSync::Initial => "init-decoder",
+        NoSync::BadPacket | NoSync::WrongImage => "bad-packet",
+        NoSync::Discard => "discard",
+        NoSync::Overflow => "overflow",
+    }
+}
+
+fn trace_on(why: TraceOn) -> &'static str {
+    match why {
+        TraceOn::Begin => "begin or filter",
+        TraceOn::Overflow => "overflow",
+        TraceOn::DebugRestart => "debug restart",
+    }
+}
+
+fn transaction(step: Transaction) -> &'static str {
+    match step {
+        Transaction::Initial => "Init",
+        Transaction::Start => "Start",
+        Transaction::Commit => "Commit",
+        Transaction::Failure => "Fail",
+    }
+}
+
+fn memory_space(space: MemorySpace) -> &'static str {
+    space.name().unwrap_or("Any")
+}
+
+fn pe_context(context: &Context, isa: Isa, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let security = match context.security {
+        Security::Secure => "S",
+        Security::NonSecure => "N",
+        Security::Root => "Root",
+        Security::Realm => "Realm",
+    };
+    let bits = if context.wide { 64 } else { 32 };
+    write!(f, "PE_CONTEXT((ISA={isa}) EL{}{security}; {bits}-bit; ", context.level)?;
+    if let Some(vmid) = context.vmid {
+        write!(f, "VMID={vmid:#x}; ")?;
+    }
+    if let Some(id) = context.context_id {
+        write!(f, "CTXTID={id:#x}; ")?;
+    }
+    f.write_str(")")
+}
+
+fn instr_range(range: &Range, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Range { start, end, instructions, isa, last_size, .. } = range;
+    write!(f, "INSTR_RANGE(exec range={start}:[{end}] num_i({instructions}) last_sz({last_size}) ")?;
+    write!(f, "(ISA={isa}) {} {}", if range.executed { 'E' } else { 'N' }, class(range.class))?;
+    f.write_str(sub_class(range))?;
+    // The listing does not call CB<cc> and its kin conditional, though they are.
+    f.write_str(if range.flags.conditional && !range.flags.compares { " <cond>)" } else { ")" })
+}
+
+fn class(class: Class) -> &'static str {
+    match class {
+        Class::Other | Class::DataBarrier => "---",
+        Class::DirectBranch => "BR ",
+        Class::IndirectBranch => "iBR ",
+        Class::Isb => "ISB ",
+        Class::Wait => "WFI.WFE ",
+        Class::TransactionStart => "TSTART ",
+    }
+}
+
+fn sub_class(range: &Range) -> &'static str {
+    let a64 = range.isa == Isa::A64;
+    match range.flags {
+        flags if flags.link => "b+link ",
+        flags if flags.returns && a64 => "A64:ret ",
+        flags if flags.returns => "V7:impl ret ",
+        flags if flags.exception_return && a64 => "A64:eret ",
+        _ => "",
+    }
+}

@@ -1,0 +1,136 @@
+//! What a follower counts.
+
+use backsight_isa::Class;
+
+use crate::{Event, NoSync, Symptom};
+
+/// Counts over a stretch of execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Instructions executed, those of unknown path included where their number is known.
+    pub instructions: u64,
+    /// Ranges.
+    pub ranges: u64,
+    /// Ranges that ended in a branch.
+    pub branches: u64,
+    /// Those whose branch was taken.
+    pub taken: u64,
+    /// Exceptions and interrupts.
+    pub exceptions: u64,
+    /// Times that tracing began.
+    pub trace_on: u64,
+    /// P0 elements that could not be followed because the place or the context was not known.
+    pub skipped: u64,
+    /// Places where something is missing, by reason.
+    pub gaps: Gaps,
+    /// Signs that code and trace do not fit, in the order of [`Symptom::ALL`].
+    pub symptoms: [u64; Symptom::ALL.len()],
+}
+
+/// Places where something is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// Bad packets and broken speculation.
+    pub bad_packet: u64,
+    /// The trace unit gave up unresolved speculation.
+    pub discard: u64,
+    /// The trace unit lost data.
+    pub overflow: u64,
+    /// Strict mode: the code cannot be what was executed.
+    pub wrong_image: u64,
+    /// Code that is not in the image.
+    pub no_memory: u64,
+    /// Stretches of unknown path.
+    pub path_unknown: u64,
+}
+
+impl Gaps {
+    /// All gaps.
+    pub fn total(&self) -> u64 {
+        self.by_reason().iter().map(|(_, count)| count).sum()
+    }
+
+    /// The counts with their reasons in words.
+    pub fn by_reason(&self) -> [(&'static str, u64); 6] {
+        [
+            ("bad packet", self.bad_packet),
+            ("discard", self.discard),
+            ("overflow", self.overflow),
+            ("wrong image", self.wrong_image),
+            ("no memory", self.no_memory),
+            ("path unknown", self.path_unknown),
+        ]
+    }
+}
+
+impl Statistics {
+    /// Counts an event.
+    #[inline]
+    pub fn count(&mut self, event: &Event) {
+        match event {
+            Event::Range(range) => {
+                let branch = matches!(range.class, Class::DirectBranch | Class::IndirectBranch);
+                self.instructions += u64::from(range.instructions);
+                self.ranges += 1;
+                self.branches += u64::from(branch);
+                self.taken += u64::from(branch && range.executed);
+            }
+            Event::PathUnknown { instructions, .. } => {
+                self.instructions += u64::from(*instructions);
+                self.gaps.path_unknown += 1;
+            }
+            Event::NoMemory { .. } => self.gaps.no_memory += 1,
+            Event::Exception { .. } => self.exceptions += 1,
+            Event::TraceOn(_) => self.trace_on += 1,
+            Event::Mismatch { symptom, .. } => self.symptoms[*symptom as usize] += 1,
+            Event::NoSync(NoSync::BadPacket) => self.gaps.bad_packet += 1,
+            Event::NoSync(NoSync::Discard) => self.gaps.discard += 1,
+            Event::NoSync(NoSync::Overflow) => self.gaps.overflow += 1,
+            Event::NoSync(NoSync::WrongImage) => self.gaps.wrong_image += 1,
+            _ => {}
+        }
+    }
+
+    /// How often a symptom was noticed.
+    pub fn symptom(&self, symptom: Symptom) -> u64 {
+        self.symptoms[symptom as usize]
+    }
+}
+
+impl std::ops::AddAssign for Statistics {
+    fn add_assign(&mut self, other: Self) {
+        self.instructions += other.instructions;
+        self.ranges += other.ranges;
+        self.branches += other.branches;
+        self.taken += other.taken;
+        self.exceptions += other.exceptions;
+        self.trace_on += other.trace_on;
+        self.skipped += other.skipped;
+        self.gaps.bad_packet += other.gaps.bad_packet;
+        self.gaps.discard += other.gaps.discard;
+        self.gaps.overflow += other.gaps.overflow;
+        self.gaps.wrong_image += other.gaps.wrong_image;
+        self.gaps.no_memory += other.gaps.no_memory;
+        self.gaps.path_unknown += other.gaps.path_unknown;
+        for (mine, others) in self.symptoms.iter_mut().zip(other.symptoms) {
+            *mine += others;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_symptom_has_a_place_of_its_own() {
+        let mut statistics = Statistics::default();
+        for symptom in Symptom::ALL {
+            statistics.count(&Event::Mismatch { symptom, address: backsight_core::Address(0) });
+        }
+        assert_eq!(statistics.symptoms, [1; Symptom::ALL.len()]);
+        let mut twice = statistics;
+        twice += statistics;
+        assert!(Symptom::ALL.iter().all(|&symptom| twice.symptom(symptom) == 2));
+    }
+}
