@@ -14,4 +14,5 @@ extern crate std;
 
 pub mod encap;
 pub mod etrace;
+pub mod ingress;
 pub mod ntrace;

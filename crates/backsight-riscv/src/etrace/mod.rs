@@ -14,15 +14,18 @@ mod bits;
 mod config;
 mod decode;
 mod encode;
+mod encoder;
 mod fields;
 mod packet;
 mod params;
 mod support;
+pub mod tables;
 
 pub use bits::{BitReader, BitWriter, Payload};
 pub use config::{ConfigError, set};
 pub use decode::{BadPacket, Decoder, decode};
 pub use encode::encode;
+pub use encoder::{Algorithm, Encoder, EncoderError, Resync, ResyncMode, Settings};
 pub use fields::Value;
 pub use packet::*;
 pub use params::{DataOptions, Dialect, ImplicitReturn, Options, Params, ParamsError};

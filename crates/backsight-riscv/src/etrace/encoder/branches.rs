@@ -1,0 +1,140 @@
+//! Branches not reported yet: a map, or once 31 were predicted correctly a count.
+
+use super::super::tables::Predictor;
+use super::super::{BranchMap, CountEnd, Options, Packet, Params, Reported};
+
+#[derive(Clone, Debug)]
+pub(super) struct Branches {
+    map: BranchMap,
+    /// All branches of the map were predicted correctly.
+    predicted: bool,
+    /// Correctly predicted branches, 31 or more; 0 while the map is in use.
+    count: u64,
+    /// The latest branch was mispredicted, while counting.
+    failed: bool,
+    predictor: Option<Predictor>,
+}
+
+/// The greatest count that a packet can hold, with the 31 that it leaves out.
+const MOST: u64 = u32::MAX as u64 + 31;
+
+impl Branches {
+    pub fn new(params: &Params, options: &Options) -> Self {
+        let predictor = options.branch_prediction.then(|| Predictor::new(params));
+        Self { map: BranchMap::EMPTY, predicted: true, count: 0, failed: false, predictor }
+    }
+
+    /// Forgets outcomes, not what was learnt.
+    pub fn clear(&mut self) {
+        self.map = BranchMap::EMPTY;
+        self.predicted = true;
+        self.count = 0;
+        self.failed = false;
+    }
+
+    /// A sync packet was sent; if it names a branch, its outcome is in the packet.
+    pub fn synchronise(&mut self, branch: Option<(u64, bool)>) {
+        self.clear();
+        if let Some(predictor) = &mut self.predictor {
+            predictor.reset();
+            if let Some((address, taken)) = branch {
+                predictor.update(address, taken);
+            }
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, address: u64, taken: bool) {
+        let Some(predictor) = &mut self.predictor else {
+            self.map.push(taken);
+            return;
+        };
+        let correct = predictor.predict(address) == taken;
+        predictor.update(address, taken);
+        if self.count > 0 {
+            self.failed = !correct;
+            self.count += u64::from(correct);
+            return;
+        }
+        self.map.push(taken);
+        self.predicted &= correct;
+        if self.map.count == BranchMap::FULL && self.predicted {
+            self.map = BranchMap::EMPTY;
+            self.count = u64::from(BranchMap::FULL);
+        }
+    }
+
+    /// Is anything unreported?
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        self.map.count > 0 || self.count > 0
+    }
+
+    pub fn map(&self) -> BranchMap {
+        self.map
+    }
+
+    /// Are branches being counted, so that only format 0 can report them?
+    #[inline]
+    pub fn is_counting(&self) -> bool {
+        self.count > 0
+    }
+
+    /// The count can go no further: the latest branch must be named.
+    #[inline]
+    pub fn is_count_full(&self) -> bool {
+        self.count == MOST
+    }
+
+    fn count_field(&self) -> u32 {
+        (self.count - u64::from(BranchMap::FULL)) as u32
+    }
+
+    /// A packet that the branches themselves need, without an address.
+    #[inline]
+    pub fn full(&self) -> Option<Packet> {
+        if self.count > 0 && self.failed {
+            return Some(Packet::BranchCount { count: self.count_field(), end: CountEnd::Mispredicted });
+        }
+        (self.map.count == BranchMap::FULL).then_some(Packet::Branches { map: self.map, address: None })
+    }
+
+    /// The count with an address.
+    pub fn counted(&self, reported: Reported) -> Packet {
+        let end = match self.failed {
+            true => CountEnd::MispredictedAt(reported),
+            false => CountEnd::Address(reported),
+        };
+        Packet::BranchCount { count: self.count_field(), end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_stops_where_its_field_ends() {
+        let params = Params { bpred_size: 1, ..Params::default() };
+        let options = Options { branch_prediction: true, ..Options::default() };
+        let mut branches = Branches::new(&params, &options);
+        (0..31).for_each(|_| branches.push(0, false));
+        assert!(branches.is_counting() && branches.full().is_none());
+        branches.count = MOST - 1;
+        assert!(!branches.is_count_full());
+        branches.push(0, false);
+        assert!(branches.is_count_full());
+        let packet = branches.counted(Reported::default());
+        assert!(matches!(packet, Packet::BranchCount { count: u32::MAX, end: CountEnd::Address(_) }));
+    }
+
+    #[test]
+    fn a_mispredicted_branch_ends_the_count_and_is_not_in_it() {
+        let params = Params { bpred_size: 1, ..Params::default() };
+        let options = Options { branch_prediction: true, ..Options::default() };
+        let mut branches = Branches::new(&params, &options);
+        (0..33).for_each(|_| branches.push(0, false));
+        branches.push(0, true);
+        assert_eq!(branches.full(), Some(Packet::BranchCount { count: 2, end: CountEnd::Mispredicted }));
+    }
+}

@@ -1,0 +1,243 @@
+//! Which packet an item needs: the specification's flow, step by step.
+
+use super::super::{ContextPacket, Packet, QualStatus};
+use super::item::Item;
+use super::report::Reason;
+use super::{Algorithm, Encoder, Jump, Previous, ResyncMode, ResyncState, UnreportedTrap};
+use crate::ingress::{Ctype, Itype};
+
+/// Implicit returns that irets can count.
+const MOST_IRETS: u32 = 255;
+
+impl Encoder {
+    /// Decides about `current`; without `next`, tracing ends behind it.
+    pub(super) fn process(&mut self, current: &Item, next: Option<&Item>, sink: &mut impl FnMut(Packet)) {
+        if self.lost && self.ready {
+            self.lost = false;
+            self.previous = None;
+            self.support(true, QualStatus::TraceLost, sink);
+        }
+        self.sent_anyway = false;
+        self.count_resync(current);
+        if self.previous.is_some_and(|previous| previous.jump == Jump::ImplicitReturn) {
+            self.irets += 1;
+        }
+        let context_changed = current.ctype != Ctype::Unreported && current.context != self.context;
+        self.context_pending |= context_changed && current.ctype == Ctype::Imprecise;
+        let mut reported = false;
+        let synchronised = self.synchronise(current, &mut reported, sink);
+        if !synchronised && current.itype.is_branch() {
+            self.branches.push(current.address, current.itype == Itype::Taken);
+        }
+        let jump = self.follow(current, next);
+        let mut restart = false;
+        if !synchronised {
+            restart = self.restarts(current, jump, next);
+            let next = if restart { None } else { next };
+            self.report_current(current, jump, next, &mut reported, sink);
+        }
+        if next.is_none() && current.trap && !reported {
+            // The chart would lose a trap that nothing follows.
+            self.send_trap(current, &trap_of(current, false), false, sink);
+        }
+        if current.itype.is_branch() {
+            self.irets = 0;
+        }
+        self.returned |= current.itype == Itype::Return;
+        self.context = current.context;
+        self.previous = Some(Previous {
+            privilege: current.privilege,
+            retired: current.retired,
+            jump,
+            trap: current.trap.then(|| trap_of(current, reported)),
+        });
+        if restart {
+            self.close(true, sink);
+        }
+    }
+
+    fn count_resync(&mut self, current: &Item) {
+        let resync = &self.settings.resync;
+        if resync.mode == ResyncMode::Off {
+            return;
+        }
+        self.count += u64::from(current.weight);
+        if self.settings.algorithm == Algorithm::Current {
+            if self.resync == ResyncState::Counting && self.count >= resync.limit {
+                self.resync = ResyncState::Flush;
+            }
+        } else {
+            self.resync = if self.count > resync.limit { ResyncState::Send } else { ResyncState::Counting };
+        }
+    }
+
+    /// Privilege or context changes at `item`, so that it must be named by a sync packet.
+    #[inline]
+    fn is_precise_change(&self, item: &Item, privilege: u8, context: u64) -> bool {
+        !item.is_trap_only()
+            && (item.privilege != privilege
+                || item.context != context
+                    && matches!(item.ctype, Ctype::Precise | Ctype::AsynchronousDiscontinuity))
+    }
+
+    /// Steps 3 to 5: packets that synchronise.
+    fn synchronise(&mut self, current: &Item, reported: &mut bool, sink: &mut impl FnMut(Packet)) -> bool {
+        let Some(previous) = self.previous else {
+            if self.settings.algorithm == Algorithm::Current && current.is_trap_only() {
+                if !current.interrupt {
+                    self.send_trap(current, &trap_of(current, false), false, sink);
+                    *reported = true;
+                }
+                return !current.interrupt;
+            }
+            self.send_start(current, sink);
+            return true;
+        };
+        if let Some(trap) = previous.trap {
+            match (current.is_trap_only(), trap.reported) {
+                (true, true) => return false,
+                (thaddr_unknown, false) => self.send_trap(current, &trap, !thaddr_unknown, sink),
+                (false, true) => self.send_start(current, sink),
+            }
+            return true;
+        }
+        let due = self.is_precise_change(current, previous.privilege, self.context)
+            || self.resync == ResyncState::Send;
+        if due && current.retired {
+            self.send_start(current, sink);
+        }
+        due && current.retired
+    }
+
+    /// How execution leaves `current`. Calls and returns move the return stack.
+    fn follow(&mut self, current: &Item, next: Option<&Item>) -> Jump {
+        let implicit = self.options.implicit_return;
+        if implicit && current.itype.is_call() {
+            self.stack.push(self.params.wrap(current.end));
+        }
+        if !current.itype.is_uninferable() {
+            return Jump::Inferable;
+        }
+        if implicit && current.itype == Itype::Return {
+            let checked = self.stack.is_checked();
+            return match (self.stack.pop(), next) {
+                (None, _) => Jump::UnpredictedReturn,
+                (Some(predicted), Some(next)) if !checked || predicted == self.params.wrap(next.address) => {
+                    if self.irets == MOST_IRETS {
+                        Jump::CountedOutReturn
+                    } else {
+                        Jump::ImplicitReturn
+                    }
+                }
+                _ => Jump::MispredictedReturn,
+            };
+        }
+        // The instruction that set the register must be on the decoder's path too.
+        let traced = current.inner
+            || self.previous.is_some_and(|previous| previous.retired && previous.trap.is_none());
+        let sequential = self.options.sijump
+            && current.sijump
+            && traced
+            && !matches!(current.itype, Itype::TrapReturn | Itype::Return);
+        if sequential { Jump::Inferable } else { Jump::Uninferable }
+    }
+
+    /// A mispredicted return to a place where the context changes has no encoding: end and begin anew.
+    fn restarts(&self, current: &Item, jump: Jump, next: Option<&Item>) -> bool {
+        jump == Jump::MispredictedReturn
+            && self.settings.algorithm == Algorithm::Current
+            && next.is_some_and(|next| {
+                next.privilege == current.privilege
+                    && self.is_precise_change(next, current.privilege, current.context)
+            })
+    }
+
+    /// Steps 6 to 10.
+    fn report_current(
+        &mut self,
+        current: &Item,
+        jump: Jump,
+        next: Option<&Item>,
+        reported: &mut bool,
+        sink: &mut impl FnMut(Packet),
+    ) {
+        let after = self.previous.map_or(Jump::Inferable, |previous| previous.jump);
+        if !current.retired {
+            let reference = self.settings.algorithm != Algorithm::Current;
+            if after.is_updiscon() && (!current.interrupt || reference) {
+                self.send_trap(current, &trap_of(current, false), false, sink);
+                *reported = true;
+            }
+            return;
+        }
+        let sync_next = next.is_some_and(|next| {
+            next.is_trap_only() || self.is_precise_change(next, current.privilege, current.context)
+        });
+        let flush = self.flushes(current, jump);
+        let before_sync = sync_next || current.trap || flush || self.resync_follows();
+        let another =
+            flush || current.trap || next.is_none() || self.must_name(current, jump, next, sync_next);
+        if after.is_updiscon() || another || current.notify || self.branches.is_count_full() {
+            let reason = Reason { after, another, before_sync };
+            self.send_address(current, reason, sink);
+            if flush && self.settings.algorithm == Algorithm::Current {
+                self.resync = ResyncState::Send;
+            }
+        } else if let Some(packet) = self.branches.full() {
+            self.moved();
+            self.emit(packet, sink);
+            self.branches.clear();
+        } else if self.context_pending {
+            self.context_pending = false;
+            let context =
+                ContextPacket { privilege: current.privilege, time: current.time, context: current.context };
+            self.emit(Packet::Context(context), sink);
+            if self.settings.shallow {
+                self.branches.clear();
+            }
+        }
+    }
+
+    /// Step 7: does resynchronisation want `current` named?
+    fn flushes(&self, current: &Item, jump: Jump) -> bool {
+        match self.settings.algorithm {
+            // An uninferable jump cannot be the last instruction before a sync packet: its target is named instead.
+            Algorithm::Current => self.resync == ResyncState::Flush && !jump.is_updiscon(),
+            _ => {
+                let resync = &self.settings.resync;
+                resync.mode != ResyncMode::Off
+                    && self.count == resync.limit
+                    && self.branches.is_pending()
+                    && current.retired
+            }
+        }
+    }
+
+    /// The older chart: the packet about to be sent is the one that makes the count exceed its limit.
+    fn resync_follows(&self) -> bool {
+        let resync = &self.settings.resync;
+        self.settings.algorithm != Algorithm::Current
+            && resync.mode == ResyncMode::Packets
+            && self.count >= resync.limit
+    }
+
+    /// Step 8: what comes next needs `current` named.
+    fn must_name(&self, current: &Item, jump: Jump, next: Option<&Item>, sync_next: bool) -> bool {
+        let Some(next) = next else { return true };
+        if !sync_next {
+            return false;
+        }
+        if next.is_trap_only() || self.branches.is_pending() {
+            return true;
+        }
+        // A start packet tells neither branches nor returns: a decoder would stop at the first visit of its address.
+        self.settings.algorithm == Algorithm::Current
+            && (self.waiting
+                || next.privilege == current.privilege
+                    && (jump.is_updiscon() || self.returned || current.itype == Itype::Return))
+    }
+}
+
+fn trap_of(item: &Item, reported: bool) -> UnreportedTrap {
+    UnreportedTrap { cause: item.cause, tval: item.tval, interrupt: item.interrupt, reported }
+}

@@ -1,0 +1,271 @@
+//! The trace encoder: blocks in, packets out.
+//!
+//! The encoder looks at one *item* at a time, a retired instruction or a trap, knowing the one before and the one
+//! after. Of a block only the first and last instruction are items: those between change nothing. It sends a packet
+//! when the program alone does not tell how execution went on, and names an instruction wherever the next packet
+//! would otherwise be ambiguous.
+
+mod branches;
+mod decide;
+mod item;
+mod report;
+mod settings;
+
+use self::branches::Branches;
+use self::item::Item;
+pub use self::settings::{Algorithm, EncoderError, Resync, ResyncMode, Settings};
+use super::tables::{JumpCache, ReturnStack};
+use super::{Disclosed, ImplicitReturn, Options, Packet, Params, QualStatus, Support};
+use crate::ingress::{Block, Ctype};
+
+/// What the item before leaves behind for the current one.
+#[derive(Clone, Copy, Debug)]
+struct Previous {
+    privilege: u8,
+    retired: bool,
+    jump: Jump,
+    trap: Option<UnreportedTrap>,
+}
+
+/// How a retired instruction went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Jump {
+    /// To where the program says.
+    Inferable,
+    /// An uninferable discontinuity that nothing predicts.
+    Uninferable,
+    /// A return that the stack predicted: not sent.
+    ImplicitReturn,
+    /// A return that the stack predicted, sent because the count of implicit returns is at its limit.
+    CountedOutReturn,
+    /// A return that went elsewhere than predicted.
+    MispredictedReturn,
+    /// A return that found the stack empty.
+    UnpredictedReturn,
+}
+
+impl Jump {
+    const fn is_updiscon(self) -> bool {
+        !matches!(self, Self::Inferable | Self::ImplicitReturn)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct UnreportedTrap {
+    cause: u64,
+    tval: u64,
+    interrupt: bool,
+    /// Its cause already went out with thaddr = 0.
+    reported: bool,
+}
+
+/// Where resynchronisation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResyncState {
+    /// Below the limit.
+    Counting,
+    /// At the limit: name an instruction.
+    Flush,
+    /// The next instruction gets a sync packet.
+    Send,
+}
+
+/// An E-Trace encoder for one hart.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    params: Params,
+    options: Options,
+    settings: Settings,
+    /// The item to decide about once the next one is known.
+    current: Option<Item>,
+    previous: Option<Previous>,
+    context: u64,
+    context_pending: bool,
+    last_address: u64,
+    branches: Branches,
+    cache: JumpCache,
+    stack: ReturnStack,
+    /// Implicit returns since the last branch or packet.
+    irets: u32,
+    returned: bool,
+    count: u64,
+    resync: ResyncState,
+    /// The latest packet named the target of a discontinuity without saying that a sync packet follows.
+    waiting: bool,
+    /// The latest packet would have been sent anyway, because of a discontinuity.
+    sent_anyway: bool,
+    enabled: bool,
+    ready: bool,
+    lost: bool,
+}
+
+impl Encoder {
+    /// An encoder that has seen nothing yet.
+    pub fn new(params: Params, options: Options, settings: Settings) -> Result<Self, EncoderError> {
+        settings::check(&params, &options)?;
+        Ok(Self {
+            params,
+            options,
+            settings,
+            current: None,
+            previous: None,
+            context: 0,
+            context_pending: false,
+            last_address: 0,
+            branches: Branches::new(&params, &options),
+            cache: JumpCache::new(&params),
+            stack: ReturnStack::new(&params),
+            irets: 0,
+            returned: false,
+            count: 0,
+            resync: ResyncState::Counting,
+            waiting: false,
+            sent_anyway: false,
+            enabled: false,
+            ready: true,
+            lost: false,
+        })
+    }
+
+    /// The parameters.
+    pub const fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The options in force.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Takes a block that is to be traced. Packets about it may come with later blocks: the encoder looks ahead.
+    #[inline]
+    pub fn push(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
+        let trap = block.itype.is_trap();
+        if block.iretire > 0 {
+            if block.last() != block.iaddr && self.first_matters(block) {
+                self.advance(Item::first(block), sink);
+            }
+            let together = trap && self.settings.algorithm == Algorithm::Reference;
+            self.advance(Item::last(block, together, self.settings.resync.mode), sink);
+            if !trap || together {
+                return;
+            }
+        }
+        if trap {
+            self.advance(Item::trap(block), sink);
+        }
+    }
+
+    /// Could the first of several instructions of a block cause a packet, or change one about the item before?
+    #[inline]
+    fn first_matters(&self, block: &Block) -> bool {
+        let (Some(current), Some(previous)) = (&self.current, &self.previous) else { return true };
+        block.ctype != Ctype::Unreported
+            || block.privilege != current.privilege
+            || current.itype.is_uninferable()
+            || current.trap
+            || previous.trap.is_some()
+            || self.resync != ResyncState::Counting
+            || self.context_pending
+            || self.resync_near(current)
+    }
+
+    /// Could the limit be reached before the block's first instruction?
+    #[inline]
+    fn resync_near(&self, current: &Item) -> bool {
+        let resync = &self.settings.resync;
+        resync.mode != ResyncMode::Off && self.count + u64::from(current.weight) + 2 >= resync.limit
+    }
+
+    /// What comes next is not traced: a filter refused it, tracing was switched off, or it was not observed.
+    pub fn unqualified(&mut self, sink: &mut impl FnMut(Packet)) {
+        if let Some(current) = self.current.take() {
+            self.process(&current, None, sink);
+            self.close(true, sink);
+        }
+    }
+
+    /// Changes the options. Tracing ends and begins anew.
+    pub fn set_options(
+        &mut self,
+        options: Options,
+        sink: &mut impl FnMut(Packet),
+    ) -> Result<(), EncoderError> {
+        settings::check(&self.params, &options)?;
+        self.unqualified(sink);
+        self.options = options;
+        self.branches = Branches::new(&self.params, &options);
+        if self.enabled {
+            self.support(true, QualStatus::NoChange, sink);
+        }
+        Ok(())
+    }
+
+    /// The transport takes no packets (`false`) or takes them again. Meanwhile packets are lost; a support packet says
+    /// so once there is room. For lossless trace do not call this: stall the hart instead.
+    pub fn set_ready(&mut self, ready: bool) {
+        self.ready = ready;
+    }
+
+    /// Tracing ends. The encoder can be used again.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Packet)) {
+        if let Some(current) = self.current.take() {
+            self.process(&current, None, sink);
+            self.close(false, sink);
+        } else if self.enabled {
+            self.support(false, QualStatus::NoChange, sink);
+        }
+        self.enabled = false;
+    }
+
+    fn advance(&mut self, item: Item, sink: &mut impl FnMut(Packet)) {
+        if let Some(current) = self.current.replace(item) {
+            self.process(&current, Some(&item), sink);
+        } else if !self.enabled {
+            self.enabled = true;
+            self.support(true, QualStatus::NoChange, sink);
+        }
+    }
+
+    /// Behind the packet that named the last instruction.
+    fn close(&mut self, ienable: bool, sink: &mut impl FnMut(Packet)) {
+        let status = if self.sent_anyway { QualStatus::EndedNtr } else { QualStatus::EndedRep };
+        self.support(ienable, status, sink);
+        self.previous = None;
+    }
+
+    fn support(&mut self, ienable: bool, qual_status: QualStatus, sink: &mut impl FnMut(Packet)) {
+        let p = &self.params;
+        let disclosed = Disclosed {
+            iret_ext: p.implicit_return == ImplicitReturn::Returns,
+            time_width: p.time_bits().div_ceil(16),
+            f0s_width: p.f0s_width,
+            return_stack_size: p.return_stack_size,
+            call_counter_size: p.call_counter_size,
+            bpred_size: p.bpred_size,
+            cache_size: p.cache_size,
+            mmacas_ext: false,
+        };
+        let support = Support {
+            ienable,
+            qual_status,
+            options: self.options,
+            delta_address: self.settings.algorithm == Algorithm::Seed && !self.options.full_address,
+            disclosed: (p.layout == super::SupportLayout::Standard).then_some(disclosed),
+            ..Support::default()
+        };
+        self.emit(Packet::Support(support), sink);
+    }
+
+    /// Sends a packet, or loses it.
+    fn emit(&mut self, packet: Packet, sink: &mut impl FnMut(Packet)) {
+        if !self.ready {
+            self.lost = true;
+            return;
+        }
+        if self.settings.resync.mode == ResyncMode::Packets {
+            self.count += 1;
+        }
+        sink(packet);
+    }
+}

@@ -1,0 +1,143 @@
+//! Packets that name an instruction, and what they do to the encoder's state.
+
+use super::super::{Packet, Reported, Start, TrapPacket};
+use super::item::Item;
+use super::{Encoder, Jump, ResyncState, UnreportedTrap};
+use crate::ingress::Itype;
+
+/// Why an instruction is named.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reason {
+    /// How execution came to it.
+    pub after: Jump,
+    /// Something else than that wants it named.
+    pub another: bool,
+    /// The next packet will be a trap or a start.
+    pub before_sync: bool,
+}
+
+impl Encoder {
+    fn field(&self, address: u64) -> u64 {
+        self.params.wrap(address) >> self.params.iaddress_lsb
+    }
+
+    fn branch_bit(current: &Item) -> bool {
+        current.itype != Itype::Taken
+    }
+
+    /// Format 3 subformat 0.
+    pub(super) fn send_start(&mut self, current: &Item, sink: &mut impl FnMut(Packet)) {
+        let start = Start {
+            branch: Self::branch_bit(current),
+            privilege: current.privilege,
+            time: current.time,
+            context: current.context,
+            address: self.field(current.address),
+        };
+        self.emit(Packet::Start(start), sink);
+        self.synchronised(current, true);
+    }
+
+    /// Format 3 subformat 1 about `trap`; with `thaddr`, `current` is the first instruction of its handler.
+    pub(super) fn send_trap(
+        &mut self,
+        current: &Item,
+        trap: &UnreportedTrap,
+        thaddr: bool,
+        sink: &mut impl FnMut(Packet),
+    ) {
+        let implicit = self.options.implicit_exception && thaddr;
+        let packet = TrapPacket {
+            branch: !thaddr || Self::branch_bit(current),
+            privilege: current.privilege,
+            time: current.time,
+            context: current.context,
+            ecause: trap.cause,
+            interrupt: trap.interrupt,
+            thaddr,
+            address: (!implicit).then(|| self.field(current.address)),
+            tval: if trap.interrupt { 0 } else { trap.tval },
+        };
+        self.emit(Packet::Trap(packet), sink);
+        self.synchronised(current, thaddr);
+    }
+
+    /// Everything that is kept in step with a decoder begins anew.
+    fn synchronised(&mut self, current: &Item, retired: bool) {
+        let branch = retired && current.itype.is_branch();
+        self.branches.synchronise(branch.then(|| (current.address, current.itype == Itype::Taken)));
+        self.cache.reset();
+        self.stack.reset();
+        self.last_address = current.address;
+        self.context_pending = false;
+        self.count = 0;
+        self.resync = ResyncState::Counting;
+        self.moved();
+    }
+
+    /// The decoder will have moved by the packet just made.
+    pub(super) fn moved(&mut self) {
+        self.irets = 0;
+        self.returned = false;
+        self.waiting = false;
+    }
+
+    /// Formats 0, 1 and 2 with an address.
+    pub(super) fn send_address(&mut self, current: &Item, reason: Reason, sink: &mut impl FnMut(Packet)) {
+        let updiscon = reason.after.is_updiscon();
+        // A predicted return that is reported for another reason is like one that was not predicted.
+        let like_updiscon = updiscon || reason.after == Jump::ImplicitReturn;
+        let flag_updiscon = like_updiscon && reason.before_sync;
+        let difference = current.address.wrapping_sub(self.last_address);
+        let reported = Reported {
+            address: self.field(if self.options.full_address { current.address } else { difference }),
+            notify: current.notify && !like_updiscon && !reason.another,
+            updiscon: flag_updiscon,
+            irreport: self.irreport(reason.after),
+        };
+        let cached = updiscon && self.options.jump_target_cache && reason.after != Jump::CountedOutReturn;
+        let packet = self.choose(current, reported, cached);
+        if cached {
+            self.cache.insert(self.params.wrap(current.address));
+        }
+        self.last_address = current.address;
+        self.branches.clear();
+        self.moved();
+        self.waiting = like_updiscon && !flag_updiscon && !matches!(packet, Packet::JumpTarget { .. });
+        self.sent_anyway = like_updiscon;
+        self.emit(packet, sink);
+    }
+
+    fn choose(&self, current: &Item, reported: Reported, cached: bool) -> Packet {
+        if self.branches.is_counting() {
+            return self.branches.counted(reported);
+        }
+        let map = self.branches.map();
+        if cached {
+            let target = self.params.wrap(current.address);
+            let index = self.cache.index(target);
+            if self.cache.get(index) == Some(target) {
+                return Packet::JumpTarget { index, map, irreport: reported.irreport };
+            }
+        }
+        if map.count > 0 {
+            Packet::Branches { map, address: Some(reported) }
+        } else {
+            Packet::Address(reported)
+        }
+    }
+
+    /// Number of implicit returns, where a decoder must know it.
+    fn irreport(&self, after: Jump) -> Option<u32> {
+        if !self.options.implicit_return {
+            return None;
+        }
+        match after {
+            Jump::MispredictedReturn | Jump::CountedOutReturn => Some(self.irets),
+            Jump::ImplicitReturn => Some(self.irets.saturating_sub(1)),
+            // The decoder takes every return before an uninferable jump.
+            Jump::Uninferable => None,
+            Jump::UnpredictedReturn | Jump::Inferable => (self.irets > 0).then_some(self.irets),
+        }
+    }
+}

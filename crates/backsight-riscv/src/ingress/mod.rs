@@ -1,0 +1,12 @@
+//! The interface between hart and trace encoder, and ways to it.
+//!
+//! A hart reports *blocks*: instructions that retired one after the other, of which only the last may change the
+//! flow. [`Block`] is one block with everything the specification's signals say about it. [`Builder`] makes blocks
+//! from a stream of executed instructions, [`csv`] reads the reference flow's files.
+
+mod block;
+mod builder;
+pub mod csv;
+
+pub use block::{Block, Ctype, Itype};
+pub use builder::{Builder, Ingress};
