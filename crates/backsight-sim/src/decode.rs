@@ -237,8 +237,8 @@ mod tests {
     fn immediates_have_their_sign() {
         let op = decode(0x0113, 0xFF01); // addi sp, sp, -16
         assert_eq!((op.kind, op.imm, op.rd, op.rs1), (Kind::Addi, -16, 2, 2));
-        let op = decode(0xFFFD & 0xFFFF, 0); // c.j would be here with quadrant 1
-        assert_eq!(op.size, 2);
+        let op = decode(0xBFFD, 0); // c.j .-2
+        assert_eq!((op.kind, op.imm, op.size, op.opcode), (Kind::Jal, -2, 2, 0xBFFD));
         let op = decode(0x8FE3, 0xFE05); // beq a1, zero, .-2
         assert_eq!((op.kind, op.imm, op.rs1), (Kind::Beq, -2, 11));
     }
