@@ -1,0 +1,272 @@
+//! The files of a capture, wherever they are: a directory, a ZIP archive, memory, standard input.
+
+use crate::Error;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Text files are not longer than this; a longer one is not what it claims to be.
+const LONGEST_TEXT: u64 = 64 << 20;
+/// Files listed from a directory at most.
+const MOST_FILES: usize = 100_000;
+
+/// Somewhere with files under relative, `/`-separated paths.
+pub trait Folder: Send + Sync + fmt::Debug {
+    /// Opens a file. The path has been through [`safe_path`].
+    ///
+    /// # Errors
+    /// If there is no such file, or it cannot be read.
+    fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>>;
+
+    /// The length of a file in bytes; `None` where only reading it tells.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    fn length(&self, path: &str) -> io::Result<Option<u64>>;
+
+    /// Where the file is on disk, if it is a file of its own there.
+    fn location(&self, _path: &str) -> Option<PathBuf> {
+        None
+    }
+
+    /// The paths of all files.
+    fn files(&self) -> Vec<String>;
+
+    /// The name of a file in messages.
+    fn describe(&self, path: &str) -> String;
+}
+
+/// One file of a folder. Opened when needed, never loaded whole.
+#[derive(Clone, Debug)]
+pub struct FileRef {
+    folder: Arc<dyn Folder>,
+    path: String,
+}
+
+impl FileRef {
+    /// A file by its path, which must stay inside the folder. The file need not exist.
+    ///
+    /// # Errors
+    /// If the path is absolute, or leaves the folder.
+    pub fn new(folder: &Arc<dyn Folder>, path: &str) -> Result<Self, Error> {
+        let path = safe_path(path).map_err(|what| Error::file(folder.describe(path), what))?;
+        Ok(Self { folder: folder.clone(), path })
+    }
+
+    /// The path inside the folder.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Is it there?
+    pub fn exists(&self) -> bool {
+        self.folder.length(&self.path).is_ok()
+    }
+
+    /// The length in bytes; `None` where only reading it tells, or it is not there.
+    pub fn length(&self) -> Option<u64> {
+        self.folder.length(&self.path).ok().flatten()
+    }
+
+    /// Where the file is on disk, if it is a file of its own there (and not, say, part of an archive).
+    pub fn location(&self) -> Option<PathBuf> {
+        self.folder.location(&self.path)
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be read.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>, Error> {
+        self.folder.open(&self.path).map_err(|error| Error::io(self.to_string(), &error))
+    }
+
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is longer than `longest`.
+    pub fn read(&self, longest: u64) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let read = self.open()?.take(longest.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| Error::io(self.to_string(), &error))?;
+        if bytes.len() as u64 > longest {
+            return Err(Error::file(
+                self.to_string(),
+                format!("is longer than the {longest} bytes expected"),
+            ));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a text file. What is not UTF-8 is replaced: names and numbers are not affected.
+    pub(crate) fn text(&self) -> Result<String, Error> {
+        let bytes = self.read(LONGEST_TEXT)?;
+        Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+}
+
+impl fmt::Display for FileRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.folder.describe(&self.path))
+    }
+}
+
+/// The path without `.` and doubled `/`, if it stays inside its folder.
+///
+/// # Errors
+/// If it does not, in words.
+pub fn safe_path(path: &str) -> Result<String, String> {
+    let bytes = path.as_bytes();
+    let drive = bytes.get(1) == Some(&b':') && bytes[0].is_ascii_alphabetic();
+    if path.starts_with(['/', '\\']) || drive {
+        return Err(format!(
+            "`{}` is an absolute path, expected one inside the capture",
+            crate::ini::short(path)
+        ));
+    }
+    if path.contains('\0') {
+        return Err("the path holds a zero byte".to_owned());
+    }
+    if path.split(['/', '\\']).any(|part| part == "..") {
+        return Err(format!("`{}` leaves the capture: `..` is refused", crate::ini::short(path)));
+    }
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    if parts.is_empty() {
+        return Err("expected the path of a file, found nothing".to_owned());
+    }
+    Ok(parts.join("/"))
+}
+
+/// A directory on disk.
+#[derive(Clone, Debug)]
+pub struct Directory(pub PathBuf);
+
+impl Folder for Directory {
+    fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
+        let file = fs::File::open(self.0.join(path))?;
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::other("it is a directory"));
+        }
+        Ok(Box::new(file))
+    }
+
+    fn length(&self, path: &str) -> io::Result<Option<u64>> {
+        let metadata = fs::metadata(self.0.join(path))?;
+        if metadata.is_dir() {
+            return Err(io::Error::other("it is a directory"));
+        }
+        Ok(metadata.is_file().then_some(metadata.len()))
+    }
+
+    fn location(&self, path: &str) -> Option<PathBuf> {
+        Some(self.0.join(path))
+    }
+
+    fn files(&self) -> Vec<String> {
+        let mut files = Vec::new();
+        let mut folders = vec![(self.0.clone(), String::new())];
+        while let Some((folder, prefix)) = folders.pop() {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for entry in entries.flatten() {
+                let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
+                    continue;
+                };
+                let path = format!("{prefix}{name}");
+                if kind.is_dir() {
+                    folders.push((entry.path(), format!("{path}/")));
+                } else if files.len() < MOST_FILES {
+                    files.push(path);
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    fn describe(&self, path: &str) -> String {
+        self.0.join(path).display().to_string()
+    }
+}
+
+/// Files in memory.
+#[derive(Clone, Default)]
+pub struct Memory(pub BTreeMap<String, Arc<[u8]>>);
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Folder for Memory {
+    fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
+        let bytes = self.0.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(io::Cursor::new(bytes.clone())))
+    }
+
+    fn length(&self, path: &str) -> io::Result<Option<u64>> {
+        let bytes = self.0.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Some(bytes.len() as u64))
+    }
+
+    fn files(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn describe(&self, path: &str) -> String {
+        path.to_owned()
+    }
+}
+
+/// A file by itself, or standard input if the path is `-`.
+#[derive(Clone, Debug)]
+pub struct Lone(pub PathBuf);
+
+impl Lone {
+    /// A reference to the file.
+    pub fn file(self) -> FileRef {
+        let path = self.0.display().to_string();
+        FileRef { folder: Arc::new(self), path }
+    }
+
+    fn is_input(&self) -> bool {
+        self.0 == Path::new("-")
+    }
+}
+
+impl Folder for Lone {
+    fn open(&self, _path: &str) -> io::Result<Box<dyn Read + Send>> {
+        if self.is_input() {
+            return Ok(Box::new(io::stdin()));
+        }
+        let file = fs::File::open(&self.0)?;
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::other("it is a directory"));
+        }
+        Ok(Box::new(file))
+    }
+
+    fn length(&self, _path: &str) -> io::Result<Option<u64>> {
+        if self.is_input() {
+            return Ok(None);
+        }
+        let metadata = fs::metadata(&self.0)?;
+        Ok(metadata.is_file().then_some(metadata.len()))
+    }
+
+    fn location(&self, _path: &str) -> Option<PathBuf> {
+        (!self.is_input()).then(|| self.0.clone())
+    }
+
+    fn files(&self) -> Vec<String> {
+        vec![self.0.display().to_string()]
+    }
+
+    fn describe(&self, _path: &str) -> String {
+        if self.is_input() { "standard input".to_owned() } else { self.0.display().to_string() }
+    }
+}

@@ -1,0 +1,289 @@
+//! What a capture holds, whatever format it came in.
+
+use crate::events::EventLog;
+use crate::folder::{FileRef, Folder};
+use crate::{Error, Protocol};
+use backsight_arm::etm4;
+use backsight_arm::frame::Framing;
+use backsight_core::{Address, MemorySpace, TraceId};
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// The format a capture was read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A snapshot folder.
+    Snapshot,
+    /// A trace package, folder or ZIP.
+    Package,
+    /// A file of trace with nothing beside it.
+    Bare,
+}
+
+/// Trace with what is known about it.
+#[derive(Clone, Debug)]
+pub struct Capture {
+    /// Where it came from, for messages.
+    pub name: String,
+    /// Its format.
+    pub format: Format,
+    /// What its maker said of it.
+    pub description: Option<String>,
+    /// The trace itself.
+    pub buffers: Vec<Buffer>,
+    /// The trace sources.
+    pub sources: Vec<Source>,
+    /// The processors.
+    pub cores: Vec<Core>,
+    /// Memory contents that came along.
+    pub memory: Vec<MemoryDump>,
+    /// Program images that came along, under the names that events use.
+    pub images: Vec<Image>,
+    /// What the operating system did meanwhile.
+    pub events: Option<EventLog>,
+    /// What the operating system keeps in CONTEXTIDR.
+    pub contextidr: Option<ContextIdLayout>,
+    /// Bits of an ASID, 8 or 16, where the capture says.
+    pub asid_bits: Option<u8>,
+    /// Ticks of the global timestamp in a second, where known.
+    pub timestamp_frequency: Option<u64>,
+    /// Anything else that was said of the system, as it stands: clusters of a snapshot, `[system]` of a package.
+    pub system: Vec<(String, String)>,
+    /// What is doubtful about the capture, in words.
+    pub warnings: Vec<String>,
+    /// Everything that came along.
+    pub folder: Arc<dyn Folder>,
+}
+
+/// What one trace sink captured.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// Its name, unique in the capture.
+    pub name: String,
+    /// Its contents, in this order.
+    pub files: Vec<FileRef>,
+    /// How the streams of several sources are packed.
+    pub framing: Framing,
+    /// The word that the capture used for that.
+    pub format: String,
+    /// The data begins somewhere in the middle: the write pointer was lost.
+    pub wrapped: bool,
+    /// Maker, kind and identifier of the sink and the like, as they stand.
+    pub details: Vec<(String, String)>,
+}
+
+impl Buffer {
+    /// Opens the contents as one stream.
+    ///
+    /// # Errors
+    /// If the first file cannot be opened. Trouble with the others shows while reading.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>, Error> {
+        let Some((first, others)) = self.files.split_first() else { return Ok(Box::new(io::empty())) };
+        let first = first.open()?;
+        if others.is_empty() {
+            return Ok(first);
+        }
+        Ok(Box::new(Joined { current: Some(first), others: others.to_vec().into_iter() }))
+    }
+
+    /// The length of the contents; `None` where only reading tells.
+    pub fn length(&self) -> Option<u64> {
+        self.files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.length()?))
+    }
+}
+
+/// Files one behind the other, each opened when its turn comes.
+struct Joined {
+    current: Option<Box<dyn Read + Send>>,
+    others: std::vec::IntoIter<FileRef>,
+}
+
+impl Read for Joined {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(current) = &mut self.current {
+            match current.read(buffer)? {
+                0 if !buffer.is_empty() => {
+                    self.current =
+                        self.others.next().map(|file| file.open()).transpose().map_err(io::Error::other)?;
+                }
+                count => return Ok(count),
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// A register of a device, as it stands in the capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// Its name, without what is in parentheses.
+    pub name: String,
+    /// What is in parentheses: index, size. May be empty.
+    pub info: String,
+    /// Its value as text.
+    pub text: String,
+    /// Its value, where the text is a number of at most 64 bits.
+    pub value: Option<u64>,
+}
+
+/// One trace source in one configuration.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// Its trace ID; `None` where the capture does not say. In a raw buffer it is only a label.
+    pub id: Option<TraceId>,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// The words that the capture used for that, such as `ETM4.2`.
+    pub format: String,
+    /// Its registers, as they stand.
+    pub registers: Vec<Register>,
+    /// Its options, as they stand.
+    pub options: Vec<(String, String)>,
+    /// Its configuration, made from registers and options.
+    pub config: SourceConfig,
+    /// Its processor: index in [`Capture::cores`].
+    pub core: Option<usize>,
+    /// The buffers that hold its trace: indices in [`Capture::buffers`].
+    pub buffers: Vec<usize>,
+    /// Where the device is in the target, as it stands in the capture.
+    pub location: Option<String>,
+}
+
+impl Source {
+    /// A register by name, in any case.
+    pub fn register(&self, name: &str) -> Option<&Register> {
+        self.registers.iter().find(|register| register.name.eq_ignore_ascii_case(name))
+    }
+
+    /// An option by name, in any case.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The configuration of a source in the terms of its protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceConfig {
+    /// ETMv4 or ETE, instructions or data.
+    Etm4(Box<etm4::Config>),
+    /// Registers and options are all there is.
+    Plain,
+}
+
+/// A processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Core {
+    /// Its name.
+    pub name: String,
+    /// Its type, such as `Cortex-A53`; may be empty.
+    pub kind: String,
+    /// Its registers at the end of the trace, as they stand.
+    pub registers: Vec<Register>,
+    /// Where it is in the target.
+    pub location: Option<String>,
+}
+
+/// Contents of memory.
+#[derive(Clone, Debug)]
+pub struct MemoryDump {
+    /// The file with the contents.
+    pub file: FileRef,
+    /// Where in the file they begin.
+    pub offset: u64,
+    /// How many bytes; `None`: to the end of the file.
+    pub length: Option<u64>,
+    /// Where in memory they are.
+    pub address: Address,
+    /// The memory spaces that see them there.
+    pub space: MemorySpace,
+    /// The core they were read by: index in [`Capture::cores`]; `None`: all see them.
+    pub core: Option<usize>,
+    /// The process that sees them; `None`: all.
+    pub pid: Option<u64>,
+}
+
+/// A program image in the capture.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The path on the target, or `build-id:` and the build ID.
+    pub name: String,
+    /// The file.
+    pub file: FileRef,
+}
+
+/// What the operating system keeps in CONTEXTIDR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextIdLayout {
+    /// Nothing.
+    None,
+    /// The ASID, in the low 8 bits.
+    Asid,
+    /// The ASID in the low 8 bits, the process ID above.
+    AsidPid,
+    /// The ASID in the low 8 bits, the thread ID above.
+    AsidTid,
+    /// The thread ID.
+    Tid,
+    /// The process ID.
+    Pid,
+}
+
+impl ContextIdLayout {
+    /// All of them, with the words for them in a trace package.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::None, "none"),
+        (Self::Asid, "asid"),
+        (Self::AsidPid, "asid_pid"),
+        (Self::AsidTid, "asid_tid"),
+        (Self::Tid, "tid"),
+        (Self::Pid, "pid"),
+    ];
+
+    /// The layout that a word means.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(_, word)| word.eq_ignore_ascii_case(name)).map(|(layout, _)| layout)
+    }
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(layout, _)| *layout == self).map_or("none", |(_, word)| word)
+    }
+}
+
+impl Capture {
+    pub(crate) fn empty(name: String, format: Format, folder: Arc<dyn Folder>) -> Self {
+        Self {
+            name,
+            format,
+            description: None,
+            buffers: Vec::new(),
+            sources: Vec::new(),
+            cores: Vec::new(),
+            memory: Vec::new(),
+            images: Vec::new(),
+            events: None,
+            contextidr: None,
+            asid_bits: None,
+            timestamp_frequency: None,
+            system: Vec::new(),
+            warnings: Vec::new(),
+            folder,
+        }
+    }
+
+    /// The sources whose trace is in a buffer.
+    pub fn sources_of(&self, buffer: usize) -> impl Iterator<Item = &Source> + '_ {
+        self.sources.iter().filter(move |source| source.buffers.contains(&buffer))
+    }
+
+    /// The source of a trace ID in a buffer. In a raw buffer: the one source, whatever the ID. In a bare file the
+    /// one source speaks for every ID, unless it has one.
+    pub fn source(&self, buffer: usize, id: TraceId) -> Option<&Source> {
+        let raw = self.buffers.get(buffer).is_some_and(|buffer| buffer.framing == Framing::Raw);
+        let any = |source: &Source| raw || (self.format == Format::Bare && source.id.is_none());
+        self.sources_of(buffer).find(|source| any(source) || source.id == Some(id))
+    }
+}
