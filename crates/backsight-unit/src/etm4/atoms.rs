@@ -28,6 +28,10 @@ impl AtomBuffer {
         self.count >= PLENTY
     }
 
+    pub(super) fn len(&self) -> u32 {
+        self.count
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
