@@ -3,7 +3,7 @@
 use super::atoms::AtomBuffer;
 use super::port::{Output, Port};
 use backsight_arm::etm4::{
-    AddressForm, AddressPacket, Atoms, Config, CycleCount, CycleCountFormat, Exception, Is, Packet, Q, Timestamp,
+    AddressForm, Atoms, Config, CycleCount, CycleCountFormat, Exception, Is, Packet, Q, Timestamp,
     TraceInfo,
 };
 use backsight_core::{Address, Context, Isa};
