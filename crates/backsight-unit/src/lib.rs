@@ -8,3 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod etm4;
+mod funnel;
+mod system;
+
+pub use funnel::Funnel;
+pub use system::{System, SystemError};

@@ -1,7 +1,4 @@
-//! Atoms waiting for a packet.
-//!
-//! The longest packet that the oldest waiting atoms fit in is the one to write: format 6 holds a run of up to 23 `E`
-//! and one atom more, formats 5 and 4 a few patterns, formats 3 to 1 anything.
+//! Atoms waiting for a packet: the more of them wait, the more fit into one.
 
 use backsight_arm::etm4::Atoms;
 
@@ -41,25 +38,10 @@ impl AtomBuffer {
         if self.count == 0 {
             return None;
         }
-        let length = self.packet_length();
-        let atoms = Atoms { bits: (self.bits & ((1 << length) - 1)) as u32, count: length as u8 };
-        self.bits >>= length;
-        self.count -= length;
+        let atoms = Atoms::longest_packet(self.bits, self.count);
+        self.bits >>= atoms.count;
+        self.count -= u32::from(atoms.count);
         Some(atoms)
-    }
-
-    fn packet_length(&self) -> u32 {
-        let run = self.bits.trailing_ones();
-        if run >= 3 && self.count >= 4 {
-            return (run.min(23) + 1).min(self.count);
-        }
-        if self.count >= 5 && matches!(self.bits & 0x1F, 0b11110 | 0b00000 | 0b01010 | 0b10101) {
-            return 5;
-        }
-        if self.count >= 4 && matches!(self.bits & 0xF, 0b1110 | 0b0000 | 0b1010 | 0b0101) {
-            return 4;
-        }
-        self.count.min(3)
     }
 
     /// How many of the newest atoms are `N`.
@@ -93,22 +75,7 @@ mod tests {
 
     fn packets(letters: &str) -> Vec<String> {
         let mut buffer = buffer(letters);
-        core::iter::from_fn(|| buffer.take())
-            .map(|atoms| atoms.iter().map(|executed| if executed { 'E' } else { 'N' }).collect())
-            .collect()
-    }
-
-    #[test]
-    fn the_longest_packet_is_chosen() {
-        assert_eq!(packets("EEEEEEEN"), ["EEEEEEEN"]);
-        assert_eq!(packets("EEEEE"), ["EEEEE"]);
-        assert_eq!(packets("EEE"), ["EEE"]);
-        assert_eq!(packets("NEEEE"), ["NEEEE"]);
-        assert_eq!(packets("NEEEN"), ["NEEE", "N"]);
-        assert_eq!(packets("NENENE"), ["NENEN", "E"]);
-        assert_eq!(packets("ENENN"), ["ENEN", "N"]);
-        assert_eq!(packets("ENNEE"), ["ENN", "EE"]);
-        assert_eq!(packets(&"E".repeat(30)), ["E".repeat(24), "E".repeat(6)]);
+        core::iter::from_fn(|| buffer.take()).map(|atoms| atoms.to_string()).collect()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::packer::Place;
 use super::port::Output;
 use super::unit::{Absorbed, Mode, Target, Unit};
 use backsight_arm::etm4::{Packet, Profile};
-use backsight_core::{Context, Isa, Retired};
+use backsight_core::{Address, Context, Isa, Retired};
 use backsight_isa::{Class, Instruction};
 
 impl Unit {
@@ -75,7 +75,7 @@ impl Unit {
         }
     }
 
-    fn reach(&mut self, address: backsight_core::Address) {
+    fn reach(&mut self, address: Address) {
         self.position = Some(address);
         self.origin = address;
     }
@@ -188,9 +188,10 @@ impl Unit {
     /// have changed.
     pub(super) fn context_to_tell(&mut self) -> Option<Context> {
         let config = &self.options.config;
-        let vmid = config.vmid().then(|| self.context.vmid.unwrap_or(0));
+        let vmid_mask = u32::MAX >> (32 - 8 * u32::from(config.vmid_bytes()).clamp(1, 4));
+        let vmid = config.vmid().then(|| self.context.vmid.unwrap_or(0) & vmid_mask);
         let context_id = config.context_id().then(|| self.context.context_id.unwrap_or(0));
-        let whole = Context { vmid, context_id, ..self.context };
+        let whole = Context { vmid, context_id, level: self.context.level & 3, ..self.context };
         self.context_changed = false;
         match self.told.replace(whole) {
             Some(told) if told == whole => None,

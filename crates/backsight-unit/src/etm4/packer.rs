@@ -3,8 +3,7 @@
 use super::atoms::AtomBuffer;
 use super::port::{Output, Port};
 use backsight_arm::etm4::{
-    AddressForm, Atoms, Config, CycleCount, CycleCountFormat, Exception, Is, Packet, Q, Timestamp,
-    TraceInfo,
+    AddressForm, Atoms, Config, Exception, Is, Packet, Q, TraceInfo,
 };
 use backsight_core::{Address, Context, Isa};
 
@@ -21,6 +20,11 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn is(self) -> Is {
         if self.isa == Isa::T32 { Is::Is1 } else { Is::Is0 }
+    }
+
+    /// The address without the bits that packets have no room for.
+    fn aligned(self) -> Address {
+        Address(self.address.0 & if self.isa == Isa::T32 { !1 } else { !3 })
     }
 }
 
@@ -39,8 +43,6 @@ pub(super) struct Packer {
     /// P0 elements in the stream that are not resolved.
     depth: u32,
     max_speculation: u32,
-    /// Timestamp that a decoder remembers; 0 after Trace Info.
-    timestamp: u64,
     threshold: u32,
     largest_cycles: u64,
     commit_mode1: bool,
@@ -55,7 +57,6 @@ impl Packer {
             atoms: AtomBuffer::default(),
             depth: 0,
             max_speculation: config.max_speculation(),
-            timestamp: 0,
             threshold,
             largest_cycles: counter.min(LARGEST_COUNT),
             commit_mode1: config.commit_mode1(),
@@ -114,10 +115,10 @@ impl Packer {
     pub(super) fn address(&mut self, place: Place, context: Option<Context>, out: &mut impl Output) {
         self.flush(out);
         let Some(context) = context else {
-            let packet = self.port.compress(place);
+            let packet = self.port.encoder.compress(place.aligned(), place.is());
             return self.port.write(Packet::Address(packet), out);
         };
-        let packet = self.port.compress_long(place, context.wide);
+        let packet = self.port.encoder.compress_long(place.aligned(), place.is());
         self.port.write(Packet::AddressContext(packet, context), out);
     }
 
@@ -139,7 +140,7 @@ impl Packer {
         }
         self.atoms.drop_newest(replaced);
         self.flush(out);
-        let packet = self.port.compress(at);
+        let packet = self.port.encoder.compress(at.aligned(), at.is());
         self.port.write(Packet::SourceAddress(packet), out);
         self.deeper(1);
         true
@@ -148,7 +149,7 @@ impl Packer {
     /// A number of instructions, then `next`.
     pub(super) fn q(&mut self, count: Option<u32>, next: Place, context: Option<Context>, out: &mut impl Output) {
         self.flush(out);
-        let packet = self.port.compress(next);
+        let packet = self.port.encoder.compress(next.aligned(), next.is());
         let own = count.is_some() && context.is_none() && packet.form != AddressForm::Long64;
         self.port.write(Packet::Q(Q { count, address: own.then_some(packet) }), out);
         if !own {
@@ -210,7 +211,6 @@ impl Packer {
             Packet::TraceInfo(TraceInfo { sections, info, speculation, threshold, ..TraceInfo::default() }),
             out,
         );
-        self.timestamp = 0;
     }
 
     /// The decoder lost its place: nothing that it knew is left.
@@ -219,13 +219,16 @@ impl Packer {
         self.depth = 0;
     }
 
-    /// Global time, in as many bytes as differ from the last.
+    /// Global time.
     pub(super) fn timestamp(&mut self, value: u64, cycles: Option<u64>, out: &mut impl Output) {
-        let changed = 64 - (value ^ self.timestamp).leading_zeros();
-        let bytes = changed.div_ceil(7).clamp(1, 9) as u8;
-        let cycles = cycles.filter(|&cycles| cycles <= self.largest_cycles).map(|cycles| cycles as u32);
-        self.put(Packet::Timestamp(Timestamp { value, bytes, cycles }), out);
-        self.timestamp = value;
+        self.flush(out);
+        let packet = self.port.encoder.timestamp(value, self.countable(cycles));
+        self.port.write(Packet::Timestamp(packet), out);
+    }
+
+    /// A number of cycles, unless it is more than the counter of the unit can hold.
+    fn countable(&self, cycles: Option<u64>) -> Option<u32> {
+        cycles.filter(|&cycles| cycles <= self.largest_cycles).map(|cycles| cycles as u32)
     }
 
     /// Is it time to count?
@@ -242,21 +245,9 @@ impl Packer {
             self.commit(self.depth, out);
         }
         let commit = if self.commit_mode1 { 0 } else { self.depth };
-        let cycles = cycles.filter(|&cycles| cycles <= self.largest_cycles).map(|cycles| cycles as u32);
-        let format = cycles.map_or(CycleCountFormat::F1, |cycles| self.count_format(commit, cycles));
-        self.port.write(Packet::CycleCount(CycleCount { format, commit, cycles }), out);
-        self.depth -= commit;
-    }
-
-    fn count_format(&self, commit: u32, cycles: u32) -> CycleCountFormat {
-        let above = cycles.saturating_sub(self.threshold);
-        let mode1 = self.commit_mode1;
-        let from_maximum = commit <= self.max_speculation && commit + 15 >= self.max_speculation;
-        match above {
-            0..=3 if mode1 || (1..=4).contains(&commit) => CycleCountFormat::F3,
-            0..=15 if mode1 || (1..=16).contains(&commit) => CycleCountFormat::F2,
-            0..=15 if from_maximum => CycleCountFormat::F2FromMaximum,
-            _ => CycleCountFormat::F1,
+        if let Some(packet) = self.port.encoder.cycle_count(commit, self.countable(cycles)) {
+            self.port.write(Packet::CycleCount(packet), out);
+            self.depth -= commit;
         }
     }
 }

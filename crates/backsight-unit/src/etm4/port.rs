@@ -1,8 +1,6 @@
 //! The way out of the unit: packets become bytes, pass a buffer of limited size, and are counted.
 
-use super::packer::Place;
-use backsight_arm::etm4::{AddressForm, AddressPacket, Config, Is, Packet};
-use backsight_core::Address;
+use backsight_arm::etm4::{Config, Encoder, Packet};
 
 /// Whatever takes the packets of a unit.
 pub(super) trait Output {
@@ -58,22 +56,14 @@ impl Fill {
 }
 
 pub(super) struct Port {
-    history: [(Address, Is); 3],
-    wide: bool,
-    narrow_unit: bool,
+    pub(super) encoder: Encoder,
     since_sync: u64,
     fill: Option<Fill>,
 }
 
 impl Port {
     pub(super) fn new(config: &Config) -> Self {
-        Self {
-            history: [(Address(0), Is::Is0); 3],
-            wide: true,
-            narrow_unit: config.address_bits() == 32,
-            since_sync: 0,
-            fill: None,
-        }
+        Self { encoder: Encoder::new(config), since_sync: 0, fill: None }
     }
 
     /// Limits what can be written.
@@ -101,65 +91,16 @@ impl Port {
         self.fill.as_mut().is_none_or(|fill| fill.bytes_at(now) <= u64::from(fill.fifo.capacity / 2))
     }
 
-    /// The shortest way to write an address.
-    pub(super) fn compress(&self, place: Place) -> AddressPacket {
-        let (address, is) = (place.address, place.is());
-        let form = match self.history.iter().position(|&entry| entry == (address, is)) {
-            Some(index) => AddressForm::Exact(index as u8),
-            None => self.relative_form(address, is),
-        };
-        AddressPacket { address, is, form }
-    }
-
-    fn relative_form(&self, address: Address, is: Is) -> AddressForm {
-        let changed = address.0 ^ self.history[0].0.0;
-        let (one, two) = if is == Is::Is0 { (9, 17) } else { (8, 16) };
-        match () {
-            () if changed >> one == 0 => AddressForm::Short1,
-            () if changed >> two == 0 => AddressForm::Short2,
-            () if self.narrow_unit => AddressForm::Long32,
-            () if self.wide && changed >> 32 == 0 => AddressForm::Long32,
-            () if !self.wide && address.0 >> 32 == 0 => AddressForm::Long32,
-            () => AddressForm::Long64,
-        }
-    }
-
-    /// The shortest way to write an address with a context. Where upper address bits and register width change
-    /// together, all bits are written: which width a 32-bit address is read with would be a matter of order.
-    pub(super) fn compress_long(&self, place: Place, wide: bool) -> AddressPacket {
-        let before = self.history[0].0.0;
-        let no_upper_bits = place.address.0 >> 32 == 0 && before >> 32 == 0;
-        let same_upper_bits = wide && self.wide && place.address.0 >> 32 == before >> 32;
-        let form = if self.narrow_unit || no_upper_bits || same_upper_bits {
-            AddressForm::Long32
-        } else {
-            AddressForm::Long64
-        };
-        AddressPacket { address: place.address, is: place.is(), form }
-    }
-
     /// Writes a packet.
+    #[inline]
     pub(super) fn write(&mut self, packet: Packet, out: &mut impl Output) {
-        match packet {
-            Packet::TraceInfo(_) => self.history = [(Address(0), Is::Is0); 3],
-            Packet::Context(Some(context)) => self.wide = context.wide,
-            Packet::Address(address) | Packet::SourceAddress(address) => self.remember(address),
-            Packet::AddressContext(address, context) => {
-                self.remember(address);
-                self.wide = context.wide;
-            }
-            Packet::Q(q) => q.address.into_iter().for_each(|address| self.remember(address)),
-            _ => {}
-        }
-        let length = 1;
-        self.since_sync += length;
+        let encoded = self.encoder.encode(&packet);
+        debug_assert!(encoded.is_ok(), "{packet:?}: {encoded:?}");
+        let Ok(bytes) = encoded else { return };
+        self.since_sync += bytes.len() as u64;
         if let Some(fill) = &mut self.fill {
-            fill.level += length * 1024;
+            fill.level += bytes.len() as u64 * 1024;
         }
-        out.packet(&packet, &[]);
-    }
-
-    fn remember(&mut self, packet: AddressPacket) {
-        self.history = [(packet.address, packet.is), self.history[0], self.history[1]];
+        out.packet(&packet, &bytes);
     }
 }
