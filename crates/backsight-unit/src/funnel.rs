@@ -28,14 +28,25 @@ struct Source {
 impl Funnel {
     /// A funnel that takes `hold` bytes (at least 1) from a source at a time. Hardware takes 1 to 15.
     pub fn new(config: FormatterConfig, hold: usize) -> Self {
-        Self { formatter: Formatter::new(config), sources: Vec::new(), hold: hold.max(1), turn: 0, waiting: 0 }
+        Self {
+            formatter: Formatter::new(config),
+            sources: Vec::new(),
+            hold: hold.max(1),
+            turn: 0,
+            waiting: 0,
+        }
     }
 
     /// Bytes of a source. Where several have some waiting, they take turns.
     ///
     /// # Errors
     /// If `id` is not the number of a trace source.
-    pub fn push(&mut self, id: TraceId, bytes: &[u8], sink: &mut impl FnMut(&[u8])) -> Result<(), NotASource> {
+    pub fn push(
+        &mut self,
+        id: TraceId,
+        bytes: &[u8],
+        sink: &mut impl FnMut(&[u8]),
+    ) -> Result<(), NotASource> {
         if !id.is_source() {
             return Err(NotASource(id));
         }

@@ -82,7 +82,8 @@ mod tests {
     fn packets_keep_every_atom_in_order() {
         let mut random = Random(1);
         for _ in 0..2000 {
-            let letters: String = (0..random.below(40)).map(|_| if random.below(3) > 0 { 'E' } else { 'N' }).collect();
+            let letters: String =
+                (0..random.below(40)).map(|_| if random.below(3) > 0 { 'E' } else { 'N' }).collect();
             assert_eq!(packets(&letters).concat(), letters);
         }
     }

@@ -55,7 +55,8 @@ impl Unit {
             return;
         }
         let back_to = self.place_of(trap.return_address);
-        let moved = matches!(self.target, Target::Indirect { .. } | Target::Broadcast(_) | Target::Handler(_));
+        let moved =
+            matches!(self.target, Target::Indirect { .. } | Target::Broadcast(_) | Target::Handler(_));
         let taken = Taken { number: trap.cause, back_to, at_target: moved && self.block == 0 };
         if taken.at_target {
             if matches!(self.target, Target::Indirect { exception_return: true, .. }) {
@@ -107,7 +108,11 @@ impl Unit {
         self.settle(out);
         let m_profile = self.options.config.profile == Profile::M;
         let number = if m_profile { number::DEBUG_HALT_M } else { number::DEBUG_HALT };
-        self.packer.exception(Taken { number, back_to: self.place_of(position), at_target: false }, None, out);
+        self.packer.exception(
+            Taken { number, back_to: self.place_of(position), at_target: false },
+            None,
+            out,
+        );
         self.statistics.traced += self.block;
         self.block = 0;
     }

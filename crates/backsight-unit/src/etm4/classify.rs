@@ -52,7 +52,7 @@ impl Classifier {
 
     fn key(retired: &Retired) -> u64 {
         // Never 0, which an empty slot holds.
-        let size_and_isa = u64::from(retired.size) << 8 | retired.isa as u64 + 1;
+        let size_and_isa = u64::from(retired.size) << 8 | (retired.isa as u64 + 1);
         size_and_isa << 32 | u64::from(retired.opcode)
     }
 

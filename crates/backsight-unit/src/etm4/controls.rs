@@ -40,7 +40,9 @@ impl Controls {
             "TRCVISSCTLR" => &mut self.vissctlr,
             other => {
                 let number = other.strip_prefix("TRCACVR").and_then(|number| number.parse::<usize>().ok());
-                let Some(comparator) = number.and_then(|number| self.acvr.get_mut(number)) else { return false };
+                let Some(comparator) = number.and_then(|number| self.acvr.get_mut(number)) else {
+                    return false;
+                };
                 *comparator = value;
                 return true;
             }

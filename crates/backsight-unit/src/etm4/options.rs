@@ -84,18 +84,45 @@ impl UnitConfig {
         let refused = [
             (config.data_trace(), "data trace is on; this unit traces instructions only"),
             (config.conditional(), "conditional instruction tracing is on; this unit has none"),
-            (config.branch_broadcast() && !has(5, 1), "branch broadcast is on, but TRCIDR0.TRCBB says there is none"),
-            (config.cycle_counting() && !has(7, 1), "cycle counting is on, but TRCIDR0.TRCCCI says there is none"),
-            (config.return_stack() && !has(9, 1), "the return stack is on, but TRCIDR0.RETSTACK says there is none"),
-            (config.timestamps() && config.timestamp_bits() == 0, "timestamps are on, but TRCIDR0.TSSIZE says there are none"),
+            (
+                config.branch_broadcast() && !has(5, 1),
+                "branch broadcast is on, but TRCIDR0.TRCBB says there is none",
+            ),
+            (
+                config.cycle_counting() && !has(7, 1),
+                "cycle counting is on, but TRCIDR0.TRCCCI says there is none",
+            ),
+            (
+                config.return_stack() && !has(9, 1),
+                "the return stack is on, but TRCIDR0.RETSTACK says there is none",
+            ),
+            (
+                config.timestamps() && config.timestamp_bits() == 0,
+                "timestamps are on, but TRCIDR0.TSSIZE says there are none",
+            ),
             (q && !has(15, 3), "Q elements are on, but TRCIDR0.QSUPP says there are none"),
-            (p0_accesses && (config.is_ete() || !has(1, 3)), "loads or stores are P0, but TRCIDR0.INSTP0 says they cannot be"),
-            (config.context_id() && config.context_id_bytes() == 0, "context IDs are on, but TRCIDR2.CIDSIZE says there are none"),
-            (config.vmid() && config.vmid_bytes() == 0, "VMIDs are on, but TRCIDR2.VMIDSIZE says there are none"),
+            (
+                p0_accesses && (config.is_ete() || !has(1, 3)),
+                "loads or stores are P0, but TRCIDR0.INSTP0 says they cannot be",
+            ),
+            (
+                config.context_id() && config.context_id_bytes() == 0,
+                "context IDs are on, but TRCIDR2.CIDSIZE says there are none",
+            ),
+            (
+                config.vmid() && config.vmid_bytes() == 0,
+                "VMIDs are on, but TRCIDR2.VMIDSIZE says there are none",
+            ),
             (!(1..=DEEPEST_STACK).contains(&self.return_stack_depth), "the return stack has 1 to 15 entries"),
             (self.timestamps.divider == 0, "the timestamp divider is 0"),
-            (self.events.is_some_and(|(period, bits)| period == 0 || bits & 0xF == 0), "an event needs a period and a bit in 3:0"),
-            (self.front_end.is_some() && config.max_speculation() == 0, "a front end that guesses needs TRCIDR8.MAXSPEC above 0"),
+            (
+                self.events.is_some_and(|(period, bits)| period == 0 || bits & 0xF == 0),
+                "an event needs a period and a bit in 3:0",
+            ),
+            (
+                self.front_end.is_some() && config.max_speculation() == 0,
+                "a front end that guesses needs TRCIDR8.MAXSPEC above 0",
+            ),
             (self.source_addresses.is_some() && !config.is_ete(), "source addresses exist in ETE only"),
             (self.longest_q == 0, "a Q element has at least one instruction"),
         ];

@@ -2,9 +2,7 @@
 
 use super::atoms::AtomBuffer;
 use super::port::{Output, Port};
-use backsight_arm::etm4::{
-    AddressForm, Atoms, Config, Exception, Is, Packet, Q, TraceInfo,
-};
+use backsight_arm::etm4::{AddressForm, Atoms, Config, Exception, Is, Packet, Q, TraceInfo};
 use backsight_core::{Address, Context, Isa};
 
 /// Greatest cycle count that three bytes of a format 1 packet hold.
@@ -147,7 +145,13 @@ impl Packer {
     }
 
     /// A number of instructions, then `next`.
-    pub(super) fn q(&mut self, count: Option<u32>, next: Place, context: Option<Context>, out: &mut impl Output) {
+    pub(super) fn q(
+        &mut self,
+        count: Option<u32>,
+        next: Place,
+        context: Option<Context>,
+        out: &mut impl Output,
+    ) {
         self.flush(out);
         let packet = self.port.encoder.compress(next.aligned(), next.is());
         let own = count.is_some() && context.is_none() && packet.form != AddressForm::Long64;

@@ -156,7 +156,10 @@ impl Unit {
             in_transaction: false,
             clock: Clock::default(),
             sync_period: controls.sync_period(),
-            busy: config.cycle_counting() || config.timestamps() || options.events.is_some() || options.fifo.is_some(),
+            busy: config.cycle_counting()
+                || config.timestamps()
+                || options.events.is_some()
+                || options.fifo.is_some(),
             options,
         };
         unit.view.context(&unit.context);

@@ -63,7 +63,8 @@ pub fn function(
                 reach && (*other == isa) == (kind != Kind::CallOther)
             })
             .collect();
-        let callee = callable.get(random.below(callable.len().max(1) as u64) as usize).map(|(target, _)| *target);
+        let callee =
+            callable.get(random.below(callable.len().max(1) as u64) as usize).map(|(target, _)| *target);
         let bytes = match isa {
             Isa::A64 => a64(kind, here, near, callee),
             Isa::A32 => a32(kind, here, near, callee),
@@ -102,7 +103,8 @@ fn choose(random: &mut Random, isa: Isa, handler: bool, transactions: bool) -> V
             39 if transactions => Kind::TransactionCommit,
             _ => Kind::Plain,
         };
-        let no_way_out = matches!(kind, Kind::Indirect | Kind::Return | Kind::ConditionalReturn | Kind::SystemCall);
+        let no_way_out =
+            matches!(kind, Kind::Indirect | Kind::Return | Kind::ConditionalReturn | Kind::SystemCall);
         kinds.push((if handler && no_way_out { Kind::Plain } else { kind }, false));
         if let Kind::If { count } = kind {
             for last in (0..count).rev() {
@@ -169,7 +171,9 @@ fn a32(kind: Kind, here: Address, near: Address, callee: Option<Address>) -> Vec
         Kind::CompareZero => 0x0A00_0000 | near,
         Kind::Branch => 0xEA00_0000 | near,
         Kind::Call => far.map_or(0xE280_0001, |far| 0xEB00_0000 | words(far, 24)),
-        Kind::CallOther => far.map_or(0xE280_0001, |far| 0xFA00_0000 | (far as u32 & 2) << 23 | words(far, 24)),
+        Kind::CallOther => {
+            far.map_or(0xE280_0001, |far| 0xFA00_0000 | (far as u32 & 2) << 23 | words(far, 24))
+        }
         Kind::IndirectCall => 0xE12F_FF31,
         Kind::Indirect => 0xE591_F000,
         Kind::Return => 0xE12F_FF1E,
@@ -195,7 +199,9 @@ fn t32(kind: Kind, here: Address, near: Address, callee: Option<Address>) -> Vec
         Kind::PlainWide => return wide(0xF100_0001),
         Kind::Isb => return wide(0xF3BF_8F6F),
         Kind::ExceptionReturn => return wide(0xF3DE_8F00),
-        Kind::Call => return wide(callee.map_or(0xF100_0001, |to| t32_call(to.0.wrapping_sub(from), 0xF000_D000))),
+        Kind::Call => {
+            return wide(callee.map_or(0xF100_0001, |to| t32_call(to.0.wrapping_sub(from), 0xF000_D000)));
+        }
         Kind::CallOther => {
             let from = from & !3;
             return wide(callee.map_or(0xF100_0001, |to| t32_call(to.0.wrapping_sub(from), 0xF000_C000)));

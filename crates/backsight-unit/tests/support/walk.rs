@@ -57,8 +57,13 @@ impl<'a> Walker<'a> {
         let mut random = Random(walk.seed);
         let (at, isa) = program.functions[random.below(8) as usize];
         let wide = program.flavour == Flavour::A64;
-        let context =
-            Context { level: 0, security: Security::NonSecure, wide, vmid: Some(3), context_id: Some(0x1234) };
+        let context = Context {
+            level: 0,
+            security: Security::NonSecure,
+            wide,
+            vmid: Some(3),
+            context_id: Some(0x1234),
+        };
         let (calls, saved, items) = (Vec::new(), Vec::new(), vec![Execution::Context(context)]);
         let cycle = 10;
         let mut walker = Self { program, walk, random, at, isa, context, calls, saved, it: 0, cycle, items };
@@ -130,7 +135,8 @@ impl<'a> Walker<'a> {
             Class::DirectBranch => (self.at, self.isa) = (instruction.target, instruction.target_isa),
             Class::IndirectBranch if instruction.flags.exception_return => {
                 let saved = self.saved.pop().expect("handlers are entered by exceptions");
-                (self.at, self.isa, self.context, self.it) = (saved.address, saved.isa, saved.context, saved.it);
+                (self.at, self.isa, self.context, self.it) =
+                    (saved.address, saved.isa, saved.context, saved.it);
                 return;
             }
             Class::IndirectBranch => {
