@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backsight_arm::etm4::{Config, Decoder, Packet};
 use backsight_arm::frame::{Chunk, Deframer, Framing};
 use backsight_core::Located;
-use backsight_testing::{corpus, gunzip};
+use backsight_testing::{Random, corpus, gunzip};
 
 /// The value of a key in a section of a snapshot's INI file. Enough for the files of the corpus.
 fn values<'a>(text: &'a str, section: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
@@ -103,35 +103,44 @@ fn listing(bytes: &[u8], framing: Framing, sources: &mut BTreeMap<u8, Source>) -
     lines
 }
 
-fn check(folder: &Path, buffer: &str, bytes: &[u8], framing: Framing, configs: &[Config]) -> usize {
-    let file = folder.join(format!("expected/{buffer}.packets.gz"));
-    if configs.is_empty() || !file.exists() {
+/// Compares the packets of a buffer with its listing, if there is one; gives how many there are.
+fn check(buffer: &Buffer) -> usize {
+    let Buffer { folder, name, framing, configs, bytes } = buffer;
+    let file = folder.join(format!("expected/{name}.packets.gz"));
+    if !file.exists() {
         return 0;
     }
     let mut sources = BTreeMap::new();
     for config in configs {
         // A raw stream has no number.
-        let id = if framing == Framing::Raw { 0 } else { config.trace_id() };
+        let id = if *framing == Framing::Raw { 0 } else { config.trace_id() };
         sources.insert(id, Source::new(id, config));
     }
     let expected = String::from_utf8(gunzip(&file)).unwrap();
     let of_sources = |line: &&str| {
         let id = u8::from_str_radix(line.split('\t').nth(1).unwrap(), 16).unwrap();
-        configs.iter().any(|config| framing == Framing::Raw || config.trace_id() == id)
+        sources.contains_key(&id)
     };
     let expected: Vec<&str> = expected.lines().filter(of_sources).collect();
-    let actual = listing(bytes, framing, &mut sources);
+    let actual = listing(bytes, *framing, &mut sources);
     for (actual, expected) in actual.iter().zip(&expected) {
-        assert_eq!(actual, expected, "{} {buffer}", folder.display());
+        assert_eq!(actual, expected, "{} {name}", folder.display());
     }
-    assert_eq!(actual.len(), expected.len(), "{} {buffer}", folder.display());
+    assert_eq!(actual.len(), expected.len(), "{} {name}", folder.display());
     expected.len()
 }
 
-#[test]
-fn sources_of_the_corpus_give_the_packets_of_their_listings() {
-    let Some(corpus) = corpus() else { return };
-    let (mut buffers, mut lines) = (0, 0);
+/// A buffer of the corpus with its ETMv4 and ETE sources.
+struct Buffer {
+    folder: PathBuf,
+    name: String,
+    framing: Framing,
+    configs: Vec<Config>,
+    bytes: Vec<u8>,
+}
+
+fn buffers(corpus: &Path) -> Vec<Buffer> {
+    let mut buffers = Vec::new();
     for folder in fs::read_dir(corpus.join("opencsd")).unwrap().map(|entry| entry.unwrap().path()) {
         let capture = folder.join("capture");
         let read = |file: &str| fs::read_to_string(capture.join(file)).unwrap_or_default();
@@ -155,12 +164,55 @@ fn sources_of_the_corpus_give_the_packets_of_their_listings() {
                 })
                 .filter_map(|device| config(device))
                 .collect();
-            let bytes = fs::read(capture.join(file)).unwrap();
-            let checked = check(&folder, name, &bytes, framing, &configs);
-            buffers += usize::from(checked > 0);
-            lines += checked;
+            if !configs.is_empty() {
+                let bytes = fs::read(capture.join(file)).unwrap();
+                buffers.push(Buffer { folder: folder.clone(), name: name.into(), framing, configs, bytes });
+            }
         }
     }
-    println!("{lines} packets of {buffers} buffers");
-    assert!(buffers > 0, "the corpus has no ETMv4 or ETE buffers");
+    assert!(!buffers.is_empty(), "the corpus has no ETMv4 or ETE buffers");
+    buffers
+}
+
+#[test]
+fn sources_of_the_corpus_give_the_packets_of_their_listings() {
+    let Some(corpus) = corpus() else { return };
+    let lines: usize = buffers(&corpus).iter().map(check).sum();
+    println!("{lines} packets are as listed");
+    assert!(lines > 0, "the corpus has no listings");
+}
+
+/// Packets of a stream that is fed in pieces of that length; every byte must be accounted for.
+fn decode(config: &Config, bytes: &[u8], piece: usize) -> Vec<Located<Packet>> {
+    let mut decoder = Decoder::new(config);
+    let mut packets = Vec::new();
+    for piece in bytes.chunks(piece) {
+        decoder.feed(piece, &mut |packet| packets.push(packet));
+    }
+    decoder.finish(&mut |packet| packets.push(packet));
+    assert_eq!(decoder.accounting().total(), bytes.len() as u64);
+    packets
+}
+
+#[test]
+fn damage_to_a_real_stream_loses_no_byte_and_does_not_show_how_it_was_cut() {
+    let Some(corpus) = corpus() else { return };
+    let mut random = Random(11);
+    for buffer in
+        buffers(&corpus).iter().filter(|buffer| buffer.framing == Framing::Raw && !buffer.bytes.is_empty())
+    {
+        let mut bytes = buffer.bytes[..buffer.bytes.len().min(20_000)].to_vec();
+        for _ in 0..bytes.len() / 200 + 1 {
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(3) {
+                0 => bytes[at] = random.next() as u8,
+                1 => drop(bytes.drain(at..bytes.len().min(at + 7))),
+                _ => bytes.truncate(bytes.len() - bytes.len() / 500),
+            }
+        }
+        let whole = decode(&buffer.configs[0], &bytes, bytes.len());
+        for piece in [1, 3, 64] {
+            assert_eq!(decode(&buffer.configs[0], &bytes, piece), whole, "{}", buffer.folder.display());
+        }
+    }
 }
