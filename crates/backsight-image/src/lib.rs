@@ -1,6 +1,27 @@
 //! Which code was at an address: ELF files, memory dumps, symbols, source lines.
+//!
+//! Trace says only which way branches went; the instructions come from here. An [`Image`] is put together from the
+//! files that the traced memory was loaded from and from dumps of it. Files are mapped, and their bytes are handed
+//! out where they are.
 
 #![deny(unsafe_code)]
+
+mod contents;
+mod elf;
+mod error;
+mod image;
+mod lines;
+mod segments;
+mod spec;
+mod symbols;
+
+pub use contents::Contents;
+pub use elf::{Elf, ElfKind, ElfSegment};
+pub use error::ImageError;
+pub use image::{Image, Module, Region};
+pub use lines::SourceLine;
+pub use spec::ImageSpec;
+pub use symbols::{Function, Mapping, Symbol};
 
 use backsight_core::{Address, MemorySpace};
 
@@ -9,6 +30,26 @@ pub trait Code {
     /// The bytes from `address` on, as many as lie together, as seen from `space`; `None` where there is none.
     /// Never empty.
     fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]>;
+
+    /// Up to four bytes from `address` on, and how many there are: enough for one instruction, also where it lies
+    /// across the border of two pieces of memory.
+    fn opcode_at(&self, space: MemorySpace, address: Address) -> ([u8; 4], usize) {
+        let mut opcode = [0; 4];
+        let mut length = 0;
+        while length < opcode.len() {
+            let Some(bytes) = self.bytes_at(space, address.plus(length as u64)) else { break };
+            let take = bytes.len().min(opcode.len() - length);
+            opcode[length..length + take].copy_from_slice(&bytes[..take]);
+            length += take;
+        }
+        (opcode, length)
+    }
+}
+
+impl<C: Code + ?Sized> Code for &C {
+    fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]> {
+        (**self).bytes_at(space, address)
+    }
 }
 
 impl<T: Code + ?Sized> Code for &T {

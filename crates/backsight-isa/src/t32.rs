@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn the_first_halfword_tells_the_size() {
         for first in 0..=u16::MAX {
-            let wide = matches!(first >> 11, 0b11101 | 0b11110 | 0b11111);
+            let wide = matches!(first >> 11, 0b11101..=0b11111);
             assert_eq!(size(first), if wide { 4 } else { 2 });
         }
     }

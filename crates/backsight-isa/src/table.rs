@@ -210,8 +210,8 @@ pub(crate) mod tests {
                 let row = &table.rows[round / 2 % table.rows.len()];
                 opcode = opcode & !row.mask | row.value;
             }
-            let scanned = table.scan(opcode).map(|row| core::ptr::from_ref(row));
-            assert_eq!(table.find(opcode).map(|row| core::ptr::from_ref(row)), scanned, "{opcode:08x}");
+            let scanned = table.scan(opcode).map(core::ptr::from_ref);
+            assert_eq!(table.find(opcode).map(core::ptr::from_ref), scanned, "{opcode:08x}");
             if let Some(found) = scanned {
                 let place = table.rows.iter().position(|row| core::ptr::eq(row, found)).unwrap();
                 reached[place] = true;

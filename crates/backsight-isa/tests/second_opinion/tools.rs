@@ -72,7 +72,7 @@ pub fn objdump(opcodes: impl Iterator<Item = u32>) -> impl Iterator<Item = (u32,
     opcodes.into_iter().zip(texts)
 }
 
-/// `40000000:	14000001 	b	0x40000004`
+/// Address with a colon, opcode, mnemonic and operands, with tabs between them.
 fn parse(line: &str) -> Option<Text> {
     let mut fields = line.split('\t');
     let place = u64::from_str_radix(fields.next()?.trim().strip_suffix(':')?, 16).ok()?.checked_sub(AT.0)?;

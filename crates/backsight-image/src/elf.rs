@@ -1,0 +1,154 @@
+//! What memory an ELF file describes.
+
+use std::path::Path;
+
+use object::elf::{ET_CORE, ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, Object};
+
+use crate::ImageError;
+
+/// How the addresses in the file relate to those in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElfKind {
+    /// Linked to the addresses it runs at (ET_EXEC).
+    Fixed,
+    /// Loaded anywhere: a shared object or a position-independent program (ET_DYN).
+    Relocatable,
+    /// A dump of a process (ET_CORE).
+    Core,
+}
+
+/// A loadable segment with bytes in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElfSegment {
+    /// The address in the file's own numbering.
+    pub address: u64,
+    /// Where its bytes are in the file.
+    pub offset: u64,
+    /// How many bytes of it are in the file; memory behind them is zeros.
+    pub length: u64,
+}
+
+/// What was read from the headers of an ELF file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elf {
+    /// Fixed or relocatable.
+    pub kind: ElfKind,
+    /// The machine, a number of the ELF standard (40 Arm, 183 AArch64, 243 RISC-V).
+    pub machine: u16,
+    /// 64-bit addresses.
+    pub wide: bool,
+    /// Where execution begins, in the file's own numbering.
+    pub entry: u64,
+    /// The loadable segments.
+    pub segments: Vec<ElfSegment>,
+    /// The GNU build identifier.
+    pub build_id: Option<Vec<u8>>,
+}
+
+impl Elf {
+    /// Do these bytes begin like an ELF file?
+    pub fn is_elf(bytes: &[u8]) -> bool {
+        bytes.starts_with(b"\x7FELF")
+    }
+
+    /// Reads the headers.
+    ///
+    /// # Errors
+    /// If it is no ELF file, is cut off, or describes no memory.
+    pub fn parse(name: &Path, bytes: &[u8]) -> Result<Self, ImageError> {
+        if !Self::is_elf(bytes) {
+            return Err(ImageError::other(name, "is no ELF file"));
+        }
+        let mut elf = match FileKind::parse(bytes).map_err(|error| ImageError::elf(name, error))? {
+            FileKind::Elf32 => read::<FileHeader32<Endianness>>(name, bytes)?,
+            FileKind::Elf64 => read::<FileHeader64<Endianness>>(name, bytes)?,
+            _ => return Err(ImageError::other(name, "is neither a 32-bit nor a 64-bit ELF file")),
+        };
+        // A damaged section table costs the build identifier, not the code.
+        elf.build_id = object::File::parse(bytes)
+            .ok()
+            .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
+        Ok(elf)
+    }
+
+    /// The lowest and highest address of its segments, in the file's own numbering.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        let start = self.segments.iter().map(|segment| segment.address).min();
+        let last = self.segments.iter().map(|segment| segment.address + (segment.length - 1)).max();
+        (start.unwrap_or(0), last.unwrap_or(0))
+    }
+
+    /// How far a file whose byte at `offset` is in memory at `address` was moved.
+    pub(crate) fn bias_of(&self, offset: u64, address: u64) -> Option<u64> {
+        let inside = |segment: &&ElfSegment| offset.wrapping_sub(segment.offset) < segment.length;
+        let segment = self.segments.iter().find(inside)?;
+        Some(address.wrapping_sub(segment.address.wrapping_add(offset - segment.offset)))
+    }
+
+    /// The address in memory of one in the file's own numbering.
+    pub(crate) fn moved(&self, address: u64, bias: u64) -> u64 {
+        let moved = address.wrapping_add(bias);
+        if self.wide { moved } else { moved & 0xFFFF_FFFF }
+    }
+}
+
+fn read<Header: FileHeader<Endian = Endianness>>(name: &Path, bytes: &[u8]) -> Result<Elf, ImageError> {
+    let wrong = |error| ImageError::elf(name, error);
+    let header = Header::parse(bytes).map_err(wrong)?;
+    let endian = header.endian().map_err(wrong)?;
+    let kind = match header.e_type(endian) {
+        ET_EXEC => ElfKind::Fixed,
+        ET_DYN => ElfKind::Relocatable,
+        ET_CORE => ElfKind::Core,
+        _ => return Err(ImageError::other(name, "is not linked: expected a program or shared object")),
+    };
+    let mut segments = Vec::new();
+    for header in header.program_headers(endian, bytes).map_err(wrong)? {
+        if header.p_type(endian) != PT_LOAD {
+            continue;
+        }
+        let segment = ElfSegment {
+            address: header.p_vaddr(endian).into(),
+            offset: header.p_offset(endian).into(),
+            length: header.p_filesz(endian).into(),
+        };
+        if segment.length > 0 {
+            segments.push(checked(name, segment, bytes.len() as u64)?);
+        }
+    }
+    if segments.is_empty() {
+        return Err(ImageError::other(
+            name,
+            "has no loadable segment with contents (debug information only?)",
+        ));
+    }
+    Ok(Elf {
+        kind,
+        machine: header.e_machine(endian).0,
+        wide: header.is_type_64(),
+        entry: header.e_entry(endian).into(),
+        segments,
+        build_id: None,
+    })
+}
+
+fn checked(name: &Path, segment: ElfSegment, size: u64) -> Result<ElfSegment, ImageError> {
+    let ElfSegment { address, offset, length } = segment;
+    if offset.checked_add(length).is_none_or(|end| end > size) {
+        return Err(ImageError::other(
+            name,
+            format!(
+                "is cut off: a segment needs {length:#x} bytes at offset {offset:#x}, the file has {size:#x}"
+            ),
+        ));
+    }
+    if address.checked_add(length - 1).is_none() {
+        return Err(ImageError::other(
+            name,
+            format!("has a segment of {length:#x} bytes at {address:#x}, beyond the end of memory"),
+        ));
+    }
+    Ok(segment)
+}

@@ -1,0 +1,65 @@
+//! How users name a file of code: `FILE` or `FILE@ADDRESS`.
+
+use std::path::PathBuf;
+
+use backsight_core::Address;
+
+/// A file, and where it was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageSpec {
+    /// The file.
+    pub file: PathBuf,
+    /// Where it was loaded: needed for a raw dump, and for a relocatable ELF file that was not loaded at 0.
+    pub address: Option<Address>,
+}
+
+impl ImageSpec {
+    /// Reads `FILE` or `FILE@ADDRESS`; the address is decimal, or hexadecimal with 0x. An `@` that no number follows
+    /// belongs to the name.
+    pub fn parse(text: &str) -> Self {
+        if let Some((file, address)) = text.rsplit_once('@') {
+            if let (false, Some(address)) = (file.is_empty(), number(address)) {
+                return Self { file: file.into(), address: Some(Address(address)) };
+            }
+        }
+        Self { file: text.into(), address: None }
+    }
+}
+
+impl std::str::FromStr for ImageSpec {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self::parse(text))
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(&digits.replace('_', ""), 16).ok(),
+        None if text.starts_with(|first: char| first.is_ascii_digit()) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_behind_the_last_at_sign() {
+        for (text, file, address) in [
+            ("vmlinux", "vmlinux", None),
+            ("dump.bin@0x8000_0000", "dump.bin", Some(0x8000_0000)),
+            ("lib@2.so@4096", "lib@2.so", Some(4096)),
+            ("user@host", "user@host", None),
+            ("lib@", "lib@", None),
+            ("@0x10", "@0x10", None),
+            ("x@0xFFFFFFFFFFFFFFFF", "x", Some(u64::MAX)),
+            ("x@0x10000000000000000", "x@0x10000000000000000", None),
+        ] {
+            let expected = ImageSpec { file: file.into(), address: address.map(Address) };
+            assert_eq!(ImageSpec::parse(text), expected, "{text}");
+        }
+    }
+}
