@@ -32,10 +32,9 @@ impl Contents {
             return Err(ImageError::other(path, "is a folder; expected a file"));
         }
         // Files that the system makes up say that they are empty.
-        if metadata.is_file() && metadata.len() > 0 {
-            if let Some(mapped) = map(&file) {
-                return Ok(Self(Storage::Mapped(Arc::new(mapped))));
-            }
+        let mapped = if metadata.is_file() && metadata.len() > 0 { map(&file) } else { None };
+        if let Some(mapped) = mapped {
+            return Ok(Self(Storage::Mapped(Arc::new(mapped))));
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|error| ImageError::io(path, error))?;

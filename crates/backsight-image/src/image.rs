@@ -179,7 +179,7 @@ impl Image {
     ) -> Result<u64, ImageError> {
         let contents = contents.into();
         let size = contents.len() as u64;
-        let rest = size.checked_sub(offset).unwrap_or(0);
+        let rest = size.saturating_sub(offset);
         let length = length.unwrap_or(rest);
         if length > rest {
             let why = format!("has {size:#x} bytes, too few for {length:#x} at offset {offset:#x}");

@@ -46,12 +46,6 @@ pub trait Code {
     }
 }
 
-impl<C: Code + ?Sized> Code for &C {
-    fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]> {
-        (**self).bytes_at(space, address)
-    }
-}
-
 impl<T: Code + ?Sized> Code for &T {
     fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]> {
         (**self).bytes_at(space, address)

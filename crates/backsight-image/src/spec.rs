@@ -17,12 +17,12 @@ impl ImageSpec {
     /// Reads `FILE` or `FILE@ADDRESS`; the address is decimal, or hexadecimal with 0x. An `@` that no number follows
     /// belongs to the name.
     pub fn parse(text: &str) -> Self {
-        if let Some((file, address)) = text.rsplit_once('@') {
-            if let (false, Some(address)) = (file.is_empty(), number(address)) {
-                return Self { file: file.into(), address: Some(Address(address)) };
+        match text.rsplit_once('@').map(|(file, address)| (file, number(address))) {
+            Some((file, Some(address))) if !file.is_empty() => {
+                Self { file: file.into(), address: Some(Address(address)) }
             }
+            _ => Self { file: text.into(), address: None },
         }
-        Self { file: text.into(), address: None }
     }
 }
 
