@@ -137,7 +137,7 @@ fn kind(opcode: u32) -> Option<(Kind, i32)> {
         0x73 => match opcode {
             0x73 => (Kind::Ecall, 0),
             0x0010_0073 => (Kind::Ebreak, 0),
-            _ if funct3 % 4 != 0 => (Kind::Csr, 0),
+            _ if !funct3.is_multiple_of(4) => (Kind::Csr, 0),
             _ => return None,
         },
         _ => return None,

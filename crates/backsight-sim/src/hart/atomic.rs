@@ -19,7 +19,7 @@ pub fn execute<E: Environment>(
     let size = if wide { 8 } else { 4 };
     let address = hart.x((opcode >> 15 & 0x1F) as u8);
     let operand = hart.x((opcode >> 20 & 0x1F) as u8);
-    if address % u64::from(size) != 0 {
+    if !address.is_multiple_of(u64::from(size)) {
         return Err((Cause::StoreAddressMisaligned, address));
     }
     let funct5 = opcode >> 27;

@@ -31,10 +31,10 @@ fn access(hart: &mut Hart, opcode: u32, time: u64) -> bool {
         2 => (field != 0).then_some(old | operand),
         _ => (field != 0).then_some(old & !operand),
     };
-    if let Some(new) = new {
-        if !write(hart, number, new) {
-            return false;
-        }
+    if let Some(new) = new
+        && !write(hart, number, new)
+    {
+        return false;
     }
     hart.set_x(destination(opcode), old);
     true

@@ -229,11 +229,11 @@ fn run_block<const ACCESSES: bool, E: Environment>(
             Kind::Sraw => set!((x!(rs1) as i32 >> (x!(rs2) & 31)) as u64),
 
             Kind::Mul => set!(x!(rs1).wrapping_mul(x!(rs2))),
-            Kind::Mulh => set!((i128::from(x!(rs1) as i64) * i128::from(x!(rs2) as i64) >> 64) as u64),
+            Kind::Mulh => set!(((i128::from(x!(rs1) as i64) * i128::from(x!(rs2) as i64)) >> 64) as u64),
             Kind::Mulhsu => {
                 set!((i128::from(x!(rs1) as i64).wrapping_mul(i128::from(x!(rs2))) >> 64) as u64)
             }
-            Kind::Mulhu => set!((u128::from(x!(rs1)) * u128::from(x!(rs2)) >> 64) as u64),
+            Kind::Mulhu => set!(((u128::from(x!(rs1)) * u128::from(x!(rs2))) >> 64) as u64),
             // Division by zero gives all ones and the dividend; the one overflow wraps.
             Kind::Div => set!(match x!(rs2) as i64 {
                 0 => u64::MAX,

@@ -15,6 +15,8 @@ const AT_PHDR: u64 = 3;
 const AT_PHENT: u64 = 4;
 const AT_PHNUM: u64 = 5;
 const AT_PAGESZ: u64 = 6;
+const AT_BASE: u64 = 7;
+const AT_FLAGS: u64 = 8;
 const AT_ENTRY: u64 = 9;
 const AT_UID: u64 = 11;
 const AT_EUID: u64 = 12;
@@ -112,6 +114,8 @@ pub fn place_stack(
         (AT_PHENT, 56),
         (AT_PHNUM, u64::from(elf.header_count)),
         (AT_PAGESZ, PAGE),
+        (AT_BASE, 0),
+        (AT_FLAGS, 0),
         (AT_ENTRY, elf.entry),
         (AT_UID, 1000),
         (AT_EUID, 1000),
@@ -119,8 +123,8 @@ pub fn place_stack(
         (AT_EGID, 1000),
         (AT_HWCAP, HWCAP),
         (AT_CLKTCK, 100),
-        (AT_SECURE, 0),
         (AT_RANDOM, random),
+        (AT_SECURE, 0),
         (AT_EXECFN, name),
         (0, 0),
     ] {

@@ -22,7 +22,7 @@ fn protection(bits: u64) -> Protection {
 
 /// A range of whole pages that a process can address.
 fn range(address: u64, length: u64) -> Result<(u64, u64), Errno> {
-    if address % PAGE != 0 {
+    if !address.is_multiple_of(PAGE) {
         return Err(Errno::INVAL);
     }
     let end = page_end(address.checked_add(length).ok_or(Errno::NOMEM)?);

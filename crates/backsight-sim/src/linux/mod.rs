@@ -29,6 +29,8 @@ const A7: u8 = 17;
 pub struct Kernel {
     files: Files,
     host_files: bool,
+    /// The name it was started by.
+    program: String,
     clock: Clock,
     /// Nanoseconds that the program asked to sleep.
     slept: u64,
@@ -54,6 +56,7 @@ impl Kernel {
         let kernel = Self {
             files: Files::new(options.streams),
             host_files: options.host_files,
+            program: options.arguments.into_iter().next().unwrap_or_default(),
             clock: options.clock,
             slept: 0,
             heap_start: heap,
@@ -78,7 +81,7 @@ impl Kernel {
         self.code_changed = false;
         let result = match number {
             93 | 94 => return After::Exit(Exit::Status(a[0] as u8)),
-            129 | 130 | 131 => match self.kill(number, a) {
+            129..=131 => match self.kill(number, a) {
                 Ok(Some(signal)) => return After::Exit(Exit::Signal(signal)),
                 Ok(None) => Ok(0),
                 Err(errno) => Err(errno),

@@ -135,7 +135,12 @@ impl Kernel {
     }
 
     pub(super) fn read_link(&mut self, memory: &mut Memory, a: [u64; 6]) -> Result<u64, Errno> {
-        let target = fs::read_link(self.path(memory, a[0], a[1])?)?;
+        let path = self.path(memory, a[0], a[1])?;
+        let target = if path.as_os_str() == "/proc/self/exe" {
+            fs::canonicalize(&self.program)?
+        } else {
+            fs::read_link(path)?
+        };
         let bytes = target.as_os_str().as_bytes();
         let count = bytes.len().min(usize::try_from(a[3]).unwrap_or(usize::MAX));
         memory.write(a[2], &bytes[..count])?;

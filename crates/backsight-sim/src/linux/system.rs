@@ -69,8 +69,8 @@ impl Kernel {
             96 | 172 | 178 => Ok(PROCESS),
             173 => Ok(1),
             174..=177 => Ok(1000),
-            // set_robust_list, sched_yield, sigaltstack, rt_sigprocmask, prctl, madvise
-            99 | 124 | 132 | 135 | 167 | 233 => Ok(0),
+            // sched_yield, sigaltstack, rt_sigprocmask, prctl, madvise
+            124 | 132 | 135 | 167 | 233 => Ok(0),
             166 => Ok(0o22),
             98 => self.futex(memory, a),
             101 => self.sleep(memory, a[0]),
@@ -90,8 +90,8 @@ impl Kernel {
             163 => self.limits(memory, a[1]),
             261 => self.limits(memory, a[3]),
             278 => self.random_bytes(memory, a),
-            // Known, and rightly missing: clone, hwprobe, membarrier, statx, rseq, clone3.
-            220 | 258 | 283 | 291 | 293 | 435 => Err(Errno::NOSYS),
+            // Known, and rightly missing: set_robust_list, clone, hwprobe, membarrier, statx, rseq, clone3.
+            99 | 220 | 258 | 283 | 291 | 293 | 435 => Err(Errno::NOSYS),
             _ => {
                 *self.unknown.entry(number).or_default() += 1;
                 Err(Errno::NOSYS)

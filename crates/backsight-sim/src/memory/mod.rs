@@ -169,7 +169,7 @@ impl Memory {
         let entry = self.reads[slot(address)];
         let frame = if entry.page == page {
             entry.frame
-        } else if page % PAGE == 0 {
+        } else if page.is_multiple_of(PAGE) {
             self.fill_read(address)?
         } else {
             return self.load_misaligned(address);
@@ -188,7 +188,7 @@ impl Memory {
         let entry = self.writes[slot(address)];
         let frame = if entry.page == page {
             entry.frame
-        } else if page % PAGE == 0 {
+        } else if page.is_multiple_of(PAGE) {
             self.fill_write(address)?
         } else {
             return self.store_misaligned(address, bytes);
