@@ -4,9 +4,9 @@
 //! and remembered, and remembers in turn which block came behind it: following an atom is then one step from
 //! block to block. Memory is bounded: a full cache is emptied and filled anew.
 
-use backsight_core::{Address, Isa};
+use backsight_core::{Address, Isa, MemorySpace};
 use backsight_image::Code;
-use backsight_isa::{Class, Flags};
+use backsight_isa::Class;
 
 use crate::walk::{Policy, Start, Stop, Until};
 use crate::{Range, Symptom};
@@ -14,38 +14,44 @@ use crate::{Range, Symptom};
 /// More instructions than this without a waypoint are suspicious.
 const ENDLESS: u32 = 1 << 16;
 
-/// Straight code that ends at a waypoint.
+/// Straight code that ends at a waypoint. One block is one line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Block {
-    key: Key,
-    /// Address behind the last instruction.
-    pub end: Address,
+    /// As it is reported when its last instruction was executed.
+    pub range: Range,
     /// Target of a direct branch.
     pub target: Address,
-    /// How many instructions.
-    pub instructions: u32,
     /// The blocks that came behind it last time: not taken, taken.
     next: [u32; 2],
+    state: u32,
     /// The first undefined instruction, counted from the end in bytes; 0 if there is none.
     undefined: u32,
-    /// Instruction set.
-    pub isa: Isa,
+    /// How it is left: not taken, taken.
+    ways: [Way; 2],
     /// Instruction set at the target.
     pub target_isa: Isa,
-    /// What the last instruction is.
-    pub class: Class,
-    /// More about the last instruction.
-    pub flags: Flags,
-    /// Size of the last instruction.
-    pub last_size: u8,
     /// T32: how many instructions behind it are still inside an IT block.
     pub it: u8,
     /// Why it ends.
     pub stop: Stop,
-    /// Something is wrong with it whatever its last instruction does.
-    pub suspicious: bool,
     /// What it means that the last instruction was not taken.
-    pub not_taken: Option<Symptom>,
+    not_taken: Option<Symptom>,
+}
+
+const _: () = assert!(size_of::<Block>() == 64);
+
+/// How execution leaves a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To the next instruction, or to the target of a direct branch.
+    Known,
+    /// To the target of a direct call.
+    Call,
+    /// Somewhere else.
+    Indirect,
+    /// Something is wrong here.
+    Odd,
 }
 
 /// What a block is found by.
@@ -76,66 +82,91 @@ impl Block {
         let stretch = policy.walk(code, start, Until::Waypoint);
         let last = stretch.last;
         let undefined = stretch.undefined.map_or(0, |at| stretch.end.0.wrapping_sub(at.0));
+        let not_taken = match last.class {
+            _ if last.flags.conditional => None,
+            // Some trace units report a branch to the next instruction as not taken.
+            Class::DirectBranch if last.target == stretch.end => None,
+            Class::DirectBranch => Some(Symptom::UnconditionalNotTaken),
+            Class::IndirectBranch => Some(Symptom::IndirectNotTaken),
+            _ => None,
+        };
+        let odd = undefined != 0 || stretch.instructions > ENDLESS || stretch.stop != Stop::Reached;
+        let taken = match last.class {
+            Class::DirectBranch if last.flags.link => Way::Call,
+            Class::IndirectBranch => Way::Indirect,
+            _ => Way::Known,
+        };
         Self {
-            key: Key::new(start),
-            end: stretch.end,
+            range: stretch.range(true),
             target: last.target,
-            instructions: stretch.instructions,
             next: [NONE; 2],
+            state: Key::new(start).state,
             undefined: u32::try_from(undefined).unwrap_or(u32::MAX),
-            isa: start.isa,
+            ways: match (odd, not_taken) {
+                (true, _) => [Way::Odd; 2],
+                (false, Some(_)) => [Way::Odd, taken],
+                (false, None) => [Way::Known, taken],
+            },
             target_isa: last.target_isa,
-            class: last.class,
-            flags: last.flags,
-            last_size: last.size,
             it: stretch.it,
             stop: stretch.stop,
-            suspicious: undefined != 0 || stretch.instructions > ENDLESS || stretch.stop == Stop::Limit,
-            not_taken: match last.class {
-                _ if last.flags.conditional => None,
-                // Some trace units report a branch to the next instruction as not taken.
-                Class::DirectBranch if last.target == stretch.end => None,
-                Class::DirectBranch => Some(Symptom::UnconditionalNotTaken),
-                Class::IndirectBranch => Some(Symptom::IndirectNotTaken),
-                _ => None,
-            },
+            not_taken,
         }
     }
 
-    /// Address of the first instruction.
     #[inline]
-    pub fn start(&self) -> Address {
-        self.key.address
+    fn key(&self) -> Key {
+        Key { address: self.range.start, state: self.state }
+    }
+
+    /// Where execution goes from here, if that is in the code.
+    fn leads_to(&self, taken: bool) -> Option<Key> {
+        let (address, isa, it) = match (self.way(taken), self.range.class) {
+            (Way::Indirect | Way::Odd, _) => return None,
+            (_, Class::DirectBranch) if taken => (self.target, self.target_isa, 0),
+            _ => (self.range.end, self.range.isa, self.it),
+        };
+        Some(Key::new(Start { address, space: MemorySpace(self.state as u8), isa, it }))
+    }
+
+    /// T32: how many of its first instructions are inside an IT block.
+    #[inline]
+    pub fn it_before(&self) -> u8 {
+        (self.state >> 16) as u8
+    }
+
+    /// How it is left.
+    #[inline]
+    pub fn way(&self, taken: bool) -> Way {
+        self.ways[usize::from(taken)]
+    }
+
+    /// The block that came behind it last time. Where the way is known it is always the same.
+    #[inline]
+    pub fn next(&self, taken: bool) -> Option<u32> {
+        let next = self.next[usize::from(taken)];
+        (next != NONE).then_some(next)
+    }
+
+    /// Does it end in a branch?
+    #[inline]
+    pub fn is_branch(&self) -> bool {
+        matches!(self.range.class, Class::DirectBranch | Class::IndirectBranch)
     }
 
     /// Address of the last instruction.
     pub fn last(&self) -> Address {
-        Address(self.end.0.wrapping_sub(u64::from(self.last_size)))
-    }
-
-    /// As it is reported; `executed` says what the last instruction did.
-    #[inline]
-    pub fn range(&self, executed: bool) -> Range {
-        Range {
-            start: self.key.address,
-            end: self.end,
-            instructions: self.instructions,
-            isa: self.isa,
-            class: self.class,
-            flags: self.flags,
-            last_size: self.last_size,
-            executed,
-        }
+        Address(self.range.end.0.wrapping_sub(u64::from(self.range.last_size)))
     }
 
     /// What is wrong with it, and where.
     pub fn symptom(&self, executed: bool) -> Option<(Symptom, Address)> {
         if self.undefined != 0 {
-            let at = Address(self.end.0.wrapping_sub(u64::from(self.undefined)));
+            let at = Address(self.range.end.0.wrapping_sub(u64::from(self.undefined)));
             return Some((Symptom::UndefinedInstruction, at));
         }
-        if self.suspicious {
-            return Some((Symptom::EndlessRange, self.start()));
+        if self.range.instructions > ENDLESS || self.stop == Stop::Limit {
+            return Some((Symptom::EndlessRange, self.range.start));
         }
         self.not_taken.filter(|_| !executed).map(|symptom| (symptom, self.last()))
     }
@@ -152,8 +183,14 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// Trail nowhere known.
+    /// From nowhere known.
     pub const NOWHERE: Self = Self { block: NONE, taken: false };
+
+    /// From a block, by its branch (`taken`) or at its end.
+    #[inline]
+    pub fn new(block: u32, taken: bool) -> Self {
+        Self { block, taken }
+    }
 }
 
 /// Blocks by where they begin.
@@ -188,21 +225,22 @@ impl Blocks {
         self.blocks.is_empty()
     }
 
-    /// The block at `start`. `trail` is the block before, where that is known; it makes the search short, and
-    /// is replaced by the block found: set its direction with [`Trail::leave`].
+    /// A block by its number.
     #[inline]
-    pub fn enter(&mut self, trail: &mut Trail, start: Start, policy: &Policy, code: &impl Code) -> &Block {
+    pub fn get(&self, block: u32) -> &Block {
+        &self.blocks[block as usize]
+    }
+
+    /// The number of the block at `start`. Numbers of before may be void afterwards. `trail` is the way that led
+    /// here, if it is known; it makes the search short.
+    #[inline]
+    pub fn enter(&mut self, trail: Trail, start: Start, policy: &Policy, code: &impl Code) -> u32 {
         let key = Key::new(start);
-        let hint = match self.blocks.get(trail.block as usize) {
-            Some(before) => before.next[usize::from(trail.taken)],
-            None => NONE,
-        };
-        let index = match self.blocks.get(hint as usize) {
-            Some(block) if block.key == key => hint,
-            _ => self.find(*trail, key, start, policy, code),
-        };
-        trail.block = index;
-        &self.blocks[index as usize]
+        let hint = self.blocks.get(trail.block as usize).and_then(|before| before.next(trail.taken));
+        match hint {
+            Some(hint) if self.blocks.get(hint as usize).is_some_and(|block| block.key() == key) => hint,
+            _ => self.find(trail, key, start, policy, code),
+        }
     }
 
     #[inline(never)]
@@ -214,8 +252,8 @@ impl Blocks {
         let mut slot = key.hash() & mask;
         while self.table[slot] != NONE {
             let index = self.table[slot];
-            if self.blocks[index as usize].key == key {
-                self.link(trail, index);
+            if self.blocks[index as usize].key() == key {
+                self.link(trail, key, index);
                 return index;
             }
             slot = (slot + 1) & mask;
@@ -225,7 +263,7 @@ impl Blocks {
             self.clear();
             slot = key.hash() & mask;
         } else {
-            self.link(trail, self.blocks.len() as u32);
+            self.link(trail, key, self.blocks.len() as u32);
         }
         let index = self.blocks.len() as u32;
         self.table[slot] = index;
@@ -233,8 +271,11 @@ impl Blocks {
         index
     }
 
-    fn link(&mut self, trail: Trail, to: u32) {
-        if let Some(before) = self.blocks.get_mut(trail.block as usize) {
+    /// Remembers where a way led to, unless something else happened on it.
+    fn link(&mut self, trail: Trail, key: Key, to: u32) {
+        if let Some(before) = self.blocks.get_mut(trail.block as usize)
+            && before.leads_to(trail.taken).is_none_or(|known| known == key)
+        {
             before.next[usize::from(trail.taken)] = to;
         }
     }
@@ -244,19 +285,11 @@ impl Blocks {
         self.table.clear();
         self.table.resize(size, NONE);
         for (index, block) in self.blocks.iter().enumerate() {
-            let mut slot = block.key.hash() & (size - 1);
+            let mut slot = block.key().hash() & (size - 1);
             while self.table[slot] != NONE {
                 slot = (slot + 1) & (size - 1);
             }
             self.table[slot] = index as u32;
         }
-    }
-}
-
-impl Trail {
-    /// The block was left by its branch (`taken`) or at its end.
-    #[inline]
-    pub fn leave(&mut self, taken: bool) {
-        self.taken = taken;
     }
 }

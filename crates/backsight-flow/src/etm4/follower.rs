@@ -5,16 +5,16 @@
 //! Code that does not fit the trace is reported where it shows, and the flow goes on as the trace says; a
 //! strict follower stops there until the trace names an address again.
 
-use backsight_arm::etm4::{AddressPacket, Config, Is, Packet, Profile};
+use backsight_arm::etm4::{AddressPacket, Atoms, Config, Is, Packet, Profile};
 use backsight_core::{Address, Context, Isa, Located};
 use backsight_image::Code;
 use backsight_isa::Class;
 
 use super::{Element, Place, Position, Resolver};
-use crate::blocks::{Block, Blocks, Trail};
+use crate::blocks::{Block, Blocks, Trail, Way};
 use crate::return_stack::ReturnStack;
 use crate::walk::{Policy, Stop, Waypoints};
-use crate::{Event, NoSync, Statistics, Symptom, TraceOn, Transaction};
+use crate::{Event, NoSync, Range, Statistics, Symptom, TraceOn, Transaction};
 
 /// How to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +86,7 @@ impl<C: Code> Follower<C> {
 
     /// The code, to change it: what was remembered of it is forgotten.
     pub fn code_mut(&mut self) -> &mut C {
-        self.flow.blocks.clear();
-        self.flow.trail = Trail::NOWHERE;
+        self.flow.forget_code();
         &mut self.flow.code
     }
 }
@@ -101,6 +100,9 @@ pub(super) struct Flow<C> {
     pub(super) code: C,
     pub(super) policy: Policy,
     blocks: Blocks,
+    /// The block at the current position, once it was looked for.
+    here: Option<u32>,
+    /// The way that led to the current position.
     trail: Trail,
     pub(super) position: Position,
     pub(super) stack: ReturnStack,
@@ -131,6 +133,7 @@ impl<C: Code> Flow<C> {
             code,
             policy: Policy { waypoints, t32_only: m_profile, limit: options.walk_limit.max(1) },
             blocks: Blocks::new(options.cached_blocks),
+            here: None,
             trail: Trail::NOWHERE,
             position: Position::new(m_profile),
             stack: ReturnStack::default(),
@@ -147,9 +150,16 @@ impl<C: Code> Flow<C> {
     }
 
     fn lose(&mut self) {
+        self.here = None;
         self.position.forget();
         self.stack.clear();
         self.hold_calls = false;
+    }
+
+    fn forget_code(&mut self) {
+        self.blocks.clear();
+        self.here = None;
+        self.trail = Trail::NOWHERE;
     }
 
     pub(super) fn emit(&mut self, at: At, event: Event, sink: &mut impl FnMut(Located<Event>)) {
@@ -161,13 +171,15 @@ impl<C: Code> Flow<C> {
     fn element(&mut self, element: Located<Element>, sink: &mut impl FnMut(Located<Event>)) {
         let at = element.map(|_| ());
         match element.value {
-            Element::Atoms(atoms) => {
-                for taken in atoms.iter() {
-                    self.atom(taken, at, sink);
-                }
+            Element::Atoms(atoms) => self.atoms(atoms, at, sink),
+            Element::Address(address) => {
+                self.here = None;
+                self.address(address, at, sink);
             }
-            Element::Address(address) => self.address(address, at, sink),
-            _ => self.other(element, at, sink),
+            _ => {
+                self.here = None;
+                self.other(element, at, sink);
+            }
         }
     }
 
@@ -245,8 +257,7 @@ impl<C: Code> Flow<C> {
             self.policy.waypoints.load = self.loads || info >> 4 & 1 == 1;
             self.policy.waypoints.store = self.stores || info >> 5 & 1 == 1;
             if self.policy != before {
-                self.blocks.clear();
-                self.trail = Trail::NOWHERE;
+                self.forget_code();
             }
         }
     }
@@ -319,40 +330,91 @@ impl<C: Code> Flow<C> {
         self.position.is_known()
     }
 
+    /// Each atom tells of one block.
     #[inline]
-    fn atom(&mut self, executed: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        if !self.settle(at, sink) {
-            self.statistics.skipped += 1;
-            return;
+    fn atoms(&mut self, mut atoms: Atoms, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        while atoms.count > 0 {
+            let here = self.here;
+            let here = match here {
+                Some(here) => here,
+                None if self.settle(at, sink) => {
+                    self.blocks.enter(self.trail, self.position.start(), &self.policy, &self.code)
+                }
+                None => {
+                    self.statistics.skipped += u64::from(atoms.count);
+                    return;
+                }
+            };
+            atoms = self.run(here, atoms, at, sink);
         }
-        let start = self.position.start();
-        let block = self.blocks.enter(&mut self.trail, start, &self.policy, &self.code);
-        if block.suspicious || block.stop != Stop::Reached || (!executed && block.not_taken.is_some()) {
-            let block = *block;
-            return self.odd(&block, executed, at, sink);
+    }
+
+    /// Goes from block to block as long as it is known where execution goes; gives the atoms that are left.
+    #[inline]
+    fn run(
+        &mut self,
+        mut here: u32,
+        mut atoms: Atoms,
+        at: At,
+        sink: &mut impl FnMut(Located<Event>),
+    ) -> Atoms {
+        let (mut instructions, mut ranges, mut branches, mut taken_branches) = (0, 0, 0, 0);
+        let mut stopped = None;
+        while atoms.count > 0 {
+            let block = self.blocks.get(here);
+            let taken = atoms.bits & 1 == 1;
+            let way = block.way(taken);
+            atoms = Atoms { bits: atoms.bits >> 1, count: atoms.count - 1 };
+            self.trail = Trail::new(here, taken);
+            if way == Way::Odd {
+                stopped = Some((way, taken));
+                break;
+            }
+            instructions += u64::from(block.range.instructions);
+            ranges += 1;
+            branches += u64::from(block.is_branch());
+            taken_branches += u64::from(block.is_branch() & taken);
+            sink(at.map(|()| Event::Range(Range { executed: taken, ..block.range })));
+            if way == Way::Call && self.return_stack && !self.hold_calls {
+                self.stack.push(block.range.end, block.range.isa);
+            }
+            match block.next(taken) {
+                Some(next) if way != Way::Indirect => here = next,
+                _ => {
+                    stopped = Some((way, taken));
+                    break;
+                }
+            }
         }
-        let event = Event::Range(block.range(executed));
-        self.statistics.count(&event);
-        sink(at.map(|()| event));
-        let block = *block;
-        self.leave(&block, executed, at, sink);
+        self.statistics.instructions += instructions;
+        self.statistics.ranges += ranges;
+        self.statistics.branches += branches;
+        self.statistics.taken += taken_branches;
+        let block = *self.blocks.get(here);
+        self.here = None;
+        match stopped {
+            None => {
+                self.here = Some(here);
+                self.position.go(block.range.start, block.range.isa);
+                self.position.it = block.it_before();
+            }
+            Some((Way::Odd, taken)) => self.odd(&block, taken, at, sink),
+            Some((_, taken)) => self.leave(&block, taken, at, sink),
+        }
+        atoms
     }
 
     /// Goes on behind a block.
-    #[inline]
-    fn leave(&mut self, block: &Block, executed: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        self.trail.leave(executed);
-        match block.class {
-            Class::DirectBranch if executed => {
-                self.call(block.flags.link, block.end, block.isa);
-                self.position.go(block.target, block.target_isa);
-            }
-            Class::IndirectBranch if executed => {
-                self.call(block.flags.link, block.end, block.isa);
-                self.leave_indirectly(block.last(), block.flags.exception_return, at, sink);
+    fn leave(&mut self, block: &Block, taken: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        let Range { end, isa, class, flags, .. } = block.range;
+        match class {
+            Class::DirectBranch if taken => self.position.go(block.target, block.target_isa),
+            Class::IndirectBranch if taken => {
+                self.call(flags.link, end, isa);
+                self.leave_indirectly(block.last(), flags.exception_return, at, sink);
             }
             _ => {
-                self.position.address = block.end;
+                self.position.go(end, isa);
                 self.position.it = block.it;
             }
         }
@@ -382,8 +444,8 @@ impl<C: Code> Flow<C> {
 
     /// A block that something is wrong with.
     #[cold]
-    fn odd(&mut self, block: &Block, executed: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        let symptom = block.symptom(executed);
+    fn odd(&mut self, block: &Block, taken: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
+        let symptom = block.symptom(taken);
         if let Some((symptom, address)) = symptom
             && self.strict
             && symptom.is_strong()
@@ -391,17 +453,22 @@ impl<C: Code> Flow<C> {
             self.mismatch(symptom, address, at, sink);
             return self.give_up(at, sink);
         }
-        let whole = block.stop == Stop::Reached;
-        if block.instructions > 0 {
-            self.emit(at, Event::Range(block.range(executed || !whole)), sink);
+        let Range { end, isa, .. } = block.range;
+        let executed = taken || block.stop != Stop::Reached;
+        if block.range.instructions > 0 {
+            self.emit(at, Event::Range(Range { executed, ..block.range }), sink);
         }
         if let Some((symptom, address)) = symptom {
             self.mismatch(symptom, address, at, sink);
         }
         match block.stop {
-            Stop::NoMemory => self.unreadable(block.end, at, sink),
+            Stop::NoMemory => self.unreadable(end, at, sink),
             Stop::Limit => self.position.place = Place::Lost,
-            Stop::Reached | Stop::Branch => self.leave(block, executed, at, sink),
+            Stop::Reached | Stop::Branch => {
+                let direct = block.range.class == Class::DirectBranch;
+                self.call(direct && taken && block.range.flags.link, end, isa);
+                self.leave(block, taken, at, sink);
+            }
         }
     }
 
