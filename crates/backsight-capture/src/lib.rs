@@ -24,6 +24,7 @@ pub mod archive;
 pub mod events;
 pub mod folder;
 pub mod ini;
+pub mod qemu;
 
 mod bare;
 mod error;

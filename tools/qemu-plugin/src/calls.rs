@@ -5,7 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::event::{HANDLER, MAP, MAP_EXECUTABLE, MAP_PROGRAM, RESTART, SIGNAL_RETURN, UNMAP, event};
+use crate::event::{
+    HANDLER, MAP, MAP_EXECUTABLE, MAP_PROGRAM, RESTART, SIGNAL_RETURN, SYSTEM_CALL, UNMAP, event,
+};
 use crate::mappings::{self, Mapping};
 use crate::target::Call;
 use crate::thread::{self, SystemCall, Thread};
@@ -24,6 +26,7 @@ pub fn begin(index: u32, number: i64, arguments: [u64; 6]) {
         return;
     }
     let Some(thread) = thread::get(index) else { return };
+    thread.push(&[event(SYSTEM_CALL, number as u32)]);
     thread.call = SystemCall { number, arguments, handler: None };
     match recorder.target.call(number) {
         Call::SignalAction if arguments[1] != 0 => thread.call.handler = recorder.pointer_at(arguments[1]),

@@ -19,6 +19,8 @@ pub const MAP: u32 = 6;
 pub const UNMAP: u32 = 7;
 /// The thread ended.
 pub const EXIT: u32 = 8;
+/// The last instruction of the block before makes the system call of this number.
+pub const SYSTEM_CALL: u32 = 9;
 
 /// In the argument of [`MAP`]: readable, writable, executable as in `mmap`.
 pub const MAP_EXECUTABLE: u32 = 4;
