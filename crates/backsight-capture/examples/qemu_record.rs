@@ -18,7 +18,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some("--memory") => options.memory = true,
             Some("--values") => options.values = true,
             Some("--sysroot") => options.sysroot = arguments.next().map(Into::into),
-            _ => return Err("usage: qemu_record [--pcs] [--memory] [--values] [--sysroot DIR] PROGRAM …".into()),
+            _ => {
+                return Err(
+                    "usage: qemu_record [--pcs] [--memory] [--values] [--sysroot DIR] PROGRAM …".into()
+                );
+            }
         }
     }
     options.program = arguments.next().ok_or("which program?")?.into();
@@ -46,6 +50,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = start.elapsed().as_secs_f64();
     eprintln!("{outcome:?}");
     let speed = instructions as f64 / seconds / 1e6;
-    eprintln!("{instructions} instructions, {accesses} accesses, {seconds:.3} s, {speed:.1} M instructions/s");
+    eprintln!(
+        "{instructions} instructions, {accesses} accesses, {seconds:.3} s, {speed:.1} M instructions/s"
+    );
     Ok(())
 }

@@ -85,10 +85,11 @@ pub extern "C" fn translated(_: PluginId, block: *mut Block) {
         return;
     }
     // SAFETY: the block and its instructions are valid during this call, and only then.
-    let instructions: Vec<_> = unsafe {
+    let mut instructions: Vec<_> = unsafe {
         let count = api::qemu_plugin_tb_n_insns(block);
         (0..count).map(|index| Instruction::new(api::qemu_plugin_tb_get_insn(block, index))).collect()
     };
+    drop_lookahead(&mut instructions);
     let Some(first) = instructions.first() else { return };
     recorder.begun.call_once(|| begin_recording(recorder, first));
     let (definition, watched) = define(recorder, first.address, &instructions);
@@ -135,6 +136,19 @@ impl Instruction {
                 if size == 0 || data.is_null() { &[] } else { std::slice::from_raw_parts(data, size) };
             Self { handle, address: api::qemu_plugin_insn_vaddr(handle), bytes }
         }
+    }
+}
+
+/// Near the end of a page QEMU looks at the halfword behind an instruction, and counts it among its bytes.
+fn drop_lookahead(instructions: &mut [Instruction]) {
+    let mut next = None;
+    for instruction in instructions.iter_mut().rev() {
+        // No instruction of these targets is longer than 4 bytes.
+        let distance = next.map_or(4, |next: u64| next.wrapping_sub(instruction.address));
+        if distance < instruction.bytes.len() as u64 {
+            instruction.bytes = &instruction.bytes[..distance as usize];
+        }
+        next = Some(instruction.address);
     }
 }
 

@@ -56,6 +56,8 @@ pub fn end(index: u32, number: i64, result: i64) {
         Call::SignalAction => {
             if let Some(handler) = thread.call.handler {
                 thread.push(&[event(HANDLER, first as u32), handler as u32, (handler >> 32) as u32]);
+                // It is the handler of all threads: what they write must come later.
+                thread.flush();
             }
         }
         Call::Map { offset_unit } => {

@@ -3,7 +3,7 @@
 //! Only the last instruction of a block can go elsewhere than to the next, so a block is a list of
 //! instructions ready to be handed out, and a description of how it ends.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use backsight_core::{Address, Isa, Retired};
 use backsight_isa::{Class, classify_retired};
@@ -53,7 +53,7 @@ pub struct Blocks {
     instructions: Vec<Retired>,
     flags: Vec<u8>,
     /// 32-bit Arm: the instruction set at places that are known to be instructions.
-    places: HashMap<u64, Isa>,
+    places: BTreeMap<u64, Isa>,
 }
 
 impl Blocks {
@@ -152,8 +152,27 @@ impl Blocks {
         let Ok(&block) = self.get(number) else { return };
         let isa = from_flow
             .or_else(|| self.places.get(&block.address).copied())
-            .unwrap_or_else(|| likely_isa(self.instructions(&block)));
+            .unwrap_or_else(|| self.likely_isa(&block));
         self.settle(number, isa);
+    }
+
+    /// A32 or T32, for a block of 4-byte instructions that control came to without saying: what the bytes can be, else
+    /// what the code around is. T32 code has the condition field AL of A32 by chance only.
+    fn likely_isa(&self, block: &Block) -> Isa {
+        let instructions = self.instructions(block);
+        let looked_ahead =
+            |retired: &Retired| retired.next.0 & 0xFFF == 0 && retired.next.0 == block.end_address;
+        let can_be_t32 = |retired: &Retired| !is_narrow(Isa::T32, retired.opcode) || looked_ahead(retired);
+        if !instructions.iter().all(can_be_t32) {
+            return Isa::A32;
+        }
+        if !instructions.iter().all(|retired| retired.opcode >> 28 == 0xE) {
+            return Isa::T32;
+        }
+        let before = self.places.range(..block.address).next_back();
+        let after = self.places.range(block.address..).next();
+        let nearest = before.into_iter().chain(after).min_by_key(|(place, _)| place.abs_diff(block.address));
+        nearest.map_or(Isa::A32, |(_, &isa)| isa)
     }
 
     /// Fixes the instruction set and with it opcodes and end.
@@ -165,6 +184,13 @@ impl Blocks {
         let mut it_conditional = false;
         for instruction in &mut self.instructions[range] {
             instruction.isa = isa;
+            if instruction.size == 4 && is_narrow(isa, instruction.opcode) {
+                // QEMU looked ahead at the end of a page.
+                instruction.size = 2;
+                instruction.opcode &= 0xFFFF;
+                instruction.next = instruction.end();
+                block.end_address = instruction.next.0;
+            }
             if isa == Isa::T32 {
                 if instruction.size == 4 {
                     instruction.opcode = instruction.opcode.rotate_left(16);
@@ -197,11 +223,11 @@ impl Blocks {
     }
 }
 
-/// A32 or T32, for 4-byte instructions that control came to without saying. The first halfword of a wide T32 instruction
-/// is 0xE800 or more; nearly every A32 instruction has the condition AL, which T32 code has by chance only.
-fn likely_isa(instructions: &[Retired]) -> Isa {
-    let wide_t32 = |instruction: &Retired| instruction.opcode & 0xFFFF >= 0xE800;
-    let always = |instruction: &Retired| instruction.opcode >> 28 == 0xE;
-    let t32 = instructions.iter().all(wide_t32) && !instructions.iter().all(always);
-    if t32 { Isa::T32 } else { Isa::A32 }
+/// Is the instruction at the start of a little-endian word a 2-byte one?
+fn is_narrow(isa: Isa, word: u32) -> bool {
+    match isa {
+        Isa::A64 | Isa::A32 => false,
+        Isa::T32 => word & 0xFFFF < 0xE800,
+        Isa::Rv32 | Isa::Rv64 => word & 3 != 3,
+    }
 }

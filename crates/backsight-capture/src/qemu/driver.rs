@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -39,6 +39,10 @@ pub struct RunOptions {
     pub memory: bool,
     /// Record what was loaded and stored; this needs `memory` and implies it.
     pub values: bool,
+    /// Send what the program writes to its standard output nowhere.
+    pub silent: bool,
+    /// More arguments for QEMU, such as `-seed 1`.
+    pub qemu_arguments: Vec<OsString>,
     /// QEMU; without one, `qemu-TARGET` of the search path.
     pub qemu: Option<PathBuf>,
     /// The plugin; without one, see [`Tools::find`].
@@ -112,6 +116,10 @@ fn command(options: &RunOptions, target: Target, tools: &Tools, folder: &Path) -
     if let Some(sysroot) = &options.sysroot {
         command.arg("-L").arg(sysroot);
     }
+    if options.silent {
+        command.stdout(Stdio::null());
+    }
+    command.args(&options.qemu_arguments);
     let mut plugin = escaped(tools.plugin.as_os_str());
     plugin.push(",dir=");
     plugin.push(escaped(folder.as_os_str()));
