@@ -73,10 +73,8 @@ pub fn end(index: u32, number: i64, result: i64) {
         Call::Unmap => {
             unmapped(thread, first, second);
         }
-        Call::Remap => {
-            if unmapped(thread, first, second) {
-                made_executable(thread, recorder, result as u64, third, MAP_EXECUTABLE | 1);
-            }
+        Call::Remap if unmapped(thread, first, second) => {
+            made_executable(thread, recorder, result as u64, third, MAP_EXECUTABLE | 1);
         }
         Call::Protect if third as u32 & MAP_EXECUTABLE != 0 => {
             made_executable(thread, recorder, first, second, third as u32);
