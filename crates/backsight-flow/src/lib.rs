@@ -8,6 +8,7 @@
 
 pub mod blocks;
 pub mod etm4;
+pub mod etrace;
 mod event;
 pub mod ntrace;
 pub mod opencsd;

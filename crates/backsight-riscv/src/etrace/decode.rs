@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::{
     BitReader, BranchMap, ContextPacket, CountEnd, Dialect, Disclosed, ImplicitReturn, Options, Packet,
-    Params, Reported, Start, TrapPacket,
+    Params, Reported, Start, SupportLayout, TrapPacket,
 };
 
 /// Why a payload is not a packet.
@@ -63,9 +63,12 @@ impl Decoder {
     pub fn decode(&mut self, payload: &[u8]) -> Result<Packet, BadPacket> {
         let packet = decode(payload, &self.params, &self.options)?;
         if let Packet::Support(support) = &packet {
+            let sijump = self.options.sijump;
             self.options = support.options;
-            // The reference model has no bit for this option: what was configured stays.
-            self.options.sijump |= self.params.sijump != 0;
+            if self.params.layout == SupportLayout::Reference {
+                // This layout has no bit for it: what was configured stays.
+                self.options.sijump = sijump;
+            }
             if let Some(disclosed) = &support.disclosed {
                 self.learn(disclosed);
             }

@@ -1,0 +1,4 @@
+//! E-Trace from packets to execution, and from execution to packets.
+
+mod program;
+mod reference;
