@@ -114,7 +114,7 @@ impl<'c, C: Code> Follower<'c, C> {
         self.begin(sink);
         self.blocks.make_room(&mut self.position);
         if self.deferred.is_some() && !matches!(packet.value, Packet::Context(_)) {
-            self.settle_trap(matches!(packet.value, Packet::Start(_)), sink);
+            self.settle_trap(matches!(packet.value, Packet::Trap(_)), sink);
         }
         let result = match packet.value {
             Packet::Support(support) => self.support(&support, sink),

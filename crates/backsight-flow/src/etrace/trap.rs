@@ -31,25 +31,39 @@ impl<C: Code> Follower<'_, C> {
             let predicted_return = at_end && block.kind == End::Return && next.is_some();
             if predicted_return && !trap.thaddr && !trap.interrupt {
                 self.deferred = Some(Deferred { trap: *trap, predicted: next });
+            } else if trap.interrupt && predicted_return {
+                // Nobody says whether the return would have gone where the stack predicts.
+                self.tell(trap, None, sink);
             } else {
-                self.tell(trap, next.or(named), sink);
+                // Of an interrupt behind an uninferable jump nobody says where it would have gone.
+                self.tell(trap, next.or(named.filter(|_| !trap.interrupt)), sink);
             }
         } else {
-            self.tell(trap, named, sink);
+            self.tell(trap, named.filter(|_| !trap.interrupt), sink);
         }
         if !trap.thaddr {
             // The packet names the handler's first instruction if it was sent because of a second trap there.
-            let second =
-                self.position.is_some_and(|position| trap.interrupt || self.next_address(position).is_some());
+            let second = self.deferred.is_none()
+                && self
+                    .position
+                    .is_some_and(|position| trap.interrupt || self.next_address(position).is_some());
             self.unentered = Some(handler.or(named.filter(|_| second)));
         }
     }
 
-    /// The packet behind a deferred trap is here: a start packet means that the return before was mispredicted.
-    pub(super) fn settle_trap(&mut self, start_follows: bool, sink: &mut impl Sink) {
+    /// The packet behind a deferred trap is here. If it is a second trap, the first packet was sent because of that
+    /// one and names the handler; or because the return was mispredicted, and names the place of the first trap. Only
+    /// who knows the handlers can tell. Without a second trap it names the place of the first.
+    pub(super) fn settle_trap(&mut self, trap_follows: bool, sink: &mut impl Sink) {
         if let Some(Deferred { trap, predicted }) = self.deferred.take() {
             let named = trap.address.map(|field| self.absolute(field));
-            self.tell(&trap, if start_follows { named } else { predicted }, sink);
+            let handler = self.settings.handlers.of(trap.ecause, trap.interrupt);
+            let place = match (trap_follows, handler) {
+                (true, None) => None,
+                (true, Some(_)) if named == handler => predicted,
+                _ => named,
+            };
+            self.tell(&trap, place, sink);
         }
     }
 

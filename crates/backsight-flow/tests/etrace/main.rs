@@ -1,4 +1,6 @@
 //! E-Trace from packets to execution, and from execution to packets.
 
 mod program;
+mod random;
 mod reference;
+mod roundtrip;

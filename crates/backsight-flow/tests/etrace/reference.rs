@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use backsight_core::{Address, Located};
+use backsight_core::{Address, Context, Execution, Isa, Located, Retired, Trap, TrapKind};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code;
 use backsight_isa::rv;
-use backsight_riscv::encap::{Deframer, Frame, Framing};
-use backsight_riscv::etrace::{Decoder, Packet, Params};
+use backsight_riscv::encap::{Deframer, Frame, Framer, Framing, Kind, Message};
+use backsight_riscv::etrace::{self, Algorithm, Decoder, Encoder, Packet, Params};
+use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 use backsight_testing::{corpus, gunzip};
 
 use crate::program::Program;
@@ -120,4 +121,73 @@ fn an_exception_is_told_with_its_place_and_cause() {
         value: 0,
     };
     assert_eq!(exceptions, [&expected]);
+}
+
+/// A PC list as execution.
+fn execution(list: &[u8]) -> Vec<Execution> {
+    let text = std::str::from_utf8(list).unwrap();
+    let number = |cell: &str| u64::from_str_radix(cell, 16).unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    let mut out = vec![Execution::Context(Context { level: 3, wide: true, ..Context::default() })];
+    for (n, cells) in lines.iter().enumerate() {
+        let address = Address(number(cells[1]));
+        let opcode = number(cells[2]) as u32;
+        let size = rv::size(opcode as u16);
+        let next = lines.get(n + 1).map_or(address.plus(size.into()), |next| Address(number(next[1])));
+        if cells[4] == "1" {
+            out.push(Execution::Trap(Trap {
+                kind: TrapKind::Exception,
+                cause: number(cells[5]) as u32,
+                value: number(cells[6]),
+                return_address: address,
+                handler: next,
+                cycle: 0,
+            }));
+            continue;
+        }
+        let taken = next != address.plus(size.into());
+        out.push(Execution::Instruction(Retired {
+            address,
+            next,
+            cycle: 0,
+            opcode,
+            size,
+            isa: Isa::Rv64,
+            taken,
+        }));
+    }
+    out
+}
+
+#[test]
+fn the_list_of_instructions_encodes_to_the_stream() {
+    let Some(corpus) = corpus() else { return };
+    let root = corpus.join("etrace/refflow");
+    let folder = root.join("itype4");
+    let (params, options) =
+        Params::parse(&fs::read_to_string(folder.join("hardware_64.scf")).unwrap()).unwrap();
+    for name in names(&folder) {
+        let list = gunzip(&root.join(format!("itype3/{name}.spike_pc_trace.gz")));
+        let settings = etrace::Settings { algorithm: Algorithm::Reference, ..etrace::Settings::default() };
+        let mut encoder = Encoder::new(params, options, settings).unwrap();
+        let mut builder = Builder::new(params.itype_width, Ctype::Precise);
+        let (mut framer, mut bytes) = (Framer::new(Framing::REFERENCE), Vec::new());
+        let mut sink = |packet: Packet| {
+            let payload = etrace::encode(&packet, &params, &options);
+            let message =
+                Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
+            framer.frame(&message, &mut bytes).unwrap();
+        };
+        let mut ingress = |ingress: Ingress| {
+            if let Ingress::Block(block) = ingress {
+                encoder.push(&block, &mut sink);
+            }
+        };
+        for item in execution(&list) {
+            builder.push(&item, &mut ingress);
+        }
+        builder.finish(&mut ingress);
+        encoder.finish(&mut sink);
+        assert!(bytes == fs::read(folder.join(format!("{name}.te_inst_raw"))).unwrap(), "{name}");
+    }
 }
