@@ -110,11 +110,12 @@ impl Unit {
         if matches!(target, Target::Restart(_)) {
             self.trace_on(out);
         }
-        let context = self.context_to_tell();
+        let context = if self.context_changed || synchronise { self.context_to_tell() } else { None };
+        let alone = context.is_none() || self.packer.reads_as(place);
         match target {
-            _ if synchronise => self.packer.address(place, context, out),
+            _ if synchronise || !alone => self.packer.address(place, context, out),
             Target::Known => self.tell_context(context, out),
-            Target::Indirect { place, stack: true, .. } if self.stack.pop_if(place.address, place.isa) => {
+            Target::Indirect { stack: true, .. } if self.stack.pop_if(place.address, place.isa) => {
                 self.tell_context(context, out);
             }
             Target::Restart(place) if context.is_none() => {

@@ -38,6 +38,8 @@ pub(super) struct Taken {
 pub(super) struct Packer {
     pub(super) port: Port,
     atoms: AtomBuffer,
+    /// Instruction set flag of the last address: what a decoder reads a context by.
+    last_is: Is,
     /// P0 elements in the stream that are not resolved.
     depth: u32,
     max_speculation: u32,
@@ -53,6 +55,7 @@ impl Packer {
         Self {
             port: Port::new(config),
             atoms: AtomBuffer::default(),
+            last_is: Is::Is0,
             depth: 0,
             max_speculation: config.max_speculation(),
             threshold,
@@ -63,6 +66,12 @@ impl Packer {
 
     pub(super) fn depth(&self) -> u32 {
         self.depth
+    }
+
+    /// Can a context be told alone? In AArch32 a decoder takes the instruction set from the last address, which a
+    /// branch may have left behind.
+    pub(super) fn reads_as(&self, place: Place) -> bool {
+        place.isa == Isa::A64 || self.last_is == place.is()
     }
 
     pub(super) fn max_speculation(&self) -> u32 {
@@ -112,6 +121,7 @@ impl Packer {
     /// Where execution continues, and the context there if it is to be told.
     pub(super) fn address(&mut self, place: Place, context: Option<Context>, out: &mut impl Output) {
         self.flush(out);
+        self.last_is = place.is();
         let Some(context) = context else {
             let packet = self.port.encoder.compress(place.aligned(), place.is());
             return self.port.write(Packet::Address(packet), out);
@@ -156,6 +166,7 @@ impl Packer {
         let packet = self.port.encoder.compress(next.aligned(), next.is());
         let own = count.is_some() && context.is_none() && packet.form != AddressForm::Long64;
         self.port.write(Packet::Q(Q { count, address: own.then_some(packet) }), out);
+        self.last_is = next.is();
         if !own {
             self.address(next, context, out);
         }
@@ -207,6 +218,7 @@ impl Packer {
     pub(super) fn synchronise(&mut self, info: u32, cycle_counting: bool, out: &mut impl Output) {
         self.put(Packet::Async, out);
         self.port.synchronised();
+        self.last_is = Is::Is0;
         let speculation = self.depth;
         let (cyct, threshold) = if cycle_counting { (1 << 3, self.threshold) } else { (0, 0) };
         let spec = if speculation > 0 { 1 << 2 } else { 0 };

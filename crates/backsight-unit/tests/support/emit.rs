@@ -29,16 +29,24 @@ enum Kind {
     TransactionCommit,
 }
 
+/// What a function is like.
+#[derive(Clone, Copy)]
+pub struct Style {
+    /// It handles exceptions.
+    pub handler: bool,
+    pub transactions: bool,
+    /// Up to so many plain instructions more between two others.
+    pub plain: u64,
+}
+
 /// The code of one function. It ends in a return, or in an exception return for a handler.
 pub fn function(
     random: &mut Random,
-    at: Address,
-    isa: Isa,
+    (at, isa): (Address, Isa),
     functions: &[(Address, Isa)],
-    handler: bool,
-    transactions: bool,
+    style: Style,
 ) -> Vec<u8> {
-    let kinds = choose(random, isa, handler, transactions);
+    let kinds = choose(random, isa, style);
     let mut offsets = Vec::new();
     let mut end = 0;
     for (kind, _) in &kinds {
@@ -76,10 +84,12 @@ pub fn function(
 }
 
 /// Chooses instructions; the flag says that one is inside an IT block, where nothing may branch to.
-fn choose(random: &mut Random, isa: Isa, handler: bool, transactions: bool) -> Vec<(Kind, bool)> {
+fn choose(random: &mut Random, isa: Isa, style: Style) -> Vec<(Kind, bool)> {
+    let Style { handler, transactions, plain } = style;
     let mut kinds = Vec::new();
-    let length = 6 + random.below(40) as usize;
+    let length = 6 + random.below(40) as usize * (1 + plain as usize);
     while kinds.len() < length {
+        kinds.extend((0..random.below(plain + 1)).map(|_| (Kind::Plain, false)));
         let kind = match random.below(40) {
             0..8 => Kind::Plain,
             8..11 => Kind::PlainWide,

@@ -8,6 +8,7 @@
 
 pub mod decode;
 mod emit;
+pub mod snapshot;
 mod walk;
 
 use backsight_core::{Address, Isa, MemorySpace};
@@ -34,8 +35,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program of some dozens of functions, near and far from each other.
+    /// A program of some dozens of functions, near and far from each other, half of it branches.
     pub fn random(seed: u64, flavour: Flavour, transactions: bool) -> Self {
+        Self::with_blocks(seed, flavour, transactions, 0)
+    }
+
+    /// The same with up to `plain` instructions more between two others.
+    pub fn with_blocks(seed: u64, flavour: Flavour, transactions: bool, plain: u64) -> Self {
         let random = &mut Random(seed);
         let isa = |random: &mut Random| match flavour {
             Flavour::A64 => Isa::A64,
@@ -43,20 +49,21 @@ impl Program {
             Flavour::AArch32 => Isa::T32,
         };
         let mut functions = Vec::new();
-        for cluster in [0x0001_0000, 0x0040_0000, 0x0043_0200] {
+        for cluster in [0x0001_0000, 0x0040_0000, 0x0043_0020] {
             for slot in 0..8 {
-                functions.push((Address(cluster + slot * 0x400), isa(random)));
+                functions.push((Address(cluster + slot * 0x1000), isa(random)));
             }
         }
         let far = if flavour == Flavour::A64 { 0xFFFF_8000_1234_0000 } else { 0x8123_0000 };
-        let handlers: Vec<_> = (0..3).map(|slot| (Address(far + slot * 0x400), isa(random))).collect();
+        let handlers: Vec<_> = (0..3).map(|slot| (Address(far + slot * 0x1000), isa(random))).collect();
         if flavour == Flavour::A64 {
             functions.extend((0..3).map(|slot| (Address(0x7F_1234_5000 + slot * 0x1000), Isa::A64)));
         }
         let mut segments = Vec::new();
         for (index, &(at, isa)) in functions.iter().chain(&handlers).enumerate() {
             let handler = index >= functions.len();
-            let code = emit::function(random, at, isa, &functions, handler, transactions);
+            let code =
+                emit::function(random, (at, isa), &functions, emit::Style { handler, transactions, plain });
             segments.push((at.0, code));
         }
         Self { flavour, segments, functions, handlers }
