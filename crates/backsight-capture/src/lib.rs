@@ -31,9 +31,11 @@ mod error;
 mod model;
 mod open;
 mod package;
+mod precondition;
 mod protocol;
 mod resolve;
 mod snapshot;
+mod write;
 
 pub use bare::settings;
 pub use error::{Error, Place};
@@ -42,3 +44,4 @@ pub use model::{
     Buffer, Capture, ContextIdLayout, Core, Format, Image, MemoryDump, Register, Source, SourceConfig,
 };
 pub use protocol::Protocol;
+pub use write::{DirectoryOutput, Output};

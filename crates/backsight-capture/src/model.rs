@@ -83,7 +83,7 @@ impl Buffer {
         if others.is_empty() {
             return Ok(first);
         }
-        Ok(Box::new(Joined { current: Some(first), others: others.to_vec().into_iter() }))
+        Ok(Box::new(Joined { current: Some(first), others: Vec::from(others).into_iter() }))
     }
 
     /// The length of the contents; `None` where only reading tells.

@@ -1,12 +1,12 @@
-//! Trace packages.
+//! Trace packages: `contents.ini` names the buffers, the metadata of their sources, the system event log, images
+//! and memory contents. A package is a folder or a ZIP archive of one.
 
-use crate::folder::Folder;
-use crate::{Capture, Error};
-use std::sync::Arc;
+mod metadata;
+mod read;
+mod write;
+
+pub(crate) use read::read;
+pub(crate) use write::write;
 
 /// The file that makes a folder a trace package.
 pub(crate) const ENTRY: &str = "contents.ini";
-
-pub(crate) fn read(_folder: Arc<dyn Folder>, name: &str) -> Result<Capture, Error> {
-    Err(Error::file(name, "later"))
-}

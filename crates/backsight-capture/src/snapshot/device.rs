@@ -15,6 +15,8 @@ pub(super) struct Device {
     pub(super) kind: String,
     pub(super) location: Option<String>,
     pub(super) registers: Vec<Register>,
+    /// A section of our own, for protocols that are not described by registers.
+    pub(super) options: Vec<(String, String)>,
     pub(super) dumps: Vec<MemoryDump>,
 }
 
@@ -32,6 +34,11 @@ impl Device {
             kind: text("type").unwrap_or_default(),
             location: text("location"),
             registers: registers(&ini)?,
+            options: ini
+                .sections("options")
+                .flat_map(|section| &section.entries)
+                .map(|entry| (entry.key.clone(), entry.value.clone()))
+                .collect(),
             dumps: ini
                 .sections
                 .iter()

@@ -3,8 +3,10 @@
 
 mod device;
 mod read;
+mod write;
 
 pub(crate) use read::read;
+pub(crate) use write::write;
 
 /// The file that makes a folder a snapshot.
 pub(crate) const ENTRY: &str = "snapshot.ini";

@@ -3,7 +3,7 @@
 use super::ENTRY;
 use super::device::Device;
 use crate::folder::{FileRef, Folder};
-use crate::ini::{Dialect, Entry, Ini, Section, short, unquote};
+use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, short, unquote};
 use crate::model::{Buffer, Capture, Core, Format, Source};
 use crate::resolve::Given;
 use crate::{Error, Protocol};
@@ -92,7 +92,7 @@ fn from(ini: &Ini, entry: &Entry, error: Error) -> Error {
 
 /// Cores and all memory contents.
 fn take_cores(capture: &mut Capture, devices: &[Device]) {
-    let mut missing = std::collections::BTreeSet::<String>::new();
+    let mut missing = std::collections::BTreeSet::new();
     for device in devices {
         let core = device.class.eq_ignore_ascii_case("core").then(|| {
             capture.cores.push(Core {
@@ -104,10 +104,8 @@ fn take_cores(capture: &mut Capture, devices: &[Device]) {
             capture.cores.len() - 1
         });
         for dump in &device.dumps {
-            if !dump.file.exists() {
-                capture
-                    .warnings
-                    .push(format!("{}: memory contents of {} are not there", dump.file, device.name));
+            if !dump.file.exists() && missing.insert(dump.file.path().to_owned()) {
+                capture.warnings.push(format!("{}: these memory contents are not there", dump.file));
             }
             capture.memory.push(crate::MemoryDump { core, ..dump.clone() });
         }
@@ -177,7 +175,10 @@ fn read_buffer(
         }
     };
     let name = text("name").filter(|name| !name.is_empty()).unwrap_or(&section.name).to_owned();
-    Ok(Buffer { name, files, framing, format, wrapped: false, details: Vec::new() })
+    // Two keys of our own, which other readers pass over.
+    let format = text("packets").map_or(format, str::to_owned);
+    let wrapped = text("wrapped").and_then(parse_boolean).unwrap_or(false);
+    Ok(Buffer { name, files, framing, format, wrapped, details: Vec::new() })
 }
 
 /// Which source belongs to which core and buffer.
@@ -300,7 +301,7 @@ fn source(
         protocol,
         version: None,
         registers: &device.registers,
-        options: &[],
+        options: &device.options,
         core: kind.as_deref(),
         complete: true,
     };
@@ -312,7 +313,7 @@ fn source(
         protocol,
         format: device.kind.clone(),
         registers: device.registers.clone(),
-        options: Vec::new(),
+        options: device.options.clone(),
         config: config.unwrap_or(crate::SourceConfig::Plain),
         core,
         buffers: buffer.into_iter().collect(),

@@ -1,0 +1,274 @@
+//! The metadata file of a package: `[buffer]` describes the sink, `[trace_N]` the source with trace ID N.
+
+use crate::bare::{framing_of, is_register};
+use crate::events::TraceDefinition;
+use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, parse_number, short};
+use crate::model::{Capture, Core, Register, Source};
+use crate::resolve::Given;
+use crate::{Error, Protocol, SourceConfig};
+use backsight_arm::frame::Framing;
+use backsight_core::TraceId;
+
+pub(super) struct Metadata {
+    ini: Ini,
+    /// The trace sections, with their trace ID.
+    sources: Vec<(TraceId, usize)>,
+}
+
+/// What `[buffer]` says.
+pub(super) struct Description {
+    pub(super) id: Option<String>,
+    pub(super) framing: Framing,
+    pub(super) format: String,
+    pub(super) wrapped: bool,
+    /// The one source of a raw buffer.
+    pub(super) source: Option<TraceId>,
+    pub(super) details: Vec<(String, String)>,
+}
+
+impl Metadata {
+    pub(super) fn new(ini: Ini) -> Result<Self, Error> {
+        let mut sources: Vec<(TraceId, usize)> = Vec::new();
+        for (place, section) in ini.sections.iter().enumerate() {
+            let Some(number) = section.name.to_ascii_lowercase().strip_prefix("trace_").map(str::to_owned)
+            else {
+                continue;
+            };
+            // A raw stream may be labelled 0.
+            let id = parse_number(&number, Dialect::Package).filter(|id| *id <= 0x6F).ok_or_else(|| {
+                let what = format!(
+                    "[{}] names no trace ID, expected [trace_1] to [trace_0x6f]",
+                    short(&section.name)
+                );
+                Error::line(&ini.file, section.line, what)
+            })?;
+            let id = TraceId::new(id as u8);
+            if sources.iter().any(|(other, _)| *other == id) {
+                return Err(Error::line(
+                    &ini.file,
+                    section.line,
+                    format!("trace ID {id} is described twice"),
+                ));
+            }
+            sources.push((id, place));
+        }
+        Ok(Self { ini, sources })
+    }
+
+    /// What is said of buffer `number`: in a section of its own, else in the one for all.
+    pub(super) fn buffer(&self, number: u32, warnings: &mut Vec<String>) -> Result<Description, Error> {
+        let ini = &self.ini;
+        let own = format!("buffer{number}");
+        let section = ini.sections(&own).next().or_else(|| ini.sections("buffer").next());
+        let entry = |key: &str| section.and_then(|section| ini.entry(section, key));
+        let format = entry("format").map_or("", |entry| entry.value.as_str()).to_owned();
+        let framing = framing_of(&format).unwrap_or_else(|| {
+            warnings.push(format!(
+                "{}: format `{}` of {own} is not known: read as coresight",
+                ini.file,
+                short(&format)
+            ));
+            Framing::Coresight
+        });
+        let wrapped = match entry("wrapped") {
+            None => false,
+            Some(entry) => parse_boolean(&entry.value).ok_or_else(|| {
+                ini.error(entry, format!("`wrapped` is `{}`, expected 0 or 1", short(&entry.value)))
+            })?,
+        };
+        let source = match entry("source") {
+            Some(entry) => {
+                let id = TraceId::new(ini.number(entry)?.min(0x7F) as u8);
+                if !self.sources.iter().any(|(other, _)| *other == id) {
+                    return Err(
+                        ini.error(entry, format!("there is no section [trace_{}]", short(&entry.value)))
+                    );
+                }
+                Some(id)
+            }
+            None => None,
+        };
+        let kept = ["format", "wrapped", "source", "id"];
+        let entries = section.map_or(&[][..], |section| section.entries.as_slice());
+        let details = entries
+            .iter()
+            .filter(|entry| !kept.iter().any(|key| entry.key.eq_ignore_ascii_case(key)))
+            .map(|entry| (entry.key.clone(), entry.value.clone()))
+            .collect();
+        let id = entry("id").map(|entry| entry.value.clone()).filter(|id| !id.is_empty());
+        Ok(Description { id, framing, format, wrapped, source, details })
+    }
+
+    /// Adds the sources of these buffers to the capture. A raw buffer has the one source that is named for it; the
+    /// others share those that are left.
+    pub(super) fn take_sources(
+        &self,
+        capture: &mut Capture,
+        buffers: &[(usize, Option<TraceId>)],
+    ) -> Result<(), Error> {
+        let raw = |place: usize| capture.buffers[place].framing == Framing::Raw;
+        let named: Vec<TraceId> =
+            buffers.iter().filter(|(place, _)| raw(*place)).filter_map(|(_, source)| *source).collect();
+        let mut uses = Vec::new();
+        for &(id, section) in &self.sources {
+            let its: Vec<usize> = buffers
+                .iter()
+                .filter(|(place, source)| match source {
+                    Some(source) if raw(*place) => *source == id,
+                    _ => !named.contains(&id),
+                })
+                .map(|(place, _)| *place)
+                .collect();
+            uses.push((id, section, its));
+        }
+        for (id, section, its) in uses {
+            let source = self.source(capture, id, &self.ini.sections[section], its)?;
+            capture.sources.push(source);
+        }
+        for &(place, _) in buffers {
+            let count = capture.sources_of(place).count();
+            let (name, raw) = (&capture.buffers[place].name, capture.buffers[place].framing == Framing::Raw);
+            let warning = match count {
+                0 => format!("buffer {name}: no source is described"),
+                2.. if raw => {
+                    format!("buffer {name}: it is raw and has {count} sources: say which by `source`")
+                }
+                _ => continue,
+            };
+            capture.warnings.push(warning);
+        }
+        Ok(())
+    }
+
+    fn source(
+        &self,
+        capture: &mut Capture,
+        id: TraceId,
+        section: &Section,
+        buffers: Vec<usize>,
+    ) -> Result<Source, Error> {
+        let ini = &self.ini;
+        let items: Vec<(String, String)> =
+            section.entries.iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+        let value = |key: &str| ini.entry(section, key).map(|entry| entry.value.as_str());
+        let Some(format) = value("format") else {
+            let what = format!("expected `format` in [{}]", short(&section.name));
+            return Err(Error::line(&ini.file, section.line, what));
+        };
+        let name = value("source").unwrap_or(&section.name).to_owned();
+        let place = |key: &str| -> Option<&Entry> { ini.entry(section, key) };
+        make_source(capture, name, id, format, &items, buffers).map_err(|bad| match place(&bad.key) {
+            Some(entry) => ini.error(entry, bad.what),
+            None => Error::line(&ini.file, section.line, bad.what),
+        })
+    }
+}
+
+/// Adds a source that the event log defines.
+pub(super) fn define(capture: &mut Capture, definition: &TraceDefinition, buffers: &[usize]) {
+    let format = definition.format.clone().or_else(|| {
+        let same = |source: &&Source| source.name == definition.source;
+        capture.sources.iter().find(same).map(|source| source.format.clone())
+    });
+    let format = format.unwrap_or_default();
+    let name = definition.source.clone();
+    match make_source(capture, name, definition.id, &format, &definition.items, buffers.to_vec()) {
+        Ok(source) => capture.sources.push(source),
+        Err(bad) => {
+            capture.warnings.push(format!("definition of source {}: {}", definition.source, bad.what))
+        }
+    }
+}
+
+/// What is said of a source for other purposes than its configuration.
+const NO_OPTIONS: [&str; 6] = ["format", "source", "core", "core_name", "cpu", "location"];
+
+fn make_source(
+    capture: &mut Capture,
+    name: String,
+    id: TraceId,
+    format: &str,
+    items: &[(String, String)],
+    buffers: Vec<usize>,
+) -> Result<Source, crate::resolve::BadOption> {
+    let item =
+        |key: &str| items.iter().find(|(other, _)| other.eq_ignore_ascii_case(key)).map(|(_, value)| value);
+    let registers: Vec<Register> = items
+        .iter()
+        .filter(|(key, _)| is_register(key))
+        .map(|(key, text)| Register {
+            name: key.clone(),
+            info: String::new(),
+            text: text.clone(),
+            value: parse_number(text, Dialect::Package),
+        })
+        .collect();
+    let options: Vec<(String, String)> = items
+        .iter()
+        .filter(|(key, _)| {
+            !is_register(key) && !NO_OPTIONS.iter().any(|other| key.eq_ignore_ascii_case(other))
+        })
+        .cloned()
+        .collect();
+    let protocol = match Protocol::from_name(format) {
+        Protocol::Etm4 if item("stream").is_some_and(|stream| stream == "1") => Protocol::Etm4Data,
+        Protocol::Unknown => {
+            capture
+                .warnings
+                .push(format!("source {name}: format `{}` is not known: its trace is kept", short(format)));
+            Protocol::Unknown
+        }
+        protocol => protocol,
+    };
+    let core = take_core(capture, item("core"), item("core_name"), item("cpu"));
+    let kind = core.and_then(|core| capture.cores.get(core)).map(|core| core.kind.clone());
+    let has_version = registers.iter().any(|register| register.name.eq_ignore_ascii_case("TRCIDR1"));
+    let given = Given {
+        name: &name,
+        protocol,
+        // The ID register knows better.
+        version: Some(format).filter(|format| !has_version && format.contains('.')),
+        registers: &registers,
+        options: &options,
+        core: kind.as_deref().filter(|kind| !kind.is_empty()),
+        complete: false,
+    };
+    let mut config = given.resolve(&mut capture.warnings)?;
+    if let SourceConfig::Etm4(config) = &mut config {
+        let base = id.get().wrapping_sub(u8::from(protocol == Protocol::Etm4Data));
+        config.registers.traceidr = u32::from(base);
+    }
+    Ok(Source {
+        name,
+        id: Some(id),
+        protocol,
+        format: format.to_owned(),
+        registers,
+        options,
+        config,
+        core,
+        buffers,
+        location: item("location").cloned(),
+    })
+}
+
+/// The core of a source: one that was named before, or a new one.
+fn take_core(
+    capture: &mut Capture,
+    kind: Option<&String>,
+    name: Option<&String>,
+    cpu: Option<&String>,
+) -> Option<usize> {
+    let name = match (name, cpu, kind) {
+        (Some(name), ..) => name.clone(),
+        (None, Some(cpu), _) => format!("cpu_{cpu}"),
+        (None, None, Some(kind)) => format!("{kind} #{}", capture.cores.len()),
+        (None, None, None) => return None,
+    };
+    if let Some(known) = capture.cores.iter().position(|core| core.name == name) {
+        return Some(known);
+    }
+    let kind = kind.cloned().unwrap_or_default();
+    capture.cores.push(Core { name, kind, registers: Vec::new(), location: None });
+    Some(capture.cores.len() - 1)
+}

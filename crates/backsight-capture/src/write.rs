@@ -1,0 +1,160 @@
+//! Writing captures: into a folder, a ZIP archive, or memory.
+
+use crate::folder::{FileRef, Memory};
+use crate::model::{Capture, Format};
+use crate::{Error, package, snapshot};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read};
+use std::path::{Path, PathBuf};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+/// Takes the files of a capture.
+pub trait Output {
+    /// Takes one file.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    fn file(&mut self, path: &str, contents: &mut dyn Read) -> io::Result<()>;
+}
+
+/// A new directory.
+#[derive(Debug)]
+pub struct DirectoryOutput(PathBuf);
+
+impl Output for DirectoryOutput {
+    fn file(&mut self, path: &str, contents: &mut dyn Read) -> io::Result<()> {
+        let path = self.0.join(path);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        io::copy(contents, &mut File::create_new(path)?).map(drop)
+    }
+}
+
+impl Output for Memory {
+    fn file(&mut self, path: &str, contents: &mut dyn Read) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        contents.read_to_end(&mut bytes)?;
+        self.0.insert(path.to_owned(), bytes.into());
+        Ok(())
+    }
+}
+
+impl<W: io::Write + io::Seek> Output for ZipWriter<W> {
+    fn file(&mut self, path: &str, contents: &mut dyn Read) -> io::Result<()> {
+        self.start_file(path, SimpleFileOptions::default().large_file(true)).map_err(io::Error::other)?;
+        io::copy(contents, self).map(drop)
+    }
+}
+
+impl Capture {
+    /// Writes the capture to a new place: a ZIP archive if the name ends in `.zip`, else a folder. Gives what the
+    /// format could not hold, in words.
+    ///
+    /// # Errors
+    /// If the place exists, or something cannot be read or written.
+    pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<String>, Error> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let fail = |error: io::Error| Error::file(&name, format!("cannot be written: {error}"));
+        let used = |exists: bool| match exists {
+            true => Err(Error::file(&name, "exists").advise("name a place that does not exist yet")),
+            false => Ok(()),
+        };
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
+            used(path.exists())?;
+            let mut archive = ZipWriter::new(BufWriter::new(File::create_new(path).map_err(fail)?));
+            let lost = self.write(format, &mut archive)?;
+            let mut file = archive.finish().map_err(io::Error::other).map_err(fail)?;
+            io::Write::flush(&mut file).map_err(fail)?;
+            return Ok(lost);
+        }
+        used(fs::read_dir(path).map_or(path.exists(), |mut entries| entries.next().is_some()))?;
+        fs::create_dir_all(path).map_err(fail)?;
+        self.write(format, &mut DirectoryOutput(path.to_owned()))
+    }
+
+    /// Writes the files of the capture. Gives what the format could not hold, in words.
+    ///
+    /// # Errors
+    /// If something cannot be read or written, or the format is [`Format::Bare`].
+    pub fn write(&self, format: Format, output: &mut dyn Output) -> Result<Vec<String>, Error> {
+        match format {
+            Format::Snapshot => snapshot::write(self, output),
+            Format::Package => package::write(self, output),
+            Format::Bare => Err(Error::file(&self.name, "a bare file has no metadata to write")
+                .advise("choose a snapshot or a package")),
+        }
+    }
+}
+
+/// Files to write, each once, under names that do not clash.
+pub(crate) struct Files<'a> {
+    output: &'a mut dyn Output,
+    /// What was written, by the name of its origin.
+    written: BTreeMap<String, String>,
+    taken: Vec<String>,
+}
+
+impl<'a> Files<'a> {
+    /// `reserved` are names that the format itself uses.
+    pub(crate) fn new(output: &'a mut dyn Output, reserved: &[&str]) -> Self {
+        let taken = reserved.iter().map(|&name| name.to_owned()).collect();
+        Self { output, written: BTreeMap::new(), taken }
+    }
+
+    /// Writes a text file under exactly that name.
+    pub(crate) fn text(&mut self, path: &str, text: &str) -> Result<(), Error> {
+        self.put(path, &mut text.as_bytes())
+    }
+
+    /// Writes contents under that name, or one like it.
+    pub(crate) fn contents(&mut self, path: &str, contents: &mut dyn Read) -> Result<String, Error> {
+        let path = self.free(path);
+        self.put(&path, contents)?;
+        Ok(path)
+    }
+
+    /// Copies a file, unless that was done before; gives its name in the new capture.
+    pub(crate) fn copy(&mut self, file: &FileRef) -> Result<String, Error> {
+        let origin = file.to_string();
+        if let Some(path) = self.written.get(&origin) {
+            return Ok(path.clone());
+        }
+        let path = self.contents(file.path(), &mut file.open()?)?;
+        self.written.insert(origin, path.clone());
+        Ok(path)
+    }
+
+    fn put(&mut self, path: &str, contents: &mut dyn Read) -> Result<(), Error> {
+        let result = self.output.file(path, contents);
+        result.map_err(|error| Error::file(path, format!("cannot be written: {error}")))
+    }
+
+    /// A name that nothing has yet. Paths that would leave the capture lose their folders.
+    fn free(&mut self, path: &str) -> String {
+        let plain = |path: &str| !path.contains([';', '#', ',', '"', '\'', '=', '\n', '\r']);
+        let safe = crate::folder::safe_path(path).ok().filter(|path| plain(path));
+        let base = path.rsplit(['/', '\\']).next().unwrap_or_default();
+        let base: String = base
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
+            .collect();
+        let wanted =
+            safe.unwrap_or_else(|| if base.trim_matches('.').is_empty() { "file".to_owned() } else { base });
+        let taken = |name: &String| self.taken.iter().any(|other| other.eq_ignore_ascii_case(name));
+        let names =
+            std::iter::once(wanted.clone()).chain((2..).map(|number| format!("data{number}/{wanted}")));
+        let name = names.into_iter().find(|name| !taken(name)).unwrap_or(wanted);
+        self.taken.push(name.clone());
+        name
+    }
+}
+
+/// A text for an INI file: no line ends, and none of the characters that would be taken for something else.
+pub(crate) fn plain(text: &str, forbidden: &[char]) -> String {
+    let bad = |c: char| c.is_control() || forbidden.contains(&c);
+    text.chars().map(|c| if bad(c) { '_' } else { c }).collect::<String>().trim().to_owned()
+}
