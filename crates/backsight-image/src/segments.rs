@@ -130,8 +130,8 @@ mod tests {
                 let (from, to) = (start as usize, start as usize + length);
                 if insert {
                     segments.insert(segment(start, byte, length));
-                    for place in from..to {
-                        naive[place] = Some(byte.wrapping_add((place - from) as u8));
+                    for (distance, slot) in naive[from..to].iter_mut().enumerate() {
+                        *slot = Some(byte.wrapping_add(distance as u8));
                     }
                 } else {
                     segments.clear(start, start + length as u64 - 1);
