@@ -7,6 +7,8 @@
 #![deny(unsafe_code)]
 
 mod contents;
+#[cfg(feature = "disassemble")]
+mod disassemble;
 mod elf;
 mod error;
 mod image;
@@ -16,6 +18,8 @@ mod spec;
 mod symbols;
 
 pub use contents::Contents;
+#[cfg(feature = "disassemble")]
+pub use disassemble::disassemble;
 pub use elf::{Elf, ElfKind, ElfSegment};
 pub use error::ImageError;
 pub use image::{Image, Module, Region};
