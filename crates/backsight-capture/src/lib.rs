@@ -25,6 +25,7 @@ pub mod events;
 pub mod folder;
 pub mod ini;
 pub mod qemu;
+pub mod retired;
 
 mod bare;
 mod error;
