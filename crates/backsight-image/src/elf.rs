@@ -6,7 +6,8 @@ use object::elf::{ET_CORE, ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PT_LOAD}
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object};
 
-use crate::ImageError;
+use crate::segments::Segment;
+use crate::{Contents, ImageError};
 
 /// How the addresses in the file relate to those in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,25 @@ impl Elf {
         let inside = |segment: &&ElfSegment| offset.wrapping_sub(segment.offset) < segment.length;
         let segment = self.segments.iter().find(inside)?;
         Some(address.wrapping_sub(segment.address.wrapping_add(offset - segment.offset)))
+    }
+
+    /// Its segments, moved by `bias`.
+    pub(crate) fn place(
+        &self,
+        name: &Path,
+        contents: &Contents,
+        bias: u64,
+        source: u32,
+    ) -> Result<Vec<Segment>, ImageError> {
+        let place = |segment: &ElfSegment| {
+            let start = self.moved(segment.address, bias);
+            let (offset, length) = (segment.offset as usize, segment.length as usize);
+            Segment::new(start, contents.clone(), offset, length, source).ok_or_else(|| {
+                let why = format!("does not fit into memory with {length:#x} bytes at {start:#x}");
+                ImageError::other(name, why)
+            })
+        };
+        self.segments.iter().map(place).collect()
     }
 
     /// The address in memory of one in the file's own numbering.

@@ -127,16 +127,7 @@ impl Image {
         space: MemorySpace,
     ) -> Result<&Elf, ImageError> {
         let source = self.modules.len() as u32;
-        let mut placed = Vec::with_capacity(elf.segments.len());
-        for segment in &elf.segments {
-            let start = elf.moved(segment.address, bias);
-            let (offset, length) = (segment.offset as usize, segment.length as usize);
-            let Some(segment) = Segment::new(start, contents.clone(), offset, length, source) else {
-                let why = format!("does not fit into memory with {length:#x} bytes at {start:#x}");
-                return Err(ImageError::other(name, why));
-            };
-            placed.push(segment);
-        }
+        let placed = elf.place(name, &contents, bias, source)?;
         for segment in placed {
             self.insert(segment, space);
         }
@@ -195,10 +186,7 @@ impl Image {
             return Err(ImageError::other(name, why));
         };
         self.insert(segment, space);
-        let elf = if Elf::is_elf(&contents) { Elf::parse(name, &contents).ok() } else { None };
-        let bias = elf.as_ref().and_then(|elf| elf.bias_of(offset, address.0));
-        let elf = elf.filter(|_| bias.is_some()).map(|elf| (elf, contents));
-        self.modules.push(Module::new(name, elf, bias.unwrap_or(0)));
+        self.modules.push(Module::of_part(name, contents, offset, address));
         Ok(length)
     }
 
@@ -288,8 +276,15 @@ impl Code for Image {
 }
 
 impl Module {
-    fn new(name: &Path, elf: Option<(Elf, Contents)>, bias: u64) -> Self {
+    pub(crate) fn new(name: &Path, elf: Option<(Elf, Contents)>, bias: u64) -> Self {
         Self { name: name.to_owned(), elf, bias, symbols: OnceLock::new(), lines: OnceLock::new() }
+    }
+
+    /// A file whose bytes from `offset` on are at `address`. If it is an ELF file, that tells how it was moved.
+    pub(crate) fn of_part(name: &Path, contents: Contents, offset: u64, address: Address) -> Self {
+        let elf = if Elf::is_elf(&contents) { Elf::parse(name, &contents).ok() } else { None };
+        let bias = elf.as_ref().and_then(|elf| elf.bias_of(offset, address.0));
+        Self::new(name, elf.filter(|_| bias.is_some()).map(|elf| (elf, contents)), bias.unwrap_or(0))
     }
 
     /// Its name.
@@ -326,7 +321,7 @@ impl Module {
         })
     }
 
-    fn symbolise(&self, address: Address) -> Option<Symbol<'_>> {
+    pub(crate) fn symbolise(&self, address: Address) -> Option<Symbol<'_>> {
         let entry = self.symbols().find(self.unmoved(address))?;
         let offset = self.unmoved(address) - entry.start;
         let start = Address(address.0.wrapping_sub(offset));
@@ -342,7 +337,7 @@ impl Module {
         })
     }
 
-    fn source_line(&self, address: Address) -> Option<SourceLine> {
+    pub(crate) fn source_line(&self, address: Address) -> Option<SourceLine> {
         let read = || self.elf.as_ref().and_then(|(_, contents)| Lines::read(contents)).map(Mutex::new);
         let lines = self.lines.get_or_init(read).as_ref()?;
         // A panic while the lock was held cannot have left the tables half made: they are only read.

@@ -14,6 +14,7 @@ mod error;
 mod image;
 mod lines;
 mod segments;
+mod spaces;
 mod spec;
 mod symbols;
 
@@ -24,6 +25,7 @@ pub use elf::{Elf, ElfKind, ElfSegment};
 pub use error::ImageError;
 pub use image::{Image, Module, Region};
 pub use lines::SourceLine;
+pub use spaces::{AddressSpaces, Process, View};
 pub use spec::ImageSpec;
 pub use symbols::{Function, Mapping, Symbol};
 

@@ -80,6 +80,11 @@ impl Segments {
         self.find(address)?.bytes_from(address)
     }
 
+    /// Where the first piece behind `address` begins.
+    pub fn next_start(&self, address: u64) -> Option<u64> {
+        self.0.get(self.0.partition_point(|segment| segment.start <= address)).map(|segment| segment.start)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Segment> {
         self.0.iter()
     }
