@@ -14,6 +14,7 @@ mod name;
 mod packet;
 #[cfg(test)]
 mod round_trips;
+pub mod synthetic;
 mod table;
 #[cfg(test)]
 mod testing;
