@@ -33,11 +33,7 @@ impl AddressHistory {
     /// The entry that an exact match names. Index 3 is reserved in every packet; here it reads as 2.
     #[inline]
     pub const fn entry(&self, index: u8) -> (Address, Is) {
-        match index {
-            0 => self.entries[0],
-            1 => self.entries[1],
-            _ => self.entries[2],
-        }
+        self.entries[if index < 2 { index as usize } else { 2 }]
     }
 
     /// The newest address with its low `bits` replaced.

@@ -4,14 +4,17 @@
 //! packet; it needs the address history, the last timestamp and the cycle threshold to read them. Nothing but
 //! a gap in the stream makes it hunt again: bad packets, Discard and Overflow leave the bytes aligned.
 
+mod fast;
 mod fields;
 mod hunt;
 mod payload;
+mod shape;
 mod whole;
 
 use backsight_core::{Accounting, Located};
 
 use super::{AddressHistory, Bad, Config, CycleCountFormat, Kind, Packet, lookup};
+use fast::Fast;
 use fields::Stop;
 use hunt::Hunt;
 pub(super) use payload::timestamp_bits;
@@ -19,13 +22,22 @@ pub(super) use payload::timestamp_bits;
 /// No packet is longer: a Trace Info has a header, 5 control bytes and 5 sections of 5 bytes.
 pub const MAX_PACKET: usize = 31;
 
+/// Greatest number of bytes of a field with a 32-bit value.
+const FIELD: usize = 5;
+/// Greatest number of bytes of a cycle count.
+const COUNT: usize = 3;
+
 /// Decodes the instruction trace stream of one trace unit.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     config: Config,
-    /// How to go on after each header; [`Next::Whole`] where `whole` has the packet.
+    /// How to go on after each header.
     next: [Next; 256],
+    fast: [Fast; 256],
+    /// The packets that are all in their header.
     whole: [Packet; 256],
+    /// The bits of the cycle counter.
+    cycle_mask: u32,
     state: State,
     /// Stream offset of the first byte that is in no packet yet.
     offset: u64,
@@ -65,7 +77,9 @@ impl Decoder {
         let mut decoder = Self {
             config: *config,
             next: [Next::Bad; 256],
+            fast: [Fast::No; 256],
             whole: [Packet::Ignore; 256],
+            cycle_mask: (1 << config.cycle_counter_bits()) - 1,
             state: State::default(),
             offset,
             hunt: Some(Hunt::new(offset)),
@@ -75,12 +89,17 @@ impl Decoder {
         };
         for header in 0..=255u8 {
             let index = usize::from(header);
-            decoder.next[index] = match whole::whole(header, config, 0) {
+            let kind = lookup(header).kind;
+            (decoder.next[index], decoder.fast[index]) = match whole::whole(header, config, 0) {
                 Some(packet) => {
                     decoder.whole[index] = packet;
-                    if matches!(packet, Packet::Bad(_)) { Next::Bad } else { Next::Whole }
+                    if matches!(packet, Packet::Bad(_)) {
+                        (Next::Bad, Fast::No)
+                    } else {
+                        (Next::Whole, Fast::Whole)
+                    }
                 }
-                None => Next::Payload(lookup(header).kind),
+                None => (Next::Payload(kind), Fast::new(header, kind, config.commit_mode1())),
             };
         }
         decoder
@@ -100,6 +119,8 @@ impl Decoder {
         if self.carried > 0 {
             rest = self.complete(rest, sink);
         }
+        let used = self.run(rest, sink);
+        rest = rest.get(used..).unwrap_or_default();
         while let Some(packet) = self.decode(rest) {
             rest = rest.get(packet.length as usize..).unwrap_or_default();
             sink(packet);
@@ -176,18 +197,11 @@ impl Decoder {
         Some(packet)
     }
 
-    /// The packet at the start of `bytes`, if all of it is there.
-    #[inline]
+    /// The packet at the start of `bytes`, if all of it is there: the clear reader.
     fn decode(&mut self, bytes: &[u8]) -> Option<Located<Packet>> {
         let header = usize::from(*bytes.first()?);
         match self.next[header] {
-            Next::Whole => {
-                let packet = Located { offset: self.offset, length: 1, value: self.whole[header] };
-                self.offset += 1;
-                self.accounting.decoded += 1;
-                Some(packet)
-            }
-            Next::Bad => Some(self.located(self.whole[header], 1)),
+            Next::Whole | Next::Bad => Some(self.located(self.whole[header], 1)),
             Next::Payload(kind) => match self.payload(kind, bytes) {
                 Ok((packet, length)) => Some(self.located(packet, length)),
                 Err(Stop::TooLong(length)) => Some(self.located(Packet::Bad(Bad::FieldTooLong), length)),

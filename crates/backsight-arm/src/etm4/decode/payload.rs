@@ -10,13 +10,8 @@ use super::super::{
     AddressForm, AddressHistory, AddressPacket, Bad, ConditionalResult, CycleCount, CycleCountFormat,
     Exception, Is, Kind, Packet, Q, Timestamp, TraceInfo,
 };
-use super::Decoder;
 use super::fields::{Fields, Low, Stop};
-
-/// Greatest number of bytes of a field with a 32-bit value.
-const FIELD: usize = 5;
-/// Greatest number of bytes of a cycle count.
-const COUNT: usize = 3;
+use super::{COUNT, Decoder, FIELD};
 
 type Read = Result<(Packet, usize), Stop>;
 
@@ -130,7 +125,7 @@ impl Decoder {
     #[inline]
     fn timestamp_cycles(&mut self, fields: &mut Fields<'_>) -> Result<Packet, Stop> {
         let timestamp = fields.timestamp()?;
-        let cycles = fields.continued(COUNT)? & ((1 << self.config.cycle_counter_bits()) - 1);
+        let cycles = fields.continued(COUNT)? & self.cycle_mask;
         Ok(self.timestamp(timestamp, Some(cycles)))
     }
 
@@ -142,7 +137,8 @@ impl Decoder {
         Ok(Packet::CycleCount(CycleCount { format: CycleCountFormat::F1, commit, cycles }))
     }
 
-    fn cycle_count_f2(&self, header: u8, byte: u8) -> Packet {
+    #[inline]
+    pub(super) fn cycle_count_f2(&self, header: u8, byte: u8) -> Packet {
         let field = u32::from(byte >> 4);
         let (format, commit) = match header & 1 {
             0 => (CycleCountFormat::F2, field + 1),

@@ -1,0 +1,213 @@
+//! The fast way through the middle of a slice.
+//!
+//! As long as a few more bytes follow than any common packet has, those packets can be read without asking at
+//! each byte whether there is another. Packets made of their header alone, addresses, timestamps and cycle counts
+//! are read here, with few branches that depend on the data; everything else, and everything that looks wrong, is
+//! left to the clear reader. Both must give the same packets: the property tests compare streams fed whole with
+//! the same streams fed byte by byte, which never come here.
+
+use backsight_core::{Address, Located};
+
+use super::super::{AddressPacket, CycleCount, CycleCountFormat, Kind, Packet, Timestamp};
+use super::payload::timestamp_bits;
+use super::shape::{self, SHAPES, Shape};
+use super::{COUNT, Decoder};
+use crate::etm4::history::merge;
+
+/// Bytes that must follow: a header, nine of a timestamp, and a four-byte load for the cycle count behind it.
+const WINDOW: usize = 16;
+
+/// How to go on after a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fast {
+    /// Ask the clear reader.
+    No,
+    /// The packet is all in the header.
+    Whole,
+    /// An address.
+    Address {
+        /// Its shape, see [`SHAPES`].
+        shape: u8,
+        /// 1 if bit 7 of the first byte means one byte more and the next shape.
+        continues: u8,
+        /// Bytes without that one. The shape has it too, but would have to be looked up before the next packet can
+        /// be found.
+        length: u8,
+    },
+    Timestamp,
+    TimestampCycles,
+    CycleCountF1,
+    CycleCountF2,
+}
+
+impl Fast {
+    pub fn new(header: u8, kind: Kind, commit_mode1: bool) -> Self {
+        let address =
+            |length, continues| Self::Address { shape: shape::of_header(header), continues, length };
+        match kind {
+            Kind::AddressExact => address(1, 0),
+            Kind::AddressShortIs0 | Kind::AddressShortIs1 => address(2, 1),
+            Kind::Address32Is0 | Kind::Address32Is1 => address(5, 0),
+            Kind::Address64Is0 | Kind::Address64Is1 => address(9, 0),
+            Kind::Timestamp => Self::Timestamp,
+            Kind::TimestampCycles => Self::TimestampCycles,
+            Kind::CycleCountF1 if commit_mode1 => Self::CycleCountF1,
+            Kind::CycleCountF2 => Self::CycleCountF2,
+            _ => Self::No,
+        }
+    }
+}
+
+impl Decoder {
+    /// Decodes packets as long as enough bytes follow; gives how many bytes that were.
+    #[inline]
+    pub(super) fn run(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) -> usize {
+        let base = self.offset;
+        // Bytes that the clear reader has counted.
+        let mut counted = 0;
+        let mut at = 0;
+        while let Some(window) = bytes.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>) {
+            let header = usize::from(window[0]);
+            let offset = base + at as u64;
+            let place = |length: usize, value| Located { offset, length: length as u32, value };
+            let read = match self.fast[header] {
+                Fast::Whole => {
+                    sink(place(1, self.whole[header]));
+                    Some(1)
+                }
+                Fast::Address { shape, continues, length } => {
+                    let more = window[1] >> 7 & continues;
+                    let length = usize::from(length + more);
+                    let address = self.fast_address(shape + more, window);
+                    sink(place(length, Packet::Address(address)));
+                    Some(length)
+                }
+                Fast::Timestamp => {
+                    let (timestamp, length) = self.fast_timestamp(window);
+                    sink(place(length, Packet::Timestamp(timestamp)));
+                    Some(length)
+                }
+                Fast::TimestampCycles => self.fast_timestamp_cycles(window).map(|(timestamp, length)| {
+                    sink(place(length, Packet::Timestamp(timestamp)));
+                    length
+                }),
+                Fast::CycleCountF1 => self.fast_cycle_count(window).map(|(count, length)| {
+                    sink(place(length, Packet::CycleCount(count)));
+                    length
+                }),
+                Fast::CycleCountF2 => {
+                    sink(place(2, self.cycle_count_f2(window[0], window[1])));
+                    Some(2)
+                }
+                Fast::No => None,
+            };
+            if let Some(length) = read {
+                at += length;
+                continue;
+            }
+            self.offset = offset;
+            let Some(packet) = bytes.get(at..).and_then(|rest| self.decode(rest)) else { break };
+            sink(packet);
+            at += packet.length as usize;
+            counted += u64::from(packet.length);
+        }
+        self.offset = base + at as u64;
+        self.accounting.decoded += at as u64 - counted;
+        at
+    }
+
+    #[inline(always)]
+    fn fast_address(&mut self, shape: u8, window: &[u8; WINDOW]) -> AddressPacket {
+        let payload = word(window, 1);
+        let shape: &Shape = &SHAPES[usize::from(self.state.wide)][usize::from(shape & 15)];
+        let (entry, is) = self.state.history.entry(shape.entry);
+        let address = Address(shape.address(payload, entry.0));
+        let is = shape.is.unwrap_or(is);
+        self.state.history.push(address, is);
+        AddressPacket { address, is, form: shape.form }
+    }
+
+    #[inline(always)]
+    fn fast_timestamp(&mut self, window: &[u8; WINDOW]) -> (Timestamp, usize) {
+        let (low, bytes) = timestamp(window);
+        self.state.timestamp = merge(self.state.timestamp, low, timestamp_bits(bytes));
+        (Timestamp { value: self.state.timestamp, bytes, cycles: None }, 1 + usize::from(bytes))
+    }
+
+    #[inline(always)]
+    fn fast_timestamp_cycles(&mut self, window: &[u8; WINDOW]) -> Option<(Timestamp, usize)> {
+        let (_, bytes) = timestamp(window);
+        let behind = 1 + usize::from(bytes);
+        let (cycles, length) = count(u32::from_le_bytes(*window.get(behind..)?.first_chunk()?))?;
+        let (timestamp, _) = self.fast_timestamp(window);
+        let cycles = Some(cycles & self.cycle_mask);
+        Some((Timestamp { cycles, ..timestamp }, behind + length))
+    }
+
+    /// Format 1 with a count, commit mode 1.
+    #[inline(always)]
+    fn fast_cycle_count(&self, window: &[u8; WINDOW]) -> Option<(CycleCount, usize)> {
+        let (above, length) = count(word(window, 1) as u32)?;
+        let cycles = Some(self.state.threshold.wrapping_add(above));
+        Some((CycleCount { format: CycleCountFormat::F1, commit: 0, cycles }, 1 + length))
+    }
+}
+
+/// Eight bytes as a number.
+#[inline(always)]
+fn word(window: &[u8; WINDOW], at: usize) -> u64 {
+    window.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// Where bit 7 of each byte is.
+const CONTINUES: u64 = 0x8080_8080_8080_8080;
+
+/// The bits of a timestamp, and how many bytes they are in.
+#[inline(always)]
+fn timestamp(window: &[u8; WINDOW]) -> (u64, u8) {
+    let payload = word(window, 1);
+    let ends = !payload & CONTINUES;
+    if ends == 0 {
+        return (compact(payload) | u64::from(window[9]) << 56, 9);
+    }
+    let last = ends.trailing_zeros();
+    (compact(payload & (!0 >> (63 - last))), (last / 8 + 1) as u8)
+}
+
+/// A cycle count field and its length; `None` if it is longer than it may be.
+#[inline(always)]
+fn count(payload: u32) -> Option<(u32, usize)> {
+    let ends = !payload & 0x0080_8080;
+    if ends == 0 {
+        return None;
+    }
+    let last = ends.trailing_zeros();
+    let bits = payload & (!0 >> (31 - last));
+    let value = bits & 0x7F | bits >> 1 & 0x7F << 7 | bits >> 2 & 0x7F << 14;
+    const { assert!(COUNT == 3) };
+    Some((value, last as usize / 8 + 1))
+}
+
+/// Puts the low seven bits of each byte together.
+#[inline(always)]
+const fn compact(bytes: u64) -> u64 {
+    let bits = bytes & !CONTINUES;
+    let pairs = bits & 0x007F_007F_007F_007F | bits >> 1 & 0x3F80_3F80_3F80_3F80;
+    let fours = pairs & 0x0000_3FFF_0000_3FFF | pairs >> 2 & 0x0FFF_C000_0FFF_C000;
+    fours & 0x0FFF_FFFF | fours >> 4 & 0x00FF_FFFF_F000_0000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compact_puts_seven_bits_of_each_byte_together() {
+        for index in 0..8 {
+            for bit in 0..7 {
+                assert_eq!(compact(1 << (8 * index + bit)), 1 << (7 * index + bit));
+            }
+        }
+        assert_eq!(compact(u64::MAX), (1 << 56) - 1);
+    }
+}

@@ -1,0 +1,132 @@
+//! The shapes of addresses in packets, as masks and shifts.
+//!
+//! Addresses are the commonest packets after atoms, and their forms follow one another at random: a branch for
+//! each form would be mispredicted all the time. So each form is a row of numbers, and all are read by the same
+//! arithmetic on the eight bytes that follow the header.
+//!
+//! ```text
+//!              byte 0        byte 1        bytes 2 …
+//! short IS0    C, A[8:2]     A[16:9]
+//! short IS1    C, A[7:1]     A[15:8]
+//! long  IS0    0, A[8:2]     0, A[15:9]    A[23:16] …
+//! long  IS1    0, A[7:1]     A[15:8]       A[23:16] …
+//! ```
+
+use super::super::{AddressForm, Is};
+
+/// How to make an address out of payload bytes and an entry of the history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Which bits of the payload, read as a little-endian number, are bits of the address, and how far to the left
+    /// they go: those of byte 0, of byte 1, and those that are in their place.
+    first: u64,
+    first_shift: u32,
+    second: u64,
+    second_shift: u32,
+    rest: u64,
+    /// Which bits of the history entry stay, and which entry.
+    keep: u64,
+    pub entry: u8,
+    /// Instruction set flag; an exact match has that of its entry.
+    pub is: Option<Is>,
+    pub form: AddressForm,
+}
+
+impl Shape {
+    /// The address that the payload says.
+    #[inline(always)]
+    pub const fn address(&self, payload: u64, entry: u64) -> u64 {
+        entry & self.keep
+            | (payload & self.first) << self.first_shift
+            | (payload & self.second) << self.second_shift
+            | payload & self.rest
+    }
+
+    const fn exact(index: u8) -> Self {
+        Self {
+            first: 0,
+            first_shift: 0,
+            second: 0,
+            second_shift: 0,
+            rest: 0,
+            keep: !0,
+            entry: index,
+            is: None,
+            form: AddressForm::Exact(index),
+        }
+    }
+
+    const fn short(is: Is, form: AddressForm) -> Self {
+        let two = matches!(form, AddressForm::Short2);
+        let (first_shift, second_shift, bits) = match is {
+            Is::Is0 => (2, 1, if two { 17 } else { 9 }),
+            Is::Is1 => (1, 0, if two { 16 } else { 8 }),
+        };
+        Self {
+            first: 0x7F,
+            first_shift,
+            second: if two { 0xFF00 } else { 0 },
+            second_shift,
+            rest: 0,
+            keep: !0 << bits,
+            entry: 0,
+            is: Some(is),
+            form,
+        }
+    }
+
+    const fn long(is: Is, form: AddressForm, wide: bool) -> Self {
+        let all = matches!(form, AddressForm::Long64);
+        let (first_shift, second, second_shift) = match is {
+            Is::Is0 => (2, 0x7F00, 1),
+            Is::Is1 => (1, 0xFF00, 0),
+        };
+        Self {
+            first: 0x7F,
+            first_shift,
+            second,
+            second_shift,
+            rest: if all { !0xFFFF } else { 0xFFFF_0000 },
+            // In AArch32 state addresses have no upper half.
+            keep: if all || !wide { 0 } else { !0 << 32 },
+            entry: 0,
+            is: Some(is),
+            form,
+        }
+    }
+}
+
+/// The shapes of one processor state. A short address of two bytes comes behind the one of one byte; the rest of
+/// the array only makes its length a power of two.
+pub(super) type Shapes = [Shape; 16];
+
+const fn shapes(wide: bool) -> Shapes {
+    let mut shapes = [Shape::exact(0); 16];
+    shapes[1] = Shape::exact(1);
+    shapes[2] = Shape::exact(2);
+    shapes[3] = Shape::short(Is::Is0, AddressForm::Short1);
+    shapes[4] = Shape::short(Is::Is0, AddressForm::Short2);
+    shapes[5] = Shape::short(Is::Is1, AddressForm::Short1);
+    shapes[6] = Shape::short(Is::Is1, AddressForm::Short2);
+    shapes[7] = Shape::long(Is::Is0, AddressForm::Long32, wide);
+    shapes[8] = Shape::long(Is::Is1, AddressForm::Long32, wide);
+    shapes[9] = Shape::long(Is::Is0, AddressForm::Long64, wide);
+    shapes[10] = Shape::long(Is::Is1, AddressForm::Long64, wide);
+    shapes
+}
+
+/// In AArch32 and in AArch64 state.
+pub(super) static SHAPES: [Shapes; 2] = [shapes(false), shapes(true)];
+
+/// The shape of an Address packet by its header.
+pub(super) const fn of_header(header: u8) -> u8 {
+    match header {
+        0x90..=0x92 => header - 0x90,
+        0x95 => 3,
+        0x96 => 5,
+        0x9A => 7,
+        0x9B => 8,
+        0x9D => 9,
+        _ => 10,
+    }
+}
