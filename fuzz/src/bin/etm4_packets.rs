@@ -44,7 +44,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         .filter(|packet| !matches!(packet, Packet::Bad(_) | Packet::Unsynchronised))
         .collect();
     for packet in &good {
-        again.extend_from_slice(&encoder.encode(packet).expect("a packet that was read can be written"));
+        again.extend_from_slice(encoder.encode(packet).expect("a packet that was read can be written"));
     }
     assert!(packets(&config, &again).map(|packet| packet.value).eq(good), "written packets read differently");
 });

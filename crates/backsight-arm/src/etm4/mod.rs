@@ -24,7 +24,7 @@ mod worked;
 pub use atoms::MAX_ATOMS;
 pub use config::*;
 pub use decode::{Decoder, MAX_PACKET, Packets, packets};
-pub use encode::{EncodeError, Encoded, Encoder};
+pub use encode::{EncodeError, Encoder};
 pub use history::AddressHistory;
 pub use packet::*;
 pub use table::{Kind, Payload, ROWS, Row, When, lookup};

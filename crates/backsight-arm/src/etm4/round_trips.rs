@@ -19,7 +19,7 @@ fn encode(config: &Config, draws: &[Draw]) -> (Vec<Packet>, Vec<u8>) {
     for &draw in draws {
         let packet = packet(&encoder, draw);
         if let Ok(encoded) = encoder.encode(&packet) {
-            bytes.extend_from_slice(&encoded);
+            bytes.extend_from_slice(encoded);
             written.push(packet);
         }
     }
@@ -97,7 +97,7 @@ proptest! {
         for packet in &read {
             let encoded = encoder.encode(packet);
             prop_assert!(encoded.is_ok(), "{packet:?}: {encoded:?}");
-            again.extend_from_slice(&encoded.unwrap());
+            again.extend_from_slice(encoded.unwrap());
         }
         let reread: Vec<Packet> = decode(&config, &again).iter().map(|packet| packet.value).collect();
         prop_assert_eq!(reread, read);
@@ -132,10 +132,12 @@ fn a_packet_that_cannot_be_written_changes_nothing() {
             let draw = (random.next() as u8, random.next(), random.next(), random.next());
             // Made for another configuration and another place.
             let packet = packet(&Encoder::new(&Config::ete_default()), draw);
-            let before = std::format!("{encoder:?}");
+            let state =
+                |encoder: &Encoder| (*encoder.history(), encoder.last_timestamp(), encoder.threshold());
+            let before = state(&encoder);
             if let Err(error) = encoder.encode(&packet) {
                 assert_ne!(error, EncodeError::NotAPacket);
-                assert_eq!(std::format!("{encoder:?}"), before, "{packet:?}");
+                assert_eq!(state(&encoder), before, "{packet:?}");
                 refused += 1;
             }
             let Ok(_) = encoder.encode(&super::testing::packet(&encoder, draw)) else { continue };

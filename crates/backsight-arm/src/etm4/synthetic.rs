@@ -79,7 +79,7 @@ impl Source {
         // What is made here is always expressible; a test says so.
         if let Ok(bytes) = self.encoder.encode(&packet) {
             self.written += bytes.len() as u64;
-            sink(&bytes);
+            sink(bytes);
         }
     }
 

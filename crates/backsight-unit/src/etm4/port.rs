@@ -101,6 +101,6 @@ impl Port {
         if let Some(fill) = &mut self.fill {
             fill.level += bytes.len() as u64 * 1024;
         }
-        out.packet(&packet, &bytes);
+        out.packet(&packet, bytes);
     }
 }

@@ -1,56 +1,51 @@
 //! The bytes of one packet.
 
-use core::ops::Deref;
-
 use backsight_core::{Context, Security};
 
 use super::super::{AddressForm, Config, Is, MAX_PACKET};
 use super::EncodeError;
 
-/// The bytes of one packet; reads as a slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Encoded {
+/// The bytes of the packet that is being written.
+#[derive(Clone, Debug)]
+pub(super) struct Bytes {
     bytes: [u8; MAX_PACKET],
-    length: u8,
+    length: usize,
 }
 
-impl Deref for Encoded {
-    type Target = [u8];
+impl Bytes {
+    pub const EMPTY: Self = Self { bytes: [0; MAX_PACKET], length: 0 };
 
     #[inline]
-    fn deref(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    pub fn get(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
     }
-}
 
-impl Encoded {
+    /// Begins a packet.
     #[inline]
-    pub(super) const fn new(header: u8) -> Self {
-        let mut bytes = [0; MAX_PACKET];
-        bytes[0] = header;
-        Self { bytes, length: 1 }
+    pub const fn start(&mut self, header: u8) {
+        self.bytes[0] = header;
+        self.length = 1;
     }
 
     #[inline]
-    pub(super) fn byte(&mut self, byte: u8) {
-        if let Some(place) = self.bytes.get_mut(usize::from(self.length)) {
+    pub fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
             *place = byte;
             self.length += 1;
         }
     }
 
     #[inline]
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
-        let length = usize::from(self.length);
-        if let Some(place) = self.bytes.get_mut(length..length + bytes.len()) {
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        if let Some(place) = self.bytes.get_mut(self.length..self.length + bytes.len()) {
             place.copy_from_slice(bytes);
-            self.length += bytes.len() as u8;
+            self.length += bytes.len();
         }
     }
 
     /// Seven bits in each byte, lowest first; bit 7 says that the field goes on.
     #[inline]
-    pub(super) fn continued(&mut self, mut value: u32) {
+    pub fn continued(&mut self, mut value: u32) {
         while value > 0x7F {
             self.byte(value as u8 | 0x80);
             value >>= 7;
@@ -60,7 +55,7 @@ impl Encoded {
 
     /// A timestamp in so many bytes; those bits of the value that they do not hold are left out.
     #[inline]
-    pub(super) fn timestamp(&mut self, value: u64, bytes: u8) {
+    pub fn timestamp(&mut self, value: u64, bytes: u8) {
         for index in 0..bytes {
             self.byte(match index {
                 8 => (value >> 56) as u8,
@@ -70,7 +65,7 @@ impl Encoded {
     }
 
     #[inline]
-    pub(super) fn address(&mut self, address: u64, is: Is, form: AddressForm) {
+    pub fn address(&mut self, address: u64, is: Is, form: AddressForm) {
         let (low, shift) = match is {
             Is::Is0 => ((address >> 2) as u8 & 0x7F, 9),
             Is::Is1 => ((address >> 1) as u8 & 0x7F, 8),
@@ -90,7 +85,7 @@ impl Encoded {
     }
 
     /// The information byte, then the VMID and the context ID that there are.
-    pub(super) fn context(&mut self, context: &Context, config: &Config) -> Result<(), EncodeError> {
+    pub fn context(&mut self, context: &Context, config: &Config) -> Result<(), EncodeError> {
         if context.level > 3 {
             return Err(EncodeError::OutOfRange);
         }

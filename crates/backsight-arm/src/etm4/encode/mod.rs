@@ -11,7 +11,7 @@ mod payload;
 use core::fmt;
 
 use super::{AddressHistory, Config, Packet, lookup};
-pub use bytes::Encoded;
+use bytes::Bytes;
 use payload::{ADDRESS, SOURCE, within};
 
 /// Encodes the instruction trace stream of one trace unit.
@@ -24,6 +24,7 @@ pub struct Encoder {
     timestamp: u64,
     threshold: u32,
     wide: bool,
+    out: Bytes,
 }
 
 /// Why a packet cannot be written.
@@ -62,6 +63,7 @@ impl Encoder {
             timestamp: 0,
             threshold: 0,
             wide: false,
+            out: Bytes::EMPTY,
         }
     }
 
@@ -91,21 +93,18 @@ impl Encoder {
     /// If the configuration has no such packet, or the packet cannot say here what it holds. The state is then as
     /// before.
     #[inline]
-    pub fn encode(&mut self, packet: &Packet) -> Result<Encoded, EncodeError> {
+    pub fn encode(&mut self, packet: &Packet) -> Result<&[u8], EncodeError> {
         match packet {
-            Packet::Atoms(atoms) => Ok(Encoded::new(atoms.header().ok_or(EncodeError::OutOfRange)?)),
-            Packet::Address(address) => self.address(address, ADDRESS),
-            _ => self.other(packet),
+            Packet::Atoms(atoms) => self.out.start(atoms.header().ok_or(EncodeError::OutOfRange)?),
+            Packet::Address(address) => self.address(address, ADDRESS)?,
+            _ => self.other(packet)?,
         }
+        Ok(self.out.get())
     }
 
-    fn other(&mut self, packet: &Packet) -> Result<Encoded, EncodeError> {
+    fn other(&mut self, packet: &Packet) -> Result<(), EncodeError> {
         match packet {
-            Packet::Async => {
-                let mut out = Encoded::new(0);
-                out.bytes(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80]);
-                Ok(out)
-            }
+            Packet::Async => self.with(0x00, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80]),
             Packet::Discard => self.with(0x00, &[0x03]),
             Packet::Overflow => self.with(0x00, &[0x05]),
             Packet::TraceInfo(info) => self.trace_info(info),
@@ -117,12 +116,7 @@ impl Encoder {
             Packet::PeReset => self.without_address(&[0x01, 0x70]),
             Packet::TransactionFailure => self.without_address(&[0x31, 0x70]),
             Packet::ExceptionReturn => self.header(0x07),
-            Packet::Instrumentation { level, value } => {
-                let mut out = self.header(0x09)?;
-                out.byte(within(*level, 3)?);
-                out.bytes(&value.to_le_bytes());
-                Ok(out)
-            }
+            Packet::Instrumentation { level, value } => self.instrumentation(*level, *value),
             Packet::TransactionStart => self.header(0x0A),
             Packet::TransactionCommit => self.header(0x0B),
             Packet::CycleCount(count) => self.write_cycle_count(count),
@@ -149,18 +143,16 @@ impl Encoder {
             Packet::AddressContext(address, context) => self.address_context(address, context),
             Packet::Q(q) => self.q(q),
             Packet::SourceAddress(address) => self.address(address, SOURCE),
-            Packet::Atoms(atoms) => Ok(Encoded::new(atoms.header().ok_or(EncodeError::OutOfRange)?)),
+            Packet::Atoms(atoms) => self.header(atoms.header().ok_or(EncodeError::OutOfRange)?),
             Packet::Bad(_) | Packet::Unsynchronised => Err(EncodeError::NotAPacket),
             _ => self.conditional(packet),
         }
     }
 
+    /// Begins a packet, if the configuration has it.
     #[inline]
-    fn header(&self, header: u8) -> Result<Encoded, EncodeError> {
-        if self.valid[usize::from(header)] {
-            Ok(Encoded::new(header))
-        } else {
-            Err(EncodeError::NotConfigured)
-        }
+    fn header(&mut self, header: u8) -> Result<(), EncodeError> {
+        self.out.start(header);
+        if self.valid[usize::from(header)] { Ok(()) } else { Err(EncodeError::NotConfigured) }
     }
 }

@@ -8,7 +8,7 @@ use super::super::{
     AddressForm, AddressHistory, AddressPacket, ConditionalResult, CycleCount, CycleCountFormat, Exception,
     Is, Packet, Q, Timestamp, TraceInfo,
 };
-use super::{EncodeError, Encoded, Encoder};
+use super::{EncodeError, Encoder};
 
 /// Bits of the longest cycle count field.
 const COUNT_BITS: u32 = 21;
@@ -46,16 +46,16 @@ pub(super) const fn within(value: u8, maximum: u8) -> Result<u8, EncodeError> {
 }
 
 impl Encoder {
-    pub(super) fn with(&self, header: u8, payload: &[u8]) -> Result<Encoded, EncodeError> {
-        let mut out = self.header(header)?;
-        out.bytes(payload);
-        Ok(out)
+    pub(super) fn with(&mut self, header: u8, payload: &[u8]) -> Result<(), EncodeError> {
+        self.header(header)?;
+        self.out.bytes(payload);
+        Ok(())
     }
 
-    pub(super) fn continued(&self, header: u8, value: u32) -> Result<Encoded, EncodeError> {
-        let mut out = self.header(header)?;
-        out.continued(value);
-        Ok(out)
+    pub(super) fn continued(&mut self, header: u8, value: u32) -> Result<(), EncodeError> {
+        self.header(header)?;
+        self.out.continued(value);
+        Ok(())
     }
 
     #[inline]
@@ -64,16 +64,12 @@ impl Encoder {
     }
 
     #[inline]
-    pub(super) fn address(
-        &mut self,
-        packet: &AddressPacket,
-        headers: Headers,
-    ) -> Result<Encoded, EncodeError> {
+    pub(super) fn address(&mut self, packet: &AddressPacket, headers: Headers) -> Result<(), EncodeError> {
         self.check(packet)?;
-        let mut out = self.header(headers.of(packet)?)?;
-        out.address(packet.address.0, packet.is, packet.form);
+        self.header(headers.of(packet)?)?;
+        self.out.address(packet.address.0, packet.is, packet.form);
         self.history.push(packet.address, packet.is);
-        Ok(out)
+        Ok(())
     }
 
     /// The address is compressed before the context changes.
@@ -81,49 +77,49 @@ impl Encoder {
         &mut self,
         packet: &AddressPacket,
         context: &Context,
-    ) -> Result<Encoded, EncodeError> {
+    ) -> Result<(), EncodeError> {
         self.check(packet)?;
         let header = match packet.form {
             AddressForm::Long32 => 0x82,
             AddressForm::Long64 => 0x85,
             _ => return Err(EncodeError::Address),
         };
-        let mut out = self.header(header + u8::from(packet.is == Is::Is1))?;
-        out.address(packet.address.0, packet.is, packet.form);
-        out.context(context, &self.config)?;
+        self.header(header + u8::from(packet.is == Is::Is1))?;
+        self.out.address(packet.address.0, packet.is, packet.form);
+        self.out.context(context, &self.config)?;
         self.history.push(packet.address, packet.is);
         self.wide = context.wide;
-        Ok(out)
+        Ok(())
     }
 
-    pub(super) fn context(&mut self, context: &Context) -> Result<Encoded, EncodeError> {
-        let mut out = self.header(0x81)?;
-        out.context(context, &self.config)?;
+    pub(super) fn context(&mut self, context: &Context) -> Result<(), EncodeError> {
+        self.header(0x81)?;
+        self.out.context(context, &self.config)?;
         self.wide = context.wide;
-        Ok(out)
+        Ok(())
     }
 
-    pub(super) fn q(&mut self, q: &Q) -> Result<Encoded, EncodeError> {
-        let mut out = match (&q.address, q.count) {
+    pub(super) fn q(&mut self, q: &Q) -> Result<(), EncodeError> {
+        match (&q.address, q.count) {
             (Some(address), Some(_)) => self.address(address, Q_ADDRESS)?,
             (None, Some(_)) => self.header(0xAC)?,
             (None, None) => self.header(0xAF)?,
             (Some(_), None) => return Err(EncodeError::OutOfRange),
-        };
-        if let Some(count) = q.count {
-            out.continued(count);
         }
-        Ok(out)
+        if let Some(count) = q.count {
+            self.out.continued(count);
+        }
+        Ok(())
     }
 
     /// Every Trace Info begins the compression of addresses and timestamps anew. A section that is absent is 0.
-    pub(super) fn trace_info(&mut self, info: &TraceInfo) -> Result<Encoded, EncodeError> {
-        let mut out = self.header(0x01)?;
-        out.byte(within(info.sections, 0x1F)?);
+    pub(super) fn trace_info(&mut self, info: &TraceInfo) -> Result<(), EncodeError> {
+        self.header(0x01)?;
+        self.out.byte(within(info.sections, 0x1F)?);
         let values = [info.info, info.key, info.speculation, info.threshold, info.window];
         for (index, value) in values.into_iter().enumerate() {
             if info.sections >> index & 1 == 1 {
-                out.continued(value);
+                self.out.continued(value);
             } else if value != 0 {
                 return Err(EncodeError::OutOfRange);
             }
@@ -131,10 +127,10 @@ impl Encoder {
         self.history = AddressHistory::EMPTY;
         self.timestamp = 0;
         self.threshold = info.threshold;
-        Ok(out)
+        Ok(())
     }
 
-    pub(super) fn write_timestamp(&mut self, timestamp: &Timestamp) -> Result<Encoded, EncodeError> {
+    pub(super) fn write_timestamp(&mut self, timestamp: &Timestamp) -> Result<(), EncodeError> {
         let &Timestamp { value, bytes, cycles } = timestamp;
         let bits = timestamp_bits(bytes);
         let low = if bits >= 64 { value } else { value & ((1 << bits) - 1) };
@@ -145,16 +141,16 @@ impl Encoder {
         {
             return Err(EncodeError::OutOfRange);
         }
-        let mut out = self.header(0x02 | u8::from(cycles.is_some()))?;
-        out.timestamp(value, bytes);
+        self.header(0x02 | u8::from(cycles.is_some()))?;
+        self.out.timestamp(value, bytes);
         if let Some(cycles) = cycles {
-            out.continued(cycles);
+            self.out.continued(cycles);
         }
         self.timestamp = value;
-        Ok(out)
+        Ok(())
     }
 
-    pub(super) fn write_cycle_count(&self, count: &CycleCount) -> Result<Encoded, EncodeError> {
+    pub(super) fn write_cycle_count(&mut self, count: &CycleCount) -> Result<(), EncodeError> {
         let &CycleCount { format, commit, cycles } = count;
         let mode1 = self.config.commit_mode1();
         if mode1 && commit != 0 {
@@ -162,17 +158,17 @@ impl Encoder {
         }
         let above = cycles.map(|cycles| cycles.wrapping_sub(self.threshold));
         if format == CycleCountFormat::F1 {
-            let mut out = self.header(0x0E | u8::from(above.is_none()))?;
+            self.header(0x0E | u8::from(above.is_none()))?;
             if !mode1 {
-                out.continued(commit);
+                self.out.continued(commit);
             }
             if let Some(above) = above {
                 if above >> COUNT_BITS != 0 {
                     return Err(EncodeError::OutOfRange);
                 }
-                out.continued(above);
+                self.out.continued(above);
             }
-            return Ok(out);
+            return Ok(());
         }
         let above = above.and_then(|above| u8::try_from(above).ok()).ok_or(EncodeError::OutOfRange)?;
         let from_1 = if mode1 { Some(0) } else { commit.checked_sub(1) };
@@ -187,8 +183,15 @@ impl Encoder {
         }
     }
 
+    pub(super) fn instrumentation(&mut self, level: u8, value: u64) -> Result<(), EncodeError> {
+        self.header(0x09)?;
+        self.out.byte(within(level, 3)?);
+        self.out.bytes(&value.to_le_bytes());
+        Ok(())
+    }
+
     /// PE Reset and Transaction Failure: ETE only, with no address of their own, but they push one.
-    pub(super) fn without_address(&mut self, payload: &[u8]) -> Result<Encoded, EncodeError> {
+    pub(super) fn without_address(&mut self, payload: &[u8]) -> Result<(), EncodeError> {
         if !self.config.is_ete() {
             return Err(EncodeError::NotConfigured);
         }
@@ -196,7 +199,7 @@ impl Encoder {
         self.with(0x06, payload)
     }
 
-    pub(super) fn exception(&self, exception: &Exception) -> Result<Encoded, EncodeError> {
+    pub(super) fn exception(&mut self, exception: &Exception) -> Result<(), EncodeError> {
         let &Exception { number, address, fault_pending } = exception;
         if number > 0x3FF || address > 3 {
             return Err(EncodeError::OutOfRange);
@@ -213,7 +216,7 @@ impl Encoder {
         }
     }
 
-    pub(super) fn conditional(&self, packet: &Packet) -> Result<Encoded, EncodeError> {
+    pub(super) fn conditional(&mut self, packet: &Packet) -> Result<(), EncodeError> {
         match *packet {
             Packet::ConditionalInstructionF1 { key } => self.continued(0x6C, key),
             Packet::ConditionalInstructionF2(ci) => self.header(0x40 | within(ci, 2)?),
@@ -234,23 +237,23 @@ impl Encoder {
     }
 
     fn conditional_result(
-        &self,
+        &mut self,
         first: &ConditionalResult,
         second: Option<&ConditionalResult>,
-    ) -> Result<Encoded, EncodeError> {
+    ) -> Result<(), EncodeError> {
         let header = match second {
             Some(second) => 0x68 | u8::from(second.implied) << 1,
             None => 0x6E,
         };
-        let mut out = self.header(header | u8::from(first.implied))?;
+        self.header(header | u8::from(first.implied))?;
         for set in [Some(first), second].into_iter().flatten() {
             let continues = set.key > 7;
-            out.byte(within(set.result, 15)? | (set.key as u8 & 7) << 4 | u8::from(continues) << 7);
+            self.out.byte(within(set.result, 15)? | (set.key as u8 & 7) << 4 | u8::from(continues) << 7);
             if continues {
-                out.continued(set.key >> 3);
+                self.out.continued(set.key >> 3);
             }
         }
-        Ok(out)
+        Ok(())
     }
 }
 
