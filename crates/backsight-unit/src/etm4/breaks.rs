@@ -20,7 +20,7 @@ impl Unit {
         self.clock.now = if trap.cycle != 0 { trap.cycle } else { self.statistics.instructions };
         let traced = matches!(self.mode, Mode::On | Mode::Trailing);
         if traced {
-            if self.position != Some(trap.return_address) {
+            if self.position != Some(trap.return_address) || self.handler_was_not_seen() {
                 self.lose_sight(out);
                 self.mode = Mode::On;
                 self.target = Target::Restart(self.place_of(trap.return_address));
