@@ -11,6 +11,13 @@ use backsight_core::TraceId;
 use backsight_flow::Event;
 use backsight_flow::etm4::Follower;
 
+/// Seconds that this thread has run: a busy machine does not count. Where the system does not tell: seconds.
+fn time(begin: Instant) -> f64 {
+    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let spent = spent.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
+    spent.map_or_else(|| begin.elapsed().as_secs_f64(), |nanoseconds| nanoseconds / 1e9)
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_else(|| "cc1-head".to_owned());
@@ -28,7 +35,7 @@ fn main() {
         let mut rounds = 0;
         let mut instructions = 0;
         while begin.elapsed().as_secs_f64() < seconds {
-            let round = Instant::now();
+            let round = time(begin);
             instructions = 0;
             let mut frames = Demultiplexer::new(buffer.framing);
             let mut sink = |event: Event| {
@@ -52,7 +59,7 @@ fn main() {
                 decoder.finish(&mut |packet| follower.push(packet, &mut |event| sink(event.value)));
                 follower.finish(&mut |event| sink(event.value));
             }
-            best = best.min(round.elapsed().as_secs_f64());
+            best = best.min(time(begin) - round);
             rounds += 1;
         }
         println!(

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+mod display;
 pub mod etm4;
 pub mod etrace;
 mod event;

@@ -1,0 +1,427 @@
+//! Branches, returns, exceptions, contexts: small scenes with the code that ran.
+
+mod scene;
+
+use backsight_arm::etm4::{Is, Packet, Q};
+use scene::*;
+
+const END: &str = "end of trace";
+
+#[test]
+fn atoms_follow_direct_branches() {
+    let code = words(&[NOP, cbz(2), NOP, b(-3)]);
+    assert_eq!(
+        follow(&etm4(&[]), &code, &[atoms("EENE")]),
+        [
+            "range 0x1000..0x1008 2 A64 branch taken",
+            "range 0x100c..0x1010 1 A64 branch taken",
+            "range 0x1000..0x1008 2 A64 branch not taken",
+            "range 0x1008..0x1010 2 A64 branch taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn an_indirect_branch_waits_for_its_address() {
+    let code = words(&[BR, NOP, RET]);
+    let lines = follow(&etm4(&[]), &code, &[atoms("E"), address(0x1004), atoms("E")]);
+    assert_eq!(
+        lines,
+        ["range 0x1000..0x1004 1 A64 indirect branch taken", "range 0x1004..0x100c 2 A64 return taken", END]
+    );
+}
+
+#[test]
+fn without_an_address_or_a_return_stack_the_target_is_missing() {
+    let code = words(&[BR, NOP, RET]);
+    let packets = [atoms("EEE"), atoms("E"), address(0x1004), atoms("E")];
+    assert_eq!(
+        follow(&etm4(&[]), &code, &packets),
+        [
+            "range 0x1000..0x1004 1 A64 indirect branch taken",
+            "mismatch at 0x1000: the target of an indirect branch is missing",
+            "range 0x1004..0x100c 2 A64 return taken",
+            END
+        ]
+    );
+}
+
+/// 0x1000 bl 0x100c; 0x1004 bl 0x100c; 0x1008 nop; 0x100c ret
+const CALLS: &[u32] = &[bl(3), bl(2), NOP, RET];
+
+#[test]
+fn returns_take_their_target_from_the_return_stack() {
+    assert_eq!(
+        follow(&with_return_stack(), &words(CALLS), &[atoms("EEEE"), atoms("E")]),
+        [
+            "range 0x1000..0x1004 1 A64 call taken",
+            "range 0x100c..0x1010 1 A64 return taken",
+            "range 0x1004..0x1008 1 A64 call taken",
+            "range 0x100c..0x1010 1 A64 return taken",
+            "range 0x1008..0x1010 2 A64 return taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn an_address_leaves_the_return_stack_as_it_is() {
+    let packets = [atoms("EE"), address(0x1004), atoms("EE"), atoms("E"), atoms("E")];
+    let lines = follow(&with_return_stack(), &words(CALLS), &packets);
+    // Calls at 0x1000 and 0x1004 were pushed, and only the second return pops.
+    assert_eq!(lines[4], "range 0x1008..0x1010 2 A64 return taken");
+    assert_eq!(lines[5], "range 0x1004..0x1008 1 A64 call taken");
+}
+
+#[test]
+fn an_empty_return_stack_is_reported_once() {
+    let packets = [atoms("E"), address(0x100c), atoms("EEEE"), address(0x1000), atoms("E")];
+    let lines = follow(&with_return_stack(), &words(CALLS), &packets);
+    assert_eq!(
+        lines,
+        [
+            "range 0x1000..0x1004 1 A64 call taken",
+            "range 0x100c..0x1010 1 A64 return taken",
+            "range 0x1004..0x1008 1 A64 call taken",
+            "range 0x100c..0x1010 1 A64 return taken",
+            "range 0x1008..0x1010 2 A64 return taken",
+            "range 0x1000..0x1004 1 A64 call taken",
+            END
+        ]
+    );
+    let lines = follow(&with_return_stack(), &words(CALLS), &[address(0x100c), atoms("EEE")]);
+    assert_eq!(lines[0], "mismatch at 0x1000: the trace names another address than the code leads to");
+    assert_eq!(lines[2], "mismatch at 0x100c: a return found the return stack empty");
+    assert_eq!(lines[3], END);
+}
+
+#[test]
+fn a_periodic_trace_info_keeps_the_stack_but_holds_calls_back() {
+    let code = words(&[bl(4), NOP, NOP, RET, bl(-1), RET]);
+    // 0x1000 calls 0x1010, which calls 0x100c behind a Trace Info: only the first call is on the stack.
+    let packets = [atoms("E"), trace_info(), atoms("EE"), atoms("E")];
+    assert_eq!(
+        follow(&with_return_stack(), &code, &packets),
+        [
+            "range 0x1000..0x1004 1 A64 call taken",
+            "range 0x1010..0x1014 1 A64 call taken",
+            "range 0x100c..0x1010 1 A64 return taken",
+            "range 0x1004..0x1010 3 A64 return taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn trace_on_empties_the_return_stack() {
+    let packets = [atoms("E"), Packet::TraceOn, context(), address(0x100c), atoms("EE")];
+    let lines = follow(&with_return_stack(), &words(CALLS), &packets);
+    assert_eq!(lines[1..3], ["trace on", "context EL1 non-secure A64"]);
+    assert_eq!(lines[4], "mismatch at 0x100c: a return found the return stack empty");
+}
+
+#[test]
+fn atoms_right_behind_trace_on_wait_for_an_address() {
+    let packets = [atoms("E"), Packet::TraceOn, atoms("EE"), address(0x100c), atoms("E")];
+    let lines = follow(&etm4(&[]), &words(CALLS), &packets);
+    assert_eq!(
+        lines,
+        ["range 0x1000..0x1004 1 A64 call taken", "trace on", "range 0x100c..0x1010 1 A64 return taken", END]
+    );
+}
+
+#[test]
+fn an_exception_has_run_up_to_its_return_address() {
+    let code = words(&[NOP, SVC, NOP, b(-3)]);
+    let packets = [exception(2), address(0x1008), address(0x1008), atoms("E")];
+    assert_eq!(
+        follow(&etm4(&[]), &code, &packets),
+        [
+            "range 0x1000..0x1008 2 A64",
+            "exception 0x2 at 0x1008",
+            "range 0x1008..0x1010 2 A64 branch taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn an_exception_where_execution_stands_has_no_range() {
+    let lines = follow(&etm4(&[]), &words(&[NOP]), &[exception(0xE), address(0x1000)]);
+    assert_eq!(lines, ["exception 0xe at 0x1000", END]);
+}
+
+#[test]
+fn an_exception_behind_execution_is_a_mismatch_without_a_range() {
+    let code = words(&[b(1), NOP]);
+    let lines = follow(&etm4(&[]), &code, &[atoms("E"), exception(0xE), address(0x1000)]);
+    assert_eq!(lines[1], "mismatch at 0x1004: an exception lies before the place that was reached");
+    assert_eq!(lines[2], "exception 0xe at 0x1000");
+}
+
+#[test]
+fn the_context_of_an_exception_comes_before_it_and_that_of_the_handler_behind() {
+    let code = words(&[NOP, NOP, RET]);
+    let handler = Packet::AddressContext(address_of(0x1008, Is::Is0), context_of(2, true));
+    let packets = [exception(4), context(), address(0x1004), handler, atoms("E")];
+    assert_eq!(
+        follow(&etm4(&[]), &code, &packets),
+        [
+            "context EL1 non-secure A64",
+            "range 0x1000..0x1004 1 A64",
+            "exception 0x4 at 0x1004",
+            "context EL2 non-secure A64",
+            "range 0x1008..0x100c 1 A64 return taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn an_exception_at_the_target_of_a_branch_takes_the_place_of_its_address() {
+    let config = with_return_stack();
+    let packets =
+        [atoms("EE"), exception_at_target(0xE), address(0x1008), address(0x1004), atoms("EE"), atoms("E")];
+    let lines = follow(&config, &words(CALLS), &packets);
+    assert_eq!(lines[2], "exception 0xe at 0x1008, where a branch went");
+    // Nothing was popped for it: the return takes the newer entry, the next one the older.
+    assert_eq!(lines[5], "range 0x1008..0x1010 2 A64 return taken");
+}
+
+#[test]
+fn an_exception_behind_a_return_pops() {
+    let packets = [atoms("EE"), exception(0xE), address(0x1004)];
+    let lines = follow(&with_return_stack(), &words(CALLS), &packets);
+    assert_eq!(lines[2..], ["exception 0xe at 0x1004", END]);
+}
+
+#[test]
+fn nothing_is_known_behind_an_exception_until_an_address() {
+    let code = words(&[NOP, b(-1)]);
+    let lines = follow(&etm4(&[]), &code, &[exception(0xE), address(0x1000), atoms("EE")]);
+    assert_eq!(lines, ["exception 0xe at 0x1000", END]);
+}
+
+#[test]
+fn an_exception_return_never_pops_and_is_marked() {
+    let code = words(&[bl(1), ERET, RET]);
+    let packets = [atoms("EE"), address(0x1008), Packet::ExceptionReturn, atoms("E")];
+    let lines = follow(&with_return_stack(), &code, &packets);
+    assert_eq!(
+        lines[1..],
+        [
+            "range 0x1004..0x1008 1 A64 exception return taken",
+            "exception return",
+            "range 0x1008..0x100c 1 A64 return taken",
+            END
+        ]
+    );
+    let lines = follow(&with_return_stack(), &code, &[atoms("EEE")]);
+    assert_eq!(lines.len(), 3, "an exception return took its target from the return stack");
+}
+
+#[test]
+fn ete_infers_exception_returns_from_the_code() {
+    let code = words(&[ERET, RET]);
+    let lines = follow(&ete(&[]), &code, &[atoms("E"), address(0x1004), atoms("E")]);
+    assert_eq!(lines[..2], ["range 0x1000..0x1004 1 A64 exception return taken", "exception return"]);
+    let lines = follow(&ete(&[]), &code, &[source(0x1000)]);
+    assert_eq!(lines[..2], ["range 0x1000..0x1004 1 A64 exception return taken", "exception return"]);
+}
+
+#[test]
+fn a_reset_forgets_place_and_context() {
+    let code = words(&[b(0)]);
+    let packets = [atoms("E"), Packet::PeReset, address(0x1000), atoms("E"), context(), atoms("E")];
+    let lines = follow(&ete(&[]), &code, &packets);
+    assert_eq!(
+        lines,
+        [
+            "range 0x1000..0x1004 1 A64 branch taken",
+            "exception 0x0",
+            "context EL1 non-secure A64",
+            "range 0x1000..0x1004 1 A64 branch taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn missing_code_is_told_once_and_the_flow_resumes_at_the_next_address() {
+    let code = words(&[NOP, NOP]);
+    let packets = [atoms("EEE"), atoms("N"), address(0x1004), atoms("E")];
+    assert_eq!(
+        follow(&etm4(&[]), &code, &packets),
+        [
+            "range 0x1000..0x1008 2 A64",
+            "no code at 0x1008 in EL1N",
+            "range 0x1004..0x1008 1 A64",
+            "no code at 0x1008 in EL1N",
+            END
+        ]
+    );
+}
+
+#[test]
+fn an_exception_above_missing_code_tells_of_it_again() {
+    let code = words(&[NOP]);
+    let packets =
+        [atoms("E"), exception(0xE), address(0x2000), address(0x1000), exception(0xE), address(0x1000)];
+    assert_eq!(
+        follow(&etm4(&[]), &code, &packets),
+        [
+            "range 0x1000..0x1004 1 A64",
+            "no code at 0x1004 in EL1N",
+            "no code at 0x1004 in EL1N",
+            "exception 0xe at 0x2000",
+            "exception 0xe at 0x1000",
+            END
+        ]
+    );
+}
+
+#[test]
+fn identifiers_that_a_context_leaves_out_are_those_of_before() {
+    let mut full = context_of(1, true);
+    full.vmid = Some(3);
+    full.context_id = Some(9);
+    let packets = [Packet::Context(Some(full)), context(), Packet::Context(None), atoms("E")];
+    let lines = follow(&etm4(&[]), &words(&[b(0)]), &packets);
+    assert_eq!(lines[0], "context EL1 non-secure A64 vmid 0x3 id 0x9");
+    assert_eq!(lines[1], "context EL1 non-secure A64 vmid 0x3 id 0x9");
+    assert_eq!(lines[2], "range 0x1000..0x1004 1 A64 branch taken");
+}
+
+#[test]
+fn context_and_address_may_come_in_either_order() {
+    // A32: b . and T32: b . at the same place.
+    let code = words(&[0xEAFF_FFFE]);
+    let begin = [Packet::Async, trace_info(), address(0xFFFF_FFFF_0000_1000), context32(), atoms("E")];
+    let lines = raw(&etm4(&[]), &code, Default::default(), &begin);
+    assert_eq!(lines[1..], ["context EL0 non-secure A32", "range 0x1000..0x1004 1 A32 branch taken", END]);
+    let code = halfwords(&[0xE7FE]);
+    let begin = [Packet::Async, trace_info(), address_t32(0x1000), context32(), atoms("E")];
+    let lines = raw(&etm4(&[]), &code, Default::default(), &begin);
+    assert_eq!(lines[1..], ["context EL0 non-secure T32", "range 0x1000..0x1002 1 T32 branch taken", END]);
+}
+
+#[test]
+fn a_source_address_is_a_taken_branch_and_all_before_it_were_not() {
+    let code = words(&[cbz(4), NOP, cbz(3), b(-2), RET]);
+    let lines = follow(&ete(&[]), &code, &[source(0x100c), source(0x1008), source(0x1000), source(0x1010)]);
+    assert_eq!(
+        lines,
+        [
+            "range 0x1000..0x1010 4 A64 branch taken",
+            "range 0x1004..0x100c 2 A64 branch taken",
+            // Execution stands at 0x1014: only the source itself is certain.
+            "range 0x1000..0x1004 1 A64 branch taken",
+            "range 0x1010..0x1014 1 A64 return taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn an_unreadable_source_changes_nothing() {
+    let lines = follow(&ete(&[]), &words(&[b(0)]), &[source(0x2000), atoms("E")]);
+    assert_eq!(lines, ["no code at 0x2000 in EL1N", "range 0x1000..0x1004 1 A64 branch taken", END]);
+}
+
+fn q(count: Option<u32>, to: Option<u64>) -> Packet {
+    Packet::Q(Q { count, address: to.map(|to| address_of(to, Is::Is0)) })
+}
+
+#[test]
+fn a_q_element_is_exact_where_only_its_last_instruction_can_branch() {
+    let code = words(&[NOP, NOP, BR, NOP, b(-1)]);
+    let packets = [
+        q(Some(2), Some(0x1008)),
+        q(Some(1), Some(0x1000)),
+        q(Some(5), Some(0x100c)),
+        q(None, None),
+        context(),
+        address(0x1004),
+        q(Some(1), Some(0x100c)),
+        atoms("E"),
+    ];
+    assert_eq!(
+        follow(&ete(&[]), &code, &packets),
+        [
+            "range 0x1000..0x1008 2 A64",
+            "range 0x1008..0x100c 1 A64 indirect branch taken",
+            "path unknown from 0x1000 to 0x100c, 5 instructions",
+            "path unknown from 0x100c to 0x1004",
+            "context EL1 non-secure A64",
+            "path unknown from 0x1004 to 0x100c, 1 instructions",
+            "range 0x100c..0x1014 2 A64 branch taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn a_transaction_is_told_and_its_failure_waits_for_an_address() {
+    let code = words(&[TSTART, NOP, b(-1)]);
+    let packets = [
+        atoms("E"),
+        Packet::TransactionStart,
+        atoms("E"),
+        Packet::TransactionFailure,
+        address(0x1004),
+        atoms("E"),
+        Packet::TransactionCommit,
+    ];
+    assert_eq!(
+        follow(&ete(&[]), &code, &packets),
+        [
+            "range 0x1000..0x1004 1 A64 transaction start",
+            "transaction start",
+            "range 0x1004..0x100c 2 A64 branch taken",
+            "transaction failure",
+            "range 0x1004..0x100c 2 A64 branch taken",
+            "transaction commit",
+            END
+        ]
+    );
+}
+
+#[test]
+fn waits_are_waypoints_only_where_the_unit_says_so() {
+    let code = words(&[WFI, b(0)]);
+    let lines = follow(&etm4(&[]), &code, &[atoms("E")]);
+    assert_eq!(lines[0], "range 0x1000..0x1008 2 A64 branch taken");
+    let config = etm4(&[("TRCIDR1", 0x4100_F440), ("TRCIDR2", 0x8000_0488)]);
+    assert_eq!(follow(&config, &code, &[atoms("E")])[0], "range 0x1000..0x1004 1 A64 wait");
+}
+
+#[test]
+fn barriers_are_waypoints() {
+    let lines = follow(&etm4(&[]), &words(&[NOP, ISB, b(-2)]), &[atoms("EE")]);
+    assert_eq!(lines[0], "range 0x1000..0x1008 2 A64 isb");
+    assert_eq!(lines[1], "range 0x1008..0x100c 1 A64 branch taken");
+}
+
+#[test]
+fn loads_and_stores_are_waypoints_where_the_configuration_says_so() {
+    let code = words(&[LDR, STR, b(-2)]);
+    let one = |configr: u32| follow(&etm4(&[("TRCCONFIGR", configr)]), &code, &[atoms("E")])[0].clone();
+    assert_eq!(one(0b000), "range 0x1000..0x100c 3 A64 branch taken");
+    assert_eq!(one(0b010), "range 0x1000..0x1004 1 A64");
+    assert_eq!(one(0b100), "range 0x1000..0x1008 2 A64");
+}
+
+#[test]
+fn loads_and_stores_are_waypoints_where_the_trace_says_so() {
+    let code = words(&[LDR, STR, b(-2)]);
+    let mut info = backsight_arm::etm4::TraceInfo { sections: 1, ..Default::default() };
+    let mut first = |bits: u32| {
+        info.info = bits;
+        let packets = [Packet::Async, Packet::TraceInfo(info), context(), address(0x1000), atoms("E")];
+        raw(&etm4(&[]), &code, Default::default(), &packets)[2].clone()
+    };
+    assert_eq!(first(1 << 5), "range 0x1000..0x1008 2 A64");
+    assert_eq!(first(1 << 4), "range 0x1000..0x1004 1 A64");
+    assert_eq!(first(0), "range 0x1000..0x100c 3 A64 branch taken");
+}
