@@ -157,14 +157,10 @@ fn exception_returns_of_the_m_profile_are_counted_and_do_not_pop() {
 fn a_tail_chained_exception_has_no_return_address() {
     let code = halfwords(&[NOP16]);
     let pending = Packet::Exception(Exception { number: 3, address: 0b01, fault_pending: true });
-    let packets = [exception(0xF), address_t32(0xFFFF_FFFE), address_t32(0x1000), pending, address_t32(0x1002)];
+    let packets =
+        [exception(0xF), address_t32(0xFFFF_FFFE), address_t32(0x1000), pending, address_t32(0x1002)];
     assert_eq!(
         follow32(&m_profile(), &code, address_t32(0x1000), &packets),
-        [
-            "exception 0xf",
-            "range 0x1000..0x1002 1 T32",
-            "exception 0x3 at 0x1002, a fault is pending",
-            END
-        ]
+        ["exception 0xf", "range 0x1000..0x1002 1 T32", "exception 0x3 at 0x1002, a fault is pending", END]
     );
 }

@@ -46,7 +46,8 @@ fn more_than_the_greatest_depth_is_committed_without_a_packet() {
 
 #[test]
 fn cancelled_atoms_never_happened() {
-    let packets = [atoms("EN"), Packet::CancelF1 { count: 1, mispredict: false }, Packet::Commit { count: 1 }];
+    let packets =
+        [atoms("EN"), Packet::CancelF1 { count: 1, mispredict: false }, Packet::Commit { count: 1 }];
     assert_eq!(follow(&with_speculation(4), &code(), &packets), [TAKEN, END]);
 }
 

@@ -11,11 +11,12 @@ use backsight_core::{Address, Located};
 
 use super::{Element, Resolver};
 use crate::NoSync;
+use crate::speculation::{Role, Speculative};
 
 /// One line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Sum of all cycle counts up to here.
+    /// Sum of all cycle counts up to here, with the one that times this step.
     pub cycle: u64,
     /// What happened.
     pub step: Step,
@@ -110,7 +111,7 @@ impl Branches {
         self.list = List::default();
     }
 
-    /// Begins anew.
+    /// Begins anew, cycles too.
     pub fn reset(&mut self) {
         self.resolver.reset();
         self.list = List::default();
@@ -129,8 +130,13 @@ enum Expect {
     Entry,
 }
 
+/// More records than this do not wait for a cycle count.
+const HELD: usize = 64;
+
 #[derive(Clone, Debug, Default)]
 struct List {
+    /// Records since the last P0 element: a cycle count that follows times them.
+    held: Vec<Located<Record>>,
     cycle: u64,
     taken: u32,
     not_taken: u32,
@@ -140,11 +146,18 @@ struct List {
 impl List {
     fn element(&mut self, element: Located<Element>, sink: &mut impl FnMut(Located<Record>)) {
         let at = element.map(|_| ());
+        if element.value.role() == Role::P0 || matches!(element.value, Element::EndOfTrace) {
+            self.give(sink);
+        }
         match element.value {
             Element::Atoms(atoms) => atoms.iter().for_each(|taken| self.atom(taken, None)),
             Element::SourceAddress(source) => self.atom(true, Some(source.address)),
             Element::Address(address) => self.address(address, at, sink),
-            Element::CycleCount(cycles) => self.cycle += u64::from(cycles.unwrap_or(0)),
+            Element::CycleCount(cycles) => {
+                self.cycle += u64::from(cycles.unwrap_or(0));
+                self.held.iter_mut().for_each(|record| record.value.cycle = self.cycle);
+                self.give(sink);
+            }
             Element::Event(events) => {
                 for event in (0..4).filter(|event| events >> event & 1 == 1) {
                     self.record(Step::Event(event), at, sink);
@@ -207,6 +220,13 @@ impl List {
         let Self { cycle, taken, not_taken, .. } = *self;
         self.taken = 0;
         self.not_taken = 0;
-        sink(at.map(|()| Record { cycle, step, taken, not_taken }));
+        if self.held.len() >= HELD {
+            self.give(sink);
+        }
+        self.held.push(at.map(|()| Record { cycle, step, taken, not_taken }));
+    }
+
+    fn give(&mut self, sink: &mut impl FnMut(Located<Record>)) {
+        self.held.drain(..).for_each(sink);
     }
 }

@@ -1,0 +1,172 @@
+//! Code that is not what ran: every sign is reported where it shows; a strict follower stops there.
+
+mod scene;
+
+use backsight_arm::etm4::Packet;
+use backsight_flow::etm4::Options;
+use scene::*;
+
+const END: &str = "end of trace";
+
+fn strictly(code: &Memory, packets: &[Packet]) -> Vec<String> {
+    let begin = [Packet::Async, trace_info(), context(), address(0x1000)];
+    let options = Options { strict_image: true, ..Options::default() };
+    let mut lines = raw(&etm4(&[]), code, options, &[&begin, packets].concat());
+    lines.drain(..2);
+    lines
+}
+
+#[test]
+fn an_unconditional_branch_that_was_not_taken_is_reported_and_passed() {
+    let code = words(&[b(2), NOP, b(0)]);
+    assert_eq!(
+        follow(&etm4(&[]), &code, &[atoms("NE")]),
+        [
+            "range 0x1000..0x1004 1 A64 branch not taken",
+            "mismatch at 0x1000: an unconditional branch was not taken",
+            "range 0x1004..0x100c 2 A64 branch taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn a_branch_to_the_next_instruction_may_be_reported_as_not_taken() {
+    let lines = follow(&etm4(&[]), &words(&[b(1), b(0)]), &[atoms("NE")]);
+    assert_eq!(lines[1], "range 0x1004..0x1008 1 A64 branch taken");
+}
+
+#[test]
+fn a_strict_follower_lists_nothing_after_evidence_until_an_address() {
+    let code = words(&[b(2), NOP, b(0)]);
+    assert_eq!(
+        strictly(&code, &[atoms("NEE"), atoms("E"), address(0x1008), atoms("E")]),
+        [
+            "mismatch at 0x1000: an unconditional branch was not taken",
+            "no sync: wrong image",
+            "range 0x1008..0x100c 1 A64 branch taken",
+            END
+        ]
+    );
+}
+
+#[test]
+fn an_address_that_differs_wins_and_is_reported() {
+    let code = words(&[b(1), b(0), b(0)]);
+    let packets = [atoms("E"), address(0x1008), atoms("E"), address(0x1008), atoms("E")];
+    let usual = follow(&etm4(&[]), &code, &packets);
+    assert_eq!(
+        usual,
+        [
+            "range 0x1000..0x1004 1 A64 branch taken",
+            "mismatch at 0x1004: the trace names another address than the code leads to",
+            "range 0x1008..0x100c 1 A64 branch taken",
+            "range 0x1008..0x100c 1 A64 branch taken",
+            END
+        ]
+    );
+    let strict = strictly(&code, &packets);
+    assert_eq!(strict[2], "no sync: wrong image");
+    assert_eq!(strict[3..], usual[2..]);
+}
+
+#[test]
+fn an_undefined_instruction_is_walked_over_and_reported() {
+    let code = words(&[NOP, UDF, b(0)]);
+    let lines = follow(&etm4(&[]), &code, &[atoms("E")]);
+    assert_eq!(
+        lines,
+        [
+            "range 0x1000..0x100c 3 A64 branch taken",
+            "mismatch at 0x1004: an undefined instruction was executed",
+            END
+        ]
+    );
+    assert_eq!(
+        strictly(&code, &[atoms("E")]),
+        ["mismatch at 0x1004: an undefined instruction was executed", "no sync: wrong image", END]
+    );
+}
+
+#[test]
+fn a_branch_on_the_way_to_an_exception_is_reported() {
+    let code = words(&[NOP, b(0), NOP]);
+    let lines = follow(&etm4(&[]), &code, &[exception(0xE), address(0x100c)]);
+    assert_eq!(
+        lines,
+        [
+            "range 0x1000..0x100c 3 A64",
+            "mismatch at 0x1004: a branch lies before the place of the exception",
+            "exception 0xe at 0x100c",
+            END
+        ]
+    );
+    assert_eq!(
+        strictly(&code, &[exception(0xE), address(0x100c)]),
+        [
+            "mismatch at 0x1004: a branch lies before the place of the exception",
+            "no sync: wrong image",
+            "exception 0xe at 0x100c",
+            END
+        ]
+    );
+}
+
+#[test]
+fn code_without_an_end_is_given_up() {
+    let code = words(&[NOP; 64]);
+    let options = Options { walk_limit: 16, ..Options::default() };
+    let begin = [Packet::Async, trace_info(), context(), address(0x1000)];
+    let packets = [&begin[..], &[atoms("EE"), exception(0xE), address(0x10f0)]].concat();
+    let lines = raw(&etm4(&[]), &code, options, &packets);
+    assert_eq!(
+        lines[2..],
+        [
+            "range 0x1000..0x1040 16 A64",
+            "mismatch at 0x1000: no branch in thousands of instructions",
+            "exception 0xe at 0x10f0",
+            END
+        ]
+    );
+}
+
+#[test]
+fn an_address_of_t32_in_64_bit_state_is_reported() {
+    let lines = follow(&etm4(&[]), &words(&[BR, b(0)]), &[atoms("E"), address_t32(0x1004), atoms("E")]);
+    assert_eq!(lines[1], "mismatch at 0x1004: an address does not fit its instruction set");
+    assert_eq!(lines[2], "range 0x1004..0x1008 1 A64 branch taken");
+}
+
+#[test]
+fn without_any_code_every_address_is_told() {
+    let packets = [atoms("E"), address(0x2000), atoms("EE"), exception(2), address(0x2000)];
+    let lines = follow(&etm4(&[]), &words(&[]), &packets);
+    assert_eq!(
+        lines,
+        ["no code at 0x1000 in EL1N", "no code at 0x2000 in EL1N", "exception 0x2 at 0x2000", END]
+    );
+}
+
+#[test]
+fn code_that_changes_is_read_again() {
+    use backsight_core::Located;
+    use backsight_flow::etm4::Follower;
+    let mut lines = Vec::new();
+    let mut follower = Follower::new(&etm4(&[]), words(&[b(0)]));
+    let begin = [Packet::Async, trace_info(), context(), address(0x1000), atoms("EE")];
+    let at = |value| Located { offset: 0, length: 1, value };
+    for packet in begin {
+        follower.push(at(packet), &mut |event| lines.push(event.value.to_string()));
+    }
+    follower.code_mut().bytes = words(&[NOP, b(-1)]).bytes;
+    follower.push(at(atoms("E")), &mut |event| lines.push(event.value.to_string()));
+    assert_eq!(
+        lines[2..],
+        [
+            "range 0x1000..0x1004 1 A64 branch taken",
+            "range 0x1000..0x1004 1 A64 branch taken",
+            "range 0x1000..0x1008 2 A64 branch taken"
+        ]
+    );
+    assert_eq!(follower.statistics().instructions, 4);
+}
