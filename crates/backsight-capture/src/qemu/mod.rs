@@ -22,6 +22,8 @@ mod block;
 mod driver;
 mod follow;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 use std::fmt;
