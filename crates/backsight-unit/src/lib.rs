@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod etm4;
+pub mod etrace;
 mod funnel;
 mod system;
 

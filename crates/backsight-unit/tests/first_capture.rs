@@ -86,7 +86,7 @@ impl Machine {
         self.pc = next.0;
         if opcode == 0xD400_0001 {
             self.trap(TrapKind::Exception, 0x02);
-        } else if self.items.len() % 150 == 0 {
+        } else if self.items.len().is_multiple_of(150) {
             self.trap(TrapKind::Interrupt, 0x0E);
         }
     }

@@ -13,6 +13,7 @@ mod walk;
 
 use backsight_core::{Address, Isa, MemorySpace};
 use backsight_testing::Random;
+#[allow(unused_imports, reason = "each test uses a part")]
 pub use walk::{Walk, Walker};
 
 /// What the program is made of.

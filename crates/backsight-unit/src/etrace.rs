@@ -1,0 +1,154 @@
+//! The E-Trace unit.
+//!
+//! Executed instructions of one hart become blocks, as the core hands them to its encoder; blocks become packets;
+//! packets are framed for the transport. Everything here is in `backsight-riscv`; the unit puts it together.
+
+use backsight_core::Execution;
+use backsight_riscv::encap::{FrameError, Framer, Framing, Kind, Message};
+use backsight_riscv::etrace::{self, Encoder, EncoderError, Options, Packet, Params, Settings};
+use backsight_riscv::ingress::{Builder, Ctype, Ingress};
+
+/// How a unit is built and programmed.
+#[derive(Clone, Copy, Debug)]
+pub struct UnitConfig {
+    /// What a decoder must know.
+    pub params: Params,
+    /// What is switched on; the trace tells it.
+    pub options: Options,
+    /// The rules of the encoder, and how often it begins anew.
+    pub settings: Settings,
+    /// How packets travel.
+    pub framing: Framing,
+    /// Number of the hart in frames that have one.
+    pub source: u16,
+    /// How changes of context are told.
+    pub context: Ctype,
+    /// Bytes between the synchronisation sequences of the framing, where it has them; 0: only at the beginning.
+    pub sync_period: u64,
+}
+
+impl Default for UnitConfig {
+    /// What the reference flow does: its framing, nothing switched on.
+    fn default() -> Self {
+        Self {
+            params: Params::default(),
+            options: Options::default(),
+            settings: Settings::default(),
+            framing: Framing::REFERENCE,
+            source: 0,
+            context: Ctype::Precise,
+            sync_period: 4096,
+        }
+    }
+}
+
+/// A trace unit.
+pub struct Unit {
+    config: UnitConfig,
+    builder: Builder,
+    encoder: Encoder,
+    transport: Transport,
+}
+
+/// Packets to bytes.
+struct Transport {
+    framer: Framer,
+    source: u16,
+    period: u64,
+    /// Bytes since the last synchronisation sequence; `None`: there was none yet.
+    since_sync: Option<u64>,
+    refused: Option<FrameError>,
+}
+
+impl Unit {
+    /// A unit that has seen nothing yet.
+    ///
+    /// # Errors
+    /// If parameters and options do not fit together.
+    pub fn new(config: UnitConfig) -> Result<Self, EncoderError> {
+        Ok(Self {
+            config,
+            builder: Builder::new(config.params.itype_width, config.context),
+            encoder: Encoder::new(config.params, config.options, config.settings)?,
+            transport: Transport {
+                framer: Framer::new(config.framing),
+                source: config.source,
+                period: config.sync_period,
+                since_sync: None,
+                refused: None,
+            },
+        })
+    }
+
+    /// One step of execution; bytes of trace go to the end of `out`.
+    ///
+    /// # Errors
+    /// If the framing cannot hold a packet: its length, or the number of the hart.
+    #[inline]
+    pub fn push(&mut self, item: Execution, out: &mut Vec<u8>) -> Result<(), FrameError> {
+        let Self { config, builder, encoder, transport } = self;
+        builder.push(&item, &mut |ingress| {
+            hand_over(&ingress, encoder, &mut |packet| transport.send(&packet, config, out));
+        });
+        transport.outcome()
+    }
+
+    /// Many steps of execution.
+    ///
+    /// # Errors
+    /// As [`Unit::push`].
+    pub fn push_all(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), FrameError> {
+        items.iter().try_for_each(|item| self.push(*item, out))
+    }
+
+    /// Execution ends here: writes what is still to say.
+    ///
+    /// # Errors
+    /// As [`Unit::push`].
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FrameError> {
+        let Self { config, builder, encoder, transport } = self;
+        let mut send = |packet: Packet| transport.send(&packet, config, out);
+        builder.finish(&mut |ingress| hand_over(&ingress, encoder, &mut send));
+        encoder.finish(&mut send);
+        transport.outcome()
+    }
+}
+
+#[inline]
+fn hand_over(ingress: &Ingress, encoder: &mut Encoder, send: &mut impl FnMut(Packet)) {
+    match ingress {
+        Ingress::Block(block) => encoder.push(block, send),
+        Ingress::Gap => encoder.unqualified(send),
+    }
+}
+
+impl Transport {
+    fn send(&mut self, packet: &Packet, config: &UnitConfig, out: &mut Vec<u8>) {
+        let before = out.len();
+        let due = self.period != 0 && self.since_sync.is_some_and(|bytes| bytes >= self.period);
+        if due || self.since_sync.is_none() {
+            self.framer.synchronise(out);
+            self.since_sync = Some(0);
+        }
+        let payload = etrace::encode(packet, &config.params, &config.options);
+        let message = Message {
+            source: self.source,
+            kind: Kind::Instruction,
+            flow: 0,
+            time: None,
+            payload: payload.as_slice(),
+        };
+        if let Err(error) = self.framer.frame(&message, out) {
+            self.refused.get_or_insert(error);
+        }
+        let written = (out.len() - before) as u64;
+        self.since_sync = self.since_sync.map(|bytes| bytes + written);
+    }
+
+    fn outcome(&mut self) -> Result<(), FrameError> {
+        match self.refused.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Real RISC-V programs, simulated, traced and decoded: what is decoded is what was executed.
+
+use backsight_core::{Address, Execution, Isa, Located, MemorySpace, Retired};
+use backsight_flow::Event;
+use backsight_flow::etrace::{Follower, Settings as Following};
+use backsight_image::Image;
+use backsight_riscv::encap::{Deframer, Frame, Framing};
+use backsight_riscv::etrace::{Decoder, ImplicitReturn, Options, Params, Resync, ResyncMode, Settings};
+use backsight_sim::{Simulator, Streams};
+use backsight_testing::repository;
+use backsight_unit::etrace::{Unit, UnitConfig};
+
+const MOST: u64 = 150_000;
+
+fn execution(file: &[u8]) -> Vec<Execution> {
+    let options = backsight_sim::Options {
+        streams: Streams::none(),
+        host_files: false,
+        instructions: MOST,
+        ..backsight_sim::Options::default()
+    };
+    let mut simulator = Simulator::load(file, options).expect("a static RV64 program");
+    let mut items = Vec::new();
+    let _ = simulator.run(&mut |item| items.push(item));
+    items
+}
+
+/// The addresses that a trace tells.
+fn decode(config: &UnitConfig, image: &Image, bytes: &[u8]) -> Vec<Address> {
+    let mut decoder = Decoder::new(config.params, config.options);
+    let mut follower = Follower::new(Following::new(config.params, config.options), image);
+    let mut told = Vec::new();
+    let mut sink = |event: Located<Event>| match event.value {
+        Event::Range(range) => {
+            let mut at = range.start;
+            while at != range.end {
+                told.push(at);
+                let bytes = backsight_image::Code::bytes_at(image, MemorySpace::ANY, at).expect("code");
+                at = at.plus(if bytes[0] & 3 == 3 { 4 } else { 2 });
+            }
+        }
+        Event::NoMemory { .. } | Event::Mismatch { .. } => panic!("{event:x?}"),
+        _ => {}
+    };
+    let mut deframer = Deframer::new(config.framing);
+    let mut frames = |frame: Located<Frame<'_>>| match frame.value {
+        Frame::Message(message) => {
+            let packet = decoder.decode(message.payload).unwrap_or_else(|bad| panic!("{frame:x?}: {bad}"));
+            follower.push(frame.map(|_| packet), &mut sink);
+        }
+        Frame::Null => {}
+        Frame::Fault(fault) => panic!("{frame:x?}: {fault:?}"),
+    };
+    deframer.feed(bytes, &mut frames);
+    deframer.finish(&mut frames);
+    follower.finish(&mut sink);
+    told
+}
+
+fn configurations() -> Vec<(&'static str, UnitConfig)> {
+    let mut params = Params { implicit_return: ImplicitReturn::Depth, ..Params::default() };
+    params.iaddress_width = 64;
+    let plain = UnitConfig { params, ..UnitConfig::default() };
+    let resync = Settings { resync: Resync { mode: ResyncMode::Packets, limit: 64 }, ..Settings::default() };
+    let full = Options { full_address: true, ..Options::default() };
+    vec![
+        ("plain", plain),
+        ("resynchronising", UnitConfig { settings: resync, ..plain }),
+        ("full addresses", UnitConfig { options: full, ..plain }),
+        (
+            "standard encapsulation",
+            UnitConfig { framing: Framing::SIEMENS, source: 5, settings: resync, ..plain },
+        ),
+    ]
+}
+
+#[test]
+fn simulated_programs_decode_to_what_was_executed() {
+    let folder = repository().join("testdata/programs/riscv64");
+    for program in ["sort", "calls", "vm"] {
+        let path = folder.join(program);
+        let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut image = Image::new();
+        image.add_elf(&path, None, MemorySpace::ANY).expect("an ELF file");
+        let items = execution(&file);
+        let executed: Vec<Address> = items
+            .iter()
+            .filter_map(|item| match item {
+                Execution::Instruction(retired) => Some(retired.address),
+                _ => None,
+            })
+            .collect();
+        assert!(executed.len() > 10_000, "{program}: {} instructions", executed.len());
+        for (name, config) in configurations() {
+            let mut unit = Unit::new(config).expect("a unit that can be");
+            let mut bytes = Vec::new();
+            unit.push_all(&items, &mut bytes).expect("packets fit");
+            unit.finish(&mut bytes).expect("packets fit");
+            let told = decode(&config, &image, &bytes);
+            let same = told.iter().zip(&executed).take_while(|(a, b)| a == b).count();
+            assert_eq!(told.get(same), executed.get(same), "{program}, {name}: from instruction {same} on");
+        }
+    }
+}
+
+#[test]
+fn a_hart_whose_number_does_not_fit_the_frames_is_refused() {
+    let config = UnitConfig { framing: Framing::SIEMENS, source: 64, ..UnitConfig::default() };
+    let mut unit = Unit::new(config).expect("a unit that can be");
+    let mut bytes = Vec::new();
+    let jump = Retired {
+        address: Address(0x1000),
+        next: Address(0x2000),
+        cycle: 0,
+        opcode: 0x0000_8067,
+        size: 4,
+        isa: Isa::Rv64,
+        taken: true,
+    };
+    let outcome = unit.push(Execution::Instruction(jump), &mut bytes).and_then(|()| unit.finish(&mut bytes));
+    assert!(outcome.is_err());
+}
