@@ -21,6 +21,7 @@ mod block;
 #[cfg(unix)]
 mod driver;
 mod follow;
+mod journal;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use backsight_core::{Address, Execution, Isa};
 
 #[cfg(unix)]
 pub use driver::{Outcome, RunOptions, run};
+pub use journal::Journal;
 pub use reader::{Reader, Summary};
 pub use tools::{Failure, Tools};
 
