@@ -4,7 +4,9 @@
 //! receiver takes every bit beyond the end to equal the last one received.
 
 /// Most bytes that any packet needs before compression.
-const CAPACITY: usize = 80;
+const CAPACITY: usize = 48;
+/// Bits of the part that almost every packet fits into.
+const LOW: usize = 128;
 
 /// The bytes of one packet. At most 31 fit the usual encapsulation.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,8 @@ impl Eq for Payload {}
 #[derive(Clone, Copy, Debug)]
 pub struct BitReader<'a> {
     bytes: &'a [u8],
+    /// The first sixteen bytes, filled.
+    low: u128,
     position: usize,
     fill: u8,
 }
@@ -50,13 +54,21 @@ impl<'a> BitReader<'a> {
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         let fill = if bytes.last().is_some_and(|last| last & 0x80 != 0) { 0xFF } else { 0 };
-        Self { bytes, position: 0, fill }
+        Self::filled(bytes, fill)
     }
 
     /// Reads a payload that is padded with zeros.
     #[inline]
     pub fn zero_padded(bytes: &'a [u8]) -> Self {
-        Self { bytes, position: 0, fill: 0 }
+        Self::filled(bytes, 0)
+    }
+
+    #[inline]
+    fn filled(bytes: &'a [u8], fill: u8) -> Self {
+        let mut low = [fill; LOW / 8];
+        let known = bytes.len().min(LOW / 8);
+        low[..known].copy_from_slice(&bytes[..known]);
+        Self { bytes, low: u128::from_le_bytes(low), position: 0, fill }
     }
 
     #[inline]
@@ -70,10 +82,11 @@ impl<'a> BitReader<'a> {
         let width = u32::from(width.min(64));
         let (index, shift) = (self.position / 8, (self.position % 8) as u32);
         self.position += width as usize;
-        let window = match self.bytes.get(index..index + 8) {
-            Some(whole) => whole.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
-            None => (index..index + 8).rev().fold(0, |word, i| word << 8 | u64::from(self.byte(i))),
-        };
+        if index < LOW / 8 && self.position <= LOW {
+            let value = (self.low >> (index as u32 * 8 + shift)) as u64;
+            return if width == 64 { value } else { value & ((1 << width) - 1) };
+        }
+        let window = (index..index + 8).rev().fold(0, |word, i| word << 8 | u64::from(self.byte(i)));
         let mut value = window >> shift;
         if width + shift > 64 {
             value |= u64::from(self.byte(index + 8)) << (64 - shift);
@@ -103,7 +116,8 @@ impl<'a> BitReader<'a> {
 /// Writes fields.
 #[derive(Clone, Copy, Debug)]
 pub struct BitWriter {
-    words: [u64; CAPACITY / 8],
+    low: u128,
+    high: [u128; CAPACITY / 16 - 1],
     position: usize,
 }
 
@@ -117,34 +131,50 @@ impl BitWriter {
     /// Nothing written.
     #[inline]
     pub const fn new() -> Self {
-        Self { words: [0; CAPACITY / 8], position: 0 }
+        Self { low: 0, high: [0; CAPACITY / 16 - 1], position: 0 }
     }
 
     /// Appends the low `width` bits (at most 64) of `value`. Bits beyond the capacity are lost; no packet has so many.
     #[inline]
     pub fn put(&mut self, value: u64, width: u8) {
-        let width = u32::from(width.min(64));
+        let width = usize::from(width.min(64));
         if width == 0 {
             return;
         }
-        let value = if width == 64 { value } else { value & ((1 << width) - 1) };
-        let (index, shift) = (self.position / 64, (self.position % 64) as u32);
-        if let Some(word) = self.words.get_mut(index) {
+        let value = u128::from(value & (u64::MAX >> (64 - width)));
+        if self.position < LOW {
+            self.low |= value << self.position;
+        }
+        if self.position + width > LOW {
+            self.put_high(value, width);
+        }
+        self.position = (self.position + width).min(CAPACITY * 8);
+    }
+
+    #[cold]
+    fn put_high(&mut self, mut value: u128, width: usize) {
+        let mut position = self.position;
+        if position < LOW {
+            value >>= LOW - position;
+            position = LOW;
+        }
+        let (index, shift) = (position / LOW - 1, position % LOW);
+        if let Some(word) = self.high.get_mut(index) {
             *word |= value << shift;
         }
-        if width + shift > 64
-            && let Some(word) = self.words.get_mut(index + 1)
+        if shift + width > LOW
+            && let Some(word) = self.high.get_mut(index + 1)
         {
-            *word |= value >> (64 - shift);
+            *word |= value >> (LOW - shift);
         }
-        self.position = (self.position + width as usize).min(CAPACITY * 8);
     }
 
     /// The bit written last.
     #[inline]
     pub fn top(&self) -> bool {
         let last = self.position.saturating_sub(1);
-        self.words.get(last / 64).is_some_and(|word| word >> (last % 64) & 1 != 0)
+        let word = if last < LOW { self.low } else { self.high.get(last / LOW - 1).copied().unwrap_or(0) };
+        word >> (last % LOW) & 1 != 0
     }
 
     /// Number of bits written.
@@ -154,7 +184,22 @@ impl BitWriter {
     }
 
     /// The compressed payload.
-    pub fn finish(mut self) -> Payload {
+    #[inline]
+    pub fn finish(self) -> Payload {
+        if self.position == 0 || self.position > LOW {
+            return self.finish_long();
+        }
+        let unused = LOW - self.position;
+        let extended = (self.low << unused) as i128 >> unused;
+        // One bit of sign must remain.
+        let significant = LOW + 1 - (extended ^ extended >> 127).leading_zeros() as usize;
+        let mut bytes = [0; CAPACITY];
+        bytes[..16].copy_from_slice(&extended.to_le_bytes());
+        Payload { bytes, length: significant.div_ceil(8) as u8 }
+    }
+
+    #[cold]
+    fn finish_long(mut self) -> Payload {
         let sign = self.top();
         if sign {
             let padding = (8 - self.position % 8) % 8;
@@ -175,7 +220,8 @@ impl BitWriter {
     /// The payload with zeros up to a whole byte, not compressed.
     pub fn padded(&self) -> Payload {
         let mut bytes = [0; CAPACITY];
-        for (chunk, word) in bytes.chunks_exact_mut(8).zip(self.words) {
+        let words = core::iter::once(&self.low).chain(&self.high);
+        for (chunk, word) in bytes.chunks_exact_mut(16).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
         Payload { bytes, length: self.position.div_ceil(8).max(1) as u8 }
@@ -189,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_come_back_through_compression(fields in prop::collection::vec((any::<u64>(), 1u8..=64), 1..9)) {
+        fn fields_come_back_through_compression(fields in prop::collection::vec((any::<u64>(), 1u8..=64), 1..6)) {
             let mut writer = BitWriter::new();
             for &(value, width) in &fields {
                 writer.put(value, width);

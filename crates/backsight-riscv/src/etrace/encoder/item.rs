@@ -1,6 +1,7 @@
 //! The encoder's unit of thought: one retired instruction, or one trap.
 
-use super::ResyncMode;
+use super::super::Options;
+use super::{ResyncMode, Settings};
 use crate::ingress::{Block, Ctype, Itype};
 
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Item {
     pub notify: bool,
     /// Other instructions of its block come before it.
     pub inner: bool,
+    /// It goes where the program says, and nobody asks for it.
+    pub plain: bool,
 }
 
 impl Item {
@@ -46,6 +49,7 @@ impl Item {
             sijump: false,
             notify: false,
             inner: false,
+            plain: false,
         }
     }
 
@@ -56,12 +60,12 @@ impl Item {
 
     /// The last, or only, instruction. `together`: its trap is not an item of its own.
     #[inline]
-    pub fn last(block: &Block, together: bool, mode: ResyncMode) -> Self {
+    pub fn last(block: &Block, together: bool, settings: &Settings, options: &Options) -> Self {
         let inner = block.last() != block.iaddr;
         Self {
             address: block.last(),
             end: block.end(),
-            weight: match mode {
+            weight: match settings.resync.mode {
                 ResyncMode::Off | ResyncMode::Packets => 0,
                 ResyncMode::Cycles => block.cycles,
                 ResyncMode::HalfWords => block.iretire,
@@ -75,8 +79,24 @@ impl Item {
             sijump: block.sijump,
             notify: block.notify,
             inner,
+            plain: is_plain(block, options.implicit_return),
             ..Self::common(block)
         }
+    }
+
+    /// Becomes the last instruction of a block without a trap, where nothing is counted.
+    #[inline]
+    pub fn follow(&mut self, block: &Block, implicit_return: bool) {
+        self.address = block.last();
+        self.end = block.end();
+        self.context = block.context;
+        self.time = block.time;
+        self.itype = block.itype;
+        self.ctype = Ctype::Unreported;
+        self.sijump = block.sijump;
+        self.notify = block.notify;
+        self.inner = self.address != block.iaddr;
+        self.plain = is_plain(block, implicit_return);
     }
 
     /// The trap alone. Its position is behind the retired instructions, if there are any.
@@ -98,4 +118,13 @@ impl Item {
     pub const fn is_trap_only(&self) -> bool {
         self.trap && !self.retired
     }
+}
+
+#[inline]
+fn is_plain(block: &Block, implicit_return: bool) -> bool {
+    !block.notify
+        && block.ctype == Ctype::Unreported
+        && !block.itype.is_trap()
+        && !block.itype.is_uninferable()
+        && !(implicit_return && block.itype.is_call())
 }

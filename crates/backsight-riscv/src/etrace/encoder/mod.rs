@@ -16,7 +16,7 @@ use self::item::Item;
 pub use self::settings::{Algorithm, EncoderError, Resync, ResyncMode, Settings};
 use super::tables::{JumpCache, ReturnStack};
 use super::{Disclosed, ImplicitReturn, Options, Packet, Params, QualStatus, Support};
-use crate::ingress::{Block, Ctype};
+use crate::ingress::{Block, Ctype, Itype};
 
 /// What the item before leaves behind for the current one.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +97,8 @@ pub struct Encoder {
     enabled: bool,
     ready: bool,
     lost: bool,
+    /// Nothing is counted towards a resync, and the transport takes packets.
+    calm: bool,
 }
 
 impl Encoder {
@@ -124,6 +126,7 @@ impl Encoder {
             enabled: false,
             ready: true,
             lost: false,
+            calm: settings.resync.mode == ResyncMode::Off,
         })
     }
 
@@ -140,19 +143,59 @@ impl Encoder {
     /// Takes a block that is to be traced. Packets about it may come with later blocks: the encoder looks ahead.
     #[inline]
     pub fn push(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
+        if self.is_quiet(block) {
+            return self.push_quietly(block, sink);
+        }
         let trap = block.itype.is_trap();
         if block.iretire > 0 {
             if block.last() != block.iaddr && self.first_matters(block) {
                 self.advance(Item::first(block), sink);
             }
             let together = trap && self.settings.algorithm == Algorithm::Reference;
-            self.advance(Item::last(block, together, self.settings.resync.mode), sink);
+            self.advance(Item::last(block, together, &self.settings, &self.options), sink);
             if !trap || together {
                 return;
             }
         }
         if trap {
             self.advance(Item::trap(block), sink);
+        }
+    }
+
+    /// Can neither the block nor the item before it cause a packet, but for a full branch map?
+    #[inline]
+    fn is_quiet(&self, block: &Block) -> bool {
+        let (Some(current), Some(previous)) = (&self.current, &self.previous) else { return false };
+        self.calm
+            && current.plain
+            && previous.jump == Jump::Inferable
+            && previous.trap.is_none()
+            && previous.privilege == current.privilege
+            && block.iretire > 0
+            && block.privilege == current.privilege
+            && block.ctype == Ctype::Unreported
+            && !block.itype.is_trap()
+            && !self.context_pending
+            && !self.branches.is_count_nearly_full()
+    }
+
+    /// The same as `push`, without what cannot happen.
+    #[inline]
+    fn push_quietly(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
+        let (Some(current), Some(previous)) = (&mut self.current, &mut self.previous) else { return };
+        let (address, itype) = (current.address, current.itype);
+        previous.retired = true;
+        self.context = current.context;
+        current.follow(block, self.options.implicit_return);
+        self.sent_anyway = false;
+        if itype.is_branch() {
+            self.irets = 0;
+            self.branches.push(address, itype == Itype::Taken);
+            if let Some(packet) = self.branches.full() {
+                self.moved();
+                self.branches.clear();
+                self.emit(packet, sink);
+            }
         }
     }
 
@@ -205,6 +248,7 @@ impl Encoder {
     /// so once there is room. For lossless trace do not call this: stall the hart instead.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
+        self.calm = false;
     }
 
     /// Tracing ends. The encoder can be used again.
