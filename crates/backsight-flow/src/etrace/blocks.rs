@@ -6,10 +6,10 @@
 use backsight_core::{Address, MemorySpace};
 use backsight_image::Code;
 use backsight_isa::rv::{self, Decoded, JumpKind, Operation, Set};
-use backsight_isa::{Class, Flags};
 
 use super::Fault;
 use super::walk::Position;
+use crate::Range;
 
 /// Half-words that a block spans at most: one bit of its map for each.
 const HALF_WORDS: u64 = 64;
@@ -51,14 +51,12 @@ pub(super) struct Block {
     starts: u64,
     /// Blocks behind it: not taken, taken.
     next: [u32; 2],
-    pub instructions: u32,
+    /// All of it, as it is told.
+    pub range: Range,
     pub kind: End,
     pub call: bool,
     /// The instruction before the last one sets the register it jumps through: `target` is valid.
     pub sequential: bool,
-    pub class: Class,
-    pub flags: Flags,
-    pub last_size: u8,
 }
 
 impl Block {
@@ -224,20 +222,28 @@ impl<'c, C: Code> Blocks<'c, C> {
             .and_then(|(before, at)| decoded.sequential_target(self.set, &before, Address(at)))
             .filter(|_| kind == End::Uninferable || self.returns_are_jumps && kind == End::Return);
         let call = matches!(decoded.operation, Operation::Jump { kind: JumpKind::Call, .. });
-        Block {
-            start,
-            last,
-            end: last.wrapping_add(decoded.instruction.size.into()) & self.mask,
-            target: sequential.unwrap_or(decoded.instruction.target).0 & self.mask,
-            starts,
-            next: [NONE; 2],
+        let end = last.wrapping_add(decoded.instruction.size.into()) & self.mask;
+        let range = Range {
+            start: Address(start),
+            end: Address(end),
             instructions: starts.count_ones(),
-            kind,
-            call,
-            sequential: sequential.is_some(),
+            isa: self.set.isa(),
             class: decoded.instruction.class,
             flags: decoded.instruction.flags,
             last_size: decoded.instruction.size,
+            executed: true,
+        };
+        Block {
+            start,
+            last,
+            end,
+            target: sequential.unwrap_or(decoded.instruction.target).0 & self.mask,
+            starts,
+            next: [NONE; 2],
+            range,
+            kind,
+            call,
+            sequential: sequential.is_some(),
         }
     }
 }

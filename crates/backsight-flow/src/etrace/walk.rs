@@ -1,6 +1,6 @@
 //! Following the path that a packet describes.
 
-use backsight_core::Address;
+use backsight_core::{Address, Located};
 use backsight_image::Code;
 use backsight_isa::{Class, Flags};
 use backsight_riscv::etrace::ImplicitReturn;
@@ -53,8 +53,16 @@ impl<C: Code> Follower<'_, C> {
         let start = position.pc;
         let (mut left, mut jumps) = (self.settings.longest_path, MOST_JUMPS);
         let result = loop {
-            let block = *self.blocks.get(position.block);
             let earlier = self.inferred;
+            if earlier.is_none()
+                && self.outcomes.len() > 2
+                && let Err(fault) = self.rush(&mut position, &mut left, sink)
+            {
+                self.lost_at = position.pc;
+                self.position = None;
+                return Err(fault);
+            }
+            let block = *self.blocks.get(position.block);
             if position.pc != block.last {
                 if earlier.is_none()
                     && let Some((stop, inferred)) = self.stops_inside(&block, position.pc, goal)
@@ -104,6 +112,50 @@ impl<C: Code> Follower<'_, C> {
             self.outcomes.settle(position.pc);
         }
         result
+    }
+
+    /// With several outcomes left the walk cannot end before the next uninferable discontinuity: goes there, or to
+    /// where two are left, from block to block. On an error `position` is where code was missing.
+    #[inline]
+    fn rush(&mut self, position: &mut Position, left: &mut u64, sink: &mut impl Sink) -> Result<(), Fault> {
+        let calls_count = self.options().implicit_return;
+        let (mut run, mut jumps) = (self.run, MOST_JUMPS);
+        while self.outcomes.len() > 2 && *left > 1 && jumps > 0 {
+            let block = self.blocks.get(position.block);
+            let (next, taken) = match block.kind {
+                End::Branch => {
+                    let Some(taken) = self.outcomes.take(block.last) else { break };
+                    jumps = MOST_JUMPS;
+                    self.irets = 0;
+                    (if taken { block.target } else { block.end }, taken)
+                }
+                End::Jump if !(block.call && calls_count) && block.target != block.last => {
+                    (block.target, true)
+                }
+                End::Plain => (block.end, false),
+                _ => break,
+            };
+            if let Some(start) = run {
+                let mut range = block.range;
+                range.executed = taken || block.kind != End::Branch;
+                if start != block.start {
+                    range.start = Address(start);
+                    range.instructions = block.between(start, block.last);
+                }
+                let (offset, length) = self.place;
+                let value = Event::Range(range);
+                self.statistics.count(&value);
+                sink(Located { offset, length, value });
+            }
+            let entered = self.blocks.behind(position.block, taken, next);
+            position.pc = next;
+            position.block = entered?;
+            run = Some(next);
+            jumps -= 1;
+            *left -= 1;
+        }
+        self.run = run;
+        Ok(())
     }
 
     /// Does the walk end inside `block`, behind `pc`? Where, and is that a guess?
@@ -277,18 +329,12 @@ impl<C: Code> Follower<'_, C> {
     #[inline]
     fn emit_block(&mut self, block: &Block, taken: bool, sink: &mut impl Sink) {
         let Some(start) = self.run else { return };
-        let whole = start == block.start;
-        let instructions = if whole { block.instructions } else { block.between(start, block.last) };
-        let range = Range {
-            start: Address(start),
-            end: Address(block.end),
-            instructions,
-            isa: self.isa,
-            class: block.class,
-            flags: block.flags,
-            last_size: block.last_size,
-            executed: taken || block.class != Class::DirectBranch,
-        };
+        let mut range = block.range;
+        range.executed = taken || block.kind != End::Branch;
+        if start != block.start {
+            range.start = Address(start);
+            range.instructions = block.between(start, block.last);
+        }
         self.emit(Event::Range(range), sink);
         if block.kind == End::TrapReturn {
             self.emit(Event::ExceptionReturn, sink);
@@ -306,10 +352,10 @@ impl<C: Code> Follower<'_, C> {
             end: Address(end),
             instructions: block.between(start, to),
             isa: self.isa,
-            class: if at_end { block.class } else { Class::Other },
-            flags: if at_end { block.flags } else { Flags::default() },
+            class: if at_end { block.range.class } else { Class::Other },
+            flags: if at_end { block.range.flags } else { Flags::default() },
             last_size: end.wrapping_sub(to) as u8,
-            executed: taken || !at_end || block.class != Class::DirectBranch || block.kind == End::Jump,
+            executed: taken || !at_end || block.kind != End::Branch,
         };
         self.run = (!at_end).then_some(end);
         self.emit(Event::Range(range), sink);

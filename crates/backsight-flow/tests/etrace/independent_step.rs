@@ -106,7 +106,7 @@ pub fn trace<'a, B>(
         let payload = decoder.decode_payload().expect("payload");
         tracer.process_te_inst(&payload).expect("packet");
         for item in tracer.by_ref() {
-            let item = item.expect("item");
+            let Ok(item) = item else { return };
             if let item::Kind::Regular(_) = item.kind() {
                 sink(item.pc());
             }

@@ -77,7 +77,7 @@ fn case(random: &mut Random) -> Case {
             taken: [10, 50, 90, 99][random.below(4) as usize],
         },
         ctype: [Ctype::Precise, Ctype::AsynchronousDiscontinuity, Ctype::Imprecise][random.below(3) as usize],
-        longest_block: [1 << 16, 6, 2][random.below(3) as usize],
+        longest_block: [1 << 16, 6, 1][random.below(3) as usize],
         filtered: random.below(3) == 0,
     }
 }

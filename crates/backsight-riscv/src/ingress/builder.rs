@@ -43,9 +43,9 @@ impl Builder {
         }
     }
 
-    /// Ends blocks at `half_words` (at least 2), as a narrow `iretire` would.
+    /// Ends blocks at `half_words`, as a narrow `iretire` would; with 1 every instruction is a block.
     pub fn longest_block(mut self, half_words: u32) -> Self {
-        self.longest = half_words.max(2);
+        self.longest = half_words;
         self
     }
 
@@ -80,7 +80,7 @@ impl Builder {
         let decoded = rv::decode(set, retired.opcode, retired.address);
         let itype = Itype::of(&decoded, retired.taken);
         let half_words = u32::from(retired.size / 2);
-        if self.block.iretire + half_words > self.longest {
+        if self.block.iretire > 0 && self.block.iretire + half_words > self.longest {
             self.finish(sink);
         }
         if self.block.iretire == 0 {

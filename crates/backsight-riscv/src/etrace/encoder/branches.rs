@@ -96,13 +96,18 @@ impl Branches {
         (self.count - u64::from(BranchMap::FULL)) as u32
     }
 
-    /// A packet that the branches themselves need, without an address.
+    /// Do the branches themselves need a packet?
     #[inline]
-    pub fn full(&self) -> Option<Packet> {
-        if self.count > 0 && self.failed {
-            return Some(Packet::BranchCount { count: self.count_field(), end: CountEnd::Mispredicted });
+    pub fn is_full(&self) -> bool {
+        self.failed || self.map.count == BranchMap::FULL
+    }
+
+    /// That packet, without an address.
+    pub fn full(&self) -> Packet {
+        if self.failed {
+            return Packet::BranchCount { count: self.count_field(), end: CountEnd::Mispredicted };
         }
-        (self.map.count == BranchMap::FULL).then_some(Packet::Branches { map: self.map, address: None })
+        Packet::Branches { map: self.map, address: None }
     }
 
     /// The count with an address.
@@ -125,7 +130,7 @@ mod tests {
         let options = Options { branch_prediction: true, ..Options::default() };
         let mut branches = Branches::new(&params, &options);
         (0..31).for_each(|_| branches.push(0, false));
-        assert!(branches.is_counting() && branches.full().is_none());
+        assert!(branches.is_counting() && !branches.is_full());
         branches.count = MOST - 1;
         assert!(!branches.is_count_full());
         branches.push(0, false);
@@ -141,6 +146,7 @@ mod tests {
         let mut branches = Branches::new(&params, &options);
         (0..33).for_each(|_| branches.push(0, false));
         branches.push(0, true);
-        assert_eq!(branches.full(), Some(Packet::BranchCount { count: 2, end: CountEnd::Mispredicted }));
+        assert!(branches.is_full());
+        assert_eq!(branches.full(), Packet::BranchCount { count: 2, end: CountEnd::Mispredicted });
     }
 }

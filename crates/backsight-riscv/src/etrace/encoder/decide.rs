@@ -174,7 +174,9 @@ impl Encoder {
             next.is_trap_only() || self.is_precise_change(next, current.privilege, current.context)
         });
         let flush = self.flushes(current, jump);
-        let before_sync = sync_next || current.trap || flush || self.resync_follows();
+        // The end of trace is known in time to say that nothing leads back here.
+        let ends = next.is_none() && self.settings.algorithm == Algorithm::Current;
+        let before_sync = sync_next || current.trap || flush || ends || self.resync_follows();
         let another =
             flush || current.trap || next.is_none() || self.must_name(current, jump, next, sync_next);
         if after.is_updiscon() || another || current.notify || self.branches.is_count_full() {
@@ -183,10 +185,8 @@ impl Encoder {
             if flush && self.settings.algorithm == Algorithm::Current {
                 self.resync = ResyncState::Send;
             }
-        } else if let Some(packet) = self.branches.full() {
-            self.moved();
-            self.emit(packet, sink);
-            self.branches.clear();
+        } else if self.branches.is_full() {
+            self.send_branches(sink);
         } else if self.context_pending {
             self.context_pending = false;
             let context =

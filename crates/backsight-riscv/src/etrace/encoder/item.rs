@@ -122,9 +122,7 @@ impl Item {
 
 #[inline]
 fn is_plain(block: &Block, implicit_return: bool) -> bool {
-    !block.notify
-        && block.ctype == Ctype::Unreported
-        && !block.itype.is_trap()
-        && !block.itype.is_uninferable()
-        && !(implicit_return && block.itype.is_call())
+    let special = block.notify || block.ctype != Ctype::Unreported || block.itype.is_trap();
+    let moves_stack = implicit_return && block.itype.is_call();
+    !(special || moves_stack || block.itype.is_uninferable())
 }

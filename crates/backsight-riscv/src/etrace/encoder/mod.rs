@@ -191,10 +191,8 @@ impl Encoder {
         if itype.is_branch() {
             self.irets = 0;
             self.branches.push(address, itype == Itype::Taken);
-            if let Some(packet) = self.branches.full() {
-                self.moved();
-                self.branches.clear();
-                self.emit(packet, sink);
+            if self.branches.is_full() {
+                self.send_branches(sink);
             }
         }
     }

@@ -82,6 +82,15 @@ impl Encoder {
         self.waiting = false;
     }
 
+    /// Formats 0 and 1 without an address.
+    #[inline(never)]
+    pub(super) fn send_branches(&mut self, sink: &mut impl FnMut(Packet)) {
+        let packet = self.branches.full();
+        self.moved();
+        self.branches.clear();
+        self.emit(packet, sink);
+    }
+
     /// Formats 0, 1 and 2 with an address.
     pub(super) fn send_address(&mut self, current: &Item, reason: Reason, sink: &mut impl FnMut(Packet)) {
         let updiscon = reason.after.is_updiscon();
@@ -104,7 +113,7 @@ impl Encoder {
         self.branches.clear();
         self.moved();
         self.waiting = like_updiscon && !flag_updiscon && !matches!(packet, Packet::JumpTarget { .. });
-        self.sent_anyway = like_updiscon;
+        self.sent_anyway = like_updiscon && !flag_updiscon;
         self.emit(packet, sink);
     }
 
