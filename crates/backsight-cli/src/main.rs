@@ -1,2 +1,61 @@
-//! The backsight program.
-fn main() {}
+//! The backsight program: what a processor's trace hardware wrote, turned into what the program did, and back.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod decoder;
+mod etrace_stream;
+mod failure;
+mod images;
+mod listing;
+mod output;
+mod plan;
+mod progress;
+mod trail;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::{Failure, Result};
+
+/// Reads hardware trace: Arm CoreSight (ETMv4, ETE) and RISC-V (E-Trace, N-Trace)
+///
+/// A CAPTURE is a snapshot folder, a trace package (folder or ZIP), or a bare file with --protocol, --framing and
+/// --config. Results go to standard output; the summary and warnings go to standard error. Exit status: 0 done,
+/// 1 could not, 2 wrong use. Damage in the trace is shown and counted, and is no failure unless --strict is given.
+#[derive(Parser)]
+#[command(name = "backsight", version, max_term_width = 110, propagate_version = true)]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Bench(commands::bench::Bench),
+    Flow(Box<commands::flow::Flow>),
+    Packets(commands::packets::Packets),
+}
+
+fn main() -> ExitCode {
+    let program = Program::parse();
+    match run(&program.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !matches!(failure, Failure::PipeClosed | Failure::Enough) {
+                eprintln!("backsight: {failure}");
+            }
+            ExitCode::from(failure.exit_status())
+        }
+    }
+}
+
+fn run(command: &Command) -> Result {
+    match command {
+        Command::Bench(command) => commands::bench::run(command),
+        Command::Flow(command) => commands::flow::run(command),
+        Command::Packets(command) => commands::packets::run(command),
+    }
+}

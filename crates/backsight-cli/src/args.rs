@@ -1,0 +1,122 @@
+//! The arguments that all commands share.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::failure::{Failure, Result};
+
+/// What to read, and how.
+#[derive(Args, Clone, Debug)]
+pub struct CaptureArgs {
+    /// Snapshot folder, trace package (folder or ZIP), or a bare file of trace; `-` is standard input
+    pub capture: PathBuf,
+
+    /// Protocol of a bare file
+    #[arg(long, value_name = "P", help_heading = "Capture", value_parser = PROTOCOLS)]
+    pub protocol: Option<String>,
+
+    /// How the bytes are framed; overrides what the metadata of a packaged capture says
+    #[arg(long, value_name = "F", help_heading = "Capture", value_parser = FRAMINGS)]
+    pub framing: Option<String>,
+
+    /// Configuration of a bare file: a register or option, or a file of them, one a line. Several may be given;
+    /// `ID:KEY=VALUE` is for the source with that trace ID only
+    #[arg(long, value_name = "FILE|KEY=VALUE", help_heading = "Capture")]
+    pub config: Vec<String>,
+
+    /// Only this buffer; may be given several times
+    #[arg(long, value_name = "NAME", help_heading = "Capture")]
+    pub buffer: Vec<String>,
+
+    /// Only the source with this trace ID, decimal or 0x hexadecimal; may be given several times
+    #[arg(long, value_name = "ID", help_heading = "Capture", value_parser = parse_number)]
+    pub id: Vec<u64>,
+}
+
+/// What every command that writes results takes.
+#[derive(Args, Clone, Debug)]
+pub struct OutputArgs {
+    /// Write to this file; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// No summary, no progress, no warnings
+    #[arg(long, short)]
+    pub quiet: bool,
+
+    /// Damage in the trace is a failure: exit status 1
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// Protocols that a bare file can be said to hold.
+pub const PROTOCOLS: [&str; 4] = ["etm4", "ete", "etrace", "ntrace"];
+
+/// Framings that bytes can be said to have. The first row is CoreSight's, the second is of RISC-V trace.
+pub const FRAMINGS: [&str; 10] = [
+    "raw",
+    "coresight",
+    "tpiu",
+    "tpiu-hsync",
+    "dstream", //
+    "reference",
+    "encap",
+    "atb",
+    "siemens",
+    "pulp",
+];
+
+/// A number as people write it: decimal, or hexadecimal with `0x`. Underscores may group digits.
+pub fn parse_number(text: &str) -> std::result::Result<u64, String> {
+    let digits = text.trim().replace('_', "");
+    let parsed = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16),
+        None => digits.parse(),
+    };
+    parsed.map_err(|_| format!("`{text}` is no number (decimal, or hexadecimal with 0x)"))
+}
+
+/// Two numbers with `..` between them: the first is included, the second is not. Either may be absent.
+pub fn parse_range(text: &str) -> std::result::Result<std::ops::Range<u64>, String> {
+    let (from, to) =
+        text.split_once("..").ok_or_else(|| format!("`{text}` is no range: FROM..TO is expected"))?;
+    let from = if from.is_empty() { 0 } else { parse_number(from)? };
+    let to = if to.is_empty() { u64::MAX } else { parse_number(to)? };
+    if from < to { Ok(from..to) } else { Err(format!("`{text}` is an empty range")) }
+}
+
+impl CaptureArgs {
+    /// Is this source wanted?
+    pub fn wants(&self, id: u8) -> bool {
+        self.id.is_empty() || self.id.contains(&u64::from(id))
+    }
+
+    /// Refuses IDs that no source can have.
+    pub fn check(&self) -> Result {
+        match self.id.iter().find(|&&id| id > 0x7F) {
+            Some(id) => Err(Failure::usage(format!("--id {id:#x}: trace IDs are 0 to 0x7f"))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_decimal_or_hexadecimal() {
+        assert_eq!(parse_number("0x1_F"), Ok(31));
+        assert_eq!(parse_number("12"), Ok(12));
+        assert!(parse_number("12h").is_err() && parse_number("").is_err());
+    }
+
+    #[test]
+    fn ranges_may_be_open() {
+        assert_eq!(parse_range("0x10..0x20"), Ok(16..32));
+        assert_eq!(parse_range("..8"), Ok(0..8));
+        assert_eq!(parse_range("8.."), Ok(8..u64::MAX));
+        assert!(parse_range("8..8").is_err() && parse_range("8").is_err());
+    }
+}

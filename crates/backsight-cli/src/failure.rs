@@ -1,0 +1,56 @@
+//! Why the program could not do what it was asked.
+
+use std::fmt;
+use std::path::Path;
+
+/// The result of a command.
+pub type Result<T = ()> = std::result::Result<T, Failure>;
+
+/// A reason to stop. The exit status follows from it.
+#[derive(Debug)]
+pub enum Failure {
+    /// Could not be done: exit status 1.
+    Failed(String),
+    /// Wrong use of the program: exit status 2.
+    Usage(String),
+    /// The reader of our output went away. Nobody is left to tell: exit status 0.
+    PipeClosed,
+    /// As much was done as was asked for: no failure, only a way out of the middle of things.
+    Enough,
+}
+
+impl Failure {
+    /// A failure with its reason.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self::Failed(reason.to_string())
+    }
+
+    /// Wrong use of the program.
+    pub fn usage(reason: impl fmt::Display) -> Self {
+        Self::Usage(reason.to_string())
+    }
+
+    /// A file that could not be read or written.
+    pub fn file(path: &Path, error: &std::io::Error) -> Self {
+        Self::Failed(format!("{}: {error}", path.display()))
+    }
+
+    /// The exit status that says this.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Failed(_) => 1,
+            Self::Usage(_) => 2,
+            Self::PipeClosed | Self::Enough => 0,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(reason) | Self::Usage(reason) => f.write_str(reason),
+            Self::PipeClosed => f.write_str("the reader of the output has gone"),
+            Self::Enough => f.write_str("enough was done"),
+        }
+    }
+}

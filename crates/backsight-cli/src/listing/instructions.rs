@@ -1,0 +1,42 @@
+//! The single instructions of a range.
+
+use backsight_core::{Address, Isa, MemorySpace};
+use backsight_flow::Range;
+use backsight_image::Code;
+
+/// One instruction of a range.
+pub struct Step {
+    /// Where it is.
+    pub address: Address,
+    /// Its bytes; none where the image no longer has them.
+    pub bytes: [u8; 4],
+    /// How many of them.
+    pub size: u8,
+}
+
+/// Calls `each` for the instructions of a range, in order. Where sizes vary they are read from the code.
+pub fn steps(range: &Range, space: MemorySpace, code: &impl Code, mut each: impl FnMut(Step)) {
+    let mut address = range.start;
+    for _ in 0..range.instructions {
+        if address.0 >= range.end.0 {
+            break;
+        }
+        let mut bytes = [0; 4];
+        let found = code.bytes_at(space, address).unwrap_or_default();
+        let available = found.len().min(4);
+        bytes[..available].copy_from_slice(&found[..available]);
+        let size = size_of_instruction(range.isa, bytes).min((range.end.0 - address.0) as u8);
+        each(Step { address, bytes, size });
+        address = address.plus(u64::from(size));
+    }
+}
+
+/// Size in bytes, from the first bytes.
+fn size_of_instruction(isa: Isa, bytes: [u8; 4]) -> u8 {
+    match isa {
+        Isa::A64 | Isa::A32 => 4,
+        Isa::T32 if bytes[1] >> 3 >= 0b11101 => 4,
+        Isa::Rv32 | Isa::Rv64 if bytes[0] & 3 == 3 => 4,
+        Isa::T32 | Isa::Rv32 | Isa::Rv64 => 2,
+    }
+}

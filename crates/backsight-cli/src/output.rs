@@ -1,0 +1,45 @@
+//! Where results go: standard output or a file, buffered; a closed pipe ends the program quietly.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Result};
+
+/// A buffered stream of results.
+pub struct Output {
+    writer: BufWriter<Box<dyn Write + Send>>,
+    name: PathBuf,
+}
+
+impl Output {
+    /// Opens `path`, or standard output for `None` and `-`.
+    pub fn open(path: Option<&Path>) -> Result<Self> {
+        let (inner, name): (Box<dyn Write + Send>, PathBuf) = match path {
+            Some(path) if path != Path::new("-") => {
+                let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
+                (Box::new(file), path.to_owned())
+            }
+            _ => (Box::new(io::stdout()), "standard output".into()),
+        };
+        Ok(Self { writer: BufWriter::with_capacity(1 << 16, inner), name })
+    }
+
+    /// Writes everything that is buffered. To be called at the end: a full disk must not go unnoticed.
+    pub fn finish(mut self) -> Result {
+        self.writer.flush().map_err(|error| self.failure(&error))
+    }
+
+    /// Turns an error of writing into a failure of the program.
+    pub fn failure(&self, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::PipeClosed,
+            _ => Failure::file(&self.name, error),
+        }
+    }
+
+    /// Writes through `write`, with its error turned into a failure of the program.
+    pub fn put(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result {
+        write(&mut self.writer).map_err(|error| self.failure(&error))
+    }
+}

@@ -1,0 +1,183 @@
+//! What is to be decoded: the buffers of a capture, each with its framing and its sources.
+//!
+//! Commands work on a plan and need not know which kind of capture it came from, nor which of its facts the
+//! user has overridden.
+
+mod bare;
+mod config;
+mod packaged;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use backsight_arm::etm4;
+use backsight_arm::frame::{Chunk, Counts, Deframer, Framing};
+use backsight_capture::Capture;
+use backsight_core::TraceId;
+use backsight_riscv::{encap, etrace, ntrace};
+
+use crate::args::CaptureArgs;
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+
+/// What is to be decoded.
+pub struct Plan {
+    /// The buffers, in the order of the capture.
+    pub buffers: Vec<Buffer>,
+    /// Where it all came from.
+    pub capture: Capture,
+}
+
+impl Plan {
+    /// Opens the capture and applies what the user said. Doubts about it go to standard error unless `quiet`.
+    pub fn new(arguments: &CaptureArgs, quiet: bool) -> Result<Self> {
+        arguments.check()?;
+        let plan =
+            if bare::is_meant(arguments) { bare::plan(arguments)? } else { packaged::plan(arguments)? };
+        if !quiet {
+            for warning in &plan.capture.warnings {
+                eprintln!("warning: {warning}");
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// How the bytes of one source are understood.
+#[derive(Clone, Debug)]
+pub enum Decoding {
+    /// ETMv4 or ETE.
+    Etm4(Box<etm4::Config>),
+    /// RISC-V E-Trace, with the framing of its packets.
+    Etrace(Box<Etrace>),
+    /// RISC-V N-Trace.
+    Ntrace(ntrace::Config),
+    /// A protocol that is known but not decoded, by its name.
+    NotDecoded(String),
+}
+
+/// How E-Trace is understood.
+#[derive(Clone, Debug)]
+pub struct Etrace {
+    /// Parameters of the encoder.
+    pub params: etrace::Params,
+    /// Options until the trace says otherwise.
+    pub options: etrace::Options,
+    /// How packets are framed.
+    pub framing: encap::Framing,
+}
+
+/// One source of a buffer.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// The ID in its registers, for listings of what was executed.
+    pub id: TraceId,
+    /// Name of the core that it traces.
+    pub core: Option<String>,
+    /// How to understand it.
+    pub decoding: Decoding,
+}
+
+impl Source {
+    /// Did the trace unit count cycles?
+    pub fn counts_cycles(&self) -> bool {
+        matches!(&self.decoding, Decoding::Etm4(config) if config.cycle_counting())
+    }
+}
+
+/// One buffer.
+pub struct Buffer {
+    /// Its name.
+    pub name: String,
+    /// How its bytes are framed.
+    pub framing: Framing,
+    /// Its sources by trace ID; a raw buffer has its one source under [`TraceId::NULL`].
+    pub sources: BTreeMap<TraceId, Source>,
+    /// What an ID without a source of its own is taken for: bare files use one configuration for all.
+    pub fallback: Option<Decoding>,
+    /// Bytes of it, where that is known.
+    pub size: Option<u64>,
+    /// Opens its bytes.
+    pub open: Box<dyn Fn() -> Result<Box<dyn Read + Send>> + Send + Sync>,
+}
+
+/// Bytes that are read at a time.
+const READ_SIZE: usize = 1 << 18;
+
+impl Buffer {
+    /// The source with this ID, if it is known or there is something to take it for.
+    pub fn source(&self, id: TraceId) -> Option<Source> {
+        self.sources.get(&id).cloned().or_else(|| {
+            let decoding = self.fallback.clone()?;
+            Some(Source { name: format!("ID {id}"), id, core: None, decoding })
+        })
+    }
+
+    /// Holds the bytes of one source, without frames.
+    pub fn is_raw(&self) -> bool {
+        self.framing == Framing::Raw
+    }
+
+    /// Why the bytes of this ID are not decoded.
+    pub fn why_undecoded(&self, id: TraceId) -> String {
+        match self.sources.get(&id) {
+            Some(Source { name, decoding: Decoding::NotDecoded(protocol), .. }) => {
+                format!("{name} is {protocol}, which is not decoded yet")
+            }
+            _ => "no metadata names this source".to_owned(),
+        }
+    }
+
+    /// Reads the whole buffer and takes its frames apart.
+    pub fn chunks(&self, quiet: bool, mut sink: impl FnMut(Chunk<'_>) -> Result) -> Result<Counts> {
+        let mut deframer = Deframer::new(self.framing);
+        let mut outcome = Ok(());
+        let mut guarded = |chunk: Chunk<'_>| {
+            if outcome.is_ok() {
+                outcome = sink(chunk);
+            }
+        };
+        self.blocks(quiet, |block| {
+            deframer.feed(block, &mut guarded);
+            Ok(())
+        })?;
+        deframer.finish(&mut guarded);
+        outcome?;
+        Ok(deframer.counts().clone())
+    }
+
+    /// Reads the whole buffer, block by block.
+    pub fn blocks(&self, quiet: bool, mut sink: impl FnMut(&[u8]) -> Result) -> Result {
+        let mut reader = (self.open)()?;
+        let progress = Progress::bytes(self.size, quiet);
+        let mut block = vec![0; READ_SIZE];
+        loop {
+            let count = match reader.read(&mut block) {
+                Ok(0) => return Ok(()),
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Failure::new(format!("{}: {error}", self.name))),
+            };
+            sink(&block[..count])?;
+            progress.add(count as u64);
+        }
+    }
+}
+
+/// What is wrong with the frames of a buffer, in words: nothing if all is well.
+pub fn frame_damage(counts: &Counts) -> Vec<String> {
+    let mut damage = Vec::new();
+    let mut note = |count: u64, what: &str| {
+        if count > 0 {
+            damage.push(format!("{count} {what}"));
+        }
+    };
+    note(counts.unsynchronised, "bytes skipped while searching for frame synchronisation");
+    note(counts.partial, "bytes of frames that were cut off");
+    note(counts.illegal_ids, "ID bytes with the illegal ID 0x7f");
+    note(counts.reserved(), "bytes of reserved IDs");
+    note(counts.nonzero_padding, "padding bytes that are not zero");
+    damage
+}
