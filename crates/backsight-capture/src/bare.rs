@@ -1,6 +1,6 @@
 //! A file of trace with nothing beside it: the user says what it is.
 
-use crate::folder::Lone;
+use crate::folder::{LONGEST_METADATA, Lone};
 use crate::ini::{Dialect, parse_number, short};
 use crate::model::{Buffer, Capture, Format, Register, Source};
 use crate::resolve::Given;
@@ -95,7 +95,7 @@ pub fn settings(arguments: &[String]) -> Result<Vec<(String, String)>, Error> {
             continue;
         }
         let file = Lone(PathBuf::from(argument)).file();
-        for (number, line) in (1..).zip(file.text()?.lines()) {
+        for (number, line) in (1..).zip(file.text(LONGEST_METADATA)?.lines()) {
             let line = line.split([';', '#']).next().unwrap_or_default().trim();
             if line.is_empty() || line.starts_with('[') {
                 continue;

@@ -8,8 +8,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Text files are not longer than this; a longer one is not what it claims to be.
-const LONGEST_TEXT: u64 = 64 << 20;
+/// Metadata files are not longer than this; a longer one is not what it claims to be.
+pub(crate) const LONGEST_METADATA: u64 = 4 << 20;
+/// Event logs are not longer than this.
+pub(crate) const LONGEST_LOG: u64 = 64 << 20;
 /// Files listed from a directory at most.
 const MOST_FILES: usize = 100_000;
 
@@ -102,8 +104,8 @@ impl FileRef {
     }
 
     /// Reads a text file. What is not UTF-8 is replaced: names and numbers are not affected.
-    pub(crate) fn text(&self) -> Result<String, Error> {
-        let bytes = self.read(LONGEST_TEXT)?;
+    pub(crate) fn text(&self, longest: u64) -> Result<String, Error> {
+        let bytes = self.read(longest)?;
         Ok(String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }

@@ -35,6 +35,7 @@ mod package;
 mod precondition;
 mod protocol;
 mod resolve;
+pub mod seam;
 mod snapshot;
 mod write;
 

@@ -4,7 +4,7 @@ use super::ENTRY;
 use super::metadata::{Metadata, define};
 use crate::Error;
 use crate::events::{EventLog, Item, State};
-use crate::folder::{FileRef, Folder};
+use crate::folder::{FileRef, Folder, LONGEST_LOG, LONGEST_METADATA};
 use crate::ini::{Dialect, Entry, Ini, Section, short};
 use crate::model::{Buffer, Capture, ContextIdLayout, Format, Image, MemoryDump};
 use crate::snapshot::space_from_name;
@@ -36,7 +36,7 @@ pub(crate) fn read(folder: Arc<dyn Folder>, name: &str) -> Result<Capture, Error
 
 /// Reads an INI file of a package: no section twice, no key twice in a section.
 fn read_ini(file: &FileRef) -> Result<Ini, Error> {
-    let ini = Ini::parse(&file.to_string(), &file.text()?, Dialect::Package)?;
+    let ini = Ini::parse(&file.to_string(), &file.text(LONGEST_METADATA)?, Dialect::Package)?;
     let mut seen = BTreeMap::new();
     for section in &ini.sections {
         if let Some(first) = seen.insert(section.name.to_ascii_lowercase(), section.line) {
@@ -196,7 +196,7 @@ fn read_events(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Re
     }
     let file = file_at(ini, entry, folder)?;
     // Packets can be read without the log: trouble with it is no reason to refuse them.
-    match file.text().and_then(|text| EventLog::parse(&file.to_string(), &text)) {
+    match file.text(LONGEST_LOG).and_then(|text| EventLog::parse(&file.to_string(), &text)) {
         Ok(log) => {
             capture.warnings.extend(log.problems.iter().map(ToString::to_string));
             take_definitions(&log, capture);

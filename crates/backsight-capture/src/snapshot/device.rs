@@ -2,7 +2,7 @@
 
 use super::space_from_name;
 use crate::Error;
-use crate::folder::{FileRef, Folder};
+use crate::folder::{FileRef, Folder, LONGEST_METADATA};
 use crate::ini::{Dialect, Ini, Section, parse_number, short, unquote};
 use crate::model::{MemoryDump, Register};
 use backsight_core::{Address, MemorySpace};
@@ -22,7 +22,7 @@ pub(super) struct Device {
 
 impl Device {
     pub(super) fn read(folder: &Arc<dyn Folder>, file: &FileRef) -> Result<Self, Error> {
-        let ini = Ini::parse(&file.to_string(), &file.text()?, Dialect::Snapshot)?;
+        let ini = Ini::parse(&file.to_string(), &file.text(LONGEST_METADATA)?, Dialect::Snapshot)?;
         ini.refuse_duplicates(ini.sections("device"), str::to_owned)?;
         let text = |key| ini.get("device", key).map(|entry| unquote(&entry.value).to_owned());
         let Some(name) = text("name").filter(|name| !name.is_empty()) else {

@@ -2,7 +2,7 @@
 
 use super::ENTRY;
 use super::device::Device;
-use crate::folder::{FileRef, Folder};
+use crate::folder::{FileRef, Folder, LONGEST_METADATA};
 use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, short, unquote};
 use crate::model::{Buffer, Capture, Core, Format, Source};
 use crate::resolve::Given;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) fn read(folder: Arc<dyn Folder>, name: &str) -> Result<Capture, Error> {
     let mut capture = Capture::empty(name.to_owned(), Format::Snapshot, folder.clone());
     let entry_file = FileRef::new(&folder, ENTRY)?;
-    let ini = Ini::parse(&entry_file.to_string(), &entry_file.text()?, Dialect::Snapshot)?;
+    let ini = Ini::parse(&entry_file.to_string(), &entry_file.text(LONGEST_METADATA)?, Dialect::Snapshot)?;
     check_version(&ini, &mut capture.warnings)?;
     capture.description = ini.get("snapshot", "description").map(|entry| entry.value.clone());
     let clusters = ini.sections("clusters").flat_map(|section| &section.entries);
@@ -29,7 +29,7 @@ pub(crate) fn read(folder: Arc<dyn Folder>, name: &str) -> Result<Capture, Error
     };
     let file =
         FileRef::new(&folder, unquote(&metadata.value)).map_err(|error| ini.error(metadata, error.what))?;
-    let text = file.text().map_err(|error| ini.error(metadata, error.to_string()))?;
+    let text = file.text(LONGEST_METADATA).map_err(|error| ini.error(metadata, error.to_string()))?;
     let trace = Ini::parse(&file.to_string(), &text, Dialect::Snapshot)?;
     take_cores(&mut capture, &devices);
     read_buffers(&trace, &folder, &mut capture)?;
