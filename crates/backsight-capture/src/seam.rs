@@ -16,6 +16,8 @@ const FRAME: usize = 16;
 const UNUSED: usize = 4;
 /// Frames at the end that must look like random memory to be taken for it.
 const RANDOM: usize = 16;
+/// Frames between two timestamps that are dense.
+const DENSE: usize = 8;
 /// Findings kept of one stream: enough for buffers of hundreds of megabytes.
 const MOST_FINDINGS: usize = 4 << 20;
 
@@ -43,27 +45,34 @@ pub trait Prober {
 pub struct Etm4Prober {
     config: etm4::Config,
     decoder: Box<etm4::Decoder>,
+    /// The packet before was an Async: no nonsense looks like one.
+    aligned: bool,
 }
 
 impl Etm4Prober {
     /// A prober for a source of that configuration.
     pub fn new(config: &etm4::Config) -> Self {
-        Self { config: *config, decoder: Box::new(etm4::Decoder::new(config)) }
+        Self { config: *config, decoder: Box::new(etm4::Decoder::new(config)), aligned: false }
     }
 }
 
 impl Prober for Etm4Prober {
     fn feed(&mut self, bytes: &[u8], found: &mut dyn FnMut(Finding)) {
-        self.decoder.feed(bytes, &mut |packet| match packet.value {
-            etm4::Packet::TraceInfo(_) => found(Finding::Sync),
-            etm4::Packet::Timestamp(timestamp) => found(Finding::Timestamp(timestamp.value)),
-            etm4::Packet::Bad(_) => found(Finding::Error),
-            _ => {}
+        let aligned = &mut self.aligned;
+        self.decoder.feed(bytes, &mut |packet| {
+            match packet.value {
+                etm4::Packet::TraceInfo(_) if *aligned => found(Finding::Sync),
+                etm4::Packet::Timestamp(timestamp) => found(Finding::Timestamp(timestamp.value)),
+                etm4::Packet::Bad(_) => found(Finding::Error),
+                _ => {}
+            }
+            *aligned = matches!(packet.value, etm4::Packet::Async);
         });
     }
 
     fn reset(&mut self) {
         *self.decoder = etm4::Decoder::new(&self.config);
+        self.aligned = false;
     }
 }
 
@@ -100,7 +109,7 @@ pub struct Seam {
 /// the bytes are passed over.
 pub fn find_seam(buffer: &[u8], prober: impl FnMut(TraceId) -> Option<Box<dyn Prober>>) -> Seam {
     let (frames, _) = buffer.as_chunks::<FRAME>();
-    let mut ring = Ring::read(frames, prober);
+    let ring = Ring::read(frames, prober);
     if let Some(seam) = ring.unwritten(frames) {
         return seam;
     }
@@ -115,16 +124,22 @@ pub fn find_seam(buffer: &[u8], prober: impl FnMut(TraceId) -> Option<Box<dyn Pr
     }
     let mut reasons = Vec::new();
     let ranges = ring.timestamp_ranges(&mut reasons);
-    let Some((mut from, mut to)) = ranges.first().copied() else {
+    let Some(Step { mut from, mut to, mut last_good, .. }) = ranges.first().copied() else {
         return ring.by_breaks(reasons);
     };
     let mut agreed = 1;
-    for &(other_from, other_to) in &ranges[1..] {
-        if other_from <= to && other_to >= from {
-            (from, to) = (from.max(other_from), to.min(other_to));
-            agreed += 1;
-        } else {
-            reasons.push("the timestamps of another source point elsewhere".to_owned());
+    for other in &ranges[1..] {
+        // The same place may have been met in either round.
+        let rounds = [other.moved(0, 0), other.moved(ring.length, 0), other.moved(0, ring.length)];
+        match rounds.into_iter().flatten().find(|other| other.from <= to && other.to >= from) {
+            Some(other) => {
+                if other.to < to {
+                    (to, last_good) = (other.to, other.last_good);
+                }
+                from = from.max(other.from);
+                agreed += 1;
+            }
+            None => reasons.push("the timestamps of another source point elsewhere".to_owned()),
         }
     }
     let broken = ring.first_break(from..=to);
@@ -134,8 +149,13 @@ pub fn find_seam(buffer: &[u8], prober: impl FnMut(TraceId) -> Option<Box<dyn Pr
             to = to.min(place);
             (place, Confidence::High)
         }
-        None if agreed > 1 || from == to => (from, Confidence::High),
-        None => (from, Confidence::Likely),
+        None => {
+            // Where timestamps are dense the first wrong one is in the first frame behind the seam. Else the early
+            // end is the safe one: what is newest then comes first, and decoders pass it over as they synchronise.
+            let place =
+                if to - last_good.clamp(from, to) <= DENSE { to } else { last_good.clamp(from, to) + 1 };
+            (place, if agreed > 1 { Confidence::High } else { Confidence::Likely })
+        }
     };
     if ring.barriers.iter().any(|barrier| (from..=to).contains(&(barrier + ring.length))) {
         reasons.push("a barrier frame lies there".to_owned());
@@ -190,7 +210,7 @@ impl Ring {
     }
 
     /// Memory at the end of the buffer that was never written: the buffer did not wrap.
-    fn unwritten(&mut self, frames: &[[u8; FRAME]]) -> Option<Seam> {
+    fn unwritten(&self, frames: &[[u8; FRAME]]) -> Option<Seam> {
         let last = frames.last()?;
         let equal = frames.iter().rev().take_while(|frame| *frame == last).count();
         let (used, reason) = if equal >= UNUSED && equal < self.length {
@@ -224,20 +244,21 @@ impl Ring {
         })
     }
 
-    /// For each stream, the places that the seam can have by its timestamps, in the second round.
-    fn timestamp_ranges(&self, reasons: &mut Vec<String>) -> Vec<(usize, usize)> {
+    /// For each stream, the places that the seam can have by its timestamps; the largest step first.
+    fn timestamp_ranges(&self, reasons: &mut Vec<String>) -> Vec<Step> {
         let mut ranges = Vec::new();
         for (id, findings) in &self.streams {
-            let Some((range, step)) = timestamp_range(findings, self.length) else { continue };
+            let Some(step) = timestamp_step(findings, self.length) else { continue };
             reasons.push(format!(
-                "timestamps of source {id} step back by {step} between frames {} and {}",
-                range.0 % self.length,
-                range.1 % self.length
+                "timestamps of source {id} step back by {} between frames {} and {}",
+                step.ticks,
+                step.last_good % self.length,
+                step.to % self.length
             ));
-            ranges.push((step, range));
+            ranges.push(step);
         }
-        ranges.sort_by_key(|(step, _)| std::cmp::Reverse(*step));
-        ranges.into_iter().map(|(_, range)| range).collect()
+        ranges.sort_by_key(|step| std::cmp::Reverse(step.ticks));
+        ranges
     }
 
     /// The first place in a range where a packet breaks.
@@ -301,42 +322,66 @@ impl Ring {
     }
 }
 
-/// Where in the second round the timestamps of one stream step back the most, and by how much. Behind the seam a
-/// decoder mixes old and new bits of a timestamp until the next synchronisation point; so the seam lies between the
-/// last timestamp that rose and the first thing that went wrong before that point.
-fn timestamp_range(findings: &[(usize, Finding)], length: usize) -> Option<((usize, usize), u64)> {
-    let mut largest: Option<(u64, usize)> = None;
-    let mut last: Option<u64> = None;
-    for (number, &(place, finding)) in findings.iter().enumerate() {
-        if let Finding::Timestamp(time) = finding {
-            let step = last.map_or(0, |last| last.saturating_sub(time));
-            if step > largest.map_or(0, |(largest, _)| largest) && place >= length {
-                largest = Some((step, number));
-            }
-            last = Some(time);
+/// A step back of the timestamps of one stream.
+#[derive(Clone, Copy)]
+struct Step {
+    ticks: u64,
+    /// The synchronisation point before the seam.
+    from: usize,
+    /// The first thing behind it that is wrong.
+    to: usize,
+    /// The last timestamp between them that rose. Mostly the seam lies behind it, but upper bits of a timestamp that
+    /// are not sent may come from the wrong side of the seam.
+    last_good: usize,
+}
+
+impl Step {
+    fn moved(&self, add: usize, subtract: usize) -> Option<Self> {
+        let moved = |place: usize| (place + add).checked_sub(subtract);
+        let (from, to, last_good) = (moved(self.from)?, moved(self.to)?, moved(self.last_good)?);
+        Some(Self { from, to, last_good, ..*self })
+    }
+}
+
+/// Where the timestamps of one stream step back the most.
+///
+/// Behind the seam a decoder reads nonsense until the next synchronisation point. So only the first timestamps
+/// behind synchronisation points are compared, which are whole: the seam lies between the two with the largest step
+/// back, and not behind the first thing that is wrong there.
+fn timestamp_step(findings: &[(usize, Finding)], length: usize) -> Option<Step> {
+    // Number of the finding, and the first timestamp behind it.
+    let mut points: Vec<(usize, u64)> = Vec::new();
+    let mut waiting = None;
+    for (number, &(_, finding)) in findings.iter().enumerate() {
+        match finding {
+            Finding::Sync => waiting = Some(number),
+            Finding::Timestamp(time) => points.extend(waiting.take().map(|number| (number, time))),
+            Finding::Error => {}
         }
     }
-    let (step, behind) = largest?;
-    let sync_before =
-        |number: usize| findings[..number].iter().rposition(|(_, finding)| *finding == Finding::Sync);
-    let sync = sync_before(behind).unwrap_or(0);
-    let previous = sync_before(sync).unwrap_or(0);
-    let mut from = findings[previous].0;
-    let mut to = if sync > 0 { findings[sync].0 } else { findings[behind].0 };
-    let mut last = None;
-    for &(place, finding) in &findings[previous..=sync.max(behind)] {
+    let steps = points.windows(2).filter(|pair| findings[pair[1].0].0 >= length);
+    let largest = steps.max_by_key(|pair| pair[0].1.saturating_sub(pair[1].1))?;
+    let ((before, newest), (behind, oldest)) = (largest[0], largest[1]);
+    let ticks = newest.checked_sub(oldest).filter(|ticks| *ticks > 0)?;
+    let times = || points.iter().map(|(_, time)| *time);
+    let span = times().max()? - times().min()?;
+
+    let from = findings[before].0;
+    let (mut last_good, mut to) = (from, findings[behind].0);
+    let mut last = newest;
+    for &(place, finding) in &findings[before..behind] {
         match finding {
-            Finding::Timestamp(time) if last.is_some_and(|last| time < last) => {
-                to = to.min(place);
+            Finding::Timestamp(time) if time < last || time - last > span => {
+                to = place;
                 break;
             }
-            Finding::Timestamp(time) => (last, from) = (Some(time), place),
+            Finding::Timestamp(time) => (last, last_good) = (time, place),
             Finding::Error => {
-                to = to.min(place);
+                to = place;
                 break;
             }
             Finding::Sync => {}
         }
     }
-    Some(((from.min(to), to), step))
+    Some(Step { ticks, from, to, last_good })
 }
