@@ -8,32 +8,37 @@ use backsight_core::Address;
 
 use super::{AddressForm, AddressPacket, Is};
 
-/// The last three addresses, newest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The last three addresses.
+///
+/// They stand in a ring, so that a new one needs no others to be moved: moving what was written just before is
+/// slow.
+#[derive(Clone, Copy, Debug)]
 pub struct AddressHistory {
-    entries: [(Address, Is); 3],
+    ring: [(Address, Is); 4],
+    newest: u8,
 }
 
 impl AddressHistory {
     /// What every Trace Info sets: three times address 0, IS0.
-    pub const EMPTY: Self = Self { entries: [(Address(0), Is::Is0); 3] };
+    pub const EMPTY: Self = Self { ring: [(Address(0), Is::Is0); 4], newest: 0 };
 
     /// The newest address.
     #[inline]
     pub const fn newest(&self) -> Address {
-        self.entries[0].0
+        self.entry(0).0
     }
 
     /// Makes an address the newest.
     #[inline]
     pub const fn push(&mut self, address: Address, is: Is) {
-        self.entries = [(address, is), self.entries[0], self.entries[1]];
+        self.newest = self.newest.wrapping_sub(1) & 3;
+        self.ring[(self.newest & 3) as usize] = (address, is);
     }
 
-    /// The entry that an exact match names. Index 3 is reserved in every packet; here it reads as 2.
+    /// The entry that an exact match names: 0 is the newest, 2 the oldest. 3 is reserved in every packet.
     #[inline]
     pub const fn entry(&self, index: u8) -> (Address, Is) {
-        self.entries[if index < 2 { index as usize } else { 2 }]
+        self.ring[(self.newest.wrapping_add(index) & 3) as usize]
     }
 
     /// The newest address with its low `bits` replaced.
@@ -46,8 +51,8 @@ impl AddressHistory {
     /// upper half of the newest one; in AArch32 state it has none.
     #[inline]
     pub fn compress(&self, address: Address, is: Is, wide: bool) -> AddressPacket {
-        let form = match self.entries.iter().position(|&entry| entry == (address, is)) {
-            Some(index) => AddressForm::Exact(index as u8),
+        let form = match (0..3).find(|&index| self.entry(index) == (address, is)) {
+            Some(index) => AddressForm::Exact(index),
             None => self.shortest(address, is, wide),
         };
         AddressPacket { address, is, form }
@@ -89,6 +94,20 @@ impl AddressHistory {
         }
     }
 }
+
+impl Default for AddressHistory {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl PartialEq for AddressHistory {
+    fn eq(&self, other: &Self) -> bool {
+        (0..3).all(|index| self.entry(index) == other.entry(index))
+    }
+}
+
+impl Eq for AddressHistory {}
 
 /// `value` with its low `bits` taken from `low`.
 #[inline]

@@ -22,8 +22,6 @@ const WINDOW: usize = 16;
 pub(super) enum Fast {
     /// Ask the clear reader.
     No,
-    /// The packet is all in the header.
-    Whole,
     /// An address.
     Address {
         /// Its shape, see [`SHAPES`].
@@ -70,22 +68,20 @@ impl Decoder {
             let header = usize::from(window[0]);
             let offset = base + at as u64;
             let place = |length: usize, value| Located { offset, length: length as u32, value };
-            let fast = self.fast[header];
-            // Two conditional branches for what is commonest are predicted better than one jump for everything.
-            if fast == Fast::Whole {
-                sink(place(1, self.whole[header]));
+            // A branch of its own for what is commonest is predicted better than a jump for everything.
+            if let Some(packet) = self.whole[header] {
+                sink(place(1, packet));
                 at += 1;
                 continue;
             }
-            if let Fast::Address { shape, continues, length } = fast {
-                let more = window[1] >> 7 & continues;
-                let length = usize::from(length + more);
-                let address = self.fast_address(shape + more, window);
-                sink(place(length, Packet::Address(address)));
-                at += length;
-                continue;
-            }
-            let read = match fast {
+            let read = match self.fast[header] {
+                Fast::Address { shape, continues, length } => {
+                    let more = window[1] >> 7 & continues;
+                    let length = usize::from(length + more);
+                    let address = self.fast_address(shape + more, window);
+                    sink(place(length, Packet::Address(address)));
+                    Some(length)
+                }
                 Fast::Timestamp => {
                     let (timestamp, length) = self.fast_timestamp(window);
                     sink(place(length, Packet::Timestamp(timestamp)));
@@ -103,7 +99,7 @@ impl Decoder {
                     sink(place(2, self.cycle_count_f2(window[0], window[1])));
                     Some(2)
                 }
-                Fast::No | Fast::Whole | Fast::Address { .. } => None,
+                Fast::No => None,
             };
             if let Some(length) = read {
                 at += length;

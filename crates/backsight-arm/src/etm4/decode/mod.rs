@@ -31,11 +31,11 @@ const COUNT: usize = 3;
 #[derive(Clone, Debug)]
 pub struct Decoder {
     config: Config,
-    /// How to go on after each header.
+    /// The packets that are all in their header.
+    whole: [Option<Packet>; 256],
+    /// How to go on after the other headers, at leisure and in haste.
     next: [Next; 256],
     fast: [Fast; 256],
-    /// The packets that are all in their header.
-    whole: [Packet; 256],
     /// The bits of the cycle counter.
     cycle_mask: u32,
     state: State,
@@ -61,8 +61,7 @@ struct State {
 /// How to read what a header introduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    Whole,
-    Bad,
+    Bad(Bad),
     Payload(Kind),
 }
 
@@ -76,9 +75,9 @@ impl Decoder {
     pub fn starting_at(config: &Config, offset: u64) -> Self {
         let mut decoder = Self {
             config: *config,
-            next: [Next::Bad; 256],
+            whole: [None; 256],
+            next: [Next::Bad(Bad::Reserved); 256],
             fast: [Fast::No; 256],
-            whole: [Packet::Ignore; 256],
             cycle_mask: (1 << config.cycle_counter_bits()) - 1,
             state: State::default(),
             offset,
@@ -89,18 +88,15 @@ impl Decoder {
         };
         for header in 0..=255u8 {
             let index = usize::from(header);
-            let kind = lookup(header).kind;
-            (decoder.next[index], decoder.fast[index]) = match whole::whole(header, config, 0) {
-                Some(packet) => {
-                    decoder.whole[index] = packet;
-                    if matches!(packet, Packet::Bad(_)) {
-                        (Next::Bad, Fast::No)
-                    } else {
-                        (Next::Whole, Fast::Whole)
-                    }
+            let row = lookup(header);
+            match row.when.check(config) {
+                Ok(()) => {
+                    decoder.whole[index] = whole::whole(header, config);
+                    decoder.next[index] = Next::Payload(row.kind);
+                    decoder.fast[index] = Fast::new(header, row.kind, config.commit_mode1());
                 }
-                None => (Next::Payload(kind), Fast::new(header, kind, config.commit_mode1())),
-            };
+                Err(why) => decoder.next[index] = Next::Bad(why),
+            }
         }
         decoder
     }
@@ -200,8 +196,11 @@ impl Decoder {
     /// The packet at the start of `bytes`, if all of it is there: the clear reader.
     fn decode(&mut self, bytes: &[u8]) -> Option<Located<Packet>> {
         let header = usize::from(*bytes.first()?);
+        if let Some(packet) = self.whole[header] {
+            return Some(self.located(packet, 1));
+        }
         match self.next[header] {
-            Next::Whole | Next::Bad => Some(self.located(self.whole[header], 1)),
+            Next::Bad(why) => Some(self.located(Packet::Bad(why), 1)),
             Next::Payload(kind) => match self.payload(kind, bytes) {
                 Ok((packet, length)) => Some(self.located(packet, length)),
                 Err(Stop::TooLong(length)) => Some(self.located(Packet::Bad(Bad::FieldTooLong), length)),
@@ -230,7 +229,7 @@ impl Decoder {
         let change = threshold.wrapping_sub(self.state.threshold);
         self.state.threshold = threshold;
         for packet in &mut self.whole {
-            if let Packet::CycleCount(count) = packet
+            if let Some(Packet::CycleCount(count)) = packet
                 && count.format == CycleCountFormat::F3
             {
                 count.cycles = count.cycles.map(|cycles| cycles.wrapping_add(change));

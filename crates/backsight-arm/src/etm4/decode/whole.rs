@@ -3,17 +3,12 @@
 //! Most bytes of a trace are such packets. They depend on nothing but the header, the configuration and (cycle
 //! counts) the threshold, so they are made once, and looked up.
 
-use super::super::{Atoms, Bad, Config, CycleCount, CycleCountFormat, Kind, Packet, Q, lookup};
+use super::super::{Atoms, Config, CycleCount, CycleCountFormat, Kind, Packet, Q, lookup};
 
-/// The packet that a header says without any payload; `None` if there is a payload or the address history is
-/// needed.
-pub(super) fn whole(header: u8, config: &Config, threshold: u32) -> Option<Packet> {
-    let row = lookup(header);
-    if let Err(why) = row.when.check(config) {
-        return Some(Packet::Bad(why));
-    }
-    Some(match row.kind {
-        Kind::Reserved => Packet::Bad(Bad::Reserved),
+/// The packet that a valid header says without any payload, with a threshold of 0; `None` if there is a payload or
+/// the address history is needed.
+pub(super) fn whole(header: u8, config: &Config) -> Option<Packet> {
+    Some(match lookup(header).kind {
         Kind::TraceOn => Packet::TraceOn,
         Kind::FunctionReturn => Packet::FunctionReturn,
         Kind::ExceptionReturn => Packet::ExceptionReturn,
@@ -25,7 +20,7 @@ pub(super) fn whole(header: u8, config: &Config, threshold: u32) -> Option<Packe
         Kind::CycleCountF3 => Packet::CycleCount(CycleCount {
             format: CycleCountFormat::F3,
             commit: if config.commit_mode1() { 0 } else { u32::from(header >> 2 & 3) + 1 },
-            cycles: Some(threshold.wrapping_add(u32::from(header & 3))),
+            cycles: Some(u32::from(header & 3)),
         }),
         Kind::NumberedDataSync => Packet::NumberedDataSync(header & 7),
         Kind::UnnumberedDataSync => Packet::UnnumberedDataSync(header & 7),
