@@ -8,7 +8,7 @@
 
 use backsight_core::{Address, Located};
 
-use super::super::{AddressPacket, CycleCount, CycleCountFormat, Kind, Packet, Timestamp};
+use super::super::{AddressPacket, CycleCount, CycleCountFormat, Is, Kind, Packet, Timestamp};
 use super::payload::timestamp_bits;
 use super::shape::{self, SHAPES, Shape};
 use super::{COUNT, Decoder};
@@ -122,7 +122,9 @@ impl Decoder {
         let shape: &Shape = &SHAPES[usize::from(self.state.wide)][usize::from(shape & 15)];
         let (entry, is) = self.state.history.entry(shape.entry);
         let address = Address(shape.address(payload, entry.0));
-        let is = shape.is.unwrap_or(is);
+        // Not a branch: `&` and `|` on numbers.
+        let is1 = (is == Is::Is1) & shape.keep_is | (shape.is == Is::Is1);
+        let is = if is1 { Is::Is1 } else { Is::Is0 };
         self.state.history.push(address, is);
         AddressPacket { address, is, form: shape.form }
     }

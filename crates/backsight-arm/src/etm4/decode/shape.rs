@@ -27,8 +27,9 @@ pub(super) struct Shape {
     /// Which bits of the history entry stay, and which entry.
     keep: u64,
     pub entry: u8,
-    /// Instruction set flag; an exact match has that of its entry.
-    pub is: Option<Is>,
+    /// Instruction set flag; an exact match has that of its entry, and `keep_is`.
+    pub is: Is,
+    pub keep_is: bool,
     pub form: AddressForm,
 }
 
@@ -51,7 +52,8 @@ impl Shape {
             rest: 0,
             keep: !0,
             entry: index,
-            is: None,
+            is: Is::Is0,
+            keep_is: true,
             form: AddressForm::Exact(index),
         }
     }
@@ -70,7 +72,8 @@ impl Shape {
             rest: 0,
             keep: !0 << bits,
             entry: 0,
-            is: Some(is),
+            is,
+            keep_is: false,
             form,
         }
     }
@@ -90,7 +93,8 @@ impl Shape {
             // In AArch32 state addresses have no upper half.
             keep: if all || !wide { 0 } else { !0 << 32 },
             entry: 0,
-            is: Some(is),
+            is,
+            keep_is: false,
             form,
         }
     }
