@@ -1,0 +1,56 @@
+//! Any bytes through the ETMv4 decoder and follower, over a little code: nothing panics, every range lies in the
+//! code, and remembering blocks changes nothing.
+#![no_main]
+
+use backsight_arm::etm4::{Config, Decoder, Profile};
+use backsight_core::{Address, Located, MemorySpace};
+use backsight_flow::Event;
+use backsight_flow::etm4::{Branches, Follower, Options};
+use backsight_image::Code;
+
+const BASE: u64 = 0x1000;
+
+struct Memory<'a>(&'a [u8]);
+
+impl Code for Memory<'_> {
+    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+        let offset = usize::try_from(address.0.checked_sub(BASE)?).ok()?;
+        self.0.get(offset..).filter(|rest| !rest.is_empty())
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Some((head, rest)) = data.split_first_chunk::<16>() else { return };
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let mut config = if head[15] & 1 == 0 { Config::etm4_default() } else { Config::ete_default() };
+    config.registers.idr0 ^= word(0);
+    config.registers.configr = word(4);
+    config.registers.idr8 = u32::from(head[8]);
+    config.registers.idr12 = u32::from(head[9]);
+    config.profile = if head[15] & 2 == 0 { Profile::A } else { Profile::M };
+    let code = Memory(&rest[..rest.len().min(256)]);
+    // An Async and a Trace Info, so that most inputs get past synchronisation, and an address in the code.
+    let mut trace = vec![0; 11];
+    trace.extend([0x80, 0x01, 0x00, 0x82, 0x00, 0x08, 0x00, 0x00, head[10] & 0x3F]);
+    trace.extend(&rest[rest.len().min(256)..]);
+
+    let follow = |cached_blocks: usize, chunk: usize| {
+        let options = Options { strict_image: head[15] & 4 != 0, cached_blocks, walk_limit: 1 << 12 };
+        let mut follower = Follower::with_options(&config, &code, options);
+        let mut decoder = Decoder::new(&config);
+        let mut events: Vec<Located<Event>> = Vec::new();
+        for bytes in trace.chunks(chunk) {
+            decoder.feed(bytes, &mut |packet| follower.push(packet, &mut |event| events.push(event)));
+        }
+        decoder.finish(&mut |packet| follower.push(packet, &mut |event| events.push(event)));
+        follower.finish(&mut |event| events.push(event));
+        events
+    };
+    let events = follow(1 << 10, usize::MAX);
+    assert!(events == follow(1, 3), "the cache or the chunks change the flow");
+
+    let mut branches = Branches::new(&config);
+    let mut decoder = Decoder::new(&config);
+    decoder.feed(&trace, &mut |packet| branches.push(packet, &mut |_| {}));
+    branches.finish(&mut |_| {});
+});
