@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use backsight_capture::qemu::{Failure, Item, Outcome, RunOptions, Target, Tools, run};
 use backsight_core::{Execution, Isa, TrapKind};
@@ -153,20 +153,40 @@ fn logged(options: &RunOptions) -> Announced {
         Target::Arm => "cortex-a15",
         Target::Riscv64 => "rv64",
     };
-    let mut child = Command::new(format!("qemu-{target}"))
+    let sysroot = options.sysroot.iter().flat_map(|sysroot| ["-L".as_ref(), sysroot.as_os_str()]);
+    // Not standard error: a program may close it.
+    let path = log_path(&options.program);
+    let status = Command::new(format!("qemu-{target}"))
+        .args(sysroot)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
-        .args(["-cpu", cpu, "-seed", "1", "-U", "PATH", "-singlestep", "-d", "exec,nochain"])
+        .args(["-cpu", cpu, "-seed", "1", "-U", "PATH", "-singlestep", "-d", "exec,nochain", "-D"])
+        .arg(&path)
         .arg(&options.program)
         .args(&options.arguments)
         .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let log = lines.map_while(Result::ok).filter_map(|line| parse(&line, target)).map(|(_, at)| at).collect();
-    child.wait().unwrap();
-    log
+        .status();
+    status.unwrap();
+    read_log(&path, target).remove(&0).unwrap()
+}
+
+/// A file for a log that no other test uses.
+fn log_path(program: &Path) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = program.file_name().unwrap().to_str().unwrap();
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{count}.log"))
+}
+
+/// What a log says, per processor of QEMU. Removes the log.
+fn read_log(path: &Path, target: Target) -> BTreeMap<u32, Announced> {
+    let mut announced: BTreeMap<u32, Announced> = BTreeMap::new();
+    let lines = BufReader::new(std::fs::File::open(path).unwrap()).lines();
+    for (cpu, at) in lines.map_while(Result::ok).filter_map(|line| parse(&line, target)) {
+        announced.entry(cpu).or_default().push(at);
+    }
+    std::fs::remove_file(path).unwrap();
+    announced
 }
 
 fn assert_same(ours: &Announced, log: &Announced, what: &str) {
@@ -254,18 +274,12 @@ fn faults_and_signals_are_exact() {
 
 /// Both in one run: QEMU's log of one instruction at a time, and the stream. Gives what the log says, per processor of QEMU.
 fn logged_while_recorded(program: &Path, arguments: &[&str]) -> (Run, BTreeMap<u32, Announced>) {
-    let name = program.file_name().unwrap().to_str().unwrap();
-    let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.log"));
+    let log = log_path(program);
     let mut options = options(program, arguments);
     options.qemu_arguments.extend(["-singlestep", "-d", "exec,nochain", "-D"].map(Into::into));
     options.qemu_arguments.push(log.clone().into());
     let run = record(&options);
-    let mut announced: BTreeMap<u32, Announced> = BTreeMap::new();
-    let lines = BufReader::new(std::fs::File::open(&log).unwrap()).lines();
-    for (cpu, at) in lines.map_while(Result::ok).filter_map(|line| parse(&line, target(program))) {
-        announced.entry(cpu).or_default().push(at);
-    }
-    std::fs::remove_file(log).unwrap();
+    let announced = read_log(&log, target(program));
     (run, announced)
 }
 
@@ -383,5 +397,38 @@ fn accesses_belong_to_their_instructions_and_values_are_right() {
         .unwrap();
         assert!(outcome.summary.complete);
         assert!(loads > 100_000 && stores > 100_000, "{loads} loads, {stores} stores");
+    }
+}
+
+/// Programs of Debian, with their libraries, if `tests/ground-truth/fetch.sh` was run (`BACKSIGHT_GROUND_TRUTH` names
+/// the folder, if it is not the default).
+#[test]
+fn fetched_programs_are_exact() {
+    let folder = match std::env::var_os("BACKSIGHT_GROUND_TRUTH") {
+        Some(folder) => PathBuf::from(folder),
+        None => repository().join("target/ground-truth"),
+    };
+    for (architecture, target) in [("arm64", Target::Aarch64), ("armhf", Target::Arm)] {
+        let sysroot = folder.join(architecture);
+        if !sysroot.is_dir() {
+            eprintln!("skipped: no {} (tests/ground-truth/fetch.sh makes it)", sysroot.display());
+            continue;
+        }
+        if !installed(target) {
+            return;
+        }
+        for (program, arguments, library) in [
+            ("bin/busybox", &["sha1sum", "/dev/null"][..], false),
+            ("usr/bin/sha1sum", &["/dev/null"], true),
+            ("usr/bin/cjpeg", &["-version"], true),
+        ] {
+            let mut options = options(&sysroot.join(program), arguments);
+            options.sysroot = Some(sysroot.clone());
+            let run = record(&options);
+            assert!(run.outcome.status.success() && run.outcome.summary.complete, "{program}");
+            assert_same(&run.threads[&0], &logged(&options), &format!("{architecture} {program}"));
+            let has_library = run.maps.iter().any(|path| path.ends_with("libc.so.6"));
+            assert_eq!(has_library, library, "{:?}", run.maps);
+        }
     }
 }
