@@ -293,3 +293,69 @@ impl Blocks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::walk::Waypoints;
+
+    /// A64 NOPs with a branch to itself every fourth instruction.
+    struct Loops;
+
+    const LOOPS: [u8; 16] =
+        [0x1F, 0x20, 0x03, 0xD5, 0x1F, 0x20, 0x03, 0xD5, 0x1F, 0x20, 0x03, 0xD5, 0x00, 0x00, 0x00, 0x14];
+
+    impl Code for Loops {
+        fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+            Some(&LOOPS[(address.0 & 0xF) as usize..])
+        }
+    }
+
+    const POLICY: Policy = Policy {
+        waypoints: Waypoints {
+            isb: true,
+            data_barrier: false,
+            wait: false,
+            transaction_start: false,
+            load: false,
+            store: false,
+        },
+        t32_only: false,
+        limit: 100,
+    };
+
+    fn at(address: u64) -> Start {
+        Start { address: Address(address), space: MemorySpace::EL1N, isa: Isa::A64, it: 0 }
+    }
+
+    #[test]
+    fn a_block_is_walked_once_and_found_again() {
+        let mut blocks = Blocks::new(100);
+        let first = blocks.enter(Trail::NOWHERE, at(0x1000), &POLICY, &Loops);
+        let other = blocks.enter(Trail::NOWHERE, at(0x2004), &POLICY, &Loops);
+        assert_eq!(blocks.enter(Trail::NOWHERE, at(0x1000), &POLICY, &Loops), first);
+        assert_eq!((blocks.get(first).range.instructions, blocks.get(other).range.instructions), (4, 3));
+        assert_eq!(blocks.len(), 2);
+    }
+
+    #[test]
+    fn a_way_is_remembered_only_if_it_leads_there() {
+        let mut blocks = Blocks::new(100);
+        let block = blocks.enter(Trail::NOWHERE, at(0x1000), &POLICY, &Loops);
+        // The branch at 0x100c goes to itself; an address in the trace may say otherwise.
+        blocks.enter(Trail::new(block, true), at(0x2000), &POLICY, &Loops);
+        assert_eq!(blocks.get(block).next(true), None);
+        let target = blocks.enter(Trail::new(block, true), at(0x100c), &POLICY, &Loops);
+        assert_eq!(blocks.get(block).next(true), Some(target));
+    }
+
+    #[test]
+    fn the_cache_stays_within_its_bounds() {
+        let mut blocks = Blocks::new(10);
+        for address in (0..1000).map(|n| n * 4) {
+            let block = blocks.enter(Trail::NOWHERE, at(address), &POLICY, &Loops);
+            assert_eq!(blocks.get(block).range.start, Address(address));
+            assert!(blocks.len() <= 10);
+        }
+    }
+}

@@ -150,3 +150,59 @@ fn sub_class(range: &Range) -> &'static str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Symptom;
+    use backsight_core::Address;
+
+    fn line(event: Event) -> String {
+        let line = element(&event, true).map(|element| element.to_string()).unwrap_or_default();
+        line.trim_start_matches("OCSD_GEN_TRC_ELEM_").to_owned()
+    }
+
+    #[test]
+    fn elements_that_no_capture_has_are_spelt_as_documented() {
+        let at = Address(0x1000);
+        assert_eq!(
+            line(Event::PathUnknown { start: at, next: Address(0x2000), instructions: 3 }),
+            "I_RANGE_NOPATH(first 0x1000:[next 0x2000] num_i(3) )"
+        );
+        assert_eq!(
+            line(Event::NoMemory { address: at, space: MemorySpace::ROOT }),
+            "ADDR_NACC( 0x1000; Memspace [0x80:Root] )"
+        );
+        assert_eq!(
+            line(Event::Timestamp { value: 0x6f_d7a0, cycles: Some(9) }),
+            "TIMESTAMP( [ TS=0x0000006fd7a0];  [CC=9]; )"
+        );
+        assert_eq!(line(Event::CycleCount(None)), "CYCLE_COUNT( [CC=0]; )");
+        assert_eq!(line(Event::TraceOn(TraceOn::Overflow)), "TRACE_ON( [overflow])");
+        assert_eq!(line(Event::EndOfTrace { after_overflow: true }), "EO_TRACE( [overflow])");
+    }
+
+    #[test]
+    fn an_exception_without_a_return_address_names_its_number_only() {
+        let exception = |return_address, is_branch_target| Event::Exception {
+            number: 3,
+            interrupt: false,
+            return_address,
+            is_branch_target,
+            fault_pending: false,
+            value: 0,
+        };
+        assert_eq!(line(exception(None, false)), "EXCEPTION(excep num (0x03) )");
+        assert_eq!(
+            line(exception(Some(Address(0x10)), true)),
+            "EXCEPTION(pref ret addr:0x10 [addr also prev br tgt]; excep num (0x03) )"
+        );
+    }
+
+    #[test]
+    fn signs_of_a_wrong_image_have_no_line() {
+        let symptom = Symptom::AddressDiffers;
+        assert!(element(&Event::Mismatch { symptom, address: Address(0) }, false).is_none());
+        assert!(element(&Event::NoSync(NoSync::WrongImage), false).is_none());
+    }
+}

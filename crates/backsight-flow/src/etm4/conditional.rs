@@ -135,3 +135,68 @@ impl Conditional {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Results of some packets with 8 keys; `flags` says what a result is.
+    fn results(flags: bool, packets: &[Packet]) -> Vec<(u32, Outcome)> {
+        let mut conditional = Conditional { keys: 8, flags, instruction: 0, result: 0 };
+        let mut results = Vec::new();
+        for &packet in packets {
+            let taken = conditional.packet(packet, &mut |key, outcome| {
+                results.push((key, outcome));
+                Ok(())
+            });
+            assert_eq!(taken, Ok(()));
+        }
+        results
+    }
+
+    #[test]
+    fn results_count_their_keys_up_and_around() {
+        let two = Packet::ConditionalResultF2 { skip: true, token: 0 };
+        let one = Packet::ConditionalResultF2 { skip: false, token: 1 };
+        assert_eq!(
+            results(false, &[one, two, two, two, one, Packet::ConditionalResultF4(2)]),
+            [
+                (1, Outcome::Passed),
+                (3, Outcome::Failed),
+                (5, Outcome::Failed),
+                (7, Outcome::Failed),
+                (0, Outcome::Passed),
+                (7, Outcome::Unknown)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_string_of_tokens_ends_at_the_end_token() {
+        // From bit 0: passed, failed, end; the rest is nothing.
+        let tokens = Packet::ConditionalResultF3(0b01_11_00_01);
+        assert_eq!(results(false, &[tokens]), [(1, Outcome::Passed), (2, Outcome::Failed)]);
+        // From bit 0: C, then the 4-bit token for Z, then N, then end.
+        let tokens = Packet::ConditionalResultF3(0b1111_01_1011_00);
+        assert_eq!(
+            results(true, &[tokens]),
+            [(1, Outcome::Flags(2)), (2, Outcome::Flags(4)), (3, Outcome::Flags(8))]
+        );
+    }
+
+    #[test]
+    fn a_special_key_is_given_and_the_running_key_counts_on() {
+        let set = |key| ConditionalResult { key, result: 1, implied: true };
+        let packet = Packet::ConditionalResultF1 { first: set(9), second: Some(set(4)) };
+        let next = Packet::ConditionalResultF2 { skip: false, token: 1 };
+        let passed = |key| (key, Outcome::Passed);
+        assert_eq!(results(false, &[packet, next]), [passed(9), passed(4), passed(5)]);
+    }
+
+    #[test]
+    fn a_flush_leaves_outstanding_instructions_without_a_result() {
+        let three = Packet::ConditionalInstructionF3 { count: 3, repeat: false };
+        let next = Packet::ConditionalResultF2 { skip: false, token: 1 };
+        assert_eq!(results(false, &[three, Packet::ConditionalFlush, next]), [(4, Outcome::Passed)]);
+    }
+}
