@@ -6,7 +6,7 @@
 
 use backsight_arm::etm4::Config;
 use backsight_core::{Isa, Retired};
-use backsight_isa::{Class, Instruction, classify_retired};
+use backsight_isa::{Class, Instruction};
 
 /// TCOMMIT: ends a transaction. No P0 instruction, but one that the trace speaks about.
 const TCOMMIT: u32 = 0xD503_307F;
@@ -23,9 +23,10 @@ pub(super) struct Classifier {
 }
 
 /// What the unit must do for an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Plain,
-    P0(Instruction),
+    P0,
     TransactionCommit,
 }
 
@@ -61,8 +62,8 @@ impl Classifier {
     }
 
     /// What is to be done for the instruction.
-    pub(super) fn kind(&mut self, retired: &Retired) -> Kind {
-        let instruction = classify_retired(retired);
+    #[inline]
+    pub(super) fn kind(&mut self, retired: &Retired, instruction: &Instruction) -> Kind {
         let flags = instruction.flags;
         let p0 = match instruction.class {
             Class::DirectBranch | Class::IndirectBranch | Class::Isb => true,
@@ -71,7 +72,7 @@ impl Classifier {
             Class::Other | Class::DataBarrier => flags.load && self.load || flags.store && self.store,
         };
         if p0 {
-            return Kind::P0(instruction);
+            return Kind::P0;
         }
         if self.transactions && retired.isa == Isa::A64 && retired.opcode == TCOMMIT {
             return Kind::TransactionCommit;
@@ -87,7 +88,12 @@ impl Classifier {
 mod tests {
     use super::*;
     use backsight_core::Address;
+    use backsight_isa::classify_retired;
     use backsight_testing::Random;
+
+    fn kind(classifier: &mut Classifier, retired: &Retired) -> Kind {
+        classifier.kind(retired, &classify_retired(retired))
+    }
 
     fn retired(opcode: u32, isa: Isa, size: u8) -> Retired {
         let (address, next) = (Address(0x1000), Address(0x1000 + u64::from(size)));
@@ -107,7 +113,7 @@ mod tests {
                 _ => retired(opcode & 0xFFFF, Isa::T32, 2),
             };
             let glance = classifier.is_plain(&instruction);
-            let plain = matches!(classifier.kind(&instruction), Kind::Plain);
+            let plain = kind(&mut classifier, &instruction) == Kind::Plain;
             assert!(plain || !glance, "{instruction:x?}");
         }
     }
@@ -117,7 +123,7 @@ mod tests {
         let mut classifier = Classifier::new(&Config::etm4_default());
         let add = retired(0xE081_0002, Isa::A32, 4);
         assert!(!classifier.is_plain(&add));
-        assert!(matches!(classifier.kind(&add), Kind::Plain));
+        assert_eq!(kind(&mut classifier, &add), Kind::Plain);
         assert!(classifier.is_plain(&add));
         assert!(!classifier.is_plain(&retired(0xE081_0002, Isa::T32, 4)));
     }
@@ -129,7 +135,7 @@ mod tests {
         let mut classifier = Classifier::new(&config);
         let [load, store] = [0xF940_0000, 0xF900_0000].map(|opcode| retired(opcode, Isa::A64, 4));
         assert!(!classifier.is_plain(&load));
-        assert!(matches!(classifier.kind(&load), Kind::P0(_)));
-        assert!(matches!(classifier.kind(&store), Kind::Plain));
+        assert_eq!(kind(&mut classifier, &load), Kind::P0);
+        assert_eq!(kind(&mut classifier, &store), Kind::Plain);
     }
 }

@@ -10,6 +10,7 @@ use super::stack::ReturnStack;
 use super::view::View;
 use backsight_arm::etm4::Packet;
 use backsight_core::{Address, Context, Execution, Isa, Retired};
+use backsight_isa::classify_retired;
 
 /// A trace unit.
 pub struct Unit {
@@ -263,9 +264,10 @@ impl Unit {
             return;
         }
         self.block += 1;
-        match self.classifier.kind(retired) {
+        let instruction = classify_retired(retired);
+        match self.classifier.kind(retired, &instruction) {
             Kind::Plain => self.position = Some(retired.end()),
-            Kind::P0(instruction) => self.p0(retired, &instruction, out),
+            Kind::P0 => self.p0(retired, &instruction, out),
             Kind::TransactionCommit => self.transaction_commit(retired, out),
         }
         self.look_ahead();
