@@ -14,5 +14,6 @@ extern crate std;
 
 pub mod encap;
 pub mod etrace;
+pub mod filter;
 pub mod ingress;
 pub mod ntrace;

@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use backsight_core::{Address, Context, Execution, Isa, Located, Retired, Trap, TrapKind};
+use backsight_core::{Address, Execution, Isa, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code;
 use backsight_isa::rv;
 use backsight_riscv::encap::{Deframer, Frame, Framer, Framing, Kind, Message};
 use backsight_riscv::etrace::{self, Algorithm, Decoder, Encoder, Packet, Params};
-use backsight_riscv::ingress::{Builder, Ctype, Ingress};
+use backsight_riscv::ingress::{Builder, Ctype, Ingress, LogReader};
 use backsight_testing::{corpus, gunzip};
 
 use crate::program::Program;
@@ -125,37 +125,11 @@ fn an_exception_is_told_with_its_place_and_cause() {
 
 /// A PC list as execution.
 fn execution(list: &[u8]) -> Vec<Execution> {
-    let text = std::str::from_utf8(list).unwrap();
-    let number = |cell: &str| u64::from_str_radix(cell, 16).unwrap();
-    let lines: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
-    let mut out = vec![Execution::Context(Context { level: 3, wide: true, ..Context::default() })];
-    for (n, cells) in lines.iter().enumerate() {
-        let address = Address(number(cells[1]));
-        let opcode = number(cells[2]) as u32;
-        let size = rv::size(opcode as u16);
-        let next = lines.get(n + 1).map_or(address.plus(size.into()), |next| Address(number(next[1])));
-        if cells[4] == "1" {
-            out.push(Execution::Trap(Trap {
-                kind: TrapKind::Exception,
-                cause: number(cells[5]) as u32,
-                value: number(cells[6]),
-                return_address: address,
-                handler: next,
-                cycle: 0,
-            }));
-            continue;
-        }
-        let taken = next != address.plus(size.into());
-        out.push(Execution::Instruction(Retired {
-            address,
-            next,
-            cycle: 0,
-            opcode,
-            size,
-            isa: Isa::Rv64,
-            taken,
-        }));
+    let (mut reader, mut out) = (LogReader::new(Isa::Rv64, 0), Vec::new());
+    for line in std::str::from_utf8(list).unwrap().lines() {
+        reader.line(line, &mut |item| out.push(item)).unwrap();
     }
+    reader.finish(&mut |item| out.push(item));
     out
 }
 

@@ -2,11 +2,15 @@
 //!
 //! A hart reports *blocks*: instructions that retired one after the other, of which only the last may change the
 //! flow. [`Block`] is one block with everything the specification's signals say about it. [`Builder`] makes blocks
-//! from a stream of executed instructions, [`csv`] reads the reference flow's files.
+//! from a stream of executed instructions, [`connector`] from the commit ports of a core; [`csv`] reads the reference
+//! flow's files, [`LogReader`] commit logs.
 
 mod block;
 mod builder;
+pub mod connector;
 pub mod csv;
+mod log;
 
 pub use block::{Block, Ctype, Itype};
 pub use builder::{Builder, Ingress};
+pub use log::{LogError, LogReader};

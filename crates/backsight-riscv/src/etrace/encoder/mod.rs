@@ -15,7 +15,7 @@ use self::branches::Branches;
 use self::item::Item;
 pub use self::settings::{Algorithm, EncoderError, Resync, ResyncMode, Settings};
 use super::tables::{JumpCache, ReturnStack};
-use super::{Disclosed, ImplicitReturn, Options, Packet, Params, QualStatus, Support};
+use super::{Disclosed, ImplicitReturn, Options, Packet, Params, QualStatus, Support, SupportLayout};
 use crate::ingress::{Block, Ctype, Itype};
 
 /// What the item before leaves behind for the current one.
@@ -292,8 +292,8 @@ impl Encoder {
             ienable,
             qual_status,
             options: self.options,
-            delta_address: self.settings.algorithm == Algorithm::Seed && !self.options.full_address,
-            disclosed: (p.layout == super::SupportLayout::Standard).then_some(disclosed),
+            delta_address: p.layout == SupportLayout::Seed && !self.options.full_address,
+            disclosed: (p.layout == SupportLayout::Standard).then_some(disclosed),
             ..Support::default()
         };
         self.emit(Packet::Support(support), sink);

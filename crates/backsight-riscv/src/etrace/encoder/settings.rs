@@ -12,8 +12,6 @@ pub enum Algorithm {
     Current,
     /// The flow chart before the clarification, packet for packet as the specification's reference model.
     Reference,
-    /// The thesis's RTL encoder: the older chart on whole blocks, each named by its last instruction.
-    Seed,
 }
 
 /// What is counted towards the next resynchronisation.
