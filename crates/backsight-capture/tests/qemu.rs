@@ -82,7 +82,8 @@ fn target(program: &Path) -> Target {
 }
 
 /// What QEMU announces: instructions that retire, and those that begin and fault.
-type Announced = Vec<(u64, Option<Isa>)>;
+type Announced = Vec<Place>;
+type Place = (u64, Option<Isa>);
 
 /// One recorded run: per thread, what was announced.
 struct Run {
@@ -136,7 +137,7 @@ fn record(options: &RunOptions) -> Run {
 }
 
 /// One line of QEMU's log, `Trace CPU: HOST [CS_BASE/PC/FLAGS/CFLAGS] SYMBOL`. On Arm, bit 23 of CS_BASE is Thumb.
-fn parse(line: &str, target: Target) -> Option<(u32, (u64, Option<Isa>))> {
+fn parse(line: &str, target: Target) -> Option<(u32, Place)> {
     let (cpu, rest) = line.strip_prefix("Trace ")?.split_once(':')?;
     let mut fields = rest.split_once('[')?.1.split('/');
     let base = u64::from_str_radix(fields.next()?, 16).ok()?;
@@ -190,9 +191,7 @@ fn read_log(path: &Path, target: Target) -> BTreeMap<u32, Announced> {
 }
 
 fn assert_same(ours: &Announced, log: &Announced, what: &str) {
-    let same = |(a, b): &(&(u64, Option<Isa>), &(u64, Option<Isa>))| {
-        a.0 == b.0 && (a.1.is_none() || b.1.is_none() || a.1 == b.1)
-    };
+    let same = |(a, b): &(&Place, &Place)| a.0 == b.0 && (a.1.is_none() || b.1.is_none() || a.1 == b.1);
     let agree = ours.iter().zip(log).take_while(same).count();
     let around = |list: &Announced| {
         let range = agree.saturating_sub(4)..(agree + 4).min(list.len());

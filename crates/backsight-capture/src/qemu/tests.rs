@@ -1,6 +1,6 @@
 //! Streams written by hand.
 
-use backsight_core::{Access, Address, Execution, Isa, Retired, Trap, TrapKind};
+use backsight_core::{Access, Execution, Isa, Retired, Trap, TrapKind};
 use proptest::prelude::*;
 
 use super::*;
