@@ -274,6 +274,22 @@ impl Capture {
         }
     }
 
+    /// Drops the buffers that are not wanted, and the sources that were in no other.
+    pub fn keep_buffers(&mut self, wanted: impl Fn(&Buffer) -> bool) {
+        let mut places = Vec::with_capacity(self.buffers.len());
+        let mut kept = 0;
+        for buffer in &self.buffers {
+            places.push(wanted(buffer).then_some(kept));
+            kept += usize::from(wanted(buffer));
+        }
+        self.buffers.retain(|buffer| wanted(buffer));
+        for source in &mut self.sources {
+            source.buffers =
+                source.buffers.iter().filter_map(|&buffer| places.get(buffer).copied().flatten()).collect();
+        }
+        self.sources.retain(|source| !source.buffers.is_empty());
+    }
+
     /// The sources whose trace is in a buffer.
     pub fn sources_of(&self, buffer: usize) -> impl Iterator<Item = &Source> + '_ {
         self.sources.iter().filter(move |source| source.buffers.contains(&buffer))

@@ -34,9 +34,11 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
-    Bench(commands::bench::Bench),
-    Flow(Box<commands::flow::Flow>),
+    Info(commands::info::Info),
     Packets(commands::packets::Packets),
+    Flow(Box<commands::flow::Flow>),
+    Convert(commands::convert::Convert),
+    Bench(commands::bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -54,8 +56,10 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result {
     match command {
-        Command::Bench(command) => commands::bench::run(command),
-        Command::Flow(command) => commands::flow::run(command),
+        Command::Info(command) => commands::info::run(command),
         Command::Packets(command) => commands::packets::run(command),
+        Command::Flow(command) => commands::flow::run(command),
+        Command::Convert(command) => commands::convert::run(command),
+        Command::Bench(command) => commands::bench::run(command),
     }
 }

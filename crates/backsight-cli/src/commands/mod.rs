@@ -1,5 +1,7 @@
 //! One file per command.
 
 pub mod bench;
+pub mod convert;
 pub mod flow;
+pub mod info;
 pub mod packets;

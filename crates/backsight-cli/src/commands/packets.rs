@@ -96,16 +96,14 @@ fn list(command: &Packets, buffer: &Buffer, output: &mut Output, totals: &mut To
         Chunk::Trigger { .. } | Chunk::Flush { .. } => Ok(()),
     })?;
     lanes.values_mut().try_for_each(|lane| lane.step(Step::Finish, &mut sink))?;
-    for (id, lane) in &lanes {
+    let mut undecoded = Vec::new();
+    for (&id, lane) in &lanes {
         match &lane.decoder {
             Some(decoder) => totals.bytes += decoder.accounting(),
-            None => totals.notes.push(format!(
-                "ID {id}: {} bytes not decoded: {}",
-                counts.data[usize::from(id.get())],
-                buffer.why_undecoded(*id)
-            )),
+            None => undecoded.push((id, counts.data[usize::from(id.get())])),
         }
     }
+    totals.notes.extend(buffer.why_undecoded(undecoded));
     totals.damage(buffer, &counts);
     Ok(())
 }

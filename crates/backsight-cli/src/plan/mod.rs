@@ -103,6 +103,9 @@ pub struct Buffer {
     pub open: Box<dyn Fn() -> Result<Box<dyn Read + Send>> + Send + Sync>,
 }
 
+/// More IDs without metadata than this are not listed one by one.
+const MOST_UNKNOWN_IDS: usize = 4;
+
 /// Bytes that are read at a time.
 const READ_SIZE: usize = 1 << 18;
 
@@ -120,14 +123,31 @@ impl Buffer {
         self.framing == Framing::Raw
     }
 
-    /// Why the bytes of this ID are not decoded.
-    pub fn why_undecoded(&self, id: TraceId) -> String {
-        match self.sources.get(&id) {
-            Some(Source { name, decoding: Decoding::NotDecoded(protocol), .. }) => {
-                format!("{name} is {protocol}, which is not decoded yet")
+    /// Why the bytes of these IDs are not decoded, in words. Many IDs without metadata are a sign that this is no
+    /// trace (the unused part of a buffer, or a wrong framing), and get one line.
+    pub fn why_undecoded(&self, ids: impl IntoIterator<Item = (TraceId, u64)>) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut unknown = Vec::new();
+        for (id, bytes) in ids {
+            match self.sources.get(&id) {
+                Some(Source { name, decoding: Decoding::NotDecoded(protocol), .. }) => {
+                    lines.push(format!("ID {id}: {bytes} bytes not decoded: {name} is {protocol}"));
+                }
+                _ => unknown.push((id, bytes)),
             }
-            _ => "no metadata names this source".to_owned(),
         }
+        if unknown.len() > MOST_UNKNOWN_IDS {
+            let bytes: u64 = unknown.iter().map(|(_, bytes)| bytes).sum();
+            lines.push(format!(
+                "{} IDs without metadata: {bytes} bytes not decoded: an unused part of the buffer, or a wrong framing?",
+                unknown.len()
+            ));
+        } else {
+            let line =
+                |(id, bytes)| format!("ID {id}: {bytes} bytes not decoded: no metadata names this source");
+            lines.extend(unknown.into_iter().map(line));
+        }
+        lines
     }
 
     /// Reads the whole buffer and takes its frames apart.

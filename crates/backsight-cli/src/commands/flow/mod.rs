@@ -186,9 +186,7 @@ fn follow(command: &Flow, plan: &Plan, buffer: &Buffer, output: &mut Output, tot
         totals.bytes += lane.engine.accounting();
         totals.statistics += lane.engine.statistics();
     }
-    for (id, bytes) in undecoded {
-        totals.notes.push(format!("ID {id}: {bytes} bytes not decoded: {}", buffer.why_undecoded(id)));
-    }
+    totals.notes.extend(buffer.why_undecoded(undecoded));
     let damage = frame_damage(demultiplexer.counts());
     totals.damaged |= !damage.is_empty();
     totals.notes.extend(damage.into_iter().map(|what| format!("buffer {}: {what}", buffer.name)));
