@@ -25,6 +25,10 @@ pub struct CaptureArgs {
     #[arg(long, value_name = "FILE|KEY=VALUE", help_heading = "Capture")]
     pub config: Vec<String>,
 
+    /// The buffer wrapped and its write pointer is lost: find the likeliest start of the trace
+    #[arg(long, help_heading = "Capture")]
+    pub wrapped: bool,
+
     /// Only this buffer; may be given several times
     #[arg(long, value_name = "NAME", help_heading = "Capture")]
     pub buffer: Vec<String>,
