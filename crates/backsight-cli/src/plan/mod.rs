@@ -6,6 +6,7 @@
 mod bare;
 mod config;
 mod packaged;
+mod wrapped;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -34,12 +35,25 @@ impl Plan {
         arguments.check()?;
         let plan =
             if bare::is_meant(arguments) { bare::plan(arguments)? } else { packaged::plan(arguments)? };
+        plan.unwrap_buffers()?;
         if !quiet {
             for warning in &plan.capture.warnings {
                 eprintln!("warning: {warning}");
             }
         }
         Ok(plan)
+    }
+
+    /// Wrapped buffers are read from where their trace seems to begin.
+    fn unwrap_buffers(&mut self) -> Result {
+        let mut buffers = Vec::with_capacity(self.buffers.len());
+        for buffer in self.buffers.drain(..) {
+            let ring = buffer.wrapped && buffer.framing == Framing::Coresight;
+            let warnings = &mut self.capture.warnings;
+            buffers.push(if ring { wrapped::unwrap_buffer(buffer, warnings)? } else { buffer });
+        }
+        self.buffers = buffers;
+        Ok(())
     }
 }
 
@@ -97,6 +111,8 @@ pub struct Buffer {
     pub sources: BTreeMap<TraceId, Source>,
     /// What an ID without a source of its own is taken for: bare files use one configuration for all.
     pub fallback: Option<Decoding>,
+    /// It wrapped, and where its trace begins is lost.
+    pub wrapped: bool,
     /// Bytes of it, where that is known.
     pub size: Option<u64>,
     /// Opens its bytes.
