@@ -33,7 +33,7 @@ impl Plan {
     /// Opens the capture and applies what the user said. Doubts about it go to standard error unless `quiet`.
     pub fn new(arguments: &CaptureArgs, quiet: bool) -> Result<Self> {
         arguments.check()?;
-        let plan =
+        let mut plan =
             if bare::is_meant(arguments) { bare::plan(arguments)? } else { packaged::plan(arguments)? };
         plan.unwrap_buffers()?;
         if !quiet {
