@@ -31,7 +31,8 @@ pub struct Deframer {
     unpacker: Unpacker,
     /// Bytes taken, without DSTREAM footers.
     offset: u64,
-    /// A frame that is not complete: its first `filled` bytes, and the offset of the first.
+    /// A frame that is not complete: its first `filled` bytes, and the offset that counts as its own. In a port
+    /// capture that is the one behind the last frame or full sync: half syncs before a frame count as part of it.
     frame: [u8; FRAME],
     filled: usize,
     start: u64,
@@ -197,9 +198,9 @@ impl Deframer {
                 && let Some((frame, rest)) = bytes.split_first_chunk::<FRAME>()
                 && !has_sync_byte(frame)
             {
-                self.unpacker.frame(frame, self.offset, out);
+                self.unpacker.frame(frame, self.start, out);
                 self.offset += FRAME as u64;
-                self.last = frame[15];
+                (self.start, self.last) = (self.offset, frame[15]);
                 bytes = rest;
             }
             match bytes {
@@ -246,7 +247,7 @@ impl Deframer {
     /// A full sync where one may be, or inside a frame.
     fn full_sync(&mut self, out: &mut impl Output) {
         self.unpacker.counts.sync += FULL_SYNC.len() as u64;
-        (self.port, self.last) = (ALIGNED, SYNC_END);
+        self.align();
         if self.filled > 0 {
             self.unpacker.counts.partial += self.filled as u64;
             self.filled = 0;
@@ -261,16 +262,13 @@ impl Deframer {
         self.unpacker.counts.partial += self.filled as u64;
         self.unpacker.counts.sync += FULL_SYNC.len() as u64 - 1;
         self.filled = 0;
-        (self.port, self.last) = (ALIGNED, SYNC_END);
+        self.align();
         self.unpacker.lose(self.offset - FULL_SYNC.len() as u64, Loss::SyncLost, out);
     }
 
     /// Two bytes of a frame.
     #[inline]
     fn pair(&mut self, pair: [u8; 2], out: &mut impl Output) {
-        if self.filled == 0 {
-            self.start = self.offset - 2;
-        }
         if let Some(place) = self.frame.get_mut(self.filled..self.filled + 2) {
             place.copy_from_slice(&pair);
         }
@@ -280,6 +278,7 @@ impl Deframer {
             self.filled = 0;
             let frame = self.frame;
             self.unpacker.frame(&frame, self.start, out);
+            self.start = self.offset;
         }
     }
 
@@ -299,16 +298,20 @@ impl Deframer {
     /// One byte of the search for a full sync, which may begin at any byte: no frame can hold its four bytes.
     fn hunt(&mut self, seen: u8, byte: u8) {
         self.unpacker.counts.unsynchronised += 1;
-        self.port = match (seen, byte) {
+        match (seen, byte) {
             (3, SYNC_END) => {
                 self.unpacker.counts.unsynchronised -= FULL_SYNC.len() as u64;
                 self.unpacker.counts.sync += FULL_SYNC.len() as u64;
-                self.last = SYNC_END;
-                ALIGNED
+                self.align();
             }
-            (_, SYNC_BYTE) => Port::Hunting(3.min(seen + 1)),
-            _ => Port::Hunting(0),
-        };
+            (_, SYNC_BYTE) => self.port = Port::Hunting(3.min(seen + 1)),
+            _ => self.port = Port::Hunting(0),
+        }
+    }
+
+    /// A full sync ends here: a frame begins.
+    fn align(&mut self) {
+        (self.port, self.last, self.start) = (ALIGNED, SYNC_END, self.offset);
     }
 }
 

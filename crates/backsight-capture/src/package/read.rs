@@ -229,6 +229,12 @@ fn take_definitions(log: &EventLog, capture: &mut Capture) {
                     record.line, source.name
                 ));
             }
+            Some(source) if record.time.is_some() && !definition.items.is_empty() => {
+                capture.warnings.push(format!(
+                    "event log line {}: {} is reconfigured under the same trace ID: the first configuration counts",
+                    record.line, source.name
+                ));
+            }
             Some(_) => {}
         }
     }
