@@ -63,15 +63,17 @@ impl Decoder {
         let base = self.offset;
         // Bytes that the clear reader has counted.
         let mut counted = 0;
-        let mut at = 0;
-        while let Some(window) = bytes.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>) {
+        let mut rest = bytes;
+        let end = base + bytes.len() as u64;
+        while let Some(window) = rest.first_chunk::<WINDOW>() {
             let header = usize::from(window[0]);
-            let offset = base + at as u64;
+            let offset = end - rest.len() as u64;
             let place = |length: usize, value| Located { offset, length: length as u32, value };
             // A branch of its own for what is commonest is predicted better than a jump for everything.
             if let Some(packet) = self.whole[header] {
                 sink(place(1, packet));
-                at += 1;
+                let Some(behind) = rest.get(1..) else { break };
+                rest = behind;
                 continue;
             }
             let read = match self.fast[header] {
@@ -102,18 +104,21 @@ impl Decoder {
                 Fast::No => None,
             };
             if let Some(length) = read {
-                at += length;
+                // Never taken: the window is longer than these packets. But a branch, which can be predicted.
+                let Some(behind) = rest.get(length..) else { break };
+                rest = behind;
                 continue;
             }
             self.offset = offset;
-            let Some(packet) = bytes.get(at..).and_then(|rest| self.decode(rest)) else { break };
+            let Some(packet) = self.decode(rest) else { break };
             sink(packet);
-            at += packet.length as usize;
+            rest = rest.get(packet.length as usize..).unwrap_or_default();
             counted += u64::from(packet.length);
         }
-        self.offset = base + at as u64;
-        self.accounting.decoded += at as u64 - counted;
-        at
+        let used = bytes.len() - rest.len();
+        self.offset = base + used as u64;
+        self.accounting.decoded += used as u64 - counted;
+        used
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! The shapes of addresses in packets, as masks and shifts.
+//! The shapes of addresses in packets, as masks.
 //!
 //! Addresses are the commonest packets after atoms, and their forms follow one another at random: a branch for
 //! each form would be mispredicted all the time. So each form is a row of numbers, and all are read by the same
@@ -14,17 +14,16 @@
 
 use super::super::{AddressForm, Is};
 
-/// How to make an address out of payload bytes and an entry of the history.
+/// How to make an address out of payload bytes and an entry of the history. The payload is read as a little-endian
+/// number and moved to where it would be for IS0 and for IS1; masks say what of it is meant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// Which bits of the payload, read as a little-endian number, are bits of the address, and how far to the left
-    /// they go: those of byte 0, of byte 1, and those that are in their place.
-    first: u64,
-    first_shift: u32,
-    second: u64,
-    second_shift: u32,
+    /// Address bits from the first two bytes, if this is IS0 or IS1.
+    is0: u64,
+    is1: u64,
+    /// Address bits from the bytes after them.
     rest: u64,
-    /// Which bits of the history entry stay, and which entry.
+    /// Address bits from the history entry, and which entry.
     keep: u64,
     pub entry: u8,
     /// Instruction set flag; an exact match has that of its entry, and `keep_is`.
@@ -37,66 +36,43 @@ impl Shape {
     /// The address that the payload says.
     #[inline(always)]
     pub const fn address(&self, payload: u64, entry: u64) -> u64 {
-        entry & self.keep
-            | (payload & self.first) << self.first_shift
-            | (payload & self.second) << self.second_shift
+        let first = payload & 0x7F;
+        let second = payload & 0xFF00;
+        (first << 2 | second << 1) & self.is0
+            | (first << 1 | second) & self.is1
             | payload & self.rest
+            | entry & self.keep
     }
 
     const fn exact(index: u8) -> Self {
-        Self {
-            first: 0,
-            first_shift: 0,
-            second: 0,
-            second_shift: 0,
-            rest: 0,
-            keep: !0,
-            entry: index,
-            is: Is::Is0,
-            keep_is: true,
-            form: AddressForm::Exact(index),
-        }
+        let form = AddressForm::Exact(index);
+        Self { is0: 0, is1: 0, rest: 0, keep: !0, entry: index, is: Is::Is0, keep_is: true, form }
     }
 
     const fn short(is: Is, form: AddressForm) -> Self {
         let two = matches!(form, AddressForm::Short2);
-        let (first_shift, second_shift, bits) = match is {
-            Is::Is0 => (2, 1, if two { 17 } else { 9 }),
-            Is::Is1 => (1, 0, if two { 16 } else { 8 }),
+        let bits = match is {
+            Is::Is0 if two => 17,
+            Is::Is0 => 9,
+            Is::Is1 if two => 16,
+            Is::Is1 => 8,
         };
-        Self {
-            first: 0x7F,
-            first_shift,
-            second: if two { 0xFF00 } else { 0 },
-            second_shift,
-            rest: 0,
-            keep: !0 << bits,
-            entry: 0,
-            is,
-            keep_is: false,
-            form,
-        }
+        Self::new(is, form, (1 << bits) - 1, 0, !0 << bits)
     }
 
     const fn long(is: Is, form: AddressForm, wide: bool) -> Self {
         let all = matches!(form, AddressForm::Long64);
-        let (first_shift, second, second_shift) = match is {
-            Is::Is0 => (2, 0x7F00, 1),
-            Is::Is1 => (1, 0xFF00, 0),
+        // In AArch32 state addresses have no upper half.
+        let keep = if all || !wide { 0 } else { !0 << 32 };
+        Self::new(is, form, 0xFFFF, if all { !0xFFFF } else { 0xFFFF_0000 }, keep)
+    }
+
+    const fn new(is: Is, form: AddressForm, low: u64, rest: u64, keep: u64) -> Self {
+        let (is0, is1) = match is {
+            Is::Is0 => (low, 0),
+            Is::Is1 => (0, low),
         };
-        Self {
-            first: 0x7F,
-            first_shift,
-            second,
-            second_shift,
-            rest: if all { !0xFFFF } else { 0xFFFF_0000 },
-            // In AArch32 state addresses have no upper half.
-            keep: if all || !wide { 0 } else { !0 << 32 },
-            entry: 0,
-            is,
-            keep_is: false,
-            form,
-        }
+        Self { is0, is1, rest, keep, entry: 0, is, keep_is: false, form }
     }
 }
 
