@@ -1,0 +1,94 @@
+//! Damaged packets: counted, recovered from at the next synchronisation, never a panic.
+
+use backsight_core::Located;
+use backsight_flow::Event;
+use backsight_flow::etrace::{Fault, Follower, Settings};
+use backsight_riscv::etrace::{
+    self, Decoder, Encoder, ImplicitReturn, Options, Packet, Params, Resync, ResyncMode,
+};
+use backsight_riscv::ingress::{Builder, Ctype, Ingress};
+use backsight_testing::Random;
+
+use crate::random::{Code, Wildness, execute};
+
+fn settings() -> (Params, Options) {
+    let params = Params {
+        iaddress_width: 64,
+        bpred_size: 3,
+        cache_size: 3,
+        f0s_width: 1,
+        return_stack_size: 2,
+        implicit_return: ImplicitReturn::Returns,
+        ..Params::default()
+    };
+    let options = Options {
+        implicit_return: true,
+        jump_target_cache: true,
+        branch_prediction: true,
+        sijump: true,
+        ..Options::default()
+    };
+    (params, options)
+}
+
+fn payloads(code: &Code, random: &mut Random) -> Vec<Vec<u8>> {
+    let (params, options) = settings();
+    let resync = Resync { mode: ResyncMode::Packets, limit: 16 };
+    let mut encoder =
+        Encoder::new(params, options, etrace::Settings { resync, ..Default::default() }).unwrap();
+    let (mut builder, mut payloads) = (Builder::new(4, Ctype::Precise), Vec::new());
+    let mut sink = |packet: Packet| payloads.push(etrace::encode(&packet, &params, &options).to_vec());
+    let mut ingress = |ingress: Ingress| {
+        if let Ingress::Block(block) = ingress {
+            encoder.push(&block, &mut sink);
+        }
+    };
+    let wild = Wildness { returns: true, traps: 10, contexts: 0, taken: 60 };
+    for item in execute(code, random, 1000, wild) {
+        builder.push(&item, &mut ingress);
+    }
+    builder.finish(&mut ingress);
+    encoder.finish(&mut sink);
+    payloads
+}
+
+#[test]
+fn damage_is_counted_and_recovered_from() {
+    let (params, options) = settings();
+    let (mut lost, mut found) = (0, 0);
+    for seed in 0..300 {
+        let mut random = Random(seed);
+        let code = Code::new(&mut random, 60);
+        let mut payloads = payloads(&code, &mut random);
+        for _ in 0..3 {
+            let victim = random.below(payloads.len() as u64) as usize;
+            match random.below(3) {
+                0 => drop(payloads.remove(victim)),
+                1 => payloads[victim].truncate(1),
+                _ => {
+                    let bit = random.below(payloads[victim].len() as u64 * 8) as usize;
+                    payloads[victim][bit / 8] ^= 1 << (bit % 8);
+                }
+            }
+        }
+        let mut settings = Settings::new(params, options);
+        settings.longest_path = 1 << 12;
+        let mut follower = Follower::new(settings, &code.program);
+        let mut decoder = Decoder::new(params, options);
+        let mut sink = |event: Located<Event>| {
+            lost += u64::from(matches!(event.value, Event::NoSync(_)));
+            found += u64::from(matches!(event.value, Event::TraceOn(_)));
+        };
+        for (offset, payload) in (0..).zip(&payloads) {
+            match decoder.decode(payload) {
+                Ok(value) => follower.push(Located { offset, length: 1, value }, &mut sink),
+                Err(_) => follower.push_bad(Located { offset, length: 1, value: () }, &mut sink),
+            }
+        }
+        follower.finish(&mut sink);
+        let counted: u64 = Fault::ALL.iter().map(|&fault| follower.faults().of(fault)).sum();
+        assert_eq!(counted, follower.faults().total());
+    }
+    assert!(lost > 500, "{lost}: damage shows");
+    assert!(found > 500, "{found}: tracing begins again");
+}
