@@ -2,8 +2,10 @@
 
 use backsight_capture::{Capture, Protocol, SourceConfig};
 
-/// Folder, then each buffer with its framing, its length, and its sources (protocol and trace ID).
-const EXPECTED: &[(&str, &[(&str, &str, u64, &[(Protocol, u8)])])] = &[
+/// A buffer with its framing, its length, and its sources (protocol and trace ID).
+type Buffer = (&'static str, &'static str, u64, &'static [(Protocol, u8)]);
+
+const EXPECTED: &[(&str, &[Buffer])] = &[
     (
         "cc1-head",
         &[(
