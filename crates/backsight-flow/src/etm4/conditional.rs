@@ -177,6 +177,8 @@ mod tests {
         let tokens = Packet::ConditionalResultF3(0b01_11_00_01);
         assert_eq!(results(false, &[tokens]), [(1, Outcome::Passed), (2, Outcome::Failed)]);
         // From bit 0: C, then the 4-bit token for Z, then N, then end.
+        // One group a token.
+        #[allow(clippy::unusual_byte_groupings)]
         let tokens = Packet::ConditionalResultF3(0b1111_01_1011_00);
         assert_eq!(
             results(true, &[tokens]),
