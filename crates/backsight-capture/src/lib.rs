@@ -46,4 +46,4 @@ pub use model::{
     Buffer, Capture, ContextIdLayout, Core, Format, Image, MemoryDump, Register, Source, SourceConfig,
 };
 pub use protocol::Protocol;
-pub use write::{DirectoryOutput, Output};
+pub use write::{DirectoryOutput, Output, pack};

@@ -1,6 +1,6 @@
 //! Writing captures: into a folder, a ZIP archive, or memory.
 
-use crate::folder::{FileRef, Memory};
+use crate::folder::{Directory, FileRef, Folder, Memory};
 use crate::model::{Capture, Format};
 use crate::{Error, package, snapshot};
 use std::collections::BTreeMap;
@@ -47,6 +47,19 @@ impl<W: io::Write + io::Seek> Output for ZipWriter<W> {
         self.start_file(path, SimpleFileOptions::default().large_file(true)).map_err(io::Error::other)?;
         io::copy(contents, self).map(drop)
     }
+}
+
+/// Packs all files of a directory into a new ZIP archive.
+///
+/// # Errors
+/// If the archive exists, or something cannot be read or written.
+pub fn pack(directory: &Path, archive: &Path) -> io::Result<()> {
+    let folder = Directory(directory.to_owned());
+    let mut output = ZipWriter::new(BufWriter::new(File::create_new(archive)?));
+    for path in folder.files() {
+        output.file(&path, &mut folder.open(&path)?)?;
+    }
+    io::Write::flush(&mut output.finish().map_err(io::Error::other)?)
 }
 
 impl Capture {

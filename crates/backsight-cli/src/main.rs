@@ -37,6 +37,7 @@ enum Command {
     Info(commands::info::Info),
     Packets(commands::packets::Packets),
     Flow(Box<commands::flow::Flow>),
+    Record(Box<commands::record::Record>),
     Convert(commands::convert::Convert),
     Bench(commands::bench::Bench),
 }
@@ -59,6 +60,7 @@ fn run(command: &Command) -> Result {
         Command::Info(command) => commands::info::run(command),
         Command::Packets(command) => commands::packets::run(command),
         Command::Flow(command) => commands::flow::run(command),
+        Command::Record(command) => commands::record::run(command),
         Command::Convert(command) => commands::convert::run(command),
         Command::Bench(command) => commands::bench::run(command),
     }

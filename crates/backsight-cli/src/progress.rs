@@ -19,6 +19,16 @@ impl Progress {
         )
     }
 
+    /// Counts instructions, of a total where it is known.
+    pub fn instructions(total: Option<u64>, quiet: bool) -> Self {
+        Self::with_templates(
+            total,
+            quiet,
+            "{wide_bar} {human_pos}/{human_len} instructions, {per_sec}",
+            "{spinner} {human_pos} instructions, {per_sec}",
+        )
+    }
+
     fn with_templates(total: Option<u64>, quiet: bool, bounded: &str, unbounded: &str) -> Self {
         if quiet || !std::io::stderr().is_terminal() {
             return Self(None);

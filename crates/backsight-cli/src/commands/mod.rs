@@ -5,3 +5,4 @@ pub mod convert;
 pub mod flow;
 pub mod info;
 pub mod packets;
+pub mod record;

@@ -4,6 +4,7 @@ mod engine;
 mod filter;
 mod lane;
 mod printer;
+mod truth;
 
 use std::collections::BTreeMap;
 
@@ -39,6 +40,10 @@ pub struct Flow {
     /// How to list it
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+
+    /// List what was really executed, which `record --truth` keeps in the capture, rather than what the trace tells
+    #[arg(long)]
+    truth: bool,
 
     /// Text: function by function, indented by call depth
     #[arg(long)]
@@ -103,6 +108,9 @@ fn parse_event(text: &str) -> std::result::Result<(u8, String), String> {
 
 /// Runs the command.
 pub fn run(command: &Flow) -> Result {
+    if command.truth {
+        return truth::run(command);
+    }
     let plan = Plan::new(&command.capture, command.output.quiet)?;
     let mut output = Output::open(command.output.output.as_deref())?;
     let mut totals = Totals::default();

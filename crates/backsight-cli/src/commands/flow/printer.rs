@@ -228,7 +228,7 @@ fn space_of(context: &Context, isa: Isa) -> MemorySpace {
 }
 
 /// One address a line; the most common output of all, so it is written by hand.
-fn write_address(out: &mut dyn Write, address: Address) -> io::Result<()> {
+pub fn write_address(out: &mut dyn Write, address: Address) -> io::Result<()> {
     let mut line = [0; 19];
     let mut at = line.len() - 1;
     line[at] = b'\n';

@@ -1,0 +1,237 @@
+//! What was really executed: the retired instructions that a recording keeps beside its trace.
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read};
+
+use backsight_capture::retired::Reader;
+use backsight_capture::{Capture, FileRef, Format as CaptureFormat};
+use backsight_core::{Context, Execution, Located, Retired, TraceId, Trap, TrapKind};
+use backsight_flow::{Event, Range, TraceOn};
+use backsight_image::Image;
+use backsight_isa::{Class, classify_retired};
+
+use super::filter::Filter;
+use super::printer::{Printer, Style, write_address};
+use super::{Flow, Format};
+use crate::commands::record::TRUTH;
+use crate::failure::{Failure, Result};
+use crate::images;
+use crate::output::Output;
+
+/// Lists the truth of a capture.
+pub fn run(command: &Flow) -> Result {
+    if command.format == Format::Branches {
+        return Err(Failure::usage("--truth: a list of branches comes from packets, and the truth has none"));
+    }
+    let capture = Capture::open(&command.capture.capture).map_err(Failure::new)?;
+    let file = FileRef::new(&capture.folder, TRUTH).map_err(Failure::new)?;
+    if capture.format == CaptureFormat::Bare || !file.exists() {
+        return Err(Failure::new(format!(
+            "{}: the capture has no {TRUTH}; record it with --truth",
+            command.capture.capture.display()
+        )));
+    }
+    let image = images::for_core(&command.images, &capture, None, |warning| {
+        if !command.output.quiet {
+            eprintln!("warning: {warning}");
+        }
+    })?;
+    let mut reader = Reader::new(BufReader::new(file.open().map_err(Failure::new)?))
+        .map_err(|error| Failure::new(format!("{file}: {error}")))?;
+    let mut listing = Listing::new(command, &capture, &image)?;
+    let outcome = list(&mut reader, &mut listing);
+    listing.finish()?;
+    outcome?.map_err(|error| Failure::new(format!("{file}: {error}")))
+}
+
+/// The inner error is what is wrong with the file; what came before it is listed.
+fn list<R: Read>(
+    reader: &mut Reader<R>,
+    listing: &mut Listing<'_>,
+) -> Result<std::result::Result<(), backsight_capture::retired::StreamError>> {
+    for item in reader {
+        match item {
+            Ok(item) => listing.item(item)?,
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+struct Listing<'i> {
+    command: &'i Flow,
+    image: &'i Image,
+    output: Output,
+    filter: Filter,
+    /// The trace ID of each thread.
+    ids: BTreeMap<u32, TraceId>,
+    threads: BTreeMap<u32, Thread<'i>>,
+    current: u32,
+    wanted: bool,
+    instructions: u64,
+}
+
+/// A thread, with the instructions that are not written yet.
+struct Thread<'i> {
+    printer: Printer<'i>,
+    context: Context,
+    told: Option<Context>,
+    range: Option<Range>,
+}
+
+impl<'i> Listing<'i> {
+    fn new(command: &'i Flow, capture: &Capture, image: &'i Image) -> Result<Self> {
+        let thread_of = |name: &str| name.strip_prefix("unit_").and_then(|number| number.parse().ok());
+        let sources = capture.sources.iter();
+        let ids: BTreeMap<u32, TraceId> =
+            sources.filter_map(|source| Some((thread_of(&source.name)?, source.id?))).collect();
+        let mut listing = Self {
+            command,
+            image,
+            output: Output::open(command.output.output.as_deref())?,
+            filter: Filter::new(&command.filter, image)?,
+            ids,
+            threads: BTreeMap::new(),
+            current: 0,
+            wanted: true,
+            instructions: 0,
+        };
+        listing.wanted = command.capture.wants(listing.id(0).get());
+        Ok(listing)
+    }
+
+    fn id(&self, thread: u32) -> TraceId {
+        self.ids.get(&thread).copied().unwrap_or_else(|| TraceId::new(thread.min(0x6E) as u8 + 1))
+    }
+
+    fn item(&mut self, item: Execution) -> Result {
+        if let Execution::Thread(thread) = item {
+            self.current = thread;
+            self.wanted = self.command.capture.wants(self.id(thread).get());
+            return Ok(());
+        }
+        if !self.wanted {
+            return Ok(());
+        }
+        if let (Format::Pcs, Execution::Instruction(retired)) = (self.command.format, &item) {
+            self.instructions += 1;
+            let address = retired.address;
+            return match self.filter.wants_address(address) {
+                true => self.output.put(|out| write_address(out, address)),
+                false => Ok(()),
+            };
+        }
+        if self.command.format == Format::Pcs {
+            return Ok(());
+        }
+        match item {
+            Execution::Instruction(retired) => self.instruction(&retired),
+            Execution::Context(context) => {
+                self.end_range()?;
+                self.thread()?.context = context;
+                Ok(())
+            }
+            Execution::Trap(trap) => {
+                self.end_range()?;
+                self.event(exception(&trap))
+            }
+            Execution::Gap => {
+                self.end_range()?;
+                self.event(Event::TraceOn(TraceOn::Begin))
+            }
+            Execution::Access(_) | Execution::Thread(_) => Ok(()),
+        }
+    }
+
+    /// Instructions that follow each other make a range; branches end it.
+    fn instruction(&mut self, retired: &Retired) -> Result {
+        self.instructions += 1;
+        let thread = self.thread()?;
+        let follows = thread
+            .range
+            .as_ref()
+            .is_some_and(|range| range.end == retired.address && range.isa == retired.isa);
+        if !follows {
+            self.end_range()?;
+            let thread = self.thread()?;
+            let context = thread.context;
+            if thread.told.replace(context) != Some(context) {
+                self.event(Event::Context(context, retired.isa))?;
+            }
+        }
+        let instruction = classify_retired(retired);
+        let thread = self.thread()?;
+        let start = thread.range.as_ref().map_or(retired.address, |range| range.start);
+        let before = thread.range.as_ref().map_or(0, |range| range.instructions);
+        thread.range = Some(Range {
+            start,
+            end: retired.end(),
+            instructions: before + 1,
+            isa: retired.isa,
+            class: instruction.class,
+            flags: instruction.flags,
+            last_size: retired.size,
+            executed: retired.taken,
+        });
+        let ends =
+            retired.next != retired.end() || instruction.class != Class::Other || before == u32::MAX - 1;
+        if ends { self.end_range() } else { Ok(()) }
+    }
+
+    fn end_range(&mut self) -> Result {
+        match self.thread()?.range.take() {
+            Some(range) => self.event(Event::Range(range)),
+            None => Ok(()),
+        }
+    }
+
+    fn event(&mut self, event: Event) -> Result {
+        let index = self.instructions;
+        let Some(thread) = self.threads.get_mut(&self.current) else { return Ok(()) };
+        let located = Located { offset: index, length: 0, value: event };
+        self.output.put(|out| thread.printer.event(out, index, &located))
+    }
+
+    fn thread(&mut self) -> Result<&mut Thread<'i>> {
+        let (command, image, id) = (self.command, self.image, self.id(self.current));
+        if !self.threads.contains_key(&self.current) {
+            let style = Style {
+                format: command.format,
+                calls: command.calls,
+                disasm: command.disasm,
+                cycle_counts: false,
+            };
+            let printer = Printer::new(style, id, image, Filter::new(&command.filter, image)?);
+            let thread = Thread { printer, context: Context::default(), told: None, range: None };
+            self.threads.insert(self.current, thread);
+        }
+        self.threads.get_mut(&self.current).ok_or(Failure::Enough)
+    }
+
+    fn finish(mut self) -> Result {
+        let threads: Vec<u32> = self.threads.keys().copied().collect();
+        for thread in threads {
+            self.current = thread;
+            self.end_range()?;
+            if let Some(thread) = self.threads.get_mut(&thread) {
+                self.output.put(|out| thread.printer.finish(out))?;
+            }
+        }
+        self.output.finish()?;
+        if !self.command.output.quiet {
+            eprintln!("{} instructions", self.instructions);
+        }
+        Ok(())
+    }
+}
+
+fn exception(trap: &Trap) -> Event {
+    Event::Exception {
+        number: trap.cause,
+        interrupt: trap.kind == TrapKind::Interrupt,
+        return_address: Some(trap.return_address),
+        is_branch_target: false,
+        fault_pending: false,
+        value: trap.value,
+    }
+}

@@ -1,0 +1,160 @@
+//! How an E-Trace unit is programmed by `KEY=VALUE`, and how a capture says it.
+
+use backsight_riscv::encap::{Encapsulation, Framing};
+use backsight_riscv::etrace::{
+    Algorithm, Dialect, ImplicitReturn, Options, Params, Resync, ResyncMode, SupportLayout, set,
+};
+use backsight_unit::etrace::{Unit, UnitConfig};
+
+use super::unit::{Programmed, flag, number};
+use crate::failure::{Failure, Result};
+
+/// What this unit takes beside parameters and options of E-Trace.
+const OPTIONS: &str = "framing (encap, reference, siemens or atb), resync (packets between synchronisations; 0: none), \
+                       shallow (0 or 1), algorithm (current or reference)";
+/// Packets between synchronisations, unless `resync` says otherwise.
+const USUAL_RESYNC: u64 = 4096;
+
+/// A unit with these settings.
+pub fn program(settings: &[(String, String)]) -> Result<Programmed> {
+    let mut unit = UnitConfig::default();
+    // 64-bit programs, Linux's exception codes, returns that can be told apart.
+    unit.params.iaddress_width = 64;
+    unit.params.ecause_width = 5;
+    unit.params.implicit_return = ImplicitReturn::Returns;
+    unit.settings.resync = Resync { mode: ResyncMode::Packets, limit: USUAL_RESYNC };
+    unit.framing = Framing::Standard(Encapsulation::default());
+    let mut framing = "encap";
+    for (key, value) in settings {
+        let wrong = |why: &str| Failure::usage(format!("--config {key}={value}: {why}"));
+        match key.to_ascii_lowercase().as_str() {
+            "framing" => {
+                (framing, unit.framing) =
+                    framing_of(value).ok_or_else(|| wrong("expected encap, reference, siemens or atb"))?;
+            }
+            "resync" => {
+                let limit = number(key, value)?;
+                let mode = if limit == 0 { ResyncMode::Off } else { ResyncMode::Packets };
+                unit.settings.resync = Resync { mode, limit };
+            }
+            "shallow" => unit.settings.shallow = flag(key, value)?,
+            "algorithm" => {
+                unit.settings.algorithm = match value.as_str() {
+                    "current" => Algorithm::Current,
+                    "reference" => Algorithm::Reference,
+                    _ => return Err(wrong("expected current or reference")),
+                };
+            }
+            _ => set(&mut unit.params, &mut unit.options, &format!("{key}={value}")).map_err(|why| {
+                wrong(&format!("{why}; expected a parameter or option of E-Trace, or {OPTIONS}"))
+            })?,
+        }
+    }
+    complete(&mut unit);
+    Unit::new(unit).map_err(|why| Failure::usage(format!("--config: {why}")))?;
+    Ok(Programmed::Etrace(Box::new(unit), framing))
+}
+
+/// An option that needs a table gets a usual one if its size was not given.
+fn complete(unit: &mut UnitConfig) {
+    let Params { return_stack_size, call_counter_size, bpred_size, cache_size, f0s_width, sijump, .. } =
+        &mut unit.params;
+    let usual = |wanted: bool, size: &mut u8, usual: u8| {
+        if wanted && *size == 0 {
+            *size = usual;
+        }
+    };
+    usual(unit.options.implicit_return && *call_counter_size == 0, return_stack_size, 4);
+    usual(unit.options.branch_prediction, bpred_size, 8);
+    usual(unit.options.jump_target_cache, cache_size, 6);
+    usual(*bpred_size > 0 && *cache_size > 0, f0s_width, 1);
+    usual(unit.options.sijump, sijump, 1);
+}
+
+fn framing_of(word: &str) -> Option<(&'static str, Framing)> {
+    Some(match word {
+        "encap" => ("encap", Framing::Standard(Encapsulation::default())),
+        "reference" => ("reference", Framing::REFERENCE),
+        "siemens" => ("siemens", Framing::SIEMENS),
+        "atb" => ("atb", Framing::ATB),
+        _ => return None,
+    })
+}
+
+/// Parameters and options that differ from the usual, as a capture keeps them.
+pub fn described(unit: &UnitConfig) -> Vec<(String, String)> {
+    let mut described: Vec<(String, String)> = Vec::new();
+    let mut say = |key: &str, value: &str| described.push((key.to_owned(), value.to_owned()));
+    for ((name, value), (_, usual)) in unit.params.list().zip(Params::default().list()) {
+        if value != usual {
+            say(name, &value.to_string());
+        }
+    }
+    match unit.params.layout {
+        SupportLayout::Reference => {}
+        SupportLayout::Seed => say("layout", "seed"),
+        SupportLayout::Standard => say("layout", "standard"),
+    }
+    if unit.params.dialect == Dialect::Seed {
+        say("dialect", "seed");
+    }
+    if unit.params.implicit_return == ImplicitReturn::Returns {
+        say("iret_ext", "1");
+    }
+    let Options {
+        implicit_return,
+        implicit_exception,
+        full_address,
+        jump_target_cache,
+        branch_prediction,
+        sijump,
+        resync_disabled,
+    } = unit.options;
+    let switches = [
+        ("implicit_return", implicit_return),
+        ("implicit_exception", implicit_exception),
+        ("full_address", full_address),
+        ("jump_target_cache", jump_target_cache),
+        ("branch_prediction", branch_prediction),
+        ("sijump_enable", sijump),
+        ("resync_disabled", resync_disabled),
+    ];
+    switches.iter().filter(|(_, on)| *on).for_each(|(name, _)| say(name, "1"));
+    described
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(settings: &[(&str, &str)]) -> Result<UnitConfig> {
+        let settings: Vec<_> =
+            settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        match program(&settings)? {
+            Programmed::Etrace(unit, _) => Ok(*unit),
+            Programmed::Etm4(_) => panic!("another unit"),
+        }
+    }
+
+    #[test]
+    fn a_description_says_all_that_a_decoder_needs() {
+        let all =
+            ["implicit_return", "branch_prediction", "jump_target_cache", "sijump_enable", "full_address"];
+        let made = unit(&all.map(|name| (name, "1"))).expect("all at once");
+        let (mut params, mut options) = (Params::default(), Options::default());
+        for (key, value) in described(&made) {
+            set(&mut params, &mut options, &format!("{key}={value}")).expect("known");
+        }
+        assert_eq!((params, options), (made.params, made.options));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_what_would() {
+        for (key, value, expected) in
+            [("colour", "1", "framing"), ("framing", "oak", "siemens"), ("iaddress_width", "70", "3 to 64")]
+        {
+            let refused = unit(&[(key, value)]).expect_err(key).to_string();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The trace unit that watches: which one, and how it is programmed.
+
+use backsight_capture::qemu::Target;
+use backsight_unit::{etm4, etrace};
+use clap::{Args, ValueEnum};
+
+use super::{etm4_unit, etrace_unit};
+use crate::failure::{Failure, Result};
+
+/// Which trace unit to attach.
+#[derive(Args, Clone, Debug, Default)]
+pub struct UnitArgs {
+    /// The trace unit; without it etrace for riscv64 and etm4 for Arm
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub unit: Option<UnitKind>,
+
+    /// Programs the unit: a register of the hardware (TRCCONFIGR=0x1841), one of its options (cyclecount=1,
+    /// branch_prediction=1) or how it is built (return_stack_depth=4). A name that is not known lists them all.
+    /// May be given several times; a file of them, one a line, is taken too
+    #[arg(long, value_name = "FILE|KEY=VALUE")]
+    pub config: Vec<String>,
+}
+
+/// A kind of trace unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UnitKind {
+    /// Arm ETMv4
+    Etm4,
+    /// Arm Embedded Trace Extension
+    Ete,
+    /// RISC-V Efficient Trace
+    Etrace,
+}
+
+/// A unit that is programmed and ready.
+#[derive(Clone, Debug)]
+pub enum Programmed {
+    /// ETMv4 or ETE.
+    Etm4(Box<etm4::UnitConfig>),
+    /// E-Trace, with the word for its framing.
+    Etrace(Box<etrace::UnitConfig>, &'static str),
+}
+
+impl UnitArgs {
+    /// The unit for programs of this kind.
+    pub fn program(&self, target: Target) -> Result<Programmed> {
+        let riscv = target == Target::Riscv64;
+        let kind = self.unit.unwrap_or(if riscv { UnitKind::Etrace } else { UnitKind::Etm4 });
+        if (kind == UnitKind::Etrace) != riscv {
+            let fits = if riscv { "etrace" } else { "etm4 and ete" };
+            return Err(Failure::usage(format!("--unit: this is a {target} program, {fits} can trace it")));
+        }
+        let settings = backsight_capture::settings(&self.config).map_err(Failure::usage)?;
+        match kind {
+            UnitKind::Etrace => etrace_unit::program(&settings),
+            UnitKind::Etm4 | UnitKind::Ete => etm4_unit::program(kind == UnitKind::Ete, &settings),
+        }
+    }
+}
+
+/// Yes or no, in the words that configurations use.
+pub fn flag(key: &str, value: &str) -> Result<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(Failure::usage(format!("--config {key}={value}: expected 0 or 1"))),
+    }
+}
+
+/// A number of some width.
+pub fn number<T: TryFrom<u64>>(key: &str, value: &str) -> Result<T> {
+    let wrong = |why: String| Failure::usage(format!("--config {key}={value}: {why}"));
+    let number = crate::args::parse_number(value).map_err(wrong)?;
+    T::try_from(number).map_err(|_| wrong("the number is too large".into()))
+}
