@@ -12,16 +12,17 @@ pub struct CaptureArgs {
     /// Snapshot folder, trace package (folder or ZIP), or a bare file of trace; `-` is standard input
     pub capture: PathBuf,
 
-    /// Protocol of a bare file
+    /// Protocol of a bare file or of standard input
     #[arg(long, value_name = "P", help_heading = "Capture", value_parser = PROTOCOLS)]
     pub protocol: Option<String>,
 
-    /// How the bytes are framed; overrides what the metadata of a packaged capture says
+    /// How the bytes are framed; overrides what the metadata of a packaged capture says. A bare file is raw (E-Trace:
+    /// reference) if nothing is said
     #[arg(long, value_name = "F", help_heading = "Capture", value_parser = FRAMINGS)]
     pub framing: Option<String>,
 
-    /// Configuration of a bare file: a register or option, or a file of them, one a line. Several may be given;
-    /// `ID:KEY=VALUE` is for the source with that trace ID only
+    /// Configuration of a bare file: a register or option, or a file of them, one a line. May be given several times;
+    /// `ID:KEY=VALUE` is for the source with that trace ID only, the rest is for all
     #[arg(long, value_name = "FILE|KEY=VALUE", help_heading = "Capture")]
     pub config: Vec<String>,
 

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::PipeClosed | Failure::Enough) {
-                eprintln!("backsight: {failure}");
+                output::tell(format_args!("backsight: {failure}"));
             }
             ExitCode::from(failure.exit_status())
         }

@@ -1,10 +1,16 @@
 //! Where results go: standard output or a file, buffered; a closed pipe ends the program quietly.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Result};
+
+/// Says something to the user: a line on standard error. Where nobody listens any more, that is no reason to fail.
+pub fn tell(words: impl Display) {
+    let _ = writeln!(io::stderr(), "{words}");
+}
 
 /// A buffered stream of results.
 pub struct Output {

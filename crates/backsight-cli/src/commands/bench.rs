@@ -16,7 +16,7 @@ use crate::commands::flow::{Engine, Item, Manner};
 use crate::decoder::Decoder;
 use crate::failure::{Failure, Result};
 use crate::images::{self, ImageArgs};
-use crate::output::Output;
+use crate::output::{Output, tell};
 use crate::plan::{Buffer, Decoding, Plan};
 
 /// Measure how fast a capture is decoded
@@ -25,6 +25,7 @@ use crate::plan::{Buffer, Decoding, Plan};
 /// capture is held in memory and decoded again and again; standard input is read once, to its end. Bytes are those
 /// of the capture, MB are millions of them.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Bench {
     #[command(flatten)]
     capture: CaptureArgs,
@@ -32,25 +33,30 @@ pub struct Bench {
     #[command(flatten)]
     images: ImageArgs,
 
-    /// How far to go; may be given several times
+    /// How far to go; several stages, with commas between them, are measured one after the other
     #[arg(long, value_enum, value_delimiter = ',', default_value = "packets")]
     stage: Vec<Stage>,
 
-    /// Repeat for so long, at least once
+    /// Repeat each stage for S seconds, and at least once
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     seconds: f64,
 
-    /// Decode several sources on so many cores
+    /// Decode several sources on up to N cores
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
 
-    /// One JSON object a stage
+    /// One JSON object a line for each stage
     #[arg(long)]
     json: bool,
 
     #[command(flatten)]
     output: OutputArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight bench capture/ --stage frames,packets,flow
+  backsight bench capture/ --stage flow --threads 2 --seconds 10 --json
+  cat trace.bin | backsight bench - --protocol etm4 --framing coresight";
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -111,7 +117,11 @@ pub fn run(command: &Bench) -> Result {
         let start = Instant::now();
         loop {
             for (buffer, held) in plan.buffers.iter().zip(&held) {
-                work += pass(command, buffer, held.as_deref(), stage, &image)?;
+                let (done, undecoded) = pass(command, buffer, held.as_deref(), stage, &image)?;
+                work += done;
+                if passes == 0 && !command.output.quiet {
+                    undecoded.iter().for_each(tell);
+                }
             }
             passes += 1;
             if once || start.elapsed() >= limit {
@@ -123,7 +133,13 @@ pub fn run(command: &Bench) -> Result {
     output.finish()
 }
 
-fn pass(command: &Bench, buffer: &Buffer, held: Option<&[u8]>, stage: Stage, image: &Image) -> Result<Work> {
+fn pass(
+    command: &Bench,
+    buffer: &Buffer,
+    held: Option<&[u8]>,
+    stage: Stage,
+    image: &Image,
+) -> Result<(Work, Vec<String>)> {
     let mut bench = Pass {
         command,
         buffer,
@@ -204,13 +220,21 @@ impl Pass<'_> {
         }
     }
 
-    fn finish(mut self) -> Work {
+    /// What was done, and why some of it was not.
+    fn finish(mut self) -> (Work, Vec<String>) {
         self.demultiplexer.finish(&mut |_| {});
         for lane in self.lanes.values_mut().flatten() {
             lane.engine.end(&mut lane.work);
             self.work += lane.work;
         }
-        self.work
+        let bytes_of = |id| self.buffer.bytes_of(self.demultiplexer.counts(), id);
+        let left = self.lanes.iter().filter(|(id, lane)| lane.is_none() && self.wants(**id));
+        let undecoded = self.buffer.why_undecoded(left.map(|(&id, _)| (id, bytes_of(id))));
+        (self.work, undecoded)
+    }
+
+    fn wants(&self, id: TraceId) -> bool {
+        self.buffer.is_raw() || self.command.capture.wants(id.get())
     }
 }
 

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::args::CaptureArgs;
 use crate::failure::{Failure, Result};
+use crate::output::tell;
 use crate::plan::Plan;
 
 /// Turn one kind of capture into another
@@ -14,11 +15,12 @@ use crate::plan::Plan;
 /// Reads a snapshot, a trace package or a bare file and writes a snapshot folder or a trace package, with all the
 /// metadata that the new format can hold. What it cannot hold is said on standard error.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Convert {
     #[command(flatten)]
     capture: CaptureArgs,
 
-    /// Where to write; a name that ends in .zip makes an archive
+    /// Where to write, a place that does not exist yet; a name that ends in .zip makes an archive
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
 
@@ -30,6 +32,12 @@ pub struct Convert {
     #[arg(long, short)]
     quiet: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight convert snapshot/ --output package.zip
+  backsight convert package.zip --output snapshot/ --format snapshot
+  backsight convert trace.bin --protocol etm4 --framing tpiu --config registers.txt --config trace_id=0x10 \\
+      --output package/";
 
 /// Kinds of capture that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -43,6 +51,12 @@ enum Format {
 
 /// Runs the command.
 pub fn run(command: &Convert) -> Result {
+    if command.output.as_os_str() == "-" {
+        return Err(Failure::usage("--output -: a capture is written to a folder or a .zip file"));
+    }
+    if !command.capture.id.is_empty() {
+        return Err(Failure::usage("--id: a capture is converted with all its sources; choose later"));
+    }
     let plan = Plan::new(&command.capture, command.quiet)?;
     let mut capture = plan.capture;
     if !command.capture.buffer.is_empty() {
@@ -58,10 +72,10 @@ pub fn run(command: &Convert) -> Result {
     let lost = capture.save(&command.output, format).map_err(Failure::new)?;
     if !command.quiet {
         for what in &lost {
-            eprintln!("warning: {what}");
+            tell(format_args!("warning: {what}"));
         }
         let (buffers, sources) = (capture.buffers.len(), capture.sources.len());
-        eprintln!("{}: {buffers} buffers, {sources} sources", command.output.display());
+        tell(format_args!("{}: {buffers} buffers, {sources} sources", command.output.display()));
     }
     Ok(())
 }

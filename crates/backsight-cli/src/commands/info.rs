@@ -17,9 +17,10 @@ use crate::plan::{Buffer, Decoding, Plan, frame_damage};
 
 /// Say what is in a capture
 ///
-/// Buffers, sources, protocols, configuration in words, images, sizes, time span and damage. The trace is read once;
+/// Buffers, sources, protocols, configuration in words, code, sizes, time span and damage. The trace is read once;
 /// --fast leaves it alone.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Info {
     #[command(flatten)]
     capture: CaptureArgs,
@@ -35,6 +36,12 @@ pub struct Info {
     #[command(flatten)]
     output: OutputArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight info capture/                    everything about a snapshot or package
+  backsight info capture.zip --fast --json   only its metadata, for a program
+  backsight info trace.bin --protocol etm4 --framing coresight
+                                             which trace IDs a bare file holds";
 
 /// Runs the command.
 pub fn run(command: &Info) -> Result {
@@ -117,6 +124,7 @@ fn survey(command: &Info, buffer: &Buffer) -> Result<Survey> {
     let (mut triggers, mut flushes) = (0, 0);
     let counts = buffer.chunks(command.output.quiet, |chunk| {
         match chunk {
+            Chunk::Data { id, .. } if !buffer.is_raw() && !command.capture.wants(id.get()) => {}
             Chunk::Data { id, bytes, .. } => {
                 let (reader, stream) = readers.entry(id).or_insert_with(|| {
                     (buffer.source(id).and_then(|source| Reader::new(&source.decoding)), Stream::default())
@@ -239,7 +247,7 @@ fn survey_text(
     frequency: Option<u64>,
     line: &mut impl FnMut(usize, String),
 ) {
-    let bytes_of = |id: TraceId| survey.counts.data[usize::from(id.get())];
+    let bytes_of = |id: TraceId| buffer.bytes_of(&survey.counts, id);
     let is_decoded = |id: TraceId| {
         buffer.source(id).is_some_and(|source| !matches!(source.decoding, Decoding::NotDecoded(_)))
     };
@@ -304,7 +312,9 @@ fn as_json(plan: &Plan, surveys: &[Option<Survey>]) -> Value {
                 .collect();
             let streams: Vec<Value> = survey
                 .iter()
-                .flat_map(|survey| survey.streams.iter().map(|(id, stream)| stream_json(*id, stream, survey)))
+                .flat_map(|survey| {
+                    survey.streams.iter().map(|(id, stream)| stream_json(buffer, *id, stream, survey))
+                })
                 .collect();
             json!({
                 "name": buffer.name,
@@ -333,10 +343,10 @@ fn as_json(plan: &Plan, surveys: &[Option<Survey>]) -> Value {
     })
 }
 
-fn stream_json(id: TraceId, stream: &Stream, survey: &Survey) -> Value {
+fn stream_json(buffer: &Buffer, id: TraceId, stream: &Stream, survey: &Survey) -> Value {
     json!({
         "id": id.get(),
-        "bytes": survey.counts.data[usize::from(id.get())],
+        "bytes": buffer.bytes_of(&survey.counts, id),
         "packets": stream.packets,
         "unsynchronised": stream.bytes.unsynchronised,
         "bad": stream.bytes.bad,

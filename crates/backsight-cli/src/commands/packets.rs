@@ -10,7 +10,7 @@ use crate::args::{CaptureArgs, OutputArgs};
 use crate::decoder::Decoder;
 use crate::failure::{Failure, Result};
 use crate::listing::packet::{self, Format, Listed, Place};
-use crate::output::Output;
+use crate::output::{Output, tell};
 use crate::plan::{Buffer, Plan, frame_damage};
 use crate::trail::Trail;
 
@@ -19,6 +19,7 @@ use crate::trail::Trail;
 /// One line a packet: the index of its first byte in the buffer, the trace ID of its source, its bytes, its name
 /// and what it says. Between several sources the order is that of the packets' last bytes.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Packets {
     #[command(flatten)]
     capture: CaptureArgs,
@@ -27,13 +28,19 @@ pub struct Packets {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// Stop after so many packets
+    /// Stop after N packets
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
     #[command(flatten)]
     output: OutputArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight packets capture/ | head
+  backsight packets capture/ --buffer ETB_0 --id 0x10 --format json
+  backsight packets trace.bin --protocol etm4 --framing coresight --config TRCCONFIGR=0x1841
+  nc board 5555 | backsight packets - --protocol ete --config registers.txt --format summary";
 
 /// Runs the command.
 pub fn run(command: &Packets) -> Result {
@@ -54,7 +61,7 @@ pub fn run(command: &Packets) -> Result {
     }
     output.finish()?;
     if !command.output.quiet {
-        eprintln!("{}", totals.words());
+        tell(totals.words());
     }
     if command.output.strict && (totals.damaged || totals.bytes.bad > 0) {
         return Err(Failure::new("the trace is damaged (--strict)"));
@@ -100,10 +107,11 @@ fn list(command: &Packets, buffer: &Buffer, output: &mut Output, totals: &mut To
     for (&id, lane) in &lanes {
         match &lane.decoder {
             Some(decoder) => totals.bytes += decoder.accounting(),
-            None => undecoded.push((id, counts.data[usize::from(id.get())])),
+            None => undecoded.push((id, buffer.bytes_of(&counts, id))),
         }
     }
     totals.notes.extend(buffer.why_undecoded(undecoded));
+    totals.notes.extend(buffer.absent_ids(&command.capture.id, &counts));
     totals.damage(buffer, &counts);
     Ok(())
 }
@@ -170,7 +178,9 @@ impl Totals {
             self.packets += 1;
             self.left -= 1;
         }
-        output.put(|out| packet::write(out, command.format, place, packet))
+        output.put(|out| packet::write(out, command.format, place, packet))?;
+        // Not at the next packet: on a live stream that may be long in coming.
+        if self.left == 0 { Err(Failure::Enough) } else { Ok(()) }
     }
 
     fn write(&self, output: &mut Output) -> Result {

@@ -19,6 +19,7 @@ use backsight_riscv::{encap, etrace, ntrace};
 
 use crate::args::CaptureArgs;
 use crate::failure::{Failure, Result};
+use crate::output::tell;
 use crate::progress::Progress;
 
 /// What is to be decoded.
@@ -38,7 +39,7 @@ impl Plan {
         plan.unwrap_buffers()?;
         if !quiet {
             for warning in &plan.capture.warnings {
-                eprintln!("warning: {warning}");
+                tell(format_args!("warning: {warning}"));
             }
         }
         Ok(plan)
@@ -166,20 +167,42 @@ impl Buffer {
         lines
     }
 
+    /// How many bytes of a source there were.
+    pub fn bytes_of(&self, counts: &Counts, id: TraceId) -> u64 {
+        if self.is_raw() { counts.raw } else { counts.data[usize::from(id.get())] }
+    }
+
+    /// IDs that the user asked for and that a bare file does not hold, in words.
+    pub fn absent_ids(&self, wanted: &[u64], counts: &Counts) -> Option<String> {
+        self.fallback.as_ref()?;
+        let holds = |id: usize| counts.data.get(id).is_some_and(|&bytes| bytes > 0);
+        let absent: Vec<_> =
+            wanted.iter().filter(|&&id| !holds(id as usize)).map(|id| format!("{id:#04x}")).collect();
+        if absent.is_empty() {
+            return None;
+        }
+        let held: Vec<_> =
+            (1..0x70).filter(|&id| holds(id.into())).map(|id| TraceId::new(id).to_string()).collect();
+        let held = if held.is_empty() { "none".to_owned() } else { held.join(", ") };
+        Some(format!("ID {}: no data; IDs in this file: {held}", absent.join(", ")))
+    }
+
     /// Reads the whole buffer and takes its frames apart.
     pub fn chunks(&self, quiet: bool, mut sink: impl FnMut(Chunk<'_>) -> Result) -> Result<Counts> {
         let mut deframer = Deframer::new(self.framing);
-        let mut outcome = Ok(());
-        let mut guarded = |chunk: Chunk<'_>| {
+        let mut guarded = |outcome: &mut Result, chunk: Chunk<'_>| {
             if outcome.is_ok() {
-                outcome = sink(chunk);
+                *outcome = sink(chunk);
             }
         };
+        // A failure ends the reading at once: standard input may have no end.
         self.blocks(quiet, |block| {
-            deframer.feed(block, &mut guarded);
-            Ok(())
+            let mut outcome = Ok(());
+            deframer.feed(block, &mut |chunk| guarded(&mut outcome, chunk));
+            outcome
         })?;
-        deframer.finish(&mut guarded);
+        let mut outcome = Ok(());
+        deframer.finish(&mut |chunk| guarded(&mut outcome, chunk));
         outcome?;
         Ok(deframer.counts().clone())
     }

@@ -1,6 +1,6 @@
 //! A capture that brings its metadata along: a snapshot or a trace package.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use backsight_arm::frame::Framing;
 use backsight_capture::{self as capture, Capture, Protocol, SourceConfig};
@@ -18,7 +18,26 @@ pub fn plan(arguments: &CaptureArgs) -> Result<Plan> {
             "--config is for bare files: this capture brings its configuration along",
         ));
     }
-    from_capture(arguments, capture)
+    let mut plan = from_capture(arguments, capture)?;
+    check_ids(arguments, &plan)?;
+    plan.buffers.retain(|buffer| {
+        !buffer.is_raw() || buffer.sources.values().any(|source| arguments.wants(source.id.get()))
+    });
+    Ok(plan)
+}
+
+/// Refuses IDs that none of the wanted buffers is said to hold.
+fn check_ids(arguments: &CaptureArgs, plan: &Plan) -> Result {
+    let sources = plan.buffers.iter().flat_map(|buffer| buffer.sources.values());
+    let known: BTreeSet<TraceId> = sources.map(|source| source.id).collect();
+    let is_known = |id: u64| known.iter().any(|known| u64::from(known.get()) == id);
+    match arguments.id.iter().find(|&&id| !is_known(id)) {
+        Some(id) => {
+            let names: Vec<_> = known.iter().map(TraceId::to_string).collect();
+            Err(Failure::usage(format!("--id {id:#x}: the sources have {}", names.join(", "))))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Plans the buffers that the user wants.

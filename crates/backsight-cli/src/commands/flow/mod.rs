@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 use crate::args::{CaptureArgs, OutputArgs, parse_number};
 use crate::failure::{Failure, Result};
 use crate::images::{self, ImageArgs};
-use crate::output::Output;
+use crate::output::{Output, tell};
 use crate::plan::{Buffer, Plan, frame_damage};
 
 pub use engine::{Engine, Item, Manner};
@@ -30,6 +30,7 @@ use printer::Style;
 /// Follows the trace through the code: ranges of instructions, how each ended, exceptions, contexts, time, and
 /// gaps where something is missing. The code comes from the capture and from --image.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Flow {
     #[command(flatten)]
     capture: CaptureArgs,
@@ -45,11 +46,11 @@ pub struct Flow {
     #[arg(long)]
     truth: bool,
 
-    /// Text: function by function, indented by call depth
+    /// In text: function by function, indented by call depth
     #[arg(long)]
     calls: bool,
 
-    /// Text: show every instruction
+    /// In text: every instruction, below its range
     #[arg(long, conflicts_with = "calls")]
     disasm: bool,
 
@@ -61,7 +62,7 @@ pub struct Flow {
     #[arg(long)]
     strict_image: bool,
 
-    /// Decode several sources on so many cores
+    /// Follow several sources on up to N cores; 0, the default, is as many as there are
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
 
@@ -71,6 +72,12 @@ pub struct Flow {
     #[command(flatten)]
     output: OutputArgs,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight flow capture/ --calls            function by function, indented
+  backsight flow capture/ --image program.elf --function main --disasm
+  backsight flow capture/ --image lib.so@0x7f80000000 --format pcs | sort | uniq -c
+  backsight flow trace.bin --protocol etm4 --config TRCCONFIGR=0x9 --format branches --event 0=L1D_REFILL";
 
 /// How execution is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -142,7 +149,7 @@ fn code(command: &Flow, plan: &Plan, buffer: &Buffer) -> Result<BTreeMap<Option<
         let quiet = command.output.quiet || !code.is_empty();
         let image = images::for_core(&command.images, &plan.capture, core.as_deref(), |warning| {
             if !quiet {
-                eprintln!("warning: {warning}");
+                tell(format_args!("warning: {warning}"));
             }
         })?;
         code.insert(core, image);
@@ -195,6 +202,7 @@ fn follow(command: &Flow, plan: &Plan, buffer: &Buffer, output: &mut Output, tot
         totals.statistics += lane.engine.statistics();
     }
     totals.notes.extend(buffer.why_undecoded(undecoded));
+    totals.notes.extend(buffer.absent_ids(&command.capture.id, demultiplexer.counts()));
     let damage = frame_damage(demultiplexer.counts());
     totals.damaged |= !damage.is_empty();
     totals.notes.extend(damage.into_iter().map(|what| format!("buffer {}: {what}", buffer.name)));
@@ -237,27 +245,29 @@ struct Totals {
 impl Totals {
     fn show(&self) {
         let Statistics { instructions, branches, taken, exceptions, skipped, .. } = self.statistics;
-        eprintln!(
+        tell(format_args!(
             "{instructions} instructions, {branches} branches ({taken} taken), {exceptions} exceptions"
-        );
+        ));
         let gaps = &self.statistics.gaps;
         if gaps.total() > 0 {
             let reasons: Vec<_> =
                 gaps.by_reason().iter().filter(|(_, count)| *count > 0).map(shown).collect();
-            eprintln!("{} gaps: {}", gaps.total(), reasons.join(", "));
+            tell(format_args!("{} gaps: {}", gaps.total(), reasons.join(", ")));
         }
         if skipped > 0 {
-            eprintln!("{skipped} elements could not be followed for want of a place or a context");
+            tell(format_args!("{skipped} elements could not be followed for want of a place or a context"));
         }
         for symptom in Symptom::ALL {
             let count = self.statistics.symptom(symptom);
             if count > 0 {
-                eprintln!("image may not fit: {} ({count} times)", symptom.text());
+                tell(format_args!("image may not fit: {} ({count} times)", symptom.text()));
             }
         }
         let Accounting { decoded, unsynchronised, bad } = self.bytes;
-        eprintln!("{decoded} bytes decoded, {unsynchronised} skipped before synchronisation, {bad} bad");
-        self.notes.iter().for_each(|note| eprintln!("{note}"));
+        tell(format_args!(
+            "{decoded} bytes decoded, {unsynchronised} skipped before synchronisation, {bad} bad"
+        ));
+        self.notes.iter().for_each(|note| tell(note));
     }
 }
 

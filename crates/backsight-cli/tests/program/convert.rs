@@ -1,0 +1,78 @@
+//! From one kind of capture to another and back: packets and flow stay what they were.
+
+use std::path::Path;
+
+use backsight_arm::frame::Framing;
+
+use crate::support::{FIRST_CONFIG, Scratch, first, first_stream, framed, line};
+
+fn listings(capture: &Path) -> (String, String) {
+    let capture = capture.display();
+    (
+        line(&format!("packets {capture} --format opencsd --quiet")).done().out,
+        line(&format!("flow {capture} --format opencsd --quiet")).done().out,
+    )
+}
+
+#[test]
+fn snapshot_to_package_to_zip_to_snapshot_keeps_packets_and_flow() {
+    let scratch = Scratch::new();
+    let expected = listings(&first());
+    let mut from = first();
+    for (name, format) in [
+        ("package", "package"),
+        ("package.zip", "package"),
+        ("snapshot", "snapshot"),
+        ("snapshot.zip", "snapshot"),
+    ] {
+        let to = scratch.path(name);
+        line(&format!("convert {} --output {} --format {format}", from.display(), to.display())).done();
+        assert_eq!(listings(&to), expected, "{name}");
+        from = to;
+    }
+}
+
+#[test]
+fn a_place_that_exists_is_not_overwritten() {
+    let scratch = Scratch::new();
+    let file = scratch.file("out.zip", "precious");
+    line(&format!("convert FIRST --output {}", file.display())).could_not("exists");
+    assert_eq!(std::fs::read(&file).expect("file"), b"precious");
+    let folder = scratch.copy_of(&first(), "folder");
+    line(&format!("convert FIRST --output {}", folder.display())).could_not("exists");
+}
+
+#[test]
+fn a_bare_file_becomes_a_package_with_its_configuration() {
+    let scratch = Scratch::new();
+    let stream = first_stream();
+    for framing in Framing::ALL {
+        let bytes = match framing {
+            Framing::Raw => stream.clone(),
+            framing => framed(framing, &[(0x10, &stream)]),
+        };
+        let file = scratch.file(framing.name(), bytes);
+        for format in ["package", "snapshot"] {
+            let to = scratch.path(&format!("{format}-{framing}"));
+            let (file, to) = (file.display(), to.display());
+            line(&format!(
+                "convert {file} {FIRST_CONFIG} --config trace_id=0x10 --framing {framing} --output {to} --format {format}"
+            ))
+            .done();
+            let packets = line(&format!("packets {to} --format summary --strict --quiet")).done().out;
+            assert_eq!(packets, line("packets FIRST --format summary --quiet").out, "{format} {framing}");
+        }
+    }
+}
+
+#[test]
+fn the_framing_given_is_the_framing_written() {
+    let scratch = Scratch::new();
+    let capture = scratch.copy_of(&first(), "capture");
+    std::fs::write(capture.join("trace.bin"), framed(Framing::Tpiu, &[(0x10, &first_stream())]))
+        .expect("trace");
+    let to = scratch.path("package");
+    line(&format!("convert {} --framing tpiu --output {}", capture.display(), to.display())).done();
+    let packets = line(&format!("packets {} --format summary --strict --quiet", to.display())).done().out;
+    assert_eq!(packets, line("packets FIRST --format summary --quiet").out);
+}

@@ -1,0 +1,63 @@
+//! What listings look like, held against golden files. `BLESS=1` writes them.
+
+use backsight_testing::assert_golden;
+
+use crate::support::line;
+
+fn golden(name: &str) -> String {
+    format!("crates/backsight-cli/tests/golden/{name}")
+}
+
+#[test]
+fn packets_in_every_format() {
+    for format in ["text", "json", "opencsd", "summary"] {
+        let run = line(&format!("packets FIRST --format {format} --limit 60")).done();
+        assert_golden(&golden(&format!("packets.{format}")), &run.out);
+    }
+}
+
+#[test]
+fn flow_in_every_format() {
+    for format in ["text", "json", "opencsd", "pcs", "branches"] {
+        let run = line(&format!("flow FIRST --format {format}")).done();
+        let head: String = run.out.lines().take(60).flat_map(|line| [line, "\n"]).collect();
+        assert_golden(&golden(&format!("flow.{format}")), &head);
+    }
+}
+
+#[test]
+fn disassembly_stands_below_each_range() {
+    let run = line("flow FIRST --disasm").done();
+    let head: String = run.out.lines().take(60).flat_map(|line| [line, "\n"]).collect();
+    assert_golden(&golden("flow.disasm"), &head);
+}
+
+#[test]
+fn summaries() {
+    assert_golden(&golden("packets.summary-line"), &line("packets FIRST --format summary").done().err);
+    assert_golden(&golden("flow.summary-line"), &line("flow FIRST").done().err);
+}
+
+#[test]
+fn every_line_of_json_is_an_object_with_its_place() {
+    for name in ["packets", "flow"] {
+        let run = line(&format!("{name} FIRST --format json")).done();
+        assert!(run.out.lines().count() > 100);
+        for text in run.out.lines() {
+            let value: serde_json::Value = serde_json::from_str(text).expect(text);
+            assert!(value["index"].is_u64() && value["id"] == 0x10, "{text}");
+        }
+    }
+    let info: serde_json::Value = serde_json::from_str(&line("info FIRST --json").done().out).expect("JSON");
+    assert_eq!(info["buffers"][0]["streams"][0]["packets"], 236);
+    let bench: serde_json::Value =
+        serde_json::from_str(&line("bench FIRST --json --seconds 0").done().out).expect("JSON");
+    assert_eq!((&bench["bytes"], &bench["packets"]), (&384.into(), &236.into()));
+}
+
+#[test]
+fn the_whole_flow_is_the_one_that_was_recorded() {
+    let recorded = backsight_testing::repository().join("testdata/captures/first.pcs");
+    let recorded = std::fs::read_to_string(recorded).expect("first.pcs");
+    assert_eq!(line("flow FIRST --format pcs --quiet").done().out, recorded);
+}

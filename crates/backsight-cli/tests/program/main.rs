@@ -1,0 +1,10 @@
+//! The program as its users meet it: the built binary, with its exit status, standard output and standard error.
+
+mod bare;
+mod captures;
+mod convert;
+mod flow;
+mod hostile;
+mod listings;
+mod manners;
+mod support;
