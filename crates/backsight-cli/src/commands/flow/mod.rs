@@ -267,7 +267,7 @@ impl Totals {
         tell(format_args!(
             "{decoded} bytes decoded, {unsynchronised} skipped before synchronisation, {bad} bad"
         ));
-        self.notes.iter().for_each(|note| tell(note));
+        self.notes.iter().for_each(tell);
     }
 }
 
