@@ -43,8 +43,19 @@ struct Guide<'h> {
     until: Option<u64>,
     /// Outcomes of branches. When they are used up, branches are not taken.
     outcomes: &'h mut dyn Iterator<Item = bool>,
-    /// The instruction at the end is a branch that was taken, or a jump whose target the message gives.
-    ends_in_jump: bool,
+    /// What the instruction at the end is.
+    end: End,
+}
+
+/// The last instruction of a walk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Any whose successor is known.
+    Known,
+    /// A branch that was taken, or a jump whose target the message gives.
+    Jump,
+    /// Any: nothing is known of what comes behind it.
+    Last,
 }
 
 impl<'c, C: Code> Follower<'c, C> {
@@ -86,7 +97,7 @@ impl<'c, C: Code> Follower<'c, C> {
         match *message {
             Message::DirectBranch { count } => {
                 self.last_branch = Some(*message);
-                self.walk(count, &mut std::iter::empty(), true, sink);
+                self.walk(count, &mut std::iter::empty(), End::Jump, sink);
                 self.count = 0;
             }
             Message::IndirectBranch { kind, count, address } => {
@@ -103,17 +114,17 @@ impl<'c, C: Code> Follower<'c, C> {
                 self.indirect(kind, count, history, address, sink);
             }
             Message::ProgramTraceSync { count, address, .. } => {
-                self.walk(count, &mut std::iter::empty(), false, sink);
+                self.walk(count, &mut std::iter::empty(), End::Known, sink);
                 self.synchronise(address, sink);
             }
             Message::DirectBranchSync { count, address, .. } => {
-                self.walk(count, &mut std::iter::empty(), true, sink);
+                self.walk(count, &mut std::iter::empty(), End::Jump, sink);
                 self.synchronise(address, sink);
             }
             Message::ResourceFull(resource) => self.resource_full(resource, sink),
             Message::RepeatBranch { count } => self.repeat(count, sink),
             Message::ProgramTraceCorrelation { count, history, .. } => {
-                self.walk(count, &mut history.unwrap_or(History::EMPTY).outcomes(), false, sink);
+                self.walk(count, &mut history.unwrap_or(History::EMPTY).outcomes(), End::Last, sink);
                 self.flush(None, false, sink);
                 self.pc = None;
             }
@@ -135,7 +146,7 @@ impl<'c, C: Code> Follower<'c, C> {
     fn resource_full(&mut self, resource: Resource, sink: &mut impl FnMut(Located<Event>)) {
         match resource {
             Resource::Count(count) => {
-                self.walk(count, &mut std::iter::empty(), false, sink);
+                self.walk(count, &mut std::iter::empty(), End::Known, sink);
                 self.count = 0;
             }
             Resource::History(history) => self.walk_outcomes(history, sink),
@@ -176,7 +187,8 @@ impl<'c, C: Code> Follower<'c, C> {
         sink: &mut impl FnMut(Located<Event>),
     ) {
         let following = self.pc.is_some();
-        self.walk(count, &mut history.outcomes(), kind == BranchKind::Indirect, sink);
+        let end = if kind == BranchKind::Indirect { End::Jump } else { End::Known };
+        self.walk(count, &mut history.outcomes(), end, sink);
         if kind != BranchKind::Indirect && following {
             self.flush(None, false, sink);
             let exception = Event::Exception {
@@ -221,18 +233,18 @@ impl<'c, C: Code> Follower<'c, C> {
         &mut self,
         count: u32,
         outcomes: &mut dyn Iterator<Item = bool>,
-        ends_in_jump: bool,
+        end: End,
         sink: &mut impl FnMut(Located<Event>),
     ) {
         let until = Some(u64::from(count));
-        self.advance(Guide { until, outcomes, ends_in_jump }, sink);
+        self.advance(Guide { until, outcomes, end }, sink);
     }
 
     /// Walks until all outcomes are used up.
     fn walk_outcomes(&mut self, history: History, sink: &mut impl FnMut(Located<Event>)) {
         for outcome in history.outcomes() {
             let outcomes = &mut std::iter::once(outcome);
-            self.advance(Guide { until: None, outcomes, ends_in_jump: false }, sink);
+            self.advance(Guide { until: None, outcomes, end: End::Known }, sink);
         }
     }
 
@@ -275,7 +287,7 @@ impl<'c, C: Code> Follower<'c, C> {
         let behind = pc.plus(u64::from(instruction.size));
         match decoded.operation {
             Operation::Branch => {
-                let taken = guide.outcomes.next().unwrap_or(guide.ends_in_jump && at_end);
+                let taken = guide.outcomes.next().unwrap_or(guide.end == End::Jump && at_end);
                 self.flush(Some(decoded), taken, sink);
                 self.pc = Some(if taken { instruction.target } else { behind });
                 guide.until.is_some()
@@ -292,7 +304,7 @@ impl<'c, C: Code> Follower<'c, C> {
                 if matches!(kind, JumpKind::Call | JumpKind::CoroutineSwap) {
                     self.call(behind);
                 }
-                if at_end && guide.ends_in_jump {
+                if at_end && (guide.end == End::Jump || guide.end == End::Last && target.is_none()) {
                     return true;
                 }
                 if target.is_none() {
@@ -304,7 +316,7 @@ impl<'c, C: Code> Follower<'c, C> {
             }
             Operation::TrapReturn => {
                 self.flush(Some(decoded), true, sink);
-                if at_end && guide.ends_in_jump {
+                if at_end && guide.end != End::Known {
                     return true;
                 }
                 self.mismatch(Symptom::AddressDiffers, pc, sink);

@@ -16,8 +16,11 @@
 
 mod decode;
 mod encode;
+mod encoder;
 mod message;
+mod outcomes;
 
 pub use decode::{Decoder, messages};
 pub use encode::encode;
+pub use encoder::{Encoder, MOST_RETURNS, Mode, Settings, event, sync};
 pub use message::*;
