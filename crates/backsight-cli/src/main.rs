@@ -39,6 +39,7 @@ enum Command {
     Flow(Box<commands::flow::Flow>),
     Record(Box<commands::record::Record>),
     Convert(commands::convert::Convert),
+    Lab(commands::lab::Lab),
     Bench(commands::bench::Bench),
 }
 
@@ -62,6 +63,7 @@ fn run(command: &Command) -> Result {
         Command::Flow(command) => commands::flow::run(command),
         Command::Record(command) => commands::record::run(command),
         Command::Convert(command) => commands::convert::run(command),
+        Command::Lab(command) => commands::lab::run(command),
         Command::Bench(command) => commands::bench::run(command),
     }
 }

@@ -4,5 +4,6 @@ pub mod bench;
 pub mod convert;
 pub mod flow;
 pub mod info;
+pub mod lab;
 pub mod packets;
 pub mod record;

@@ -1,0 +1,151 @@
+use backsight_core::{Address, Execution, Located, MemorySpace};
+use backsight_flow::Event;
+use backsight_flow::etrace::{Follower, Settings};
+use backsight_image::{Code, Image};
+use backsight_isa::rv;
+use backsight_riscv::etrace::Decoder;
+use backsight_riscv::ingress::{Builder, Ctype, Ingress};
+use backsight_sim::{Simulator, Streams};
+use backsight_testing::repository;
+
+use super::variants::Variant;
+use super::*;
+
+const LIMIT: u64 = 40_000;
+
+fn small() -> (Vec<Variant>, Vec<Measured>) {
+    let (params, options) = configuration(&[]).unwrap();
+    let variants = variants::all(params, options);
+    let measured =
+        BUNDLED.iter().map(|(name, file)| measure(name, file, LIMIT, &variants).unwrap()).collect();
+    (variants, measured)
+}
+
+#[test]
+fn the_formula_gives_the_rates_that_the_thesis_printed() {
+    let rate = |test: &str| {
+        let row = thesis::TABLE.iter().find(|row| row.test == test).unwrap();
+        format!("{:.2}", row.figures.rate(row.instructions))
+    };
+    assert_eq!(
+        (rate("hello").as_str(), rate("timer").as_str(), rate("mm").as_str()),
+        ("90.44", "85.22", "99.71")
+    );
+    assert_eq!(format!("{:.2}", thesis::mean_rate()), "95.07");
+}
+
+#[test]
+fn short_programs_compress_at_least_as_well_as_those_of_the_thesis() {
+    let (variants, measured) = small();
+    let baseline = mean(&measured, variants::BASELINE, Measured::rate).unwrap();
+    assert!(baseline >= thesis::mean_rate(), "{baseline}");
+    let all = variants.iter().position(|variant| variant.name == "all").unwrap();
+    assert!(mean(&measured, all, Measured::rate).unwrap() > baseline);
+}
+
+#[test]
+fn an_option_that_the_encoder_cannot_have_is_named_and_the_others_are_measured() {
+    let (params, options) = configuration(&["itype_width=3".to_owned()]).unwrap();
+    let variants = variants::all(params, options);
+    let (name, file) = BUNDLED[0];
+    let measured = [measure(name, file, 1000, &variants).unwrap()];
+    let text = table::text(&params, &variants, &measured);
+    assert!(text.contains("implicit return     not measured: implicit_return needs itype_width 4"), "{text}");
+    assert!(measured[0].rate(variants::BASELINE).is_some());
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    for setting in ["colour=1", "bpred_size", "iaddress_width=99"] {
+        assert!(configuration(&[setting.to_owned()]).is_err(), "{setting}");
+    }
+    let both = ["bpred_size=4", "cache_size=4", "f0s_width=0"].map(str::to_owned);
+    assert!(configuration(&both).is_err());
+}
+
+#[test]
+fn a_file_that_is_no_program_is_refused() {
+    let (params, options) = configuration(&[]).unwrap();
+    assert!(measure("text", b"hello", LIMIT, &variants::all(params, options)).is_err());
+}
+
+#[test]
+fn the_plot_has_a_bar_for_every_figure() {
+    let (variants, measured) = small();
+    let svg = plot::svg(&variants, &measured);
+    assert_eq!(svg.matches("<title>").count(), 2 * variants.len() * (measured.len() + 1));
+    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+}
+
+#[test]
+fn every_program_comes_back_from_its_trace_with_every_set_of_options() {
+    let (params, options) = configuration(&[]).unwrap();
+    for (name, file) in BUNDLED {
+        let mut image = Image::new();
+        let path = repository().join("testdata/programs/riscv64").join(name);
+        image.add_elf(&path, None, MemorySpace::ANY).unwrap();
+        let executed = execution(file);
+        let addresses: Vec<Address> = executed
+            .iter()
+            .filter_map(|execution| match execution {
+                Execution::Instruction(retired) => Some(retired.address),
+                _ => None,
+            })
+            .collect();
+        for variant in variants::all(params, options) {
+            let told = round_trip(&variant, &executed, &image);
+            let same = told.iter().zip(&addresses).take_while(|(a, b)| a == b).count();
+            assert_eq!((same, told.len()), (addresses.len(), addresses.len()), "{name}, {}", variant.name);
+        }
+    }
+}
+
+fn execution(file: &[u8]) -> Vec<Execution> {
+    let options = backsight_sim::Options {
+        streams: Streams::none(),
+        host_files: false,
+        instructions: LIMIT,
+        ..backsight_sim::Options::default()
+    };
+    let mut executed = Vec::new();
+    let _ = Simulator::load(file, options).unwrap().run(&mut |execution| executed.push(execution));
+    executed
+}
+
+fn round_trip(variant: &Variant, executed: &[Execution], image: &Image) -> Vec<Address> {
+    let mut packets = Vec::new();
+    let mut encoder = variant.encoder().unwrap();
+    let mut decoder = Decoder::new(variant.params, variant.options);
+    let mut sink = |packet| {
+        let payload = backsight_riscv::etrace::encode(&packet, &variant.params, &variant.options);
+        packets.push(decoder.decode(&payload).unwrap());
+    };
+    let mut builder = Builder::new(variant.params.itype_width, Ctype::Unreported);
+    let mut blocks = Vec::new();
+    executed.iter().for_each(|execution| builder.push(execution, &mut |ingress| blocks.push(ingress)));
+    builder.finish(&mut |ingress| blocks.push(ingress));
+    for ingress in &blocks {
+        if let Ingress::Block(block) = ingress {
+            encoder.push(block, &mut sink);
+        }
+    }
+    encoder.finish(&mut sink);
+    let mut follower = Follower::new(Settings::new(variant.params, variant.options), image);
+    let mut told = Vec::new();
+    let mut each = |event: Located<Event>| {
+        if let Event::Range(range) = event.value {
+            let mut at = range.start;
+            while at != range.end {
+                told.push(at);
+                let bytes = image.bytes_at(MemorySpace::ANY, at).unwrap();
+                at = at.plus(rv::size(u16::from(bytes[0])).into());
+            }
+        }
+    };
+    for value in packets {
+        follower.push(Located { offset: 0, length: 1, value }, &mut each);
+    }
+    follower.finish(&mut each);
+    assert_eq!(follower.faults().total(), 0);
+    told
+}

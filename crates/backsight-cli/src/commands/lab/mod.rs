@@ -1,0 +1,26 @@
+//! `backsight lab`: experiments that put figures beside those of the literature.
+
+pub mod etrace;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Result;
+
+/// Repeat the evaluations of the literature on programs of your own
+#[derive(Args, Debug)]
+pub struct Lab {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Subcommand, Debug)]
+enum Experiment {
+    Etrace(etrace::Etrace),
+}
+
+/// Runs the command.
+pub fn run(command: &Lab) -> Result {
+    match &command.experiment {
+        Experiment::Etrace(command) => etrace::run(command),
+    }
+}
