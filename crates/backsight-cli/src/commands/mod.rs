@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod convert;
+pub mod encode;
 pub mod flow;
 pub mod info;
 pub mod lab;

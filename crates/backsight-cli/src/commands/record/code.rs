@@ -61,11 +61,25 @@ impl Code {
     /// A program that is loaded where it was linked: its segments.
     pub fn add_program(&mut self, path: &Path, contents: &[u8]) -> Result {
         let elf = Elf::parse(path, contents).map_err(Failure::new)?;
-        let file = self.copy(path)?;
+        let file = self.keep(path, contents)?;
         for segment in &elf.segments {
             let (offset, length, address) = (segment.offset, segment.length, segment.address);
             self.dumps.push(Dump { file: file.clone(), offset, length, address });
         }
+        Ok(())
+    }
+
+    /// Part of a file that was at an address.
+    pub fn add_dump(
+        &mut self,
+        path: &Path,
+        contents: &[u8],
+        offset: u64,
+        length: u64,
+        address: Address,
+    ) -> Result {
+        let file = self.keep(path, contents)?;
+        self.dumps.push(Dump { file, offset, length, address: address.0 });
         Ok(())
     }
 
@@ -109,7 +123,7 @@ impl Code {
         for map in std::mem::take(&mut self.maps).into_iter().filter(|map| map.used) {
             // Without the file, what was seen of it is all there is.
             let Ok(contents) = fs::read(&map.path) else { continue };
-            let file = self.copy(&map.path)?;
+            let file = self.keep(&map.path, &contents)?;
             let length = map.length.min((contents.len() as u64).saturating_sub(map.offset));
             let dump = Dump { file, offset: map.offset, length, address: map.address };
             if !self.dumps.contains(&dump) {
@@ -157,8 +171,8 @@ impl Code {
         Ok(())
     }
 
-    /// Copies a file into the capture, once; gives its name there.
-    fn copy(&mut self, path: &Path) -> Result<String> {
+    /// Writes a file into the capture, once; gives its name there.
+    fn keep(&mut self, path: &Path, contents: &[u8]) -> Result<String> {
         if let Some(name) = self.copied.get(path) {
             return Ok(name.clone());
         }
@@ -168,8 +182,7 @@ impl Code {
         let taken = |name: &String| self.copied.values().any(|other| other == name) || name == SEEN;
         let names = std::iter::once(format!("code/{base}")).chain((2..).map(|n| format!("code/{n}/{base}")));
         let name = names.into_iter().find(|name| !taken(name)).unwrap_or_default();
-        let contents = fs::read(path).map_err(|error| Failure::file(path, &error))?;
-        self.write(&name, &contents)?;
+        self.write(&name, contents)?;
         self.copied.insert(path.to_owned(), name.clone());
         Ok(name)
     }

@@ -25,12 +25,11 @@ use clap::{Args, ValueEnum};
 
 use crate::args::parse_number;
 use crate::failure::{Failure, Result};
-use code::Code;
-use description::{Facts, describe};
-use place::Place;
-pub use tracer::TRUTH;
-use tracer::Tracer;
-use unit::UnitArgs;
+pub use code::Code;
+pub use description::{Facts, describe};
+pub use place::Place;
+pub use tracer::{TRUTH, Tracer};
+pub use unit::UnitArgs;
 
 /// Run a program with a trace unit attached, and write a capture
 ///

@@ -1,0 +1,230 @@
+//! Programs are recorded, and what their traces tell is what they did, instruction by instruction, in every
+//! configuration of the trace units. Those under QEMU need it and the plugin (`tools/qemu-plugin`, built); without them
+//! they say so. `tests/ground-truth/run` does the same with programs of Debian.
+
+mod support;
+
+use backsight_core::MemorySpace;
+use backsight_image::Image;
+use support::{Scratch, assert_same, backsight, opencsd_ranges, program, ranges, record};
+
+const ETRACE: [(&str, &[&str]); 12] = [
+    ("nothing special", &[]),
+    ("implicit return", &["implicit_return=1"]),
+    ("implicit return by call counter", &["implicit_return=1", "call_counter_size=6"]),
+    ("implicit exception", &["implicit_exception=1"]),
+    ("full addresses", &["full_address=1"]),
+    ("jump target cache", &["jump_target_cache=1"]),
+    ("branch prediction", &["branch_prediction=1"]),
+    ("sequential jumps", &["sijump_enable=1"]),
+    ("reference framing", &["framing=reference", "resync=0"]),
+    ("Siemens framing", &["framing=siemens", "resync=16"]),
+    ("half of it", &["implicit_return=1", "jump_target_cache=1", "framing=reference"]),
+    (
+        "everything",
+        &[
+            "implicit_return=1",
+            "implicit_exception=1",
+            "jump_target_cache=1",
+            "branch_prediction=1",
+            "sijump_enable=1",
+        ],
+    ),
+];
+
+const ETM4: [(&str, &[&str]); 12] = [
+    ("nothing special", &["TRCCONFIGR=1"]),
+    ("return stack", &["return_stack=1"]),
+    ("shallow return stack", &["return_stack=1", "return_stack_depth=1", "sync_period=256"]),
+    ("branch broadcast", &["branch_broadcast=1", "return_stack=1"]),
+    ("cycle counts", &["cyclecount=1", "cycle_threshold=4"]),
+    ("cycle counts without commits", &["cyclecount=1", "commopt=0"]),
+    ("timestamps and events", &["timestamps=500", "events=700"]),
+    ("context IDs", &["context_id=32", "vmid=0"]),
+    ("a front end that guesses", &["speculation=40", "return_stack=1"]),
+    ("guesses and cycle counts", &["speculation=40", "max_spec=4", "cyclecount=1"]),
+    ("frequent synchronisation", &["sync_period=256"]),
+    ("everything", &["return_stack=1", "cyclecount=1", "timestamps=900", "events=300", "speculation=20"]),
+];
+
+const ETE: [(&str, &[&str]); 3] = [
+    ("ETE", &[]),
+    ("source addresses", &["source_addresses=1", "return_stack=1"]),
+    ("source addresses everywhere", &["source_addresses=0", "timestamps=300", "cyclecount=1"]),
+];
+
+/// Records with these settings, and compares. False: QEMU is missing.
+fn check(scratch: &Scratch, path: &str, unit: &str, name: &str, settings: &[&str]) -> bool {
+    let capture = scratch.path("capture");
+    let mut options = vec!["--truth", "--limit", "60000", "--unit", unit];
+    settings.iter().for_each(|setting| options.extend(["--config", setting]));
+    if !record(&capture, &options, &[path]) {
+        return false;
+    }
+    let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+    let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
+    assert!(truth.lines().count() > 1000, "{path}: {} instructions", truth.lines().count());
+    assert_same(&told, &truth, &format!("{path}, {unit}, {name}"));
+    std::fs::remove_dir_all(&capture).expect("a capture");
+    true
+}
+
+#[test]
+fn simulated_programs_are_told_by_etrace_as_they_ran() {
+    let scratch = Scratch::new("etrace");
+    for name in ["sort", "vm", "pack", "calls", "isa"] {
+        for (configuration, settings) in ETRACE {
+            assert!(check(&scratch, &program("riscv64", name), "etrace", configuration, settings));
+        }
+    }
+}
+
+#[test]
+fn emulated_programs_are_told_by_etrace_as_they_ran() {
+    let scratch = Scratch::new("etrace-qemu");
+    let path = program("riscv64", "vm");
+    let capture = scratch.path("capture");
+    if record(&capture, &["--truth", "--qemu", "--limit", "60000"], &[&path]) {
+        let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+        assert_same(&told, &backsight(&["flow", "--truth", "--format", "pcs"], &capture), "vm under QEMU");
+    }
+}
+
+#[test]
+fn aarch64_programs_are_told_by_etm4_and_ete_as_they_ran() {
+    let scratch = Scratch::new("aarch64");
+    for name in ["sort", "vm", "pack", "calls"] {
+        let units = ETM4.map(|row| ("etm4", row)).into_iter().chain(ETE.map(|row| ("ete", row)));
+        for (unit, (configuration, settings)) in units {
+            if !check(&scratch, &program("aarch64", name), unit, configuration, settings) {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn a32_and_t32_programs_are_told_as_they_ran() {
+    let scratch = Scratch::new("arm");
+    for name in ["interwork", "sort", "vm", "pack", "calls"] {
+        for number in [0, 1, 3, 8, 11] {
+            let (configuration, settings) = ETM4[number];
+            if !check(&scratch, &program("arm", name), "etm4", configuration, settings) {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_are_told_each_by_a_source_of_its_own() {
+    let scratch = Scratch::new("threads");
+    for (target, unit) in [("aarch64", "etm4"), ("aarch64", "ete"), ("riscv64", "etrace")] {
+        let capture = scratch.path(unit);
+        let options = ["--truth", "--qemu", "--unit", unit];
+        if !record(&capture, &options, &[&program(target, "threads")]) {
+            return;
+        }
+        let first = if unit == "etrace" { 1 } else { 0x10 };
+        for id in first..first + 4 {
+            let id = id.to_string();
+            let told = backsight(&["flow", "--format", "pcs", "--strict", "--id", &id], &capture);
+            let truth = backsight(&["flow", "--truth", "--format", "pcs", "--id", &id], &capture);
+            assert!(truth.lines().count() > 100, "{target}, ID {id}: {} instructions", truth.lines().count());
+            assert_same(&told, &truth, &format!("{target}, {unit}, ID {id}"));
+        }
+    }
+}
+
+#[test]
+fn a_filter_leaves_exactly_what_it_lets_through() {
+    let scratch = Scratch::new("filter");
+    let path = program("aarch64", "calls");
+    let mut image = Image::new();
+    image.add_elf(std::path::Path::new(&path), None, MemorySpace::ANY).expect("a bundled program");
+    for function in ["hanoi", "ackermann"] {
+        let range = image
+            .functions()
+            .find(|other| other.name == function)
+            .map(|function| format!("{:#x}..{:#x}", function.start.0, function.start.0 + function.size))
+            .expect("a function of the program");
+        for (kind, settings) in [
+            ("return stack", vec![format!("range={range}"), "return_stack=1".to_owned()]),
+            ("guesses", vec![format!("range={range}"), "speculation=40".to_owned()]),
+        ] {
+            let capture = scratch.path(&format!("{function}-{kind}"));
+            let mut options = vec!["--truth", "--limit", "100000"];
+            settings.iter().for_each(|setting| options.extend(["--config", setting]));
+            if !record(&capture, &options, &[&path]) {
+                return;
+            }
+            let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+            let truth = backsight(&["flow", "--truth", "--format", "pcs", "--range", &range], &capture);
+            assert!(truth.lines().count() > 100, "{function}: {} instructions", truth.lines().count());
+            assert_same(&told, &truth, &format!("{function}, {kind}"));
+        }
+    }
+}
+
+/// A buffer that is too small: what is told is stretches of what ran, in order, and between two of them the trace
+/// says that something was lost.
+#[test]
+fn gaps_are_where_the_unit_lost_data_and_nowhere_else() {
+    let scratch = Scratch::new("losses");
+    let capture = scratch.path("capture");
+    let options = ["--truth", "--limit", "100000", "--config", "fifo=64:100", "--config", "sync_period=256"];
+    if !record(&capture, &options, &[&program("aarch64", "sort")]) {
+        return;
+    }
+    let truth: Vec<String> =
+        backsight(&["flow", "--truth", "--format", "pcs"], &capture).lines().map(str::to_owned).collect();
+    let mut stretches: Vec<Vec<String>> = vec![Vec::new()];
+    for line in backsight(&["flow", "--format", "json"], &capture).lines() {
+        let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        if line.contains("overflow") {
+            stretches.push(Vec::new());
+        } else if event["event"] == "range" {
+            let number = |key: &str| support::hexadecimal(event[key].as_str().expect("an address"));
+            let told = (number("start")..number("end")).step_by(4).map(|address| format!("{address:#x}"));
+            stretches.last_mut().expect("at least one").extend(told);
+        }
+    }
+    let stretches: Vec<Vec<String>> = stretches.into_iter().filter(|stretch| !stretch.is_empty()).collect();
+    let mut at = 0;
+    for (number, stretch) in stretches.iter().enumerate() {
+        let place = truth[at..].windows(stretch.len()).position(|window| window == stretch);
+        let Some(place) = place else {
+            panic!("stretch {number} is no stretch of what ran behind instruction {at}")
+        };
+        at += place + stretch.len();
+    }
+    let told: usize = stretches.iter().map(Vec::len).sum();
+    let lost = truth.len() - told;
+    assert!(stretches.len() > 10 && lost > 1000, "{} stretches, {lost} instructions lost", stretches.len());
+}
+
+#[test]
+fn opencsd_reads_the_same_ranges_from_our_snapshots() {
+    let scratch = Scratch::new("opencsd");
+    for (target, name) in [("aarch64", "calls"), ("aarch64", "vm"), ("arm", "interwork")] {
+        let capture = scratch.path(name);
+        let options = [
+            "--format",
+            "snapshot",
+            "--limit",
+            "50000",
+            "--config",
+            "cyclecount=1",
+            "--config",
+            "timestamps=900",
+        ];
+        if !record(&capture, &options, &[&program(target, name)]) {
+            return;
+        }
+        let Some(theirs) = opencsd_ranges(&capture, 0x10) else { return };
+        let ours = ranges(&backsight(&["flow", "--format", "opencsd"], &capture), 0x10);
+        assert!(ours.len() > 1000, "{name}: {} ranges", ours.len());
+        let same = theirs.iter().zip(&ours).take_while(|(a, b)| a == b).count();
+        assert_eq!(theirs.get(same), ours.get(same), "{target} {name}: range {same}");
+    }
+}

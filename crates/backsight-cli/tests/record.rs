@@ -1,0 +1,177 @@
+//! `record`, `encode` and the captures that come with the repository.
+
+mod support;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Scratch, assert_same, backsight, program, record, run};
+
+fn complaint(arguments: &[&str]) -> (i32, String) {
+    let output = run(arguments);
+    (output.status.code().expect("an exit status"), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn bundled_captures_tell_what_was_executed() {
+    for name in ["calls-riscv64", "calls-aarch64", "interwork-arm"] {
+        let capture = backsight_testing::repository().join("testdata/captures").join(name);
+        let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+        let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
+        assert_eq!(truth.lines().count(), 40_000, "{name}");
+        assert_same(&told, &truth, name);
+    }
+}
+
+#[test]
+fn what_the_program_prints_passes_through() {
+    let scratch = Scratch::new("prints");
+    let capture = scratch.path("capture.zip").display().to_string();
+    let output = run(&["record", "-o", &capture, "--", &program("riscv64", "pack")]);
+    let expected = backsight_testing::repository().join("testdata/programs/expected/pack");
+    assert_eq!(output.stdout, std::fs::read(expected).expect("a bundled file"));
+    let summary = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && summary.contains("ended with status 0"), "{summary}");
+    assert!(backsight(&["flow", "--format", "text"], capture.as_ref()).contains("_start"));
+    assert!(!scratch.path("capture.zip.part").exists());
+}
+
+#[test]
+fn what_cannot_be_recorded_is_refused_with_the_reason() {
+    let scratch = Scratch::new("refused");
+    let capture = scratch.path("capture").display().to_string();
+    let text = scratch.path("text");
+    std::fs::write(&text, "no program").expect("a file");
+    let text = text.display().to_string();
+    let rv = std::fs::read(program("riscv64", "sort")).expect("a bundled program");
+    let cut = scratch.path("cut");
+    std::fs::write(&cut, &rv[..100]).expect("a file");
+    let cut = cut.display().to_string();
+    let (rv, a64) = (program("riscv64", "sort"), program("aarch64", "sort"));
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["--", &text], 1, "expected a little-endian ELF file"),
+        (&["--", &cut], 1, "truncated"),
+        (&["--", "no-such-program"], 1, "No such file"),
+        (&["--target", "arm", "--", &a64], 2, "is a program for aarch64"),
+        (&["--unit", "etm4", "--", &rv], 2, "etrace can trace it"),
+        (&["--config", "colour=1", "--", &rv], 2, "unknown parameter"),
+    ];
+    for (arguments, status, reason) in cases {
+        let (code, said) = complaint(&[&["record", "-o", &capture], arguments].concat());
+        assert!(code == status && said.contains(reason), "{arguments:?}: {code} {said}");
+        assert!(!std::path::Path::new(&capture).exists(), "{arguments:?} left a capture");
+    }
+    let (code, said) = complaint(&["record", "-o", &text, "--", &rv]);
+    assert!(code == 1 && said.contains("exists"), "{said}");
+}
+
+#[test]
+fn a_run_can_be_encoded_again_by_another_unit() {
+    let scratch = Scratch::new("encode");
+    let first = scratch.path("first");
+    assert!(record(&first, &["--truth", "--limit", "50000"], &[&program("riscv64", "vm")]));
+    let truth = backsight(&["flow", "--truth", "--format", "pcs"], &first);
+    let (input, image) = (first.display().to_string(), program("riscv64", "vm"));
+    let stream = first.join("truth.retired").display().to_string();
+    let again = scratch.path("again");
+    let other = scratch.path("other");
+    let (again_name, other_name) = (again.display().to_string(), other.display().to_string());
+    let config = ["--config", "branch_prediction=1", "--config", "implicit_return=1"];
+    let (code, said) = complaint(&[&["encode", &input, "-o", &again_name], &config[..]].concat());
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = complaint(&["encode", &stream, "-o", &other_name, "--image", &image]);
+    assert_eq!(code, 0, "{said}");
+    for capture in [&again, &other] {
+        assert_same(&backsight(&["flow", "--format", "pcs", "--strict"], capture), &truth, "encoded");
+    }
+}
+
+#[test]
+fn a_commit_log_can_be_encoded() {
+    let scratch = Scratch::new("log");
+    let log = scratch.path("log");
+    // li a0, 2; addi a0, a0, -1; bnez a0, -4; ret, at 0x1000.
+    let lines = [
+        (0x1000, "00200513"),
+        (0x1004, "fff50513"),
+        (0x1008, "fe051ee3"),
+        (0x1004, "fff50513"),
+        (0x1008, "fe051ee3"),
+        (0x100c, "00008067"),
+    ];
+    let text: String =
+        lines.iter().map(|(pc, opcode)| format!("core   0: 3 {pc:#018x} (0x{opcode})\n")).collect();
+    std::fs::write(&log, text).expect("a file");
+    let code = scratch.path("code.bin");
+    let bytes: Vec<u8> = [0x0020_0513_u32, 0xFFF5_0513, 0xFE05_1EE3, 0x0000_8067]
+        .iter()
+        .flat_map(|opcode| opcode.to_le_bytes())
+        .collect();
+    std::fs::write(&code, bytes).expect("a file");
+    let capture = scratch.path("capture");
+    let (status, said) = complaint(&[
+        "encode",
+        &log.display().to_string(),
+        "-o",
+        &capture.display().to_string(),
+        "--image",
+        &format!("{}@0x1000", code.display()),
+    ]);
+    assert_eq!(status, 0, "{said}");
+    let told = backsight(&["flow", "--format", "pcs"], &capture);
+    assert_eq!(told, "0x1000\n0x1004\n0x1008\n0x1004\n0x1008\n0x100c\n");
+}
+
+/// A signal, as Ctrl-C sends it, ends the program and leaves a capture that is complete up to then.
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_a_valid_capture() {
+    let scratch = Scratch::new("interrupt");
+    let capture = scratch.path("capture");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_backsight"))
+        .args(["record", "--truth", "-o", &capture.display().to_string(), "--"])
+        .args([&program("riscv64", "sort"), "1000000"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program that was built");
+    let begun = Instant::now();
+    let trace = capture.join("trace.bin");
+    while std::fs::metadata(&trace).map_or(0, |file| file.len()) == 0
+        && begun.elapsed() < Duration::from_secs(60)
+    {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+    assert!(killed.success());
+    assert!(child.wait().expect("it ends").success());
+    let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+    let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
+    assert!(truth.lines().count() > 1000);
+    assert_same(&told, &truth, "interrupted");
+}
+
+/// Nothing more can be written, as on a full disk: what was recorded before stays, and is readable.
+#[test]
+#[cfg(unix)]
+fn what_was_recorded_before_the_disk_was_full_stays() {
+    let scratch = Scratch::new("full");
+    let capture = scratch.path("capture");
+    // A limit on the size of files, which fails the write instead of ending the program.
+    let script = "trap '' XFSZ; ulimit -f 1000; exec \"$0\" record --quiet -o \"$1\" -- \"$2\"";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_backsight"), &capture.display().to_string()])
+        .arg(program("riscv64", "sort"))
+        .output()
+        .expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("recording ended early: trace.bin"), "{said}");
+    let whole = scratch.path("whole");
+    assert!(record(&whole, &["--truth"], &[&program("riscv64", "sort")]));
+    let told = backsight(&["flow", "--format", "pcs"], &capture);
+    let truth = backsight(&["flow", "--truth", "--format", "pcs"], &whole);
+    assert!(
+        told.lines().count() > 100_000 && truth.starts_with(&told),
+        "{} instructions",
+        told.lines().count()
+    );
+}
