@@ -5,15 +5,16 @@ use std::time::{Duration, Instant};
 
 use backsight_arm::etm4;
 use backsight_arm::frame::{Batch, Demultiplexer};
-use backsight_core::TraceId;
+use backsight_core::{Located, TraceId};
 use backsight_flow as flow;
 use backsight_image::Image;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::args::{CaptureArgs, OutputArgs};
-use crate::commands::flow::{Engine, Item, Manner};
+use crate::commands::flow::{Engine, Harts, Item, Manner, etrace_settings};
 use crate::decoder::Decoder;
+use crate::etrace_stream::EtraceStream;
 use crate::failure::{Failure, Result};
 use crate::images::{self, ImageArgs};
 use crate::output::{Output, tell};
@@ -254,6 +255,11 @@ impl<'i> Lane<'i> {
                 Box::new(flow::etm4::Follower::new(config, image)),
             ),
             (Decoding::Etm4(config), _) => Measured::Etm4Packets(Box::new(etm4::Decoder::new(config))),
+            (Decoding::Etrace(etrace), Stage::Flow) => Measured::EtraceFlow(
+                Box::new(EtraceStream::new(etrace)),
+                Box::new(Harts::new(etrace_settings(etrace, image), image)),
+            ),
+            (Decoding::Etrace(etrace), _) => Measured::EtracePackets(Box::new(EtraceStream::new(etrace))),
             (decoding, Stage::Flow) => Measured::Flow(Engine::new(decoding, image, Manner::default())?),
             (decoding, _) => Measured::Packets(Decoder::new(decoding)?),
         };
@@ -270,6 +276,8 @@ impl<'i> Lane<'i> {
 enum Measured<'i> {
     Etm4Packets(Box<etm4::Decoder>),
     Etm4Flow(Box<etm4::Decoder>, Box<flow::etm4::Follower<&'i Image>>),
+    EtracePackets(Box<EtraceStream>),
+    EtraceFlow(Box<EtraceStream>, Box<Harts<'i>>),
     Packets(Decoder),
     Flow(Engine<'i>),
 }
@@ -289,6 +297,18 @@ impl Measured<'_> {
                     }
                 });
             }),
+            Self::EtracePackets(decoder) => decoder.feed(bytes, &mut |packet| {
+                std::hint::black_box(&packet);
+                work.packets += 1;
+            }),
+            Self::EtraceFlow(decoder, harts) => decoder.feed(bytes, &mut |packet| {
+                work.packets += 1;
+                harts.push(packet, &mut |event| {
+                    if let flow::Event::Range(range) = &event.value {
+                        work.instructions += u64::from(range.instructions);
+                    }
+                });
+            }),
             Self::Packets(decoder) => decoder.feed(bytes, &mut |_| work.packets += 1),
             Self::Flow(engine) => engine.feed(bytes, &mut |item| count(&item, work)),
         }
@@ -301,6 +321,16 @@ impl Measured<'_> {
             Self::Etm4Flow(decoder, follower) => {
                 decoder.reset(&mut |packet| follower.push(packet, &mut |_| {}));
                 follower.reset();
+            }
+            Self::EtracePackets(decoder) => decoder.finish(&mut |_| work.packets += 1),
+            Self::EtraceFlow(decoder, harts) => {
+                let mut each = |event: Located<flow::Event>| {
+                    if let flow::Event::Range(range) = &event.value {
+                        work.instructions += u64::from(range.instructions);
+                    }
+                };
+                decoder.finish(&mut |packet| harts.push(packet, &mut each));
+                harts.finish(&mut each);
             }
             Self::Packets(decoder) => decoder.reset(&mut |_| work.packets += 1),
             Self::Flow(engine) => engine.reset(&mut |item| count(&item, work)),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::args::{CaptureArgs, OutputArgs};
 use crate::decoder::Decoder;
 use crate::failure::{Failure, Result};
+use crate::listing::etrace_words;
 use crate::output::Output;
 use crate::plan::{Buffer, Decoding, Plan, frame_damage};
 
@@ -183,11 +184,7 @@ fn format_words(capture: &Capture) -> &'static str {
 fn configuration(decoding: &Decoding) -> String {
     match decoding {
         Decoding::Etm4(config) => config.words().to_string(),
-        Decoding::Etrace(etrace) => {
-            let params: Vec<_> =
-                etrace.params.list().map(|(name, value)| format!("{name}={value}")).collect();
-            format!("E-Trace: {}; {:?}", params.join(" "), etrace.framing)
-        }
+        Decoding::Etrace(etrace) => etrace_words::etrace(etrace),
         Decoding::Ntrace(config) => format!("N-Trace, {} bits of source", config.source_bits),
         Decoding::NotDecoded(protocol) => format!("{protocol}, not decoded yet"),
     }

@@ -56,6 +56,8 @@ impl Listed for Found {
                 object.insert("source".into(), json!(source));
                 packet.fields(params, &mut |name, value| {
                     let (Value::Decimal(value) | Value::Hexadecimal(value)) = value;
+                    // A listing has the place of the packet as its index.
+                    let name = if name == "index" { "cache_index" } else { name };
                     object.insert(name.into(), json!(value));
                 });
             }

@@ -8,13 +8,14 @@ mod config;
 mod packaged;
 mod wrapped;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use backsight_arm::etm4;
 use backsight_arm::frame::{Chunk, Counts, Deframer, Framing};
 use backsight_capture::Capture;
 use backsight_core::TraceId;
+use backsight_flow::etrace::Handlers;
 use backsight_riscv::{encap, etrace, ntrace};
 
 use crate::args::CaptureArgs;
@@ -37,12 +38,26 @@ impl Plan {
         let mut plan =
             if bare::is_meant(arguments) { bare::plan(arguments)? } else { packaged::plan(arguments)? };
         plan.unwrap_buffers()?;
+        plan.doubt_parameters();
         if !quiet {
             for warning in &plan.capture.warnings {
                 tell(format_args!("warning: {warning}"));
             }
         }
         Ok(plan)
+    }
+
+    fn doubt_parameters(&mut self) {
+        let decodings = self.buffers.iter().flat_map(|buffer| buffer.sources.values());
+        let unknown: BTreeSet<&String> = decodings
+            .filter_map(|source| match &source.decoding {
+                Decoding::Etrace(etrace) => Some(&etrace.unknown),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        let doubts = unknown.into_iter().map(|name| format!("parameter {name} is not known, and not used"));
+        self.capture.warnings.extend(doubts);
     }
 
     /// Wrapped buffers are read from where their trace seems to begin.
@@ -80,6 +95,10 @@ pub struct Etrace {
     pub options: etrace::Options,
     /// How packets are framed.
     pub framing: encap::Framing,
+    /// Where trap handlers are, for traces that leave that out.
+    pub handlers: Handlers,
+    /// Parameters that were given and are not known.
+    pub unknown: Vec<String>,
 }
 
 /// One source of a buffer.

@@ -85,9 +85,9 @@ params! {
     /// The call counter counts 2^n levels; 0: there is none.
     call_counter_size = 0 in 0..=16;
     /// Bits of the context.
-    context_width = 1 in 1..=64;
+    context_width = 1 in 0..=64;
     /// Bits of the time.
-    time_width = 1 in 1..=64;
+    time_width = 1 in 0..=64;
     /// Bits of the cause.
     ecause_width = 4 in 1..=64;
     /// Bits of the subformat of format 0.
@@ -125,42 +125,42 @@ params! {
     filter_tval = 1 in 0..=1;
 
     /// Bits of ctype at the ingress port.
-    ctype_width = 1 in 1..=2;
+    ctype_width = 1 in 0..=2;
     /// Bits of ilastsize at the ingress port.
-    ilastsize_width = 1 in 1..=2;
+    ilastsize_width = 1 in 0..=2;
     /// Bits of itype at the ingress port.
     itype_width = 4 in 3..=4;
     /// Bits of iretire at the ingress port.
-    iretire_width = 2 in 1..=32;
+    iretire_width = 2 in 0..=32;
     /// Instructions that may retire in one block.
-    retires = 1 in 1..=255;
+    retires = 1 in 0..=255;
     /// Taken branches that one cycle may report.
-    taken_branches = 1 in 1..=255;
+    taken_branches = 1 in 0..=255;
     /// Block groups of the ingress port.
-    blocks = 1 in 1..=16;
+    blocks = 1 in 0..=16;
     /// Bits of impdef at the ingress port.
-    impdef_width = 1 in 1..=64;
+    impdef_width = 1 in 0..=64;
 
     /// Bits of a data address.
-    daddress_width = 32 in 1..=64;
+    daddress_width = 32 in 0..=64;
     /// Bits of dblock.
-    dblock_width = 1 in 1..=8;
+    dblock_width = 1 in 0..=8;
     /// Bits of data.
-    data_width = 32 in 8..=128;
+    data_width = 32 in 0..=128;
     /// Bits of dsize.
-    dsize_width = 3 in 1..=4;
+    dsize_width = 3 in 0..=4;
     /// Bits of dtype: 1 loads and stores, 3 with CSRs, 4 with atomics.
-    dtype_width = 1 in 1..=4;
+    dtype_width = 1 in 0..=4;
     /// Bits of iaddr_lsbs.
-    iaddr_lsbs_width = 1 in 1..=64;
+    iaddr_lsbs_width = 1 in 0..=64;
     /// Bits of the number that joins a split request and its response.
-    lrid_width = 1 in 1..=16;
+    lrid_width = 1 in 0..=16;
     /// Bits of lresp.
-    lresp_width = 1 in 1..=2;
+    lresp_width = 1 in 0..=2;
     /// Bits of load data in the split form.
-    ldata_width = 32 in 8..=128;
+    ldata_width = 32 in 0..=128;
     /// Bits of store data in the split form.
-    sdata_width = 32 in 8..=128;
+    sdata_width = 32 in 0..=128;
 }
 
 impl Params {

@@ -1,7 +1,5 @@
 //! From the bytes of one source to what was executed, for any protocol.
 
-use std::collections::BTreeMap;
-
 use backsight_arm::etm4;
 use backsight_core::{Accounting, Located};
 use backsight_flow as flow;
@@ -11,8 +9,9 @@ use backsight_image::Image;
 use backsight_isa::rv;
 use backsight_riscv::ntrace;
 
-use crate::etrace_stream::{EtraceStream, Found};
-use crate::plan::Decoding;
+use super::harts::Harts;
+use crate::etrace_stream::EtraceStream;
+use crate::plan::{Decoding, Etrace};
 
 /// What comes out.
 pub enum Item {
@@ -50,16 +49,12 @@ pub enum Engine<'i> {
         /// Branches.
         branches: Box<Branches>,
     },
-    /// E-Trace through code: a follower for each hart.
+    /// E-Trace through code.
     Etrace {
         /// Packets of all harts.
         decoder: Box<EtraceStream>,
-        /// What a new hart's follower is made from.
-        settings: Box<flow::etrace::Settings>,
-        /// The code.
-        image: &'i Image,
         /// Execution.
-        followers: BTreeMap<u16, flow::etrace::Follower<'i, Image>>,
+        harts: Box<Harts<'i>>,
     },
     /// N-Trace through code.
     Ntrace {
@@ -92,14 +87,15 @@ impl<'i> Engine<'i> {
             }
             Decoding::Ntrace(config) => Some(Self::Ntrace {
                 decoder: Box::new(ntrace::Decoder::new(config)),
-                follower: Box::new(flow::ntrace::Follower::new(set_of(image), image)),
+                follower: Box::new(flow::ntrace::Follower::new(
+                    set_of(image).unwrap_or(rv::Set::RV64),
+                    image,
+                )),
                 statistics: Statistics::default(),
             }),
             Decoding::Etrace(etrace) => Some(Self::Etrace {
                 decoder: Box::new(EtraceStream::new(etrace)),
-                settings: Box::new(flow::etrace::Settings::new(etrace.params, etrace.options)),
-                image,
-                followers: BTreeMap::new(),
+                harts: Box::new(Harts::new(etrace_settings(etrace, image), image)),
             }),
             Decoding::NotDecoded(_) => None,
         }
@@ -115,9 +111,9 @@ impl<'i> Engine<'i> {
             Self::Etm4Branches { decoder, branches } => decoder.feed(bytes, &mut |packet| {
                 branches.push(packet, &mut |record| sink(Item::Record(record.value)));
             }),
-            Self::Etrace { decoder, settings, image, followers } => {
-                decoder.feed(bytes, &mut |found| follow_etrace(found, settings, image, followers, sink));
-            }
+            Self::Etrace { decoder, harts } => decoder.feed(bytes, &mut |found| {
+                harts.push(found, &mut |event| sink(Item::Event(event)));
+            }),
             Self::Ntrace { decoder, follower, statistics } => decoder.feed(bytes, &mut |packet| {
                 follower.push(packet, &mut |event| {
                     statistics.count(&event.value);
@@ -140,11 +136,10 @@ impl<'i> Engine<'i> {
                 });
                 branches.finish(&mut |record| sink(Item::Record(record.value)));
             }
-            Self::Etrace { decoder, settings, image, followers } => {
-                decoder.finish(&mut |found| follow_etrace(found, settings, image, followers, sink));
-                for follower in followers.values_mut() {
-                    follower.finish(&mut |event| sink(Item::Event(event)));
-                }
+            Self::Etrace { decoder, harts } => {
+                let mut each = |event| sink(Item::Event(event));
+                decoder.finish(&mut |found| harts.push(found, &mut each));
+                harts.finish(&mut each);
             }
             Self::Ntrace { decoder, follower, statistics } => {
                 let mut each = |event: Located<Event>| {
@@ -183,52 +178,36 @@ impl<'i> Engine<'i> {
         }
     }
 
+    /// What a user should know about the result.
+    pub fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Etrace { harts, .. } => harts.notes(),
+            _ => Vec::new(),
+        }
+    }
+
     /// What was counted; nothing in a list of branches.
     pub fn statistics(&self) -> Statistics {
         match self {
             Self::Etm4 { follower, .. } => *follower.statistics(),
             Self::Etm4Branches { .. } => Statistics::default(),
-            Self::Etrace { followers, .. } => {
-                let mut sum = Statistics::default();
-                followers.values().for_each(|follower| sum += *follower.statistics());
-                sum
-            }
+            Self::Etrace { harts, .. } => harts.statistics(),
             Self::Ntrace { statistics, .. } => *statistics,
         }
     }
 }
 
-/// Most harts that are told apart: more are a sign of a wrong framing.
-const MOST_HARTS: usize = 1024;
-
-fn follow_etrace<'i>(
-    found: Located<Found>,
-    settings: &flow::etrace::Settings,
-    image: &'i Image,
-    followers: &mut BTreeMap<u16, flow::etrace::Follower<'i, Image>>,
-    sink: &mut Sink<'_>,
-) {
-    let mut each = |event| sink(Item::Event(event));
-    match found.value {
-        Found::Instruction { source, packet, .. } => {
-            if !followers.contains_key(&source) && followers.len() == MOST_HARTS {
-                return;
-            }
-            let follower = followers
-                .entry(source)
-                .or_insert_with(|| flow::etrace::Follower::new(settings.clone(), image));
-            follower.push(found.map(|_| packet), &mut each);
-        }
-        Found::BadPacket(_) | Found::BadFrame(_) => {
-            let place = found.map(|_| ());
-            followers.values_mut().for_each(|follower| follower.push_bad(place, &mut each));
-        }
-        Found::Other(..) | Found::Null => {}
-    }
+/// How a source is followed. What the program's ELF file says of its registers comes before the width of addresses.
+pub fn etrace_settings(etrace: &Etrace, image: &Image) -> flow::etrace::Settings {
+    let mut settings = flow::etrace::Settings::new(etrace.params, etrace.options);
+    settings.handlers = etrace.handlers.clone();
+    settings.set = set_of(image).unwrap_or(settings.set);
+    settings
 }
 
-/// Whether the program has 32-bit or 64-bit registers, by its ELF file.
-fn set_of(image: &Image) -> rv::Set {
-    let narrow = image.modules().iter().filter_map(|module| module.elf()).any(|elf| !elf.wide);
-    if narrow { rv::Set::RV32 } else { rv::Set::RV64 }
+/// Whether the program has 32-bit or 64-bit registers, by its ELF files.
+fn set_of(image: &Image) -> Option<rv::Set> {
+    let mut wide = image.modules().iter().filter_map(|module| module.elf()).map(|elf| elf.wide).peekable();
+    wide.peek()?;
+    Some(if wide.all(|wide| wide) { rv::Set::RV64 } else { rv::Set::RV32 })
 }

@@ -2,6 +2,7 @@
 
 mod engine;
 mod filter;
+mod harts;
 mod lane;
 mod printer;
 mod truth;
@@ -20,8 +21,9 @@ use crate::images::{self, ImageArgs};
 use crate::output::{Output, tell};
 use crate::plan::{Buffer, Plan, frame_damage};
 
-pub use engine::{Engine, Item, Manner};
+pub use engine::{Engine, Item, Manner, etrace_settings};
 use filter::{Filter, FilterArgs};
+pub use harts::Harts;
 use lane::Lane;
 use printer::Style;
 
@@ -200,6 +202,7 @@ fn follow(command: &Flow, plan: &Plan, buffer: &Buffer, output: &mut Output, tot
     for lane in lanes.values() {
         totals.bytes += lane.engine.accounting();
         totals.statistics += lane.engine.statistics();
+        totals.notes.extend(lane.engine.notes());
     }
     totals.notes.extend(buffer.why_undecoded(undecoded));
     totals.notes.extend(buffer.absent_ids(&command.capture.id, demultiplexer.counts()));
