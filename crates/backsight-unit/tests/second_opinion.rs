@@ -29,7 +29,8 @@ fn folder(name: &str) -> PathBuf {
 /// What OpenCSD makes of a snapshot, by trace ID; `None` where it is not installed.
 fn opinion(folder: &Path) -> Option<String> {
     let mut lister = Command::new("trc_pkt_lister");
-    lister.arg("-ss_dir").arg(folder).args(["-decode", "-logstdout"]);
+    // It writes a log into the folder it runs in, whatever it is told.
+    lister.current_dir(folder).arg("-ss_dir").arg(".").args(["-decode", "-logstdout"]);
     let Ok(output) = lister.output() else {
         eprintln!("skipped: trc_pkt_lister is not installed");
         return None;
