@@ -72,7 +72,8 @@ pub fn run(command: &Packets) -> Result {
 /// One source while it is being listed.
 struct Lane {
     decoder: Option<Decoder>,
-    trail: Trail,
+    /// Where its bytes were; nobody asks if packets are only counted.
+    trail: Option<Trail>,
     id: TraceId,
 }
 
@@ -94,7 +95,7 @@ fn list(command: &Packets, buffer: &Buffer, output: &mut Output, totals: &mut To
             if !command.capture.wants(id.get()) && !buffer.is_raw() {
                 return Ok(());
             }
-            let lane = lanes.entry(id).or_insert_with(|| Lane::new(buffer, id));
+            let lane = lanes.entry(id).or_insert_with(|| Lane::new(buffer, id, command.format));
             lane.step(Step::Feed(index, bytes), &mut sink)
         }
         Chunk::Discontinuity { .. } => {
@@ -117,19 +118,22 @@ fn list(command: &Packets, buffer: &Buffer, output: &mut Output, totals: &mut To
 }
 
 impl Lane {
-    fn new(buffer: &Buffer, id: TraceId) -> Self {
+    fn new(buffer: &Buffer, id: TraceId, format: Format) -> Self {
         let decoder = buffer.source(id).and_then(|source| Decoder::new(&source.decoding));
-        Self { decoder, trail: Trail::default(), id }
+        Self { decoder, trail: (format != Format::Summary).then(Trail::default), id }
     }
 
     fn step(&mut self, step: Step<'_>, sink: &mut impl FnMut(&Place<'_>, &dyn Listed) -> Result) -> Result {
         let Some(decoder) = &mut self.decoder else { return Ok(()) };
-        if let Step::Feed(index, bytes) = step {
-            self.trail.push(index, bytes);
+        if let (Step::Feed(index, bytes), Some(trail)) = (&step, &mut self.trail) {
+            trail.push(*index, bytes);
         }
         let (mut outcome, mut bytes) = (Ok(()), Vec::new());
         let mut each = |packet: Located<&dyn Listed>| {
-            let index = self.trail.take(packet.offset, packet.length, &mut bytes);
+            let index = match &mut self.trail {
+                Some(trail) => trail.take(packet.offset, packet.length, &mut bytes),
+                None => packet.offset,
+            };
             if outcome.is_ok() {
                 let place = Place { index, id: self.id, length: packet.length, bytes: &bytes };
                 outcome = sink(&place, packet.value);
@@ -144,14 +148,41 @@ impl Lane {
     }
 }
 
+/// Number of packets, and of their bytes, of each kind. Names are found by where they stand, which is fast; a name
+/// that stands in two places is added up at the end.
+#[derive(Default)]
+struct Kinds(Vec<(&'static str, u64, u64)>);
+
+impl Kinds {
+    fn count(&mut self, name: &'static str, length: u32) {
+        let found = self.0.iter().position(|&(other, ..)| std::ptr::eq(other, name));
+        let place = found.unwrap_or_else(|| {
+            self.0.push((name, 0, 0));
+            self.0.len() - 1
+        });
+        if let Some((_, packets, bytes)) = self.0.get_mut(place) {
+            *packets += 1;
+            *bytes += u64::from(length);
+        }
+    }
+
+    fn by_name(&self) -> BTreeMap<&'static str, (u64, u64)> {
+        let mut sums: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
+        for &(name, packets, bytes) in &self.0 {
+            let sum = sums.entry(name).or_default();
+            *sum = (sum.0 + packets, sum.1 + bytes);
+        }
+        sums
+    }
+}
+
 /// What was seen altogether.
 #[derive(Default)]
 struct Totals {
     /// Packets that may still be listed.
     left: u64,
     packets: u64,
-    /// Number of packets, and of their bytes, by name.
-    kinds: BTreeMap<&'static str, (u64, u64)>,
+    kinds: Kinds,
     bytes: Accounting,
     /// Frames were damaged.
     damaged: bool,
@@ -170,9 +201,7 @@ impl Totals {
             return Err(Failure::Enough);
         }
         if command.format == Format::Summary {
-            let kind = self.kinds.entry(packet.name()).or_default();
-            kind.0 += 1;
-            kind.1 += u64::from(place.length);
+            self.kinds.count(packet.name(), place.length);
         }
         if !packet.is_unsynchronised() {
             self.packets += 1;
@@ -184,7 +213,7 @@ impl Totals {
     }
 
     fn write(&self, output: &mut Output) -> Result {
-        for (name, (packets, bytes)) in &self.kinds {
+        for (name, (packets, bytes)) in self.kinds.by_name() {
             output.put(|out| writeln!(out, "{name:<24}{packets:>14} packets{bytes:>16} bytes"))?;
         }
         Ok(())

@@ -114,11 +114,6 @@ pub fn first() -> PathBuf {
     backsight_testing::repository().join("testdata/captures/first")
 }
 
-/// A program for aarch64 that comes with the project.
-pub fn program() -> PathBuf {
-    backsight_testing::repository().join("testdata/programs/aarch64/calls")
-}
-
 /// The trace of the one source of [`first`], without frames.
 pub fn first_stream() -> Vec<u8> {
     let bytes = fs::read(first().join("trace.bin")).expect("trace");
