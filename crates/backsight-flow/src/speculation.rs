@@ -130,6 +130,15 @@ impl<T: Speculative> Queue<T> {
         }
     }
 
+    /// Gives everything up to the newest element of a kind to `sink`, or nothing where there is none.
+    pub fn release_through(&mut self, is: impl Fn(&T) -> bool, sink: &mut impl FnMut(Located<T>)) {
+        let through = self.entries.iter().rposition(|element| is(&element.value)).map_or(0, |last| last + 1);
+        for element in self.entries.drain(..through) {
+            self.seen -= u32::from(element.value.role() == Role::P0);
+            sink(element);
+        }
+    }
+
     /// Removes the newest `count` P0 elements, and what belongs to their path.
     ///
     /// # Errors

@@ -164,3 +164,18 @@ fn a_tail_chained_exception_has_no_return_address() {
         ["exception 0xf", "range 0x1000..0x1002 1 T32", "exception 0x3 at 0x1002, a fault is pending", END]
     );
 }
+
+#[test]
+fn ete_marks_no_exception_returns_of_32_bit_code() {
+    // subs pc, lr, #4
+    let lines = follow32(&ete(&[]), &words(&[0xE25E_F004]), address(0x1000), &[atoms("E")]);
+    assert_eq!(lines, ["range 0x1000..0x1004 1 A32 exception return taken", END]);
+}
+
+#[test]
+fn a_source_address_behind_an_indirect_branch_is_in_the_instruction_set_of_the_branch() {
+    // A32: blx 0x1008. T32 at 0x1008: bx r3; b .
+    let code = halfwords(&[0x0000, 0xFA00, NOP16, NOP16, 0x4718, B_SELF]);
+    let lines = follow32(&ete(&[]), &code, address(0x1000), &[atoms("EE"), source(0x100A)]);
+    assert_eq!(lines[3], "range 0x100a..0x100c 1 T32 branch taken");
+}

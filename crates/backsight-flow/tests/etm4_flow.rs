@@ -3,6 +3,7 @@
 mod scene;
 
 use backsight_arm::etm4::{Is, Packet, Q};
+use backsight_core::Context;
 use scene::*;
 
 const END: &str = "end of trace";
@@ -424,4 +425,35 @@ fn loads_and_stores_are_waypoints_where_the_trace_says_so() {
     assert_eq!(first(1 << 5), "range 0x1000..0x1008 2 A64");
     assert_eq!(first(1 << 4), "range 0x1000..0x1004 1 A64");
     assert_eq!(first(0), "range 0x1000..0x100c 3 A64 branch taken");
+}
+
+/// A context with these identifiers.
+fn identified(vmid: Option<u32>, context_id: Option<u32>) -> Packet {
+    Packet::Context(Some(Context { vmid, context_id, ..context_of(1, true) }))
+}
+
+#[test]
+fn identifiers_outlive_a_loss_of_synchronisation() {
+    let packets = [
+        identified(Some(5), Some(7)),
+        atoms("E"),
+        Packet::Overflow,
+        Packet::Async,
+        trace_info(),
+        context(),
+        address(0x1000),
+        atoms("E"),
+    ];
+    let lines = follow(&etm4(&[]), &words(&[b(0)]), &packets);
+    let contexts: Vec<_> = lines.iter().filter(|line| line.starts_with("context")).collect();
+    assert_eq!(contexts.len(), 2, "{lines:?}");
+    assert_eq!(contexts[0], contexts[1]);
+}
+
+#[test]
+fn an_identifier_of_no_bytes_is_none() {
+    // TRCIDR2: 64-bit addresses, neither VMIDs nor context IDs.
+    let config = etm4(&[("TRCIDR2", 8)]);
+    let lines = follow(&config, &words(&[b(0)]), &[identified(Some(0), Some(0)), atoms("E")]);
+    assert_eq!(lines[0], "context EL1 non-secure A64");
 }

@@ -124,9 +124,8 @@ fn with_no_depth_the_excess_of_a_commit_is_ignored() {
 fn commit_of_more_than_the_depth_is_reported() {
     let packets = [atoms("E"), Packet::Commit { count: 2 }, atoms("E")];
     let lines = follow(&with_speculation(4), &code(), &packets);
-    assert_eq!(lines[0], TAKEN);
-    assert!(lines[1].ends_with("more elements are resolved than there are"), "{}", lines[1]);
-    assert_eq!(lines[2..], ["no sync: bad packet", END]);
+    assert!(lines[0].ends_with("more elements are resolved than there are"), "{}", lines[0]);
+    assert_eq!(lines[1..], ["no sync: bad packet", END]);
 }
 
 #[test]
@@ -232,4 +231,26 @@ fn a_long_time_without_branches_does_not_fill_memory() {
     packets.push(atoms("E"));
     let lines = follow(&etm4(&[]), &code(), &packets);
     assert_eq!(lines.len(), 200_003);
+}
+
+#[test]
+fn a_commit_of_too_much_is_believed_up_to_the_last_context() {
+    let packets = [atoms("E"), time(1), context(), time(2), atoms("E"), Packet::Commit { count: 9 }];
+    let lines = follow(&with_speculation(10), &code(), &packets);
+    assert_eq!((lines[0].as_str(), lines[2].as_str()), (TAKEN, "context EL1 non-secure A64"));
+    assert!(lines[3].ends_with("more elements are resolved than there are"), "{lines:?}");
+    assert_eq!(lines[4..], ["no sync: bad packet", END]);
+}
+
+#[test]
+fn a_bad_packet_behind_an_overflow_ends_its_mark() {
+    let resync = [Packet::Async, trace_info()];
+    let packets =
+        [&[Packet::Overflow][..], &resync, &[Packet::Bad(Bad::Reserved)], &resync, &[Packet::TraceOn]];
+    let lines = follow(
+        &etm4(&[]),
+        &code(),
+        &[packets.concat(), vec![context(), address(0x1000), atoms("E")]].concat(),
+    );
+    assert!(lines.contains(&"trace on".to_string()), "{lines:?}");
 }

@@ -64,13 +64,13 @@ impl<C: Code> Follower<C> {
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Event>)) {
         let flow = &mut self.flow;
         self.resolver.finish(self.end, &mut |element| flow.element(element, sink));
-        self.flow.lose();
+        self.flow.begin_anew();
     }
 
     /// Begins anew, as after a gap in the data. Counts go on.
     pub fn reset(&mut self) {
         self.resolver.reset();
-        self.flow.lose();
+        self.flow.begin_anew();
         self.flow.overflow = false;
     }
 
@@ -115,6 +115,8 @@ pub(super) struct Flow<C> {
     pub(super) m_profile: bool,
     pub(super) strict: bool,
     overflow: bool,
+    /// Does the trace unit write VMIDs and context IDs? A flag for one of no bytes means nothing.
+    identifiers: (bool, bool),
     pub(super) statistics: Statistics,
 }
 
@@ -145,6 +147,7 @@ impl<C: Code> Flow<C> {
             m_profile,
             strict: options.strict_image,
             overflow: false,
+            identifiers: (config.vmid_bytes() > 0, config.context_id_bytes() > 0),
             statistics: Statistics::default(),
         }
     }
@@ -154,6 +157,12 @@ impl<C: Code> Flow<C> {
         self.position.forget();
         self.stack.clear();
         self.hold_calls = false;
+    }
+
+    /// Another trace: identifiers of before mean nothing in it.
+    fn begin_anew(&mut self) {
+        self.lose();
+        self.position = Position::new(self.m_profile);
     }
 
     fn forget_code(&mut self) {
@@ -197,7 +206,7 @@ impl<C: Code> Flow<C> {
             Element::TraceOn => self.trace_on(),
             Element::NoSync(why) => {
                 self.lose();
-                self.overflow |= why == NoSync::Overflow;
+                self.overflow = why == NoSync::Overflow || self.overflow && why != NoSync::BadPacket;
                 Event::NoSync(why)
             }
             Element::Overrun => {
@@ -264,11 +273,13 @@ impl<C: Code> Flow<C> {
 
     pub(super) fn context(
         &mut self,
-        context: Context,
+        mut context: Context,
         is: Is,
         at: At,
         sink: &mut impl FnMut(Located<Event>),
     ) {
+        context.vmid = context.vmid.filter(|_| self.identifiers.0);
+        context.context_id = context.context_id.filter(|_| self.identifiers.1);
         let context = self.position.enter(context);
         self.emit(at, Event::Context(context, self.position.isa_of(is)), sink);
     }
@@ -411,7 +422,7 @@ impl<C: Code> Flow<C> {
             Class::DirectBranch if taken => self.position.go(block.target, block.target_isa),
             Class::IndirectBranch if taken => {
                 self.call(flags.link, end, isa);
-                self.leave_indirectly(block.last(), flags.exception_return, at, sink);
+                self.leave_indirectly((block.last(), isa), flags.exception_return, at, sink);
             }
             _ => {
                 self.position.go(end, isa);
@@ -429,15 +440,17 @@ impl<C: Code> Flow<C> {
 
     pub(super) fn leave_indirectly(
         &mut self,
-        branch: Address,
+        (branch, isa): (Address, Isa),
         exception_return: bool,
         at: At,
         sink: &mut impl FnMut(Located<Event>),
     ) {
         self.position.it = 0;
         self.position.address = branch;
+        self.position.isa = isa;
         self.position.place = if exception_return { Place::Lost } else { Place::AfterBranch };
-        if exception_return && self.ete {
+        // A processor with ETE has AArch32 at EL0 only: no exception returns from there.
+        if exception_return && self.ete && isa == Isa::A64 {
             self.emit(at, Event::ExceptionReturn, sink);
         }
     }

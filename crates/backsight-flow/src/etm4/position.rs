@@ -27,6 +27,8 @@ pub(super) struct Position {
     /// T32: how many instructions from here on are still inside an IT block.
     pub it: u8,
     pub context: Option<Context>,
+    /// The last VMID and context ID that the trace gave.
+    identifiers: (Option<u32>, Option<u32>),
     space: MemorySpace,
     last_is: Is,
     t32_only: bool,
@@ -40,6 +42,7 @@ impl Position {
             isa: if t32_only { Isa::T32 } else { Isa::A64 },
             it: 0,
             context: None,
+            identifiers: (None, None),
             space: MemorySpace::ANY_S,
             last_is: Is::Is0,
             t32_only,
@@ -52,9 +55,9 @@ impl Position {
         self.place == Place::At && self.context.is_some()
     }
 
-    /// Forgets everything.
+    /// Forgets everything but the identifiers: a trace unit repeats only those that it is set up to trace.
     pub fn forget(&mut self) {
-        *self = Self::new(self.t32_only);
+        *self = Self { identifiers: self.identifiers, ..Self::new(self.t32_only) };
     }
 
     #[inline]
@@ -101,8 +104,9 @@ impl Position {
     /// The trace gives the context. Identifiers that it leaves out are those of before.
     pub fn enter(&mut self, mut context: Context) -> Context {
         let before = self.context;
-        context.vmid = context.vmid.or(before.and_then(|before| before.vmid));
-        context.context_id = context.context_id.or(before.and_then(|before| before.context_id));
+        context.vmid = context.vmid.or(self.identifiers.0);
+        context.context_id = context.context_id.or(self.identifiers.1);
+        self.identifiers = (context.vmid, context.context_id);
         self.context = Some(context);
         self.space = context.space();
         // An address may have come before the width of its registers was known.

@@ -391,6 +391,11 @@ impl Resolver {
     fn commit(&mut self, count: u32, sink: &mut impl FnMut(Located<Element>)) -> Result<(), Overrun> {
         // With a depth of 0 all is committed already; packets may name a count nevertheless.
         let count = if self.max_speculation == 0 { count.min(self.queue.depth()) } else { count };
+        if count > self.queue.depth() {
+            // Bytes were lost, or the depth is wrong: nothing since the last context is believed.
+            self.queue.release_through(|element| matches!(element, Element::Context(Some(_), _)), sink);
+            return Err(Overrun);
+        }
         self.queue.commit(count, sink)
     }
 

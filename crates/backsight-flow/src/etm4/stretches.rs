@@ -107,7 +107,7 @@ impl<C: Code> Flow<C> {
             Class::DirectBranch => self.position.go(branch.last.target, branch.last.target_isa),
             Class::IndirectBranch => {
                 self.position.place = Place::AfterBranch;
-                self.leave_indirectly(address, branch.last.flags.exception_return, at, sink);
+                self.leave_indirectly((address, isa), branch.last.flags.exception_return, at, sink);
             }
             _ => self.position.go(branch.end, isa),
         }
