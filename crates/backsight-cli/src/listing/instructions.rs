@@ -25,7 +25,7 @@ pub fn steps(range: &Range, space: MemorySpace, code: &impl Code, mut each: impl
         let found = code.bytes_at(space, address).unwrap_or_default();
         let available = found.len().min(4);
         bytes[..available].copy_from_slice(&found[..available]);
-        let size = size_of_instruction(range.isa, bytes).min((range.end.0 - address.0) as u8);
+        let size = size_of_instruction(range.isa, bytes).min((range.end.0 - address.0).min(4) as u8);
         each(Step { address, bytes, size });
         address = address.plus(u64::from(size));
     }
@@ -38,5 +38,33 @@ fn size_of_instruction(isa: Isa, bytes: [u8; 4]) -> u8 {
         Isa::T32 if bytes[1] >> 3 >= 0b11101 => 4,
         Isa::Rv32 | Isa::Rv64 if bytes[0] & 3 == 3 => 4,
         Isa::T32 | Isa::Rv32 | Isa::Rv64 => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use backsight_isa::{Class, Flags};
+
+    #[test]
+    fn every_instruction_of_a_long_range_is_given() {
+        for instructions in [1, 63, 64, 65, 128, 1000] {
+            let range = Range {
+                start: Address(0x1000),
+                end: Address(0x1000 + 4 * u64::from(instructions)),
+                instructions,
+                isa: Isa::A64,
+                class: Class::Other,
+                flags: Flags::NONE,
+                last_size: 4,
+                executed: true,
+            };
+            let mut addresses = Vec::new();
+            steps(&range, MemorySpace::ANY, &backsight_image::Image::new(), |step| {
+                addresses.push(step.address.0)
+            });
+            let expected: Vec<u64> = (range.start.0..range.end.0).step_by(4).collect();
+            assert_eq!(addresses, expected);
+        }
     }
 }

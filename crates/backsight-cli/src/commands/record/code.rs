@@ -88,12 +88,29 @@ impl Code {
         self.maps.push(Mapped { path: path.to_owned(), address, length, offset, used: false });
     }
 
-    /// Something else may come to these addresses: what is there now belongs to the time before.
+    /// Something else may come to these addresses. What ran from there stays known; of the rest, what lies beside
+    /// them is still there.
     pub fn unmap(&mut self, address: u64, length: u64) {
         let end = address.saturating_add(length);
-        self.maps.retain(|map| {
-            map.used || map.address >= end || map.address.saturating_add(map.length) <= address
-        });
+        for map in std::mem::take(&mut self.maps) {
+            let stop = map.address.saturating_add(map.length);
+            if map.used || stop <= address || end <= map.address {
+                self.maps.push(map);
+                continue;
+            }
+            for (from, to) in [(map.address, address.min(stop)), (end.max(map.address), stop)] {
+                if from < to {
+                    let offset = map.offset + (from - map.address);
+                    self.maps.push(Mapped {
+                        address: from,
+                        length: to - from,
+                        offset,
+                        path: map.path.clone(),
+                        used: false,
+                    });
+                }
+            }
+        }
     }
 
     /// Code that may run from now on.
