@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use backsight_riscv::encap::Kind;
+use backsight_riscv::etrace::data::{self, DataCoding};
 use backsight_riscv::etrace::{Packet, Value};
+use backsight_riscv::ingress::DataRecord;
 use backsight_riscv::ntrace::{self, BranchKind, Message, Resource};
 use serde_json::{Map, Value as Json, json};
 
@@ -14,7 +15,8 @@ impl Listed for Found {
     fn name(&self) -> &'static str {
         match self {
             Self::Instruction { packet, .. } => instruction_name(packet),
-            Self::Other(Kind::Data, _) => "data",
+            Self::Data { packet, .. } => packet.name(),
+            Self::BadData(_) => "bad_data",
             Self::Other(..) => "other",
             Self::Null => "null",
             Self::BadPacket(_) => "bad_packet",
@@ -39,7 +41,14 @@ impl Listed for Found {
                 });
                 outcome
             }
-            Self::Other(_, bytes) => write!(f, "{bytes} bytes"),
+            Self::Data { source, packet, record } => {
+                if *source != 0 {
+                    write!(f, "source={source} ")?;
+                }
+                data_details(packet, record, f)
+            }
+            Self::BadData(why) => write!(f, "{why}"),
+            Self::Other(kind, bytes) => write!(f, "{kind:?}, {bytes} bytes"),
             Self::Null => Ok(()),
             Self::BadPacket(why) => write!(f, "{why}"),
             Self::BadFrame(why) => write!(f, "{why}"),
@@ -61,6 +70,17 @@ impl Listed for Found {
                     object.insert(name.into(), json!(value));
                 });
             }
+            Self::Data { source, packet, record } => {
+                object.insert("source".into(), json!(source));
+                packet.fields(&mut |name, value, hexadecimal| {
+                    let value = if hexadecimal { json!(format!("{value:#x}")) } else { json!(value as u64) };
+                    object.insert(name.into(), value);
+                });
+                for (name, value) in resolved(packet, record) {
+                    object.insert(name.into(), json!(value));
+                }
+            }
+            Self::BadData(why) => drop(object.insert("why".into(), json!(why.to_string()))),
             Self::BadPacket(why) => drop(object.insert("why".into(), json!(why.to_string()))),
             Self::BadFrame(why) => drop(object.insert("why".into(), json!(why.to_string()))),
             Self::Other(..) | Self::Null => {}
@@ -70,6 +90,46 @@ impl Listed for Found {
     fn is_unsynchronised(&self) -> bool {
         false
     }
+}
+
+fn data_details(
+    packet: &data::Packet,
+    record: &Result<DataRecord, data::BadData>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let mut outcome = Ok(());
+    packet.fields(&mut |name, value, hexadecimal| {
+        if outcome.is_ok() {
+            outcome = match hexadecimal {
+                true => write!(f, "{name}={value:#x} "),
+                false => write!(f, "{name}={value} "),
+            };
+        }
+    });
+    outcome?;
+    resolved(packet, record).iter().try_for_each(|(name, value)| write!(f, "{name}={value} "))
+}
+
+/// What compressed fields stand for.
+fn resolved(
+    packet: &data::Packet,
+    record: &Result<DataRecord, data::BadData>,
+) -> Vec<(&'static str, String)> {
+    let (address, value) = match record {
+        Err(why) => return vec![("why", why.to_string())],
+        Ok(DataRecord::Access(access)) => (access.address, access.data),
+        Ok(DataRecord::Response { data, .. }) => (None, *data),
+    };
+    let (compressed_address, compressed_data) = match packet {
+        data::Packet::Access(sent) => {
+            let shifted = sent.address != address;
+            (shifted || sent.coding.differential_address, sent.coding.data != DataCoding::Full)
+        }
+        data::Packet::Response(sent) => (false, sent.data.is_some_and(|(how, _)| how != DataCoding::Full)),
+    };
+    let at = address.filter(|_| compressed_address).map(|address| ("at", format!("{address:#x}")));
+    let value = value.filter(|_| compressed_data).map(|value| ("value", format!("{value:#x}")));
+    at.into_iter().chain(value).collect()
 }
 
 fn instruction_name(packet: &Packet) -> &'static str {

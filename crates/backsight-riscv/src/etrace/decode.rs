@@ -3,8 +3,8 @@
 use core::fmt;
 
 use super::{
-    BitReader, BranchMap, ContextPacket, CountEnd, Dialect, Disclosed, ImplicitReturn, Options, Packet,
-    Params, Reported, Start, SupportLayout, TrapPacket,
+    BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Disclosed, ImplicitReturn, Options,
+    Packet, Params, Reported, Start, SupportLayout, TrapPacket,
 };
 
 /// Why a payload is not a packet.
@@ -41,12 +41,22 @@ impl core::error::Error for BadPacket {}
 pub struct Decoder {
     params: Params,
     options: Options,
+    data_options: DataOptions,
 }
 
 impl Decoder {
     /// A decoder that assumes `options` until a support packet says otherwise.
     pub const fn new(params: Params, options: Options) -> Self {
-        Self { params, options }
+        Self {
+            params,
+            options,
+            data_options: DataOptions {
+                no_address: false,
+                no_data: false,
+                full_address: false,
+                full_data: false,
+            },
+        }
     }
 
     /// The parameters; the draft's support packets change them.
@@ -59,12 +69,18 @@ impl Decoder {
         &self.options
     }
 
+    /// The options of data trace in force.
+    pub const fn data_options(&self) -> &DataOptions {
+        &self.data_options
+    }
+
     /// Decodes one payload.
     pub fn decode(&mut self, payload: &[u8]) -> Result<Packet, BadPacket> {
         let packet = decode(payload, &self.params, &self.options)?;
         if let Packet::Support(support) = &packet {
             let sijump = self.options.sijump;
             self.options = support.options;
+            self.data_options = support.data_options;
             if self.params.layout == SupportLayout::Reference {
                 // This layout has no bit for it: what was configured stays.
                 self.options.sijump = sijump;
@@ -86,6 +102,7 @@ impl Decoder {
         p.call_counter_size = disclosed.call_counter_size;
         p.bpred_size = disclosed.bpred_size;
         p.cache_size = disclosed.cache_size;
+        p.mmacas_ext = disclosed.mmacas_ext.into();
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod bits;
 mod config;
+pub mod data;
 mod decode;
 mod encode;
 mod encoder;

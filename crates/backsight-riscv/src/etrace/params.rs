@@ -161,6 +161,12 @@ params! {
     ldata_width = 32 in 0..=128;
     /// Bits of store data in the split form.
     sdata_width = 32 in 0..=128;
+    /// 1: loads and atomics are split into requests and responses.
+    data_split = 0 in 0..=1;
+    /// Bits of `diff` in data packets without an address: 2 where data can be compressed in two ways.
+    data_diff_width = 2 in 1..=2;
+    /// 1: the draft Multi-Memory-Access/CAS extension of data trace.
+    mmacas_ext = 0 in 0..=1;
 }
 
 impl Params {

@@ -43,7 +43,7 @@ impl<'i> Harts<'i> {
                 let place = Located { offset: found.offset, length: found.length, value: () };
                 self.followers.iter_mut().for_each(|follower| follower.push_bad(place, sink));
             }
-            Found::Other(..) | Found::Null => {}
+            Found::Data { .. } | Found::BadData(_) | Found::Other(..) | Found::Null => {}
         }
     }
 

@@ -286,7 +286,7 @@ impl Encoder {
             call_counter_size: p.call_counter_size,
             bpred_size: p.bpred_size,
             cache_size: p.cache_size,
-            mmacas_ext: false,
+            mmacas_ext: p.mmacas_ext != 0,
         };
         let support = Support {
             ienable,
@@ -294,6 +294,8 @@ impl Encoder {
             options: self.options,
             delta_address: p.layout == SupportLayout::Seed && !self.options.full_address,
             disclosed: (p.layout == SupportLayout::Standard).then_some(disclosed),
+            denable: self.settings.data.is_some(),
+            data_options: self.settings.data.unwrap_or_default(),
             ..Support::default()
         };
         self.emit(Packet::Support(support), sink);

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::super::{ImplicitReturn, Options, Params, ParamsError};
+use super::super::{DataOptions, ImplicitReturn, Options, Params, ParamsError};
 
 /// Which rules decide about packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -46,6 +46,8 @@ pub struct Settings {
     pub resync: Resync,
     /// Forget branches after every packet, also after those that do not tell them: less to send, less precise.
     pub shallow: bool,
+    /// Data trace runs beside, with these options: support packets say so.
+    pub data: Option<DataOptions>,
 }
 
 /// A combination that cannot be encoded.
