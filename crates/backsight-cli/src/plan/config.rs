@@ -9,7 +9,9 @@ use crate::failure::{Failure, Result};
 
 /// E-Trace with these settings, its packets framed in this way.
 pub fn etrace(framing: &str, settings: &[(String, String)]) -> Result<Decoding> {
-    let mut params = if framing == "pulp" { etrace::Params::seed() } else { etrace::Params::default() };
+    // The widths of that dialect's encoder are fixed; each may yet be set.
+    let seed = framing == "pulp" || settings.iter().any(|(key, value)| key == "dialect" && value == "seed");
+    let mut params = if seed { etrace::Params::seed() } else { etrace::Params::default() };
     let mut options = etrace::Options::default();
     let mut widths = encap::Encapsulation::default();
     let mut hart_bits = 0;

@@ -143,3 +143,24 @@ fn a_configuration_for_an_id_that_is_none_is_wrong_use() {
     backsight(&["packets", "-", "--protocol", "etm4", "--config", "0x99:TRCCONFIGR=1"])
         .wrong_use("0x99:TRCCONFIGR");
 }
+
+#[test]
+fn the_beats_of_the_thesis_and_their_re_framing_give_the_same_execution() {
+    let Some(corpus) = backsight_testing::corpus() else { return };
+    let folder = corpus.join("etrace/pulp").display().to_string();
+    for (capture, program, last) in [
+        ("gpios_all", "gpios_all", "0x80000842"),
+        ("hello_culsans", "hello_culsans", "0x80000842"),
+        ("l1_test", "l1", "0x80000842"),
+    ] {
+        let rest = format!("--image {folder}/{program}.riscv --format pcs --quiet --strict");
+        let flow = |file: &str, framing: &str| {
+            let framing = format!("--protocol etrace --framing {framing}");
+            line(&format!("flow {folder}/{capture}.{file} {framing} {rest}"))
+        };
+        let beats = flow("packets.bin", "pulp").out;
+        let encap = flow("encap.bin", "encap --config dialect=seed --config time_bytes=8").out;
+        assert_eq!(beats, encap, "{capture}");
+        assert_eq!(beats.lines().last(), Some(last), "{capture}: the loop at the end");
+    }
+}

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod outcomes;
+mod seed;
 mod settings;
 mod trap;
 mod walk;
@@ -15,8 +16,8 @@ use backsight_core::{Address, Context, Isa, Located, MemorySpace};
 use backsight_image::Code;
 use backsight_riscv::etrace::tables::{JumpCache, ReturnStack};
 use backsight_riscv::etrace::{
-    BranchMap, ContextPacket, CountEnd, ImplicitReturn, Options, Packet, Params, QualStatus, Reported, Start,
-    Support, SupportLayout, TrapPacket,
+    BranchMap, ContextPacket, CountEnd, Dialect, ImplicitReturn, Options, Packet, Params, QualStatus,
+    Reported, Start, Support, SupportLayout, TrapPacket,
 };
 
 use self::blocks::{Blocks, End};
@@ -74,7 +75,10 @@ impl<'c, C: Code> Follower<'c, C> {
             run: None,
             address: 0,
             outcomes: Outcomes::new(&params, &options),
-            stack: ReturnStack::new(&params),
+            stack: match params.dialect {
+                Dialect::Standard => ReturnStack::new(&params),
+                Dialect::Seed => seed::return_stack(&params),
+            },
             cache: JumpCache::new(&params),
             irets: 0,
             inferred: None,
@@ -117,6 +121,7 @@ impl<'c, C: Code> Follower<'c, C> {
             self.settle_trap(matches!(packet.value, Packet::Trap(_)), sink);
         }
         let result = match packet.value {
+            packet if self.params().dialect == Dialect::Seed => self.push_seed(packet, sink),
             Packet::Support(support) => self.support(&support, sink),
             Packet::Context(context) => {
                 self.flush(sink);
@@ -402,14 +407,18 @@ impl<'c, C: Code> Follower<'c, C> {
         }
         self.irets = 0;
         let context = ContextPacket { privilege: start.privilege, time: start.time, context: start.context };
-        let differs = start.privilege != self.context.level
-            || self.params().context_bits() > 0 && self.context.context_id != Some(start.context as u32)
+        self.enter_context(&context, sink);
+    }
+
+    /// The named instruction is the first one in a context, which may be new.
+    fn enter_context(&mut self, context: &ContextPacket, sink: &mut impl Sink) {
+        let differs = context.privilege != self.context.level
+            || self.params().context_bits() > 0 && self.context.context_id != Some(context.context as u32)
             || self.params().time_bits() > 0
             || !self.context_known;
         if !differs {
             return;
         }
-        // The named instruction is the first one in the new context.
         if let Some(position) = self.position
             && self.run != Some(position.pc)
         {
@@ -418,7 +427,7 @@ impl<'c, C: Code> Follower<'c, C> {
             }
             self.run = Some(position.pc);
         }
-        self.take_context(&context, sink);
+        self.take_context(context, sink);
     }
 
     fn is_branch(&self, block: u32) -> bool {

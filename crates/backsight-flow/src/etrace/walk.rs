@@ -327,7 +327,7 @@ impl<C: Code> Follower<'_, C> {
 
     /// Tells the instructions of a block that was walked to its end.
     #[inline]
-    fn emit_block(&mut self, block: &Block, taken: bool, sink: &mut impl Sink) {
+    pub(super) fn emit_block(&mut self, block: &Block, taken: bool, sink: &mut impl Sink) {
         let Some(start) = self.run else { return };
         let mut range = block.range;
         range.executed = taken || block.kind != End::Branch;

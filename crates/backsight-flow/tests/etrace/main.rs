@@ -4,6 +4,8 @@ mod damage;
 mod independent;
 mod independent_step;
 mod program;
+mod pulp;
 mod random;
 mod reference;
 mod roundtrip;
+mod seed;
