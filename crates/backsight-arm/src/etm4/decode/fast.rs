@@ -9,7 +9,7 @@
 use backsight_core::{Address, Located};
 
 use super::super::{AddressPacket, CycleCount, CycleCountFormat, Is, Kind, Packet, Timestamp};
-use super::payload::timestamp_bits;
+use super::payload::{f2, timestamp_bits};
 use super::shape::{self, SHAPES, Shape};
 use super::{COUNT, Decoder};
 use crate::etm4::history::merge;
@@ -32,10 +32,12 @@ pub(super) enum Fast {
         /// be found.
         length: u8,
     },
-    Timestamp,
-    TimestampCycles,
-    CycleCountF1,
-    CycleCountF2,
+    /// A timestamp, with a cycle count behind it or without.
+    Timestamp { cycles: bool },
+    /// A cycle count without a commit count, of format 1 or of format 2.
+    CycleCount { format: CycleCountFormat },
+    /// A cycle count of format 2 with a commit count.
+    CycleCountCommit,
 }
 
 impl Fast {
@@ -47,10 +49,11 @@ impl Fast {
             Kind::AddressShortIs0 | Kind::AddressShortIs1 => address(2, 1),
             Kind::Address32Is0 | Kind::Address32Is1 => address(5, 0),
             Kind::Address64Is0 | Kind::Address64Is1 => address(9, 0),
-            Kind::Timestamp => Self::Timestamp,
-            Kind::TimestampCycles => Self::TimestampCycles,
-            Kind::CycleCountF1 if commit_mode1 => Self::CycleCountF1,
-            Kind::CycleCountF2 => Self::CycleCountF2,
+            Kind::Timestamp => Self::Timestamp { cycles: false },
+            Kind::TimestampCycles => Self::Timestamp { cycles: true },
+            Kind::CycleCountF1 if commit_mode1 => Self::CycleCount { format: CycleCountFormat::F1 },
+            Kind::CycleCountF2 if commit_mode1 => Self::CycleCount { format: f2(header) },
+            Kind::CycleCountF2 => Self::CycleCountCommit,
             _ => Self::No,
         }
     }
@@ -84,20 +87,19 @@ impl Decoder {
                     sink(place(length, Packet::Address(address)));
                     Some(length)
                 }
-                Fast::Timestamp => {
-                    let (timestamp, length) = self.fast_timestamp(window);
-                    sink(place(length, Packet::Timestamp(timestamp)));
-                    Some(length)
+                Fast::Timestamp { cycles } => {
+                    self.fast_timestamp(cycles, window).map(|(timestamp, length)| {
+                        sink(place(length, Packet::Timestamp(timestamp)));
+                        length
+                    })
                 }
-                Fast::TimestampCycles => self.fast_timestamp_cycles(window).map(|(timestamp, length)| {
-                    sink(place(length, Packet::Timestamp(timestamp)));
-                    length
-                }),
-                Fast::CycleCountF1 => self.fast_cycle_count(window).map(|(count, length)| {
-                    sink(place(length, Packet::CycleCount(count)));
-                    length
-                }),
-                Fast::CycleCountF2 => {
+                Fast::CycleCount { format } => {
+                    self.fast_cycle_count(format, window).map(|(count, length)| {
+                        sink(place(length, Packet::CycleCount(count)));
+                        length
+                    })
+                }
+                Fast::CycleCountCommit => {
                     sink(place(2, self.cycle_count_f2(window[0], window[1])));
                     Some(2)
                 }
@@ -134,29 +136,39 @@ impl Decoder {
         AddressPacket { address, is, form: shape.form }
     }
 
+    /// Whether a count follows is as good as random: it is read in any case, and counts for nothing if it is none.
     #[inline(always)]
-    fn fast_timestamp(&mut self, window: &[u8; WINDOW]) -> (Timestamp, usize) {
+    fn fast_timestamp(&mut self, has_cycles: bool, window: &[u8; WINDOW]) -> Option<(Timestamp, usize)> {
         let (low, bytes) = timestamp(window);
-        self.state.timestamp = merge(self.state.timestamp, low, timestamp_bits(bytes));
-        (Timestamp { value: self.state.timestamp, bytes, cycles: None }, 1 + usize::from(bytes))
-    }
-
-    #[inline(always)]
-    fn fast_timestamp_cycles(&mut self, window: &[u8; WINDOW]) -> Option<(Timestamp, usize)> {
-        let (_, bytes) = timestamp(window);
         let behind = 1 + usize::from(bytes);
-        let (cycles, length) = count(u32::from_le_bytes(*window.get(behind..)?.first_chunk()?))?;
-        let (timestamp, _) = self.fast_timestamp(window);
-        let cycles = Some(cycles & self.cycle_mask);
-        Some((Timestamp { cycles, ..timestamp }, behind + length))
+        let (count, length) = count(u32::from_le_bytes(*window.get(behind..)?.first_chunk()?));
+        if has_cycles & (length > COUNT) {
+            return None;
+        }
+        self.state.timestamp = merge(self.state.timestamp, low, timestamp_bits(bytes));
+        let cycles = has_cycles.then_some(count & self.cycle_mask);
+        Some((
+            Timestamp { value: self.state.timestamp, bytes, cycles },
+            behind + if has_cycles { length } else { 0 },
+        ))
     }
 
-    /// Format 1 with a count, commit mode 1.
+    /// Commit mode 1: the two formats differ in how many bytes and bits there are, and again that is as good as random.
     #[inline(always)]
-    fn fast_cycle_count(&self, window: &[u8; WINDOW]) -> Option<(CycleCount, usize)> {
-        let (above, length) = count(word(window, 1) as u32)?;
+    fn fast_cycle_count(
+        &self,
+        format: CycleCountFormat,
+        window: &[u8; WINDOW],
+    ) -> Option<(CycleCount, usize)> {
+        let payload = word(window, 1) as u32;
+        let f1 = format == CycleCountFormat::F1;
+        let (count, length) = count(payload);
+        if f1 & (length > COUNT) {
+            return None;
+        }
+        let (above, length) = if f1 { (count, length) } else { (payload & 0xF, 1) };
         let cycles = Some(self.state.threshold.wrapping_add(above));
-        Some((CycleCount { format: CycleCountFormat::F1, commit: 0, cycles }, 1 + length))
+        Some((CycleCount { format, commit: 0, cycles }, 1 + length))
     }
 }
 
@@ -181,18 +193,14 @@ fn timestamp(window: &[u8; WINDOW]) -> (u64, u8) {
     (compact(payload & (!0 >> (63 - last))), (last / 8 + 1) as u8)
 }
 
-/// A cycle count field and its length; `None` if it is longer than it may be.
+/// A cycle count field and its length; one that is longer than it may be has a length of 4.
 #[inline(always)]
-fn count(payload: u32) -> Option<(u32, usize)> {
-    let ends = !payload & 0x0080_8080;
-    if ends == 0 {
-        return None;
-    }
+const fn count(payload: u32) -> (u32, usize) {
+    const { assert!(COUNT == 3) };
+    let ends = !payload & 0x0080_8080 | 1 << 31;
     let last = ends.trailing_zeros();
     let bits = payload & (!0 >> (31 - last));
-    let value = bits & 0x7F | bits >> 1 & 0x7F << 7 | bits >> 2 & 0x7F << 14;
-    const { assert!(COUNT == 3) };
-    Some((value, last as usize / 8 + 1))
+    (bits & 0x7F | bits >> 1 & 0x7F << 7 | bits >> 2 & 0x7F << 14, last as usize / 8 + 1)
 }
 
 /// Puts the low seven bits of each byte together.

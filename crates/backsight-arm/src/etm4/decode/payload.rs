@@ -137,15 +137,15 @@ impl Decoder {
         Ok(Packet::CycleCount(CycleCount { format: CycleCountFormat::F1, commit, cycles }))
     }
 
-    #[inline]
     pub(super) fn cycle_count_f2(&self, header: u8, byte: u8) -> Packet {
         let field = u32::from(byte >> 4);
-        let (format, commit) = match header & 1 {
-            0 => (CycleCountFormat::F2, field + 1),
+        let format = f2(header);
+        let commit = match format {
+            _ if self.config.commit_mode1() => 0,
             // 15 stands for the maximum depth, 14 for one less …; never less than none.
-            _ => (CycleCountFormat::F2FromMaximum, self.config.max_speculation().saturating_sub(15 - field)),
+            CycleCountFormat::F2FromMaximum => self.config.max_speculation().saturating_sub(15 - field),
+            _ => field + 1,
         };
-        let commit = if self.config.commit_mode1() { 0 } else { commit };
         let cycles = Some(self.state.threshold.wrapping_add(u32::from(byte & 0xF)));
         Packet::CycleCount(CycleCount { format, commit, cycles })
     }
@@ -204,6 +204,11 @@ impl Decoder {
         };
         Ok(Packet::Q(Q { count, address }))
     }
+}
+
+/// Which way a cycle count of format 2 counts.
+pub(super) const fn f2(header: u8) -> CycleCountFormat {
+    if header & 1 == 0 { CycleCountFormat::F2 } else { CycleCountFormat::F2FromMaximum }
 }
 
 /// Bits of a timestamp of so many bytes.
