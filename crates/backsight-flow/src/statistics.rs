@@ -2,7 +2,7 @@
 
 use backsight_isa::Class;
 
-use crate::{Event, NoSync, Symptom};
+use crate::{Event, NoSync, Range, Symptom};
 
 /// Counts over a stretch of execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,11 +69,9 @@ impl Statistics {
     pub fn count(&mut self, event: &Event) {
         match event {
             Event::Range(range) => {
-                let branch = matches!(range.class, Class::DirectBranch | Class::IndirectBranch);
-                self.instructions += u64::from(range.instructions);
-                self.ranges += 1;
-                self.branches += u64::from(branch);
-                self.taken += u64::from(branch && range.executed);
+                let mut tally = Tally::default();
+                tally.count(range);
+                *self += tally;
             }
             Event::PathUnknown { instructions, .. } => {
                 self.instructions += u64::from(*instructions);
@@ -94,6 +92,36 @@ impl Statistics {
     /// How often a symptom was noticed.
     pub fn symptom(&self, symptom: Symptom) -> u64 {
         self.symptoms[symptom as usize]
+    }
+}
+
+/// Counts of ranges alone, for a walk that tells many of them in a row.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Tally {
+    instructions: u64,
+    ranges: u64,
+    branches: u64,
+    taken: u64,
+}
+
+impl Tally {
+    #[inline]
+    pub fn count(&mut self, range: &Range) {
+        let branch = matches!(range.class, Class::DirectBranch | Class::IndirectBranch);
+        self.instructions += u64::from(range.instructions);
+        self.ranges += 1;
+        self.branches += u64::from(branch);
+        self.taken += u64::from(branch && range.executed);
+    }
+}
+
+impl std::ops::AddAssign<Tally> for Statistics {
+    #[inline]
+    fn add_assign(&mut self, other: Tally) {
+        self.instructions += other.instructions;
+        self.ranges += other.ranges;
+        self.branches += other.branches;
+        self.taken += other.taken;
     }
 }
 

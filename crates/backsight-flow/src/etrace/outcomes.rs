@@ -58,18 +58,30 @@ impl Outcomes {
     /// The outcome of the branch at `address`, which is now past.
     #[inline]
     pub fn take(&mut self, address: u64) -> Option<bool> {
-        let taken = if self.mapped > 0 {
-            let taken = self.map & 1 == 0;
-            self.map >>= 1;
-            self.mapped -= 1;
-            taken
-        } else {
-            self.counted = self.counted.checked_sub(1)?;
-            self.predictor.as_mut()?.predict(address) != (self.counted == 0 && self.inverted)
-        };
-        if let Some(predictor) = &mut self.predictor {
-            predictor.update(address, taken);
+        if self.mapped == 0 || self.predictor.is_some() {
+            return self.take_predicted(address);
         }
+        Some(self.take_mapped())
+    }
+
+    #[inline]
+    fn take_mapped(&mut self) -> bool {
+        let taken = self.map & 1 == 0;
+        self.map >>= 1;
+        self.mapped -= 1;
+        taken
+    }
+
+    fn take_predicted(&mut self, address: u64) -> Option<bool> {
+        let mapped = (self.mapped > 0).then(|| self.take_mapped());
+        let predictor = self.predictor.as_mut()?;
+        if let Some(taken) = mapped {
+            predictor.update(address, taken);
+            return mapped;
+        }
+        self.counted = self.counted.checked_sub(1)?;
+        let taken = predictor.predict(address) != (self.counted == 0 && self.inverted);
+        predictor.update(address, taken);
         Some(taken)
     }
 

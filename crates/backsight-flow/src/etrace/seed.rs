@@ -193,12 +193,12 @@ impl<C: Code> Follower<'_, C> {
             let next = match block.kind {
                 End::Branch => {
                     let taken = self.outcomes.take(block.last).ok_or(Fault::OutcomeMissing)?;
-                    self.emit_block(&block, taken, sink);
+                    self.emit_block(position.block, taken, sink);
                     if taken { block.target } else { block.end }
                 }
                 End::Jump if block.target == block.last => return Err(Fault::PathTooLong),
                 End::Plain | End::Environment | End::Jump => {
-                    self.emit_block(&block, true, sink);
+                    self.emit_block(position.block, true, sink);
                     if block.kind == End::Jump { block.target } else { block.end }
                 }
                 End::Return | End::Uninferable | End::TrapReturn => {
@@ -206,7 +206,7 @@ impl<C: Code> Follower<'_, C> {
                     if self.outcomes.len() != goal.left {
                         return Err(Fault::OutcomesLeftOver);
                     }
-                    self.emit_block(&block, true, sink);
+                    self.emit_block(position.block, true, sink);
                     match self.returns_to(&block, address) {
                         Some(next) => {
                             goal.updiscon = false;

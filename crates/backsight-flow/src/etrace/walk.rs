@@ -7,6 +7,7 @@ use backsight_riscv::etrace::ImplicitReturn;
 
 use super::blocks::{Block, End};
 use super::{Fault, Follower, Sink};
+use crate::statistics::Tally;
 use crate::{Event, Range};
 
 /// Exits of blocks in a row that need no outcome, before the path is not believed.
@@ -46,6 +47,25 @@ pub(super) struct Position {
     pub pc: u64,
 }
 
+/// What leaving a block takes to know.
+#[derive(Clone, Copy)]
+struct Exit {
+    last: u64,
+    end: u64,
+    target: u64,
+    kind: End,
+    call: bool,
+    sequential: bool,
+}
+
+impl Exit {
+    #[inline]
+    const fn of(block: &Block) -> Self {
+        let Block { last, end, target, kind, call, sequential, .. } = *block;
+        Self { last, end, target, kind, call, sequential }
+    }
+}
+
 impl<C: Code> Follower<'_, C> {
     /// Walks to the goal.
     pub(super) fn follow(&mut self, goal: &Goal, sink: &mut impl Sink) -> Result<(), Fault> {
@@ -53,34 +73,43 @@ impl<C: Code> Follower<'_, C> {
         let start = position.pc;
         let (mut left, mut jumps) = (self.settings.longest_path, MOST_JUMPS);
         let result = loop {
-            let earlier = self.inferred;
-            if earlier.is_none()
-                && self.outcomes.len() > 2
-                && let Err(fault) = self.rush(&mut position, &mut left, sink)
-            {
-                self.lost_at = position.pc;
-                self.position = None;
-                return Err(fault);
+            let earlier = self.inferred.is_some();
+            if !earlier {
+                match self.rush(&mut position, goal, &mut left, &mut jumps, sink) {
+                    Err(fault) => {
+                        self.lost_at = position.pc;
+                        self.position = None;
+                        return Err(fault);
+                    }
+                    Ok(true) => {
+                        if let Some(done) = self.stops_at(position.pc, position.block, false, goal) {
+                            break done;
+                        }
+                    }
+                    Ok(false) => {}
+                }
             }
-            let block = *self.blocks.get(position.block);
+            let block = self.blocks.get(position.block);
             if position.pc != block.last {
-                if earlier.is_none()
-                    && let Some((stop, inferred)) = self.stops_inside(&block, position.pc, goal)
-                {
+                if !earlier && let Some((stop, inferred)) = self.stops_inside(block, position.pc, goal) {
                     position.pc = stop;
                     self.inferred = inferred.then_some(*goal);
                     break Ok(());
                 }
                 position.pc = block.last;
             }
-            // While the path of an earlier packet is walked on, that packet's fields count.
-            let guide = earlier.map_or(*goal, |earlier| Goal { address: start, ..earlier });
+            let exit = Exit::of(block);
             let outcomes_before = self.outcomes.len();
-            let (next, taken, crossed) = match self.leave(&block, &guide, earlier.is_some()) {
-                Ok(exit) => exit,
+            // While the path of an earlier packet is walked on, that packet's fields count.
+            let exited = match self.inferred {
+                Some(earlier) => self.leave(&exit, &Goal { address: start, ..earlier }, true),
+                None => self.leave(&exit, goal, false),
+            };
+            let (next, taken, crossed) = match exited {
+                Ok(exited) => exited,
                 Err(fault) => break Err(fault),
             };
-            self.emit_block(&block, taken, sink);
+            self.emit_block(position.block, taken, sink);
             let entered = match self.blocks.behind(position.block, taken, next) {
                 Ok(entered) => entered,
                 Err(fault) => {
@@ -91,7 +120,7 @@ impl<C: Code> Follower<'_, C> {
             };
             position = Position { block: entered, pc: next };
             self.run = Some(next);
-            if earlier.is_some() {
+            if earlier {
                 if crossed {
                     self.inferred = None;
                     self.irets = 0;
@@ -101,7 +130,7 @@ impl<C: Code> Follower<'_, C> {
             }
             jumps = if self.outcomes.len() < outcomes_before { MOST_JUMPS } else { jumps - 1 };
             left = left.saturating_sub(1);
-            let stuck = block.kind == End::Jump && next == block.last;
+            let stuck = exit.kind == End::Jump && next == exit.last;
             if left == 0 || jumps == 0 || stuck {
                 break Err(Fault::PathTooLong);
             }
@@ -114,25 +143,42 @@ impl<C: Code> Follower<'_, C> {
         result
     }
 
-    /// With several outcomes left the walk cannot end before the next uninferable discontinuity: goes there, or to
-    /// where two are left, from block to block. On an error `position` is where code was missing.
+    /// Goes from block to block as long as branches and jumps lead on and the walk cannot end in the block; did it
+    /// go at all? On an error `position` is where code was missing.
     #[inline]
-    fn rush(&mut self, position: &mut Position, left: &mut u64, sink: &mut impl Sink) -> Result<(), Fault> {
+    fn rush(
+        &mut self,
+        position: &mut Position,
+        goal: &Goal,
+        left: &mut u64,
+        jumps: &mut u32,
+        sink: &mut impl Sink,
+    ) -> Result<bool, Fault> {
         let calls_count = self.options().implicit_return;
-        let (mut run, mut jumps) = (self.run, MOST_JUMPS);
-        while self.outcomes.len() > 2 && *left > 1 && jumps > 0 {
-            let block = self.blocks.get(position.block);
-            let (next, taken) = match block.kind {
+        let ends_at_branch = Self::ends_at_last_branch(goal);
+        let (offset, length) = self.place;
+        let (mut run, mut told) = (self.run, Tally::default());
+        let Position { block: mut index, mut pc } = *position;
+        let mut result = Ok(false);
+        while *left > 1 && *jumps > 1 {
+            let block = self.blocks.get(index);
+            let outcomes = self.outcomes.len();
+            if outcomes <= 1 {
+                let names_branch = ends_at_branch && outcomes == 1 && block.kind == End::Branch;
+                let near = goal.address.wrapping_sub(block.start) <= block.last.wrapping_sub(block.start);
+                if names_branch || near {
+                    break;
+                }
+            }
+            let taken = match block.kind {
                 End::Branch => {
                     let Some(taken) = self.outcomes.take(block.last) else { break };
-                    jumps = MOST_JUMPS;
+                    *jumps = MOST_JUMPS;
                     self.irets = 0;
-                    (if taken { block.target } else { block.end }, taken)
+                    taken
                 }
-                End::Jump if !(block.call && calls_count) && block.target != block.last => {
-                    (block.target, true)
-                }
-                End::Plain => (block.end, false),
+                End::Jump if !(block.call && calls_count) && block.target != block.last => true,
+                End::Plain => false,
                 _ => break,
             };
             if let Some(start) = run {
@@ -142,20 +188,25 @@ impl<C: Code> Follower<'_, C> {
                     range.start = Address(start);
                     range.instructions = block.between(start, block.last);
                 }
-                let (offset, length) = self.place;
-                let value = Event::Range(range);
-                self.statistics.count(&value);
-                sink(Located { offset, length, value });
+                told.count(&range);
+                sink(Located { offset, length, value: Event::Range(range) });
             }
-            let entered = self.blocks.behind(position.block, taken, next);
-            position.pc = next;
-            position.block = entered?;
-            run = Some(next);
-            jumps -= 1;
+            pc = if taken { block.target } else { block.end };
+            run = Some(pc);
+            *jumps -= 1;
             *left -= 1;
+            match self.blocks.behind(index, taken, pc) {
+                Ok(entered) => (index, result) = (entered, Ok(true)),
+                Err(fault) => {
+                    result = Err(fault);
+                    break;
+                }
+            }
         }
+        *position = Position { block: index, pc };
         self.run = run;
-        Ok(())
+        self.statistics += told;
+        result
     }
 
     /// Does the walk end inside `block`, behind `pc`? Where, and is that a guess?
@@ -241,7 +292,7 @@ impl<C: Code> Follower<'_, C> {
 
     /// Executes the last instruction of a block: where it goes, by which exit, and whether only the goal told so.
     #[inline]
-    fn leave(&mut self, block: &Block, goal: &Goal, used_up: bool) -> Result<(u64, bool, bool), Fault> {
+    fn leave(&mut self, block: &Exit, goal: &Goal, used_up: bool) -> Result<(u64, bool, bool), Fault> {
         match block.kind {
             End::Branch => {
                 let taken = self.outcomes.take(block.last).ok_or(Fault::OutcomeMissing)?;
@@ -261,7 +312,7 @@ impl<C: Code> Follower<'_, C> {
 
     fn leave_uninferable(
         &mut self,
-        block: &Block,
+        block: &Exit,
         goal: &Goal,
         used_up: bool,
     ) -> Result<(u64, bool, bool), Fault> {
@@ -327,8 +378,9 @@ impl<C: Code> Follower<'_, C> {
 
     /// Tells the instructions of a block that was walked to its end.
     #[inline]
-    pub(super) fn emit_block(&mut self, block: &Block, taken: bool, sink: &mut impl Sink) {
-        let Some(start) = self.run else { return };
+    pub(super) fn emit_block(&mut self, block: u32, taken: bool, sink: &mut impl Sink) {
+        let (Some(start), block) = (self.run, self.blocks.get(block)) else { return };
+        let trap_return = block.kind == End::TrapReturn;
         let mut range = block.range;
         range.executed = taken || block.kind != End::Branch;
         if start != block.start {
@@ -336,7 +388,7 @@ impl<C: Code> Follower<'_, C> {
             range.instructions = block.between(start, block.last);
         }
         self.emit(Event::Range(range), sink);
-        if block.kind == End::TrapReturn {
+        if trap_return {
             self.emit(Event::ExceptionReturn, sink);
         }
     }

@@ -142,3 +142,18 @@ fn only_two_bytes_are_looked_at_in_a_two_byte_instruction() {
     assert_eq!(decode(Set::RV64, 0xFFFF_8082, AT), decode(Set::RV64, 0x8082, AT));
     assert_eq!(classify(Set::RV64, 0xFFFF_8082, AT).size, 2);
 }
+
+#[test]
+fn a_plain_instruction_is_nothing_special_in_any_set() {
+    let every = Set { zcmp: true, zcmt: true, ..Set::RV64 };
+    let wide = (0..1 << 16).map(|n: u32| n.wrapping_mul(0x9E37_79B1) | 3);
+    let mut plain = 0;
+    for opcode in (0..1 << 16).filter(|opcode| opcode & 3 != 3).chain(wide) {
+        for set in [Set::RV32, Set::RV64, every] {
+            let special = decode(set, opcode, AT).operation != Operation::Other;
+            assert!(!(is_plain(opcode) && special), "{opcode:08x}");
+        }
+        plain += u32::from(is_plain(opcode));
+    }
+    assert!(plain > 60_000, "{plain}");
+}

@@ -16,6 +16,16 @@ pub struct Payload {
 }
 
 impl Payload {
+    /// As few bytes as `bits`, whose sign goes on for ever, can be read back from.
+    #[inline]
+    pub(super) fn compressed(bits: i128) -> Self {
+        // One bit of sign must remain.
+        let significant = LOW + 1 - (bits ^ bits >> 127).leading_zeros() as usize;
+        let mut bytes = [0; CAPACITY];
+        bytes[..16].copy_from_slice(&bits.to_le_bytes());
+        Self { bytes, length: significant.div_ceil(8) as u8 }
+    }
+
     /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
@@ -65,10 +75,26 @@ impl<'a> BitReader<'a> {
 
     #[inline]
     fn filled(bytes: &'a [u8], fill: u8) -> Self {
-        let mut low = [fill; LOW / 8];
-        let known = bytes.len().min(LOW / 8);
-        low[..known].copy_from_slice(&bytes[..known]);
-        Self { bytes, low: u128::from_le_bytes(low), position: 0, fill }
+        let low = match (bytes.first_chunk::<16>(), bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            (Some(all), ..) => u128::from_le_bytes(*all),
+            (None, Some(first), Some(last)) => {
+                // The two overlap where there are fewer than sixteen.
+                let shift = (bytes.len() - 8) * 8;
+                let top = u128::from(u64::from_le_bytes(*last)) << shift;
+                top | u128::from(u64::from_le_bytes(*first)) | Self::beyond(bytes.len(), fill)
+            }
+            _ => {
+                let word = bytes.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));
+                u128::from(word) | Self::beyond(bytes.len(), fill)
+            }
+        };
+        Self { bytes, low, position: 0, fill }
+    }
+
+    /// Repeats `fill` from byte `length`, below sixteen, on.
+    #[inline]
+    fn beyond(length: usize, fill: u8) -> u128 {
+        if fill == 0 { 0 } else { u128::MAX << (length * 8) }
     }
 
     #[inline]
@@ -80,18 +106,23 @@ impl<'a> BitReader<'a> {
     #[inline]
     pub fn take(&mut self, width: u8) -> u64 {
         let width = u32::from(width.min(64));
-        let (index, shift) = (self.position / 8, (self.position % 8) as u32);
+        let from = self.position;
         self.position += width as usize;
-        if index < LOW / 8 && self.position <= LOW {
-            let value = (self.low >> (index as u32 * 8 + shift)) as u64;
-            return if width == 64 { value } else { value & ((1 << width) - 1) };
-        }
-        let window = (index..index + 8).rev().fold(0, |word, i| word << 8 | u64::from(self.byte(i)));
-        let mut value = window >> shift;
-        if width + shift > 64 {
-            value |= u64::from(self.byte(index + 8)) << (64 - shift);
-        }
+        let value = if self.position <= LOW && from < LOW {
+            (self.low >> from) as u64
+        } else {
+            self.far(from, width)
+        };
         if width == 64 { value } else { value & ((1 << width) - 1) }
+    }
+
+    /// The bits from position `from` on, where they lie beyond the first sixteen bytes.
+    #[cold]
+    fn far(&self, from: usize, width: u32) -> u64 {
+        let (index, shift) = (from / 8, (from % 8) as u32);
+        let window = (index..index + 8).rev().fold(0, |word, i| word << 8 | u64::from(self.byte(i)));
+        let value = window >> shift;
+        if width + shift > 64 { value | u64::from(self.byte(index + 8)) << (64 - shift) } else { value }
     }
 
     /// One bit.
@@ -190,12 +221,7 @@ impl BitWriter {
             return self.finish_long();
         }
         let unused = LOW - self.position;
-        let extended = (self.low << unused) as i128 >> unused;
-        // One bit of sign must remain.
-        let significant = LOW + 1 - (extended ^ extended >> 127).leading_zeros() as usize;
-        let mut bytes = [0; CAPACITY];
-        bytes[..16].copy_from_slice(&extended.to_le_bytes());
-        Payload { bytes, length: significant.div_ceil(8) as u8 }
+        Payload::compressed((self.low << unused) as i128 >> unused)
     }
 
     #[cold]

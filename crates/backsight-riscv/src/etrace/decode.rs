@@ -182,6 +182,7 @@ impl Fields<'_> {
         Packet::JumpTarget { index, map, irreport }
     }
 
+    #[inline]
     fn format1(&mut self) -> Packet {
         let count = self.bits.take(5) as u8;
         let width = BranchMap::width(count);
@@ -269,13 +270,14 @@ impl Fields<'_> {
             Dialect::Standard => address >> (self.params.address_bits().max(1) - 1) & 1 != 0,
             Dialect::Seed => false,
         };
-        let notify = self.bits.flag();
-        let updiscon = self.bits.flag();
+        let flags = self.bits.take(3);
+        let (notify, updiscon, irreport) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+        let returns = self.bits.take(self.params.irdepth_bits()) as u32;
         Reported {
             address,
             notify: notify != sign,
             updiscon: updiscon != notify,
-            irreport: self.irreport(updiscon),
+            irreport: (irreport != updiscon).then_some(returns),
         }
     }
 

@@ -6,6 +6,37 @@ use super::{
 
 /// Encodes one packet. Fields are cut to their widths.
 pub fn encode(packet: &Packet, params: &Params, options: &Options) -> Payload {
+    match packet {
+        Packet::Branches { map, address: Some(reported) } if is_bare(reported, params) => {
+            let width = BranchMap::width(map.count);
+            let bits = u64::from(map.bits) & ((1 << width) - 1);
+            bare(1 | u64::from(map.count & 31) << 2 | bits << 7, 7 + width, reported.address, params)
+        }
+        Packet::Address(reported) if is_bare(reported, params) => bare(2, 2, reported.address, params),
+        _ => encode_fields(packet, params, options),
+    }
+}
+
+/// Do all bits behind the address repeat its sign, so that they compress away? So it is in most packets.
+#[inline]
+fn is_bare(reported: &Reported, params: &Params) -> bool {
+    !reported.notify
+        && !reported.updiscon
+        && reported.irreport.is_none()
+        && params.dialect == Dialect::Standard
+        && params.address_bits() > 0
+}
+
+/// The fields `head`, then an address and nothing else.
+#[inline]
+fn bare(head: u64, width: u8, address: u64, params: &Params) -> Payload {
+    let unused = 64 - params.address_bits();
+    let address = (address << unused) as i64 >> unused;
+    Payload::compressed(i128::from(head) | i128::from(address) << width)
+}
+
+/// Field by field.
+fn encode_fields(packet: &Packet, params: &Params, options: &Options) -> Payload {
     let mut fields = Fields { bits: BitWriter::new(), params, options };
     fields.packet(packet);
     match params.dialect {
@@ -250,6 +281,25 @@ mod tests {
             assert_eq!(decode(&again, &params, &options), Ok(packet), "{params:?}");
         }
         assert!(decoded > 4000, "{decoded}");
+    }
+
+    #[test]
+    fn a_bare_address_is_the_same_field_by_field() {
+        let mut random = Random(11);
+        for n in 0..20_000 {
+            let params = random_params(&mut random);
+            let address = random.next() as i64 >> random.below(64);
+            let irreport = (random.below(8) == 0).then_some(1);
+            let reported = Reported { address: address as u64, irreport, ..Reported::default() };
+            let map = BranchMap::new(1 + random.below(31) as u8, random.next() as u32);
+            let packet = match n % 2 {
+                0 => Packet::Address(reported),
+                _ => Packet::Branches { map, address: Some(reported) },
+            };
+            let options = Options::default();
+            let fields = encode_fields(&packet, &params, &options);
+            assert_eq!(encode(&packet, &params, &options), fields, "{packet:?} {params:?}");
+        }
     }
 
     #[test]

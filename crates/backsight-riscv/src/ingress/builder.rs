@@ -50,6 +50,7 @@ impl Builder {
     }
 
     /// Takes one step of execution. Threads and memory accesses are not looked at.
+    #[inline]
     pub fn push(&mut self, execution: &Execution, sink: &mut impl FnMut(Ingress)) {
         match execution {
             Execution::Instruction(retired) => self.retire(retired, sink),
@@ -75,10 +76,8 @@ impl Builder {
         }
     }
 
+    #[inline]
     fn retire(&mut self, retired: &Retired, sink: &mut impl FnMut(Ingress)) {
-        let set = if retired.isa == Isa::Rv32 { Set::RV32 } else { Set::RV64 };
-        let decoded = rv::decode(set, retired.opcode, retired.address);
-        let itype = Itype::of(&decoded, retired.taken);
         let half_words = u32::from(retired.size / 2);
         if self.block.iretire > 0 && self.block.iretire + half_words > self.longest {
             self.finish(sink);
@@ -88,10 +87,23 @@ impl Builder {
         }
         self.block.iretire += half_words;
         self.block.ilastsize = u8::from(retired.size == 4);
+        self.advance_to(retired.cycle);
+        if rv::is_plain(retired.opcode) {
+            self.block.sijump = false;
+            self.before = None;
+        } else {
+            self.retire_other(retired, sink);
+        }
+    }
+
+    /// An instruction that may go elsewhere, or tell where the next one goes.
+    fn retire_other(&mut self, retired: &Retired, sink: &mut impl FnMut(Ingress)) {
+        let set = if retired.isa == Isa::Rv32 { Set::RV32 } else { Set::RV64 };
+        let decoded = rv::decode(set, retired.opcode, retired.address);
+        let itype = Itype::of(&decoded, retired.taken);
         self.block.sijump = self
             .before
             .is_some_and(|(before, at)| decoded.sequential_target(set, &before, at) == Some(retired.next));
-        self.advance_to(retired.cycle);
         self.before = Some((decoded, retired.address));
         if itype != Itype::None {
             self.emit(itype, sink);
@@ -117,6 +129,7 @@ impl Builder {
         self.emit(itype, sink);
     }
 
+    #[inline]
     fn advance_to(&mut self, cycle: u64) {
         let passed = cycle.saturating_sub(self.cycle);
         self.block.cycles = self.block.cycles.saturating_add(passed.min(u64::from(u32::MAX)) as u32);

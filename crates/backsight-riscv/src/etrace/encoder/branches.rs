@@ -86,12 +86,6 @@ impl Branches {
         self.count == MOST
     }
 
-    /// One more could be too many.
-    #[inline]
-    pub fn is_count_nearly_full(&self) -> bool {
-        self.count + 1 >= MOST
-    }
-
     fn count_field(&self) -> u32 {
         (self.count - u64::from(BranchMap::FULL)) as u32
     }

@@ -29,7 +29,7 @@ impl Encoder {
         if !synchronised && current.itype.is_branch() {
             self.branches.push(current.address, current.itype == Itype::Taken);
         }
-        let jump = self.follow(current, next);
+        let jump = self.follow(current, next.map(|next| next.address));
         let mut restart = false;
         if !synchronised {
             restart = self.restarts(current, jump, next);
@@ -110,7 +110,7 @@ impl Encoder {
     }
 
     /// How execution leaves `current`. Calls and returns move the return stack.
-    fn follow(&mut self, current: &Item, next: Option<&Item>) -> Jump {
+    pub(super) fn follow(&mut self, current: &Item, next: Option<u64>) -> Jump {
         let implicit = self.options.implicit_return;
         if implicit && current.itype.is_call() {
             self.stack.push(self.params.wrap(current.end));
@@ -122,12 +122,8 @@ impl Encoder {
             let checked = self.stack.is_checked();
             return match (self.stack.pop(), next) {
                 (None, _) => Jump::UnpredictedReturn,
-                (Some(predicted), Some(next)) if !checked || predicted == self.params.wrap(next.address) => {
-                    if self.irets == MOST_IRETS {
-                        Jump::CountedOutReturn
-                    } else {
-                        Jump::ImplicitReturn
-                    }
+                (Some(predicted), Some(next)) if !checked || predicted == self.params.wrap(next) => {
+                    if self.irets == MOST_IRETS { Jump::CountedOutReturn } else { Jump::ImplicitReturn }
                 }
                 _ => Jump::MispredictedReturn,
             };

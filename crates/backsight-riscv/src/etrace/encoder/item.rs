@@ -1,6 +1,5 @@
 //! The encoder's unit of thought: one retired instruction, or one trap.
 
-use super::super::Options;
 use super::{ResyncMode, Settings};
 use crate::ingress::{Block, Ctype, Itype};
 
@@ -26,8 +25,6 @@ pub(super) struct Item {
     pub notify: bool,
     /// Other instructions of its block come before it.
     pub inner: bool,
-    /// It goes where the program says, and nobody asks for it.
-    pub plain: bool,
 }
 
 impl Item {
@@ -49,7 +46,6 @@ impl Item {
             sijump: false,
             notify: false,
             inner: false,
-            plain: false,
         }
     }
 
@@ -60,7 +56,7 @@ impl Item {
 
     /// The last, or only, instruction. `together`: its trap is not an item of its own.
     #[inline]
-    pub fn last(block: &Block, together: bool, settings: &Settings, options: &Options) -> Self {
+    pub fn last(block: &Block, together: bool, settings: &Settings) -> Self {
         let inner = block.last() != block.iaddr;
         Self {
             address: block.last(),
@@ -79,24 +75,8 @@ impl Item {
             sijump: block.sijump,
             notify: block.notify,
             inner,
-            plain: is_plain(block, options.implicit_return),
             ..Self::common(block)
         }
-    }
-
-    /// Becomes the last instruction of a block without a trap, where nothing is counted.
-    #[inline]
-    pub fn follow(&mut self, block: &Block, implicit_return: bool) {
-        self.address = block.last();
-        self.end = block.end();
-        self.context = block.context;
-        self.time = block.time;
-        self.itype = block.itype;
-        self.ctype = Ctype::Unreported;
-        self.sijump = block.sijump;
-        self.notify = block.notify;
-        self.inner = self.address != block.iaddr;
-        self.plain = is_plain(block, implicit_return);
     }
 
     /// The trap alone. Its position is behind the retired instructions, if there are any.
@@ -118,11 +98,4 @@ impl Item {
     pub const fn is_trap_only(&self) -> bool {
         self.trap && !self.retired
     }
-}
-
-#[inline]
-fn is_plain(block: &Block, implicit_return: bool) -> bool {
-    let special = block.notify || block.ctype != Ctype::Unreported || block.itype.is_trap();
-    let moves_stack = implicit_return && block.itype.is_call();
-    !(special || moves_stack || block.itype.is_uninferable())
 }

@@ -6,6 +6,7 @@
 //! would otherwise be ambiguous.
 
 mod branches;
+mod calm;
 mod decide;
 mod item;
 mod report;
@@ -16,7 +17,7 @@ use self::item::Item;
 pub use self::settings::{Algorithm, EncoderError, Resync, ResyncMode, Settings};
 use super::tables::{JumpCache, ReturnStack};
 use super::{Disclosed, ImplicitReturn, Options, Packet, Params, QualStatus, Support, SupportLayout};
-use crate::ingress::{Block, Ctype, Itype};
+use crate::ingress::{Block, Ctype};
 
 /// What the item before leaves behind for the current one.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +99,14 @@ pub struct Encoder {
     ready: bool,
     lost: bool,
     /// Nothing is counted towards a resync, and the transport takes packets.
+    steady: bool,
+    /// The item to decide about is the last instruction of `held`, and nothing but its jump can matter.
     calm: bool,
+    held: Block,
+    /// Types of instructions that need no look while calm: a bit for each code.
+    plain: u16,
+    /// Neither the held block nor how execution came to it needs a look.
+    quiet: bool,
 }
 
 impl Encoder {
@@ -126,7 +134,11 @@ impl Encoder {
             enabled: false,
             ready: true,
             lost: false,
-            calm: settings.resync.mode == ResyncMode::Off,
+            steady: settings.resync.mode == ResyncMode::Off,
+            calm: false,
+            held: Block::default(),
+            plain: 0,
+            quiet: false,
         })
     }
 
@@ -143,57 +155,27 @@ impl Encoder {
     /// Takes a block that is to be traced. Packets about it may come with later blocks: the encoder looks ahead.
     #[inline]
     pub fn push(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
-        if self.is_quiet(block) {
-            return self.push_quietly(block, sink);
+        if self.calm && self.stays_calm(block) {
+            return self.push_calmly(block, sink);
         }
+        self.push_any(block, sink);
+    }
+
+    fn push_any(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
+        self.stir();
         let trap = block.itype.is_trap();
         if block.iretire > 0 {
             if block.last() != block.iaddr && self.first_matters(block) {
                 self.advance(Item::first(block), sink);
             }
             let together = trap && self.settings.algorithm == Algorithm::Reference;
-            self.advance(Item::last(block, together, &self.settings, &self.options), sink);
+            self.advance(Item::last(block, together, &self.settings), sink);
             if !trap || together {
-                return;
+                return self.calm_down(block);
             }
         }
         if trap {
             self.advance(Item::trap(block), sink);
-        }
-    }
-
-    /// Can neither the block nor the item before it cause a packet, but for a full branch map?
-    #[inline]
-    fn is_quiet(&self, block: &Block) -> bool {
-        let (Some(current), Some(previous)) = (&self.current, &self.previous) else { return false };
-        self.calm
-            && current.plain
-            && previous.jump == Jump::Inferable
-            && previous.trap.is_none()
-            && previous.privilege == current.privilege
-            && block.iretire > 0
-            && block.privilege == current.privilege
-            && block.ctype == Ctype::Unreported
-            && !block.itype.is_trap()
-            && !self.context_pending
-            && !self.branches.is_count_nearly_full()
-    }
-
-    /// The same as `push`, without what cannot happen.
-    #[inline]
-    fn push_quietly(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
-        let (Some(current), Some(previous)) = (&mut self.current, &mut self.previous) else { return };
-        let (address, itype) = (current.address, current.itype);
-        previous.retired = true;
-        self.context = current.context;
-        current.follow(block, self.options.implicit_return);
-        self.sent_anyway = false;
-        if itype.is_branch() {
-            self.irets = 0;
-            self.branches.push(address, itype == Itype::Taken);
-            if self.branches.is_full() {
-                self.send_branches(sink);
-            }
         }
     }
 
@@ -220,6 +202,7 @@ impl Encoder {
 
     /// What comes next is not traced: a filter refused it, tracing was switched off, or it was not observed.
     pub fn unqualified(&mut self, sink: &mut impl FnMut(Packet)) {
+        self.stir();
         if let Some(current) = self.current.take() {
             self.process(&current, None, sink);
             self.close(true, sink);
@@ -245,12 +228,14 @@ impl Encoder {
     /// The transport takes no packets (`false`) or takes them again. Meanwhile packets are lost; a support packet says
     /// so once there is room. For lossless trace do not call this: stall the hart instead.
     pub fn set_ready(&mut self, ready: bool) {
+        self.stir();
         self.ready = ready;
-        self.calm = false;
+        self.steady = false;
     }
 
     /// Tracing ends. The encoder can be used again.
     pub fn finish(&mut self, sink: &mut impl FnMut(Packet)) {
+        self.stir();
         if let Some(current) = self.current.take() {
             self.process(&current, None, sink);
             self.close(false, sink);

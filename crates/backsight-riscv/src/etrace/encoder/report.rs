@@ -16,6 +16,13 @@ pub(super) struct Reason {
     pub before_sync: bool,
 }
 
+impl Reason {
+    /// Nothing but the number of branches.
+    pub(super) const fn branches() -> Self {
+        Self { after: Jump::Inferable, another: false, before_sync: false }
+    }
+}
+
 impl Encoder {
     fn field(&self, address: u64) -> u64 {
         self.params.wrap(address) >> self.params.iaddress_lsb

@@ -1,0 +1,238 @@
+//! How fast E-Trace is encoded and followed on one thread of this machine, beside the crate `riscv-etrace`:
+//! `cargo run --release -p backsight-flow --example etrace_speed -- [PROGRAM…]`.
+//!
+//! Both get the same input and leave the same result: payload bytes, with the length of each before it; or the
+//! address of every instruction. The input of an encoder is what a hart tells it, one retired instruction at a time
+//! (as that crate's own example has it) or a block at a time, or executed instructions with their opcodes, whose type
+//! is still to be found. Programs: Dhrystone as the reference flow traced it, if the corpus is here, and the first two
+//! million instructions of bundled programs. Times are those of the thread, best of several.
+
+#[path = "../../tests/etrace/independent_step.rs"]
+#[allow(dead_code)]
+mod independent_step;
+mod peer;
+#[path = "../../tests/etrace/program.rs"]
+mod program;
+mod workload;
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use backsight_core::{Execution, Located};
+use backsight_flow::Event;
+use backsight_flow::etrace::{Follower, Settings};
+use backsight_riscv::etrace::{Decoder, Encoder, ImplicitReturn, Options, Packet, Params, encode};
+use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
+use backsight_testing::corpus;
+use workload::{Steps, Workload};
+
+const INSTRUCTIONS: u64 = 2_000_000;
+
+/// A number from the environment.
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Time that this thread ran, so that a busy machine does not matter; where the system does not tell, wall time.
+fn now(origin: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = told.and_then(|text| text.split(' ').next()?.parse().ok());
+    nanoseconds.map_or_else(|| origin.elapsed(), Duration::from_nanos)
+}
+
+/// Millions of instructions a second, best of several.
+fn rate(instructions: usize, mut work: impl FnMut()) -> f64 {
+    let origin = Instant::now();
+    let best = (0..setting("REPEATS", 7)).map(|_| {
+        // The clock of a thread ticks slowly on some systems: several rounds.
+        let rounds = (setting("INSTRUCTIONS", 2 * INSTRUCTIONS) as usize / instructions).max(1);
+        let start = now(origin);
+        (0..rounds).for_each(|_| work());
+        now(origin).saturating_sub(start) / rounds as u32
+    });
+    instructions as f64 / best.min().unwrap_or_default().as_secs_f64() / 1e6
+}
+
+fn report(what: &str, ours: f64, theirs: Option<f64>) {
+    match theirs {
+        Some(theirs) => println!("  {what:44} {ours:6.0} {theirs:6.0} {:6.1}", ours / theirs),
+        None => println!("  {what:44} {ours:6.0}"),
+    }
+}
+
+fn encode_blocks(blocks: &Steps<Block>, params: Params, options: Options, bytes: &mut Vec<u8>) {
+    let mut encoder = Encoder::new(params, options, Default::default()).expect("options");
+    let mut sink = |packet: Packet| {
+        let payload = encode(&packet, &params, &options);
+        bytes.push(payload.len() as u8);
+        bytes.extend_from_slice(&payload);
+    };
+    blocks.iter().for_each(|block| encoder.push(block, &mut sink));
+    encoder.finish(&mut sink);
+}
+
+fn encode_executed(
+    steps: &Steps<Execution>,
+    context: &Execution,
+    params: Params,
+    options: Options,
+    bytes: &mut Vec<u8>,
+) {
+    let mut encoder = Encoder::new(params, options, Default::default()).expect("options");
+    let mut builder = Builder::new(params.itype_width, Ctype::Unreported);
+    let mut packets = |packet: Packet| {
+        let payload = encode(&packet, &params, &options);
+        bytes.push(payload.len() as u8);
+        bytes.extend_from_slice(&payload);
+    };
+    let mut blocks = |ingress: Ingress| {
+        if let Ingress::Block(block) = ingress {
+            encoder.push(&block, &mut packets);
+        }
+    };
+    builder.push(context, &mut blocks);
+    steps.iter().for_each(|step| builder.push(step, &mut blocks));
+    builder.finish(&mut blocks);
+    encoder.finish(&mut packets);
+}
+
+/// The payloads in bytes as the encoders above leave them.
+fn payloads(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (&length, rest) = bytes.split_first()?;
+        let (payload, rest) = rest.split_at_checked(length.into())?;
+        bytes = rest;
+        Some(payload)
+    })
+}
+
+/// Follows a whole trace and gives every event.
+fn follow(
+    follower: &mut Follower<'_, program::Program>,
+    bytes: &[u8],
+    mut decoder: Decoder,
+    sink: &mut impl FnMut(Located<Event>),
+) {
+    for payload in payloads(bytes) {
+        if let Ok(value) = decoder.decode(payload) {
+            follower.push(Located { offset: 0, length: 1, value }, sink);
+        }
+    }
+    follower.finish(sink);
+}
+
+fn measure(name: &str, work: &Workload) {
+    let (executed, singles, blocks) = (work.executed(), work.ingress(1), work.ingress(1 << 16));
+    let instructions = singles.len();
+    println!("{name}: {instructions} instructions, {} blocks; million instructions a second", blocks.len());
+    println!("  {:44} {:>6} {:>6} {:>6}", "", "ours", "peer", "times");
+    let (params, options) = (work.params, Options::default());
+    let mut bytes = Vec::new();
+    for (what, steps) in [("encode single instructions", &singles), ("encode blocks", &blocks)] {
+        let ours = rate(instructions, || {
+            bytes.clear();
+            encode_blocks(steps, params, options, &mut bytes);
+        });
+        let (steps, mut bytes) = (steps.map(peer::ready), Vec::new());
+        let theirs = rate(instructions, || {
+            bytes.clear();
+            peer::encode_ready(&steps, &params, &mut bytes);
+        });
+        report(what, ours, Some(theirs));
+    }
+    let ours = rate(instructions, || {
+        bytes.clear();
+        encode_executed(&executed, &work.context(), params, options, &mut bytes);
+    });
+    let mut theirs = Vec::new();
+    let level = if let Execution::Context(context) = work.context() { context.level } else { 0 };
+    let peers = rate(instructions, || {
+        theirs.clear();
+        peer::encode_executed(&executed, level, &params, &mut theirs);
+    });
+    report("encode executed instructions", ours, Some(peers));
+    decode(work, params, options, &bytes, instructions, true);
+
+    let (params, options) = everything(work.params);
+    let ours = rate(instructions, || {
+        bytes.clear();
+        encode_blocks(&singles, params, options, &mut bytes);
+    });
+    report("all options: encode single instructions", ours, None);
+    decode(work, params, options, &bytes, instructions, false);
+}
+
+fn decode(
+    work: &Workload,
+    params: Params,
+    options: Options,
+    bytes: &[u8],
+    instructions: usize,
+    beside_peer: bool,
+) {
+    let decoder = Decoder::new(params, options);
+    let mut follower = Follower::new(Settings::new(params, options), &work.code);
+    let ranges = rate(instructions, || {
+        let mut count = 0;
+        follow(&mut follower, bytes, decoder, &mut |event| {
+            if let Event::Range(range) = black_box(event).value {
+                count += range.instructions as usize;
+            }
+        });
+        assert_eq!(count, instructions);
+    });
+    let theirs = beside_peer.then(|| {
+        let mut count = 0;
+        let theirs = rate(instructions, || {
+            count = 0;
+            peer::decode(&work.code, payloads(bytes), &params, |pc| {
+                black_box(pc);
+                count += 1;
+            });
+        });
+        if count != instructions {
+            println!("  (the peer gives up after {count} instructions)");
+        }
+        theirs * count as f64 / instructions as f64
+    });
+    let label = if beside_peer { "" } else { "all options: " };
+    report(&format!("{label}decode to ranges (peer: instructions)"), ranges, theirs);
+}
+
+fn everything(params: Params) -> (Params, Options) {
+    let options = Options {
+        implicit_return: true,
+        jump_target_cache: true,
+        branch_prediction: true,
+        sijump: true,
+        ..Options::default()
+    };
+    let params = Params {
+        bpred_size: 8,
+        cache_size: 6,
+        return_stack_size: 4,
+        f0s_width: 1,
+        implicit_return: ImplicitReturn::Returns,
+        ..params
+    };
+    (params, options)
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    if let Some(root) = corpus().map(|corpus| corpus.join("etrace/refflow"))
+        && wants("dhrystone")
+    {
+        measure("dhrystone", &Workload::reference(&root, "dhrystone"));
+    }
+    let params = Params { iaddress_width: 64, itype_width: 4, ..Params::default() };
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/programs/riscv64");
+    for name in ["sort", "vm", "calls"].into_iter().filter(|name| wants(name)) {
+        measure(
+            name,
+            &Workload::simulated(&programs.join(name), params, setting("INSTRUCTIONS", INSTRUCTIONS)),
+        );
+    }
+}
