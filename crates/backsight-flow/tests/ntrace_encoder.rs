@@ -149,7 +149,7 @@ fn the_reference_stream_is_made_from_its_pc_sequence() {
         .lines()
         .map(|line| {
             let (address, kind) = line.split_once(',').expect("address and kind");
-            let size = kind.bytes().nth(1 + usize::from(!kind.as_bytes()[1].is_ascii_digit())).expect("size");
+            let size = kind.as_bytes()[1 + usize::from(!kind.as_bytes()[1].is_ascii_digit())];
             (u64::from_str_radix(&address[2..], 16).expect("address"), size - b'0')
         })
         .collect();

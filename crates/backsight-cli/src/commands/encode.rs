@@ -15,6 +15,9 @@ use clap::{Args, ValueEnum};
 use super::record::{CaptureFormat, Code, Facts, Place, TRUTH, Tracer, UnitArgs, describe};
 use crate::failure::{Failure, Result};
 
+/// A file of retired instructions, wherever it is.
+type Stream = Reader<Box<dyn Read + Send>>;
+
 /// Turn executed instructions into trace
 ///
 /// INPUT is a file of retired instructions, a capture that holds one (`record --truth`: so the same run can be traced
@@ -93,7 +96,7 @@ impl Input {
     }
 
     /// The file of retired instructions, opened.
-    fn retired(&self) -> Result<Option<(String, Reader<Box<dyn Read + Send>>)>> {
+    fn retired(&self) -> Result<Option<(String, Stream)>> {
         let (name, stream): (String, Box<dyn Read + Send>) = match self {
             Self::Log(_) => return Ok(None),
             Self::Retired(path) => {

@@ -39,7 +39,7 @@ fn with_second_source(scratch: &Scratch, kind: &str, id: u8, stream: &[u8]) -> P
 #[test]
 fn a_source_of_another_protocol_in_the_same_buffer_disturbs_nothing() {
     let scratch = Scratch::new();
-    let noise: Vec<u8> = (0..600_u32).map(|number| (number * 37 >> 2) as u8).collect();
+    let noise: Vec<u8> = (0..600_u32).map(|number| ((number * 37) >> 2) as u8).collect();
     for kind in ["STM", "PTM1.1", "ETM3.5", "ITM", "SOMETHING"] {
         let capture = with_second_source(&scratch, kind, 0x21, &noise);
         let run = line(&format!("flow {} --format opencsd", capture.display())).done();

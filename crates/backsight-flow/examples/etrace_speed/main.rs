@@ -1,8 +1,9 @@
 //! How fast E-Trace is encoded and followed on one thread of this machine, beside the crate `riscv-etrace`:
 //! `cargo run --release -p backsight-flow --example etrace_speed -- [PROGRAM…]`.
 //!
-//! Both get the same input and leave the same result: payload bytes, with the length of each before it; or the
-//! address of every instruction. The input of an encoder is what a hart tells it, one retired instruction at a time
+//! Both encoders get the same input and leave the same result: payload bytes, with the length of each before it. Both
+//! decoders get the same payloads; ours leaves ranges of instructions, the peer single ones: that is what each gives its
+//! users. The input of an encoder is what a hart tells it, one retired instruction at a time
 //! (as that crate's own example has it) or a block at a time, or executed instructions with their opcodes, whose type
 //! is still to be found. Programs: Dhrystone as the reference flow traced it, if the corpus is here, and the first two
 //! million instructions of bundled programs. Times are those of the thread, best of several.
