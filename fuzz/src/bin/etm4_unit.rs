@@ -53,7 +53,8 @@ fn options(input: &mut Input<'_>) -> UnitConfig {
     let choices = input.byte();
     options.events = (choices & 1 != 0).then_some((10, 3));
     options.fifo = (choices & 2 != 0).then(|| Fifo { capacity: input.byte().into(), drain: input.word() });
-    options.front_end = (choices & 4 != 0).then(|| FrontEnd { seed: 9, wrong: 100, longest_path: input.byte() });
+    options.front_end =
+        (choices & 4 != 0).then(|| FrontEnd { seed: 9, wrong: 100, longest_path: input.byte() });
     options.source_addresses = (choices & 8 != 0).then_some(0);
     options
 }
@@ -74,11 +75,19 @@ fn item(input: &mut Input<'_>, position: &mut u64) -> Execution {
             let handler = input.address(*position);
             *position = handler.0;
             let (cause, cycle) = (input.word() & 0x7FF, 0);
-            Execution::Trap(Trap { kind: TrapKind::Exception, cause, value: 0, return_address, handler, cycle })
+            Execution::Trap(Trap {
+                kind: TrapKind::Exception,
+                cause,
+                value: 0,
+                return_address,
+                handler,
+                cycle,
+            })
         }
         _ => {
             let isa = [Isa::A64, Isa::A32, Isa::T32, Isa::Rv64][usize::from(kind >> 4 & 3)];
-            let opcodes = [0xD65F_03C0, 0x9400_0010, 0xD69F_03E0, 0xE12F_FF1E, 0x4770, 0xD523_3060, 0xD503_307F];
+            let opcodes =
+                [0xD65F_03C0, 0x9400_0010, 0xD69F_03E0, 0xE12F_FF1E, 0x4770, 0xD523_3060, 0xD503_307F];
             let which = usize::from(input.byte() & 15);
             let opcode = opcodes.get(which).copied().unwrap_or_else(|| input.word());
             let address = input.address(*position);

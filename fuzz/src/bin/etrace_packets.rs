@@ -2,7 +2,9 @@
 #![no_main]
 
 use backsight_riscv::etrace::data::{self, Layout};
-use backsight_riscv::etrace::{DataOptions, Dialect, ImplicitReturn, Options, Params, SupportLayout, decode, encode};
+use backsight_riscv::etrace::{
+    DataOptions, Dialect, ImplicitReturn, Options, Params, SupportLayout, decode, encode,
+};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let [a, b, c, payload @ ..] = data else { return };
