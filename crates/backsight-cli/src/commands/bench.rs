@@ -23,8 +23,9 @@ use crate::plan::{Buffer, Decoding, Plan};
 /// Measure how fast a capture is decoded
 ///
 /// Each stage includes those before it: frames are taken apart, packets are decoded, execution is followed. A
-/// capture is held in memory and decoded again and again; standard input is read once, to its end. Bytes are those
-/// of the capture, MB are millions of them.
+/// capture is held in memory and decoded again and again; standard input is read once, to its end. Each pass begins
+/// anew, but the code that the one before walked through stays known: the longer it runs, the less the first meeting
+/// with each piece of code counts, as in a long capture. Bytes are those of the capture, MB are millions of them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Bench {
@@ -115,13 +116,14 @@ pub fn run(command: &Bench) -> Result {
         let mut work = Work::default();
         let limit = Duration::from_secs_f64(command.seconds.clamp(0.0, 3600.0));
         let mut passes = 0;
+        let mut benches: Vec<_> =
+            plan.buffers.iter().map(|buffer| Passes::new(command, buffer, stage, &image)).collect();
         let start = Instant::now();
         loop {
-            for (buffer, held) in plan.buffers.iter().zip(&held) {
-                let (done, undecoded) = pass(command, buffer, held.as_deref(), stage, &image)?;
-                work += done;
+            for (bench, held) in benches.iter_mut().zip(&held) {
+                work += bench.pass(held.as_deref())?;
                 if passes == 0 && !command.output.quiet {
-                    undecoded.iter().for_each(tell);
+                    bench.undecoded.iter().for_each(tell);
                 }
             }
             passes += 1;
@@ -134,37 +136,11 @@ pub fn run(command: &Bench) -> Result {
     output.finish()
 }
 
-fn pass(
-    command: &Bench,
-    buffer: &Buffer,
-    held: Option<&[u8]>,
-    stage: Stage,
-    image: &Image,
-) -> Result<(Work, Vec<String>)> {
-    let mut bench = Pass {
-        command,
-        buffer,
-        stage,
-        image,
-        demultiplexer: Demultiplexer::new(buffer.framing),
-        lanes: BTreeMap::new(),
-        work: Work::default(),
-    };
-    match held {
-        Some(bytes) => bytes.chunks(BLOCK).for_each(|block| bench.block(block)),
-        None => buffer.blocks(command.output.quiet, |block| {
-            bench.block(block);
-            Ok(())
-        })?,
-    }
-    Ok(bench.finish())
-}
-
 /// Bytes that are taken apart at a time.
 const BLOCK: usize = 1 << 18;
 
-/// One pass over a buffer.
-struct Pass<'a> {
+/// Passes over a buffer.
+struct Passes<'a> {
     command: &'a Bench,
     buffer: &'a Buffer,
     stage: Stage,
@@ -172,9 +148,29 @@ struct Pass<'a> {
     demultiplexer: Demultiplexer,
     lanes: BTreeMap<TraceId, Option<Lane<'a>>>,
     work: Work,
+    /// Why some bytes are not decoded, in words.
+    undecoded: Vec<String>,
 }
 
-impl Pass<'_> {
+impl<'a> Passes<'a> {
+    fn new(command: &'a Bench, buffer: &'a Buffer, stage: Stage, image: &'a Image) -> Self {
+        let demultiplexer = Demultiplexer::new(buffer.framing);
+        let (lanes, work, undecoded) = (BTreeMap::new(), Work::default(), Vec::new());
+        Self { command, buffer, stage, image, demultiplexer, lanes, work, undecoded }
+    }
+
+    fn pass(&mut self, held: Option<&[u8]>) -> Result<Work> {
+        let (buffer, quiet) = (self.buffer, self.command.output.quiet);
+        match held {
+            Some(bytes) => bytes.chunks(BLOCK).for_each(|block| self.block(block)),
+            None => buffer.blocks(quiet, |block| {
+                self.block(block);
+                Ok(())
+            })?,
+        }
+        Ok(self.end())
+    }
+
     fn block(&mut self, block: &[u8]) {
         self.work.bytes += block.len() as u64;
         let Self { command, buffer, stage, image, demultiplexer, lanes, .. } = self;
@@ -221,17 +217,18 @@ impl Pass<'_> {
         }
     }
 
-    /// What was done, and why some of it was not.
-    fn finish(mut self) -> (Work, Vec<String>) {
+    /// Ends a pass: what was done. Why some of it was not is kept.
+    fn end(&mut self) -> Work {
         self.demultiplexer.finish(&mut |_| {});
-        for lane in self.lanes.values_mut().flatten() {
-            lane.engine.end(&mut lane.work);
-            self.work += lane.work;
-        }
         let bytes_of = |id| self.buffer.bytes_of(self.demultiplexer.counts(), id);
         let left = self.lanes.iter().filter(|(id, lane)| lane.is_none() && self.wants(**id));
-        let undecoded = self.buffer.why_undecoded(left.map(|(&id, _)| (id, bytes_of(id))));
-        (self.work, undecoded)
+        self.undecoded = self.buffer.why_undecoded(left.map(|(&id, _)| (id, bytes_of(id))));
+        self.demultiplexer.reset();
+        for lane in self.lanes.values_mut().flatten() {
+            lane.engine.end(&mut lane.work);
+            self.work += std::mem::take(&mut lane.work);
+        }
+        std::mem::take(&mut self.work)
     }
 
     fn wants(&self, id: TraceId) -> bool {

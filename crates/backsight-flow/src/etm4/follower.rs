@@ -57,6 +57,13 @@ impl<C: Code> Follower<C> {
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Event>)) {
         self.end = packet.end();
         let flow = &mut self.flow;
+        // Most packets are atoms, and happened: the short way.
+        if let Packet::Atoms(atoms) = packet.value
+            && self.resolver.is_certain()
+        {
+            self.resolver.release(&mut |element| flow.element(element, sink));
+            return flow.atoms(atoms, packet.map(|_| ()), sink);
+        }
         self.resolver.push(packet, &mut |element| flow.element(element, sink));
     }
 
@@ -370,13 +377,14 @@ impl<C: Code> Flow<C> {
         sink: &mut impl FnMut(Located<Event>),
     ) -> Atoms {
         let (mut instructions, mut ranges, mut branches, mut taken_branches) = (0, 0, 0, 0);
+        let mut trail = self.trail;
         let mut stopped = None;
         while atoms.count > 0 {
             let block = self.blocks.get(here);
             let taken = atoms.bits & 1 == 1;
             let way = block.way(taken);
             atoms = Atoms { bits: atoms.bits >> 1, count: atoms.count - 1 };
-            self.trail = Trail::new(here, taken);
+            trail = Trail::new(here, taken);
             if way == Way::Odd {
                 stopped = Some((way, taken));
                 break;
@@ -401,16 +409,19 @@ impl<C: Code> Flow<C> {
         self.statistics.ranges += ranges;
         self.statistics.branches += branches;
         self.statistics.taken += taken_branches;
-        let block = *self.blocks.get(here);
+        self.trail = trail;
+        let block = self.blocks.get(here);
+        let Some((way, taken)) = stopped else {
+            self.here = Some(here);
+            self.position.go(block.range.start, block.range.isa);
+            self.position.it = block.it_before();
+            return atoms;
+        };
+        let block = *block;
         self.here = None;
-        match stopped {
-            None => {
-                self.here = Some(here);
-                self.position.go(block.range.start, block.range.isa);
-                self.position.it = block.it_before();
-            }
-            Some((Way::Odd, taken)) => self.odd(&block, taken, at, sink),
-            Some((_, taken)) => self.leave(&block, taken, at, sink),
+        match way {
+            Way::Odd => self.odd(&block, taken, at, sink),
+            _ => self.leave(&block, taken, at, sink),
         }
         atoms
     }

@@ -101,6 +101,21 @@ impl Resolver {
         }
     }
 
+    /// Do atoms happen at once? Then they may go past the resolver, behind what waits for them.
+    #[inline]
+    pub(super) fn is_certain(&self) -> bool {
+        self.state == State::Run
+            && self.max_speculation == 0
+            && self.queue.depth() == 0
+            && self.open.is_none()
+    }
+
+    /// Gives what waits for a P0 element.
+    #[inline]
+    pub(super) fn release(&mut self, sink: &mut impl FnMut(Located<Element>)) {
+        self.queue.release(sink);
+    }
+
     /// The trace ends: gives what is certain by now.
     pub fn finish(&mut self, end: u64, sink: &mut impl FnMut(Located<Element>)) {
         self.begin(end, sink);
@@ -175,8 +190,8 @@ impl Resolver {
         atoms: Located<Atoms>,
         sink: &mut impl FnMut(Located<Element>),
     ) -> Result<(), Overrun> {
-        if self.max_speculation == 0 && self.queue.depth() == 0 && self.open.is_none() {
-            self.queue.release(sink);
+        if self.is_certain() {
+            self.release(sink);
             sink(atoms.map(Element::Atoms));
             return Ok(());
         }
