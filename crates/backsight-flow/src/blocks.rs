@@ -37,6 +37,8 @@ pub struct Block {
     pub stop: Stop,
     /// What it means that the last instruction was not taken.
     not_taken: Option<Symptom>,
+    /// It ends in a branch.
+    is_branch: bool,
 }
 
 const _: () = assert!(size_of::<Block>() == 64);
@@ -111,6 +113,7 @@ impl Block {
             it: stretch.it,
             stop: stretch.stop,
             not_taken,
+            is_branch: matches!(last.class, Class::DirectBranch | Class::IndirectBranch),
         }
     }
 
@@ -151,7 +154,7 @@ impl Block {
     /// Does it end in a branch?
     #[inline]
     pub fn is_branch(&self) -> bool {
-        matches!(self.range.class, Class::DirectBranch | Class::IndirectBranch)
+        self.is_branch
     }
 
     /// Address of the last instruction.
