@@ -1,8 +1,9 @@
-//! Decodes the ETMv4 and ETE sources of a capture of raw streams: `decode_capture CAPTURE`.
+//! Decodes the ETMv4 and ETE sources of a capture: `decode_capture CAPTURE`.
 
 use std::io::Read;
 
 use backsight_arm::etm4::Decoder;
+use backsight_arm::frame::{Chunk, Deframer, Framing};
 use backsight_capture::{Capture, SourceConfig};
 use backsight_flow::etm4::Follower;
 use backsight_image::Image;
@@ -23,7 +24,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let mut follower = Follower::new(config, &image);
             let mut print =
                 |event: backsight_core::Located<_>| println!("{:8} {}", event.offset, event.value);
-            decoder.feed(&bytes, &mut |packet| follower.push(packet, &mut print));
+            let raw = buffer.framing == Framing::Raw;
+            Deframer::new(buffer.framing).feed(&bytes, &mut |chunk| match chunk {
+                Chunk::Data { id, bytes, .. } if raw || source.id == Some(id) => {
+                    decoder.feed(bytes, &mut |packet| follower.push(packet, &mut print));
+                }
+                _ => {}
+            });
             follower.finish(&mut print);
         }
     }

@@ -303,10 +303,14 @@ enum Measured<'i> {
 impl Measured<'_> {
     fn feed(&mut self, bytes: &[u8], work: &mut Work) {
         match self {
-            Self::Etm4Packets(decoder) => decoder.feed(bytes, &mut |packet| {
-                std::hint::black_box(&packet);
-                work.packets += 1;
-            }),
+            Self::Etm4Packets(decoder) => {
+                let mut packets = 0;
+                decoder.feed(bytes, &mut |packet| {
+                    std::hint::black_box(&packet);
+                    packets += 1;
+                });
+                work.packets += packets;
+            }
             Self::Etm4Flow(decoder, follower) => decoder.feed(bytes, &mut |packet| {
                 work.packets += 1;
                 follower.push(packet, &mut |event| {
