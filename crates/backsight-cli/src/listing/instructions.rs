@@ -3,6 +3,7 @@
 use backsight_core::{Address, Isa, MemorySpace};
 use backsight_flow::Range;
 use backsight_image::Code;
+use backsight_isa::{rv, t32};
 
 /// One instruction of a range.
 pub struct Step {
@@ -21,10 +22,7 @@ pub fn steps(range: &Range, space: MemorySpace, code: &impl Code, mut each: impl
         if address.0 >= range.end.0 {
             break;
         }
-        let mut bytes = [0; 4];
-        let found = code.bytes_at(space, address).unwrap_or_default();
-        let available = found.len().min(4);
-        bytes[..available].copy_from_slice(&found[..available]);
+        let (bytes, _) = code.opcode_at(space, address);
         let size = size_of_instruction(range.isa, bytes).min((range.end.0 - address.0).min(4) as u8);
         each(Step { address, bytes, size });
         address = address.plus(u64::from(size));
@@ -33,11 +31,11 @@ pub fn steps(range: &Range, space: MemorySpace, code: &impl Code, mut each: impl
 
 /// Size in bytes, from the first bytes.
 fn size_of_instruction(isa: Isa, bytes: [u8; 4]) -> u8 {
+    let first = u16::from_le_bytes([bytes[0], bytes[1]]);
     match isa {
         Isa::A64 | Isa::A32 => 4,
-        Isa::T32 if bytes[1] >> 3 >= 0b11101 => 4,
-        Isa::Rv32 | Isa::Rv64 if bytes[0] & 3 == 3 => 4,
-        Isa::T32 | Isa::Rv32 | Isa::Rv64 => 2,
+        Isa::T32 => t32::size(first),
+        Isa::Rv32 | Isa::Rv64 => rv::size(first),
     }
 }
 
