@@ -86,6 +86,30 @@ fn a_run_can_be_encoded_again_by_another_unit() {
 }
 
 #[test]
+fn several_instructions_a_cycle_leave_the_same_trace() {
+    let scratch = Scratch::new("retire");
+    let single = scratch.path("recorded");
+    assert!(record(&single, &["--truth", "--limit", "40000"], &[&program("riscv64", "calls")]));
+    let truth = backsight(&["flow", "--truth", "--format", "pcs"], &single);
+    let trace = |capture: &std::path::Path| std::fs::read(capture.join("trace.bin")).expect("trace");
+    let input = single.display().to_string();
+    for shape in ["single", "branches:2", "blocks:4", "branches:2/4", "blocks:2+serial"] {
+        let capture = scratch.path(&shape.replace('/', "-"));
+        let name = capture.display().to_string();
+        let (code, said) = complaint(&["encode", &input, "-o", &name, "--retire", shape]);
+        assert!(code == 0 && said.contains(" cycles: ") && said.contains("blocks"), "{shape}: {said}");
+        assert!(trace(&capture) == trace(&single), "{shape}: the packets differ");
+        assert_same(&backsight(&["flow", "--format", "pcs", "--strict"], &capture), &truth, shape);
+    }
+    let capture = scratch.path("wrong").display().to_string();
+    let (code, said) = complaint(&["encode", &input, "-o", &capture, "--retire", "blocks:0"]);
+    assert!(code == 2 && said.contains("branches:N"), "{said}");
+    let a64 = program("aarch64", "sort");
+    let (code, said) = complaint(&["record", "-o", &capture, "--retire", "blocks:2", "--", &a64]);
+    assert!(code == 2 && said.contains("--retire"), "{said}");
+}
+
+#[test]
 fn a_commit_log_can_be_encoded() {
     let scratch = Scratch::new("log");
     let log = scratch.path("log");

@@ -3,7 +3,8 @@
 //! A hart tells a trace encoder what it retires; the encoder sends only what a reader of the program could not
 //! know: outcomes of branches, targets of uninferable jumps, traps. [`etrace`] holds the packets of Efficient
 //! Trace both ways and the encoder itself, [`encap`] the framings that carry packets, [`ingress`] the interface
-//! between hart and encoder and the ways to it from commit logs.
+//! between hart and encoder and the ways to it from commit logs, [`retire`] the cycles of harts that retire several
+//! instructions in one.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -17,3 +18,4 @@ pub mod etrace;
 pub mod filter;
 pub mod ingress;
 pub mod ntrace;
+pub mod retire;

@@ -1,12 +1,14 @@
 //! The E-Trace unit.
 //!
 //! Executed instructions of one hart become blocks, as the core hands them to its encoder; blocks become packets;
-//! packets are framed for the transport. Everything here is in `backsight-riscv`; the unit puts it together.
+//! packets are framed for the transport. Everything here is in `backsight-riscv`; the unit puts it together. Where
+//! the cycles of the hart matter, blocks come through its commit ports, several in one cycle.
 
 use backsight_core::Execution;
 use backsight_riscv::encap::{FrameError, Framer, Framing, Kind, Message};
 use backsight_riscv::etrace::{self, Encoder, EncoderError, Options, Packet, Params, Settings};
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
+use backsight_riscv::retire::{Figures, InOrder, Pipeline, Retirement};
 
 /// How a unit is built and programmed.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,8 @@ pub struct UnitConfig {
     pub context: Ctype,
     /// Bytes between the synchronisation sequences of the framing, where it has them; 0: only at the beginning.
     pub sync_period: u64,
+    /// How the hart retires, if its cycles are to be counted.
+    pub retirement: Option<Retirement>,
 }
 
 impl Default for UnitConfig {
@@ -38,6 +42,7 @@ impl Default for UnitConfig {
             source: 0,
             context: Ctype::Precise,
             sync_period: 4096,
+            retirement: None,
         }
     }
 }
@@ -45,9 +50,17 @@ impl Default for UnitConfig {
 /// A trace unit.
 pub struct Unit {
     config: UnitConfig,
-    builder: Builder,
+    port: Port,
     encoder: Encoder,
     transport: Transport,
+}
+
+/// How blocks come from the hart.
+enum Port {
+    /// One after the other.
+    Blocks(Builder),
+    /// Cycle by cycle.
+    Cycles(Box<Pipeline>),
 }
 
 /// Packets to bytes.
@@ -66,9 +79,15 @@ impl Unit {
     /// # Errors
     /// If parameters and options do not fit together.
     pub fn new(config: UnitConfig) -> Result<Self, EncoderError> {
+        let itype_width = config.params.itype_width;
         Ok(Self {
             config,
-            builder: Builder::new(config.params.itype_width, config.context),
+            port: match config.retirement {
+                Some(retirement) => {
+                    Port::Cycles(Box::new(Pipeline::new(retirement, itype_width, config.context)))
+                }
+                None => Port::Blocks(Builder::new(itype_width, config.context)),
+            },
             encoder: Encoder::new(config.params, config.options, config.settings)?,
             transport: Transport {
                 framer: Framer::new(config.framing),
@@ -86,10 +105,14 @@ impl Unit {
     /// If the framing cannot hold a packet: its length, or the number of the hart.
     #[inline]
     pub fn push(&mut self, item: Execution, out: &mut Vec<u8>) -> Result<(), FrameError> {
-        let Self { config, builder, encoder, transport } = self;
-        builder.push(&item, &mut |ingress| {
-            hand_over(&ingress, encoder, &mut |packet| transport.send(&packet, config, out));
-        });
+        let Self { config, port, encoder, transport } = self;
+        let mut send = |packet: Packet| transport.send(&packet, config, out);
+        match port {
+            Port::Blocks(builder) => {
+                builder.push(&item, &mut |ingress| hand_over(&ingress, encoder, &mut send));
+            }
+            Port::Cycles(pipeline) => pipeline.push(&item, &mut InOrder(encoder, send)),
+        }
         transport.outcome()
     }
 
@@ -106,11 +129,32 @@ impl Unit {
     /// # Errors
     /// As [`Unit::push`].
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FrameError> {
-        let Self { config, builder, encoder, transport } = self;
+        let Self { config, port, encoder, transport } = self;
         let mut send = |packet: Packet| transport.send(&packet, config, out);
-        builder.finish(&mut |ingress| hand_over(&ingress, encoder, &mut send));
-        encoder.finish(&mut send);
+        match port {
+            Port::Blocks(builder) => {
+                builder.finish(&mut |ingress| hand_over(&ingress, encoder, &mut send));
+                encoder.finish(&mut send);
+            }
+            Port::Cycles(pipeline) => {
+                pipeline.finish(&mut InOrder(encoder, &mut send));
+                let mut last = 0;
+                encoder.finish(&mut |packet| {
+                    last += 1;
+                    send(packet);
+                });
+                pipeline.drain(last);
+            }
+        }
         transport.outcome()
+    }
+
+    /// What the cycles of the hart cost, if they are counted.
+    pub fn cycles(&self) -> Option<Figures> {
+        match &self.port {
+            Port::Blocks(_) => None,
+            Port::Cycles(pipeline) => Some(pipeline.figures()),
+        }
     }
 }
 

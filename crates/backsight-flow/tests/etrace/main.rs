@@ -7,5 +7,6 @@ mod program;
 mod pulp;
 mod random;
 mod reference;
+mod retire;
 mod roundtrip;
 mod seed;

@@ -4,6 +4,7 @@ use backsight_riscv::encap::{Encapsulation, Framing};
 use backsight_riscv::etrace::{
     Algorithm, Dialect, ImplicitReturn, Options, Params, Resync, ResyncMode, SupportLayout, set,
 };
+use backsight_riscv::retire::Retirement;
 use backsight_unit::etrace::{Unit, UnitConfig};
 
 use super::unit::{Programmed, flag, number};
@@ -16,8 +17,8 @@ const OPTIONS: &str = "framing (encap, reference, siemens or atb), resync (packe
 const USUAL_RESYNC: u64 = 4096;
 
 /// A unit with these settings.
-pub fn program(settings: &[(String, String)]) -> Result<Programmed> {
-    let mut unit = UnitConfig::default();
+pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) -> Result<Programmed> {
+    let mut unit = UnitConfig { retirement, ..UnitConfig::default() };
     // 64-bit programs, Linux's exception codes, returns that can be told apart.
     unit.params.iaddress_width = 64;
     unit.params.ecause_width = 5;
@@ -130,7 +131,7 @@ mod tests {
     fn unit(settings: &[(&str, &str)]) -> Result<UnitConfig> {
         let settings: Vec<_> =
             settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        match program(&settings)? {
+        match program(&settings, None)? {
             Programmed::Etrace(unit, _) => Ok(*unit),
             Programmed::Etm4(_) => panic!("another unit"),
         }

@@ -10,6 +10,7 @@ use backsight_capture::retired;
 use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::{Funnel, System, etrace};
 
+use super::cycles;
 use super::unit::Programmed;
 
 /// Name of the trace in a capture.
@@ -173,6 +174,21 @@ impl Tracer {
             self.trouble.get_or_insert(format!("{TRUTH}: {error}"));
         }
         self.trouble.take()
+    }
+
+    /// What the cycles of each hart cost, in words; nothing if they are not counted.
+    pub fn cycles(&self) -> Vec<String> {
+        match &self.units {
+            Units::Etm4(_) => Vec::new(),
+            Units::Hart(hart) => hart.cycles().iter().map(cycles::in_words).collect(),
+            Units::Harts(harts) => harts
+                .harts
+                .iter()
+                .filter_map(|(thread, hart, _)| {
+                    hart.cycles().map(|figures| format!("thread {thread}: {}", cycles::in_words(&figures)))
+                })
+                .collect(),
+        }
     }
 
     /// The sources, in the order of their threads.

@@ -1,6 +1,7 @@
 //! The trace unit that watches: which one, and how it is programmed.
 
 use backsight_capture::qemu::Target;
+use backsight_riscv::retire::Retirement;
 use backsight_unit::{etm4, etrace};
 use clap::{Args, ValueEnum};
 
@@ -19,6 +20,13 @@ pub struct UnitArgs {
     /// May be given several times; a file of them, one a line, is taken too
     #[arg(long, value_name = "FILE|KEY=VALUE")]
     pub config: Vec<String>,
+
+    /// Model the cycles of a hart that retires several instructions in one, and show what they cost (etrace).
+    /// SHAPE is `single`, `branches:N` (up to N branches a cycle and one other discontinuity, the last; one packet a
+    /// cycle) or `blocks:N` (up to N blocks of any kind, up to N packets). `/PORTS` gives another number of commit ports
+    /// than N, `+serial` a connector that takes one port a cycle. The packets are the same whatever the shape
+    #[arg(long, value_name = "SHAPE")]
+    pub retire: Option<Retirement>,
 }
 
 /// A kind of trace unit.
@@ -51,8 +59,11 @@ impl UnitArgs {
             return Err(Failure::usage(format!("--unit: this is a {target} program, {fits} can trace it")));
         }
         let settings = backsight_capture::settings(&self.config).map_err(Failure::usage)?;
+        if self.retire.is_some() && kind != UnitKind::Etrace {
+            return Err(Failure::usage("--retire: only the unit etrace models the cycles of its hart"));
+        }
         match kind {
-            UnitKind::Etrace => etrace_unit::program(&settings),
+            UnitKind::Etrace => etrace_unit::program(&settings, self.retire),
             UnitKind::Etm4 | UnitKind::Ete => etm4_unit::program(kind == UnitKind::Ete, &settings),
         }
     }

@@ -3,9 +3,11 @@
 use backsight_core::Execution;
 use backsight_riscv::etrace::{Encoder, EncoderError, Packet, encode};
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
+use backsight_riscv::retire::{Figures as Cycles, Retirement};
 use backsight_sim::{Exit, Options, Simulator, Streams};
 
-use super::variants::Variant;
+use super::retire::Shaped;
+use super::variants::{BASELINE, Variant};
 use crate::failure::{Failure, Result};
 
 /// What encoding a program gave.
@@ -19,6 +21,8 @@ pub struct Measured {
     pub end: String,
     /// Figures of each variant, or why there are none.
     pub figures: Vec<std::result::Result<Figures, EncoderError>>,
+    /// What the cycles of harts of other shapes cost.
+    pub shapes: Vec<(Retirement, Cycles)>,
 }
 
 /// What one encoder sent.
@@ -91,7 +95,14 @@ impl Figures {
 }
 
 /// Runs a program and encodes what it executed. It sees no files and no input, and its output goes nowhere.
-pub fn measure(name: &str, file: &[u8], limit: u64, variants: &[Variant]) -> Result<Measured> {
+/// `shapes` are those of harts whose cycles are counted, with the options of the baseline.
+pub fn measure(
+    name: &str,
+    file: &[u8],
+    limit: u64,
+    variants: &[Variant],
+    shapes: &[Retirement],
+) -> Result<Measured> {
     let options = Options {
         arguments: vec![name.to_owned()],
         streams: Streams::none(),
@@ -109,11 +120,15 @@ pub fn measure(name: &str, file: &[u8], limit: u64, variants: &[Variant]) -> Res
         .collect();
     let itype_width = variants.first().map_or(4, |variant| variant.params.itype_width);
     let mut builder = Builder::new(itype_width, Ctype::Unreported);
+    let baseline = variants.get(BASELINE);
+    let mut shaped: Vec<_> =
+        shapes.iter().filter_map(|&shape| baseline.and_then(|variant| Shaped::new(shape, variant))).collect();
     let mut instructions = 0;
     let mut each = |ingress: Ingress| lanes.iter_mut().flatten().for_each(|lane| lane.push(&ingress));
     let exit = simulator.run(&mut |execution| {
         instructions += u64::from(matches!(execution, Execution::Instruction(_)));
         builder.push(&execution, &mut each);
+        shaped.iter_mut().for_each(|hart| hart.push(&execution));
     });
     builder.finish(&mut each);
     if instructions == 0 {
@@ -124,5 +139,6 @@ pub fn measure(name: &str, file: &[u8], limit: u64, variants: &[Variant]) -> Res
         other => other.to_string(),
     };
     let figures = lanes.into_iter().map(|lane| lane.map(Lane::finish)).collect();
-    Ok(Measured { name: name.to_owned(), instructions, end, figures })
+    let shapes = shaped.into_iter().map(Shaped::finish).collect();
+    Ok(Measured { name: name.to_owned(), instructions, end, figures, shapes })
 }

@@ -5,6 +5,7 @@
 
 mod measure;
 mod plot;
+mod retire;
 mod table;
 mod thesis;
 mod variants;
@@ -12,6 +13,7 @@ mod variants;
 use std::path::{Path, PathBuf};
 
 use backsight_riscv::etrace::{ImplicitReturn, Options, Params, set};
+use backsight_riscv::retire::Retirement;
 use clap::Args;
 
 use self::measure::{Measured, measure};
@@ -33,6 +35,11 @@ pub struct Etrace {
     /// in every measurement; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
+
+    /// Also count the cycles of a hart that retires several instructions in one: `single`, `branches:N` (one packet a
+    /// cycle) or `blocks:N` (N packets), with `/PORTS` and `+serial` as in `record --retire`; several with commas
+    #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
+    retire: Vec<Retirement>,
 
     /// Stop each program after so many instructions
     #[arg(long, value_name = "N", default_value_t = 10_000_000)]
@@ -67,12 +74,12 @@ pub fn run(command: &Etrace) -> Result {
     let mut measured = Vec::new();
     if command.programs.is_empty() {
         for (name, file) in BUNDLED {
-            measured.push(measure(name, file, command.limit, &variants)?);
+            measured.push(measure(name, file, command.limit, &variants, &command.retire)?);
         }
     }
     for path in &command.programs {
         let file = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
-        measured.push(measure(&name_of(path), &file, command.limit, &variants)?);
+        measured.push(measure(&name_of(path), &file, command.limit, &variants, &command.retire)?);
     }
     let mut output = Output::open(command.output.as_deref())?;
     let text = if command.json {

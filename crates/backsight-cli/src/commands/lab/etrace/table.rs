@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::measure::Measured;
 use super::variants::{BASELINE, Variant};
-use super::{mean, thesis};
+use super::{mean, retire, thesis};
 
 /// Characters of the longest bar.
 const BAR: f64 = 24.0;
@@ -48,6 +48,7 @@ pub fn text(params: &Params, variants: &[Variant], measured: &[Measured]) -> Str
             let _ = writeln!(text, "  {:<20}{:>21}{rate:>9.2}{bits:>11.4}  {bar}", variant.name, "");
         }
     }
+    text.push_str(&retire::text(measured));
     text.push_str(&thesis_text(mean(measured, BASELINE, Measured::rate)));
     text
 }
@@ -132,5 +133,6 @@ fn program_json(variants: &[Variant], program: &Measured) -> Value {
         "instructions": program.instructions,
         "end": program.end,
         "figures": figures,
+        "retire": retire::json(program),
     })
 }

@@ -17,7 +17,7 @@ fn small() -> (Vec<Variant>, Vec<Measured>) {
     let (params, options) = configuration(&[]).unwrap();
     let variants = variants::all(params, options);
     let measured =
-        BUNDLED.iter().map(|(name, file)| measure(name, file, LIMIT, &variants).unwrap()).collect();
+        BUNDLED.iter().map(|(name, file)| measure(name, file, LIMIT, &variants, &[]).unwrap()).collect();
     (variants, measured)
 }
 
@@ -48,7 +48,7 @@ fn an_option_that_the_encoder_cannot_have_is_named_and_the_others_are_measured()
     let (params, options) = configuration(&["itype_width=3".to_owned()]).unwrap();
     let variants = variants::all(params, options);
     let (name, file) = BUNDLED[0];
-    let measured = [measure(name, file, 1000, &variants).unwrap()];
+    let measured = [measure(name, file, 1000, &variants, &[]).unwrap()];
     let text = table::text(&params, &variants, &measured);
     assert!(text.contains("implicit return     not measured: implicit_return needs itype_width 4"), "{text}");
     assert!(measured[0].rate(variants::BASELINE).is_some());
@@ -66,7 +66,28 @@ fn settings_that_make_no_sense_are_refused() {
 #[test]
 fn a_file_that_is_no_program_is_refused() {
     let (params, options) = configuration(&[]).unwrap();
-    assert!(measure("text", b"hello", LIMIT, &variants::all(params, options)).is_err());
+    assert!(measure("text", b"hello", LIMIT, &variants::all(params, options), &[]).is_err());
+}
+
+#[test]
+fn more_ports_take_fewer_cycles_and_send_the_same_packets() {
+    let (params, options) = configuration(&[]).unwrap();
+    let variants = variants::all(params, options);
+    let shapes = ["single", "branches:2", "blocks:2", "branches:4", "blocks:4", "blocks:4+serial"]
+        .map(|shape| shape.parse().unwrap());
+    for (name, file) in BUNDLED {
+        let measured = measure(name, file, LIMIT, &variants, &shapes).unwrap();
+        let sent = measured.figures[variants::BASELINE].unwrap().packets;
+        let figures: Vec<_> = measured.shapes.iter().map(|(_, figures)| *figures).collect();
+        assert!(figures.iter().all(|shape| shape.packets == sent && shape.blocks == figures[0].blocks));
+        let [single, branches2, blocks2, branches4, blocks4, serial] = figures[..] else { panic!() };
+        assert!(single.cycles > branches2.cycles && branches2.cycles >= blocks2.cycles, "{name}");
+        assert!(blocks2.cycles > blocks4.cycles && branches4.cycles >= blocks4.cycles, "{name}");
+        assert!(branches4.held > 0 && blocks4.held == 0 && serial.stalls > 0, "{name}");
+        assert_eq!((single.most_blocks(), branches4.most_packets()), (1, 1), "{name}");
+        let text = table::text(&params, &variants, &[measured]);
+        assert!(text.contains("branches:4") && text.contains("blocks:4+serial"), "{text}");
+    }
 }
 
 #[test]
