@@ -113,6 +113,14 @@ pub struct Range {
     pub executed: bool,
 }
 
+impl Range {
+    /// Is the last instruction a branch?
+    #[inline]
+    pub const fn ends_in_branch(&self) -> bool {
+        matches!(self.class, Class::DirectBranch | Class::IndirectBranch)
+    }
+}
+
 /// Why there is no synchronisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoSync {

@@ -1,7 +1,5 @@
 //! What a follower counts.
 
-use backsight_isa::Class;
-
 use crate::{Event, NoSync, Range, Symptom};
 
 /// Counts over a stretch of execution.
@@ -107,11 +105,16 @@ pub(crate) struct Tally {
 impl Tally {
     #[inline]
     pub fn count(&mut self, range: &Range) {
-        let branch = matches!(range.class, Class::DirectBranch | Class::IndirectBranch);
-        self.instructions += u64::from(range.instructions);
+        let branch = range.ends_in_branch();
+        self.add(range.instructions, branch, branch && range.executed);
+    }
+
+    #[inline]
+    pub fn add(&mut self, instructions: u32, branch: bool, taken: bool) {
+        self.instructions += u64::from(instructions);
         self.ranges += 1;
         self.branches += u64::from(branch);
-        self.taken += u64::from(branch && range.executed);
+        self.taken += u64::from(taken);
     }
 }
 

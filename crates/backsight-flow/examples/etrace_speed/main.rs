@@ -45,14 +45,18 @@ fn now(origin: Instant) -> Duration {
 /// Millions of instructions a second, best of several.
 fn rate(instructions: usize, mut work: impl FnMut()) -> f64 {
     let origin = Instant::now();
-    let best = (0..setting("REPEATS", 7)).map(|_| {
-        // The clock of a thread ticks slowly on some systems: several rounds.
-        let rounds = (setting("INSTRUCTIONS", 2 * INSTRUCTIONS) as usize / instructions).max(1);
+    // The clock of a thread ticks slowly on some systems: as many rounds as make a tick not matter.
+    let (mut rounds, shortest) = (1u32, Duration::from_millis(setting("MILLISECONDS", 200)));
+    let mut lap = |rounds: u32| {
         let start = now(origin);
         (0..rounds).for_each(|_| work());
-        now(origin).saturating_sub(start) / rounds as u32
-    });
-    instructions as f64 / best.min().unwrap_or_default().as_secs_f64() / 1e6
+        now(origin).saturating_sub(start)
+    };
+    while lap(rounds) < shortest {
+        rounds *= 2;
+    }
+    let best = (0..setting("REPEATS", 5)).map(|_| lap(rounds)).min().unwrap_or_default();
+    instructions as f64 * f64::from(rounds) / best.as_secs_f64() / 1e6
 }
 
 fn report(what: &str, ours: f64, theirs: Option<f64>) {
@@ -108,21 +112,6 @@ fn payloads(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Follows a whole trace and gives every event.
-fn follow(
-    follower: &mut Follower<'_, program::Program>,
-    bytes: &[u8],
-    mut decoder: Decoder,
-    sink: &mut impl FnMut(Located<Event>),
-) {
-    for payload in payloads(bytes) {
-        if let Ok(value) = decoder.decode(payload) {
-            follower.push(Located { offset: 0, length: 1, value }, sink);
-        }
-    }
-    follower.finish(sink);
-}
-
 fn measure(name: &str, work: &Workload) {
     let (executed, singles, blocks) = (work.executed(), work.ingress(1), work.ingress(1 << 16));
     let instructions = singles.len();
@@ -172,15 +161,15 @@ fn decode(
     instructions: usize,
     beside_peer: bool,
 ) {
-    let decoder = Decoder::new(params, options);
+    let label = if beside_peer { "" } else { "all options: " };
     let mut follower = Follower::new(Settings::new(params, options), &work.code);
     let ranges = rate(instructions, || {
         let mut count = 0;
-        follow(&mut follower, bytes, decoder, &mut |event| {
-            if let Event::Range(range) = black_box(event).value {
-                count += range.instructions as usize;
-            }
-        });
+        let mut sink = |event| count += instructions_of(event);
+        for payload in payloads(bytes) {
+            follower.feed(place(payload), &mut sink).expect("packet");
+        }
+        follower.finish(&mut sink);
         assert_eq!(count, instructions);
     });
     let theirs = beside_peer.then(|| {
@@ -197,8 +186,39 @@ fn decode(
         }
         theirs * count as f64 / instructions as f64
     });
-    let label = if beside_peer { "" } else { "all options: " };
     report(&format!("{label}decode to ranges (peer: instructions)"), ranges, theirs);
+
+    let decoder = Decoder::new(params, options);
+    let packets = rate(instructions, || {
+        let mut decoder = decoder;
+        payloads(bytes).for_each(|payload| _ = black_box(decoder.decode(payload)));
+    });
+    let total: usize = payloads(bytes).map(<[u8]>::len).sum();
+    let megabytes = packets * total as f64 / instructions as f64;
+    report(&format!("{label}payloads to packets ({megabytes:.0} MB/s)"), packets, None);
+    let mut decoder = decoder;
+    let packets: Vec<_> = payloads(bytes).map(|payload| decoder.decode(payload).expect("packet")).collect();
+    let followed = rate(instructions, || {
+        let mut count = 0;
+        let mut sink = |event| count += instructions_of(event);
+        packets.iter().for_each(|&packet| follower.push(place(packet), &mut sink));
+        follower.finish(&mut sink);
+        assert_eq!(count, instructions);
+    });
+    report(&format!("{label}packets to ranges"), followed, None);
+}
+
+/// Where something is does not matter here.
+fn place<T>(value: T) -> Located<T> {
+    Located { offset: 0, length: 1, value }
+}
+
+/// Instructions of a range. Every event is looked at.
+fn instructions_of(event: Located<Event>) -> usize {
+    match black_box(event).value {
+        Event::Range(range) => range.instructions as usize,
+        _ => 0,
+    }
 }
 
 fn everything(params: Params) -> (Params, Options) {

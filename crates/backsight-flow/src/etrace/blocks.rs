@@ -1,21 +1,23 @@
 //! Straight code, read once and remembered.
 //!
-//! A block begins anywhere and ends at the first instruction that may go elsewhere than to the next one. Memory is
-//! bounded: a full cache is emptied and filled anew.
+//! A block begins anywhere and ends at the first instruction that may go elsewhere than to the next one. It knows the
+//! blocks behind it, so that following an outcome is one step. Memory is bounded: a full cache is emptied and filled
+//! anew.
 
 use backsight_core::{Address, MemorySpace};
 use backsight_image::Code;
 use backsight_isa::rv::{self, Decoded, JumpKind, Operation, Set};
 
 use super::Fault;
-use super::walk::Position;
-use crate::Range;
+use super::goal::Position;
+use crate::{Event, Range};
 
 /// Half-words that a block spans at most: one bit of its map for each.
 const HALF_WORDS: u64 = 64;
 /// Blocks that are remembered.
 const MOST: usize = 1 << 16;
-const SLOTS: usize = 1 << 15;
+/// Slots of the index at first; there are always at least twice as many as blocks.
+const SLOTS: usize = 1 << 12;
 /// No block.
 const NONE: u32 = u32::MAX;
 
@@ -24,8 +26,6 @@ const NONE: u32 = u32::MAX;
 pub(super) enum End {
     /// Nothing: the block is cut for its length.
     Plain,
-    /// `ecall`, `ebreak`: nothing retires behind them.
-    Environment,
     /// Goes to the target or on.
     Branch,
     /// Goes to the target.
@@ -36,10 +36,15 @@ pub(super) enum End {
     Return,
     /// Returns from a trap.
     TrapReturn,
+    /// `ecall`, `ebreak`: nothing retires behind them.
+    Environment,
 }
 
+/// What a walk needs to know, in one cache line.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(super) struct Block {
+    /// Address of the first instruction.
     pub start: u64,
     /// Address of the last instruction.
     pub last: u64,
@@ -51,15 +56,28 @@ pub(super) struct Block {
     starts: u64,
     /// Blocks behind it: not taken, taken.
     next: [u32; 2],
-    /// All of it, as it is told.
-    pub range: Range,
     pub kind: End,
     pub call: bool,
     /// The instruction before the last one sets the register it jumps through: `target` is valid.
     pub sequential: bool,
+    /// Its last instruction counts as a branch of some kind.
+    pub branch: bool,
+    pub instructions: u32,
 }
 
+const _: () = assert!(size_of::<Block>() == 64);
+
+/// A block as it is told: left by its other exit, left by its taken exit. These are whole events, ready to copy: to put
+/// one together from its parts costs more than the step to the next block.
+type Told = [Event; 2];
+
 impl Block {
+    /// Is its first instruction a branch?
+    #[inline]
+    pub fn is_branch(&self) -> bool {
+        self.kind == End::Branch && self.last == self.start
+    }
+
     /// Does an instruction of the block begin at `address`?
     #[inline]
     pub fn has(&self, address: u64) -> bool {
@@ -96,12 +114,15 @@ pub(super) struct Blocks<'c, C> {
     returns_are_jumps: bool,
     mask: u64,
     blocks: Vec<Block>,
-    slots: Vec<u32>,
+    told: Vec<Told>,
+    /// Address and number of blocks, each at the place that its address asks for or behind it.
+    slots: Vec<(u64, u32)>,
 }
 
 impl<'c, C: Code> Blocks<'c, C> {
     pub fn new(code: &'c C, set: Set, mask: u64, returns_are_jumps: bool) -> Self {
-        Self { code, set, returns_are_jumps, mask, blocks: Vec::new(), slots: vec![NONE; SLOTS] }
+        let slots = vec![(0, NONE); SLOTS];
+        Self { code, set, returns_are_jumps, mask, blocks: Vec::new(), told: Vec::new(), slots }
     }
 
     #[inline]
@@ -109,32 +130,71 @@ impl<'c, C: Code> Blocks<'c, C> {
         &self.blocks[index as usize]
     }
 
+    /// All of a block, as it is told: left by its taken (or other) exit.
+    #[inline]
+    pub fn told(&self, index: u32, taken: bool) -> &Event {
+        &self.told[index as usize][usize::from(taken)]
+    }
+
+    /// Does this block, if there is one, begin at `address`?
+    #[inline]
+    pub fn begins(&self, index: u32, address: u64) -> bool {
+        self.blocks.get(index as usize).is_some_and(|block| block.start == address)
+    }
+
+    /// The block that begins at `address`, if it was read before.
+    #[inline]
+    pub fn known(&self, address: u64) -> Option<u32> {
+        let mut slot = self.slot(address);
+        loop {
+            let (start, index) = self.slots[slot];
+            if start == address && index != NONE {
+                return Some(index);
+            }
+            if index == NONE {
+                return None;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    #[inline]
+    fn slot(&self, address: u64) -> usize {
+        let hash = (address >> 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (hash >> 40) as usize & (self.slots.len() - 1)
+    }
+
     /// The block that begins at `address`.
     #[inline]
     pub fn at(&mut self, address: u64) -> Result<u32, Fault> {
-        let slot = (address >> 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) as usize >> 49;
-        let known = self.slots[slot];
-        match self.blocks.get(known as usize) {
-            Some(block) if block.start == address => Ok(known),
-            _ => self.read(address, slot),
+        match self.known(address) {
+            Some(index) => Ok(index),
+            None => self.read(address),
         }
     }
 
     /// The block behind `from`, which goes there by its taken (or other) exit.
     #[inline]
     pub fn behind(&mut self, from: u32, taken: bool, address: u64) -> Result<u32, Fault> {
-        let known = self.blocks[from as usize].next[usize::from(taken)];
-        if let Some(block) = self.blocks.get(known as usize)
-            && block.start == address
-        {
+        let block = self.get(from);
+        let (start, known) = (block.start, block.next[usize::from(taken)]);
+        if self.begins(known, address) {
             return Ok(known);
         }
         let found = self.at(address)?;
         // The cache may have been emptied; then `from` is something else, or nothing.
-        if let Some(block) = self.blocks.get_mut(from as usize) {
-            block.next[usize::from(taken)] = found;
+        if self.begins(from, start) {
+            self.blocks[from as usize].next[usize::from(taken)] = found;
         }
         Ok(found)
+    }
+
+    /// The block behind one that leaves by its taken (or other) exit, if it was read before. Not for ends whose
+    /// target may differ.
+    #[inline]
+    pub fn exit(&self, from: &Block, taken: bool) -> Option<u32> {
+        let known = from.next[usize::from(taken)];
+        ((known as usize) < self.blocks.len()).then_some(known)
     }
 
     /// Empties a cache that is nearly full, so that reading one more block leaves `position` valid.
@@ -152,19 +212,36 @@ impl<'c, C: Code> Blocks<'c, C> {
 
     fn clear(&mut self) {
         self.blocks.clear();
-        self.slots.fill(NONE);
+        self.told.clear();
+        self.slots.fill((0, NONE));
     }
 
     #[cold]
-    fn read(&mut self, address: u64, slot: usize) -> Result<u32, Fault> {
-        let block = self.build(address)?;
+    fn read(&mut self, address: u64) -> Result<u32, Fault> {
+        let (block, told) = self.build(address)?;
         if self.blocks.len() == MOST {
             self.clear();
         }
         let index = self.blocks.len() as u32;
         self.blocks.push(block);
-        self.slots[slot] = index;
+        self.told.push(told);
+        if self.blocks.len() * 2 > self.slots.len() {
+            self.slots = vec![(0, NONE); self.slots.len() * 2];
+            (0..=index).for_each(|index| self.enter(index));
+        } else {
+            self.enter(index);
+        }
         Ok(index)
+    }
+
+    /// Enters a block into the index.
+    fn enter(&mut self, index: u32) {
+        let address = self.get(index).start;
+        let mut slot = self.slot(address);
+        while self.slots[slot].1 != NONE {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.slots[slot] = (address, index);
     }
 
     fn decode(&self, address: u64) -> Option<Decoded> {
@@ -181,7 +258,7 @@ impl<'c, C: Code> Blocks<'c, C> {
         Some(rv::decode(self.set, opcode, Address(address)))
     }
 
-    fn build(&self, start: u64) -> Result<Block, Fault> {
+    fn build(&self, start: u64) -> Result<(Block, Told), Fault> {
         if start & 1 != 0 {
             return Err(Fault::NoCode);
         }
@@ -216,7 +293,7 @@ impl<'c, C: Code> Blocks<'c, C> {
         starts: u64,
         decoded: &Decoded,
         before: Option<(Decoded, u64)>,
-    ) -> Block {
+    ) -> (Block, Told) {
         let kind = kind(decoded);
         let sequential = before
             .and_then(|(before, at)| decoded.sequential_target(self.set, &before, Address(at)))
@@ -233,18 +310,21 @@ impl<'c, C: Code> Blocks<'c, C> {
             last_size: decoded.instruction.size,
             executed: true,
         };
-        Block {
+        let not_taken = Range { executed: kind != End::Branch, ..range };
+        let block = Block {
             start,
             last,
             end,
             target: sequential.unwrap_or(decoded.instruction.target).0 & self.mask,
             starts,
             next: [NONE; 2],
-            range,
             kind,
             call,
             sequential: sequential.is_some(),
-        }
+            branch: range.ends_in_branch(),
+            instructions: range.instructions,
+        };
+        (block, [not_taken, range].map(Event::Range))
     }
 }
 

@@ -3,27 +3,49 @@
 use backsight_riscv::etrace::tables::Predictor;
 use backsight_riscv::etrace::{BranchMap, Options, Params};
 
-#[derive(Clone, Debug)]
-pub(super) struct Outcomes {
+/// Outcomes that are left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pending {
     /// Told one by one, oldest in bit 0; 1 = not taken.
     map: u64,
     mapped: u32,
-    /// As predicted, behind those of the map.
-    counted: u64,
     /// The last of the counted ones was mispredicted.
     inverted: bool,
+    /// As predicted, behind those of the map.
+    counted: u64,
+}
+
+impl Pending {
+    /// How many there are.
+    #[inline]
+    pub const fn len(&self) -> u64 {
+        self.mapped as u64 + self.counted
+    }
+
+    #[inline]
+    fn take_mapped(&mut self) -> bool {
+        let taken = self.map & 1 == 0;
+        self.map >>= 1;
+        self.mapped -= 1;
+        taken
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Outcomes {
+    pending: Pending,
     predictor: Option<Predictor>,
 }
 
 impl Outcomes {
     pub fn new(params: &Params, options: &Options) -> Self {
         let predictor = options.branch_prediction.then(|| Predictor::new(params));
-        Self { map: 0, mapped: 0, counted: 0, inverted: false, predictor }
+        Self { pending: Pending::default(), predictor }
     }
 
     /// Forgets outcomes, not what was learnt.
     pub fn clear(&mut self) {
-        (self.map, self.mapped, self.counted, self.inverted) = (0, 0, 0, false);
+        self.pending = Pending::default();
     }
 
     pub fn reset_predictor(&mut self) {
@@ -34,8 +56,20 @@ impl Outcomes {
 
     /// How many are left.
     #[inline]
-    pub fn len(&self) -> u64 {
-        u64::from(self.mapped) + self.counted
+    pub const fn len(&self) -> u64 {
+        self.pending.len()
+    }
+
+    /// Those that are left, for [`Self::take_from`] many times in a row.
+    #[inline]
+    pub const fn pending(&self) -> Pending {
+        self.pending
+    }
+
+    /// The end of many times.
+    #[inline]
+    pub const fn put_back(&mut self, pending: Pending) {
+        self.pending = pending;
     }
 
     pub fn push(&mut self, taken: bool) {
@@ -43,63 +77,67 @@ impl Outcomes {
     }
 
     /// More than 32 cannot be left in a trace that makes sense: the rest is dropped, and the walk will notice.
+    #[inline]
     pub fn append(&mut self, map: BranchMap) {
-        if self.mapped <= 32 {
-            self.map |= u64::from(map.bits) << self.mapped;
-            self.mapped += u32::from(map.count);
+        let pending = &mut self.pending;
+        if pending.mapped <= 32 {
+            pending.map |= u64::from(map.bits) << pending.mapped;
+            pending.mapped += u32::from(map.count);
         }
     }
 
     pub fn count(&mut self, count: u64, inverted: bool) {
-        self.counted += count;
-        self.inverted = inverted;
+        self.pending.counted += count;
+        self.pending.inverted = inverted;
     }
 
     /// The outcome of the branch at `address`, which is now past.
     #[inline]
     pub fn take(&mut self, address: u64) -> Option<bool> {
-        if self.mapped == 0 || self.predictor.is_some() {
-            return self.take_predicted(address);
-        }
-        Some(self.take_mapped())
-    }
-
-    #[inline]
-    fn take_mapped(&mut self) -> bool {
-        let taken = self.map & 1 == 0;
-        self.map >>= 1;
-        self.mapped -= 1;
+        let mut pending = self.pending;
+        let taken = self.take_from(&mut pending, address);
+        self.pending = pending;
         taken
     }
 
-    fn take_predicted(&mut self, address: u64) -> Option<bool> {
-        let mapped = (self.mapped > 0).then(|| self.take_mapped());
+    /// The same, out of what [`Self::pending`] gave.
+    #[inline]
+    pub fn take_from(&mut self, pending: &mut Pending, address: u64) -> Option<bool> {
+        if pending.mapped == 0 || self.predictor.is_some() {
+            return self.take_predicted(pending, address);
+        }
+        Some(pending.take_mapped())
+    }
+
+    fn take_predicted(&mut self, pending: &mut Pending, address: u64) -> Option<bool> {
+        let mapped = (pending.mapped > 0).then(|| pending.take_mapped());
         let predictor = self.predictor.as_mut()?;
         if let Some(taken) = mapped {
             predictor.update(address, taken);
             return mapped;
         }
-        self.counted = self.counted.checked_sub(1)?;
-        let taken = predictor.predict(address) != (self.counted == 0 && self.inverted);
+        pending.counted = pending.counted.checked_sub(1)?;
+        let taken = predictor.predict(address) != (pending.counted == 0 && pending.inverted);
         predictor.update(address, taken);
         Some(taken)
     }
 
-    /// The outcome of the branch at `address`, which stays.
+    /// The next outcome, which stays.
     pub fn peek(&self) -> Option<bool> {
-        (self.mapped > 0).then_some(self.map & 1 == 0)
+        (self.pending.mapped > 0).then_some(self.pending.map & 1 == 0)
     }
 
     /// The walk stops on the branch at `address`: what the count says about it becomes a bit of the map, because
     /// the next packet may bring a map.
+    #[inline]
     pub fn settle(&mut self, address: u64) {
-        if self.mapped == 0
-            && self.counted == 1
+        let pending = &mut self.pending;
+        if pending.mapped == 0
+            && pending.counted == 1
             && let Some(predictor) = &mut self.predictor
         {
-            let taken = predictor.predict(address) != self.inverted;
-            self.counted = 0;
-            self.inverted = false;
+            let taken = predictor.predict(address) != pending.inverted;
+            (pending.counted, pending.inverted) = (0, false);
             self.push(taken);
         }
     }

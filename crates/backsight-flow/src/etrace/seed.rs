@@ -22,7 +22,7 @@ use backsight_riscv::etrace::tables::ReturnStack;
 use backsight_riscv::etrace::{BranchMap, ContextPacket, Packet, Params, Reported};
 
 use super::blocks::{Block, End};
-use super::walk::Position;
+use super::goal::Position;
 use super::{Fault, Follower, Sink};
 use crate::Event;
 
@@ -121,7 +121,7 @@ impl<C: Code> Follower<'_, C> {
         self.address = if full { field } else { self.params().wrap(self.address.wrapping_add(field)) };
         self.lost_at = self.address;
         let block = self.blocks.at(self.address)?;
-        let left = u64::from(self.is_branch(block));
+        let left = u64::from(self.blocks.get(block).is_branch());
         Ok(Goal { address: Some(self.address), left, updiscon: reported.updiscon })
     }
 

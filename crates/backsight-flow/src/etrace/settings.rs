@@ -41,13 +41,16 @@ pub struct Settings {
     pub handlers: Handlers,
     /// Blocks that one packet may lead through before its path is not believed.
     pub longest_path: u64,
+    /// Looks at every block before it is left. This is slower and makes no other difference: it is what the quick way
+    /// is compared with.
+    pub careful: bool,
 }
 
 impl Settings {
     /// Settings for RV64GC, or RV32GC where addresses have 32 bits.
     pub fn new(params: Params, options: Options) -> Self {
         let set = if params.iaddress_width > 32 { Set::RV64 } else { Set::RV32 };
-        Self { params, options, set, handlers: Handlers::default(), longest_path: 1 << 28 }
+        Self { params, options, set, handlers: Handlers::default(), longest_path: 1 << 28, careful: false }
     }
 }
 

@@ -1,50 +1,24 @@
 //! Following the path that a packet describes.
 
-use backsight_core::{Address, Located};
 use backsight_image::Code;
-use backsight_isa::{Class, Flags};
 use backsight_riscv::etrace::ImplicitReturn;
 
 use super::blocks::{Block, End};
+use super::goal::{Goal, GoalKind, Position};
+use super::rush::Rushed;
 use super::{Fault, Follower, Sink};
-use crate::statistics::Tally;
-use crate::{Event, Range};
 
 /// Exits of blocks in a row that need no outcome, before the path is not believed.
-const MOST_JUMPS: u32 = 1 << 16;
+pub(super) const MOST_JUMPS: u32 = 1 << 16;
 
-/// Where a packet leads to.
+/// A walk under way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Goal {
-    pub address: u64,
-    pub kind: GoalKind,
-    /// The instruction there is a branch.
-    pub at_branch: bool,
-    pub notify: bool,
-    pub updiscon: bool,
-    pub irreport: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GoalKind {
-    /// Formats 0, 1 and 2 with an address.
-    Address,
-    /// The target of an uninferable discontinuity, from the jump target cache.
-    Cached,
-    /// No address: to the last branch told.
-    LastBranch,
-    /// Format 3.
-    Sync {
-        /// The packet's privilege.
-        privilege: u8,
-    },
-}
-
-/// The instruction that was reached last, inside its block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Position {
-    pub block: u32,
-    pub pc: u64,
+pub(super) struct Walk {
+    pub position: Position,
+    /// Blocks that it may still enter.
+    pub left: u64,
+    /// Exits in a row that it may still take without an outcome.
+    pub jumps: u32,
 }
 
 /// What leaving a block takes to know.
@@ -61,42 +35,70 @@ struct Exit {
 impl Exit {
     #[inline]
     const fn of(block: &Block) -> Self {
-        let Block { last, end, target, kind, call, sequential, .. } = *block;
-        Self { last, end, target, kind, call, sequential }
+        let Block { target, kind, call, sequential, .. } = *block;
+        Self { last: block.last, end: block.end, target, kind, call, sequential }
     }
 }
 
 impl<C: Code> Follower<'_, C> {
     /// Walks to the goal.
+    #[inline]
     pub(super) fn follow(&mut self, goal: &Goal, sink: &mut impl Sink) -> Result<(), Fault> {
-        let Some(mut position) = self.position else { return Err(Fault::Unsynchronised) };
-        let start = position.pc;
-        let (mut left, mut jumps) = (self.settings.longest_path, MOST_JUMPS);
-        let result = loop {
+        let Some(position) = self.position else { return Err(Fault::Unsynchronised) };
+        let mut walk = Walk { position, left: self.settings.longest_path, jumps: MOST_JUMPS };
+        let result = match self.hurry(&mut walk, goal, sink)? {
+            Rushed::Arrived => Ok(()),
+            rushed => self.look(rushed, &mut walk, goal, sink)?,
+        };
+        self.lost_at = walk.position.pc;
+        self.position = Some(walk.position);
+        if result.is_ok() {
+            self.outcomes.settle(walk.position.pc);
+        }
+        result
+    }
+
+    /// Goes as far as possible without a closer look.
+    #[inline]
+    fn hurry(&mut self, walk: &mut Walk, goal: &Goal, sink: &mut impl Sink) -> Result<Rushed, Fault> {
+        if self.inferred.is_some() || self.settings.careful {
+            return Ok(Rushed::Undecided { moved: false });
+        }
+        self.rush(walk, goal, sink).inspect_err(|_| {
+            self.lost_at = walk.position.pc;
+            self.position = None;
+        })
+    }
+
+    /// Goes on block by block and looks at each. The outer error leaves no position: there is no code.
+    fn look(
+        &mut self,
+        mut rushed: Rushed,
+        walk: &mut Walk,
+        goal: &Goal,
+        sink: &mut impl Sink,
+    ) -> Result<Result<(), Fault>, Fault> {
+        let start = walk.position.pc;
+        loop {
             let earlier = self.inferred.is_some();
-            if !earlier {
-                match self.rush(&mut position, goal, &mut left, &mut jumps, sink) {
-                    Err(fault) => {
-                        self.lost_at = position.pc;
-                        self.position = None;
-                        return Err(fault);
+            match rushed {
+                Rushed::Arrived => return Ok(Ok(())),
+                Rushed::Undecided { moved: true } => {
+                    let Position { pc, block } = walk.position;
+                    if let Some(done) = self.stops_at(pc, block, false, goal) {
+                        return Ok(done);
                     }
-                    Ok(true) => {
-                        if let Some(done) = self.stops_at(position.pc, position.block, false, goal) {
-                            break done;
-                        }
-                    }
-                    Ok(false) => {}
                 }
+                Rushed::Undecided { moved: false } => {}
             }
-            let block = self.blocks.get(position.block);
-            if position.pc != block.last {
-                if !earlier && let Some((stop, inferred)) = self.stops_inside(block, position.pc, goal) {
-                    position.pc = stop;
+            let block = self.blocks.get(walk.position.block);
+            if walk.position.pc != block.last {
+                if !earlier && let Some((stop, inferred)) = self.stops_inside(block, walk.position.pc, goal) {
+                    walk.position.pc = stop;
                     self.inferred = inferred.then_some(*goal);
-                    break Ok(());
+                    return Ok(Ok(()));
                 }
-                position.pc = block.last;
+                walk.position.pc = block.last;
             }
             let exit = Exit::of(block);
             let outcomes_before = self.outcomes.len();
@@ -107,106 +109,31 @@ impl<C: Code> Follower<'_, C> {
             };
             let (next, taken, crossed) = match exited {
                 Ok(exited) => exited,
-                Err(fault) => break Err(fault),
+                Err(fault) => return Ok(Err(fault)),
             };
-            self.emit_block(position.block, taken, sink);
-            let entered = match self.blocks.behind(position.block, taken, next) {
-                Ok(entered) => entered,
-                Err(fault) => {
-                    self.lost_at = next;
-                    self.position = None;
-                    return Err(fault);
-                }
-            };
-            position = Position { block: entered, pc: next };
+            self.emit_block(walk.position.block, taken, sink);
+            let entered = self.blocks.behind(walk.position.block, taken, next).inspect_err(|_| {
+                self.lost_at = next;
+                self.position = None;
+            })?;
+            walk.position = Position { block: entered, pc: next };
             self.run = Some(next);
             if earlier {
                 if crossed {
                     self.inferred = None;
                     self.irets = 0;
                 }
-            } else if let Some(done) = self.stops_at(next, position.block, crossed, goal) {
-                break done;
+            } else if let Some(done) = self.stops_at(next, entered, crossed, goal) {
+                return Ok(done);
             }
-            jumps = if self.outcomes.len() < outcomes_before { MOST_JUMPS } else { jumps - 1 };
-            left = left.saturating_sub(1);
+            walk.jumps = if self.outcomes.len() < outcomes_before { MOST_JUMPS } else { walk.jumps - 1 };
+            walk.left = walk.left.saturating_sub(1);
             let stuck = exit.kind == End::Jump && next == exit.last;
-            if left == 0 || jumps == 0 || stuck {
-                break Err(Fault::PathTooLong);
+            if walk.left == 0 || walk.jumps == 0 || stuck {
+                return Ok(Err(Fault::PathTooLong));
             }
-        };
-        self.lost_at = position.pc;
-        self.position = Some(position);
-        if result.is_ok() {
-            self.outcomes.settle(position.pc);
+            rushed = self.hurry(walk, goal, sink)?;
         }
-        result
-    }
-
-    /// Goes from block to block as long as branches and jumps lead on and the walk cannot end in the block; did it
-    /// go at all? On an error `position` is where code was missing.
-    #[inline]
-    fn rush(
-        &mut self,
-        position: &mut Position,
-        goal: &Goal,
-        left: &mut u64,
-        jumps: &mut u32,
-        sink: &mut impl Sink,
-    ) -> Result<bool, Fault> {
-        let calls_count = self.options().implicit_return;
-        let ends_at_branch = Self::ends_at_last_branch(goal);
-        let (offset, length) = self.place;
-        let (mut run, mut told) = (self.run, Tally::default());
-        let Position { block: mut index, mut pc } = *position;
-        let mut result = Ok(false);
-        while *left > 1 && *jumps > 1 {
-            let block = self.blocks.get(index);
-            let outcomes = self.outcomes.len();
-            if outcomes <= 1 {
-                let names_branch = ends_at_branch && outcomes == 1 && block.kind == End::Branch;
-                let near = goal.address.wrapping_sub(block.start) <= block.last.wrapping_sub(block.start);
-                if names_branch || near {
-                    break;
-                }
-            }
-            let taken = match block.kind {
-                End::Branch => {
-                    let Some(taken) = self.outcomes.take(block.last) else { break };
-                    *jumps = MOST_JUMPS;
-                    self.irets = 0;
-                    taken
-                }
-                End::Jump if !(block.call && calls_count) && block.target != block.last => true,
-                End::Plain => false,
-                _ => break,
-            };
-            if let Some(start) = run {
-                let mut range = block.range;
-                range.executed = taken || block.kind != End::Branch;
-                if start != block.start {
-                    range.start = Address(start);
-                    range.instructions = block.between(start, block.last);
-                }
-                told.count(&range);
-                sink(Located { offset, length, value: Event::Range(range) });
-            }
-            pc = if taken { block.target } else { block.end };
-            run = Some(pc);
-            *jumps -= 1;
-            *left -= 1;
-            match self.blocks.behind(index, taken, pc) {
-                Ok(entered) => (index, result) = (entered, Ok(true)),
-                Err(fault) => {
-                    result = Err(fault);
-                    break;
-                }
-            }
-        }
-        *position = Position { block: index, pc };
-        self.run = run;
-        self.statistics += told;
-        result
     }
 
     /// Does the walk end inside `block`, behind `pc`? Where, and is that a guess?
@@ -217,7 +144,7 @@ impl<C: Code> Follower<'_, C> {
             return None;
         }
         let ends_in_branch = block.kind == End::Branch;
-        if left == 1 && ends_in_branch && Self::ends_at_last_branch(goal) {
+        if left == 1 && ends_in_branch && goal.ends_at_last_branch() {
             return Some((block.last, false));
         }
         let distance = goal.address.wrapping_sub(block.start);
@@ -240,7 +167,7 @@ impl<C: Code> Follower<'_, C> {
         }
         let block = self.blocks.get(block);
         let at_branch = block.kind == End::Branch && block.last == pc;
-        if left == 1 && at_branch && Self::ends_at_last_branch(goal) {
+        if left == 1 && at_branch && goal.ends_at_last_branch() {
             return Some(Ok(()));
         }
         let used_up = left == u64::from(at_branch);
@@ -254,16 +181,6 @@ impl<C: Code> Follower<'_, C> {
             self.inferred = inferred.then_some(*goal);
             Ok(())
         })
-    }
-
-    /// A packet that names a branch tells its outcome too: the walk ends at the last branch.
-    #[inline]
-    fn ends_at_last_branch(goal: &Goal) -> bool {
-        match goal.kind {
-            GoalKind::LastBranch => true,
-            GoalKind::Sync { .. } => false,
-            GoalKind::Address | GoalKind::Cached => goal.at_branch,
-        }
     }
 
     /// The walk stands on the goal's address with all outcomes used. Does it end, and is that a guess: the packet
@@ -374,42 +291,5 @@ impl<C: Code> Follower<'_, C> {
             End::Return if self.options().implicit_return => self.stack.peek(),
             End::Uninferable | End::Return | End::TrapReturn => None,
         }
-    }
-
-    /// Tells the instructions of a block that was walked to its end.
-    #[inline]
-    pub(super) fn emit_block(&mut self, block: u32, taken: bool, sink: &mut impl Sink) {
-        let (Some(start), block) = (self.run, self.blocks.get(block)) else { return };
-        let trap_return = block.kind == End::TrapReturn;
-        let mut range = block.range;
-        range.executed = taken || block.kind != End::Branch;
-        if start != block.start {
-            range.start = Address(start);
-            range.instructions = block.between(start, block.last);
-        }
-        self.emit(Event::Range(range), sink);
-        if trap_return {
-            self.emit(Event::ExceptionReturn, sink);
-        }
-    }
-
-    /// Tells the instructions up to `to` that were walked but not told.
-    pub(super) fn emit_part(&mut self, position: Position, to: u64, sink: &mut impl Sink) {
-        let (Some(start), block) = (self.run, *self.blocks.get(position.block)) else { return };
-        let at_end = to == block.last;
-        let end = block.behind(to);
-        let taken = at_end && block.kind == End::Branch && self.outcomes.peek() == Some(true);
-        let range = Range {
-            start: Address(start),
-            end: Address(end),
-            instructions: block.between(start, to),
-            isa: self.isa,
-            class: if at_end { block.range.class } else { Class::Other },
-            flags: if at_end { block.range.flags } else { Flags::default() },
-            last_size: end.wrapping_sub(to) as u8,
-            executed: taken || !at_end || block.kind != End::Branch,
-        };
-        self.run = (!at_end).then_some(end);
-        self.emit(Event::Range(range), sink);
     }
 }

@@ -5,6 +5,7 @@ mod independent;
 mod independent_step;
 mod program;
 mod pulp;
+mod quick;
 mod random;
 mod reference;
 mod retire;

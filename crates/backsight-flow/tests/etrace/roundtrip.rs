@@ -21,9 +21,9 @@ enum Fact {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Case {
-    params: Params,
-    options: Options,
+pub struct Case {
+    pub params: Params,
+    pub options: Options,
     settings: etrace::Settings,
     wild: Wildness,
     ctype: Ctype,
@@ -31,7 +31,7 @@ struct Case {
     filtered: bool,
 }
 
-fn case(random: &mut Random) -> Case {
+pub fn case(random: &mut Random) -> Case {
     let mut coin = || random.below(2) == 0;
     let itype_width = if coin() { 3 } else { 4 };
     let options = Options {
@@ -136,7 +136,8 @@ fn expected(case: &Case, blocks: &[(Ingress, bool)], code: &Code) -> Vec<Fact> {
     facts
 }
 
-fn told(case: &Case, code: &Code, packets: &[Packet]) -> (Vec<Fact>, u64) {
+/// How a trace of the case is followed.
+pub fn following(case: &Case, code: &Code) -> Settings {
     let mut settings = Settings::new(case.params, case.options);
     if case.options.implicit_exception {
         for cause in 0..16 {
@@ -145,7 +146,11 @@ fn told(case: &Case, code: &Code, packets: &[Packet]) -> (Vec<Fact>, u64) {
             }
         }
     }
-    let mut follower = Follower::new(settings, &code.program);
+    settings
+}
+
+fn told(case: &Case, code: &Code, packets: &[Packet]) -> (Vec<Fact>, u64) {
+    let mut follower = Follower::new(following(case, code), &code.program);
     let mut facts = Vec::new();
     let mut context = None;
     let mut sink = |event: Located<Event>| match event.value {
@@ -184,26 +189,39 @@ fn agree(expected: &Fact, told: &Fact) -> bool {
     }
 }
 
-fn run(seed: u64) -> Result<(), String> {
-    let mut random = Random(seed);
-    let case = case(&mut random);
-    let code = Code::new(&mut random, 60);
-    let executed = execute(&code, &mut random, 400, case.wild);
-    let blocks = blocks(&case, &executed, &mut random);
+/// Payloads of the packets that the blocks make.
+fn encoded(case: &Case, blocks: &[(Ingress, bool)]) -> Vec<Vec<u8>> {
     let mut encoder = Encoder::new(case.params, case.options, case.settings).unwrap();
-    let mut packets = Vec::new();
-    let mut decoder = etrace::Decoder::new(case.params, case.options);
-    let mut sink = |packet: Packet| {
-        let payload = etrace::encode(&packet, &case.params, &case.options);
-        packets.push(decoder.decode(&payload).unwrap_or_else(|bad| panic!("seed {seed}: {bad} {packet:?}")));
-    };
-    for (ingress, traced) in &blocks {
+    let mut payloads = Vec::new();
+    let mut sink =
+        |packet: Packet| payloads.push(etrace::encode(&packet, &case.params, &case.options).to_vec());
+    for (ingress, traced) in blocks {
         match ingress {
             Ingress::Block(block) if *traced => encoder.push(block, &mut sink),
             _ => encoder.unqualified(&mut sink),
         }
     }
     encoder.finish(&mut sink);
+    payloads
+}
+
+/// A trace of some execution.
+pub fn payloads(case: &Case, code: &Code, random: &mut Random) -> Vec<Vec<u8>> {
+    let executed = execute(code, random, 400, case.wild);
+    encoded(case, &blocks(case, &executed, random))
+}
+
+fn run(seed: u64) -> Result<(), String> {
+    let mut random = Random(seed);
+    let case = case(&mut random);
+    let code = Code::new(&mut random, 60);
+    let executed = execute(&code, &mut random, 400, case.wild);
+    let blocks = blocks(&case, &executed, &mut random);
+    let mut decoder = etrace::Decoder::new(case.params, case.options);
+    let decode = |payload: Vec<u8>| {
+        decoder.decode(&payload).unwrap_or_else(|bad| panic!("seed {seed}: {bad} {payload:x?}"))
+    };
+    let packets: Vec<Packet> = encoded(&case, &blocks).into_iter().map(decode).collect();
     let expected = expected(&case, &blocks, &code);
     let (told, faults) = told(&case, &code, &packets);
     let same = expected.iter().zip(&told).take_while(|(e, t)| agree(e, t)).count();

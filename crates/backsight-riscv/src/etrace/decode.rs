@@ -2,9 +2,10 @@
 
 use core::fmt;
 
+use super::short::{Bits, ShortReader};
 use super::{
-    BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Disclosed, ImplicitReturn, Options,
-    Packet, Params, Reported, Start, SupportLayout, TrapPacket,
+    BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Options, Packet, Params, Reported,
+    Start, Support, TrapPacket,
 };
 
 /// Why a payload is not a packet.
@@ -75,70 +76,118 @@ impl Decoder {
     }
 
     /// Decodes one payload.
+    #[inline]
     pub fn decode(&mut self, payload: &[u8]) -> Result<Packet, BadPacket> {
         let packet = decode(payload, &self.params, &self.options)?;
         if let Packet::Support(support) = &packet {
-            let sijump = self.options.sijump;
-            self.options = support.options;
-            self.data_options = support.data_options;
-            if self.params.layout == SupportLayout::Reference {
-                // This layout has no bit for it: what was configured stays.
-                self.options.sijump = sijump;
-            }
-            if let Some(disclosed) = &support.disclosed {
-                self.learn(disclosed);
-            }
+            self.learn(support);
         }
         Ok(packet)
     }
 
-    fn learn(&mut self, disclosed: &Disclosed) {
-        let p = &mut self.params;
-        p.implicit_return = if disclosed.iret_ext { ImplicitReturn::Returns } else { ImplicitReturn::Depth };
-        p.notime = u8::from(disclosed.time_width == 0);
-        p.time_width = (disclosed.time_width * 16).clamp(1, 64);
-        p.f0s_width = disclosed.f0s_width;
-        p.return_stack_size = disclosed.return_stack_size;
-        p.call_counter_size = disclosed.call_counter_size;
-        p.bpred_size = disclosed.bpred_size;
-        p.cache_size = disclosed.cache_size;
-        p.mmacas_ext = disclosed.mmacas_ext.into();
+    #[cold]
+    fn learn(&mut self, support: &Support) {
+        support.announce(&mut self.params, &mut self.options);
+        self.data_options = support.data_options;
     }
 }
 
 /// Decodes one payload.
+#[inline]
 pub fn decode(payload: &[u8], params: &Params, options: &Options) -> Result<Packet, BadPacket> {
-    if payload.is_empty() {
-        return Err(BadPacket::Empty);
+    let &first = payload.first().ok_or(BadPacket::Empty)?;
+    let length = payload.len() * 8;
+    if params.dialect == Dialect::Standard
+        && first & 3 != 3
+        && let Some(bits) = ShortReader::new(payload)
+    {
+        return Fields { bits, length, params, options }.flow();
     }
     let bits = match params.dialect {
         Dialect::Standard => BitReader::new(payload),
         Dialect::Seed => BitReader::zero_padded(payload),
     };
-    let mut fields = Fields { bits, length: payload.len() * 8, params, options };
-    let packet = fields.packet()?;
-    let vendor_bits_allowed = matches!(packet, Packet::Support(_));
-    if fields.bits.unused() > 7 && !vendor_bits_allowed {
-        return Err(BadPacket::TooLong);
-    }
-    Ok(packet)
+    Fields { bits, length, params, options }.any()
 }
 
-struct Fields<'a> {
-    bits: BitReader<'a>,
+struct Fields<'a, B> {
+    bits: B,
     length: usize,
     params: &'a Params,
     options: &'a Options,
 }
 
-impl Fields<'_> {
-    fn packet(&mut self) -> Result<Packet, BadPacket> {
-        match self.bits.take(2) {
-            0 => self.format0(),
-            1 => Ok(self.format1()),
-            2 => Ok(Packet::Address(self.reported())),
-            _ => Ok(self.format3()),
+impl Fields<'_, BitReader<'_>> {
+    #[inline(never)]
+    fn any(mut self) -> Result<Packet, BadPacket> {
+        let mut ahead = self.bits;
+        if ahead.take(2) != 3 {
+            return self.flow();
         }
+        self.bits = ahead;
+        let packet = self.format3();
+        let vendor_bits_allowed = matches!(packet, Packet::Support(_));
+        if self.bits.unused() > 7 && !vendor_bits_allowed {
+            return Err(BadPacket::TooLong);
+        }
+        Ok(packet)
+    }
+
+    fn format3(&mut self) -> Packet {
+        match self.bits.take(2) {
+            0 => {
+                let (branch, context) = (self.bits.flag(), self.context());
+                let address = self.address(0);
+                let ContextPacket { privilege, time, context } = context;
+                Packet::Start(Start { branch, privilege, time, context, address })
+            }
+            1 => self.trap(),
+            2 => Packet::Context(self.context()),
+            _ => Packet::Support(self.params.layout.read(&mut self.bits)),
+        }
+    }
+
+    fn trap(&mut self) -> Packet {
+        let branch = self.bits.flag();
+        let ContextPacket { privilege, time, context } = self.context();
+        let ecause = self.bits.take(self.params.ecause_width);
+        let (interrupt, thaddr) = (self.bits.flag(), self.bits.flag());
+        let implicit = self.options.implicit_exception && thaddr;
+        let address = (!implicit).then(|| self.address(self.params.iaddress_width));
+        let has_tval = !interrupt || self.params.dialect == Dialect::Seed;
+        let tval = if has_tval { self.bits.take(self.params.iaddress_width) } else { 0 };
+        Packet::Trap(TrapPacket {
+            branch,
+            privilege,
+            time,
+            context,
+            ecause,
+            interrupt,
+            thaddr,
+            address,
+            tval,
+        })
+    }
+
+    fn context(&mut self) -> ContextPacket {
+        ContextPacket {
+            privilege: self.bits.take(self.params.privilege_width) as u8,
+            time: self.bits.take(self.params.time_bits()),
+            context: self.bits.take(self.params.context_bits()),
+        }
+    }
+}
+
+impl<B: Bits> Fields<'_, B> {
+    /// Formats 0, 1 and 2.
+    #[inline]
+    fn flow(mut self) -> Result<Packet, BadPacket> {
+        let packet = match self.bits.take(2) {
+            0 => self.format0()?,
+            1 => self.format1(),
+            _ => Packet::Address(self.reported()),
+        };
+        if self.bits.unused() > 7 { Err(BadPacket::TooLong) } else { Ok(packet) }
     }
 
     fn format0(&mut self) -> Result<Packet, BadPacket> {
@@ -204,52 +253,9 @@ impl Fields<'_> {
         Packet::Branches { map: BranchMap { count, bits }, address: Some(self.reported()) }
     }
 
-    fn format3(&mut self) -> Packet {
-        match self.bits.take(2) {
-            0 => {
-                let (branch, context) = (self.bits.flag(), self.context());
-                let address = self.address(0);
-                let ContextPacket { privilege, time, context } = context;
-                Packet::Start(Start { branch, privilege, time, context, address })
-            }
-            1 => self.trap(),
-            2 => Packet::Context(self.context()),
-            _ => Packet::Support(self.params.layout.read(&mut self.bits)),
-        }
-    }
-
-    fn trap(&mut self) -> Packet {
-        let branch = self.bits.flag();
-        let ContextPacket { privilege, time, context } = self.context();
-        let ecause = self.bits.take(self.params.ecause_width);
-        let (interrupt, thaddr) = (self.bits.flag(), self.bits.flag());
-        let implicit = self.options.implicit_exception && thaddr;
-        let address = (!implicit).then(|| self.address(self.params.iaddress_width));
-        let has_tval = !interrupt || self.params.dialect == Dialect::Seed;
-        let tval = if has_tval { self.bits.take(self.params.iaddress_width) } else { 0 };
-        Packet::Trap(TrapPacket {
-            branch,
-            privilege,
-            time,
-            context,
-            ecause,
-            interrupt,
-            thaddr,
-            address,
-            tval,
-        })
-    }
-
-    fn context(&mut self) -> ContextPacket {
-        ContextPacket {
-            privilege: self.bits.take(self.params.privilege_width) as u8,
-            time: self.bits.take(self.params.time_bits()),
-            context: self.bits.take(self.params.context_bits()),
-        }
-    }
-
     /// An address field. The seed's dialect derives its width from the length of the packet, so it needs to know how
     /// many bits follow.
+    #[inline]
     fn address(&mut self, following: u8) -> u64 {
         match self.params.dialect {
             Dialect::Standard => self.bits.take(self.params.address_bits()),
@@ -263,24 +269,19 @@ impl Fields<'_> {
         }
     }
 
+    #[inline]
     fn reported(&mut self) -> Reported {
-        let address = self.address(3);
-        // The seed chains to the top of the absolute address, which is not in the packet and 0 in practice.
-        let sign = match self.params.dialect {
-            Dialect::Standard => address >> (self.params.address_bits().max(1) - 1) & 1 != 0,
-            Dialect::Seed => false,
-        };
-        let flags = self.bits.take(3);
-        let (notify, updiscon, irreport) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
-        let returns = self.bits.take(self.params.irdepth_bits()) as u32;
-        Reported {
-            address,
-            notify: notify != sign,
-            updiscon: updiscon != notify,
-            irreport: (irreport != updiscon).then_some(returns),
+        match self.params.dialect {
+            Dialect::Standard => self.bits.reported(self.params),
+            Dialect::Seed => {
+                let address = self.address(3);
+                // The seed chains to the top of the absolute address, which is not in the packet and 0 in practice.
+                self.bits.flags(self.params, address, 0)
+            }
         }
     }
 
+    #[inline]
     fn irreport(&mut self, above: bool) -> Option<u32> {
         let irreport = self.bits.flag();
         let value = self.bits.take(self.params.irdepth_bits()) as u32;

@@ -17,8 +17,10 @@ mod decode;
 mod encode;
 mod encoder;
 mod fields;
+mod hop;
 mod packet;
 mod params;
+mod short;
 mod support;
 pub mod tables;
 
@@ -28,6 +30,7 @@ pub use decode::{BadPacket, Decoder, decode};
 pub use encode::encode;
 pub use encoder::{Algorithm, Encoder, EncoderError, Resync, ResyncMode, Settings};
 pub use fields::Value;
+pub use hop::Hop;
 pub use packet::*;
 pub use params::{DataOptions, Dialect, ImplicitReturn, Options, Params, ParamsError};
 pub use support::SupportLayout;

@@ -3,7 +3,9 @@
 //! The ratified specification leaves number and order of the option bits to the implementation; three layouts are
 //! in use.
 
-use super::{BitReader, BitWriter, DataOptions, Disclosed, Options, QualStatus, Support};
+use super::{
+    BitReader, BitWriter, DataOptions, Disclosed, ImplicitReturn, Options, Params, QualStatus, Support,
+};
 
 /// Which bits a support packet has behind its subformat, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,6 +34,28 @@ impl SupportLayout {
             Self::Seed => write_seed(support, bits),
             Self::Standard => write_standard(support, bits),
         }
+    }
+}
+
+impl Support {
+    /// Takes over the options that the packet announces, and the parameters where its layout has them.
+    pub fn announce(&self, params: &mut Params, options: &mut Options) {
+        let sijump = options.sijump;
+        *options = self.options;
+        if params.layout == SupportLayout::Reference {
+            // This layout has no bit for it: what was configured stays.
+            options.sijump = sijump;
+        }
+        let Some(d) = &self.disclosed else { return };
+        params.implicit_return = if d.iret_ext { ImplicitReturn::Returns } else { ImplicitReturn::Depth };
+        params.notime = u8::from(d.time_width == 0);
+        params.time_width = (d.time_width * 16).clamp(1, 64);
+        params.f0s_width = d.f0s_width;
+        params.return_stack_size = d.return_stack_size;
+        params.call_counter_size = d.call_counter_size;
+        params.bpred_size = d.bpred_size;
+        params.cache_size = d.cache_size;
+        params.mmacas_ext = d.mmacas_ext.into();
     }
 }
 

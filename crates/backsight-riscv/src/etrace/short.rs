@@ -1,0 +1,144 @@
+//! Reading payloads that fit a machine word, as almost all do.
+
+use super::{BitReader, Params, Reported};
+
+/// A string of bits that goes on for ever: beyond the end the last bit repeats.
+pub(super) trait Bits {
+    /// The next `width` bits (at most 64).
+    fn take(&mut self, width: u8) -> u64;
+
+    /// Number of bits taken so far.
+    fn position(&self) -> usize;
+
+    /// Number of received bits that were not taken.
+    fn unused(&self) -> usize;
+
+    /// One bit.
+    #[inline]
+    fn flag(&mut self) -> bool {
+        self.take(1) != 0
+    }
+
+    /// An address with the flags behind it, as the standard has it.
+    #[inline]
+    fn reported(&mut self, params: &Params) -> Reported {
+        let address = self.take(params.address_bits());
+        let sign = address >> (params.address_bits().max(1) - 1) & 1;
+        self.flags(params, address, sign)
+    }
+
+    /// The flags behind an address. Each is sent as whether it differs from the bit before it.
+    #[inline]
+    fn flags(&mut self, params: &Params, address: u64, before: u64) -> Reported {
+        let sent = self.take(3);
+        let flags = sent ^ (sent << 1 | before);
+        let returns = self.take(params.irdepth_bits()) as u32;
+        Reported {
+            address,
+            notify: flags & 1 != 0,
+            updiscon: flags & 2 != 0,
+            irreport: (flags & 4 != 0).then_some(returns),
+        }
+    }
+}
+
+impl Bits for BitReader<'_> {
+    #[inline]
+    fn take(&mut self, width: u8) -> u64 {
+        self.take(width)
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        self.position()
+    }
+
+    #[inline]
+    fn unused(&self) -> usize {
+        self.unused()
+    }
+}
+
+/// Reads fields of a payload of one to eight bytes whose top bit is its sign.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShortReader {
+    word: i64,
+    position: u32,
+    received: u32,
+}
+
+impl ShortReader {
+    /// `None` if the payload is empty or too long.
+    #[inline]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let length = bytes.len();
+        let word = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            // The two overlap where there are fewer than eight.
+            (Some(first), Some(last)) if length <= 8 => {
+                let top = u64::from(u32::from_le_bytes(*last)) << ((length - 4) * 8);
+                u64::from(u32::from_le_bytes(*first)) | top
+            }
+            (Some(_), _) => return None,
+            // One, two or three: first, middle and last are all of them.
+            _ => {
+                let (&first, &last) = (bytes.first()?, bytes.last()?);
+                let middle = length / 2;
+                u64::from(first)
+                    | u64::from(bytes[middle]) << (middle * 8)
+                    | u64::from(last) << ((length - 1) * 8)
+            }
+        };
+        let received = length as u32 * 8;
+        let word = (word << (64 - received)) as i64 >> (64 - received);
+        Some(Self { word, position: 0, received })
+    }
+
+    /// Goes to the bit `position`.
+    #[inline]
+    pub fn seek(&mut self, position: u8) {
+        self.position = position.into();
+    }
+}
+
+impl Bits for ShortReader {
+    #[inline]
+    fn take(&mut self, width: u8) -> u64 {
+        let width = u32::from(width.min(64));
+        let value = (self.word >> self.position.min(63)) as u64;
+        self.position += width;
+        if width == 64 { value } else { value & ((1 << width) - 1) }
+    }
+
+    #[inline]
+    fn position(&self) -> usize {
+        self.position as usize
+    }
+
+    #[inline]
+    fn unused(&self) -> usize {
+        self.received.saturating_sub(self.position) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_short_payload_reads_like_any_other(
+            bytes in prop::collection::vec(any::<u8>(), 0..12),
+            widths in prop::collection::vec(0u8..=64, 0..8),
+        ) {
+            let short = ShortReader::new(&bytes);
+            prop_assert_eq!(short.is_some(), (1..=8).contains(&bytes.len()));
+            let Some(mut short) = short else { return Ok(()) };
+            let mut long = BitReader::new(&bytes);
+            for width in widths {
+                prop_assert_eq!(short.take(width), long.take(width));
+                prop_assert_eq!((short.position(), short.unused()), (long.position(), long.unused()));
+            }
+        }
+    }
+}
