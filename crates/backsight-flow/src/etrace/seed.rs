@@ -74,7 +74,10 @@ impl<C: Code> Follower<'_, C> {
                 if self.position.is_none() || self.unentered.is_some() {
                     return self.anchor(address, &context, sink);
                 }
-                if self.position.is_none_or(|position| position.pc != address || self.address != address) {
+                let is_there = self.position.is_some_and(|position| position.pc == address);
+                let is_repeated =
+                    is_there && self.address == address && self.context.level == start.privilege;
+                if !is_repeated {
                     self.address = address;
                     self.seed_walk(Goal { address: Some(address), left: 0, updiscon: false }, sink)?;
                     self.enter_context(&context, sink);

@@ -11,3 +11,4 @@ mod reference;
 mod retire;
 mod roundtrip;
 mod seed;
+mod seed_encoder;

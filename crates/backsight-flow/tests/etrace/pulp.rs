@@ -15,18 +15,18 @@ use backsight_testing::corpus;
 
 use crate::reference::addresses;
 
-const CAPTURES: [(&str, &str); 3] =
+pub const CAPTURES: [(&str, &str); 3] =
     [("gpios_all", "gpios_all"), ("hello_culsans", "hello_culsans"), ("l1_test", "l1")];
 
 /// One capture, followed.
-struct Followed {
-    image: Image,
-    packets: Vec<Packet>,
+pub struct Followed {
+    pub image: Image,
+    pub packets: Vec<Packet>,
     events: Vec<Event>,
     statistics: Statistics,
 }
 
-fn folder() -> Option<PathBuf> {
+pub fn folder() -> Option<PathBuf> {
     corpus().map(|corpus| corpus.join("etrace/pulp"))
 }
 
@@ -47,7 +47,7 @@ fn packets(bytes: &[u8], framing: Framing) -> Vec<Located<Packet>> {
     packets
 }
 
-fn follow(capture: &str, program: &str, framing: Framing) -> Option<Followed> {
+pub fn follow(capture: &str, program: &str, framing: Framing) -> Option<Followed> {
     let folder = folder()?;
     let mut image = Image::new();
     image.add_elf(folder.join(format!("{program}.riscv")), None, MemorySpace::ANY).unwrap();
@@ -66,15 +66,15 @@ fn follow(capture: &str, program: &str, framing: Framing) -> Option<Followed> {
     Some(Followed { image, packets, events, statistics })
 }
 
-fn decode(image: &Image, address: u64) -> rv::Decoded {
+pub fn decode(image: &Image, address: u64) -> rv::Decoded {
     let (bytes, _) = image.opcode_at(MemorySpace::ANY, Address(address));
     rv::decode(Set::RV64, rv::opcode(&bytes).expect("code"), Address(address))
 }
 
 /// What was executed, with what the program says about it.
 #[derive(Default)]
-struct Path {
-    pcs: Vec<u64>,
+pub struct Path {
+    pub pcs: Vec<u64>,
     /// Branches up to and with each of them.
     branches: Vec<usize>,
     /// Uninferable jumps before each of them.
@@ -86,7 +86,7 @@ struct Path {
 }
 
 /// Every instruction follows from the one before; returns go to where calls came from.
-fn path(followed: &Followed) -> Path {
+pub fn path(followed: &Followed) -> Path {
     let (mut path, mut calls, mut jumps) = (Path::default(), Vec::new(), 0);
     let mut pending: Option<u64> = None;
     let mut gap = false;
@@ -130,17 +130,23 @@ fn path(followed: &Followed) -> Path {
     path
 }
 
-/// The packets tell exactly the outcomes, jumps and addresses of the path: none is missing, none is left over.
-fn assert_told_by(path: &Path, packets: &[Packet]) {
+/// The packets tell exactly the outcomes, jumps and addresses of the path: none is missing, none is left over. Gives
+/// the place on the path that each of them leads to.
+pub fn assert_told_by(path: &Path, packets: &[Packet]) -> Vec<usize> {
     let (mut place, mut told, mut address) = (0, 0, 0u64);
+    let mut places = Vec::new();
     for packet in packets {
         let (map, reported) = match packet {
-            Packet::Support(_) => continue,
+            Packet::Support(_) => {
+                places.push(place);
+                continue;
+            }
             Packet::Start(start) => {
                 address = start.address;
                 // Behind a flush it names the same instruction once more.
                 let behind = path.pcs[place] != address || told == 0;
                 place = find(path, place + usize::from(behind && told > 0), address, told);
+                places.push(place);
                 continue;
             }
             Packet::Branches { map, address } => (Some(*map), *address),
@@ -151,6 +157,7 @@ fn assert_told_by(path: &Path, packets: &[Packet]) {
         let Some(reported) = reported else {
             told += 31;
             assert_outcomes(path, told - 31, 31, map.unwrap().bits);
+            places.push(place);
             continue;
         };
         address = address.wrapping_add(reported.address);
@@ -177,8 +184,10 @@ fn assert_told_by(path: &Path, packets: &[Packet]) {
         let crossed = path.jumps[found] - path.jumps[place];
         assert_eq!(crossed, usize::from(reported.updiscon), "jumps before {address:#x}");
         place = found;
+        places.push(place);
     }
     assert_eq!((place, told), (path.pcs.len() - 1, path.outcomes.len()), "everything is told");
+    places
 }
 
 fn outcomes(path: &Path, from: usize, count: usize) -> u32 {
