@@ -14,8 +14,11 @@ extern crate alloc;
 extern crate std;
 
 pub mod encap;
+mod encoding;
 pub mod etrace;
 pub mod filter;
 pub mod ingress;
 pub mod ntrace;
 pub mod retire;
+
+pub use encoding::BlockEncoder;

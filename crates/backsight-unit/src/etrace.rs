@@ -5,9 +5,12 @@
 //! the cycles of the hart matter, blocks come through its commit ports, several in one cycle.
 
 use backsight_core::Execution;
+use backsight_riscv::BlockEncoder;
 use backsight_riscv::encap::{FrameError, Framer, Framing, Kind, Message};
-use backsight_riscv::etrace::{self, Encoder, EncoderError, Options, Packet, Params, Settings};
-use backsight_riscv::ingress::{Builder, Ctype, Ingress};
+use backsight_riscv::etrace::{
+    self, Encoder, EncoderError, Fidelity, Options, Packet, Params, SeedEncoder, SeedSettings, Settings,
+};
+use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
 use backsight_riscv::retire::{Figures, InOrder, Pipeline, Retirement};
 
 /// How a unit is built and programmed.
@@ -19,6 +22,8 @@ pub struct UnitConfig {
     pub options: Options,
     /// The rules of the encoder, and how often it begins anew.
     pub settings: Settings,
+    /// The encoder of the thesis instead; of the settings it takes resync and shallow.
+    pub seed: Option<Fidelity>,
     /// How packets travel.
     pub framing: Framing,
     /// Number of the hart in frames that have one.
@@ -38,6 +43,7 @@ impl Default for UnitConfig {
             params: Params::default(),
             options: Options::default(),
             settings: Settings::default(),
+            seed: None,
             framing: Framing::REFERENCE,
             source: 0,
             context: Ctype::Precise,
@@ -51,8 +57,53 @@ impl Default for UnitConfig {
 pub struct Unit {
     config: UnitConfig,
     port: Port,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     transport: Transport,
+}
+
+/// One of the two encoders.
+enum AnyEncoder {
+    Standard(Box<Encoder>),
+    Seed(Box<SeedEncoder>),
+}
+
+impl AnyEncoder {
+    fn new(config: &UnitConfig) -> Result<Self, EncoderError> {
+        let UnitConfig { params, options, settings, .. } = *config;
+        Ok(match config.seed {
+            None => Self::Standard(Box::new(Encoder::new(params, options, settings)?)),
+            Some(fidelity) => {
+                let settings = SeedSettings { fidelity, resync: settings.resync, shallow: settings.shallow };
+                Self::Seed(Box::new(SeedEncoder::new(params, options, settings)?))
+            }
+        })
+    }
+}
+
+impl BlockEncoder for AnyEncoder {
+    type Packet = Packet;
+
+    #[inline]
+    fn push(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
+        match self {
+            Self::Standard(encoder) => encoder.push(block, sink),
+            Self::Seed(encoder) => encoder.push(block, sink),
+        }
+    }
+
+    fn unqualified(&mut self, sink: &mut impl FnMut(Packet)) {
+        match self {
+            Self::Standard(encoder) => encoder.unqualified(sink),
+            Self::Seed(encoder) => encoder.unqualified(sink),
+        }
+    }
+
+    fn finish(&mut self, sink: &mut impl FnMut(Packet)) {
+        match self {
+            Self::Standard(encoder) => encoder.finish(sink),
+            Self::Seed(encoder) => encoder.finish(sink),
+        }
+    }
 }
 
 /// How blocks come from the hart.
@@ -88,7 +139,7 @@ impl Unit {
                 }
                 None => Port::Blocks(Builder::new(itype_width, config.context)),
             },
-            encoder: Encoder::new(config.params, config.options, config.settings)?,
+            encoder: AnyEncoder::new(&config)?,
             transport: Transport {
                 framer: Framer::new(config.framing),
                 source: config.source,
@@ -159,7 +210,7 @@ impl Unit {
 }
 
 #[inline]
-fn hand_over(ingress: &Ingress, encoder: &mut Encoder, send: &mut impl FnMut(Packet)) {
+fn hand_over(ingress: &Ingress, encoder: &mut AnyEncoder, send: &mut impl FnMut(Packet)) {
     match ingress {
         Ingress::Block(block) => encoder.push(block, send),
         Ingress::Gap => encoder.unqualified(send),

@@ -7,7 +7,7 @@ use backsight_core::Execution;
 
 use super::commit::{CommitStage, Committed};
 use super::{Figures, Retirement, Serialiser};
-use crate::etrace::{Encoder, Packet};
+use crate::BlockEncoder;
 use crate::ingress::connector::{Connector, Cycle};
 use crate::ingress::{Block, Ctype};
 
@@ -27,9 +27,9 @@ pub trait Consumer {
 
 /// An encoder that looks at the blocks of a cycle in order, and a sink for its packets. What it sends does not depend
 /// on which blocks came together.
-pub struct InOrder<'a, F>(pub &'a mut Encoder, pub F);
+pub struct InOrder<'a, E, F>(pub &'a mut E, pub F);
 
-impl<F: FnMut(Packet)> Consumer for InOrder<'_, F> {
+impl<E: BlockEncoder, F: FnMut(E::Packet)> Consumer for InOrder<'_, E, F> {
     fn group(&mut self, blocks: &[Block]) -> u64 {
         let Self(encoder, sink) = self;
         let mut packets = 0;

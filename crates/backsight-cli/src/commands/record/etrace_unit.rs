@@ -2,7 +2,7 @@
 
 use backsight_riscv::encap::{Encapsulation, Framing};
 use backsight_riscv::etrace::{
-    Algorithm, Dialect, ImplicitReturn, Options, Params, Resync, ResyncMode, SupportLayout, set,
+    Algorithm, Dialect, Fidelity, ImplicitReturn, Options, Params, Resync, ResyncMode, SupportLayout, set,
 };
 use backsight_riscv::retire::Retirement;
 use backsight_unit::etrace::{Unit, UnitConfig};
@@ -11,8 +11,9 @@ use super::unit::{Programmed, flag, number};
 use crate::failure::{Failure, Result};
 
 /// What this unit takes beside parameters and options of E-Trace.
-const OPTIONS: &str = "framing (encap, reference, siemens or atb), resync (packets between synchronisations; 0: none), \
-                       shallow (0 or 1), algorithm (current or reference)";
+const OPTIONS: &str = "framing (encap, reference, siemens, atb or pulp), resync (packets between synchronisations; 0: none), \
+                       shallow (0 or 1), algorithm (current, reference, seed: the encoder of the thesis, in its dialect, or \
+                       seed-rtl: also where its hardware leaves a reader in doubt)";
 /// Packets between synchronisations, unless `resync` says otherwise.
 const USUAL_RESYNC: u64 = 4096;
 
@@ -26,12 +27,17 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
     unit.settings.resync = Resync { mode: ResyncMode::Packets, limit: USUAL_RESYNC };
     unit.framing = Framing::Standard(Encapsulation::default());
     let mut framing = "encap";
+    if settings.iter().any(|(key, value)| key.eq_ignore_ascii_case("algorithm") && value.starts_with("seed"))
+    {
+        unit.params = Params::seed();
+        (framing, unit.framing) = ("pulp", Framing::Pulp);
+    }
     for (key, value) in settings {
         let wrong = |why: &str| Failure::usage(format!("--config {key}={value}: {why}"));
         match key.to_ascii_lowercase().as_str() {
             "framing" => {
-                (framing, unit.framing) =
-                    framing_of(value).ok_or_else(|| wrong("expected encap, reference, siemens or atb"))?;
+                (framing, unit.framing) = framing_of(value)
+                    .ok_or_else(|| wrong("expected encap, reference, siemens, atb or pulp"))?;
             }
             "resync" => {
                 let limit = number(key, value)?;
@@ -40,10 +46,12 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
             }
             "shallow" => unit.settings.shallow = flag(key, value)?,
             "algorithm" => {
-                unit.settings.algorithm = match value.as_str() {
-                    "current" => Algorithm::Current,
-                    "reference" => Algorithm::Reference,
-                    _ => return Err(wrong("expected current or reference")),
+                (unit.settings.algorithm, unit.seed) = match value.as_str() {
+                    "current" => (Algorithm::Current, None),
+                    "reference" => (Algorithm::Reference, None),
+                    "seed" => (Algorithm::Reference, Some(Fidelity::Followable)),
+                    "seed-rtl" => (Algorithm::Reference, Some(Fidelity::Rtl)),
+                    _ => return Err(wrong("expected current, reference, seed or seed-rtl")),
                 };
             }
             _ => set(&mut unit.params, &mut unit.options, &format!("{key}={value}")).map_err(|why| {
@@ -52,6 +60,9 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
         }
     }
     complete(&mut unit);
+    if (unit.params.dialect == Dialect::Seed) != unit.seed.is_some() {
+        return Err(Failure::usage("--config: algorithm=seed and dialect=seed belong together"));
+    }
     Unit::new(unit).map_err(|why| Failure::usage(format!("--config: {why}")))?;
     Ok(Programmed::Etrace(Box::new(unit), framing))
 }
@@ -78,6 +89,7 @@ fn framing_of(word: &str) -> Option<(&'static str, Framing)> {
         "reference" => ("reference", Framing::REFERENCE),
         "siemens" => ("siemens", Framing::SIEMENS),
         "atb" => ("atb", Framing::ATB),
+        "pulp" => ("pulp", Framing::Pulp),
         _ => return None,
     })
 }
@@ -150,10 +162,23 @@ mod tests {
     }
 
     #[test]
+    fn the_encoder_of_the_thesis_brings_its_parameters_and_framing() {
+        let made = unit(&[("resync", "100"), ("algorithm", "seed")]).expect("a unit");
+        assert_eq!((made.params, made.framing), (Params::seed(), Framing::Pulp));
+        assert_eq!((made.seed, made.settings.resync.limit), (Some(Fidelity::Followable), 100));
+        let refused = unit(&[("algorithm", "seed"), ("sijump_enable", "1")]).expect_err("an option");
+        assert!(refused.to_string().contains("full_address only"), "{refused}");
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_what_would() {
-        for (key, value, expected) in
-            [("colour", "1", "framing"), ("framing", "oak", "siemens"), ("iaddress_width", "70", "3 to 64")]
-        {
+        for (key, value, expected) in [
+            ("colour", "1", "framing"),
+            ("framing", "oak", "siemens"),
+            ("iaddress_width", "70", "3 to 64"),
+            ("algorithm", "best", "seed-rtl"),
+            ("dialect", "seed", "algorithm=seed"),
+        ] {
             let refused = unit(&[(key, value)]).expect_err(key).to_string();
             assert!(refused.contains(expected), "{refused}");
         }

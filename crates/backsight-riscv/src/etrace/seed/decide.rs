@@ -20,9 +20,7 @@ impl SeedEncoder {
         }
         let mut trap = block.itype.is_trap().then(|| Trap::of(block));
         let named = self.synchronise(block, last, sink);
-        if !named || !self.is_rtl() {
-            self.report(block, next, trap.as_mut(), named, sink);
-        }
+        self.report(block, next, trap.as_mut(), named, sink);
         if let Some(trap) = trap.filter(|trap| !trap.reported && next.is_none() && !self.is_rtl()) {
             // Nothing that follows would tell of it.
             self.send_trap(block, &trap, Place::Epc, sink);
@@ -95,7 +93,7 @@ impl SeedEncoder {
             }
             (true, false) => {
                 self.send_trap(block, trap, Place::Handler, sink);
-                // Only the first instruction of the handler is named.
+                // The first instruction of the handler is named, not the last of its block.
                 self.is_rtl() || block.last() == block.iaddr
             }
         }
