@@ -11,6 +11,9 @@ use crate::table::{bits, sign_extend};
 use crate::{Class, Flags, Instruction};
 
 mod compressed;
+mod glance;
+
+pub use glance::{Glance, glance, is_plain};
 
 /// Which encodings the processor has. Zcmp and Zcmt take the place of the compressed stores of double-precision
 /// registers, so that a processor with C and D cannot have them.
@@ -155,22 +158,6 @@ pub const fn size(first: u16) -> u8 {
 #[inline]
 pub fn opcode(bytes: &[u8]) -> Option<u32> {
     crate::classify::rv_opcode(bytes)
-}
-
-/// Major opcodes (bits 6:2) of branches, jumps, system instructions and upper immediates.
-const SPECIAL: u32 = 1 << 0x18 | 1 << 0x19 | 1 << 0x1B | 1 << 0x1C | 1 << 0x05 | 1 << 0x0D;
-/// The same among two-byte instructions, by quadrant and bits 15:13.
-const SPECIAL_COMPRESSED: u32 = 0b1110_1010 << 8 | 0b0011_0000 << 16;
-
-/// Does the instruction certainly go to the next one and set no upper immediate, in any set? A quick answer: with
-/// `false`, [`decode`] tells more.
-#[inline]
-pub const fn is_plain(opcode: u32) -> bool {
-    if opcode & 3 == 3 {
-        return SPECIAL >> (opcode >> 2 & 31) & 1 == 0;
-    }
-    let moves = opcode & 0xE003 == 0x8002 && opcode & 0x7C != 0;
-    moves || SPECIAL_COMPRESSED >> ((opcode & 3) << 3 | opcode >> 13 & 7) & 1 == 0
 }
 
 /// What the instruction `opcode` at `address` does, in the words that all instruction sets share. A two-byte opcode

@@ -8,7 +8,8 @@ use backsight_core::Execution;
 use backsight_riscv::BlockEncoder;
 use backsight_riscv::encap::{FrameError, Framer, Framing, Kind, Message};
 use backsight_riscv::etrace::{
-    self, Encoder, EncoderError, Fidelity, Options, Packet, Params, SeedEncoder, SeedSettings, Settings,
+    Encoder, EncoderError, Fidelity, Options, Packet, Params, Payload, Payloads, SeedEncoder, SeedSettings,
+    Settings, encode,
 };
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
 use backsight_riscv::retire::{Figures, InOrder, Pipeline, Retirement};
@@ -156,15 +157,24 @@ impl Unit {
     /// If the framing cannot hold a packet: its length, or the number of the hart.
     #[inline]
     pub fn push(&mut self, item: Execution, out: &mut Vec<u8>) -> Result<(), FrameError> {
+        self.take(&item, out);
+        self.transport.outcome()
+    }
+
+    #[inline]
+    fn take(&mut self, item: &Execution, out: &mut Vec<u8>) {
         let Self { config, port, encoder, transport } = self;
-        let mut send = |packet: Packet| transport.send(&packet, config, out);
+        if let (Port::Blocks(builder), AnyEncoder::Standard(encoder)) = (&mut *port, &mut *encoder) {
+            let mut sink = Payloads(|payload: &Payload| transport.send(payload, out));
+            return builder.push(item, &mut encoder.port(&mut sink));
+        }
+        let mut send = |packet: Packet| transport.send_packet(&packet, config, out);
         match port {
             Port::Blocks(builder) => {
-                builder.push(&item, &mut |ingress| hand_over(&ingress, encoder, &mut send));
+                builder.push(item, &mut |ingress: Ingress| hand_over(&ingress, encoder, &mut send));
             }
-            Port::Cycles(pipeline) => pipeline.push(&item, &mut InOrder(encoder, send)),
+            Port::Cycles(pipeline) => pipeline.push(item, &mut InOrder(encoder, send)),
         }
-        transport.outcome()
     }
 
     /// Many steps of execution.
@@ -172,7 +182,8 @@ impl Unit {
     /// # Errors
     /// As [`Unit::push`].
     pub fn push_all(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), FrameError> {
-        items.iter().try_for_each(|item| self.push(*item, out))
+        items.iter().for_each(|item| self.take(item, out));
+        self.transport.outcome()
     }
 
     /// Execution ends here: writes what is still to say.
@@ -181,10 +192,10 @@ impl Unit {
     /// As [`Unit::push`].
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FrameError> {
         let Self { config, port, encoder, transport } = self;
-        let mut send = |packet: Packet| transport.send(&packet, config, out);
+        let mut send = |packet: Packet| transport.send_packet(&packet, config, out);
         match port {
             Port::Blocks(builder) => {
-                builder.finish(&mut |ingress| hand_over(&ingress, encoder, &mut send));
+                builder.finish(&mut |ingress: Ingress| hand_over(&ingress, encoder, &mut send));
                 encoder.finish(&mut send);
             }
             Port::Cycles(pipeline) => {
@@ -218,14 +229,17 @@ fn hand_over(ingress: &Ingress, encoder: &mut AnyEncoder, send: &mut impl FnMut(
 }
 
 impl Transport {
-    fn send(&mut self, packet: &Packet, config: &UnitConfig, out: &mut Vec<u8>) {
+    fn send_packet(&mut self, packet: &Packet, config: &UnitConfig, out: &mut Vec<u8>) {
+        self.send(&encode(packet, &config.params, &config.options), out);
+    }
+
+    fn send(&mut self, payload: &Payload, out: &mut Vec<u8>) {
         let before = out.len();
         let due = self.period != 0 && self.since_sync.is_some_and(|bytes| bytes >= self.period);
         if due || self.since_sync.is_none() {
             self.framer.synchronise(out);
             self.since_sync = Some(0);
         }
-        let payload = etrace::encode(packet, &config.params, &config.options);
         let message = Message {
             source: self.source,
             kind: Kind::Instruction,

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use backsight_core::{Execution, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
-use backsight_riscv::etrace::{Decoder, Encoder, ImplicitReturn, Options, Packet, Params, encode};
-use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
+use backsight_riscv::etrace::{Decoder, Encoder, ImplicitReturn, Options, Params, Payload, Payloads};
+use backsight_riscv::ingress::{Block, Builder, Ctype};
 use backsight_testing::corpus;
 use workload::{Steps, Workload};
 
@@ -66,13 +66,16 @@ fn report(what: &str, ours: f64, theirs: Option<f64>) {
     }
 }
 
+/// A payload with its length before it.
+#[inline]
+fn append(payload: &Payload, bytes: &mut Vec<u8>) {
+    bytes.push(payload.len() as u8);
+    payload.append_to(bytes);
+}
+
 fn encode_blocks(blocks: &Steps<Block>, params: Params, options: Options, bytes: &mut Vec<u8>) {
     let mut encoder = Encoder::new(params, options, Default::default()).expect("options");
-    let mut sink = |packet: Packet| {
-        let payload = encode(&packet, &params, &options);
-        bytes.push(payload.len() as u8);
-        bytes.extend_from_slice(&payload);
-    };
+    let mut sink = Payloads(|payload: &Payload| append(payload, bytes));
     blocks.iter().for_each(|block| encoder.push(block, &mut sink));
     encoder.finish(&mut sink);
 }
@@ -86,19 +89,11 @@ fn encode_executed(
 ) {
     let mut encoder = Encoder::new(params, options, Default::default()).expect("options");
     let mut builder = Builder::new(params.itype_width, Ctype::Unreported);
-    let mut packets = |packet: Packet| {
-        let payload = encode(&packet, &params, &options);
-        bytes.push(payload.len() as u8);
-        bytes.extend_from_slice(&payload);
-    };
-    let mut blocks = |ingress: Ingress| {
-        if let Ingress::Block(block) = ingress {
-            encoder.push(&block, &mut packets);
-        }
-    };
-    builder.push(context, &mut blocks);
-    steps.iter().for_each(|step| builder.push(step, &mut blocks));
-    builder.finish(&mut blocks);
+    let mut packets = Payloads(|payload: &Payload| append(payload, bytes));
+    let mut port = encoder.port(&mut packets);
+    builder.push(context, &mut port);
+    steps.iter().for_each(|step| builder.push(step, &mut port));
+    builder.finish(&mut port);
     encoder.finish(&mut packets);
 }
 

@@ -3,6 +3,8 @@
 //! While the two topmost bits are equal the top one is dropped; what remains is sign-extended to whole bytes. A
 //! receiver takes every bit beyond the end to equal the last one received.
 
+use alloc::vec::Vec;
+
 /// Most bytes that any packet needs before compression.
 const CAPACITY: usize = 48;
 /// Bits of the part that almost every packet fits into.
@@ -24,6 +26,32 @@ impl Payload {
         let mut bytes = [0; CAPACITY];
         bytes[..16].copy_from_slice(&bits.to_le_bytes());
         Self { bytes, length: significant.div_ceil(8) as u8 }
+    }
+
+    /// The same for `head`, of `width` (1 to 63) bits, and the signed number `tail` above it.
+    #[inline]
+    pub(super) fn compressed_pair(head: u64, width: u8, tail: i64) -> Self {
+        let (low, high) = (head | (tail as u64) << width, tail >> (64 - width));
+        let sign = (low as i64) >> 63;
+        if high != sign {
+            return Self::compressed(i128::from(high) << 64 | i128::from(low));
+        }
+        let significant = 65 - (low as i64 ^ sign).leading_zeros();
+        let mut bytes = [0; CAPACITY];
+        bytes[..8].copy_from_slice(&low.to_le_bytes());
+        Self { bytes, length: significant.div_ceil(8) as u8 }
+    }
+
+    /// Puts the bytes at the end of `out`.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let end = out.len() + usize::from(self.length);
+        // Copies of a fixed size are quick; what is too much is cut off again.
+        match self.length {
+            0..=16 => out.extend_from_slice(&self.bytes[..16]),
+            _ => out.extend_from_slice(&self.bytes),
+        }
+        out.truncate(end);
     }
 
     /// The bytes.

@@ -7,32 +7,37 @@ use super::{
 /// Encodes one packet. Fields are cut to their widths.
 pub fn encode(packet: &Packet, params: &Params, options: &Options) -> Payload {
     match packet {
-        Packet::Branches { map, address: Some(reported) } if is_bare(reported, params) => {
-            let width = BranchMap::width(map.count);
-            let bits = u64::from(map.bits) & ((1 << width) - 1);
-            bare(1 | u64::from(map.count & 31) << 2 | bits << 7, 7 + width, reported.address, params)
+        Packet::Branches { map, address: Some(reported) } if map.count > 0 && has_clear_flags(reported) => {
+            encode_address(*map, reported.address, params)
         }
-        Packet::Address(reported) if is_bare(reported, params) => bare(2, 2, reported.address, params),
+        Packet::Address(reported) if has_clear_flags(reported) => {
+            encode_address(BranchMap::EMPTY, reported.address, params)
+        }
         _ => encode_fields(packet, params, options),
     }
 }
 
-/// Do all bits behind the address repeat its sign, so that they compress away? So it is in most packets.
 #[inline]
-fn is_bare(reported: &Reported, params: &Params) -> bool {
-    !reported.notify
-        && !reported.updiscon
-        && reported.irreport.is_none()
-        && params.dialect == Dialect::Standard
-        && params.address_bits() > 0
+fn has_clear_flags(reported: &Reported) -> bool {
+    !reported.notify && !reported.updiscon && reported.irreport.is_none()
 }
 
-/// The fields `head`, then an address and nothing else.
+/// Encodes an address without flags, with the branches before it (format 1) or, without any, alone (format 2). All
+/// bits behind the address repeat its sign, so that they compress away.
 #[inline]
-fn bare(head: u64, width: u8, address: u64, params: &Params) -> Payload {
-    let unused = 64 - params.address_bits();
+pub(super) fn encode_address(map: BranchMap, address: u64, params: &Params) -> Payload {
+    if params.dialect != Dialect::Standard {
+        let packet = map.with_address(Reported { address, ..Reported::default() });
+        return encode_fields(&packet, params, &Options::default());
+    }
+    let unused = 64 - params.address_bits().clamp(1, 64);
     let address = (address << unused) as i64 >> unused;
-    Payload::compressed(i128::from(head) | i128::from(address) << width)
+    if map.count == 0 {
+        return Payload::compressed_pair(2, 2, address);
+    }
+    let width = BranchMap::width(map.count);
+    let bits = u64::from(map.bits) & ((1 << width) - 1);
+    Payload::compressed_pair(1 | u64::from(map.count & 31) << 2 | bits << 7, 7 + width, address)
 }
 
 /// Field by field.

@@ -29,7 +29,9 @@ pub use bits::{BitReader, BitWriter, Payload};
 pub use config::{ConfigError, set};
 pub use decode::{BadPacket, Decoder, decode};
 pub use encode::encode;
-pub use encoder::{Algorithm, Encoder, EncoderError, Resync, ResyncMode, Settings};
+pub use encoder::{
+    Algorithm, Encoder, EncoderError, EncoderPort, Payloads, Resync, ResyncMode, Settings, Sink,
+};
 pub use fields::Value;
 pub use hop::Hop;
 pub use packet::*;

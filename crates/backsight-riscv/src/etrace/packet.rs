@@ -38,15 +38,22 @@ impl BranchMap {
         }
     }
 
-    /// Bits that the map takes in a packet.
+    /// Bits that the map takes in a packet: 1, 3, 7, 15 or 31, the least that `count` fits into.
     #[inline]
     pub const fn width(count: u8) -> u8 {
         match count {
-            1 => 1,
-            2..=3 => 3,
-            4..=7 => 7,
-            8..=15 => 15,
+            1..=15 => u8::MAX >> count.leading_zeros(),
             _ => 31,
+        }
+    }
+
+    /// The packet that tells these branches and then an address.
+    #[inline]
+    pub const fn with_address(self, reported: Reported) -> Packet {
+        if self.count > 0 {
+            Packet::Branches { map: self, address: Some(reported) }
+        } else {
+            Packet::Address(reported)
         }
     }
 }

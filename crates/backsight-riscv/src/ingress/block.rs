@@ -68,17 +68,23 @@ impl Itype {
             Operation::Branch if taken => Self::Taken,
             Operation::Branch => Self::NotTaken,
             Operation::TrapReturn => Self::TrapReturn,
-            Operation::Jump { kind, source } => match (kind, matches!(source, Source::Opcode)) {
-                (JumpKind::Call, false) => Self::UninferableCall,
-                (JumpKind::Call, true) => Self::InferableCall,
-                (JumpKind::Jump, false) => Self::UninferableJump,
-                (JumpKind::Jump, true) => Self::InferableJump,
-                (JumpKind::CoroutineSwap, _) => Self::CoroutineSwap,
-                (JumpKind::Return, _) => Self::Return,
-                (JumpKind::OtherWithLink, false) => Self::OtherUninferable,
-                (JumpKind::OtherWithLink, true) => Self::OtherInferable,
-            },
+            Operation::Jump { kind, source } => Self::of_jump(kind, matches!(source, Source::Opcode)),
             _ => Self::None,
+        }
+    }
+
+    /// The type of a jump; `direct`: its target is in the opcode.
+    #[inline]
+    pub const fn of_jump(kind: JumpKind, direct: bool) -> Self {
+        match (kind, direct) {
+            (JumpKind::Call, false) => Self::UninferableCall,
+            (JumpKind::Call, true) => Self::InferableCall,
+            (JumpKind::Jump, false) => Self::UninferableJump,
+            (JumpKind::Jump, true) => Self::InferableJump,
+            (JumpKind::CoroutineSwap, _) => Self::CoroutineSwap,
+            (JumpKind::Return, _) => Self::Return,
+            (JumpKind::OtherWithLink, false) => Self::OtherUninferable,
+            (JumpKind::OtherWithLink, true) => Self::OtherInferable,
         }
     }
 
@@ -145,18 +151,22 @@ pub enum Ctype {
 }
 
 /// One block of retired instructions, or a trap without any.
+///
+/// Fields that an encoder keeps of every block lie side by side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
     /// Address of the first instruction. Without retired instructions: where an exception happened.
     pub iaddr: u64,
-    /// Cause of a trap, without the interrupt bit.
-    pub cause: u64,
-    /// Trap value of an exception.
-    pub tval: u64,
     /// Context.
     pub context: u64,
     /// Time.
     pub time: u64,
+    /// Cause of a trap, without the interrupt bit.
+    pub cause: u64,
+    /// Trap value of an exception.
+    pub tval: u64,
+    /// Implementation-defined value that filters may look at.
+    pub impdef: u64,
     /// Half-words retired; 0: nothing retired.
     pub iretire: u32,
     /// Cycles since the block before.
@@ -167,18 +177,16 @@ pub struct Block {
     pub itype: Itype,
     /// Privilege of the retired instructions.
     pub privilege: u8,
-    /// What to do with the context.
-    pub ctype: Ctype,
     /// The jump at the end goes where the instruction before it says.
     pub sijump: bool,
+    /// What to do with the context.
+    pub ctype: Ctype,
     /// trigger[2+]: report the last instruction.
     pub notify: bool,
     /// trigger[0]: tracing starts with this block.
     pub trace_on: bool,
     /// trigger[1]: tracing stops behind this block.
     pub trace_off: bool,
-    /// Implementation-defined value that filters may look at.
-    pub impdef: u64,
 }
 
 impl Block {
@@ -187,6 +195,12 @@ impl Block {
     pub const fn last(&self) -> u64 {
         let before = (self.iretire as u64).saturating_sub(1 << (self.ilastsize & 3));
         self.iaddr.wrapping_add(2 * before)
+    }
+
+    /// Is the first instruction the last, too?
+    #[inline]
+    pub const fn is_single(&self) -> bool {
+        self.iretire <= 1 << (self.ilastsize & 3)
     }
 
     /// Address behind the last instruction: where execution falls through to, and the return address of a call.

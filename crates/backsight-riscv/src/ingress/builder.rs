@@ -1,7 +1,7 @@
 //! Blocks from executed instructions.
 
-use backsight_core::{Address, Context, Execution, Isa, Retired, Trap, TrapKind};
-use backsight_isa::rv::{self, Decoded, Set};
+use backsight_core::{Address, Execution, Isa, Retired, Trap, TrapKind};
+use backsight_isa::rv::{self, Decoded, Glance, Operation, Set};
 
 use super::{Block, Ctype, Itype};
 
@@ -14,18 +14,47 @@ pub enum Ingress {
     Gap,
 }
 
+/// Where blocks go: to an encoder, or to a closure `|ingress: Ingress| …`.
+pub trait Port {
+    /// Takes a block.
+    fn block(&mut self, block: &Block);
+
+    /// Execution was not observed for a while.
+    fn gap(&mut self);
+}
+
+impl<F: FnMut(Ingress)> Port for F {
+    #[inline]
+    fn block(&mut self, block: &Block) {
+        self(Ingress::Block(*block));
+    }
+
+    #[inline]
+    fn gap(&mut self) {
+        self(Ingress::Gap);
+    }
+}
+
 /// Collects executed instructions of one hart into blocks.
 #[derive(Clone, Debug)]
 pub struct Builder {
     itype_width: u8,
     ctype: Ctype,
     longest: u32,
-    block: Block,
-    /// Applies to the first block behind a change of context.
-    context_changed: bool,
-    context: Context,
-    cycle: u64,
-    before: Option<(Decoded, Address)>,
+    /// First instruction of the block under way, and half-words of all of them.
+    iaddr: u64,
+    iretire: u32,
+    last_size: u8,
+    /// Of the first block behind a change of context.
+    next_ctype: Ctype,
+    privilege: u8,
+    context: Option<u32>,
+    /// Cycle of the latest instruction or trap.
+    time: u64,
+    /// Cycle at the end of the block before.
+    time_before: u64,
+    /// The latest instruction, if it sets an upper immediate.
+    upper: Option<(Decoded, Address)>,
 }
 
 impl Builder {
@@ -35,11 +64,15 @@ impl Builder {
             itype_width,
             ctype,
             longest: 1 << 16,
-            block: Block::default(),
-            context_changed: false,
-            context: Context::default(),
-            cycle: 0,
-            before: None,
+            iaddr: 0,
+            iretire: 0,
+            last_size: 0,
+            next_ctype: Ctype::Unreported,
+            privilege: 0,
+            context: None,
+            time: 0,
+            time_before: 0,
+            upper: None,
         }
     }
 
@@ -51,100 +84,139 @@ impl Builder {
 
     /// Takes one step of execution. Threads and memory accesses are not looked at.
     #[inline]
-    pub fn push(&mut self, execution: &Execution, sink: &mut impl FnMut(Ingress)) {
+    pub fn push(&mut self, execution: &Execution, port: &mut impl Port) {
+        if let Execution::Instruction(retired) = execution {
+            self.retire(retired, port);
+        } else {
+            self.push_other(execution, port);
+        }
+    }
+
+    #[inline(never)]
+    fn push_other(&mut self, execution: &Execution, port: &mut impl Port) {
         match execution {
-            Execution::Instruction(retired) => self.retire(retired, sink),
-            Execution::Trap(trap) => self.trap(trap, sink),
+            Execution::Trap(trap) => self.trap(trap, port),
             Execution::Context(context) => {
-                self.finish(sink);
-                self.context_changed |= context.context_id != self.context.context_id;
-                self.context = *context;
+                self.finish(port);
+                if context.context_id != self.context {
+                    self.next_ctype = self.ctype;
+                }
+                self.context = context.context_id;
+                self.privilege = context.level;
             }
             Execution::Gap => {
-                self.finish(sink);
-                self.before = None;
-                sink(Ingress::Gap);
+                self.finish(port);
+                self.upper = None;
+                port.gap();
             }
-            Execution::Thread(_) | Execution::Access(_) => {}
+            Execution::Instruction(_) | Execution::Thread(_) | Execution::Access(_) => {}
         }
     }
 
     /// Gives the block that has no end yet.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Ingress)) {
-        if self.block.iretire > 0 {
-            self.emit(Itype::None, sink);
+    #[inline(never)]
+    pub fn finish(&mut self, port: &mut impl Port) {
+        if self.iretire > 0 {
+            self.emit_rarely(Itype::None, (0, 0), port);
         }
     }
 
-    #[inline]
-    fn retire(&mut self, retired: &Retired, sink: &mut impl FnMut(Ingress)) {
+    /// Always part of the caller's loop: a plain instruction only counts.
+    #[inline(always)]
+    fn retire(&mut self, retired: &Retired, port: &mut impl Port) {
         let half_words = u32::from(retired.size / 2);
-        if self.block.iretire > 0 && self.block.iretire + half_words > self.longest {
-            self.finish(sink);
+        if self.iretire > 0 && self.iretire + half_words > self.longest {
+            self.finish(port);
         }
-        if self.block.iretire == 0 {
-            self.block.iaddr = retired.address.0;
-        }
-        self.block.iretire += half_words;
-        self.block.ilastsize = u8::from(retired.size == 4);
-        self.advance_to(retired.cycle);
-        if rv::is_plain(retired.opcode) {
-            self.block.sijump = false;
-            self.before = None;
+        self.iaddr = if self.iretire == 0 { retired.address.0 } else { self.iaddr };
+        self.iretire += half_words;
+        self.last_size = retired.size;
+        self.time = retired.cycle;
+        if rv::is_plain(set_of(retired), retired.opcode) {
+            self.upper = None;
         } else {
-            self.retire_other(retired, sink);
+            self.retire_special(retired, port);
         }
     }
 
-    /// An instruction that may go elsewhere, or tell where the next one goes.
-    fn retire_other(&mut self, retired: &Retired, sink: &mut impl FnMut(Ingress)) {
-        let set = if retired.isa == Isa::Rv32 { Set::RV32 } else { Set::RV64 };
-        let decoded = rv::decode(set, retired.opcode, retired.address);
-        let itype = Itype::of(&decoded, retired.taken);
-        self.block.sijump = self
-            .before
-            .is_some_and(|(before, at)| decoded.sequential_target(set, &before, at) == Some(retired.next));
-        self.before = Some((decoded, retired.address));
-        if itype != Itype::None {
-            self.emit(itype, sink);
-        }
-    }
-
-    fn trap(&mut self, trap: &Trap, sink: &mut impl FnMut(Ingress)) {
-        // A trap after plain instructions ends their block; its position is then the end of the block.
-        if self.block.iretire == 0 || self.block.end() != trap.return_address.0 {
-            self.finish(sink);
-            self.block.iaddr = trap.return_address.0;
-        }
-        self.block.cause = trap.cause.into();
-        self.advance_to(trap.cycle);
-        self.before = None;
-        let itype = match trap.kind {
-            TrapKind::Exception => {
-                self.block.tval = trap.value;
-                Itype::Exception
-            }
-            TrapKind::Interrupt => Itype::Interrupt,
+    #[inline(never)]
+    fn retire_special(&mut self, retired: &Retired, port: &mut impl Port) {
+        let (itype, sijump) = match rv::glance(set_of(retired), retired.opcode) {
+            Glance::Branch if retired.taken => (Itype::Taken, false),
+            Glance::Branch => (Itype::NotTaken, false),
+            Glance::Jump { kind, direct } if self.upper.is_none() => (Itype::of_jump(kind, direct), false),
+            _ => self.look(retired),
         };
-        self.emit(itype, sink);
-    }
-
-    #[inline]
-    fn advance_to(&mut self, cycle: u64) {
-        let passed = cycle.saturating_sub(self.cycle);
-        self.block.cycles = self.block.cycles.saturating_add(passed.min(u64::from(u32::MAX)) as u32);
-        self.block.time = cycle;
-        self.cycle = self.cycle.max(cycle);
-    }
-
-    fn emit(&mut self, itype: Itype, sink: &mut impl FnMut(Ingress)) {
-        let mut block = core::mem::take(&mut self.block);
-        block.itype = if self.itype_width == 3 { itype.narrow() } else { itype };
-        block.privilege = self.context.level;
-        block.context = self.context.context_id.unwrap_or(0).into();
-        if core::mem::take(&mut self.context_changed) {
-            block.ctype = self.ctype;
+        if itype != Itype::None {
+            self.upper = None;
+            self.emit(itype, sijump, (0, 0), port);
         }
-        sink(Ingress::Block(block));
     }
+
+    /// The type of an instruction that may go elsewhere, or tell where the next one goes, and whether the one before
+    /// told where this one goes.
+    #[inline(never)]
+    fn look(&mut self, retired: &Retired) -> (Itype, bool) {
+        let set = set_of(retired);
+        let decoded = rv::decode(set, retired.opcode, retired.address);
+        let sijump = self
+            .upper
+            .is_some_and(|(before, at)| decoded.sequential_target(set, &before, at) == Some(retired.next));
+        let upper = matches!(decoded.operation, Operation::UpperImmediate { .. });
+        self.upper = upper.then_some((decoded, retired.address));
+        (Itype::of(&decoded, retired.taken), sijump)
+    }
+
+    fn trap(&mut self, trap: &Trap, port: &mut impl Port) {
+        // A trap after plain instructions ends their block; its position is then the end of the block.
+        let end = self.iaddr.wrapping_add(2 * u64::from(self.iretire));
+        if self.iretire == 0 || end != trap.return_address.0 {
+            self.finish(port);
+            self.iaddr = trap.return_address.0;
+        }
+        self.time = trap.cycle;
+        self.upper = None;
+        let (itype, tval) = match trap.kind {
+            TrapKind::Exception => (Itype::Exception, trap.value),
+            TrapKind::Interrupt => (Itype::Interrupt, 0),
+        };
+        self.emit_rarely(itype, (trap.cause.into(), tval), port);
+    }
+
+    /// Not where it is often, so that there is room for what takes the block.
+    #[inline(never)]
+    fn emit_rarely(&mut self, itype: Itype, trap: (u64, u64), port: &mut impl Port) {
+        self.emit(itype, false, trap, port);
+    }
+
+    /// Gives the block under way, with cause and value of a trap.
+    #[inline(always)]
+    fn emit(&mut self, itype: Itype, sijump: bool, (cause, tval): (u64, u64), port: &mut impl Port) {
+        let cycles = self.time.saturating_sub(self.time_before);
+        let block = Block {
+            iaddr: self.iaddr,
+            iretire: self.iretire,
+            ilastsize: u8::from(self.last_size == 4),
+            itype: if self.itype_width == 3 { itype.narrow() } else { itype },
+            privilege: self.privilege,
+            context: self.context.unwrap_or(0).into(),
+            ctype: self.next_ctype,
+            time: self.time,
+            cycles: cycles.min(u32::MAX.into()) as u32,
+            cause,
+            tval,
+            sijump,
+            ..Block::default()
+        };
+        self.iretire = 0;
+        self.last_size = 0;
+        self.next_ctype = Ctype::Unreported;
+        self.time_before = self.time_before.max(self.time);
+        port.block(&block);
+    }
+}
+
+#[inline]
+fn set_of(retired: &Retired) -> Set {
+    if retired.isa == Isa::Rv32 { Set::RV32 } else { Set::RV64 }
 }

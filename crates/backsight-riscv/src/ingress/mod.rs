@@ -13,6 +13,6 @@ mod data;
 mod log;
 
 pub use block::{Block, Ctype, Itype};
-pub use builder::{Builder, Ingress};
+pub use builder::{Builder, Ingress, Port};
 pub use data::{DataAccess, DataRecord, Dtype};
 pub use log::{LogError, LogReader};

@@ -109,11 +109,11 @@ impl CommitStage {
     }
 
     fn classify(&mut self, retired: &Retired) -> (Operation, Itype, bool) {
-        if rv::is_plain(retired.opcode) {
+        let set = if retired.isa == Isa::Rv32 { Set::RV32 } else { Set::RV64 };
+        if rv::is_plain(set, retired.opcode) {
             self.before = None;
             return (Operation::Other, Itype::None, false);
         }
-        let set = if retired.isa == Isa::Rv32 { Set::RV32 } else { Set::RV64 };
         let decoded = rv::decode(set, retired.opcode, retired.address);
         let itype = Itype::of(&decoded, retired.taken);
         let sijump = self

@@ -25,6 +25,7 @@ impl Branches {
     }
 
     /// Forgets outcomes, not what was learnt.
+    #[inline]
     pub fn clear(&mut self) {
         self.map = BranchMap::EMPTY;
         self.predicted = true;
@@ -41,6 +42,15 @@ impl Branches {
                 predictor.update(address, taken);
             }
         }
+    }
+
+    /// Adds `branch` (0 or 1) outcomes, without a predictor; then says whether the map is full. Without a branch
+    /// `not_taken` is 0.
+    #[inline]
+    pub fn push_some(&mut self, branch: u8, not_taken: u8) -> bool {
+        self.map.bits |= u32::from(not_taken) << (self.map.count & BranchMap::FULL);
+        self.map.count += branch;
+        self.map.count == BranchMap::FULL
     }
 
     #[inline]
@@ -70,6 +80,7 @@ impl Branches {
         self.map.count > 0 || self.count > 0
     }
 
+    #[inline]
     pub fn map(&self) -> BranchMap {
         self.map
     }

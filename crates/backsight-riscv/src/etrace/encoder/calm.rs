@@ -1,132 +1,267 @@
 //! The way that nearly every block goes: no trap, no change of context or privilege, no resynchronisation near.
 //!
 //! What remains of the flow chart is quick: a branch adds to the map, and where an uninferable jump led to is named.
-//! The block itself is kept instead of an item; an item is made of it once something else happens.
+//! The block itself is kept instead of an item; an item is made of it once something else happens. Most of these
+//! blocks are *quiet* besides: all they can do is to add an outcome to the map.
 
-use super::super::Packet;
+use super::super::Options;
+use super::decide::Departure;
 use super::item::Item;
 use super::report::Reason;
-use super::{Encoder, Jump};
+use super::{Encoder, Jump, ResyncMode, Sink};
 use crate::ingress::{Block, Ctype, Itype};
 
-/// Is `itype` one of those in `types`, a bit for each code?
-#[inline]
-const fn is_in(itype: Itype, types: u16) -> bool {
-    types >> itype as u8 & 1 != 0
+/// What a block can do, a bit for each thing.
+mod class {
+    /// It ends in a branch.
+    pub const BRANCH: u8 = 1;
+    /// That is not taken.
+    pub const NOT_TAKEN: u8 = 2;
+    /// It ends in an uninferable jump.
+    pub const JUMP: u8 = 4;
+    /// Execution came to it by an uninferable jump, and this is not told yet.
+    pub const TARGET: u8 = 8;
+    /// It, or how execution came to it, needs a look at tables or flags.
+    pub const OTHER: u8 = 16;
+    /// It is not calm.
+    pub const TRAP: u8 = 32;
+    /// Can do more than to add an outcome to the map.
+    pub const RESTLESS: u8 = JUMP | TARGET | OTHER;
 }
 
-const TRAPS: u16 = 1 << Itype::Exception as u8 | 1 << Itype::Interrupt as u8;
-const BRANCHES: u16 = 1 << Itype::NotTaken as u8 | 1 << Itype::Taken as u8;
-const CALL: u16 = 1 << Itype::InferableCall as u8;
-/// Those that neither jump to an unknown place nor make a call.
-const PLAIN: u16 =
-    BRANCHES | 1 << Itype::None as u8 | 1 << Itype::InferableJump as u8 | 1 << Itype::OtherInferable as u8;
+/// What is kept of a calm block. Field by field, so that a block that was never in memory need not go there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    iaddr: u64,
+    context: u64,
+    time: u64,
+    iretire: u32,
+    cycles: u32,
+    ilastsize: u8,
+    itype: Itype,
+    privilege: u8,
+    sijump: bool,
+}
 
-impl Encoder {
-    /// Can `block` cause nothing but what a branch or jump causes?
-    #[inline]
-    pub(super) fn stays_calm(&self, block: &Block) -> bool {
-        block.iretire > 0
-            && block.privilege == self.held.privilege
-            && block.ctype == Ctype::Unreported
-            && !is_in(block.itype, TRAPS)
+impl Held {
+    #[inline(always)]
+    fn new(block: &Block) -> Self {
+        let &Block { iaddr, context, time, iretire, cycles, ilastsize, itype, privilege, sijump, .. } = block;
+        Self { iaddr, context, time, iretire, cycles, ilastsize, itype, privilege, sijump }
     }
 
+    fn block(&self) -> Block {
+        let Self { iaddr, context, time, iretire, cycles, ilastsize, itype, privilege, sijump } = *self;
+        Block {
+            iaddr,
+            context,
+            time,
+            iretire,
+            cycles,
+            ilastsize,
+            itype,
+            privilege,
+            sijump,
+            ..Block::default()
+        }
+    }
+
+    /// Address of the last instruction.
+    #[inline]
+    fn last(&self) -> u64 {
+        self.block().last()
+    }
+}
+
+/// What is kept while execution is calm.
+#[derive(Clone, Debug)]
+pub(super) struct Calm {
+    /// The item to decide about is the last instruction of `held`, and nothing but its jump can matter.
+    on: bool,
+    held: Held,
+    /// What the held block can do. It is restless where nothing is held.
+    class: u8,
+    /// How execution came to `held`.
+    after: Jump,
+    /// The class of each type.
+    classes: [u8; 16],
+    /// What being the target of an uninferable jump adds.
+    target: u8,
+}
+
+impl Calm {
+    pub fn new(options: &Options) -> Self {
+        let tables = options.branch_prediction || options.implicit_return || options.jump_target_cache;
+        let look = |needed: bool| if needed { class::OTHER } else { 0 };
+        let class = |itype: Itype| match itype {
+            Itype::Exception | Itype::Interrupt => class::TRAP,
+            Itype::Taken => class::BRANCH | look(tables),
+            Itype::NotTaken => class::BRANCH | class::NOT_TAKEN | look(tables),
+            Itype::InferableCall => look(options.implicit_return),
+            _ if itype.is_uninferable() => class::JUMP | look(tables || options.sijump),
+            _ => 0,
+        };
+        Self {
+            on: false,
+            held: Held::default(),
+            class: class::OTHER,
+            after: Jump::Inferable,
+            classes: core::array::from_fn(|code| Itype::from_code(code as u8).map_or(class::OTHER, class)),
+            target: class::TARGET | look(tables),
+        }
+    }
+
+    #[inline]
+    fn class_of(&self, itype: Itype) -> u8 {
+        self.classes[itype as usize & 15]
+    }
+
+    /// Is there nothing to do about the held block but to add an outcome, and can `block` be held instead?
+    #[inline]
+    pub fn is_quiet(&self, block: &Block) -> bool {
+        self.class & class::RESTLESS == 0 && self.is_calm(block)
+    }
+
+    /// Is all that there can be to do about the held block to name it, or where its jump leads to?
+    #[inline]
+    pub fn is_simple(&self) -> bool {
+        self.class & class::OTHER == 0
+    }
+
+    /// Can `block` cause nothing but what a branch or jump causes?
+    #[inline]
+    pub fn stays(&self, block: &Block) -> bool {
+        self.on && self.is_calm(block)
+    }
+
+    #[inline]
+    fn is_calm(&self, block: &Block) -> bool {
+        block.privilege == self.held.privilege
+            && block.iretire > 0
+            && block.ctype == Ctype::Unreported
+            && self.class_of(block.itype) & class::TRAP == 0
+            && !block.notify
+    }
+
+    #[inline]
+    fn hold(&mut self, block: &Block, after: Jump) {
+        self.held = Held::new(block);
+        self.after = after;
+        self.class = self.class_of(block.itype);
+        match after {
+            Jump::Inferable => {}
+            Jump::Uninferable => self.class |= self.target,
+            _ => self.class |= class::OTHER,
+        }
+    }
+
+    /// How execution leaves the held block.
+    #[inline]
+    fn departure(&self) -> Departure {
+        Departure { itype: self.held.itype, end: self.held.block().end(), sijump: self.held.sijump }
+    }
+}
+
+impl Encoder {
     /// `block` was taken. If nothing unusual is under way, it is held.
     pub(super) fn calm_down(&mut self, block: &Block) {
         let Some(previous) = &self.previous else { return };
-        self.calm = self.steady
+        self.calm.held.privilege = previous.privilege;
+        self.calm.on = self.settings.resync.mode == ResyncMode::Off
+            && !self.lost
             && previous.trap.is_none()
-            && previous.privilege == block.privilege
-            && block.ctype == Ctype::Unreported
-            && !is_in(block.itype, TRAPS)
+            && self.calm.is_calm(block)
             && !self.context_pending;
-        if self.calm {
-            self.plain = if self.options.implicit_return { PLAIN } else { PLAIN | CALL };
+        if self.calm.on {
             self.current = None;
-            self.hold(block);
+            self.calm.hold(block, previous.jump);
         }
     }
 
     /// Something else happens: back to items.
-    #[inline]
-    pub(super) fn stir(&mut self) {
-        if self.calm {
-            self.calm = false;
-            self.current = Some(Item::last(&self.held, false, &self.settings));
-        }
-    }
-
-    #[inline]
-    fn hold(&mut self, block: &Block) {
-        self.held = *block;
-        let inferable = self.previous.is_some_and(|previous| previous.jump == Jump::Inferable);
-        self.quiet = inferable && is_in(block.itype, self.plain) && !block.notify;
-    }
-
-    #[inline]
-    pub(super) fn push_calmly(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
-        if !self.quiet {
-            return self.push_with_jump(block, sink);
-        }
-        self.context = self.held.context;
-        if is_in(self.held.itype, BRANCHES) {
-            self.branch(sink);
-        }
-        self.held = *block;
-        self.quiet = is_in(block.itype, self.plain) && !block.notify;
-    }
-
-    /// The held block ends in a branch, and nothing but that can cause a packet.
-    #[inline]
-    fn branch(&mut self, sink: &mut impl FnMut(Packet)) {
-        self.irets = 0;
-        self.branches.push(self.held.last(), self.held.itype == Itype::Taken);
-        if self.branches.is_full() {
-            self.send_branches(sink);
-        } else if self.branches.is_count_full() {
-            let current = Item::last(&self.held, false, &self.settings);
-            self.send_address(&current, Reason::branches(), sink);
-        }
-    }
-
-    /// The held block ends in a jump or call, or execution came to it by an uninferable jump.
     #[inline(never)]
-    fn push_with_jump(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
-        let current = Item::last(&self.held, false, &self.settings);
-        self.pass(&current, block.iaddr, sink);
-        if current.itype.is_uninferable() && block.last() != block.iaddr {
-            // The first of several instructions is where the jump led to.
-            let first = Item::first(block);
-            self.pass(&first, block.last(), sink);
+    pub(super) fn stir(&mut self) {
+        if self.calm.on {
+            self.calm.on = false;
+            self.calm.class = class::OTHER;
+            self.current = Some(Item::last(&self.calm.held.block(), false, &self.settings));
+            if let Some(previous) = &mut self.previous {
+                previous.jump = self.calm.after;
+            }
         }
-        self.hold(block);
     }
 
-    /// Decides about a retired instruction, without what cannot happen.
     #[inline]
-    fn pass(&mut self, current: &Item, next: u64, sink: &mut impl FnMut(Packet)) {
-        let Some(previous) = self.previous else { return };
-        let (after, branch) = (previous.jump, current.itype.is_branch());
-        self.sent_anyway = false;
+    fn stir_if_lost(&mut self) {
+        if self.lost {
+            self.stir();
+        }
+    }
+
+    #[inline]
+    pub(super) fn push_quietly(&mut self, block: &Block, sink: &mut impl Sink) {
+        let class = self.calm.class;
+        self.calm.class = self.calm.class_of(block.itype);
+        self.calm.held = Held::new(block);
+        // Outcomes depend on data, so that a processor would mispredict jumps that depend on them.
+        if self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
+            self.send_branches(sink);
+            self.stir_if_lost();
+        }
+    }
+
+    /// The held block ends in an uninferable jump, or execution came to it by one.
+    #[inline]
+    pub(super) fn push_at_jump(&mut self, block: &Block, sink: &mut impl Sink) {
+        let class = self.calm.class;
+        if class & class::TARGET != 0 {
+            self.branches.push_some(class & class::BRANCH, class >> 1 & 1);
+            self.send_target(self.calm.held.last(), sink);
+        }
+        let mut after = Jump::Inferable;
+        if class & class::JUMP != 0 {
+            if block.is_single() {
+                after = Jump::Uninferable;
+            } else {
+                self.send_target(block.iaddr, sink);
+            }
+        }
+        self.calm.hold(block, after);
+        self.stir_if_lost();
+    }
+
+    /// The same, or anything else that a calm block can do, with a look at tables.
+    pub(super) fn push_calmly(&mut self, block: &Block, sink: &mut impl Sink) {
+        let (after, itype) = (self.calm.after, self.calm.held.itype);
+        let branch = itype.is_branch();
         self.irets += u32::from(after == Jump::ImplicitReturn);
         if branch {
-            self.branches.push(current.address, current.itype == Itype::Taken);
+            self.branches.push(self.calm.held.last(), itype == Itype::Taken);
         }
-        let jump = self.follow(current, Some(next));
-        if after.is_updiscon() || current.notify || self.branches.is_count_full() {
-            self.send_address(current, Reason { after, ..Reason::branches() }, sink);
-        } else if self.branches.is_full() {
-            self.send_branches(sink);
-        }
+        let jump = self.follow(&self.calm.departure(), Some(block.iaddr));
+        self.pass(self.calm.held.last(), after, sink);
         if branch {
             self.irets = 0;
         }
-        self.returned |= current.itype == Itype::Return;
-        self.context = current.context;
-        if let Some(previous) = &mut self.previous {
-            previous.retired = true;
-            previous.jump = jump;
+        self.returned |= itype == Itype::Return;
+        let mut after = jump;
+        if itype.is_uninferable() && !block.is_single() {
+            // The first of several instructions is where the jump led to.
+            self.irets += u32::from(jump == Jump::ImplicitReturn);
+            self.pass(block.iaddr, jump, sink);
+            after = Jump::Inferable;
+        }
+        self.calm.hold(block, after);
+        self.stir_if_lost();
+    }
+
+    /// Names the instruction at `address` if it must be, without what cannot happen.
+    #[inline]
+    fn pass(&mut self, address: u64, after: Jump, sink: &mut impl Sink) {
+        if after.is_updiscon() || self.branches.is_count_full() {
+            self.send_address(address, false, Reason { after, ..Reason::branches() }, sink);
+        } else if self.branches.is_full() {
+            self.send_branches(sink);
         }
     }
 }

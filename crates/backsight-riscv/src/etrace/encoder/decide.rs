@@ -3,16 +3,32 @@
 use super::super::{ContextPacket, Packet, QualStatus};
 use super::item::Item;
 use super::report::Reason;
-use super::{Algorithm, Encoder, Jump, Previous, ResyncMode, ResyncState, UnreportedTrap};
+use super::{Algorithm, Encoder, Jump, Previous, ResyncMode, ResyncState, Sink, UnreportedTrap};
 use crate::ingress::{Ctype, Itype};
 
 /// Implicit returns that irets can count.
 const MOST_IRETS: u32 = 255;
 
+/// What decides how execution leaves an instruction.
+pub(super) struct Departure {
+    pub itype: Itype,
+    /// Where a call returns to.
+    pub end: u64,
+    /// The instruction before, on the decoder's path too, says where this jump goes.
+    pub sijump: bool,
+}
+
+impl Departure {
+    fn of(item: &Item, previous: Option<&Previous>) -> Self {
+        let traced = item.inner || previous.is_some_and(|it| it.retired && it.trap.is_none());
+        Self { itype: item.itype, end: item.end, sijump: item.sijump && traced }
+    }
+}
+
 impl Encoder {
     /// Decides about `current`; without `next`, tracing ends behind it.
-    pub(super) fn process(&mut self, current: &Item, next: Option<&Item>, sink: &mut impl FnMut(Packet)) {
-        if self.lost && self.ready {
+    pub(super) fn process(&mut self, current: &Item, next: Option<&Item>, sink: &mut impl Sink) {
+        if self.lost && sink.has_room() {
             self.lost = false;
             self.previous = None;
             self.support(true, QualStatus::TraceLost, sink);
@@ -29,7 +45,8 @@ impl Encoder {
         if !synchronised && current.itype.is_branch() {
             self.branches.push(current.address, current.itype == Itype::Taken);
         }
-        let jump = self.follow(current, next.map(|next| next.address));
+        let jump =
+            self.follow(&Departure::of(current, self.previous.as_ref()), next.map(|next| next.address));
         let mut restart = false;
         if !synchronised {
             restart = self.restarts(current, jump, next);
@@ -81,7 +98,7 @@ impl Encoder {
     }
 
     /// Steps 3 to 5: packets that synchronise.
-    fn synchronise(&mut self, current: &Item, reported: &mut bool, sink: &mut impl FnMut(Packet)) -> bool {
+    fn synchronise(&mut self, current: &Item, reported: &mut bool, sink: &mut impl Sink) -> bool {
         let Some(previous) = self.previous else {
             if self.settings.algorithm == Algorithm::Current && current.is_trap_only() {
                 if !current.interrupt {
@@ -109,16 +126,17 @@ impl Encoder {
         due && current.retired
     }
 
-    /// How execution leaves `current`. Calls and returns move the return stack.
-    pub(super) fn follow(&mut self, current: &Item, next: Option<u64>) -> Jump {
+    /// How execution leaves an instruction. Calls and returns move the return stack.
+    #[inline]
+    pub(super) fn follow(&mut self, from: &Departure, next: Option<u64>) -> Jump {
         let implicit = self.options.implicit_return;
-        if implicit && current.itype.is_call() {
-            self.stack.push(self.params.wrap(current.end));
+        if implicit && from.itype.is_call() {
+            self.stack.push(self.params.wrap(from.end));
         }
-        if !current.itype.is_uninferable() {
+        if !from.itype.is_uninferable() {
             return Jump::Inferable;
         }
-        if implicit && current.itype == Itype::Return {
+        if implicit && from.itype == Itype::Return {
             let checked = self.stack.is_checked();
             return match (self.stack.pop(), next) {
                 (None, _) => Jump::UnpredictedReturn,
@@ -128,13 +146,8 @@ impl Encoder {
                 _ => Jump::MispredictedReturn,
             };
         }
-        // The instruction that set the register must be on the decoder's path too.
-        let traced = current.inner
-            || self.previous.is_some_and(|previous| previous.retired && previous.trap.is_none());
-        let sequential = self.options.sijump
-            && current.sijump
-            && traced
-            && !matches!(current.itype, Itype::TrapReturn | Itype::Return);
+        let sequential =
+            self.options.sijump && from.sijump && !matches!(from.itype, Itype::TrapReturn | Itype::Return);
         if sequential { Jump::Inferable } else { Jump::Uninferable }
     }
 
@@ -155,7 +168,7 @@ impl Encoder {
         jump: Jump,
         next: Option<&Item>,
         reported: &mut bool,
-        sink: &mut impl FnMut(Packet),
+        sink: &mut impl Sink,
     ) {
         let after = self.previous.map_or(Jump::Inferable, |previous| previous.jump);
         if !current.retired {
@@ -177,7 +190,7 @@ impl Encoder {
             flush || current.trap || next.is_none() || self.must_name(current, jump, next, sync_next);
         if after.is_updiscon() || another || current.notify || self.branches.is_count_full() {
             let reason = Reason { after, another, before_sync };
-            self.send_address(current, reason, sink);
+            self.send_address(current.address, current.notify, reason, sink);
             if flush && self.settings.algorithm == Algorithm::Current {
                 self.resync = ResyncState::Send;
             }
@@ -187,7 +200,7 @@ impl Encoder {
             self.context_pending = false;
             let context =
                 ContextPacket { privilege: current.privilege, time: current.time, context: current.context };
-            self.emit(Packet::Context(context), sink);
+            self.emit(&Packet::Context(context), sink);
             if self.settings.shallow {
                 self.branches.clear();
             }

@@ -57,7 +57,7 @@ impl Item {
     /// The last, or only, instruction. `together`: its trap is not an item of its own.
     #[inline]
     pub fn last(block: &Block, together: bool, settings: &Settings) -> Self {
-        let inner = block.last() != block.iaddr;
+        let inner = !block.is_single();
         Self {
             address: block.last(),
             end: block.end(),

@@ -11,10 +11,15 @@ mod decide;
 mod item;
 mod report;
 mod settings;
+mod sink;
+#[cfg(test)]
+mod tests;
 
 use self::branches::Branches;
+use self::calm::Calm;
 use self::item::Item;
 pub use self::settings::{Algorithm, EncoderError, Resync, ResyncMode, Settings};
+pub use self::sink::{EncoderPort, Payloads, Sink};
 use super::tables::{JumpCache, ReturnStack};
 use super::{Disclosed, ImplicitReturn, Options, Packet, Params, QualStatus, Support, SupportLayout};
 use crate::ingress::{Block, Ctype};
@@ -96,17 +101,9 @@ pub struct Encoder {
     /// The latest packet would have been sent anyway, because of a discontinuity.
     sent_anyway: bool,
     enabled: bool,
-    ready: bool,
+    /// Packets were lost; nothing is sent until there is room to begin anew.
     lost: bool,
-    /// Nothing is counted towards a resync, and the transport takes packets.
-    steady: bool,
-    /// The item to decide about is the last instruction of `held`, and nothing but its jump can matter.
-    calm: bool,
-    held: Block,
-    /// Types of instructions that need no look while calm: a bit for each code.
-    plain: u16,
-    /// Neither the held block nor how execution came to it needs a look.
-    quiet: bool,
+    calm: Calm,
 }
 
 impl Encoder {
@@ -132,13 +129,8 @@ impl Encoder {
             waiting: false,
             sent_anyway: false,
             enabled: false,
-            ready: true,
             lost: false,
-            steady: settings.resync.mode == ResyncMode::Off,
-            calm: false,
-            held: Block::default(),
-            plain: 0,
-            quiet: false,
+            calm: Calm::new(&options),
         })
     }
 
@@ -154,18 +146,36 @@ impl Encoder {
 
     /// Takes a block that is to be traced. Packets about it may come with later blocks: the encoder looks ahead.
     #[inline]
-    pub fn push(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
-        if self.calm && self.stays_calm(block) {
-            return self.push_calmly(block, sink);
+    pub fn push(&mut self, block: &Block, sink: &mut impl Sink) {
+        if self.calm.is_quiet(block) {
+            self.push_quietly(block, sink);
+        } else {
+            // A copy, so that a caller that makes blocks can keep them in registers on the way above.
+            self.push_with_care(&{ *block }, sink);
         }
-        self.push_any(block, sink);
     }
 
-    fn push_any(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
+    /// The encoder as a place that blocks go to, with the one that its packets go to.
+    pub fn port<'a, S: Sink>(&'a mut self, sink: &'a mut S) -> EncoderPort<'a, S> {
+        EncoderPort { encoder: self, sink }
+    }
+
+    #[inline(never)]
+    fn push_with_care(&mut self, block: &Block, sink: &mut impl Sink) {
+        if !self.calm.stays(block) {
+            self.push_any(block, sink);
+        } else if self.calm.is_simple() {
+            self.push_at_jump(block, sink);
+        } else {
+            self.push_calmly(block, sink);
+        }
+    }
+
+    fn push_any(&mut self, block: &Block, sink: &mut impl Sink) {
         self.stir();
         let trap = block.itype.is_trap();
         if block.iretire > 0 {
-            if block.last() != block.iaddr && self.first_matters(block) {
+            if !block.is_single() && self.first_matters(block) {
                 self.advance(Item::first(block), sink);
             }
             let together = trap && self.settings.algorithm == Algorithm::Reference;
@@ -201,7 +211,7 @@ impl Encoder {
     }
 
     /// What comes next is not traced: a filter refused it, tracing was switched off, or it was not observed.
-    pub fn unqualified(&mut self, sink: &mut impl FnMut(Packet)) {
+    pub fn unqualified(&mut self, sink: &mut impl Sink) {
         self.stir();
         if let Some(current) = self.current.take() {
             self.process(&current, None, sink);
@@ -210,31 +220,20 @@ impl Encoder {
     }
 
     /// Changes the options. Tracing ends and begins anew.
-    pub fn set_options(
-        &mut self,
-        options: Options,
-        sink: &mut impl FnMut(Packet),
-    ) -> Result<(), EncoderError> {
+    pub fn set_options(&mut self, options: Options, sink: &mut impl Sink) -> Result<(), EncoderError> {
         settings::check(&self.params, &options)?;
         self.unqualified(sink);
         self.options = options;
         self.branches = Branches::new(&self.params, &options);
+        self.calm = Calm::new(&options);
         if self.enabled {
             self.support(true, QualStatus::NoChange, sink);
         }
         Ok(())
     }
 
-    /// The transport takes no packets (`false`) or takes them again. Meanwhile packets are lost; a support packet says
-    /// so once there is room. For lossless trace do not call this: stall the hart instead.
-    pub fn set_ready(&mut self, ready: bool) {
-        self.stir();
-        self.ready = ready;
-        self.steady = false;
-    }
-
     /// Tracing ends. The encoder can be used again.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Packet)) {
+    pub fn finish(&mut self, sink: &mut impl Sink) {
         self.stir();
         if let Some(current) = self.current.take() {
             self.process(&current, None, sink);
@@ -245,7 +244,7 @@ impl Encoder {
         self.enabled = false;
     }
 
-    fn advance(&mut self, item: Item, sink: &mut impl FnMut(Packet)) {
+    fn advance(&mut self, item: Item, sink: &mut impl Sink) {
         if let Some(current) = self.current.replace(item) {
             self.process(&current, Some(&item), sink);
         } else if !self.enabled {
@@ -255,13 +254,13 @@ impl Encoder {
     }
 
     /// Behind the packet that named the last instruction.
-    fn close(&mut self, ienable: bool, sink: &mut impl FnMut(Packet)) {
+    fn close(&mut self, ienable: bool, sink: &mut impl Sink) {
         let status = if self.sent_anyway { QualStatus::EndedNtr } else { QualStatus::EndedRep };
         self.support(ienable, status, sink);
         self.previous = None;
     }
 
-    fn support(&mut self, ienable: bool, qual_status: QualStatus, sink: &mut impl FnMut(Packet)) {
+    fn support(&mut self, ienable: bool, qual_status: QualStatus, sink: &mut impl Sink) {
         let p = &self.params;
         let disclosed = Disclosed {
             iret_ext: p.implicit_return == ImplicitReturn::Returns,
@@ -283,18 +282,17 @@ impl Encoder {
             data_options: self.settings.data.unwrap_or_default(),
             ..Support::default()
         };
-        self.emit(Packet::Support(support), sink);
+        self.emit(&Packet::Support(support), sink);
     }
 
     /// Sends a packet, or loses it.
-    fn emit(&mut self, packet: Packet, sink: &mut impl FnMut(Packet)) {
-        if !self.ready {
+    fn emit(&mut self, packet: &Packet, sink: &mut impl Sink) {
+        if self.lost || !sink.packet(packet, &self.params, &self.options) {
             self.lost = true;
             return;
         }
         if self.settings.resync.mode == ResyncMode::Packets {
             self.count += 1;
         }
-        sink(packet);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::{Packet, Reported, Start, TrapPacket};
 use super::item::Item;
-use super::{Encoder, Jump, ResyncState, UnreportedTrap};
+use super::{Encoder, Jump, ResyncState, Sink, UnreportedTrap};
 use crate::ingress::Itype;
 
 /// Why an instruction is named.
@@ -24,6 +24,7 @@ impl Reason {
 }
 
 impl Encoder {
+    #[inline]
     fn field(&self, address: u64) -> u64 {
         self.params.wrap(address) >> self.params.iaddress_lsb
     }
@@ -33,7 +34,7 @@ impl Encoder {
     }
 
     /// Format 3 subformat 0.
-    pub(super) fn send_start(&mut self, current: &Item, sink: &mut impl FnMut(Packet)) {
+    pub(super) fn send_start(&mut self, current: &Item, sink: &mut impl Sink) {
         let start = Start {
             branch: Self::branch_bit(current),
             privilege: current.privilege,
@@ -41,7 +42,7 @@ impl Encoder {
             context: current.context,
             address: self.field(current.address),
         };
-        self.emit(Packet::Start(start), sink);
+        self.emit(&Packet::Start(start), sink);
         self.synchronised(current, true);
     }
 
@@ -51,7 +52,7 @@ impl Encoder {
         current: &Item,
         trap: &UnreportedTrap,
         thaddr: bool,
-        sink: &mut impl FnMut(Packet),
+        sink: &mut impl Sink,
     ) {
         let implicit = self.options.implicit_exception && thaddr;
         let packet = TrapPacket {
@@ -65,7 +66,7 @@ impl Encoder {
             address: (!implicit).then(|| self.field(current.address)),
             tval: if trap.interrupt { 0 } else { trap.tval },
         };
-        self.emit(Packet::Trap(packet), sink);
+        self.emit(&Packet::Trap(packet), sink);
         self.synchronised(current, thaddr);
     }
 
@@ -83,6 +84,7 @@ impl Encoder {
     }
 
     /// The decoder will have moved by the packet just made.
+    #[inline]
     pub(super) fn moved(&mut self) {
         self.irets = 0;
         self.returned = false;
@@ -91,56 +93,71 @@ impl Encoder {
 
     /// Formats 0 and 1 without an address.
     #[inline(never)]
-    pub(super) fn send_branches(&mut self, sink: &mut impl FnMut(Packet)) {
+    pub(super) fn send_branches(&mut self, sink: &mut impl Sink) {
         let packet = self.branches.full();
         self.moved();
         self.branches.clear();
-        self.emit(packet, sink);
+        self.emit(&packet, sink);
+    }
+
+    /// The address field of formats 0, 1 and 2.
+    #[inline]
+    fn difference(&self, address: u64) -> u64 {
+        let from = if self.options.full_address { 0 } else { self.last_address };
+        self.field(address.wrapping_sub(from))
     }
 
     /// Formats 0, 1 and 2 with an address.
-    pub(super) fn send_address(&mut self, current: &Item, reason: Reason, sink: &mut impl FnMut(Packet)) {
+    pub(super) fn send_address(&mut self, address: u64, notify: bool, reason: Reason, sink: &mut impl Sink) {
         let updiscon = reason.after.is_updiscon();
         // A predicted return that is reported for another reason is like one that was not predicted.
         let like_updiscon = updiscon || reason.after == Jump::ImplicitReturn;
         let flag_updiscon = like_updiscon && reason.before_sync;
-        let difference = current.address.wrapping_sub(self.last_address);
         let reported = Reported {
-            address: self.field(if self.options.full_address { current.address } else { difference }),
-            notify: current.notify && !like_updiscon && !reason.another,
+            address: self.difference(address),
+            notify: notify && !like_updiscon && !reason.another,
             updiscon: flag_updiscon,
             irreport: self.irreport(reason.after),
         };
         let cached = updiscon && self.options.jump_target_cache && reason.after != Jump::CountedOutReturn;
-        let packet = self.choose(current, reported, cached);
+        let packet = self.choose(address, reported, cached);
         if cached {
-            self.cache.insert(self.params.wrap(current.address));
+            self.cache.insert(self.params.wrap(address));
         }
-        self.last_address = current.address;
+        self.last_address = address;
         self.branches.clear();
         self.moved();
         self.waiting = like_updiscon && !flag_updiscon && !matches!(packet, Packet::JumpTarget { .. });
         self.sent_anyway = like_updiscon && !flag_updiscon;
-        self.emit(packet, sink);
+        self.emit(&packet, sink);
     }
 
-    fn choose(&self, current: &Item, reported: Reported, cached: bool) -> Packet {
+    /// The same about the target of an uninferable jump, where none of the options that look further is on, and
+    /// nothing but the jump wants it named.
+    #[inline]
+    pub(super) fn send_target(&mut self, address: u64, sink: &mut impl Sink) {
+        let (map, field) = (self.branches.map(), self.difference(address));
+        self.last_address = address;
+        self.branches.clear();
+        self.moved();
+        self.waiting = true;
+        self.sent_anyway = true;
+        self.lost = self.lost || !sink.address(map, field, &self.params, &self.options);
+    }
+
+    fn choose(&self, address: u64, reported: Reported, cached: bool) -> Packet {
         if self.branches.is_counting() {
             return self.branches.counted(reported);
         }
         let map = self.branches.map();
         if cached {
-            let target = self.params.wrap(current.address);
+            let target = self.params.wrap(address);
             let index = self.cache.index(target);
             if self.cache.get(index) == Some(target) {
                 return Packet::JumpTarget { index, map, irreport: reported.irreport };
             }
         }
-        if map.count > 0 {
-            Packet::Branches { map, address: Some(reported) }
-        } else {
-            Packet::Address(reported)
-        }
+        map.with_address(reported)
     }
 
     /// Number of implicit returns, where a decoder must know it.

@@ -1,7 +1,7 @@
 //! One program, run once, encoded in every way.
 
 use backsight_core::Execution;
-use backsight_riscv::etrace::{Encoder, EncoderError, Packet, encode};
+use backsight_riscv::etrace::{Encoder, EncoderError, Payload, Payloads};
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 use backsight_riscv::retire::{Figures as Cycles, Retirement};
 use backsight_sim::{Exit, Options, Simulator, Streams};
@@ -64,7 +64,6 @@ impl Measured {
 
 /// An encoder and what it sent.
 struct Lane {
-    variant: Variant,
     encoder: Encoder,
     figures: Figures,
 }
@@ -72,8 +71,8 @@ struct Lane {
 impl Lane {
     #[inline]
     fn push(&mut self, ingress: &Ingress) {
-        let Self { variant, encoder, figures } = self;
-        let mut count = |packet: Packet| figures.count(&packet, variant);
+        let Self { encoder, figures } = self;
+        let mut count = Payloads(|payload: &Payload| figures.count(payload));
         match ingress {
             Ingress::Block(block) => encoder.push(block, &mut count),
             Ingress::Gap => encoder.unqualified(&mut count),
@@ -81,16 +80,16 @@ impl Lane {
     }
 
     fn finish(mut self) -> Figures {
-        let Self { variant, encoder, figures } = &mut self;
-        encoder.finish(&mut |packet| figures.count(&packet, variant));
+        let Self { encoder, figures } = &mut self;
+        encoder.finish(&mut Payloads(|payload: &Payload| figures.count(payload)));
         self.figures
     }
 }
 
 impl Figures {
-    fn count(&mut self, packet: &Packet, variant: &Variant) {
+    fn count(&mut self, payload: &Payload) {
         self.packets += 1;
-        self.bytes += encode(packet, &variant.params, &variant.options).len() as u64;
+        self.bytes += payload.len() as u64;
     }
 }
 
@@ -114,9 +113,7 @@ pub fn measure(
         Simulator::load(file, options).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let mut lanes: Vec<_> = variants
         .iter()
-        .map(|&variant| {
-            variant.encoder().map(|encoder| Lane { variant, encoder, figures: Figures::default() })
-        })
+        .map(|variant| variant.encoder().map(|encoder| Lane { encoder, figures: Figures::default() }))
         .collect();
     let itype_width = variants.first().map_or(4, |variant| variant.params.itype_width);
     let mut builder = Builder::new(itype_width, Ctype::Unreported);

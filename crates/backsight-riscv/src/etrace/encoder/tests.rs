@@ -1,0 +1,109 @@
+//! The quick ways send what the flow chart sends.
+
+use std::vec::Vec;
+
+use backsight_testing::Random;
+
+use super::super::{
+    Encoder, ImplicitReturn, Options, Packet, Params, Payload, Payloads, Resync, ResyncMode, Settings, encode,
+};
+use crate::ingress::{Block, Ctype, Itype};
+
+fn options(random: &mut Random) -> Options {
+    let mut some = || random.below(3) == 0;
+    Options {
+        implicit_return: some(),
+        full_address: some(),
+        jump_target_cache: some(),
+        branch_prediction: some(),
+        sijump: some(),
+        ..Options::default()
+    }
+}
+
+fn params(random: &mut Random) -> Params {
+    Params {
+        iaddress_width: [32, 64][random.below(2) as usize],
+        iaddress_lsb: random.below(2) as u8,
+        bpred_size: 3,
+        cache_size: 3,
+        f0s_width: 1,
+        return_stack_size: random.below(3) as u8,
+        call_counter_size: 2,
+        implicit_return: ImplicitReturn::Returns,
+        nocontext: 0,
+        context_width: 8,
+        ..Params::default()
+    }
+}
+
+/// A block that may follow any other: no code stands behind it.
+fn block(random: &mut Random, before: &Block) -> Block {
+    let often = [Itype::None, Itype::Taken, Itype::NotTaken, Itype::InferableCall, Itype::Return];
+    let itype = match random.below(4) {
+        0 => Itype::from_code(random.below(16) as u8).unwrap_or_default(),
+        _ => often[random.below(5) as usize],
+    };
+    let rarely = random.below(60) == 0;
+    let iretire = if itype.is_trap() { random.below(3) as u32 } else { 1 + random.below(6) as u32 };
+    Block {
+        iaddr: if random.below(3) == 0 { before.end() } else { 0x1000 + 2 * random.below(32) },
+        iretire,
+        ilastsize: u8::from(iretire > 1 && random.below(2) == 0),
+        itype,
+        cause: random.below(16),
+        context: if rarely { random.below(4) } else { before.context },
+        ctype: if rarely {
+            [Ctype::Precise, Ctype::Imprecise][random.below(2) as usize]
+        } else {
+            Ctype::default()
+        },
+        privilege: if random.below(60) == 0 { random.below(4) as u8 } else { before.privilege },
+        sijump: random.below(8) == 0,
+        notify: random.below(60) == 0,
+        cycles: random.below(3) as u32,
+        time: before.time + 1,
+        ..Block::default()
+    }
+}
+
+#[test]
+fn the_quick_ways_send_what_the_flow_chart_sends() {
+    let (mut packets, mut quick_packets) = (0, 0);
+    for seed in 0..600 {
+        let mut random = Random(seed);
+        let (params, options) = (params(&mut random), options(&mut random));
+        let mode = [ResyncMode::Off, ResyncMode::Off, ResyncMode::Packets][random.below(3) as usize];
+        let settings = Settings { resync: Resync { mode, limit: 20 }, ..Settings::default() };
+        let mut quick = Encoder::new(params, options, settings).unwrap();
+        let mut clear = quick.clone();
+        let (mut given, mut payloads, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bytes = quick.clone();
+        let mut before = Block::default();
+        for _ in 0..300 {
+            let mut values = |packet: Packet| given.push(packet);
+            let mut sink = Payloads(|payload: &Payload| payloads.push(*payload));
+            let mut reference = |packet: Packet| expected.push(packet);
+            if random.below(100) == 0 {
+                quick.unqualified(&mut values);
+                bytes.unqualified(&mut sink);
+                clear.unqualified(&mut reference);
+                continue;
+            }
+            let block = block(&mut random, &before);
+            quick.push(&block, &mut values);
+            bytes.push(&block, &mut sink);
+            clear.push_any(&block, &mut reference);
+            before = block;
+        }
+        quick.finish(&mut |packet: Packet| given.push(packet));
+        bytes.finish(&mut Payloads(|payload: &Payload| payloads.push(*payload)));
+        clear.finish(&mut |packet: Packet| expected.push(packet));
+        assert_eq!(given, expected, "seed {seed}: {options:?} {settings:?}");
+        let encoded: Vec<_> = expected.iter().map(|packet| encode(packet, &params, &options)).collect();
+        assert_eq!(payloads, encoded, "seed {seed}: {params:?} {options:?}");
+        packets += expected.len();
+        quick_packets += given.iter().filter(|packet| !packet.is_sync()).count();
+    }
+    assert!(packets > 20_000 && quick_packets > 10_000, "{packets}, {quick_packets}");
+}
