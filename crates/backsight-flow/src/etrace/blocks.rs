@@ -10,6 +10,7 @@ use backsight_isa::rv::{self, Decoded, JumpKind, Operation, Set};
 
 use super::Fault;
 use super::goal::Position;
+use crate::statistics::Count;
 use crate::{Event, Range};
 
 /// Half-words that a block spans at most: one bit of its map for each.
@@ -40,9 +41,9 @@ pub(super) enum End {
     Environment,
 }
 
-/// What a walk needs to know, in one cache line.
+/// All that a walk through it needs. Its first cache line says where the walk goes on.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct Block {
     /// Address of the first instruction.
     pub start: u64,
@@ -60,16 +61,12 @@ pub(super) struct Block {
     pub call: bool,
     /// The instruction before the last one sets the register it jumps through: `target` is valid.
     pub sequential: bool,
-    /// Its last instruction counts as a branch of some kind.
-    pub branch: bool,
-    pub instructions: u32,
+    /// What it counts: left by its other exit, left by its taken exit.
+    pub counts: [Count; 2],
+    /// The block as it is told: left by its other exit, left by its taken exit. These are whole events, ready to copy:
+    /// to put one together from its parts costs more than the step to the next block.
+    pub told: [Event; 2],
 }
-
-const _: () = assert!(size_of::<Block>() == 64);
-
-/// A block as it is told: left by its other exit, left by its taken exit. These are whole events, ready to copy: to put
-/// one together from its parts costs more than the step to the next block.
-type Told = [Event; 2];
 
 impl Block {
     /// Is its first instruction a branch?
@@ -114,7 +111,6 @@ pub(super) struct Blocks<'c, C> {
     returns_are_jumps: bool,
     mask: u64,
     blocks: Vec<Block>,
-    told: Vec<Told>,
     /// Address and number of blocks, each at the place that its address asks for or behind it.
     slots: Vec<(u64, u32)>,
 }
@@ -122,18 +118,12 @@ pub(super) struct Blocks<'c, C> {
 impl<'c, C: Code> Blocks<'c, C> {
     pub fn new(code: &'c C, set: Set, mask: u64, returns_are_jumps: bool) -> Self {
         let slots = vec![(0, NONE); SLOTS];
-        Self { code, set, returns_are_jumps, mask, blocks: Vec::new(), told: Vec::new(), slots }
+        Self { code, set, returns_are_jumps, mask, blocks: Vec::new(), slots }
     }
 
     #[inline]
     pub fn get(&self, index: u32) -> &Block {
         &self.blocks[index as usize]
-    }
-
-    /// All of a block, as it is told: left by its taken (or other) exit.
-    #[inline]
-    pub fn told(&self, index: u32, taken: bool) -> &Event {
-        &self.told[index as usize][usize::from(taken)]
     }
 
     /// Does this block, if there is one, begin at `address`?
@@ -212,19 +202,17 @@ impl<'c, C: Code> Blocks<'c, C> {
 
     fn clear(&mut self) {
         self.blocks.clear();
-        self.told.clear();
         self.slots.fill((0, NONE));
     }
 
     #[cold]
     fn read(&mut self, address: u64) -> Result<u32, Fault> {
-        let (block, told) = self.build(address)?;
+        let block = self.build(address)?;
         if self.blocks.len() == MOST {
             self.clear();
         }
         let index = self.blocks.len() as u32;
         self.blocks.push(block);
-        self.told.push(told);
         if self.blocks.len() * 2 > self.slots.len() {
             self.slots = vec![(0, NONE); self.slots.len() * 2];
             (0..=index).for_each(|index| self.enter(index));
@@ -258,7 +246,7 @@ impl<'c, C: Code> Blocks<'c, C> {
         Some(rv::decode(self.set, opcode, Address(address)))
     }
 
-    fn build(&self, start: u64) -> Result<(Block, Told), Fault> {
+    fn build(&self, start: u64) -> Result<Block, Fault> {
         if start & 1 != 0 {
             return Err(Fault::NoCode);
         }
@@ -293,7 +281,7 @@ impl<'c, C: Code> Blocks<'c, C> {
         starts: u64,
         decoded: &Decoded,
         before: Option<(Decoded, u64)>,
-    ) -> (Block, Told) {
+    ) -> Block {
         let kind = kind(decoded);
         let sequential = before
             .and_then(|(before, at)| decoded.sequential_target(self.set, &before, Address(at)))
@@ -311,7 +299,7 @@ impl<'c, C: Code> Blocks<'c, C> {
             executed: true,
         };
         let not_taken = Range { executed: kind != End::Branch, ..range };
-        let block = Block {
+        Block {
             start,
             last,
             end,
@@ -321,10 +309,9 @@ impl<'c, C: Code> Blocks<'c, C> {
             kind,
             call,
             sequential: sequential.is_some(),
-            branch: range.ends_in_branch(),
-            instructions: range.instructions,
-        };
-        (block, [not_taken, range].map(Event::Range))
+            counts: [Count::of(&not_taken), Count::of(&range)],
+            told: [not_taken, range].map(Event::Range),
+        }
     }
 }
 

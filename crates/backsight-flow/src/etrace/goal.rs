@@ -76,7 +76,7 @@ impl Goal {
 
 impl<C: Code> Follower<'_, C> {
     /// Formats 1 and 2.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hop(&mut self, hop: &Hop, sink: &mut impl Sink) -> Result<(), Fault> {
         self.outcomes.append(hop.map);
         self.walk(hop.address, sink)
@@ -120,22 +120,19 @@ impl<C: Code> Follower<'_, C> {
     }
 
     /// To an address, or to the last branch told.
-    #[inline]
+    #[inline(always)]
     fn walk(&mut self, reported: Option<Reported>, sink: &mut impl Sink) -> Result<(), Fault> {
         let Some(reported) = reported else {
             self.forget_returns();
             return self.follow(&Goal::LAST_BRANCH, sink);
         };
         let distance = self.absolute(reported.address);
-        self.address = if self.options().full_address {
-            distance
-        } else {
-            self.params().wrap(self.address.wrapping_add(distance))
-        };
+        let base = if self.options().full_address { 0 } else { self.address };
+        self.address = base.wrapping_add(distance) & self.mask;
         self.walk_to(self.address, GoalKind::Address, reported, sink)
     }
 
-    #[inline]
+    #[inline(always)]
     fn walk_to(
         &mut self,
         address: u64,

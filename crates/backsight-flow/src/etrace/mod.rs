@@ -20,7 +20,7 @@ use backsight_core::{Context, Isa, Located};
 use backsight_image::Code;
 use backsight_riscv::etrace::tables::{JumpCache, ReturnStack};
 use backsight_riscv::etrace::{
-    BadPacket, BranchMap, Dialect, Hop, ImplicitReturn, Options, Packet, Params, decode,
+    BadPacket, BranchMap, Dialect, Hop, HopReader, ImplicitReturn, Options, Packet, Params, decode,
 };
 
 use self::blocks::Blocks;
@@ -42,8 +42,11 @@ pub struct Follower<'c, C> {
     position: Option<Position>,
     /// The first instruction of the current block that was not told yet.
     run: Option<u64>,
+    hops: HopReader,
     /// The address that was reported last.
     address: u64,
+    /// The bits that an address has.
+    mask: u64,
     outcomes: Outcomes,
     stack: ReturnStack,
     cache: JumpCache,
@@ -63,6 +66,8 @@ pub struct Follower<'c, C> {
     faults: Faults,
     statistics: Statistics,
     place: (u64, u32),
+    /// There are no implicit returns, no jump target cache, and no branch prediction.
+    plain: bool,
     /// Packets of formats 1 and 2 may be followed at once: nothing is open that they would settle.
     calm: bool,
 }
@@ -78,7 +83,9 @@ impl<'c, C: Code> Follower<'c, C> {
             blocks,
             position: None,
             run: None,
+            hops: HopReader::new(&params),
             address: 0,
+            mask: params.wrap(u64::MAX),
             outcomes: Outcomes::new(&params, &options),
             stack: match params.dialect {
                 Dialect::Standard => ReturnStack::new(&params),
@@ -97,6 +104,7 @@ impl<'c, C: Code> Follower<'c, C> {
             faults: Faults::default(),
             statistics: Statistics::default(),
             place: (0, 0),
+            plain: settings::is_plain(&options),
             calm: false,
             settings,
         }
@@ -128,7 +136,7 @@ impl<'c, C: Code> Follower<'c, C> {
     ) -> Result<(), BadPacket> {
         self.place = (payload.offset, payload.length);
         if self.calm
-            && let Some(hop) = Hop::read(payload.value, self.params())
+            && let Some(hop) = self.hops.read(payload.value)
         {
             self.stride(&hop, sink);
             return Ok(());
@@ -258,7 +266,9 @@ impl<'c, C: Code> Follower<'c, C> {
         &self.settings.options
     }
 
-    fn absolute(&self, field: u64) -> u64 {
-        self.params().wrap(field << self.params().iaddress_lsb)
+    /// The address in an address field.
+    #[inline]
+    const fn absolute(&self, field: u64) -> u64 {
+        field << self.params().iaddress_lsb & self.mask
     }
 }

@@ -22,6 +22,12 @@ impl Pending {
         self.mapped as u64 + self.counted
     }
 
+    /// The next one, where there is no predictor.
+    #[inline]
+    pub fn take(&mut self) -> Option<bool> {
+        (self.mapped > 0).then(|| self.take_mapped())
+    }
+
     #[inline]
     fn take_mapped(&mut self) -> bool {
         let taken = self.map & 1 == 0;

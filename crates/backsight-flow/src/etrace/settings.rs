@@ -137,3 +137,8 @@ impl Faults {
         self.0.iter().sum()
     }
 }
+
+/// Does the trace leave out nothing that tables would have to tell?
+pub(super) const fn is_plain(options: &Options) -> bool {
+    !(options.implicit_return || options.jump_target_cache || options.branch_prediction)
+}

@@ -2,11 +2,11 @@
 
 use backsight_image::Code;
 use backsight_riscv::etrace::tables::{JumpCache, ReturnStack};
-use backsight_riscv::etrace::{ContextPacket, Params, QualStatus, Start, Support, TrapPacket};
+use backsight_riscv::etrace::{ContextPacket, HopReader, Params, QualStatus, Start, Support, TrapPacket};
 
 use super::goal::{Goal, GoalKind, Position};
 use super::outcomes::Outcomes;
-use super::{Fault, Follower, Settings, Sink};
+use super::{Fault, Follower, Settings, Sink, settings};
 
 impl<C: Code> Follower<'_, C> {
     pub(super) fn support(&mut self, support: &Support, sink: &mut impl Sink) -> Result<(), Fault> {
@@ -52,6 +52,8 @@ impl<C: Code> Follower<'_, C> {
         let Settings { params, options, .. } = &mut self.settings;
         let before = (*options, sizes(params));
         support.announce(params, options);
+        self.hops = HopReader::new(params);
+        self.plain = settings::is_plain(options);
         if (*options, sizes(params)) != before {
             self.outcomes = Outcomes::new(params, options);
         }

@@ -126,8 +126,8 @@ impl<C: Code> Follower<'_, C> {
     #[inline]
     pub(super) fn emit_block(&mut self, block: u32, taken: bool, sink: &mut impl Sink) {
         let Some(start) = self.run else { return };
-        let Event::Range(mut range) = *self.blocks.told(block, taken) else { return };
         let block = self.blocks.get(block);
+        let Event::Range(mut range) = block.told[usize::from(taken)] else { return };
         let trap_return = block.kind == End::TrapReturn;
         if start != block.start {
             range.start = Address(start);
@@ -142,8 +142,8 @@ impl<C: Code> Follower<'_, C> {
     /// Tells the instructions up to `to` that were walked but not told.
     pub(super) fn emit_part(&mut self, position: Position, to: u64, sink: &mut impl Sink) {
         let Some(start) = self.run else { return };
-        let Event::Range(whole) = *self.blocks.told(position.block, true) else { return };
         let block = self.blocks.get(position.block);
+        let Event::Range(whole) = block.told[1] else { return };
         let at_end = to == block.last;
         let end = block.behind(to);
         let taken = at_end && block.kind == End::Branch && self.outcomes.peek() == Some(true);

@@ -42,11 +42,20 @@ impl Exit {
 
 impl<C: Code> Follower<'_, C> {
     /// Walks to the goal.
-    #[inline]
+    #[inline(always)]
     pub(super) fn follow(&mut self, goal: &Goal, sink: &mut impl Sink) -> Result<(), Fault> {
         let Some(position) = self.position else { return Err(Fault::Unsynchronised) };
         let mut walk = Walk { position, left: self.settings.longest_path, jumps: MOST_JUMPS };
-        let result = match self.hurry(&mut walk, goal, sink)? {
+        let mut rushed = Rushed::Undecided { moved: false };
+        if self.may_hurry() {
+            rushed = if self.plain {
+                self.rush_with::<true>(&mut walk, goal, sink)
+            } else {
+                self.rush(&mut walk, goal, sink)
+            }
+            .inspect_err(|_| self.lose_walk(&walk))?;
+        }
+        let result = match rushed {
             Rushed::Arrived => Ok(()),
             rushed => self.look(rushed, &mut walk, goal, sink)?,
         };
@@ -58,16 +67,17 @@ impl<C: Code> Follower<'_, C> {
         result
     }
 
-    /// Goes as far as possible without a closer look.
+    /// Is a walk to a goal like any other?
     #[inline]
-    fn hurry(&mut self, walk: &mut Walk, goal: &Goal, sink: &mut impl Sink) -> Result<Rushed, Fault> {
-        if self.inferred.is_some() || self.settings.careful {
-            return Ok(Rushed::Undecided { moved: false });
-        }
-        self.rush(walk, goal, sink).inspect_err(|_| {
-            self.lost_at = walk.position.pc;
-            self.position = None;
-        })
+    const fn may_hurry(&self) -> bool {
+        self.inferred.is_none() && !self.settings.careful
+    }
+
+    /// There is no code where the walk is.
+    #[cold]
+    fn lose_walk(&mut self, walk: &Walk) {
+        self.lost_at = walk.position.pc;
+        self.position = None;
     }
 
     /// Goes on block by block and looks at each. The outer error leaves no position: there is no code.
@@ -132,7 +142,10 @@ impl<C: Code> Follower<'_, C> {
             if walk.left == 0 || walk.jumps == 0 || stuck {
                 return Ok(Err(Fault::PathTooLong));
             }
-            rushed = self.hurry(walk, goal, sink)?;
+            rushed = Rushed::Undecided { moved: false };
+            if self.may_hurry() {
+                rushed = self.rush(walk, goal, sink).inspect_err(|_| self.lose_walk(walk))?;
+            }
         }
     }
 

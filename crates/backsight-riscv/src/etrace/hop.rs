@@ -3,8 +3,7 @@
 //! One table, looked up by format and number of branches, says where the fields are; nothing depends on what was
 //! decoded before. Everything else is left to [`decode`](super::decode), which agrees with this wherever both answer.
 
-use super::short::{Bits, ShortReader};
-use super::{BranchMap, Dialect, Packet, Params, Reported};
+use super::{BranchMap, Dialect, Packet, Params, Reported, short};
 
 /// What a packet of format 1 or 2 says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +14,23 @@ pub struct Hop {
     pub address: Option<Reported>,
 }
 
-/// Where the fields are.
+impl Hop {
+    /// What a packet says, if it is one of those.
+    #[inline]
+    pub const fn of(packet: &Packet) -> Option<Self> {
+        match *packet {
+            Packet::Branches { map, address } => Some(Self { map, address }),
+            Packet::Address(reported) => Some(Self { map: BranchMap::EMPTY, address: Some(reported) }),
+            _ => None,
+        }
+    }
+}
+
+/// Where the fields before the address are.
 #[derive(Clone, Copy)]
 struct Row {
     /// Number of branches.
     count: u8,
-    /// Bits of the map.
-    width: u8,
     /// First bit behind the map.
     behind: u8,
     form: Form,
@@ -38,15 +47,15 @@ enum Form {
 
 /// By the lowest seven bits: format, and in format 1 the number of branches.
 static ROWS: [Row; 128] = {
-    let mut rows = [Row { count: 0, width: 0, behind: 0, form: Form::Other }; 128];
+    let mut rows = [Row { count: 0, behind: 0, form: Form::Other }; 128];
     let mut bits = 0;
     while bits < rows.len() {
         let count = (bits >> 2) as u8;
-        let width = BranchMap::width(count);
+        let behind = 7 + BranchMap::width(count);
         rows[bits] = match (bits & 3, count) {
-            (1, 0) => Row { count: BranchMap::FULL, width, behind: 7 + width, form: Form::Map },
-            (1, _) => Row { count, width, behind: 7 + width, form: Form::Address },
-            (2, _) => Row { count: 0, width: 0, behind: 2, form: Form::Address },
+            (1, 0) => Row { count: BranchMap::FULL, behind, form: Form::Map },
+            (1, _) => Row { count, behind, form: Form::Address },
+            (2, _) => Row { count: 0, behind: 2, form: Form::Address },
             _ => rows[bits],
         };
         bits += 1;
@@ -54,29 +63,61 @@ static ROWS: [Row; 128] = {
     rows
 };
 
-impl Hop {
-    /// The packet in a payload, if it is one of those.
-    #[inline]
-    pub fn read(payload: &[u8], params: &Params) -> Option<Self> {
-        let row = &ROWS[usize::from(*payload.first()? & 0x7F)];
-        if row.form == Form::Other || params.dialect != Dialect::Standard {
-            return None;
+/// Reads hops; widths are worked out once.
+#[derive(Clone, Copy, Debug)]
+pub struct HopReader {
+    standard: bool,
+    address_width: u32,
+    address_mask: u64,
+    returns_mask: u32,
+    /// Bits from the address on.
+    width: u32,
+}
+
+impl HopReader {
+    /// For these parameters.
+    pub const fn new(params: &Params) -> Self {
+        let (address_width, returns_width) = (params.address_bits() as u32, params.irdepth_bits() as u32);
+        Self {
+            standard: matches!(params.dialect, Dialect::Standard),
+            address_width,
+            address_mask: if address_width == 64 { u64::MAX } else { (1 << address_width) - 1 },
+            returns_mask: (1u64 << returns_width) as u32 - 1,
+            width: address_width + 3 + returns_width,
         }
-        let mut bits = ShortReader::new(payload)?;
-        bits.seek(7);
-        let map = BranchMap::new(row.count, bits.take(row.width) as u32);
-        bits.seek(row.behind);
-        let address = if row.form == Form::Address { Some(bits.reported(params)) } else { None };
-        (bits.unused() <= 7).then_some(Self { map, address })
     }
 
-    /// What a packet says, if it is one of those.
-    #[inline]
-    pub const fn of(packet: &Packet) -> Option<Self> {
-        match *packet {
-            Packet::Branches { map, address } => Some(Self { map, address }),
-            Packet::Address(reported) => Some(Self { map: BranchMap::EMPTY, address: Some(reported) }),
-            _ => None,
+    /// The packet in a payload, if it is one of those.
+    #[inline(always)]
+    pub fn read(&self, payload: &[u8]) -> Option<Hop> {
+        let row = &ROWS[usize::from(*payload.first()? & 0x7F)];
+        if (row.form == Form::Other) | !self.standard {
+            return None;
+        }
+        let word = short::word(payload)?;
+        let map = BranchMap { count: row.count, bits: (word >> 7) as u32 & ((1 << row.count) - 1) };
+        let (address, width) = match row.form {
+            Form::Address => (Some(self.reported(word, row.behind.into())), self.width),
+            _ => (None, 0),
+        };
+        let unused_at_most = u32::from(row.behind) + width + 7;
+        (payload.len() as u32 * 8 <= unused_at_most).then_some(Hop { map, address })
+    }
+
+    /// The address and the flags behind it. Each of those is sent as whether it differs from the bit before it.
+    #[inline(always)]
+    fn reported(&self, word: i64, at: u32) -> Reported {
+        let address = (word >> at) as u64 & self.address_mask;
+        let flags_at = at + self.address_width;
+        let sent = (word >> flags_at.min(63)) as u32;
+        let sign = (word >> (flags_at - 1).min(63)) as u32 & 1;
+        let flags = sent ^ (sent << 1 | sign);
+        let returns = (word >> (flags_at + 3).min(63)) as u32 & self.returns_mask;
+        Reported {
+            address,
+            notify: flags & 1 != 0,
+            updiscon: flags & 2 != 0,
+            irreport: if flags & 4 != 0 { Some(returns) } else { None },
         }
     }
 }
@@ -101,9 +142,9 @@ mod tests {
                 Params { iaddress_width, iaddress_lsb, return_stack_size, implicit_return, ..Params::default() };
             let packet = decode(&bytes, &params, &Options::default()).ok();
             let hop = packet.as_ref().and_then(Hop::of);
-            prop_assert_eq!(Hop::read(&bytes, &params), hop.filter(|_| bytes.len() <= 8));
+            prop_assert_eq!(HopReader::new(&params).read(&bytes), hop.filter(|_| bytes.len() <= 8));
             let seed = Params { dialect: Dialect::Seed, ..params };
-            prop_assert_eq!(Hop::read(&bytes, &seed), None);
+            prop_assert_eq!(HopReader::new(&seed).read(&bytes), None);
         }
     }
 }

@@ -33,7 +33,7 @@ pub use encoder::{
     Algorithm, Encoder, EncoderError, EncoderPort, Payloads, Resync, ResyncMode, Settings, Sink,
 };
 pub use fields::Value;
-pub use hop::Hop;
+pub use hop::{Hop, HopReader};
 pub use packet::*;
 pub use params::{DataOptions, Dialect, ImplicitReturn, Options, Params, ParamsError};
 pub use seed::{Fidelity, SeedEncoder, SeedSettings};

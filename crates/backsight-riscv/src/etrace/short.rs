@@ -67,36 +67,34 @@ pub(super) struct ShortReader {
     received: u32,
 }
 
+/// The bits of a payload of one to eight bytes whose top bit is its sign; `None` if it is empty or longer.
+#[inline]
+pub(super) fn word(bytes: &[u8]) -> Option<i64> {
+    let length = bytes.len();
+    let word = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // The two overlap where there are fewer than eight.
+        (Some(first), Some(last)) if length <= 8 => {
+            let top = u64::from(u32::from_le_bytes(*last)) << ((length - 4) * 8);
+            u64::from(u32::from_le_bytes(*first)) | top
+        }
+        (Some(_), _) => return None,
+        // One, two or three: first, middle and last are all of them.
+        _ => {
+            let (&first, &middle, &last) = (bytes.first()?, bytes.get(length / 2)?, bytes.last()?);
+            u64::from(first)
+                | u64::from(middle) << (length / 2 * 8)
+                | u64::from(last) << (length.wrapping_sub(1) * 8)
+        }
+    };
+    let unused = 64 - length as u32 * 8;
+    Some((word << unused) as i64 >> unused)
+}
+
 impl ShortReader {
     /// `None` if the payload is empty or too long.
     #[inline]
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        let length = bytes.len();
-        let word = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-            // The two overlap where there are fewer than eight.
-            (Some(first), Some(last)) if length <= 8 => {
-                let top = u64::from(u32::from_le_bytes(*last)) << ((length - 4) * 8);
-                u64::from(u32::from_le_bytes(*first)) | top
-            }
-            (Some(_), _) => return None,
-            // One, two or three: first, middle and last are all of them.
-            _ => {
-                let (&first, &last) = (bytes.first()?, bytes.last()?);
-                let middle = length / 2;
-                u64::from(first)
-                    | u64::from(bytes[middle]) << (middle * 8)
-                    | u64::from(last) << ((length - 1) * 8)
-            }
-        };
-        let received = length as u32 * 8;
-        let word = (word << (64 - received)) as i64 >> (64 - received);
-        Some(Self { word, position: 0, received })
-    }
-
-    /// Goes to the bit `position`.
-    #[inline]
-    pub fn seek(&mut self, position: u8) {
-        self.position = position.into();
+        Some(Self { word: word(bytes)?, position: 0, received: bytes.len() as u32 * 8 })
     }
 }
 
