@@ -2,6 +2,12 @@
 
 mod support;
 
+use std::fs::File;
+use std::path::Path;
+
+use backsight_capture::retired::Reader;
+use backsight_core::Execution;
+use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
 use support::{Scratch, backsight, program, record, run};
 
 const PROGRAMS: [&str; 5] = ["calls", "isa", "pack", "sort", "vm"];
@@ -70,4 +76,125 @@ fn what_the_encoder_of_the_thesis_cannot_do_is_refused() {
     let output = run(&[&["record", "-o", &capture], &settings[..], &[&program("riscv64", "calls")]].concat());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("full_address only"), "{said}");
+}
+
+/// The blocks of a run, each with the addresses of its instructions.
+fn blocks(capture: &Path) -> Vec<(Block, Vec<u64>)> {
+    let truth = File::open(capture.join("truth.retired")).expect("the truth");
+    let (mut builder, mut blocks, mut addresses) =
+        (Builder::new(4, Ctype::Unreported), Vec::new(), Vec::new());
+    for item in Reader::new(truth).expect("a stream") {
+        let item = item.expect("an item");
+        if let Execution::Instruction(retired) = item {
+            addresses.push(retired.address.0);
+        }
+        builder.push(&item, &mut |ingress| match ingress {
+            Ingress::Block(block) => blocks.push((block, std::mem::take(&mut addresses))),
+            Ingress::Gap => panic!("there is none"),
+        });
+    }
+    builder.finish(&mut |ingress| {
+        if let Ingress::Block(block) = ingress {
+            blocks.push((block, std::mem::take(&mut addresses)));
+        }
+    });
+    blocks
+}
+
+/// Encodes a run again through a filter: what is told is what `accepts`, block by block, and every part is begun anew.
+fn check_filter(run_of: &Path, settings: &[&str], accepts: impl Fn(&[u64]) -> bool) {
+    let capture = run_of.with_extension("filtered");
+    let (from, to) = (run_of.display().to_string(), capture.display().to_string());
+    let mut arguments = vec!["encode", "--quiet", &from, "-o", &to];
+    settings.iter().for_each(|setting| arguments.extend(["--config", setting]));
+    let output = run(&arguments);
+    assert!(output.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let told = addresses(&backsight(&["flow", "--format", "pcs", "--strict"], &capture));
+    let (mut expected, mut parts, mut inside) = (Vec::new(), 0, false);
+    for (_, addresses) in blocks(run_of) {
+        let accepted = accepts(&addresses);
+        parts += usize::from(accepted && !inside);
+        inside = accepted;
+        if accepted {
+            expected.extend(addresses);
+        }
+    }
+    assert!(told == expected, "{settings:?}: {} told, {} expected", told.len(), expected.len());
+    let listing = backsight(&["flow"], &capture);
+    let begun = listing.lines().filter(|line| line.contains("trace on")).count();
+    assert!(begun == parts && parts > 0, "{settings:?}: {begun} beginnings, {parts} parts");
+    std::fs::remove_dir_all(&capture).expect("a capture");
+}
+
+#[test]
+fn what_an_address_filter_lets_through_is_told_and_nothing_else() {
+    let scratch = Scratch::new("filter");
+    for name in ["calls", "vm"] {
+        let capture = scratch.path(name);
+        assert!(record(&capture, &["--truth", "--limit", "20000"], &[&program("riscv64", name)]));
+        let mut sorted: Vec<u64> =
+            blocks(&capture).into_iter().flat_map(|(_, addresses)| addresses).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let at = |percent: usize| sorted[sorted.len() * percent / 100];
+        let (low, middle, high) = (at(20), at(50), at(70));
+        let touches = |from: u64, to: u64| {
+            move |addresses: &[u64]| addresses.iter().any(|address| (from..to).contains(address))
+        };
+        check_filter(&capture, &[&format!("range={low:#x}..{middle:#x}")], touches(low, middle));
+        check_filter(
+            &capture,
+            &[&format!("range={low:#x}..{:#x}", low + 8), &format!("range={middle:#x}..{high:#x}")],
+            |addresses| touches(low, low + 8)(addresses) || touches(middle, high)(addresses),
+        );
+        check_filter(
+            &capture,
+            &[&format!("exclude={low:#x}..{middle:#x}"), "branch_prediction=1", "implicit_return=1"],
+            |addresses| !touches(low, middle)(addresses),
+        );
+        check_filter(&capture, &[&format!("te_iaddr={low:#x}..{middle:#x}")], |addresses| {
+            (low..middle).contains(&addresses[0])
+        });
+    }
+}
+
+#[test]
+fn privilege_and_cause_are_filtered_too() {
+    let scratch = Scratch::new("filter-privilege");
+    // User code at 0x1000 that calls the environment; the handler at 0x2000 returns behind it.
+    let log = [
+        "core   0: 0 0x0000000000001000 (0x00000013)",
+        "core   0: exception trap_user_ecall, epc 0x0000000000001004",
+        "core   0: 3 0x0000000000002000 (0x00000013)",
+        "core   0: 3 0x0000000000002004 (0x30200073)",
+        "core   0: 0 0x0000000000001008 (0x00000013)",
+        "core   0: 0 0x000000000000100c (0x00000013)",
+    ];
+    let path = scratch.path("log");
+    std::fs::write(&path, log.join("\n") + "\n").expect("a file");
+    let nop = 0x13u32.to_le_bytes();
+    let user = [nop, 0x73u32.to_le_bytes(), nop, nop].concat();
+    let handler = [nop, 0x3020_0073u32.to_le_bytes()].concat();
+    let mut images = Vec::new();
+    for (address, code) in [(0x1000, user), (0x2000, handler)] {
+        let file = scratch.path(&format!("{address:x}.bin"));
+        std::fs::write(&file, code).expect("a file");
+        images.push(format!("{}@{address:#x}", file.display()));
+    }
+    for (setting, expected) in [
+        ("privilege=u", &[0x1000, 0x1008, 0x100C][..]),
+        ("privilege=m,s", &[0x2000, 0x2004]),
+        ("0x404=0", &[0x1000, 0x2000, 0x2004, 0x1008, 0x100C]),
+        ("ecause=8", &[0x1000, 0x2000, 0x2004]),
+        ("ecause=2", &[]),
+    ] {
+        let capture = scratch.path("capture");
+        let (from, to) = (path.display().to_string(), capture.display().to_string());
+        let images = ["--image", &images[0], "--image", &images[1]];
+        let output = run(&[&["encode", &from, "-o", &to, "--config", setting], &images[..]].concat());
+        assert!(output.status.success(), "{setting}: {}", String::from_utf8_lossy(&output.stderr));
+        let told = addresses(&backsight(&["flow", "--format", "pcs"], &capture));
+        assert_eq!(told, expected, "{setting}");
+        std::fs::remove_dir_all(&capture).expect("a capture");
+    }
 }

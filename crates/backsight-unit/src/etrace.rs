@@ -11,6 +11,7 @@ use backsight_riscv::etrace::{
     Encoder, EncoderError, Fidelity, Options, Packet, Params, Payload, Payloads, SeedEncoder, SeedSettings,
     Settings, encode,
 };
+use backsight_riscv::filter::{Filter, Filtered};
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
 use backsight_riscv::retire::{Figures, InOrder, Pipeline, Retirement};
 
@@ -25,6 +26,8 @@ pub struct UnitConfig {
     pub settings: Settings,
     /// The encoder of the thesis instead; of the settings it takes resync and shallow.
     pub seed: Option<Fidelity>,
+    /// What is traced; without a filter, everything.
+    pub filter: Option<Filter>,
     /// How packets travel.
     pub framing: Framing,
     /// Number of the hart in frames that have one.
@@ -45,6 +48,7 @@ impl Default for UnitConfig {
             options: Options::default(),
             settings: Settings::default(),
             seed: None,
+            filter: None,
             framing: Framing::REFERENCE,
             source: 0,
             context: Ctype::Precise,
@@ -58,7 +62,7 @@ impl Default for UnitConfig {
 pub struct Unit {
     config: UnitConfig,
     port: Port,
-    encoder: AnyEncoder,
+    encoder: Filtered<AnyEncoder>,
     transport: Transport,
 }
 
@@ -140,7 +144,7 @@ impl Unit {
                 }
                 None => Port::Blocks(Builder::new(itype_width, config.context)),
             },
-            encoder: AnyEncoder::new(&config)?,
+            encoder: Filtered::new(AnyEncoder::new(&config)?, config.filter),
             transport: Transport {
                 framer: Framer::new(config.framing),
                 source: config.source,
@@ -221,7 +225,7 @@ impl Unit {
 }
 
 #[inline]
-fn hand_over(ingress: &Ingress, encoder: &mut AnyEncoder, send: &mut impl FnMut(Packet)) {
+fn hand_over(ingress: &Ingress, encoder: &mut Filtered<AnyEncoder>, send: &mut impl FnMut(Packet)) {
     match ingress {
         Ingress::Block(block) => encoder.push(block, send),
         Ingress::Gap => encoder.unqualified(send),

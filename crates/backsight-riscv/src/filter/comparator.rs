@@ -77,6 +77,47 @@ pub struct Comparator {
 }
 
 impl Comparator {
+    /// Matches from `first` up to `end`, which is not included.
+    pub fn within(input: Input, first: u64, end: u64) -> Self {
+        Self {
+            primary_input: input,
+            secondary_input: input,
+            primary: Function::GreaterOrEqual,
+            secondary: Function::Less,
+            mode: Mode::Both,
+            primary_value: first,
+            secondary_value: end,
+            ..Self::default()
+        }
+    }
+
+    /// Matches everywhere else.
+    pub fn outside(input: Input, first: u64, end: u64) -> Self {
+        Self { mode: Mode::NotBoth, ..Self::within(input, first, end) }
+    }
+
+    /// Matches from the instruction at `first` to the one at `last`.
+    pub fn window(first: u64, last: u64) -> Self {
+        Self { mode: Mode::Latch, primary_value: first, secondary_value: last, ..Self::default() }
+    }
+
+    /// Matches values that equal `value` where `mask` has a one.
+    pub fn masked(input: Input, value: u64, mask: u64) -> Self {
+        Self {
+            primary_input: input,
+            secondary: Function::Mask,
+            mode: Mode::Both,
+            primary_value: value,
+            secondary_value: mask,
+            ..Self::default()
+        }
+    }
+
+    /// Has the instruction at `address` reported.
+    pub fn notifying(address: u64) -> Self {
+        Self { notify_primary: true, primary_value: address, ..Self::default() }
+    }
+
     /// From the control register; values are written apart.
     pub fn set_control(&mut self, control: u32) {
         let field = |low: u32, bits: u32| control >> low & ((1 << bits) - 1);

@@ -2,13 +2,15 @@
 //!
 //! A block is *qualified* if tracing is on and an enabled filter accepts it. [`Standard`] is the model of the
 //! specification with its registers; [`Seed`] is the thesis's `te_filter`, a comparator for each input. A whole
-//! block is traced if any of its instructions matches.
+//! block is traced if any of its instructions matches. [`Filtered`] puts them in front of an encoder.
 
 mod comparator;
+mod gate;
 mod seed;
 mod standard;
 
 pub use comparator::{Comparator, Function, Input, Mode};
+pub use gate::{Filter, Filtered};
 pub use seed::{Check, Seed};
 pub use standard::{FilterUnit, Standard, Verdict};
 

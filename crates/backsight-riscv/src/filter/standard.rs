@@ -33,7 +33,7 @@ pub struct Verdict {
 
 /// Filters and comparators of one encoder. Several enabled filters are alternatives; without any, everything is
 /// traced.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Standard {
     filters: [FilterUnit; 16],
     comparators: [Comparator; 8],

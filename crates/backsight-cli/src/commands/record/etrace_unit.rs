@@ -7,6 +7,7 @@ use backsight_riscv::etrace::{
 use backsight_riscv::retire::Retirement;
 use backsight_unit::etrace::{Unit, UnitConfig};
 
+use super::filter::{self, Conditions};
 use super::unit::{Programmed, flag, number};
 use crate::failure::{Failure, Result};
 
@@ -32,8 +33,12 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
         unit.params = Params::seed();
         (framing, unit.framing) = ("pulp", Framing::Pulp);
     }
+    let mut conditions = Conditions::default();
     for (key, value) in settings {
         let wrong = |why: &str| Failure::usage(format!("--config {key}={value}: {why}"));
+        if conditions.set(&key.to_ascii_lowercase(), value)? {
+            continue;
+        }
         match key.to_ascii_lowercase().as_str() {
             "framing" => {
                 (framing, unit.framing) = framing_of(value)
@@ -55,11 +60,13 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
                 };
             }
             _ => set(&mut unit.params, &mut unit.options, &format!("{key}={value}")).map_err(|why| {
-                wrong(&format!("{why}; expected a parameter or option of E-Trace, or {OPTIONS}"))
+                let filters = filter::OPTIONS.map(|(name, meaning)| format!("{name} ({meaning})")).join(", ");
+                wrong(&format!("{why}; expected a parameter or option of E-Trace, {OPTIONS}, or {filters}"))
             })?,
         }
     }
     complete(&mut unit);
+    unit.filter = conditions.filter()?;
     if (unit.params.dialect == Dialect::Seed) != unit.seed.is_some() {
         return Err(Failure::usage("--config: algorithm=seed and dialect=seed belong together"));
     }

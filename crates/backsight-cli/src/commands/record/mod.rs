@@ -7,6 +7,7 @@ mod description;
 mod emulate;
 mod etm4_unit;
 mod etrace_unit;
+mod filter;
 mod place;
 mod simulate;
 mod tracer;
