@@ -168,7 +168,9 @@ impl Unit {
     #[inline]
     fn take(&mut self, item: &Execution, out: &mut Vec<u8>) {
         let Self { config, port, encoder, transport } = self;
-        if let (Port::Blocks(builder), AnyEncoder::Standard(encoder)) = (&mut *port, &mut *encoder) {
+        if let (Port::Blocks(builder), Some(AnyEncoder::Standard(encoder))) =
+            (&mut *port, encoder.unfiltered())
+        {
             let mut sink = Payloads(|payload: &Payload| transport.send(payload, out));
             return builder.push(item, &mut encoder.port(&mut sink));
         }

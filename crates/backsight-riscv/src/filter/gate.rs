@@ -29,6 +29,12 @@ impl<E> Filtered<E> {
         Self { encoder, filter, tvec: 0, trapped: false }
     }
 
+    /// The encoder itself, if it sees every block.
+    #[inline]
+    pub const fn unfiltered(&mut self) -> Option<&mut E> {
+        if self.filter.is_none() { Some(&mut self.encoder) } else { None }
+    }
+
     /// Is the block traced, and is its last instruction to be reported?
     fn judge(&mut self, block: &Block) -> Option<Block> {
         let Some(filter) = &mut self.filter else { return Some(*block) };

@@ -16,8 +16,8 @@ pub struct UnitArgs {
     pub unit: Option<UnitKind>,
 
     /// Programs the unit: a register of the hardware (TRCCONFIGR=0x1841), one of its options (cyclecount=1,
-    /// branch_prediction=1), what it traces (range=0x1000..0x2000) or how it is built (return_stack_depth=4). A name that is not known lists them all.
-    /// May be given several times; a file of them, one a line, is taken too
+    /// branch_prediction=1), what it traces (range=0x1000..0x2000) or how it is built (return_stack_depth=4). A name
+    /// that is not known lists them all. May be given several times; a file of them, one a line, is taken too
     #[arg(long, value_name = "FILE|KEY=VALUE")]
     pub config: Vec<String>,
 
