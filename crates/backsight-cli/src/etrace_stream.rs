@@ -1,34 +1,33 @@
 //! E-Trace packets out of a byte stream: framing and payload in one.
 
-use std::collections::BTreeMap;
-
 use backsight_core::{Accounting, Located};
 use backsight_riscv::encap::{Deframer, Frame, FramingFault, Kind, Message};
 use backsight_riscv::etrace::{BadPacket, Decoder, Packet, Params, data};
 use backsight_riscv::ingress::DataRecord;
 
+use crate::per_source::PerSource;
 use crate::plan::Etrace;
 
 /// What is found in the stream.
 #[derive(Clone, Copy, Debug)]
-pub enum Found {
+pub enum Found<'s> {
     /// An instruction trace packet of a source.
     Instruction {
         /// The source.
         source: u16,
         /// The packet.
-        packet: Packet,
+        packet: &'s Packet,
         /// The parameters in force.
-        params: Params,
+        params: &'s Params,
     },
     /// A data trace packet of a source.
     Data {
         /// The source.
         source: u16,
         /// The packet as sent.
-        packet: data::Packet,
+        packet: &'s data::Packet,
         /// What it means after those before.
-        record: Result<DataRecord, data::BadData>,
+        record: &'s Result<DataRecord, data::BadData>,
     },
     /// A frame of data trace whose payload is no packet.
     BadData(data::BadData),
@@ -42,108 +41,133 @@ pub enum Found {
     BadFrame(FramingFault),
 }
 
-/// Takes frames apart and decodes their payloads. The options that support packets announce are kept.
+/// Takes frames apart and decodes their payloads. The options that support packets announce are kept for each source.
 pub struct EtraceStream {
     deframer: Deframer,
+    sources: Sources,
+}
+
+/// The decoders of all sources.
+struct Sources {
+    /// What a new source's decoder is.
     decoder: Decoder,
-    data: DataDecoders,
+    all: PerSource<Source>,
     /// Bytes of good frames with bad payloads: the deframer counts them as decoded.
     bad: u64,
+}
+
+struct Source {
+    decoder: Decoder,
+    /// There is one once the source sent data trace.
+    data: Option<Box<data::Decoder>>,
 }
 
 impl EtraceStream {
     /// A stream at its beginning.
     pub fn new(etrace: &Etrace) -> Self {
-        Self {
-            deframer: Deframer::new(etrace.framing),
-            decoder: Decoder::new(etrace.params, etrace.options),
-            data: DataDecoders::new(),
-            bad: 0,
-        }
+        let decoder = Decoder::new(etrace.params, etrace.options);
+        // As many as the number of a source can tell apart.
+        let sources = Sources { decoder, all: PerSource::new(1 << 16), bad: 0 };
+        Self { deframer: Deframer::new(etrace.framing), sources }
     }
 
     /// Takes more bytes.
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Found>)) {
-        let Self { deframer, decoder, data, bad } = self;
-        deframer.feed(bytes, &mut |frame| sink(found(frame, decoder, data, bad)));
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Found<'_>>)) {
+        let Self { deframer, sources } = self;
+        deframer.feed(bytes, &mut |frame| sources.take(&frame, sink));
     }
 
     /// The stream ends.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Found>)) {
-        let Self { deframer, decoder, data, bad } = self;
-        deframer.finish(&mut |frame| sink(found(frame, decoder, data, bad)));
+    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Found<'_>>)) {
+        let Self { deframer, sources } = self;
+        deframer.finish(&mut |frame| sources.take(&frame, sink));
     }
 
     /// What became of the bytes.
     pub fn accounting(&self) -> Accounting {
         let mut accounting = self.deframer.accounting();
-        accounting.decoded -= self.bad;
-        accounting.bad += self.bad;
+        accounting.decoded -= self.sources.bad;
+        accounting.bad += self.sources.bad;
         accounting
     }
 }
 
-/// One decoder for each source that sends data trace.
-type DataDecoders = BTreeMap<u16, data::Decoder>;
-
-fn found(
-    frame: Located<Frame<'_>>,
-    decoder: &mut Decoder,
-    data: &mut DataDecoders,
-    bad: &mut u64,
-) -> Located<Found> {
-    let length = frame.length;
-    frame.map(|frame| match frame {
-        Frame::Null => Found::Null,
-        Frame::Fault(fault) => Found::BadFrame(fault),
-        Frame::Message(message) if message.kind == Kind::Data => {
-            let found = found_data(&message, decoder, data);
-            if matches!(found, Found::BadData(_)) {
-                *bad += u64::from(length);
+impl Sources {
+    #[inline(always)]
+    fn take(&mut self, frame: &Located<Frame<'_>>, sink: &mut impl FnMut(Located<Found<'_>>)) {
+        let Located { offset, length, value } = *frame;
+        let mut tell = |value: Found<'_>| sink(Located { offset, length, value });
+        let understood = match value {
+            Frame::Message(message) => self.message(&message, &mut tell),
+            Frame::Null => {
+                tell(Found::Null);
+                true
             }
-            found
+            Frame::Fault(fault) => {
+                tell(Found::BadFrame(fault));
+                true
+            }
+        };
+        if !understood {
+            self.bad += u64::from(length);
         }
-        Frame::Message(message) if message.kind != Kind::Instruction => {
-            Found::Other(message.kind, message.payload.len() as u16)
-        }
-        Frame::Message(message) => {
-            let params = *decoder.params();
-            match decoder.decode(message.payload) {
+    }
+
+    /// Is its payload a packet?
+    #[inline(always)]
+    fn message(&mut self, message: &Message<'_>, tell: &mut impl FnMut(Found<'_>)) -> bool {
+        let (source, payload, kind) = (message.source, message.payload, message.kind);
+        let decoder = self.decoder;
+        let of_source = self.all.of(source, || Source { decoder, data: None });
+        match (kind, of_source) {
+            (Kind::Instruction, Some(of_source)) => match of_source.decoder.decode(payload) {
                 Ok(packet) => {
-                    if !data.is_empty() {
-                        keep_in_step(&packet, message.source, decoder, data);
-                    }
-                    Found::Instruction { source: message.source, packet, params }
+                    of_source.keep_in_step(&packet);
+                    let params = of_source.decoder.params();
+                    tell(Found::Instruction { source, packet: &packet, params });
                 }
                 Err(why) => {
-                    *bad += u64::from(length);
-                    Found::BadPacket(why)
+                    tell(Found::BadPacket(why));
+                    return false;
+                }
+            },
+            (Kind::Data, Some(of_source)) => {
+                let data = of_source.data();
+                match data.decode(payload) {
+                    Ok(packet) => {
+                        let record = &data.resolve(&packet);
+                        tell(Found::Data { source, packet: &packet, record });
+                    }
+                    Err(why) => {
+                        tell(Found::BadData(why));
+                        return false;
+                    }
                 }
             }
+            _ => tell(Found::Other(kind, payload.len() as u16)),
         }
-    })
-}
-
-fn found_data(message: &Message<'_>, decoder: &Decoder, data: &mut DataDecoders) -> Found {
-    let of_source = data
-        .entry(message.source)
-        .or_insert_with(|| data::Decoder::new(decoder.params(), decoder.data_options()));
-    match of_source.decode(message.payload) {
-        Ok(packet) => Found::Data { source: message.source, packet, record: of_source.resolve(&packet) },
-        Err(why) => Found::BadData(why),
+        true
     }
 }
 
-/// Sync packets of instruction trace end the memory of data trace; support packets tell its options.
-fn keep_in_step(packet: &Packet, source: u16, decoder: &Decoder, data: &mut DataDecoders) {
-    let Some(of_source) = data.get_mut(&source) else { return };
-    if let Packet::Support(support) = packet {
-        of_source.configure(decoder.params(), decoder.data_options());
-        if support.dloss {
-            of_source.synchronise();
+impl Source {
+    fn data(&mut self) -> &mut data::Decoder {
+        let Self { decoder, data } = self;
+        data.get_or_insert_with(|| Box::new(data::Decoder::new(decoder.params(), decoder.data_options())))
+    }
+
+    /// Sync packets of instruction trace end the memory of data trace; support packets tell its options.
+    #[inline]
+    fn keep_in_step(&mut self, packet: &Packet) {
+        let Some(data) = &mut self.data else { return };
+        if let Packet::Support(support) = packet {
+            data.configure(self.decoder.params(), self.decoder.data_options());
+            if support.dloss {
+                data.synchronise();
+            }
+        } else if packet.is_sync() {
+            data.synchronise();
         }
-    } else if packet.is_sync() {
-        of_source.synchronise();
     }
 }
 
@@ -194,7 +218,7 @@ mod tests {
         EtraceStream::new(&etrace).feed(&bytes, &mut |item| {
             names.push(item.value.name());
             if let Found::Data { record, .. } = item.value {
-                found.push(record);
+                found.push(*record);
             }
         });
         assert_eq!(names, ["F3.3_support", "F3.0_start", "store", "store", "store"]);

@@ -10,6 +10,7 @@ mod failure;
 mod images;
 mod listing;
 mod output;
+mod per_source;
 mod plan;
 mod progress;
 mod trail;

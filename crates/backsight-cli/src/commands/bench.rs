@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use backsight_arm::etm4;
 use backsight_arm::frame::{Batch, Demultiplexer};
-use backsight_core::{Located, TraceId};
+use backsight_core::TraceId;
 use backsight_flow as flow;
 use backsight_image::Image;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::args::{CaptureArgs, OutputArgs};
-use crate::commands::flow::{Engine, Harts, Item, Manner, etrace_settings};
+use crate::commands::flow::{Engine, Harts, Item, Manner, harts};
 use crate::decoder::Decoder;
 use crate::etrace_stream::EtraceStream;
 use crate::failure::{Failure, Result};
@@ -273,10 +273,7 @@ impl<'i> Lane<'i> {
                 Box::new(flow::etm4::Follower::new(config, image)),
             ),
             (Decoding::Etm4(config), _) => Measured::Etm4Packets(Box::new(etm4::Decoder::new(config))),
-            (Decoding::Etrace(etrace), Stage::Flow) => Measured::EtraceFlow(
-                Box::new(EtraceStream::new(etrace)),
-                Box::new(Harts::new(etrace_settings(etrace, image), image)),
-            ),
+            (Decoding::Etrace(etrace), Stage::Flow) => Measured::EtraceFlow(Box::new(harts(etrace, image))),
             (Decoding::Etrace(etrace), _) => Measured::EtracePackets(Box::new(EtraceStream::new(etrace))),
             (decoding, Stage::Flow) => Measured::Flow(Engine::new(decoding, image, Manner::default())?),
             (decoding, _) => Measured::Packets(Decoder::new(decoding)?),
@@ -295,7 +292,7 @@ enum Measured<'i> {
     Etm4Packets(Box<etm4::Decoder>),
     Etm4Flow(Box<etm4::Decoder>, Box<flow::etm4::Follower<&'i Image>>),
     EtracePackets(Box<EtraceStream>),
-    EtraceFlow(Box<EtraceStream>, Box<Harts<'i>>),
+    EtraceFlow(Box<Harts<'i>>),
     Packets(Decoder),
     Flow(Engine<'i>),
 }
@@ -323,14 +320,15 @@ impl Measured<'_> {
                 std::hint::black_box(&packet);
                 work.packets += 1;
             }),
-            Self::EtraceFlow(decoder, harts) => decoder.feed(bytes, &mut |packet| {
-                work.packets += 1;
-                harts.push(packet, &mut |event| {
+            Self::EtraceFlow(harts) => {
+                let before = harts.frames();
+                harts.feed(bytes, &mut |event| {
                     if let flow::Event::Range(range) = &event.value {
                         work.instructions += u64::from(range.instructions);
                     }
                 });
-            }),
+                work.packets += harts.frames() - before;
+            }
             Self::Packets(decoder) => decoder.feed(bytes, &mut |_| work.packets += 1),
             Self::Flow(engine) => engine.feed(bytes, &mut |item| count(&item, work)),
         }
@@ -345,15 +343,11 @@ impl Measured<'_> {
                 follower.reset();
             }
             Self::EtracePackets(decoder) => decoder.finish(&mut |_| work.packets += 1),
-            Self::EtraceFlow(decoder, harts) => {
-                let mut each = |event: Located<flow::Event>| {
-                    if let flow::Event::Range(range) = &event.value {
-                        work.instructions += u64::from(range.instructions);
-                    }
-                };
-                decoder.finish(&mut |packet| harts.push(packet, &mut each));
-                harts.finish(&mut each);
-            }
+            Self::EtraceFlow(harts) => harts.finish(&mut |event| {
+                if let flow::Event::Range(range) = &event.value {
+                    work.instructions += u64::from(range.instructions);
+                }
+            }),
             Self::Packets(decoder) => decoder.reset(&mut |_| work.packets += 1),
             Self::Flow(engine) => engine.reset(&mut |item| count(&item, work)),
         }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use super::packet::Listed;
 use crate::etrace_stream::Found;
 
-impl Listed for Found {
+impl Listed for Found<'_> {
     fn name(&self) -> &'static str {
         match self {
             Self::Instruction { packet, .. } => instruction_name(packet),

@@ -152,6 +152,7 @@ impl Deframer {
         }
     }
 
+    #[inline(always)]
     fn give(&mut self, length: usize, value: Frame<'_>, sink: &mut impl FnMut(Located<Frame<'_>>)) {
         let offset = self.offset;
         self.offset += length as u64;
@@ -197,27 +198,46 @@ impl Deframer {
         self.hunting = None;
     }
 
+    #[inline]
     fn frame(&mut self, frame: &[u8], sink: &mut impl FnMut(Located<Frame<'_>>)) {
-        let mut scratch = [0; LONGEST];
-        let message = match self.framing {
-            Framing::Reference { hart_bits } => reference(frame, hart_bits),
-            Framing::Standard(encapsulation) => standard(frame, encapsulation, &mut scratch),
-            Framing::Esp32 => esp32(frame),
-            Framing::Pulp => pulp(frame, &mut scratch),
-        };
+        // Every framing has a call of its own: to collect messages in one place first costs more than to find them.
+        let length = frame.len();
+        match self.framing {
+            Framing::Reference { hart_bits } => self.message(length, reference(frame, hart_bits), sink),
+            Framing::Standard(e) if e.is_aligned() => self.message(length, aligned(frame, e), sink),
+            Framing::Standard(e) => {
+                let mut scratch = [0; LONGEST];
+                self.message(length, shifted(frame, e, &mut scratch), sink);
+            }
+            Framing::Esp32 => self.message(length, esp32(frame), sink),
+            Framing::Pulp => {
+                let mut scratch = [0; LONGEST];
+                self.message(length, pulp(frame, &mut scratch), sink);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn message(
+        &mut self,
+        length: usize,
+        message: Option<Message<'_>>,
+        sink: &mut impl FnMut(Located<Frame<'_>>),
+    ) {
         match message {
             Some(message) => {
-                self.accounting.decoded += frame.len() as u64;
-                self.give(frame.len(), Frame::Message(message), sink);
+                self.accounting.decoded += length as u64;
+                self.give(length, Frame::Message(message), sink);
             }
             None => {
-                self.accounting.bad += frame.len() as u64;
-                self.give(frame.len(), Frame::Fault(FramingFault::Header), sink);
+                self.accounting.bad += length as u64;
+                self.give(length, Frame::Fault(FramingFault::Header), sink);
             }
         }
     }
 }
 
+#[inline]
 fn header(framing: Framing, bytes: &[u8]) -> Header {
     let Some(&first) = bytes.first() else { return Header::Null };
     let length = usize::from(first & 0x1F);
@@ -243,6 +263,7 @@ fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
+#[inline(always)]
 fn reference(frame: &[u8], hart_bits: u8) -> Option<Message<'_>> {
     let (&first, rest) = frame.split_first()?;
     let kind = match first >> 5 & 3 {
@@ -258,39 +279,56 @@ fn reference(frame: &[u8], hart_bits: u8) -> Option<Message<'_>> {
     Some(Message { source: little_endian(hart) as u16, kind, flow: 0, time, payload })
 }
 
-/// Source and type need not fill bytes: the payload may begin inside one, and is then shifted into `scratch`.
-fn standard<'a>(frame: &'a [u8], e: Encapsulation, scratch: &'a mut [u8; LONGEST]) -> Option<Message<'a>> {
-    let (&first, rest) = frame.split_first()?;
-    let (source_low, rest) = rest.split_at_checked(usize::from(e.source_bits / 8))?;
-    let time_bytes = if first & 0x80 != 0 { usize::from(e.time_bytes) } else { 0 };
-    let (time, rest) = rest.split_at_checked(time_bytes)?;
-    let source_rest = e.source_bits % 8;
-    let mut bits = crate::etrace::BitReader::zero_padded(rest);
-    let mut source = little_endian(source_low) as u16;
-    source |= (bits.take(source_rest) as u16) << (e.source_bits - source_rest).min(15);
-    let kind = e.kind(bits.take(e.type_bits) as u8);
-    let payload = match bits.position() {
-        0 => rest,
-        8 => rest.get(1..)?,
-        position => {
-            // Padding at the top is "don't care", but an encoder pads with the sign: extend what is there.
-            let length = (rest.len() * 8).checked_sub(position)?.div_ceil(8);
-            let mut signed = crate::etrace::BitReader::new(rest);
-            let _ = signed.take(position as u8);
-            for slot in scratch.iter_mut().take(length) {
-                *slot = signed.take(8) as u8;
-            }
-            scratch.get(..length)?
-        }
-    };
-    let time = (time_bytes > 0).then(|| little_endian(time));
-    Some(Message { source, kind, flow: first >> 5 & 3, time, payload })
+/// What stands before source and type where those are read bit by bit: whole bytes of the source, and the time.
+struct Head<'a> {
+    flow: u8,
+    source: u16,
+    time: Option<u64>,
+    rest: &'a [u8],
 }
 
+#[inline(always)]
+fn head(frame: &[u8], e: Encapsulation) -> Option<Head<'_>> {
+    let (&first, rest) = frame.split_first()?;
+    let (source, rest) = rest.split_at_checked(usize::from(e.source_bits / 8))?;
+    let time_bytes = if first & 0x80 != 0 { usize::from(e.time_bytes) } else { 0 };
+    let (time, rest) = rest.split_at_checked(time_bytes)?;
+    let time = (time_bytes > 0).then(|| little_endian(time));
+    Some(Head { flow: first >> 5 & 3, source: little_endian(source) as u16, time, rest })
+}
+
+/// Source and type fill whole bytes.
+#[inline(always)]
+fn aligned(frame: &[u8], e: Encapsulation) -> Option<Message<'_>> {
+    let Head { flow, mut source, time, rest } = head(frame, e)?;
+    let source_rest = e.source_bits % 8;
+    if source_rest + e.type_bits == 0 {
+        return Some(Message { source, kind: e.kind(0), flow, time, payload: rest });
+    }
+    let (&both, payload) = rest.split_first()?;
+    source |= u16::from(both & ((1 << source_rest) - 1)) << (e.source_bits - source_rest).min(15);
+    Some(Message { source, kind: e.kind(both >> source_rest), flow, time, payload })
+}
+
+/// The payload begins inside a byte, and is shifted into `scratch`.
+fn shifted<'a>(frame: &'a [u8], e: Encapsulation, scratch: &'a mut [u8; LONGEST]) -> Option<Message<'a>> {
+    let Head { flow, mut source, time, rest } = head(frame, e)?;
+    let source_rest = e.source_bits % 8;
+    // Padding at the top is "don't care", but an encoder pads with the sign: extend what is there.
+    let mut bits = crate::etrace::BitReader::new(rest);
+    source |= (bits.take(source_rest) as u16) << (e.source_bits - source_rest).min(15);
+    let kind = e.kind(bits.take(e.type_bits) as u8);
+    let length = (rest.len() * 8).checked_sub(bits.position())?.div_ceil(8);
+    for slot in scratch.iter_mut().take(length) {
+        *slot = bits.take(8) as u8;
+    }
+    Some(Message { source, kind, flow, time, payload: scratch.get(..length)? })
+}
+
+/// The two bytes behind the header number the packets; they tell no time.
 fn esp32(frame: &[u8]) -> Option<Message<'_>> {
-    let index = little_endian(frame.get(1..3)?);
     let payload = frame.get(3..)?;
-    Some(Message { source: 0, kind: Kind::Instruction, flow: 0, time: Some(index), payload })
+    Some(Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload })
 }
 
 /// Reversed, a beat is header, eight bytes of time, payload; bytes beyond the length are zero.

@@ -102,6 +102,11 @@ impl Framing {
 }
 
 impl Encapsulation {
+    /// Do source and type fill whole bytes, so that the payload begins with one?
+    pub(crate) const fn is_aligned(self) -> bool {
+        matches!(self.source_bits % 8 + self.type_bits, 0 | 8)
+    }
+
     /// What a type means. Without a type everything is instruction trace.
     pub(crate) const fn kind(self, value: u8) -> Kind {
         match (self.type_bits, value) {

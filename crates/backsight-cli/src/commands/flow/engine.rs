@@ -10,7 +10,6 @@ use backsight_isa::rv;
 use backsight_riscv::ntrace;
 
 use super::harts::Harts;
-use crate::etrace_stream::EtraceStream;
 use crate::plan::{Decoding, Etrace};
 
 /// What comes out.
@@ -50,12 +49,7 @@ pub enum Engine<'i> {
         branches: Box<Branches>,
     },
     /// E-Trace through code.
-    Etrace {
-        /// Packets of all harts.
-        decoder: Box<EtraceStream>,
-        /// Execution.
-        harts: Box<Harts<'i>>,
-    },
+    Etrace(Box<Harts<'i>>),
     /// N-Trace through code.
     Ntrace {
         /// Messages.
@@ -93,10 +87,7 @@ impl<'i> Engine<'i> {
                 )),
                 statistics: Statistics::default(),
             }),
-            Decoding::Etrace(etrace) => Some(Self::Etrace {
-                decoder: Box::new(EtraceStream::new(etrace)),
-                harts: Box::new(Harts::new(etrace_settings(etrace, image), image)),
-            }),
+            Decoding::Etrace(etrace) => Some(Self::Etrace(Box::new(harts(etrace, image)))),
             Decoding::NotDecoded(_) => None,
         }
     }
@@ -111,9 +102,7 @@ impl<'i> Engine<'i> {
             Self::Etm4Branches { decoder, branches } => decoder.feed(bytes, &mut |packet| {
                 branches.push(packet, &mut |record| sink(Item::Record(record.value)));
             }),
-            Self::Etrace { decoder, harts } => decoder.feed(bytes, &mut |found| {
-                harts.push(found, &mut |event| sink(Item::Event(event)));
-            }),
+            Self::Etrace(harts) => harts.feed(bytes, &mut |event| sink(Item::Event(event))),
             Self::Ntrace { decoder, follower, statistics } => decoder.feed(bytes, &mut |packet| {
                 follower.push(packet, &mut |event| {
                     statistics.count(&event.value);
@@ -136,11 +125,7 @@ impl<'i> Engine<'i> {
                 });
                 branches.finish(&mut |record| sink(Item::Record(record.value)));
             }
-            Self::Etrace { decoder, harts } => {
-                let mut each = |event| sink(Item::Event(event));
-                decoder.finish(&mut |found| harts.push(found, &mut each));
-                harts.finish(&mut each);
-            }
+            Self::Etrace(harts) => harts.finish(&mut |event| sink(Item::Event(event))),
             Self::Ntrace { decoder, follower, statistics } => {
                 let mut each = |event: Located<Event>| {
                     statistics.count(&event.value);
@@ -165,7 +150,7 @@ impl<'i> Engine<'i> {
                 });
                 branches.reset();
             }
-            Self::Etrace { .. } | Self::Ntrace { .. } => self.finish(sink),
+            Self::Etrace(_) | Self::Ntrace { .. } => self.finish(sink),
         }
     }
 
@@ -173,7 +158,7 @@ impl<'i> Engine<'i> {
     pub fn accounting(&self) -> Accounting {
         match self {
             Self::Etm4 { decoder, .. } | Self::Etm4Branches { decoder, .. } => decoder.accounting(),
-            Self::Etrace { decoder, .. } => decoder.accounting(),
+            Self::Etrace(harts) => harts.accounting(),
             Self::Ntrace { decoder, .. } => decoder.accounting(),
         }
     }
@@ -181,7 +166,7 @@ impl<'i> Engine<'i> {
     /// What a user should know about the result.
     pub fn notes(&self) -> Vec<String> {
         match self {
-            Self::Etrace { harts, .. } => harts.notes(),
+            Self::Etrace(harts) => harts.notes(),
             _ => Vec::new(),
         }
     }
@@ -191,14 +176,19 @@ impl<'i> Engine<'i> {
         match self {
             Self::Etm4 { follower, .. } => *follower.statistics(),
             Self::Etm4Branches { .. } => Statistics::default(),
-            Self::Etrace { harts, .. } => harts.statistics(),
+            Self::Etrace(harts) => harts.statistics(),
             Self::Ntrace { statistics, .. } => *statistics,
         }
     }
 }
 
+/// The engine of an E-Trace stream.
+pub fn harts<'i>(etrace: &Etrace, image: &'i Image) -> Harts<'i> {
+    Harts::new(etrace.framing, etrace_settings(etrace, image), image)
+}
+
 /// How a source is followed. What the program's ELF file says of its registers comes before the width of addresses.
-pub fn etrace_settings(etrace: &Etrace, image: &Image) -> flow::etrace::Settings {
+fn etrace_settings(etrace: &Etrace, image: &Image) -> flow::etrace::Settings {
     let mut settings = flow::etrace::Settings::new(etrace.params, etrace.options);
     settings.handlers = etrace.handlers.clone();
     settings.set = set_of(image).unwrap_or(settings.set);

@@ -21,7 +21,7 @@ use crate::images::{self, ImageArgs};
 use crate::output::{Output, tell};
 use crate::plan::{Buffer, Plan, frame_damage};
 
-pub use engine::{Engine, Item, Manner, etrace_settings};
+pub use engine::{Engine, Item, Manner, harts};
 use filter::{Filter, FilterArgs};
 pub use harts::Harts;
 use lane::Lane;
