@@ -2,12 +2,15 @@
 //!
 //! I-CNT says how many half-words retired, the history which way the branches among them went; jumps with a
 //! target in their opcode need no word, and a return that goes back to its call is left out too. So the follower
-//! walks through the code from message to message, with a stack of return addresses.
+//! walks through the code from message to message, with a stack of return addresses. A full I-CNT may be told before the
+//! history of the branches that it spans: it is kept and added to the next one.
 
 use backsight_core::{Address, Context, Located, MemorySpace};
 use backsight_image::Code;
 use backsight_isa::rv::{self, Decoded, JumpKind, Operation};
-use backsight_riscv::ntrace::{BranchKind, History, Message, Packet, Resource};
+use backsight_riscv::ntrace::{
+    BranchKind, History, Message, Packet, Process, ProcessContext, Resource, sync,
+};
 
 use crate::{Event, NoSync, Range, Symptom, TraceOn};
 
@@ -17,6 +20,10 @@ const STACK_DEPTH: usize = 64;
 const MOST_REPEATS: u32 = 1 << 18;
 /// Instructions without a branch that are believed.
 const MOST_STRAIGHT: u32 = 1 << 20;
+/// Half-words in one message that are believed: I-CNT has 22 bits.
+const MOST_HALF_WORDS: u64 = 1 << 24;
+/// Half-words that wait for their history. Where more go by without one, no branch among them was taken.
+const MOST_CARRIED: u64 = 1 << 22;
 
 /// Follows the execution of one hart.
 pub struct Follower<'c, C> {
@@ -24,8 +31,8 @@ pub struct Follower<'c, C> {
     set: rv::Set,
     /// The next instruction; `None` until synchronisation.
     pc: Option<Address>,
-    /// The address that was sent last, halved.
-    sent: u64,
+    /// The address that was sent last, halved; `None` until synchronisation, and where messages are missing.
+    sent: Option<u64>,
     /// Half-words since I-CNT was last reset.
     count: u64,
     stack: Vec<Address>,
@@ -33,6 +40,13 @@ pub struct Follower<'c, C> {
     run: (Address, u32),
     /// The branch message that can be repeated.
     last_branch: Option<Message>,
+    /// I-CNT of messages that said it was full.
+    carried: u64,
+    /// Every taken branch is a message: a full I-CNT waits for no history.
+    told_one_by_one: bool,
+    /// The time, once a message told it whole.
+    time: Option<u64>,
+    context: Context,
     offset: u64,
     length: u32,
 }
@@ -65,11 +79,15 @@ impl<'c, C: Code> Follower<'c, C> {
             code,
             set,
             pc: None,
-            sent: 0,
+            sent: None,
             count: 0,
             stack: Vec::with_capacity(STACK_DEPTH),
             run: (Address(0), 0),
             last_branch: None,
+            carried: 0,
+            told_one_by_one: false,
+            time: None,
+            context: Context { wide: set.wide, ..Context::default() },
             offset: 0,
             length: 0,
         }
@@ -78,11 +96,15 @@ impl<'c, C: Code> Follower<'c, C> {
     /// Takes a message.
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Event>)) {
         (self.offset, self.length) = (packet.offset, packet.length);
-        if let Some(value) = packet.value.timestamp {
-            self.message(&packet.value.message, sink);
-            self.emit(Event::Timestamp { value, cycles: None }, sink);
-        } else {
-            self.message(&packet.value.message, sink);
+        let Packet { timestamp, message, .. } = packet.value;
+        self.message(&message, sink);
+        if let Some(field) = timestamp {
+            // Differences mean nothing before the first whole time.
+            self.time =
+                if message.is_sync() { Some(field) } else { self.time.map(|time| time.wrapping_add(field)) };
+            if let Some(value) = self.time {
+                self.emit(Event::Timestamp { value, cycles: None }, sink);
+            }
         }
     }
 
@@ -97,57 +119,70 @@ impl<'c, C: Code> Follower<'c, C> {
         match *message {
             Message::DirectBranch { count } => {
                 self.last_branch = Some(*message);
+                self.told_one_by_one = true;
                 self.walk(count, &mut std::iter::empty(), End::Jump, sink);
                 self.count = 0;
             }
             Message::IndirectBranch { kind, count, address } => {
                 self.last_branch = Some(*message);
-                self.indirect(kind, count, History::EMPTY, self.sent ^ address, sink);
+                self.indirect(kind, count, History::EMPTY, self.beyond(address), sink);
             }
             Message::IndirectBranchHistory { kind, count, address, history } => {
-                self.indirect(kind, count, history, self.sent ^ address, sink);
+                self.last_branch = Some(*message);
+                self.indirect(kind, count, history, self.beyond(address), sink);
             }
-            Message::IndirectBranchSync { kind, count, address, .. } => {
-                self.indirect(kind, count, History::EMPTY, address, sink);
+            Message::IndirectBranchSync { reason, kind, count, address } => {
+                self.last_branch = None;
+                self.indirect(kind, count, History::EMPTY, (Some(address), reason), sink);
             }
-            Message::IndirectBranchHistorySync { kind, count, address, history, .. } => {
-                self.indirect(kind, count, history, address, sink);
+            Message::IndirectBranchHistorySync { reason, kind, count, address, history } => {
+                self.last_branch = None;
+                self.indirect(kind, count, history, (Some(address), reason), sink);
             }
-            Message::ProgramTraceSync { count, address, .. } => {
+            Message::ProgramTraceSync { reason, count, address } => {
                 self.walk(count, &mut std::iter::empty(), End::Known, sink);
-                self.synchronise(address, sink);
+                self.synchronise(reason, address, sink);
             }
-            Message::DirectBranchSync { count, address, .. } => {
+            Message::DirectBranchSync { reason, count, address } => {
+                self.told_one_by_one = true;
                 self.walk(count, &mut std::iter::empty(), End::Jump, sink);
-                self.synchronise(address, sink);
+                self.synchronise(reason, address, sink);
             }
             Message::ResourceFull(resource) => self.resource_full(resource, sink),
             Message::RepeatBranch { count } => self.repeat(count, sink),
             Message::ProgramTraceCorrelation { count, history, .. } => {
                 self.walk(count, &mut history.unwrap_or(History::EMPTY).outcomes(), End::Last, sink);
                 self.flush(None, false, sink);
-                self.pc = None;
+                (self.pc, self.sent, self.count) = (None, None, 0);
             }
-            Message::Ownership { process } => {
-                self.flush(None, false, sink);
-                let context = Context {
-                    wide: self.set.wide,
-                    context_id: u32::try_from(process).ok(),
-                    ..Context::default()
-                };
-                self.emit(Event::Context(context, self.set.isa()), sink);
-            }
+            Message::Ownership { process } => self.own(process, sink),
             Message::Error { .. } => self.lose(NoSync::Overflow, sink),
             Message::Bad(_) => self.lose(NoSync::BadPacket, sink),
             Message::Other(_) => {}
         }
     }
 
+    /// Whose code follows.
+    fn own(&mut self, process: u64, sink: &mut impl FnMut(Located<Event>)) {
+        let Some(Process { privilege, context }) = Process::from_field(process) else { return };
+        self.flush(None, false, sink);
+        self.context.level = privilege;
+        match context {
+            ProcessContext::Same => {}
+            ProcessContext::Supervisor(context) => self.context.context_id = u32::try_from(context).ok(),
+            ProcessContext::Hypervisor(context) => self.context.vmid = u32::try_from(context).ok(),
+        }
+        self.emit(Event::Context(self.context, self.set.isa()), sink);
+    }
+
     fn resource_full(&mut self, resource: Resource, sink: &mut impl FnMut(Located<Event>)) {
         match resource {
             Resource::Count(count) => {
-                self.walk(count, &mut std::iter::empty(), End::Known, sink);
-                self.count = 0;
+                self.carried += u64::from(count);
+                if self.told_one_by_one || self.carried > MOST_CARRIED {
+                    self.walk(0, &mut std::iter::empty(), End::Known, sink);
+                    self.count = 0;
+                }
             }
             Resource::History(history) => self.walk_outcomes(history, sink),
             Resource::HistoryRepeat { times, .. } if times > MOST_REPEATS => {
@@ -166,7 +201,13 @@ impl<'c, C: Code> Follower<'c, C> {
     }
 
     fn repeat(&mut self, count: u32, sink: &mut impl FnMut(Located<Event>)) {
-        let Some(message) = self.last_branch else { return };
+        let Some(mut message) = self.last_branch else { return };
+        // The target is the same again: the address that was sent last.
+        if let Message::IndirectBranch { address, .. } | Message::IndirectBranchHistory { address, .. } =
+            &mut message
+        {
+            *address = 0;
+        }
         if count > MOST_REPEATS {
             return self.lose(NoSync::BadPacket, sink);
         }
@@ -183,7 +224,7 @@ impl<'c, C: Code> Follower<'c, C> {
         kind: BranchKind,
         count: u32,
         history: History,
-        address: u64,
+        (target, reason): (Option<u64>, u8),
         sink: &mut impl FnMut(Located<Event>),
     ) {
         let following = self.pc.is_some();
@@ -201,23 +242,34 @@ impl<'c, C: Code> Follower<'c, C> {
             };
             self.emit(exception, sink);
         }
-        if following {
-            self.pc = Some(Address(address << 1));
-            self.sent = address;
-            self.count = 0;
-        } else {
-            self.synchronise(address, sink);
+        (self.sent, self.count) = (target, 0);
+        match target {
+            Some(address) if following => self.pc = Some(Address(address << 1)),
+            // The code before was not known; where it led to is.
+            Some(address) => self.synchronise(reason, address, sink),
+            None => {}
         }
     }
 
+    /// The address that differs so much from the one that was sent last, and why decoding may begin there: nothing but
+    /// code was missing.
+    fn beyond(&self, difference: u64) -> (Option<u64>, u8) {
+        (self.sent.map(|sent| sent ^ difference), sync::TRACE_ENABLE)
+    }
+
     /// Execution is at this address, whatever was known before.
-    fn synchronise(&mut self, address: u64, sink: &mut impl FnMut(Located<Event>)) {
+    fn synchronise(&mut self, reason: u8, address: u64, sink: &mut impl FnMut(Located<Event>)) {
         let pc = Address(address << 1);
-        (self.sent, self.count) = (address, 0);
+        (self.sent, self.count, self.last_branch) = (Some(address), 0, None);
         match self.pc {
             None => {
                 self.stack.clear();
-                self.emit(Event::TraceOn(TraceOn::Begin), sink);
+                let why = match reason {
+                    sync::OVERRUN => TraceOn::Overflow,
+                    sync::EXIT_FROM_DEBUG => TraceOn::DebugRestart,
+                    _ => TraceOn::Begin,
+                };
+                self.emit(Event::TraceOn(why), sink);
             }
             Some(reached) if reached != pc => {
                 self.flush(None, false, sink);
@@ -228,7 +280,7 @@ impl<'c, C: Code> Follower<'c, C> {
         self.pc = Some(pc);
     }
 
-    /// Walks until I-CNT is `count`.
+    /// Walks until I-CNT is `count`, and what was told of it before.
     fn walk(
         &mut self,
         count: u32,
@@ -236,8 +288,11 @@ impl<'c, C: Code> Follower<'c, C> {
         end: End,
         sink: &mut impl FnMut(Located<Event>),
     ) {
-        let until = Some(u64::from(count));
-        self.advance(Guide { until, outcomes, end }, sink);
+        let until = u64::from(count) + std::mem::take(&mut self.carried);
+        if let (Some(pc), true) = (self.pc, until > MOST_HALF_WORDS) {
+            return self.mismatch(Symptom::EndlessRange, pc, sink);
+        }
+        self.advance(Guide { until: Some(until), outcomes, end }, sink);
     }
 
     /// Walks until all outcomes are used up.
@@ -381,6 +436,7 @@ impl<'c, C: Code> Follower<'c, C> {
 
     fn lose(&mut self, why: NoSync, sink: &mut impl FnMut(Located<Event>)) {
         self.flush(None, false, sink);
+        (self.sent, self.carried, self.time) = (None, 0, None);
         if self.pc.take().is_some() {
             self.emit(Event::NoSync(why), sink);
         }

@@ -4,7 +4,7 @@ use backsight_core::{Address, Located, MemorySpace};
 use backsight_flow::{Event, ntrace::Follower};
 use backsight_image::Code;
 use backsight_isa::rv;
-use backsight_riscv::ntrace::{Config, encode, messages};
+use backsight_riscv::ntrace::{BranchKind, Config, History, Message, Packet, Resource, encode, messages};
 use backsight_testing::{corpus, gunzip};
 
 /// Code at one place.
@@ -81,4 +81,56 @@ fn the_reference_stream_is_encoded_to_the_same_bytes() {
     }
     assert_eq!(bytes.len(), trace.len());
     assert!(bytes == trace, "the bytes differ");
+}
+
+/// `0x100: c.nop; beq x0, x0, +0x10`, and at 0x112 `c.nop` twice.
+fn forward_branch() -> Flat {
+    let mut bytes = vec![0x01, 0x00, 0x63, 0x08, 0x00, 0x00];
+    bytes.resize(0x12, 0);
+    bytes.extend([0x01, 0x00, 0x01, 0x00]);
+    Flat { base: 0x100, bytes }
+}
+
+fn addresses(packets: &[Packet]) -> Vec<u64> {
+    let code = forward_branch();
+    let mut follower = Follower::new(rv::Set::RV64, &code);
+    let mut executed = Vec::new();
+    let mut sink = |event: Located<Event>| match event.value {
+        Event::Range(range) => executed.push(range.start.0..range.end.0),
+        Event::Mismatch { .. } | Event::NoMemory { .. } => panic!("{event:x?}"),
+        _ => {}
+    };
+    for &value in packets {
+        follower.push(Located { offset: 0, length: 1, value }, &mut sink);
+    }
+    follower.finish(&mut sink);
+    executed.into_iter().flatten().filter(|address| address % 2 == 0).collect()
+}
+
+fn packet(message: Message) -> Packet {
+    Packet { source: 0, timestamp: None, message }
+}
+
+#[test]
+fn a_full_counter_waits_for_the_history_of_what_it_spans() {
+    let start = packet(Message::ProgramTraceSync { reason: 3, count: 0, address: 0x80 });
+    let full = packet(Message::ResourceFull(Resource::Count(4)));
+    let history = Some(History::EMPTY.with(true));
+    let end = packet(Message::ProgramTraceCorrelation { reason: 0, count: 1, history });
+    assert_eq!(addresses(&[start, full, end]), [0x100, 0x102, 0x104, 0x112, 0x114]);
+    // Without histories every taken branch is told: what the counter spans was not taken.
+    let branch = packet(Message::DirectBranch { count: 3 });
+    let end = packet(Message::ProgramTraceCorrelation { reason: 0, count: 0, history: None });
+    let full = packet(Message::ResourceFull(Resource::Count(1)));
+    assert_eq!(addresses(&[start, branch, full, end]), [0x100, 0x102, 0x104, 0x112]);
+}
+
+#[test]
+fn differences_mean_nothing_where_messages_are_missing() {
+    let start = packet(Message::ProgramTraceSync { reason: 3, count: 0, address: 0x80 });
+    let error = packet(Message::Error { kind: 0, code: 4 });
+    let jump = |address| packet(Message::IndirectBranch { kind: BranchKind::Indirect, count: 1, address });
+    let end = packet(Message::ProgramTraceCorrelation { reason: 0, count: 1, history: None });
+    assert_eq!(addresses(&[jump(0x80), end]), [0u64; 0]);
+    assert_eq!(addresses(&[start, error, jump(0), end]), [0u64; 0]);
 }

@@ -6,6 +6,8 @@ mod program;
 #[path = "etrace/random.rs"]
 mod random;
 
+use std::collections::BTreeSet;
+
 use backsight_core::{Address, Execution, Isa, Located, MemorySpace, Retired};
 use backsight_flow::{Event, ntrace::Follower};
 use backsight_image::Code as _;
@@ -13,7 +15,7 @@ use backsight_isa::rv;
 use backsight_riscv::etrace::{Resync, ResyncMode};
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress, Itype};
 use backsight_riscv::ntrace::{
-    Config, Encoder, Message, Mode, Packet, Resource, Settings, encode, event, messages, sync,
+    Config, Encoder, Message, Mode, Packet, Resource, Settings, Timestamps, encode, event, messages, sync,
 };
 use backsight_testing::{Random, corpus, gunzip};
 
@@ -69,9 +71,17 @@ fn expected(code: &Program, blocks: &[(Ingress, bool)]) -> Vec<Fact> {
     facts
 }
 
-fn told(code: &Program, bytes: &[u8], config: &Config) -> Vec<Fact> {
+/// What a trace tells; beside it privileges and contexts, and times.
+#[derive(Default)]
+struct Told {
+    facts: Vec<Fact>,
+    owners: Vec<(u8, Option<u32>)>,
+    times: Vec<u64>,
+}
+
+fn told(code: &Program, bytes: &[u8], config: &Config) -> Told {
     let mut follower = Follower::new(rv::Set::RV64, code);
-    let mut facts = Vec::new();
+    let Told { mut facts, mut owners, mut times } = Told::default();
     let mut sink = |event: Located<Event>| match event.value {
         Event::Range(range) => {
             facts.extend(instructions(code, range.start.0, range.end.0).map(Fact::Retired));
@@ -79,12 +89,26 @@ fn told(code: &Program, bytes: &[u8], config: &Config) -> Vec<Fact> {
         Event::Exception { interrupt, return_address, .. } => {
             facts.push(Fact::Trap { interrupt, at: return_address.expect("a place").0 });
         }
+        Event::Context(context, _) => owners.push((context.level, context.context_id)),
+        Event::Timestamp { value, .. } => times.push(value),
         Event::Mismatch { .. } | Event::NoMemory { .. } | Event::NoSync(_) => panic!("{event:x?}"),
         _ => {}
     };
     messages(config, bytes).into_iter().for_each(|packet| follower.push(packet, &mut sink));
     follower.finish(&mut sink);
-    facts
+    owners.dedup();
+    Told { facts, owners, times }
+}
+
+/// Privileges and contexts of the traced blocks.
+fn owners(blocks: &[(Ingress, bool)]) -> Vec<(u8, Option<u32>)> {
+    let of = |(ingress, traced): &(Ingress, bool)| match ingress {
+        Ingress::Block(block) if *traced => Some((block.privilege, Some(block.context as u32))),
+        _ => None,
+    };
+    let mut owners: Vec<_> = blocks.iter().filter_map(of).collect();
+    owners.dedup();
+    owners
 }
 
 fn settings(random: &mut Random) -> Settings {
@@ -94,7 +118,10 @@ fn settings(random: &mut Random) -> Settings {
         history_bits: [1, 2, 7, 31, 62][random.below(5) as usize],
         repeat_history: random.below(2) == 0,
         count_limit: [1, 20, 300, u32::MAX][random.below(4) as usize],
+        repeat_branch: random.below(2) == 0,
         return_stack: [0, 1, 3, 64][random.below(4) as usize],
+        ownership: random.below(2) == 0,
+        timestamps: [Timestamps::Off, Timestamps::Synchronising, Timestamps::All][random.below(3) as usize],
         resync: Resync {
             mode: mode[random.below(4) as usize],
             limit: [1, 3, 16, 60][random.below(4) as usize],
@@ -104,7 +131,8 @@ fn settings(random: &mut Random) -> Settings {
     }
 }
 
-fn run(seed: u64) {
+/// Gives the names of the messages sent.
+fn run(seed: u64) -> BTreeSet<&'static str> {
     let mut random = Random(seed);
     let settings = settings(&mut random);
     let code = Code::new(&mut random, 60);
@@ -121,7 +149,11 @@ fn run(seed: u64) {
     let config = Config { source_bits: 4 };
     let mut encoder = Encoder::new(settings);
     let mut bytes = Vec::new();
-    let mut sink = |packet: Packet| assert!(encode(&config, &packet, &mut bytes));
+    let mut names = BTreeSet::new();
+    let mut sink = |packet: Packet| {
+        names.insert(packet.message.name());
+        assert!(encode(&config, &packet, &mut bytes));
+    };
     for (ingress, traced) in &blocks {
         match ingress {
             Ingress::Block(block) if *traced => encoder.push(block, &mut sink),
@@ -129,14 +161,37 @@ fn run(seed: u64) {
         }
     }
     encoder.finish(&mut sink);
-    let (expected, told) = (expected(&code.program, &blocks), told(&code.program, &bytes, &config));
-    let same = expected.iter().zip(&told).take_while(|(a, b)| a == b).count();
-    assert_eq!(expected.get(same), told.get(same), "seed {seed}, fact {same}: {settings:?}");
+    let Told { facts, owners: told_owners, times } = told(&code.program, &bytes, &config);
+    let expected = expected(&code.program, &blocks);
+    let same = expected.iter().zip(&facts).take_while(|(a, b)| a == b).count();
+    assert_eq!(expected.get(same), facts.get(same), "seed {seed}, fact {same}: {settings:?}");
+    if settings.ownership && ctype == Ctype::Precise {
+        assert_eq!(told_owners, owners(&blocks), "seed {seed}: {settings:?}");
+    } else if !settings.ownership {
+        assert!(told_owners.is_empty(), "seed {seed}");
+    }
+    assert!(times.is_sorted(), "seed {seed}: {times:?}");
+    assert_eq!(times.is_empty(), settings.timestamps == Timestamps::Off || facts.is_empty(), "seed {seed}");
+    names
 }
 
 #[test]
 fn what_was_executed_comes_back_with_every_setting() {
-    (0..1500).for_each(run);
+    let names: BTreeSet<_> = (0..1500).flat_map(run).collect();
+    let all = [
+        "DirectBranch",
+        "DirectBranchSync",
+        "IndirectBranch",
+        "IndirectBranchHist",
+        "IndirectBranchHistSync",
+        "IndirectBranchSync",
+        "Ownership",
+        "ProgTraceCorrelation",
+        "ProgTraceSync",
+        "RepeatBranch",
+        "ResourceFull",
+    ];
+    assert!(names.iter().eq(all.iter()), "{names:?}");
 }
 
 #[test]
@@ -224,6 +279,24 @@ fn a_history_that_repeats_is_sent_once() {
     assert!(
         matches!(last, Some(Message::ProgramTraceCorrelation { count: 18, history: Some(rest), .. }) if rest.0 == 0b11)
     );
+}
+
+#[test]
+fn the_time_of_a_message_is_that_of_what_led_to_its_address() {
+    let settings = Settings { timestamps: Timestamps::All, repeat_branch: true, ..Settings::default() };
+    let (mut encoder, mut sent) = (Encoder::new(settings), Vec::new());
+    for time in [100, 110, 140, 190] {
+        let block = Block { time, itype: Itype::UninferableJump, ..branch(true) };
+        encoder.push(&block, &mut |packet| sent.push((packet.timestamp, packet.message.name())));
+    }
+    encoder.finish(&mut |packet| sent.push((packet.timestamp, packet.message.name())));
+    let expected = [
+        (Some(100), "ProgTraceSync"),
+        (Some(0), "IndirectBranchHist"),
+        (Some(90), "RepeatBranch"),
+        (Some(0), "ProgTraceCorrelation"),
+    ];
+    assert_eq!(sent, expected);
 }
 
 #[test]

@@ -2,89 +2,19 @@
 //!
 //! I-CNT counts the half-words that retire. With history (HTM) the outcomes of branches collect in HIST until an
 //! indirect branch, a trap or a full register sends them; without (BTM) every taken branch is a message. The target of
-//! a jump is known when the next block begins, so a message about it waits for that block.
+//! a jump is known when the next block begins, so a message about it waits for that block. A message that synchronises
+//! is followed by an Ownership message, so that a decoder that begins there knows whose code it reads.
 
 use alloc::vec::Vec;
 
 use super::message::{BranchKind, History, Message, Packet, Resource};
 use super::outcomes::Outcomes;
-use crate::etrace::{Resync, ResyncMode};
+use super::process::{Process, ProcessContext};
+use super::sender::Sender;
+use super::settings::{MOST_RETURNS, Mode, Settings, lost, sync};
+use crate::etrace::ResyncMode;
 use crate::ingress::{Block, Ctype, Itype};
 
-/// Why a message synchronises (SYNC).
-pub mod sync {
-    /// The hart left reset.
-    pub const EXIT_FROM_RESET: u8 = 1;
-    /// It was time.
-    pub const PERIODIC: u8 = 2;
-    /// The hart left debug mode.
-    pub const EXIT_FROM_DEBUG: u8 = 3;
-    /// Tracing was switched on.
-    pub const TRACE_ENABLE: u8 = 5;
-    /// Messages were lost before.
-    pub const OVERRUN: u8 = 7;
-}
-
-/// Why tracing ends (EVCODE).
-pub mod event {
-    /// The hart entered debug mode.
-    pub const DEBUG_ENTRY: u8 = 0;
-    /// Tracing was switched off.
-    pub const TRACE_DISABLE: u8 = 4;
-}
-
-/// How branches are told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Outcomes collect in a history (HTM).
-    #[default]
-    History,
-    /// Every taken branch is a message (BTM).
-    Branch,
-}
-
-/// How an encoder is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// How branches are told.
-    pub mode: Mode,
-    /// Outcomes that HIST holds, 1 to 62.
-    pub history_bits: u8,
-    /// The same full history several times in a row is sent once, with HREPEAT.
-    pub repeat_history: bool,
-    /// I-CNT holds no more than this.
-    pub count_limit: u32,
-    /// Returns to where one of the last so many calls came from are not told; 0: all are. No more than
-    /// [`MOST_RETURNS`].
-    pub return_stack: u8,
-    /// Periodic synchronisation.
-    pub resync: Resync,
-    /// SRC of the messages.
-    pub source: u16,
-    /// SYNC of the first message: [`sync`].
-    pub start: u8,
-    /// EVCODE of the last message: [`event`].
-    pub end: u8,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            mode: Mode::History,
-            history_bits: 31,
-            repeat_history: true,
-            count_limit: (1 << 22) - 1,
-            return_stack: 16,
-            resync: Resync::default(),
-            source: 0,
-            start: sync::TRACE_ENABLE,
-            end: event::TRACE_DISABLE,
-        }
-    }
-}
-
-/// Most calls that a decoder remembers.
-pub const MOST_RETURNS: u8 = 64;
 /// ETYPE of an error message: the queue was full.
 const QUEUE_OVERRUN: u8 = 0;
 
@@ -95,6 +25,8 @@ enum Pending {
     Told(BranchKind),
     /// A return, and where its call came from.
     Return(u64),
+    /// A direct branch that was taken, when a synchronisation is due.
+    Direct,
 }
 
 /// An N-Trace encoder for one hart.
@@ -111,9 +43,13 @@ pub struct Encoder {
     sent: u64,
     outcomes: Outcomes,
     stack: Vec<u64>,
-    context: Option<u64>,
-    /// Towards the next synchronisation.
+    /// Privilege and context that were told.
+    owner: Option<(u8, u64)>,
+    /// Towards the next synchronisation, beyond messages.
     since_sync: u64,
+    /// Messages sent when the last one synchronised.
+    sent_at_sync: u64,
+    sender: Sender,
 }
 
 impl Encoder {
@@ -132,8 +68,10 @@ impl Encoder {
             sent: 0,
             outcomes: Outcomes::new(settings.history_bits, settings.repeat_history),
             stack: Vec::new(),
-            context: None,
+            owner: None,
             since_sync: 0,
+            sent_at_sync: 0,
+            sender: Sender::new(&settings),
         }
     }
 
@@ -143,10 +81,14 @@ impl Encoder {
         if block.iretire == 0 && !block.itype.is_trap() {
             return;
         }
+        if !self.running {
+            self.sender.advance_to(block.time);
+        }
+        // What led here happened before the block retired.
         self.arrive(block.iaddr, sink);
-        if block.ctype != Ctype::Unreported && self.context.replace(block.context) != Some(block.context) {
-            self.send_history(sink);
-            self.send(Message::Ownership { process: block.context }, sink);
+        self.sender.advance_to(block.time);
+        if self.settings.ownership {
+            self.own(block, sink);
         }
         if block.iretire > 0 {
             self.retire(block, sink);
@@ -185,10 +127,28 @@ impl Encoder {
     pub fn lose(&mut self) {
         self.lost |= core::mem::take(&mut self.running);
         self.forget();
+        self.sender.forget();
+    }
+
+    /// Tells privilege and context where they changed, or were not told yet.
+    fn own(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
+        let context = match self.owner {
+            Some((_, told)) if block.ctype == Ctype::Unreported => told,
+            _ => block.context,
+        };
+        let before = self.owner.replace((block.privilege, context));
+        if before == self.owner {
+            return;
+        }
+        let same = before.is_some_and(|(_, told)| told == context);
+        let told = if same { ProcessContext::Same } else { ProcessContext::Supervisor(context) };
+        let process = Process { privilege: block.privilege, context: told };
+        self.send_history(sink);
+        self.send(Message::Ownership { process: process.field() }, sink);
     }
 
     fn forget(&mut self) {
-        (self.pending, self.context) = (None, None);
+        (self.pending, self.owner) = (None, None);
         self.count = 0;
         self.outcomes.clear();
         self.stack.clear();
@@ -200,14 +160,21 @@ impl Encoder {
             self.running = true;
             let mut reason = self.settings.start;
             if core::mem::take(&mut self.lost) {
-                self.send(Message::Error { kind: QUEUE_OVERRUN, code: 0 }, sink);
+                let code = lost::PROGRAM | if self.settings.ownership { lost::OWNERSHIP } else { 0 };
+                self.send(Message::Error { kind: QUEUE_OVERRUN, code }, sink);
                 reason = sync::OVERRUN;
             }
             return self.synchronise(reason, address, sink);
         }
-        let resync = &self.settings.resync;
-        let due = resync.mode != ResyncMode::Off && self.since_sync >= resync.limit.max(1);
+        let due = self.is_due();
         match self.pending.take() {
+            Some(Pending::Direct) => {
+                let (count, full) = (core::mem::take(&mut self.count), address >> 1);
+                self.sent = full;
+                let reason = sync::PERIODIC;
+                self.send(Message::DirectBranchSync { reason, count, address: full }, sink);
+                self.synchronised();
+            }
             Some(Pending::Told(kind)) => self.indirect(kind, address, due, sink),
             Some(Pending::Return(predicted)) if predicted != address => {
                 self.indirect(BranchKind::Indirect, address, due, sink);
@@ -215,6 +182,16 @@ impl Encoder {
             Some(Pending::Return(_)) | None if due => self.synchronise(sync::PERIODIC, address, sink),
             Some(Pending::Return(_)) | None => {}
         }
+    }
+
+    fn is_due(&self) -> bool {
+        let resync = &self.settings.resync;
+        let passed = match resync.mode {
+            ResyncMode::Off => return false,
+            ResyncMode::Packets => self.sender.sent() - self.sent_at_sync,
+            ResyncMode::Cycles | ResyncMode::HalfWords => self.since_sync,
+        };
+        passed >= resync.limit.max(1)
     }
 
     fn retire(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
@@ -255,6 +232,7 @@ impl Encoder {
 
     fn branch(&mut self, taken: bool, sink: &mut impl FnMut(Packet)) {
         match self.settings.mode {
+            Mode::Branch if taken && self.is_due() => self.pending = Some(Pending::Direct),
             Mode::Branch if taken => {
                 self.send(Message::DirectBranch { count: self.count }, sink);
                 self.count = 0;
@@ -317,13 +295,11 @@ impl Encoder {
     /// A decoder that begins here knows of no call.
     fn synchronised(&mut self) {
         self.stack.clear();
-        self.since_sync = 0;
+        self.owner = None;
+        (self.since_sync, self.sent_at_sync) = (0, self.sender.sent());
     }
 
     fn send(&mut self, message: Message, sink: &mut impl FnMut(Packet)) {
-        if self.settings.resync.mode == ResyncMode::Packets {
-            self.since_sync += 1;
-        }
-        sink(Packet { source: self.settings.source, timestamp: None, message });
+        self.sender.send(message, sink);
     }
 }

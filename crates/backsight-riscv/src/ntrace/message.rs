@@ -15,7 +15,7 @@ pub const MOST_SOURCE_BITS: u8 = 12;
 pub struct Packet {
     /// SRC: which encoder sent it; 0 where the field is not sent.
     pub source: u16,
-    /// TSTAMP, where one was sent.
+    /// TSTAMP, where one was sent: the time if the message synchronises, else what passed since the last one sent.
     pub timestamp: Option<u64>,
     /// What it says.
     pub message: Message,
@@ -28,7 +28,7 @@ const _: () = assert!(size_of::<Packet>() <= 64);
 pub enum Message {
     /// The software context changed.
     Ownership {
-        /// PROCESS: which one runs now.
+        /// PROCESS: see [`Process`](super::Process).
         process: u64,
     },
     /// A direct branch was taken; conditional ones before it were not.
@@ -231,6 +231,17 @@ impl Bad {
 }
 
 impl Message {
+    /// Can decoding begin with it, and is its time absolute?
+    pub const fn is_sync(&self) -> bool {
+        matches!(
+            self,
+            Self::ProgramTraceSync { .. }
+                | Self::DirectBranchSync { .. }
+                | Self::IndirectBranchSync { .. }
+                | Self::IndirectBranchHistorySync { .. }
+        )
+    }
+
     /// The name of the message in the specification's words.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -19,8 +19,13 @@ mod encode;
 mod encoder;
 mod message;
 mod outcomes;
+mod process;
+mod sender;
+mod settings;
 
 pub use decode::{Decoder, messages};
 pub use encode::encode;
-pub use encoder::{Encoder, MOST_RETURNS, Mode, Settings, event, sync};
+pub use encoder::Encoder;
 pub use message::*;
+pub use process::{Process, ProcessContext};
+pub use settings::{MOST_RETURNS, Mode, Settings, Timestamps, event, lost, sync};
