@@ -78,6 +78,62 @@ fn what_the_encoder_of_the_thesis_cannot_do_is_refused() {
     assert!(output.status.code() == Some(2) && said.contains("full_address only"), "{said}");
 }
 
+#[test]
+fn n_trace_tells_what_was_executed_in_every_configuration() {
+    let scratch = Scratch::new("ntrace");
+    let configurations: [&[&str]; 6] = [
+        &[],
+        &["mode=branch", "repeat_branch=1", "resync=50"],
+        &["return_stack=0", "repeat_branch=1", "timestamps=all"],
+        &["history_bits=7", "repeat_history=0", "count_limit=100", "resync=10"],
+        &["ownership=1", "timestamps=sync", "resync=20", "source=9", "source_bits=6"],
+        &["mode=branch", "return_stack=64", "timestamps=all", "ownership=1", "resync=0"],
+    ];
+    for name in PROGRAMS {
+        let whole = scratch.path(name);
+        assert!(record(&whole, &["--truth", "--limit", "60000"], &[&program("riscv64", name)]));
+        let truth = backsight(&["flow", "--truth", "--format", "pcs"], &whole);
+        for settings in configurations {
+            let capture = scratch.path("capture");
+            let (from, to) = (whole.display().to_string(), capture.display().to_string());
+            let mut arguments = vec!["encode", "--quiet", &from, "-o", &to, "--unit", "ntrace"];
+            settings.iter().for_each(|setting| arguments.extend(["--config", setting]));
+            let output = run(&arguments);
+            assert!(output.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&output.stderr));
+            let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+            support::assert_same(&told, &truth, &format!("{name} {settings:?}"));
+            let packets = backsight(&["packets", "--format", "json", "--strict"], &capture);
+            let holds = |word: &str| packets.contains(word);
+            assert!(holds("ProgTraceSync") && holds("ProgTraceCorrelation"), "{name} {settings:?}");
+            assert_eq!(holds("TSTAMP"), settings.iter().any(|setting| setting.starts_with("timestamps")));
+            assert_eq!(holds("PROCESS"), settings.contains(&"ownership=1"), "{name} {settings:?}");
+            std::fs::remove_dir_all(&capture).expect("a capture");
+        }
+    }
+}
+
+#[test]
+fn an_n_trace_unit_records_filters_and_retires_several_at_once() {
+    let scratch = Scratch::new("ntrace-record");
+    let capture = scratch.path("capture");
+    let settings = ["--unit", "ntrace", "--truth", "--limit", "20000", "--retire", "branches:4"];
+    assert!(record(&capture, &settings, &[&program("riscv64", "calls")]));
+    let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+    let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
+    support::assert_same(&told, &truth, "recorded");
+    assert!(backsight(&["info"], &capture).contains("N-Trace"));
+    let (low, high) = (addresses(&truth)[0], addresses(&truth)[0] + 64);
+    let inside = |addresses: &[u64]| addresses.iter().any(|address| (low..high).contains(address));
+    let filtered = scratch.path("filtered");
+    let (from, to) = (capture.display().to_string(), filtered.display().to_string());
+    let range = format!("range={low:#x}..{high:#x}");
+    let output = run(&["encode", &from, "-o", &to, "--unit", "ntrace", "--config", &range]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let expected: Vec<u64> =
+        blocks(&capture).into_iter().map(|(_, all)| all).filter(|all| inside(all)).flatten().collect();
+    assert_eq!(addresses(&backsight(&["flow", "--format", "pcs", "--strict"], &filtered)), expected);
+}
+
 /// The blocks of a run, each with the addresses of its instructions.
 fn blocks(capture: &Path) -> Vec<(Block, Vec<u64>)> {
     let truth = File::open(capture.join("truth.retired")).expect("the truth");

@@ -12,8 +12,10 @@ use backsight_riscv::etrace::{
     Settings, encode,
 };
 use backsight_riscv::filter::{Filter, Filtered};
-use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
-use backsight_riscv::retire::{Figures, InOrder, Pipeline, Retirement};
+use backsight_riscv::ingress::{Block, Ctype};
+use backsight_riscv::retire::{Figures, Retirement};
+
+use crate::port::Port;
 
 /// How a unit is built and programmed.
 #[derive(Clone, Copy, Debug)]
@@ -111,14 +113,6 @@ impl BlockEncoder for AnyEncoder {
     }
 }
 
-/// How blocks come from the hart.
-enum Port {
-    /// One after the other.
-    Blocks(Builder),
-    /// Cycle by cycle.
-    Cycles(Box<Pipeline>),
-}
-
 /// Packets to bytes.
 struct Transport {
     framer: Framer,
@@ -138,12 +132,7 @@ impl Unit {
         let itype_width = config.params.itype_width;
         Ok(Self {
             config,
-            port: match config.retirement {
-                Some(retirement) => {
-                    Port::Cycles(Box::new(Pipeline::new(retirement, itype_width, config.context)))
-                }
-                None => Port::Blocks(Builder::new(itype_width, config.context)),
-            },
+            port: Port::new(itype_width, config.context, config.retirement),
             encoder: Filtered::new(AnyEncoder::new(&config)?, config.filter),
             transport: Transport {
                 framer: Framer::new(config.framing),
@@ -174,13 +163,7 @@ impl Unit {
             let mut sink = Payloads(|payload: &Payload| transport.send(payload, out));
             return builder.push(item, &mut encoder.port(&mut sink));
         }
-        let mut send = |packet: Packet| transport.send_packet(&packet, config, out);
-        match port {
-            Port::Blocks(builder) => {
-                builder.push(item, &mut |ingress: Ingress| hand_over(&ingress, encoder, &mut send));
-            }
-            Port::Cycles(pipeline) => pipeline.push(item, &mut InOrder(encoder, send)),
-        }
+        port.push(item, encoder, &mut |packet| transport.send_packet(&packet, config, out));
     }
 
     /// Many steps of execution.
@@ -198,39 +181,13 @@ impl Unit {
     /// As [`Unit::push`].
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), FrameError> {
         let Self { config, port, encoder, transport } = self;
-        let mut send = |packet: Packet| transport.send_packet(&packet, config, out);
-        match port {
-            Port::Blocks(builder) => {
-                builder.finish(&mut |ingress: Ingress| hand_over(&ingress, encoder, &mut send));
-                encoder.finish(&mut send);
-            }
-            Port::Cycles(pipeline) => {
-                pipeline.finish(&mut InOrder(encoder, &mut send));
-                let mut last = 0;
-                encoder.finish(&mut |packet| {
-                    last += 1;
-                    send(packet);
-                });
-                pipeline.drain(last);
-            }
-        }
+        port.finish(encoder, &mut |packet| transport.send_packet(&packet, config, out));
         transport.outcome()
     }
 
     /// What the cycles of the hart cost, if they are counted.
     pub fn cycles(&self) -> Option<Figures> {
-        match &self.port {
-            Port::Blocks(_) => None,
-            Port::Cycles(pipeline) => Some(pipeline.figures()),
-        }
-    }
-}
-
-#[inline]
-fn hand_over(ingress: &Ingress, encoder: &mut Filtered<AnyEncoder>, send: &mut impl FnMut(Packet)) {
-    match ingress {
-        Ingress::Block(block) => encoder.push(block, send),
-        Ingress::Gap => encoder.unqualified(send),
+        self.port.cycles()
     }
 }
 

@@ -10,6 +10,8 @@
 pub mod etm4;
 pub mod etrace;
 mod funnel;
+pub mod ntrace;
+mod port;
 mod system;
 
 pub use funnel::Funnel;

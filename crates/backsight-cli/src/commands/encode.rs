@@ -12,7 +12,7 @@ use backsight_image::ImageSpec;
 use backsight_riscv::ingress::LogReader;
 use clap::{Args, ValueEnum};
 
-use super::record::{CaptureFormat, Code, Facts, Place, TRUTH, Tracer, UnitArgs, describe};
+use super::record::{CaptureFormat, Code, Facts, Place, TRUTH, Tracer, UnitArgs, UnitKind, describe};
 use crate::failure::{Failure, Result};
 
 /// A file of retired instructions, wherever it is.
@@ -157,7 +157,7 @@ pub fn run(command: &Encode) -> Result {
         Isa::Rv32 | Isa::Rv64 => (Target::Riscv64, ""),
     };
     let mut unit = command.unit.clone();
-    if isa == Isa::Rv32 {
+    if isa == Isa::Rv32 && unit.unit != Some(UnitKind::Ntrace) {
         unit.config.insert(0, "iaddress_width=32".to_owned());
     }
     let unit = unit.program(target)?;

@@ -5,7 +5,7 @@ use std::fmt;
 use backsight_riscv::etrace::data::{self, DataCoding};
 use backsight_riscv::etrace::{Packet, Value};
 use backsight_riscv::ingress::DataRecord;
-use backsight_riscv::ntrace::{self, BranchKind, Message, Resource};
+use backsight_riscv::ntrace::{self, BranchKind, Message, Process, ProcessContext, Resource, event, sync};
 use serde_json::{Map, Value as Json, json};
 
 use super::packet::Listed;
@@ -174,7 +174,17 @@ impl Listed for ntrace::Packet {
             put("SRC", json!(self.source));
         }
         match self.message {
-            Message::Ownership { process } => put("PROCESS", hex(process)),
+            Message::Ownership { process } => {
+                put("PROCESS", hex(process));
+                if let Some(Process { privilege, context }) = Process::from_field(process) {
+                    put("privilege", json!(privilege));
+                    match context {
+                        ProcessContext::Same => {}
+                        ProcessContext::Supervisor(context) => put("scontext", hex(context)),
+                        ProcessContext::Hypervisor(context) => put("hcontext", hex(context)),
+                    }
+                }
+            }
             Message::DirectBranch { count } => put("ICNT", json!(count)),
             Message::RepeatBranch { count } => put("BCNT", json!(count)),
             Message::Error { kind, code } => {
@@ -189,11 +199,13 @@ impl Listed for ntrace::Packet {
             Message::ProgramTraceSync { reason, count, address }
             | Message::DirectBranchSync { reason, count, address } => {
                 put("SYNC", json!(reason));
+                put("reason", json!(sync::name(reason)));
                 put("ICNT", json!(count));
                 put("FADDR", hex(address));
             }
             Message::IndirectBranchSync { reason, kind, count, address } => {
                 put("SYNC", json!(reason));
+                put("reason", json!(sync::name(reason)));
                 put("BTYPE", json!(branch_word(kind)));
                 put("ICNT", json!(count));
                 put("FADDR", hex(address));
@@ -206,6 +218,7 @@ impl Listed for ntrace::Packet {
             }
             Message::IndirectBranchHistorySync { reason, kind, count, address, history } => {
                 put("SYNC", json!(reason));
+                put("reason", json!(sync::name(reason)));
                 put("BTYPE", json!(branch_word(kind)));
                 put("ICNT", json!(count));
                 put("FADDR", hex(address));
@@ -220,6 +233,7 @@ impl Listed for ntrace::Packet {
             Message::ResourceFull(Resource::Other(code)) => put("RCODE", json!(code)),
             Message::ProgramTraceCorrelation { reason, count, history } => {
                 put("EVCODE", json!(reason));
+                put("reason", json!(event::name(reason)));
                 put("ICNT", json!(count));
                 if let Some(history) = history {
                     put("HIST", hex(history.0));

@@ -13,8 +13,9 @@ use backsight_capture::{
 use backsight_core::{Address, MemorySpace};
 
 use super::code::{Code, Dump};
-use super::etrace_unit;
+use super::hart::HartConfig;
 use super::tracer::{TRACE, TRUTH, Traced, TracedUnit, Tracer};
+use super::{etrace_unit, ntrace_unit};
 use crate::failure::{Failure, Result};
 
 /// The facts of a recording.
@@ -123,7 +124,11 @@ fn source(core: usize, traced: &Traced) -> Source {
         location: None,
     };
     match &traced.unit {
-        TracedUnit::Etrace(unit) => source.options = etrace_unit::described(unit),
+        TracedUnit::Hart(HartConfig::Etrace(unit, _)) => source.options = etrace_unit::described(unit),
+        TracedUnit::Hart(HartConfig::Ntrace(unit)) => {
+            source.protocol = Protocol::Ntrace;
+            source.options = ntrace_unit::described(unit);
+        }
         TracedUnit::Etm4(config) => {
             source.protocol = if config.is_ete() { Protocol::Ete } else { Protocol::Etm4 };
             source.registers = registers(config);

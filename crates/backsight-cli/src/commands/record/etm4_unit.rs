@@ -114,7 +114,7 @@ mod tests {
             settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         match program(false, &settings)? {
             Programmed::Etm4(unit) => Ok(*unit),
-            Programmed::Etrace(..) => panic!("another unit"),
+            Programmed::Hart(_) => panic!("another unit"),
         }
     }
 

@@ -8,6 +8,7 @@ use backsight_riscv::retire::Retirement;
 use backsight_unit::etrace::{Unit, UnitConfig};
 
 use super::filter::{self, Conditions};
+use super::hart::HartConfig;
 use super::unit::{Programmed, flag, number};
 use crate::failure::{Failure, Result};
 
@@ -71,7 +72,7 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
         return Err(Failure::usage("--config: algorithm=seed and dialect=seed belong together"));
     }
     Unit::new(unit).map_err(|why| Failure::usage(format!("--config: {why}")))?;
-    Ok(Programmed::Etrace(Box::new(unit), framing))
+    Ok(Programmed::Hart(HartConfig::Etrace(Box::new(unit), framing)))
 }
 
 /// An option that needs a table gets a usual one if its size was not given.
@@ -151,8 +152,8 @@ mod tests {
         let settings: Vec<_> =
             settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         match program(&settings, None)? {
-            Programmed::Etrace(unit, _) => Ok(*unit),
-            Programmed::Etm4(_) => panic!("another unit"),
+            Programmed::Hart(HartConfig::Etrace(unit, _)) => Ok(*unit),
+            _ => panic!("another unit"),
         }
     }
 

@@ -8,6 +8,8 @@ mod emulate;
 mod etm4_unit;
 mod etrace_unit;
 mod filter;
+mod hart;
+mod ntrace_unit;
 mod place;
 mod simulate;
 mod tracer;
@@ -31,7 +33,7 @@ pub use code::Code;
 pub use description::{Facts, describe};
 pub use place::Place;
 pub use tracer::{TRUTH, Tracer};
-pub use unit::UnitArgs;
+pub use unit::{UnitArgs, UnitKind};
 
 /// Run a program with a trace unit attached, and write a capture
 ///

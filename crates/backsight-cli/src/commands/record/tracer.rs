@@ -8,9 +8,10 @@ use backsight_arm::etm4::Config;
 use backsight_arm::frame::{FormatterConfig, Framing};
 use backsight_capture::retired;
 use backsight_core::{Execution, Isa, TraceId};
-use backsight_unit::{Funnel, System, etrace};
+use backsight_unit::{Funnel, System};
 
 use super::cycles;
+use super::hart::{Hart, HartConfig};
 use super::unit::Programmed;
 
 /// Name of the trace in a capture.
@@ -27,8 +28,8 @@ const BATCH: usize = 32;
 /// Where what was executed goes.
 pub struct Tracer {
     units: Units,
-    /// How harts are programmed, and the word for their framing.
-    hart: Option<(etrace::UnitConfig, &'static str)>,
+    /// How harts are programmed.
+    hart: Option<HartConfig>,
     bytes: Vec<u8>,
     trace: File,
     truth: Option<retired::Writer<BufWriter<File>>>,
@@ -40,15 +41,15 @@ enum Units {
     /// Threads in frames.
     Etm4(Box<System>),
     /// One hart without frames.
-    Hart(Box<etrace::Unit>),
+    Hart(Hart),
     /// Harts in frames.
     Harts(Box<Harts>),
 }
 
-/// One E-Trace unit for each thread, all in one formatted stream.
+/// One unit for each thread, all in one formatted stream.
 struct Harts {
-    template: etrace::UnitConfig,
-    harts: Vec<(u32, etrace::Unit, Vec<u8>)>,
+    template: HartConfig,
+    harts: Vec<(u32, Hart, Vec<u8>)>,
     current: usize,
     funnel: Funnel,
 }
@@ -67,8 +68,8 @@ pub struct Traced {
 pub enum TracedUnit {
     /// ETMv4 or ETE.
     Etm4(Box<Config>),
-    /// E-Trace.
-    Etrace(Box<etrace::UnitConfig>),
+    /// E-Trace or N-Trace.
+    Hart(HartConfig),
 }
 
 impl Tracer {
@@ -86,15 +87,12 @@ impl Tracer {
         let frames = FormatterConfig::new(Framing::Coresight);
         let (units, hart) = match unit {
             Programmed::Etm4(unit) => (Units::Etm4(Box::new(System::new((**unit).clone(), frames)?)), None),
-            Programmed::Etrace(unit, framing) if !threads => {
-                (Units::Hart(Box::new(etrace::Unit::new(**unit)?)), Some((**unit, *framing)))
-            }
-            // The frames tell harts apart, so their packets need no more than a header.
-            Programmed::Etrace(unit, _) => {
-                let template =
-                    etrace::UnitConfig { framing: backsight_riscv::encap::Framing::REFERENCE, ..**unit };
-                let harts = Harts { template, harts: Vec::new(), current: 0, funnel: Funnel::new(frames, 8) };
-                (Units::Harts(Box::new(harts)), Some((template, "coresight")))
+            Programmed::Hart(hart) if !threads => (Units::Hart(Hart::new(hart)?), Some(hart.clone())),
+            Programmed::Hart(hart) => {
+                let template = hart.in_frames();
+                let funnel = Funnel::new(frames, 8);
+                let harts = Harts { template: template.clone(), harts: Vec::new(), current: 0, funnel };
+                (Units::Harts(Box::new(harts)), Some(template))
             }
         };
         let truth = match truth {
@@ -122,7 +120,7 @@ impl Tracer {
         match &mut self.units {
             Units::Hart(hart) => {
                 if let Err(error) = hart.push(item, bytes) {
-                    self.trouble = Some(error.to_string());
+                    self.trouble = Some(error);
                 }
             }
             Units::Etm4(system) => {
@@ -158,7 +156,7 @@ impl Tracer {
     pub fn finish(&mut self) -> Option<String> {
         let bytes = &mut self.bytes;
         let finished = match &mut self.units {
-            Units::Hart(hart) => hart.finish(bytes).map_err(|error| error.to_string()),
+            Units::Hart(hart) => hart.finish(bytes),
             Units::Etm4(system) => system
                 .finish(&mut |frames| bytes.extend_from_slice(frames))
                 .map_err(|error| error.to_string()),
@@ -193,10 +191,13 @@ impl Tracer {
 
     /// The sources, in the order of their threads.
     pub fn sources(&self) -> Vec<Traced> {
-        let hart = self.hart.map(|(unit, _)| unit).unwrap_or_default();
-        let etrace = || TracedUnit::Etrace(Box::new(hart));
-        match &self.units {
-            Units::Etm4(system) => system
+        let traced = |thread, id, hart: &HartConfig| Traced {
+            thread,
+            id: TraceId::new(id),
+            unit: TracedUnit::Hart(hart.clone()),
+        };
+        match (&self.units, &self.hart) {
+            (Units::Etm4(system), _) => system
                 .threads()
                 .map(|(thread, config, _)| Traced {
                     thread,
@@ -204,18 +205,18 @@ impl Tracer {
                     unit: TracedUnit::Etm4(Box::new(config)),
                 })
                 .collect(),
-            Units::Hart(_) => vec![Traced { thread: 0, id: TraceId::new(FIRST_HART), unit: etrace() }],
-            Units::Harts(harts) => (FIRST_HART..)
-                .zip(&harts.harts)
-                .map(|(id, (thread, ..))| Traced { thread: *thread, id: TraceId::new(id), unit: etrace() })
-                .collect(),
+            (Units::Hart(_), Some(hart)) => vec![traced(0, FIRST_HART, hart)],
+            (Units::Harts(harts), Some(hart)) => {
+                (FIRST_HART..).zip(&harts.harts).map(|(id, (thread, ..))| traced(*thread, id, hart)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 
     /// The word for the framing of the trace, and whether it is CoreSight's.
     pub fn framing(&self) -> (&'static str, Framing) {
-        match (&self.units, self.hart) {
-            (Units::Hart(_), Some((_, word))) => (word, Framing::Raw),
+        match (&self.units, &self.hart) {
+            (Units::Hart(_), Some(hart)) => (hart.framing(), Framing::Raw),
             _ => ("coresight", Framing::Coresight),
         }
     }
@@ -231,7 +232,7 @@ impl Harts {
             self.current = self.find(0)?;
         }
         let Some((_, unit, bytes)) = self.harts.get_mut(self.current) else { return Ok(()) };
-        unit.push(item, bytes).map_err(|error| error.to_string())?;
+        unit.push(item, bytes)?;
         if bytes.len() >= BATCH { self.hand_on(self.current, out) } else { Ok(()) }
     }
 
@@ -251,7 +252,7 @@ impl Harts {
         if self.harts.len() == 0x6F {
             return Err("too many threads: there are 111 trace IDs".to_owned());
         }
-        let unit = etrace::Unit::new(self.template).map_err(|error| error.to_string())?;
+        let unit = Hart::new(&self.template)?;
         self.harts.push((thread, unit, Vec::new()));
         Ok(self.harts.len() - 1)
     }
@@ -259,7 +260,7 @@ impl Harts {
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
         for number in 0..self.harts.len() {
             if let Some((_, unit, bytes)) = self.harts.get_mut(number) {
-                unit.finish(bytes).map_err(|error| error.to_string())?;
+                unit.finish(bytes)?;
             }
             self.hand_on(number, out)?;
         }

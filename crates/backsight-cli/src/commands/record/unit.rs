@@ -2,10 +2,11 @@
 
 use backsight_capture::qemu::Target;
 use backsight_riscv::retire::Retirement;
-use backsight_unit::{etm4, etrace};
+use backsight_unit::etm4;
 use clap::{Args, ValueEnum};
 
-use super::{etm4_unit, etrace_unit};
+use super::hart::HartConfig;
+use super::{etm4_unit, etrace_unit, ntrace_unit};
 use crate::failure::{Failure, Result};
 
 /// Which trace unit to attach.
@@ -21,7 +22,7 @@ pub struct UnitArgs {
     #[arg(long, value_name = "FILE|KEY=VALUE")]
     pub config: Vec<String>,
 
-    /// Model the cycles of a hart that retires several instructions in one, and show what they cost (etrace).
+    /// Model the cycles of a hart that retires several instructions in one, and show what they cost (RISC-V).
     /// SHAPE is `single`, `branches:N` (up to N branches a cycle and one other discontinuity, the last; one packet a
     /// cycle) or `blocks:N` (up to N blocks of any kind, up to N packets). `/PORTS` gives another number of commit ports
     /// than N, `+serial` a connector that takes one port a cycle. The packets are the same whatever the shape
@@ -38,6 +39,8 @@ pub enum UnitKind {
     Ete,
     /// RISC-V Efficient Trace
     Etrace,
+    /// RISC-V Nexus Trace
+    Ntrace,
 }
 
 /// A unit that is programmed and ready.
@@ -45,8 +48,8 @@ pub enum UnitKind {
 pub enum Programmed {
     /// ETMv4 or ETE.
     Etm4(Box<etm4::UnitConfig>),
-    /// E-Trace, with the word for its framing.
-    Etrace(Box<etrace::UnitConfig>, &'static str),
+    /// E-Trace or N-Trace.
+    Hart(HartConfig),
 }
 
 impl UnitArgs {
@@ -54,16 +57,19 @@ impl UnitArgs {
     pub fn program(&self, target: Target) -> Result<Programmed> {
         let riscv = target == Target::Riscv64;
         let kind = self.unit.unwrap_or(if riscv { UnitKind::Etrace } else { UnitKind::Etm4 });
-        if (kind == UnitKind::Etrace) != riscv {
-            let fits = if riscv { "etrace" } else { "etm4 and ete" };
+        if matches!(kind, UnitKind::Etrace | UnitKind::Ntrace) != riscv {
+            let fits = if riscv { "etrace and ntrace" } else { "etm4 and ete" };
             return Err(Failure::usage(format!("--unit: this is a {target} program, {fits} can trace it")));
         }
         let settings = backsight_capture::settings(&self.config).map_err(Failure::usage)?;
-        if self.retire.is_some() && kind != UnitKind::Etrace {
-            return Err(Failure::usage("--retire: only the unit etrace models the cycles of its hart"));
+        if self.retire.is_some() && !riscv {
+            return Err(Failure::usage(
+                "--retire: only the units etrace and ntrace model the cycles of a hart",
+            ));
         }
         match kind {
             UnitKind::Etrace => etrace_unit::program(&settings, self.retire),
+            UnitKind::Ntrace => ntrace_unit::program(&settings, self.retire),
             UnitKind::Etm4 | UnitKind::Ete => etm4_unit::program(kind == UnitKind::Ete, &settings),
         }
     }

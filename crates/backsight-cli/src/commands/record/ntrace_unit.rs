@@ -1,0 +1,158 @@
+//! How an N-Trace unit is programmed by `KEY=VALUE`, and how a capture says it.
+
+use backsight_riscv::etrace::{Resync, ResyncMode};
+use backsight_riscv::ntrace::{MOST_RETURNS, Mode, Timestamps};
+use backsight_riscv::retire::Retirement;
+use backsight_unit::ntrace::{Unit, UnitConfig};
+
+use super::filter::{self, Conditions};
+use super::hart::HartConfig;
+use super::unit::{Programmed, flag, number};
+use crate::failure::{Failure, Result};
+
+/// What this unit takes, each with what it means.
+const OPTIONS: [(&str, &str); 10] = [
+    ("mode", "history: outcomes of branches collect; branch: every taken branch is a message"),
+    ("history_bits", "outcomes in a full history, 1 to 31"),
+    ("repeat_history", "0 or 1: the same full history several times is sent once"),
+    ("repeat_branch", "0 or 1: the same branch message several times is sent once"),
+    ("count_limit", "half-words that a message can tell of"),
+    ("return_stack", "calls whose returns are not told, 0 to 64"),
+    ("resync", "messages between synchronisations; 0: none"),
+    ("ownership", "0 or 1: tell privilege and context"),
+    ("timestamps", "off, sync: in messages that synchronise, or all"),
+    ("source, source_bits", "SRC of the messages, and its bits"),
+];
+/// Messages between synchronisations, unless `resync` says otherwise.
+const USUAL_RESYNC: u64 = 4096;
+
+/// A unit with these settings.
+pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) -> Result<Programmed> {
+    let mut unit = UnitConfig { retirement, ..UnitConfig::default() };
+    unit.settings.resync = Resync { mode: ResyncMode::Packets, limit: USUAL_RESYNC };
+    let mut conditions = Conditions::default();
+    for (key, value) in settings {
+        let key = key.to_ascii_lowercase();
+        if !conditions.set(&key, value)? {
+            set(&mut unit, &key, value)?;
+        }
+    }
+    unit.filter = conditions.filter()?;
+    Unit::new(unit).map_err(|why| Failure::usage(format!("--config: {why}")))?;
+    Ok(Programmed::Hart(HartConfig::Ntrace(Box::new(unit))))
+}
+
+fn set(unit: &mut UnitConfig, key: &str, value: &str) -> Result {
+    let wrong = |why: &str| Failure::usage(format!("--config {key}={value}: {why}"));
+    let to = &mut unit.settings;
+    match key {
+        "mode" => {
+            to.mode = match value {
+                "history" => Mode::History,
+                "branch" => Mode::Branch,
+                _ => return Err(wrong("expected history or branch")),
+            };
+        }
+        "history_bits" => {
+            let bits = number(key, value)?;
+            to.history_bits =
+                Some(bits).filter(|bits| (1..=31).contains(bits)).ok_or_else(|| wrong("expected 1 to 31"))?;
+        }
+        "repeat_history" => to.repeat_history = flag(key, value)?,
+        "repeat_branch" => to.repeat_branch = flag(key, value)?,
+        "count_limit" => {
+            let limit = number(key, value)?;
+            let fits = (1..1 << 22).contains(&limit);
+            to.count_limit = Some(limit)
+                .filter(|_| fits)
+                .ok_or_else(|| wrong("expected 1 to 4194303: the field has 22 bits"))?;
+        }
+        "return_stack" => {
+            let depth = number(key, value)?;
+            to.return_stack = Some(depth)
+                .filter(|&depth| depth <= MOST_RETURNS)
+                .ok_or_else(|| wrong("expected 0 to 64"))?;
+        }
+        "resync" => {
+            let limit = number(key, value)?;
+            let mode = if limit == 0 { ResyncMode::Off } else { ResyncMode::Packets };
+            to.resync = Resync { mode, limit };
+        }
+        "ownership" => to.ownership = flag(key, value)?,
+        "timestamps" => {
+            to.timestamps = match value {
+                "off" | "0" => Timestamps::Off,
+                "sync" => Timestamps::Synchronising,
+                "all" | "1" => Timestamps::All,
+                _ => return Err(wrong("expected off, sync or all")),
+            };
+        }
+        "source" => to.source = number(key, value)?,
+        "source_bits" => unit.config.source_bits = number(key, value)?,
+        _ => {
+            let options = OPTIONS.iter().chain(&filter::OPTIONS);
+            let all: Vec<_> = options.map(|(name, meaning)| format!("{name} ({meaning})")).collect();
+            return Err(wrong(&format!("unknown; expected {}", all.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+/// What a decoder must know, as a capture keeps it.
+pub fn described(unit: &UnitConfig) -> Vec<(String, String)> {
+    match unit.config.source_bits {
+        0 => Vec::new(),
+        bits => vec![("source_bits".to_owned(), bits.to_string())],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(settings: &[(&str, &str)]) -> Result<UnitConfig> {
+        let settings: Vec<_> =
+            settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        match program(&settings, None)? {
+            Programmed::Hart(HartConfig::Ntrace(unit)) => Ok(*unit),
+            _ => panic!("another unit"),
+        }
+    }
+
+    #[test]
+    fn every_setting_is_taken() {
+        let made = unit(&[
+            ("mode", "branch"),
+            ("repeat_branch", "1"),
+            ("history_bits", "30"),
+            ("count_limit", "1000"),
+            ("return_stack", "0"),
+            ("resync", "50"),
+            ("ownership", "1"),
+            ("timestamps", "sync"),
+            ("source", "5"),
+            ("source_bits", "4"),
+            ("range", "0x1000..0x2000"),
+        ])
+        .expect("all are known");
+        assert_eq!((made.settings.mode, made.settings.timestamps), (Mode::Branch, Timestamps::Synchronising));
+        assert!(made.settings.repeat_branch && made.settings.ownership && made.filter.is_some());
+        assert_eq!(described(&made), [("source_bits".to_owned(), "4".to_owned())]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_what_would() {
+        for (key, value, expected) in [
+            ("colour", "1", "repeat_history"),
+            ("mode", "loud", "history or branch"),
+            ("history_bits", "32", "1 to 31"),
+            ("count_limit", "0x400000", "22 bits"),
+            ("return_stack", "65", "0 to 64"),
+            ("timestamps", "some", "sync"),
+            ("source", "1", "does not fit 0 bits"),
+        ] {
+            let refused = unit(&[(key, value)]).expect_err(key).to_string();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+}
