@@ -1,11 +1,12 @@
 //! One program, run once, encoded in every way.
 
 use backsight_core::Execution;
-use backsight_riscv::etrace::{Encoder, EncoderError, Payload, Payloads};
+use backsight_riscv::etrace::EncoderError;
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 use backsight_riscv::retire::{Figures as Cycles, Retirement};
 use backsight_sim::{Exit, Options, Simulator, Streams};
 
+use super::lane::Lane;
 use super::retire::Shaped;
 use super::variants::{BASELINE, Variant};
 use crate::failure::{Failure, Result};
@@ -62,34 +63,11 @@ impl Measured {
     }
 }
 
-/// An encoder and what it sent.
-struct Lane {
-    encoder: Encoder,
-    figures: Figures,
-}
-
-impl Lane {
-    #[inline]
-    fn push(&mut self, ingress: &Ingress) {
-        let Self { encoder, figures } = self;
-        let mut count = Payloads(|payload: &Payload| figures.count(payload));
-        match ingress {
-            Ingress::Block(block) => encoder.push(block, &mut count),
-            Ingress::Gap => encoder.unqualified(&mut count),
-        }
-    }
-
-    fn finish(mut self) -> Figures {
-        let Self { encoder, figures } = &mut self;
-        encoder.finish(&mut Payloads(|payload: &Payload| figures.count(payload)));
-        self.figures
-    }
-}
-
 impl Figures {
-    fn count(&mut self, payload: &Payload) {
+    /// One packet more, of so many bytes.
+    pub fn count(&mut self, bytes: usize) {
         self.packets += 1;
-        self.bytes += payload.len() as u64;
+        self.bytes += bytes as u64;
     }
 }
 
@@ -111,10 +89,7 @@ pub fn measure(
     };
     let mut simulator =
         Simulator::load(file, options).map_err(|error| Failure::new(format!("{name}: {error}")))?;
-    let mut lanes: Vec<_> = variants
-        .iter()
-        .map(|variant| variant.encoder().map(|encoder| Lane { encoder, figures: Figures::default() }))
-        .collect();
+    let mut lanes: Vec<_> = variants.iter().map(Lane::new).collect();
     let itype_width = variants.first().map_or(4, |variant| variant.params.itype_width);
     let mut builder = Builder::new(itype_width, Ctype::Unreported);
     let baseline = variants.get(BASELINE);

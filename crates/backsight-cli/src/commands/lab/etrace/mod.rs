@@ -3,6 +3,7 @@
 //! Programs run in the simulator; every block that retires goes to one encoder for each set of options. What the
 //! encoders send is counted as the thesis on the RTL encoder counted it, and its table is put beside ours.
 
+mod lane;
 mod measure;
 mod plot;
 mod retire;
@@ -25,7 +26,8 @@ use crate::output::Output;
 /// Runs static RV64 Linux programs in the simulator and encodes what they executed with every option alone and with
 /// all of them. The rate is (1 - 8 * bytes / (32 * instructions)) in percent, where bytes are those of the packets'
 /// payloads and every instruction counts as 32 bits. The thesis whose evaluation this is measured 20 programs on an
-/// encoder in hardware, with differential addresses and none of the other options: its table comes along.
+/// encoder in hardware, with differential addresses and none of the other options: its table comes along, and its
+/// encoder too, without resyncs. So does N-Trace, with whole messages counted.
 #[derive(Args, Debug)]
 pub struct Etrace {
     /// Statically linked RISC-V programs; without any, those that backsight brings along

@@ -14,8 +14,10 @@ const TOP: f64 = 48.0;
 /// Space between the two panels: names of the programs and the title of the second.
 const BETWEEN: f64 = 72.0;
 
-const COLOURS: [&str; 9] =
-    ["#444444", "#9a9a9a", "#1f77b4", "#aec7e8", "#2ca02c", "#ff7f0e", "#9467bd", "#d62728", "#ff9896"];
+const COLOURS: [&str; 12] = [
+    "#444444", "#9a9a9a", "#1f77b4", "#aec7e8", "#2ca02c", "#ff7f0e", "#9467bd", "#d62728", "#ff9896",
+    "#8c564b", "#17becf", "#bcbd22",
+];
 
 /// Two panels over the programs and their mean: compression rate, and bits for each instruction.
 pub fn svg(variants: &[Variant], measured: &[Measured]) -> String {

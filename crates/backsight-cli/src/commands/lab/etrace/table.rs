@@ -6,7 +6,7 @@ use backsight_riscv::etrace::Params;
 use serde_json::{Value, json};
 
 use super::measure::Measured;
-use super::variants::{BASELINE, Variant};
+use super::variants::{BASELINE, THESIS, Variant};
 use super::{mean, retire, thesis};
 
 /// Characters of the longest bar.
@@ -49,7 +49,12 @@ pub fn text(params: &Params, variants: &[Variant], measured: &[Measured]) -> Str
         }
     }
     text.push_str(&retire::text(measured));
-    text.push_str(&thesis_text(mean(measured, BASELINE, Measured::rate)));
+    let thesis = variants.iter().position(|variant| variant.name == THESIS);
+    let ours = [
+        ("mean of ours, baseline", mean(measured, BASELINE, Measured::rate)),
+        ("mean of ours, its encoder", thesis.and_then(|index| mean(measured, index, Measured::rate))),
+    ];
+    text.push_str(&thesis_text(ours));
     text
 }
 
@@ -60,7 +65,7 @@ fn bar(bits: f64, most: f64) -> String {
     "#".repeat(length)
 }
 
-fn thesis_text(ours: Option<f64>) -> String {
+fn thesis_text(ours: [(&str, Option<f64>); 2]) -> String {
     let mut text = String::from(
         "\nthesis, table 4.1 (RTL encoder, differential addresses)\n  test                  instructions   packets      bytes   rate %   bit/inst\n",
     );
@@ -72,8 +77,10 @@ fn thesis_text(ours: Option<f64>) -> String {
     }
     let (rate, bits) = (thesis::mean_rate(), thesis::mean_bits());
     let _ = writeln!(text, "  {:<22}{:>33}{rate:>9.2}{bits:>11.4}", "mean", "");
-    if let Some(ours) = ours {
-        let _ = writeln!(text, "  {:<22}{:>33}{ours:>9.2}", "mean of ours, baseline", "");
+    for (what, rate) in ours {
+        if let Some(rate) = rate {
+            let _ = writeln!(text, "  {what:<25}{:>30}{rate:>9.2}", "");
+        }
     }
     text
 }

@@ -1,12 +1,26 @@
-//! The sets of options that are compared.
+//! The encoders and sets of options that are compared.
 
 use backsight_riscv::etrace::{Encoder, EncoderError, Options, Params, Settings};
+use backsight_riscv::ntrace::Mode;
 
-/// One set of options.
+/// An encoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// E-Trace as the specification has it.
+    Standard,
+    /// E-Trace as the thesis's hardware has it.
+    Thesis,
+    /// N-Trace.
+    Ntrace(Mode),
+}
+
+/// One encoder with one set of options.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// What it is called.
     pub name: &'static str,
+    /// The encoder.
+    pub which: Which,
     /// Parameters of the encoder.
     pub params: Params,
     /// What is switched on.
@@ -14,7 +28,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// A new encoder.
+    /// A new encoder of the specification's E-Trace.
     pub fn encoder(&self) -> Result<Encoder, EncoderError> {
         Encoder::new(self.params, self.options, Settings::default())
     }
@@ -22,9 +36,11 @@ impl Variant {
 
 /// Where the baseline is.
 pub const BASELINE: usize = 0;
+/// What the encoder of the thesis is called.
+pub const THESIS: &str = "thesis's encoder";
 
 /// Every option alone, and all together, on top of `base`. Full addresses cost where the others save: all of them are
-/// shown with differences and with full addresses.
+/// shown with differences and with full addresses. Beside them the thesis's own encoder, and the other ratified trace.
 pub fn all(params: Params, base: Options) -> Vec<Variant> {
     let savings = Options {
         implicit_return: true,
@@ -34,7 +50,7 @@ pub fn all(params: Params, base: Options) -> Vec<Variant> {
         sijump: true,
         ..base
     };
-    [
+    let standard = [
         ("baseline", base),
         ("full address", Options { full_address: true, ..base }),
         ("implicit return", Options { implicit_return: true, ..base }),
@@ -44,8 +60,14 @@ pub fn all(params: Params, base: Options) -> Vec<Variant> {
         ("sijump", Options { sijump: true, ..base }),
         ("all", savings),
         ("all, full address", Options { full_address: true, ..savings }),
-    ]
-    .into_iter()
-    .map(|(name, options)| Variant { name, params, options })
-    .collect()
+    ];
+    let others = [
+        (THESIS, Which::Thesis),
+        ("N-Trace, histories", Which::Ntrace(Mode::History)),
+        ("N-Trace, branches", Which::Ntrace(Mode::Branch)),
+    ];
+    let of_options = |(name, options)| Variant { name, which: Which::Standard, params, options };
+    let of_encoder =
+        |(name, which)| Variant { name, which, params: Params::seed(), options: Options::default() };
+    standard.into_iter().map(of_options).chain(others.into_iter().map(of_encoder)).collect()
 }
