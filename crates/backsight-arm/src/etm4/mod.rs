@@ -23,7 +23,7 @@ mod worked;
 
 pub use atoms::MAX_ATOMS;
 pub use config::*;
-pub use decode::{Decoder, MAX_PACKET, Packets, packets};
+pub use decode::{Batch, Decoder, MAX_PACKET, Packets, Tally, packets};
 pub use encode::{EncodeError, Encoder};
 pub use history::AddressHistory;
 pub use packet::*;

@@ -72,6 +72,48 @@ proptest! {
         prop_assert_eq!(&packets(&config, &bytes).collect::<Vec<_>>(), &expected);
     }
 
+    /// The fast engine and the clear reader: on streams of several blocks, of mostly one kind of packet and of all kinds.
+    #[test]
+    fn streams_read_in_haste_and_at_leisure_give_the_same_packets(
+        config in configuration(),
+        kinds in prop::collection::vec(any::<u8>(), 1..6),
+        draws in draws(600),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+    ) {
+        // The kind is drawn from a few, so that some streams are dense, some full of timestamps.
+        let some: Vec<Draw> = draws
+            .iter()
+            .map(|&(kind, a, b, c)| (kinds[usize::from(kind) % kinds.len()], a, b, c))
+            .collect();
+        let mut bytes = encode(&config, &some).1;
+        bytes.extend(encode(&config, &draws).1);
+        for (place, byte) in &damage {
+            let place = place.index(bytes.len());
+            bytes[place] = *byte;
+        }
+        let leisure: Vec<_> = packets(&config, &bytes).collect();
+        prop_assert_eq!(&decode(&config, &bytes), &leisure);
+        let pieces: Vec<&[u8]> = bytes.chunks(300).collect();
+        prop_assert_eq!(&decode_pieces(&config, &pieces), &leisure);
+    }
+
+    /// Headers that the fast engine knows, with fields that go on for too long or just long enough.
+    #[test]
+    fn long_fields_read_in_haste_and_at_leisure_give_the_same_packets(
+        config in configuration(),
+        noise in prop::collection::vec(
+            prop_oneof![
+                1 => prop::sample::select(&[0x02, 0x03, 0x0C, 0x0E, 0x12, 0x95, 0x96, 0x9A, 0x9D, 0xB4, 0xB8, 0xF7][..]),
+                3 => 0x80..=0xFFu8,
+                1 => any::<u8>(),
+            ],
+            0..1500,
+        ),
+    ) {
+        let bytes = [&ASYNC[..], &noise].concat();
+        prop_assert_eq!(&decode(&config, &bytes), &packets(&config, &bytes).collect::<Vec<_>>());
+    }
+
     #[test]
     fn every_byte_of_noise_is_accounted_for(
         config in configuration(),

@@ -1,12 +1,13 @@
 //! What the tests of this module share.
 
+use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use backsight_core::{Accounting, Address, Context, Located, Security};
 
 use super::{
     AddressForm, AddressPacket, Atoms, ConditionalResult, Config, CycleCount, CycleCountFormat, Decoder,
-    Encoder, Exception, Is, Packet, Q, Timestamp, TraceInfo,
+    Encoder, Exception, Is, Packet, Q, Tally, Timestamp, TraceInfo,
 };
 
 /// A configuration for each thing that changes how a stream is read.
@@ -23,6 +24,7 @@ pub(super) fn configurations() -> Vec<Config> {
     ];
     let features: &[&[(&str, &str)]] = &[
         &[],
+        &[("timestamp_bits", "64"), ("TRCCONFIGR", "0x811"), ("commopt", "1")],
         &[("q_elements", "1"), ("max_spec", "6")],
         &[("conditional", "all"), ("max_spec", "255")],
         &[("data_trace", "1"), ("commopt", "0"), ("max_spec", "20")],
@@ -63,7 +65,35 @@ pub(super) fn decode_pieces(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Pa
         }
     }
     assert_eq!(decoder.accounting(), counts);
+    assert_eq!(decode_batches(config, pieces), found);
     assert_eq!(counts.total(), pieces.iter().map(|piece| piece.len() as u64).sum::<u64>());
+    found
+}
+
+/// The same in batches. Checks that the tally of each is that of its packets.
+fn decode_batches(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Packet>> {
+    let mut decoder = Decoder::new(config);
+    let mut found: Vec<Located<Packet>> = Vec::new();
+    let (mut tally, mut expected) = (Tally::new(), BTreeMap::new());
+    for piece in pieces {
+        decoder.feed_batches(piece, &mut |batch| {
+            tally.add(batch);
+            let before = found.len();
+            batch.for_each(|packet| found.push(packet));
+            assert_eq!(found.len() - before, batch.len());
+        });
+    }
+    for packet in &found {
+        let sum: &mut (u64, u64) = expected.entry(packet.value.name()).or_default();
+        *sum = (sum.0 + 1, sum.1 + u64::from(packet.length));
+    }
+    let mut tallied = BTreeMap::new();
+    tally.for_each(|name, packets, bytes| {
+        let sum: &mut (u64, u64) = tallied.entry(name).or_default();
+        *sum = (sum.0 + packets, sum.1 + bytes);
+    });
+    assert_eq!(tallied, expected);
+    decoder.finish(&mut |packet| found.push(packet));
     found
 }
 

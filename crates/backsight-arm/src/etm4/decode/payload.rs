@@ -11,11 +11,12 @@ use super::super::{
     Exception, Is, Kind, Packet, Q, Timestamp, TraceInfo,
 };
 use super::fields::{Fields, Low, Stop};
-use super::{COUNT, Decoder, FIELD};
+use super::reader::Reader;
+use super::{COUNT, FIELD};
 
 type Read = Result<(Packet, usize), Stop>;
 
-impl Decoder {
+impl Reader {
     /// Reads a packet that is more than a constant; `bytes` begins with its header.
     #[inline]
     pub(super) fn payload(&mut self, kind: Kind, bytes: &[u8]) -> Read {
@@ -137,7 +138,7 @@ impl Decoder {
         Ok(Packet::CycleCount(CycleCount { format: CycleCountFormat::F1, commit, cycles }))
     }
 
-    pub(super) fn cycle_count_f2(&self, header: u8, byte: u8) -> Packet {
+    fn cycle_count_f2(&self, header: u8, byte: u8) -> Packet {
         let field = u32::from(byte >> 4);
         let format = f2(header);
         let commit = match format {
@@ -207,7 +208,7 @@ impl Decoder {
 }
 
 /// Which way a cycle count of format 2 counts.
-pub(super) const fn f2(header: u8) -> CycleCountFormat {
+const fn f2(header: u8) -> CycleCountFormat {
     if header & 1 == 0 { CycleCountFormat::F2 } else { CycleCountFormat::F2FromMaximum }
 }
 
