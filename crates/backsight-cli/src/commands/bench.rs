@@ -301,12 +301,9 @@ impl Measured<'_> {
     fn feed(&mut self, bytes: &[u8], work: &mut Work) {
         match self {
             Self::Etm4Packets(decoder) => {
-                let mut packets = 0;
-                decoder.feed(bytes, &mut |packet| {
-                    std::hint::black_box(&packet);
-                    packets += 1;
+                decoder.feed_batches(bytes, &mut |batch| {
+                    work.packets += std::hint::black_box(batch).len() as u64;
                 });
-                work.packets += packets;
             }
             Self::Etm4Flow(decoder, follower) => decoder.feed(bytes, &mut |packet| {
                 work.packets += 1;

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 use backsight_arm::etm4;
-use backsight_arm::frame::{Chunk, Counts, Deframer, Framing};
+use backsight_arm::frame::{Batch, Chunk, Counts, Deframer, Demultiplexer, Framing};
 use backsight_capture::Capture;
 use backsight_core::TraceId;
 use backsight_flow::etrace::Handlers;
@@ -224,6 +224,17 @@ impl Buffer {
         deframer.finish(&mut |chunk| guarded(&mut outcome, chunk));
         outcome?;
         Ok(deframer.counts().clone())
+    }
+
+    /// Takes the buffer apart in large pieces. Gives what became of its bytes.
+    pub fn batches(&self, quiet: bool, mut sink: impl FnMut(Batch<'_>)) -> Result<Counts> {
+        let mut demultiplexer = Demultiplexer::new(self.framing);
+        self.blocks(quiet, |block| {
+            demultiplexer.feed(block, &mut sink);
+            Ok(())
+        })?;
+        demultiplexer.finish(&mut sink);
+        Ok(demultiplexer.counts().clone())
     }
 
     /// Reads the whole buffer, block by block.

@@ -1,5 +1,7 @@
 //! `backsight packets`: lists the packets of a capture.
 
+mod count;
+
 use std::collections::BTreeMap;
 
 use backsight_arm::frame::{Chunk, Counts};
@@ -13,6 +15,7 @@ use crate::listing::packet::{self, Format, Listed, Place};
 use crate::output::{Output, tell};
 use crate::plan::{Buffer, Plan, frame_damage};
 use crate::trail::Trail;
+use count::Kinds;
 
 /// List packets
 ///
@@ -51,7 +54,12 @@ pub fn run(command: &Packets) -> Result {
         if plan.buffers.len() > 1 && matches!(command.format, Format::Text | Format::Opencsd) {
             output.put(|out| writeln!(out, "# buffer {}", buffer.name))?;
         }
-        match list(command, buffer, &mut output, &mut totals) {
+        let outcome = if command.format == Format::Summary && command.limit.is_none() {
+            count::count(&command.capture, buffer, command.output.quiet, &mut totals)
+        } else {
+            list(command, buffer, &mut output, &mut totals)
+        };
+        match outcome {
             Err(Failure::Enough) => break,
             outcome => outcome?,
         }
@@ -111,9 +119,7 @@ fn list(command: &Packets, buffer: &Buffer, output: &mut Output, totals: &mut To
             None => undecoded.push((id, buffer.bytes_of(&counts, id))),
         }
     }
-    totals.notes.extend(buffer.why_undecoded(undecoded));
-    totals.notes.extend(buffer.absent_ids(&command.capture.id, &counts));
-    totals.damage(buffer, &counts);
+    totals.end(&command.capture, buffer, &counts, undecoded);
     Ok(())
 }
 
@@ -148,34 +154,6 @@ impl Lane {
     }
 }
 
-/// Number of packets, and of their bytes, of each kind. Names are found by where they stand, which is fast; a name
-/// that stands in two places is added up at the end.
-#[derive(Default)]
-struct Kinds(Vec<(&'static str, u64, u64)>);
-
-impl Kinds {
-    fn count(&mut self, name: &'static str, length: u32) {
-        let found = self.0.iter().position(|&(other, ..)| std::ptr::eq(other, name));
-        let place = found.unwrap_or_else(|| {
-            self.0.push((name, 0, 0));
-            self.0.len() - 1
-        });
-        if let Some((_, packets, bytes)) = self.0.get_mut(place) {
-            *packets += 1;
-            *bytes += u64::from(length);
-        }
-    }
-
-    fn by_name(&self) -> BTreeMap<&'static str, (u64, u64)> {
-        let mut sums: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
-        for &(name, packets, bytes) in &self.0 {
-            let sum = sums.entry(name).or_default();
-            *sum = (sum.0 + packets, sum.1 + bytes);
-        }
-        sums
-    }
-}
-
 /// What was seen altogether.
 #[derive(Default)]
 struct Totals {
@@ -201,7 +179,7 @@ impl Totals {
             return Err(Failure::Enough);
         }
         if command.format == Format::Summary {
-            self.kinds.count(packet.name(), place.length);
+            self.kinds.count(packet.name(), 1, place.length.into());
         }
         if !packet.is_unsynchronised() {
             self.packets += 1;
@@ -219,7 +197,16 @@ impl Totals {
         Ok(())
     }
 
-    fn damage(&mut self, buffer: &Buffer, counts: &Counts) {
+    /// Notes what was not decoded of a buffer, and why.
+    fn end(
+        &mut self,
+        capture: &CaptureArgs,
+        buffer: &Buffer,
+        counts: &Counts,
+        undecoded: Vec<(TraceId, u64)>,
+    ) {
+        self.notes.extend(buffer.why_undecoded(undecoded));
+        self.notes.extend(buffer.absent_ids(&capture.id, counts));
         let damage = frame_damage(counts);
         self.damaged |= !damage.is_empty();
         self.notes.extend(damage.into_iter().map(|what| format!("buffer {}: {what}", buffer.name)));
