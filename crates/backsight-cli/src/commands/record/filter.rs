@@ -249,7 +249,7 @@ mod tests {
             (vec![("exclude", "0..1"); 4], "three comparators"),
             (vec![("range", "0..1"); 9], "8 comparators"),
         ] {
-            let refused = made(&settings).err().expect(expected).to_string();
+            let refused = made(&settings).expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");
         }
     }

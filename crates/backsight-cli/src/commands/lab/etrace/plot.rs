@@ -141,9 +141,10 @@ impl Panel {
             let _ = writeln!(
                 svg,
                 "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"black\" stroke-dasharray=\"5 4\"/>\
-                 <text x=\"{}\" y=\"{:.1}\">thesis {mark:.2}</text>",
-                right + 6.0,
-                y + 4.0
+                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" paint-order=\"stroke\" stroke=\"white\" \
+                 stroke-width=\"4\">thesis {mark:.2}</text>",
+                right - 4.0,
+                y - 5.0
             );
         }
     }
