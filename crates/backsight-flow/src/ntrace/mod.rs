@@ -3,7 +3,10 @@
 //! I-CNT says how many half-words retired, the history which way the branches among them went; jumps with a
 //! target in their opcode need no word, and a return that goes back to its call is left out too. So the follower
 //! walks through the code from message to message, with a stack of return addresses. A full I-CNT may be told before the
-//! history of the branches that it spans: it is kept and added to the next one.
+//! history of the branches that it spans: it is kept and added to the next one. The walk goes from branch to branch;
+//! only where I-CNT ends between two of them it looks at single instructions.
+
+mod stretch;
 
 use backsight_core::{Address, Context, Located, MemorySpace};
 use backsight_image::Code;
@@ -12,6 +15,7 @@ use backsight_riscv::ntrace::{
     BranchKind, History, Message, Packet, Process, ProcessContext, Resource, sync,
 };
 
+use self::stretch::Stretches;
 use crate::{Event, NoSync, Range, Symptom, TraceOn};
 
 /// Return addresses that are remembered; of more, the oldest are lost.
@@ -27,7 +31,7 @@ const MOST_CARRIED: u64 = 1 << 22;
 
 /// Follows the execution of one hart.
 pub struct Follower<'c, C> {
-    code: &'c C,
+    stretches: Stretches<'c, C>,
     set: rv::Set,
     /// The next instruction; `None` until synchronisation.
     pc: Option<Address>,
@@ -76,7 +80,7 @@ impl<'c, C: Code> Follower<'c, C> {
     /// A follower without a position.
     pub fn new(set: rv::Set, code: &'c C) -> Self {
         Self {
-            code,
+            stretches: Stretches::new(code, set),
             set,
             pc: None,
             sent: None,
@@ -309,21 +313,30 @@ impl<'c, C: Code> Follower<'c, C> {
             if guide.until == Some(self.count) {
                 return;
             }
-            let Some(decoded) = self.fetch(pc) else {
+            let Some(stretch) = self.stretches.at(pc) else {
                 self.flush(None, false, sink);
                 self.emit(Event::NoMemory { address: pc, space: MemorySpace::ANY }, sink);
                 self.pc = None;
                 return;
             };
-            straight = if decoded.operation == Operation::Branch { 0 } else { straight + 1 };
-            let end = self.count + u64::from(decoded.instruction.size / 2);
+            let mut end = self.count + u64::from(stretch.half_words);
+            let (mut last, mut decoded) = (stretch.last, stretch.decoded);
+            let mut instructions = u32::from(stretch.instructions);
+            if guide.until.is_some_and(|until| end > until) {
+                // I-CNT ends inside: one instruction.
+                let Some(first) = self.stretches.fetch(pc) else { return };
+                end = self.count + u64::from(first.instruction.size / 2);
+                (last, decoded, instructions) = (pc, first, 1);
+            }
+            straight = if decoded.operation == Operation::Branch { 0 } else { straight + instructions };
             if guide.until.is_some_and(|until| end > until) || straight > MOST_STRAIGHT {
                 return self.mismatch(Symptom::EndlessRange, pc, sink);
             }
             self.count = end;
-            self.retire(pc);
+            self.retire(pc, instructions);
+            self.pc = Some(last);
             let at_end = guide.until == Some(end);
-            if !self.step(pc, &decoded, &mut guide, at_end, sink) {
+            if !self.step(last, &decoded, &mut guide, at_end, sink) {
                 return;
             }
         }
@@ -384,11 +397,6 @@ impl<'c, C: Code> Follower<'c, C> {
         }
     }
 
-    fn fetch(&self, pc: Address) -> Option<Decoded> {
-        let bytes = self.code.bytes_at(MemorySpace::ANY, pc)?;
-        Some(rv::decode(self.set, rv::opcode(bytes)?, pc))
-    }
-
     fn call(&mut self, behind: Address) {
         if self.stack.len() == STACK_DEPTH {
             self.stack.remove(0);
@@ -396,11 +404,11 @@ impl<'c, C: Code> Follower<'c, C> {
         self.stack.push(behind);
     }
 
-    fn retire(&mut self, pc: Address) {
+    fn retire(&mut self, pc: Address, instructions: u32) {
         if self.run.1 == 0 {
             self.run.0 = pc;
         }
-        self.run.1 += 1;
+        self.run.1 += instructions;
     }
 
     /// Reports what was executed since the last report. `last` is the instruction at its end, if it is a jump.
