@@ -203,8 +203,8 @@ impl Encoder {
         let class = self.calm.class;
         self.calm.class = self.calm.class_of(block.itype);
         self.calm.held = Held::new(block);
-        // Outcomes depend on data, so that a processor would mispredict jumps that depend on them.
-        if self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
+        // Only the outcome is data that a processor cannot foresee; whether there is a branch goes with the path.
+        if class & class::BRANCH != 0 && self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
             self.send_branches(sink);
             self.stir_if_lost();
         }
