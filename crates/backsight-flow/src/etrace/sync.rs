@@ -4,6 +4,7 @@ use backsight_image::Code;
 use backsight_riscv::etrace::tables::{JumpCache, ReturnStack};
 use backsight_riscv::etrace::{ContextPacket, HopReader, Params, QualStatus, Start, Support, TrapPacket};
 
+use super::blocks::End;
 use super::goal::{Goal, GoalKind, Position};
 use super::outcomes::Outcomes;
 use super::{Fault, Follower, Settings, Sink, settings};
@@ -93,6 +94,7 @@ impl<C: Code> Follower<'_, C> {
         let at_branch = self.blocks.get(block).is_branch();
         if anchor {
             self.flush(sink);
+            self.pass_last();
             self.outcomes.clear();
         }
         if at_branch {
@@ -123,5 +125,26 @@ impl<C: Code> Follower<'_, C> {
         let context = ContextPacket { privilege: start.privilege, time: start.time, context: start.context };
         self.enter_context(&context, sink);
         Ok(())
+    }
+
+    /// A trap came behind the latest instruction. The walk never leaves it, but it retired, and tables that outlive
+    /// the trap know it.
+    fn pass_last(&mut self) {
+        let Some(position) = self.position else { return };
+        let block = *self.blocks.get(position.block);
+        if position.pc != block.last {
+            return;
+        }
+        let implicit = self.options().implicit_return;
+        match block.kind {
+            End::Branch => {
+                self.outcomes.take(block.last);
+            }
+            End::Return if implicit => {
+                self.stack.pop();
+            }
+            _ if implicit && block.call => self.stack.push(block.end),
+            _ => {}
+        }
     }
 }

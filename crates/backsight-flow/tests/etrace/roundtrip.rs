@@ -24,8 +24,8 @@ enum Fact {
 pub struct Case {
     pub params: Params,
     pub options: Options,
-    settings: etrace::Settings,
-    wild: Wildness,
+    pub settings: etrace::Settings,
+    pub wild: Wildness,
     ctype: Ctype,
     longest_block: u32,
     filtered: bool,
@@ -41,7 +41,7 @@ pub fn case(random: &mut Random) -> Case {
         jump_target_cache: coin(),
         branch_prediction: coin(),
         sijump: coin(),
-        resync_disabled: false,
+        resync_disabled: coin() && coin(),
     };
     let standard = coin();
     let (counter, both) = (coin() && coin(), coin());
@@ -83,7 +83,7 @@ pub fn case(random: &mut Random) -> Case {
 }
 
 /// Blocks, each with whether it is traced.
-fn blocks(case: &Case, executed: &[Execution], random: &mut Random) -> Vec<(Ingress, bool)> {
+pub fn blocks(case: &Case, executed: &[Execution], random: &mut Random) -> Vec<(Ingress, bool)> {
     let mut builder = Builder::new(case.params.itype_width, case.ctype).longest_block(case.longest_block);
     let (mut blocks, mut traced) = (Vec::new(), true);
     let mut sink = |mut ingress: Ingress| {

@@ -40,11 +40,14 @@ impl SupportLayout {
 impl Support {
     /// Takes over the options that the packet announces, and the parameters where its layout has them.
     pub fn announce(&self, params: &mut Params, options: &mut Options) {
-        let sijump = options.sijump;
+        // Where a layout has no bit for an option, what was configured stays.
+        let Options { sijump, resync_disabled, .. } = *options;
         *options = self.options;
         if params.layout == SupportLayout::Reference {
-            // This layout has no bit for it: what was configured stays.
             options.sijump = sijump;
+        }
+        if params.layout != SupportLayout::Standard {
+            options.resync_disabled = resync_disabled;
         }
         let Some(d) = &self.disclosed else { return };
         params.implicit_return = if d.iret_ext { ImplicitReturn::Returns } else { ImplicitReturn::Depth };

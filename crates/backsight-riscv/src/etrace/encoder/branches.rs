@@ -33,11 +33,14 @@ impl Branches {
         self.failed = false;
     }
 
-    /// A sync packet was sent; if it names a branch, its outcome is in the packet.
-    pub fn synchronise(&mut self, branch: Option<(u64, bool)>) {
+    /// A sync packet was sent; if it names a branch, its outcome is in the packet. `afresh`: what was learnt is
+    /// forgotten too.
+    pub fn synchronise(&mut self, branch: Option<(u64, bool)>, afresh: bool) {
         self.clear();
         if let Some(predictor) = &mut self.predictor {
-            predictor.reset();
+            if afresh {
+                predictor.reset();
+            }
             if let Some((address, taken)) = branch {
                 predictor.update(address, taken);
             }

@@ -8,7 +8,7 @@ use super::super::Options;
 use super::decide::Departure;
 use super::item::Item;
 use super::report::Reason;
-use super::{Encoder, Jump, ResyncMode, Sink};
+use super::{Encoder, Jump, Sink};
 use crate::ingress::{Block, Ctype, Itype};
 
 /// What a block can do, a bit for each thing.
@@ -28,6 +28,9 @@ mod class {
     /// Can do more than to add an outcome to the map.
     pub const RESTLESS: u8 = JUMP | TARGET | OTHER;
 }
+
+/// Packets before a resynchronisation from which on items are looked at: more than one block can cause.
+const NEAR: u64 = 8;
 
 /// What is kept of a calm block. Field by field, so that a block that was never in memory need not go there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -167,7 +170,7 @@ impl Encoder {
     pub(super) fn calm_down(&mut self, block: &Block) {
         let Some(previous) = &self.previous else { return };
         self.calm.held.privilege = previous.privilege;
-        self.calm.on = self.settings.resync.mode == ResyncMode::Off
+        self.calm.on = !self.is_resync_near(NEAR)
             && !self.lost
             && previous.trap.is_none()
             && self.calm.is_calm(block)
@@ -191,9 +194,10 @@ impl Encoder {
         }
     }
 
+    /// A packet was sent: it may have been lost, or bring a resynchronisation near.
     #[inline]
-    fn stir_if_lost(&mut self) {
-        if self.lost {
+    fn stir_if_needed(&mut self) {
+        if self.lost || self.is_resync_near(NEAR) {
             self.stir();
         }
     }
@@ -206,7 +210,7 @@ impl Encoder {
         // Only the outcome is data that a processor cannot foresee; whether there is a branch goes with the path.
         if class & class::BRANCH != 0 && self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
             self.send_branches(sink);
-            self.stir_if_lost();
+            self.stir_if_needed();
         }
     }
 
@@ -227,7 +231,7 @@ impl Encoder {
             }
         }
         self.calm.hold(block, after);
-        self.stir_if_lost();
+        self.stir_if_needed();
     }
 
     /// The same, or anything else that a calm block can do, with a look at tables.
@@ -252,7 +256,7 @@ impl Encoder {
             after = Jump::Inferable;
         }
         self.calm.hold(block, after);
-        self.stir_if_lost();
+        self.stir_if_needed();
     }
 
     /// Names the instruction at `address` if it must be, without what cannot happen.

@@ -20,7 +20,7 @@ pub(super) struct Departure {
 
 impl Departure {
     fn of(item: &Item, previous: Option<&Previous>) -> Self {
-        let traced = item.inner || previous.is_some_and(|it| it.retired && it.trap.is_none());
+        let traced = previous.is_some_and(|it| item.inner || it.retired && it.trap.is_none());
         Self { itype: item.itype, end: item.end, sijump: item.sijump && traced }
     }
 }
@@ -28,11 +28,7 @@ impl Departure {
 impl Encoder {
     /// Decides about `current`; without `next`, tracing ends behind it.
     pub(super) fn process(&mut self, current: &Item, next: Option<&Item>, sink: &mut impl Sink) {
-        if self.lost && sink.has_room() {
-            self.lost = false;
-            self.previous = None;
-            self.support(true, QualStatus::TraceLost, sink);
-        }
+        self.recover(sink);
         self.sent_anyway = false;
         self.count_resync(current);
         if self.previous.is_some_and(|previous| previous.jump == Jump::ImplicitReturn) {
@@ -47,9 +43,8 @@ impl Encoder {
         }
         let jump =
             self.follow(&Departure::of(current, self.previous.as_ref()), next.map(|next| next.address));
-        let mut restart = false;
+        let restart = self.restarts(current, jump, next);
         if !synchronised {
-            restart = self.restarts(current, jump, next);
             let next = if restart { None } else { next };
             self.report_current(current, jump, next, &mut reported, sink);
         }
@@ -73,8 +68,17 @@ impl Encoder {
         }
     }
 
+    /// Packets were lost and there is room again: says so and begins anew.
+    pub(super) fn recover(&mut self, sink: &mut impl Sink) {
+        if self.lost && sink.has_room() {
+            self.lost = false;
+            self.begin_anew();
+            self.support(true, QualStatus::TraceLost, sink);
+        }
+    }
+
     fn count_resync(&mut self, current: &Item) {
-        let resync = &self.settings.resync;
+        let resync = self.resync_settings();
         if resync.mode == ResyncMode::Off {
             return;
         }
@@ -122,6 +126,10 @@ impl Encoder {
             || self.resync == ResyncState::Send;
         if due && current.retired {
             self.send_start(current, sink);
+            if !self.is_fresh() && self.is_cached(previous.jump) {
+                // A decoder walks to the start like to any other target.
+                self.cache.insert(self.params.wrap(current.address));
+            }
         }
         due && current.retired
     }
@@ -201,9 +209,6 @@ impl Encoder {
             let context =
                 ContextPacket { privilege: current.privilege, time: current.time, context: current.context };
             self.emit(&Packet::Context(context), sink);
-            if self.settings.shallow {
-                self.branches.clear();
-            }
         }
     }
 
@@ -213,7 +218,7 @@ impl Encoder {
             // An uninferable jump cannot be the last instruction before a sync packet: its target is named instead.
             Algorithm::Current => self.resync == ResyncState::Flush && !jump.is_updiscon(),
             _ => {
-                let resync = &self.settings.resync;
+                let resync = self.resync_settings();
                 resync.mode != ResyncMode::Off
                     && self.count == resync.limit
                     && self.branches.is_pending()
@@ -224,7 +229,7 @@ impl Encoder {
 
     /// The older chart: the packet about to be sent is the one that makes the count exceed its limit.
     fn resync_follows(&self) -> bool {
-        let resync = &self.settings.resync;
+        let resync = self.resync_settings();
         self.settings.algorithm != Algorithm::Current
             && resync.mode == ResyncMode::Packets
             && self.count >= resync.limit

@@ -101,6 +101,8 @@ pub struct Encoder {
     /// The latest packet would have been sent anyway, because of a discontinuity.
     sent_anyway: bool,
     enabled: bool,
+    /// No sync packet has named an instruction since tracing began or was resumed.
+    beginning: bool,
     /// Packets were lost; nothing is sent until there is room to begin anew.
     lost: bool,
     calm: Calm,
@@ -129,6 +131,7 @@ impl Encoder {
             waiting: false,
             sent_anyway: false,
             enabled: false,
+            beginning: true,
             lost: false,
             calm: Calm::new(&options),
         })
@@ -206,8 +209,26 @@ impl Encoder {
     /// Could the limit be reached before the block's first instruction?
     #[inline]
     fn resync_near(&self, current: &Item) -> bool {
-        let resync = &self.settings.resync;
+        let resync = self.resync_settings();
         resync.mode != ResyncMode::Off && self.count + u64::from(current.weight) + 2 >= resync.limit
+    }
+
+    /// Could a resynchronisation be due before `packets` more packets are sent? Where something else than packets is
+    /// counted, this cannot be excluded.
+    #[inline]
+    fn is_resync_near(&self, packets: u64) -> bool {
+        let resync = self.resync_settings();
+        match resync.mode {
+            ResyncMode::Off => false,
+            ResyncMode::Packets => self.count + packets >= resync.limit,
+            ResyncMode::Cycles | ResyncMode::HalfWords => true,
+        }
+    }
+
+    /// What is counted, and how far: nothing if the option says that there is no periodic resynchronisation.
+    #[inline]
+    fn resync_settings(&self) -> Resync {
+        if self.options.resync_disabled { Resync::default() } else { self.settings.resync }
     }
 
     /// What comes next is not traced: a filter refused it, tracing was switched off, or it was not observed.
@@ -239,6 +260,7 @@ impl Encoder {
             self.process(&current, None, sink);
             self.close(false, sink);
         } else if self.enabled {
+            self.recover(sink);
             self.support(false, QualStatus::NoChange, sink);
         }
         self.enabled = false;
@@ -257,7 +279,13 @@ impl Encoder {
     fn close(&mut self, ienable: bool, sink: &mut impl Sink) {
         let status = if self.sent_anyway { QualStatus::EndedNtr } else { QualStatus::EndedRep };
         self.support(ienable, status, sink);
+        self.begin_anew();
+    }
+
+    /// The next item has nothing before it.
+    fn begin_anew(&mut self) {
         self.previous = None;
+        self.beginning = true;
     }
 
     fn support(&mut self, ienable: bool, qual_status: QualStatus, sink: &mut impl Sink) {
@@ -291,8 +319,15 @@ impl Encoder {
             self.lost = true;
             return;
         }
-        if self.settings.resync.mode == ResyncMode::Packets {
-            self.count += 1;
+        self.sent();
+        if self.settings.shallow {
+            self.branches.clear();
         }
+    }
+
+    /// A packet was sent.
+    #[inline]
+    fn sent(&mut self) {
+        self.count += u64::from(self.settings.resync.mode == ResyncMode::Packets);
     }
 }

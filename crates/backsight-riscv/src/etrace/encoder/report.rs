@@ -1,5 +1,6 @@
 //! Packets that name an instruction, and what they do to the encoder's state.
 
+use super::super::encode::encode;
 use super::super::{Packet, Reported, Start, TrapPacket};
 use super::item::Item;
 use super::{Encoder, Jump, ResyncState, Sink, UnreportedTrap};
@@ -73,14 +74,30 @@ impl Encoder {
     /// Everything that is kept in step with a decoder begins anew.
     fn synchronised(&mut self, current: &Item, retired: bool) {
         let branch = retired && current.itype.is_branch();
-        self.branches.synchronise(branch.then(|| (current.address, current.itype == Itype::Taken)));
-        self.cache.reset();
-        self.stack.reset();
+        let branch = branch.then(|| (current.address, current.itype == Itype::Taken));
+        let fresh = self.is_fresh();
+        self.branches.synchronise(branch, fresh);
+        if fresh {
+            self.cache.reset();
+            self.stack.reset();
+        }
+        self.beginning &= !retired;
         self.last_address = current.address;
         self.context_pending = false;
         self.count = 0;
         self.resync = ResyncState::Counting;
         self.moved();
+    }
+
+    /// Do tables begin anew at a sync packet? Without periodic resynchronisation only at the beginning: a decoder
+    /// that comes late waits for the next one.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.beginning || !self.options.resync_disabled
+    }
+
+    /// Does the target of this jump enter the cache?
+    pub(super) fn is_cached(&self, jump: Jump) -> bool {
+        self.options.jump_target_cache && jump.is_updiscon() && jump != Jump::CountedOutReturn
     }
 
     /// The decoder will have moved by the packet just made.
@@ -109,9 +126,8 @@ impl Encoder {
 
     /// Formats 0, 1 and 2 with an address.
     pub(super) fn send_address(&mut self, address: u64, notify: bool, reason: Reason, sink: &mut impl Sink) {
-        let updiscon = reason.after.is_updiscon();
         // A predicted return that is reported for another reason is like one that was not predicted.
-        let like_updiscon = updiscon || reason.after == Jump::ImplicitReturn;
+        let like_updiscon = reason.after.is_updiscon() || reason.after == Jump::ImplicitReturn;
         let flag_updiscon = like_updiscon && reason.before_sync;
         let reported = Reported {
             address: self.difference(address),
@@ -119,7 +135,7 @@ impl Encoder {
             updiscon: flag_updiscon,
             irreport: self.irreport(reason.after),
         };
-        let cached = updiscon && self.options.jump_target_cache && reason.after != Jump::CountedOutReturn;
+        let cached = self.is_cached(reason.after);
         let packet = self.choose(address, reported, cached);
         if cached {
             self.cache.insert(self.params.wrap(address));
@@ -142,7 +158,11 @@ impl Encoder {
         self.moved();
         self.waiting = true;
         self.sent_anyway = true;
-        self.lost = self.lost || !sink.address(map, field, &self.params, &self.options);
+        if self.lost || !sink.address(map, field, &self.params, &self.options) {
+            self.lost = true;
+        } else {
+            self.sent();
+        }
     }
 
     fn choose(&self, address: u64, reported: Reported, cached: bool) -> Packet {
@@ -154,10 +174,17 @@ impl Encoder {
             let target = self.params.wrap(address);
             let index = self.cache.index(target);
             if self.cache.get(index) == Some(target) {
-                return Packet::JumpTarget { index, map, irreport: reported.irreport };
+                let hit = Packet::JumpTarget { index, map, irreport: reported.irreport };
+                return self.shorter(hit, map.with_address(reported));
             }
         }
         map.with_address(reported)
+    }
+
+    /// The one with the shorter payload. A decoder enters the target into its cache either way.
+    fn shorter(&self, hit: Packet, address: Packet) -> Packet {
+        let length = |packet| encode(packet, &self.params, &self.options).len();
+        if length(&address) < length(&hit) { address } else { hit }
     }
 
     /// Number of implicit returns, where a decoder must know it.

@@ -17,6 +17,7 @@ fn options(random: &mut Random) -> Options {
         jump_target_cache: some(),
         branch_prediction: some(),
         sijump: some(),
+        resync_disabled: some(),
         ..Options::default()
     }
 }
@@ -106,4 +107,60 @@ fn the_quick_ways_send_what_the_flow_chart_sends() {
         quick_packets += given.iter().filter(|packet| !packet.is_sync()).count();
     }
     assert!(packets > 20_000 && quick_packets > 10_000, "{packets}, {quick_packets}");
+}
+
+fn packets(options: Options, settings: Settings, params: Params, blocks: &[Block]) -> Vec<Packet> {
+    let mut encoder = Encoder::new(params, options, settings).unwrap();
+    let mut packets = Vec::new();
+    let mut sink = |packet: Packet| packets.push(packet);
+    blocks.iter().for_each(|block| encoder.push(block, &mut sink));
+    encoder.finish(&mut sink);
+    packets
+}
+
+fn single(iaddr: u64, itype: Itype) -> Block {
+    Block { iaddr, iretire: 2, ilastsize: 1, itype, ..Block::default() }
+}
+
+#[test]
+fn a_target_in_the_cache_is_named_by_its_address_where_that_is_shorter() {
+    let params = Params { iaddress_width: 64, cache_size: 6, ..Params::default() };
+    let options = Options { jump_target_cache: true, ..Options::default() };
+    let ways = [0x1078, 0x107C, 0x8000_0010, 0x1078, 0x107C, 0x8000_0010, 0x107C];
+    let blocks = ways.map(|address| single(address, Itype::UninferableJump));
+    let sent = packets(options, Settings::default(), params, &blocks);
+    let kinds: Vec<_> = sent.iter().map(Packet::name).collect();
+    let (new, near, far) = ("address", "address", "jump_target");
+    assert_eq!(kinds, ["support", "start", new, new, new, near, far, far, "support"]);
+    let length = |packet: &Packet| encode(packet, &params, &options).len();
+    assert_eq!((length(&sent[5]), length(&sent[6]), length(&sent[7])), (1, 1, 2));
+}
+
+/// Branches, and between them a change of context that is told when there is time.
+fn branches_around_a_context(context: u64) -> [Block; 6] {
+    let mut blocks = [0x1000, 0x1004, 0x1008, 0x100C, 0x1010, 0x1014].map(|at| single(at, Itype::NotTaken));
+    for block in &mut blocks[3..] {
+        block.context = context;
+    }
+    blocks[3].ctype = Ctype::Imprecise;
+    blocks
+}
+
+#[test]
+fn a_shallow_map_is_forgotten_by_every_packet() {
+    let params = Params { nocontext: 0, context_width: 8, ..Params::default() };
+    let sent = |shallow, context| {
+        let settings = Settings { shallow, ..Settings::default() };
+        packets(Options::default(), settings, params, &branches_around_a_context(context))
+    };
+    assert_eq!(sent(true, 0), sent(false, 0));
+    let maps = |packets: &[Packet]| -> Vec<u8> {
+        let count = |packet: &Packet| match packet {
+            Packet::Branches { map, .. } => Some(map.count),
+            _ => None,
+        };
+        packets.iter().filter_map(count).collect()
+    };
+    // The first branch is told by the start packet; those up to the context packet get lost.
+    assert_eq!((maps(&sent(false, 1)), maps(&sent(true, 1))), (std::vec![5], std::vec![2]));
 }
