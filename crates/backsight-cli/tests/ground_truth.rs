@@ -8,7 +8,7 @@ use backsight_core::MemorySpace;
 use backsight_image::Image;
 use support::{Scratch, assert_same, backsight, opencsd_ranges, program, ranges, record};
 
-const ETRACE: [(&str, &[&str]); 12] = [
+const ETRACE: [(&str, &[&str]); 14] = [
     ("nothing special", &[]),
     ("implicit return", &["implicit_return=1"]),
     ("implicit return by call counter", &["implicit_return=1", "call_counter_size=6"]),
@@ -19,6 +19,11 @@ const ETRACE: [(&str, &[&str]); 12] = [
     ("sequential jumps", &["sijump_enable=1"]),
     ("reference framing", &["framing=reference", "resync=0"]),
     ("Siemens framing", &["framing=siemens", "resync=16"]),
+    ("a hart that waits for its buffer", &["fifo=64:16", "lossless=1"]),
+    (
+        "tables that outlive traps",
+        &["resync_disabled=1", "implicit_return=1", "jump_target_cache=1", "branch_prediction=1"],
+    ),
     ("half of it", &["implicit_return=1", "jump_target_cache=1", "framing=reference"]),
     (
         "everything",

@@ -110,6 +110,29 @@ fn several_instructions_a_cycle_leave_the_same_trace() {
 }
 
 #[test]
+fn a_buffer_that_is_too_small_loses_trace_and_says_so() {
+    let scratch = Scratch::new("fifo");
+    let vm = program("riscv64", "vm");
+    let recorded = |name: &str, fifo: &str| {
+        let capture = scratch.path(name);
+        let target = capture.display().to_string();
+        let limits = ["--truth", "--limit", "60000", "--config", fifo];
+        let (code, said) = complaint(&[&["record", "-o", &target], &limits[..], &["--", &vm]].concat());
+        assert_eq!(code, 0, "{said}");
+        let lines = |arguments: &[&str]| backsight(arguments, &capture).lines().count();
+        let told = lines(&["flow", "--format", "pcs"]);
+        let (strict, _) = complaint(&["flow", "--quiet", "--strict", "-o", "/dev/null", &target]);
+        (said, told, lines(&["flow", "--truth", "--format", "pcs"]), strict)
+    };
+    let (said, told, truth, strict) = recorded("small", "fifo=64:2");
+    assert!(said.contains("trace was lost"), "{said}");
+    assert!((1..truth).contains(&told) && strict == 1, "{told} of {truth}, {strict}");
+    let (said, told, truth, strict) = recorded("large", "fifo=1000000:2");
+    assert!(said.contains("large enough"), "{said}");
+    assert_eq!((told, strict), (truth, 0));
+}
+
+#[test]
 fn a_commit_log_can_be_encoded() {
     let scratch = Scratch::new("log");
     let log = scratch.path("log");

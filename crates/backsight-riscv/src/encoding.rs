@@ -40,5 +40,6 @@ macro_rules! block_encoder {
 }
 
 block_encoder!(etrace::Encoder, etrace::Packet);
+block_encoder!(etrace::BufferedEncoder, etrace::Packet);
 block_encoder!(etrace::SeedEncoder, etrace::Packet);
 block_encoder!(ntrace::Encoder, ntrace::Packet);

@@ -8,8 +8,8 @@ use backsight_core::Execution;
 use backsight_riscv::BlockEncoder;
 use backsight_riscv::encap::{FrameError, Framer, Framing, Kind, Message};
 use backsight_riscv::etrace::{
-    Encoder, EncoderError, Fidelity, Options, Packet, Params, Payload, Payloads, SeedEncoder, SeedSettings,
-    Settings, encode,
+    BufferedEncoder, Encoder, EncoderError, Fidelity, Fifo, Losses, Options, Packet, Params, Payload,
+    Payloads, SeedEncoder, SeedSettings, Settings, encode,
 };
 use backsight_riscv::filter::{Filter, Filtered};
 use backsight_riscv::ingress::{Block, Ctype};
@@ -28,6 +28,8 @@ pub struct UnitConfig {
     pub settings: Settings,
     /// The encoder of the thesis instead; of the settings it takes resync and shallow.
     pub seed: Option<Fidelity>,
+    /// The buffer behind the encoder, if it is limited.
+    pub fifo: Option<Fifo>,
     /// What is traced; without a filter, everything.
     pub filter: Option<Filter>,
     /// How packets travel.
@@ -50,6 +52,7 @@ impl Default for UnitConfig {
             options: Options::default(),
             settings: Settings::default(),
             seed: None,
+            fifo: None,
             filter: None,
             framing: Framing::REFERENCE,
             source: 0,
@@ -68,18 +71,27 @@ pub struct Unit {
     transport: Transport,
 }
 
-/// One of the two encoders.
+/// One of the encoders.
 enum AnyEncoder {
     Standard(Box<Encoder>),
+    Buffered(Box<BufferedEncoder>),
     Seed(Box<SeedEncoder>),
 }
 
 impl AnyEncoder {
     fn new(config: &UnitConfig) -> Result<Self, EncoderError> {
         let UnitConfig { params, options, settings, .. } = *config;
-        Ok(match config.seed {
-            None => Self::Standard(Box::new(Encoder::new(params, options, settings)?)),
-            Some(fidelity) => {
+        Ok(match (config.seed, config.fifo) {
+            (None, None) => Self::Standard(Box::new(Encoder::new(params, options, settings)?)),
+            (None, Some(fifo)) => {
+                let encoder = Encoder::new(params, options, settings)?;
+                Self::Buffered(Box::new(BufferedEncoder::new(encoder, fifo)?))
+            }
+            (Some(_), Some(_)) => {
+                let needs = "another algorithm: the encoder of the thesis has none";
+                return Err(EncoderError::Missing { option: "a buffer", needs });
+            }
+            (Some(fidelity), None) => {
                 let settings = SeedSettings { fidelity, resync: settings.resync, shallow: settings.shallow };
                 Self::Seed(Box::new(SeedEncoder::new(params, options, settings)?))
             }
@@ -94,6 +106,7 @@ impl BlockEncoder for AnyEncoder {
     fn push(&mut self, block: &Block, sink: &mut impl FnMut(Packet)) {
         match self {
             Self::Standard(encoder) => encoder.push(block, sink),
+            Self::Buffered(encoder) => encoder.push(block, sink),
             Self::Seed(encoder) => encoder.push(block, sink),
         }
     }
@@ -101,6 +114,7 @@ impl BlockEncoder for AnyEncoder {
     fn unqualified(&mut self, sink: &mut impl FnMut(Packet)) {
         match self {
             Self::Standard(encoder) => encoder.unqualified(sink),
+            Self::Buffered(encoder) => encoder.unqualified(sink),
             Self::Seed(encoder) => encoder.unqualified(sink),
         }
     }
@@ -108,6 +122,7 @@ impl BlockEncoder for AnyEncoder {
     fn finish(&mut self, sink: &mut impl FnMut(Packet)) {
         match self {
             Self::Standard(encoder) => encoder.finish(sink),
+            Self::Buffered(encoder) => encoder.finish(sink),
             Self::Seed(encoder) => encoder.finish(sink),
         }
     }
@@ -183,6 +198,14 @@ impl Unit {
         let Self { config, port, encoder, transport } = self;
         port.finish(encoder, &mut |packet| transport.send_packet(&packet, config, out));
         transport.outcome()
+    }
+
+    /// What the buffer behind the encoder cost, if it is limited.
+    pub fn losses(&self) -> Option<Losses> {
+        match self.encoder.encoder() {
+            AnyEncoder::Buffered(encoder) => Some(encoder.losses()),
+            AnyEncoder::Standard(_) | AnyEncoder::Seed(_) => None,
+        }
     }
 
     /// What the cycles of the hart cost, if they are counted.

@@ -224,7 +224,7 @@ fn finish(command: &Encode, place: Place, mut tracer: Tracer, mut code: Code, co
     if !command.quiet {
         let bits = bytes as f64 * 8.0 / (instructions as f64).max(1.0);
         eprintln!("{instructions} instructions, {bytes} bytes of trace ({bits:.3} bits per instruction)");
-        tracer.cycles().iter().for_each(|line| eprintln!("{line}"));
+        tracer.remarks().iter().for_each(|line| eprintln!("{line}"));
     }
     match trouble {
         Some(trouble) => Err(Failure::new(format!("{}: {trouble}", command.output.display()))),

@@ -1,5 +1,6 @@
 //! E-Trace from packets to execution, and from execution to packets.
 
+mod buffer;
 mod damage;
 mod independent;
 mod independent_step;

@@ -11,6 +11,7 @@
 //! ```
 
 mod bits;
+mod buffer;
 mod config;
 pub mod data;
 mod decode;
@@ -26,6 +27,7 @@ mod support;
 pub mod tables;
 
 pub use bits::{BitReader, BitWriter, Payload};
+pub use buffer::{BufferedEncoder, Fifo, Losses};
 pub use config::{ConfigError, set};
 pub use decode::{BadPacket, Decoder, decode};
 pub use encode::encode;

@@ -29,6 +29,11 @@ impl<E> Filtered<E> {
         Self { encoder, filter, tvec: 0, trapped: false }
     }
 
+    /// The encoder.
+    pub const fn encoder(&self) -> &E {
+        &self.encoder
+    }
+
     /// The encoder itself, if it sees every block.
     #[inline]
     pub const fn unfiltered(&mut self) -> Option<&mut E> {

@@ -1,5 +1,6 @@
-//! What the cycles of a hart cost, in words.
+//! What the cycles of a hart cost, and a buffer of limited size, in words.
 
+use backsight_riscv::etrace::Losses;
 use backsight_riscv::retire::Figures;
 
 /// One line for the figures of a hart.
@@ -24,9 +25,27 @@ pub fn in_words(figures: &Figures) -> String {
     words
 }
 
+/// One line for what a buffer cost.
+pub fn losses_in_words(losses: &Losses) -> String {
+    let Losses { gaps, stalls, fullest } = losses;
+    match (gaps, stalls) {
+        (0, 0) => format!("the buffer was large enough: at most {fullest} bytes were in it"),
+        (0, stalls) => format!("the buffer was full: the hart waited {stalls} cycles"),
+        (gaps, _) => format!("the buffer was full: trace was lost {gaps} times"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_lost_trace_or_made_the_hart_wait_or_was_large_enough() {
+        let words = |gaps, stalls| losses_in_words(&Losses { gaps, stalls, fullest: 17 });
+        assert!(words(0, 0).ends_with("at most 17 bytes were in it"));
+        assert!(words(0, 5).ends_with("the hart waited 5 cycles"));
+        assert!(words(3, 0).ends_with("trace was lost 3 times"));
+    }
 
     #[test]
     fn only_what_cost_something_is_said() {

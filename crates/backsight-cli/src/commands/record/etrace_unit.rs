@@ -2,7 +2,8 @@
 
 use backsight_riscv::encap::{Encapsulation, Framing};
 use backsight_riscv::etrace::{
-    Algorithm, Dialect, Fidelity, ImplicitReturn, Options, Params, Resync, ResyncMode, SupportLayout, set,
+    Algorithm, Dialect, Fidelity, Fifo, ImplicitReturn, Options, Params, Resync, ResyncMode, SupportLayout,
+    set,
 };
 use backsight_riscv::retire::Retirement;
 use backsight_unit::etrace::{Unit, UnitConfig};
@@ -14,7 +15,8 @@ use crate::failure::{Failure, Result};
 
 /// What this unit takes beside parameters and options of E-Trace.
 const OPTIONS: &str = "framing (encap, reference, siemens, atb or pulp), resync (packets between synchronisations; 0: none), \
-                       shallow (0 or 1), algorithm (current, reference, seed: the encoder of the thesis, in its dialect, or \
+                       shallow (0 or 1: forget branches after every packet), fifo (BYTES:DRAIN, a buffer that loses what does \
+                       not fit; DRAIN is bytes in 1024 cycles), lossless (0 or 1: the hart waits for that buffer), algorithm (current, reference, seed: the encoder of the thesis, in its dialect, or \
                        seed-rtl: also where its hardware leaves a reader in doubt)";
 /// Packets between synchronisations, unless `resync` says otherwise.
 const USUAL_RESYNC: u64 = 4096;
@@ -28,7 +30,7 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
     unit.params.implicit_return = ImplicitReturn::Returns;
     unit.settings.resync = Resync { mode: ResyncMode::Packets, limit: USUAL_RESYNC };
     unit.framing = Framing::Standard(Encapsulation::default());
-    let mut framing = "encap";
+    let (mut framing, mut lossless) = ("encap", false);
     if settings.iter().any(|(key, value)| key.eq_ignore_ascii_case("algorithm") && value.starts_with("seed"))
     {
         unit.params = Params::seed();
@@ -51,6 +53,13 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
                 unit.settings.resync = Resync { mode, limit };
             }
             "shallow" => unit.settings.shallow = flag(key, value)?,
+            "fifo" => {
+                let (capacity, drain) =
+                    value.split_once(':').ok_or_else(|| wrong("BYTES:DRAIN is expected, as in 256:512"))?;
+                let (capacity, drain) = (number(key, capacity)?, number(key, drain)?);
+                unit.fifo = Some(Fifo { capacity, drain, lossless: false });
+            }
+            "lossless" => lossless = flag(key, value)?,
             "algorithm" => {
                 (unit.settings.algorithm, unit.seed) = match value.as_str() {
                     "current" => (Algorithm::Current, None),
@@ -65,6 +74,11 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
                 wrong(&format!("{why}; expected a parameter or option of E-Trace, {OPTIONS}, or {filters}"))
             })?,
         }
+    }
+    match &mut unit.fifo {
+        Some(fifo) => fifo.lossless = lossless,
+        None if lossless => return Err(Failure::usage("--config lossless=1 needs fifo=BYTES:DRAIN")),
+        None => {}
     }
     complete(&mut unit);
     unit.filter = conditions.filter()?;
@@ -186,6 +200,9 @@ mod tests {
             ("iaddress_width", "70", "3 to 64"),
             ("algorithm", "best", "seed-rtl"),
             ("dialect", "seed", "algorithm=seed"),
+            ("fifo", "5", "BYTES:DRAIN"),
+            ("fifo", "10:1", "64 bytes"),
+            ("lossless", "1", "fifo=BYTES:DRAIN"),
         ] {
             let refused = unit(&[(key, value)]).expect_err(key).to_string();
             assert!(refused.contains(expected), "{refused}");

@@ -2,8 +2,9 @@
 
 use backsight_core::Execution;
 use backsight_riscv::encap::Framing;
-use backsight_riscv::retire::Figures;
 use backsight_unit::{etrace, ntrace};
+
+use super::cycles;
 
 /// How harts are programmed.
 #[derive(Clone, Debug)]
@@ -79,11 +80,12 @@ impl Hart {
         }
     }
 
-    /// What the cycles of the hart cost, if they are counted.
-    pub fn cycles(&self) -> Option<Figures> {
-        match self {
-            Self::Etrace(unit) => unit.cycles(),
-            Self::Ntrace(unit) => unit.cycles(),
-        }
+    /// What is to be said about the run: what the cycles of the hart cost, and a buffer that was too small.
+    pub fn remarks(&self) -> Vec<String> {
+        let (figures, losses) = match self {
+            Self::Etrace(unit) => (unit.cycles(), unit.losses()),
+            Self::Ntrace(unit) => (unit.cycles(), None),
+        };
+        figures.iter().map(cycles::in_words).chain(losses.iter().map(cycles::losses_in_words)).collect()
     }
 }

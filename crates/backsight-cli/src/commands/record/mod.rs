@@ -224,7 +224,7 @@ fn finish(
             bytes as f64 * 8.0 / (instructions as f64).max(1.0),
             instructions as f64 / 1e6 / recording.seconds.max(1e-9),
         );
-        tracer.cycles().iter().for_each(|line| eprintln!("{line}"));
+        tracer.remarks().iter().for_each(|line| eprintln!("{line}"));
         recording.ended.notes.iter().for_each(|note| eprintln!("note: {note}"));
     }
     match trouble {

@@ -10,7 +10,6 @@ use backsight_capture::retired;
 use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::{Funnel, System};
 
-use super::cycles;
 use super::hart::{Hart, HartConfig};
 use super::unit::Programmed;
 
@@ -174,16 +173,16 @@ impl Tracer {
         self.trouble.take()
     }
 
-    /// What the cycles of each hart cost, in words; nothing if they are not counted.
-    pub fn cycles(&self) -> Vec<String> {
+    /// What is to be said about the run of each hart; nothing if all is as usual.
+    pub fn remarks(&self) -> Vec<String> {
         match &self.units {
             Units::Etm4(_) => Vec::new(),
-            Units::Hart(hart) => hart.cycles().iter().map(cycles::in_words).collect(),
+            Units::Hart(hart) => hart.remarks(),
             Units::Harts(harts) => harts
                 .harts
                 .iter()
-                .filter_map(|(thread, hart, _)| {
-                    hart.cycles().map(|figures| format!("thread {thread}: {}", cycles::in_words(&figures)))
+                .flat_map(|(thread, hart, _)| {
+                    hart.remarks().into_iter().map(move |remark| format!("thread {thread}: {remark}"))
                 })
                 .collect(),
         }
