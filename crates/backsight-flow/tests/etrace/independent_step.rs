@@ -10,6 +10,7 @@ use riscv_etrace::generator::hart2enc::CType;
 use riscv_etrace::generator::{self, step};
 use riscv_etrace::instruction::{self, Size};
 use riscv_etrace::tracer::{self, Tracer, item};
+use riscv_etrace::types::stack::StaticStack;
 use riscv_etrace::{packet, types};
 
 /// A block as that crate wants it.
@@ -41,6 +42,10 @@ impl step::Step for Step {
         }
     }
 
+    fn timestamp(&self) -> Option<u64> {
+        Some(self.0.time)
+    }
+
     fn context(&self) -> types::Context {
         let privilege = self.0.privilege.try_into().expect("privilege");
         types::Context { privilege, context: self.0.context }
@@ -52,7 +57,7 @@ pub fn parameters(params: &Params) -> Parameters {
     let width = |width: u8| NonZeroU8::new(width).expect("width");
     Parameters {
         cache_size_p: params.cache_size,
-        call_counter_size_p: 0,
+        call_counter_size_p: params.call_counter_size,
         context_width_p: width(params.context_width),
         time_width_p: width(params.time_width),
         ecause_width_p: width(params.ecause_width),
@@ -62,13 +67,13 @@ pub fn parameters(params: &Params) -> Parameters {
         nocontext_p: params.nocontext != 0,
         notime_p: params.notime != 0,
         privilege_width_p: width(params.privilege_width),
-        return_stack_size_p: 0,
+        return_stack_size_p: params.return_stack_size,
         sijump_p: params.sijump != 0,
     }
 }
 
 /// Payloads that its generator makes.
-pub fn generate(steps: &[Step], params: &Parameters, mut sink: impl FnMut(&[u8])) {
+pub fn generate(steps: &[Step], params: &Parameters, full_address: bool, mut sink: impl FnMut(&[u8])) {
     let builder = packet::builder().with_params(params).with_compression(true);
     let mut emit = |payload: packet::payload::InstructionTrace| {
         let mut buffer = [0; 64];
@@ -80,7 +85,8 @@ pub fn generate(steps: &[Step], params: &Parameters, mut sink: impl FnMut(&[u8])
     };
     let mut generator: generator::Generator<Step> =
         generator::builder().with_params(params).build().expect("generator");
-    let start = generator.begin_qualification(Default::default(), Default::default()).expect("options");
+    let options = packet::unit::ReferenceIOptions { full_address, ..Default::default() };
+    let start = generator.begin_qualification(options, Default::default()).expect("options");
     emit(start.into());
     for step in steps {
         generator.process_step(*step, None).for_each(|payload| emit(payload.expect("payload")));
@@ -98,7 +104,7 @@ pub fn trace<'a, B>(
     B: Binary<Option<instruction::Kind>>,
     B::Error: std::fmt::Debug,
 {
-    let mut tracer: Tracer<_> =
+    let mut tracer: Tracer<_, StaticStack<16>> =
         tracer::builder().with_binary(binary).with_params(params).build().expect("tracer");
     let mut decoder = packet::builder().with_params(params).decoder(&[]);
     for payload in payloads {

@@ -4,6 +4,7 @@ mod buffer;
 mod damage;
 mod independent;
 mod independent_step;
+mod irdepth;
 mod program;
 mod pulp;
 mod quick;
