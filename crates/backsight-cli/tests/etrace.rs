@@ -322,6 +322,43 @@ fn every_option_is_followed_from_settings_on_the_command_line() {
 }
 
 #[test]
+fn each_hart_of_a_stream_is_followed_by_its_own_options() {
+    let (trace, images) = traced("harts", &tables(), &Options::default(), &[]);
+    let (mut framer, mut bytes) = (Framer::new(Framing::SIEMENS), Vec::new());
+    let mut frame = |source, payload: &[u8]| {
+        let message = Message { source, kind: Kind::Instruction, flow: 0, time: None, payload };
+        framer.frame(&message, &mut bytes).expect("it fits");
+    };
+    let harts = [false, true].map(|full_address| {
+        let options = Options { full_address, jump_target_cache: full_address, ..Options::default() };
+        let mut encoder = Encoder::new(tables(), options, etrace::Settings::default()).expect("an encoder");
+        let mut payloads = Vec::new();
+        let mut send = |packet| payloads.push(etrace::encode(&packet, &tables(), &options));
+        blocks(full_address).iter().for_each(|block| encoder.push(block, &mut send));
+        encoder.finish(&mut send);
+        payloads
+    });
+    for n in 0..harts[0].len().max(harts[1].len()) {
+        for (source, payloads) in (1..).zip(&harts) {
+            if let Some(payload) = payloads.get(n) {
+                frame(source, payload);
+            }
+        }
+        // Another source sends what is no packet, again and again.
+        frame(3, &[0x02; 24]);
+    }
+    std::fs::write(&trace, bytes).expect("written");
+    let mut arguments = flow(&trace, &images, &TABLES);
+    arguments.extend(["--framing", "siemens"]);
+    let output = backsight(&arguments);
+    let mut told = addresses(&String::from_utf8_lossy(&output.stdout));
+    told.sort();
+    assert_eq!(told, [0x1000, 0x1000, 0x1004, 0x1008, 0x2000, 0x2000, 0x2004, 0x3000, 0x3004]);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(complaint.contains("bad packet"), "{complaint}");
+}
+
+#[test]
 fn parameters_come_from_a_file_and_are_changed_by_later_settings() {
     let (trace, images) = traced("parameters", &tables(), &Options::default(), &blocks(false));
     let file = trace.with_file_name("hardware.scf");

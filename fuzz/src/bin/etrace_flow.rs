@@ -1,4 +1,4 @@
-//! Any packets through any code: no panic, no endless walk.
+//! Any packets through any code: no panic, no endless walk, and the quick way tells what the careful one tells.
 #![no_main]
 
 use backsight_core::{Address, Located, MemorySpace};
@@ -44,16 +44,30 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut settings = Settings::new(params, options);
     settings.longest_path = 1 << 10;
     settings.handlers.base = Some(BASE);
-    let (mut follower, mut decoder) = (Follower::new(settings, &memory), Decoder::new(params, options));
+    let careful = Settings { careful: true, ..settings.clone() };
+    let (mut follower, mut reference) = (Follower::new(settings, &memory), Follower::new(careful, &memory));
+    let mut decoder = Decoder::new(params, options);
+    let (mut events, mut expected) = (Vec::new(), Vec::new());
     let mut offset = 0;
     while let Some((&length, rest)) = stream.split_first() {
-        let (payload, rest) = rest.split_at(usize::from(length % 16).min(rest.len()));
+        let (value, rest) = rest.split_at(usize::from(length % 16).min(rest.len()));
         stream = rest;
-        match decoder.decode(payload) {
-            Ok(value) => follower.push(Located { offset, length: 1, value }, &mut |_| {}),
-            Err(_) => follower.push_bad(Located { offset, length: 1, value: () }, &mut |_| {}),
+        let payload = Located { offset, length: 1, value };
+        let fed = follower.feed(payload, &mut |event| events.push(event));
+        let mut sink = |event| expected.push(event);
+        let decoded = decoder.decode(value);
+        assert_eq!(fed, decoded.map(drop));
+        match decoded {
+            Ok(packet) => reference.push(payload.map(|_| packet), &mut sink),
+            Err(_) => reference.push_bad(payload.map(|_| ()), &mut sink),
         }
+        assert_eq!(events, expected);
+        (events.clear(), expected.clear());
         offset += 1;
     }
-    follower.finish(&mut |_| {});
+    follower.finish(&mut |event| events.push(event));
+    reference.finish(&mut |event| expected.push(event));
+    assert_eq!(events, expected);
+    assert_eq!((follower.faults(), follower.statistics()), (reference.faults(), reference.statistics()));
+});
 });

@@ -92,3 +92,43 @@ fn damage_is_counted_and_recovered_from() {
     assert!(lost > 500, "{lost}: damage shows");
     assert!(found > 500, "{found}: tracing begins again");
 }
+
+/// Follows a trace of one program with settings and code that may be others: faults, and how often tracing began.
+fn follow(settings: Settings, code: &Code, payloads: &[Vec<u8>]) -> (u64, u64) {
+    let settings = Settings { longest_path: 1 << 12, ..settings };
+    let (mut follower, mut begun) = (Follower::new(settings, &code.program), 0);
+    let mut sink = |event: Located<Event>| begun += u64::from(matches!(event.value, Event::TraceOn(_)));
+    for (offset, payload) in (0..).zip(payloads) {
+        let _ = follower.feed(Located { offset, length: 1, value: payload }, &mut sink);
+    }
+    follower.finish(&mut sink);
+    (follower.faults().total(), begun)
+}
+
+#[test]
+fn wrong_code_and_wrong_parameters_show_again_and_again() {
+    let (params, options) = settings();
+    let right = Settings::new(params, options);
+    let wrong = [
+        Params { iaddress_width: 32, ..params },
+        Params { iaddress_lsb: 2, ..params },
+        Params { notime: 0, time_width: 16, ..params },
+        Params { f0s_width: 0, ..params },
+        Params { implicit_return: ImplicitReturn::Depth, ..params },
+    ];
+    let mut sums = [0; 5];
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let code = Code::new(&mut random, 60);
+        let payloads = payloads(&code, &mut random);
+        assert_eq!(follow(right.clone(), &code, &payloads), (0, 1), "seed {seed}");
+        let other = Code::new(&mut random, 60);
+        let (faults, begun) = follow(right.clone(), &other, &payloads);
+        assert!(faults > 10 && begun > 3, "seed {seed}: {faults} faults, begun {begun} times");
+        for (params, sum) in wrong.iter().zip(&mut sums) {
+            *sum += follow(Settings { params: *params, ..right.clone() }, &code, &payloads).0;
+        }
+    }
+    // A trace may be too short to show one of them.
+    assert!(sums.iter().all(|&sum| sum > 400), "{sums:?}");
+}

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod damage;
+mod faults;
 mod independent;
 mod independent_step;
 mod irdepth;
@@ -10,6 +11,7 @@ mod pulp;
 mod quick;
 mod random;
 mod reference;
+mod resync;
 mod retire;
 mod roundtrip;
 mod seed;

@@ -1,0 +1,124 @@
+//! Everything that a follower may complain about: named, told, and over at the next synchronisation.
+
+use backsight_core::{Address, Located, MemorySpace};
+use backsight_flow::etrace::{Fault, Follower, Settings};
+use backsight_flow::{Event, NoSync, Symptom, TraceOn};
+use backsight_riscv::etrace::{
+    BranchMap, Options, Packet, Params, QualStatus, Reported, Start, Support, TrapPacket,
+};
+
+use crate::program::Program;
+
+fn program() -> Program {
+    let bytes = [
+        &0x0002_8463u32.to_le_bytes()[..], // 1000  beq 1008
+        &0x8302u16.to_le_bytes(),          // 1004  jr t1
+        &0x0001u16.to_le_bytes(),          // 1006  nop
+        &0x0001u16.to_le_bytes(),          // 1008  nop
+        &0xFE02_8BE3u32.to_le_bytes(),     // 100a  beq 1000
+        &0x0000_006Fu32.to_le_bytes(),     // 100e  j 100e
+    ];
+    Program(vec![(0x1000, bytes.concat())])
+}
+
+const OPTIONS: Options = Options {
+    implicit_return: false,
+    implicit_exception: true,
+    full_address: true,
+    jump_target_cache: true,
+    branch_prediction: false,
+    sijump: false,
+    resync_disabled: false,
+};
+
+fn start(address: u64) -> Packet {
+    Packet::Start(Start { branch: true, address: address >> 1, ..Start::default() })
+}
+
+fn reported(address: u64) -> Reported {
+    Reported { address: address >> 1, ..Reported::default() }
+}
+
+/// Packets that lead to the fault, the last of which shows it.
+fn packets(fault: Fault) -> Vec<Packet> {
+    let address = |address| Packet::Address(reported(address));
+    let full = BranchMap::new(BranchMap::FULL, 0);
+    match fault {
+        // A payload that is no packet comes behind these.
+        Fault::BadPacket => vec![start(0x1006)],
+        Fault::TraceLost => {
+            let lost = Support { qual_status: QualStatus::TraceLost, options: OPTIONS, ..Support::default() };
+            vec![start(0x1006), Packet::Support(lost)]
+        }
+        Fault::Unsynchronised => vec![address(0x1006)],
+        Fault::NoCode => vec![start(0x1006), address(0x5000)],
+        Fault::UnexpectedDiscontinuity => {
+            vec![start(0x1000), Packet::Branches { map: full, address: None }]
+        }
+        Fault::OutcomeMissing => vec![start(0x1006), address(0x1004)],
+        Fault::OutcomesLeftOver => {
+            vec![start(0x1004), Packet::Branches { map: full, address: Some(reported(0x1006)) }]
+        }
+        Fault::CacheEntryInvalid => {
+            vec![start(0x1004), Packet::JumpTarget { index: 1, map: BranchMap::EMPTY, irreport: None }]
+        }
+        Fault::PathTooLong => vec![start(0x100E), address(0x1004)],
+        Fault::HandlerUnknown => {
+            vec![start(0x1006), Packet::Trap(TrapPacket { thaddr: true, ..TrapPacket::default() })]
+        }
+    }
+}
+
+/// The events that name the fault.
+fn complaint(fault: Fault) -> Vec<Event> {
+    let mismatch = |symptom, address| Event::Mismatch { symptom, address: Address(address) };
+    let wrong_image = Event::NoSync(NoSync::WrongImage);
+    match fault {
+        Fault::BadPacket => vec![Event::NoSync(NoSync::BadPacket)],
+        Fault::TraceLost => vec![Event::NoSync(NoSync::Overflow)],
+        Fault::Unsynchronised => vec![],
+        Fault::NoCode => {
+            vec![Event::NoMemory { address: Address(0x5000), space: MemorySpace::ANY }, wrong_image]
+        }
+        Fault::UnexpectedDiscontinuity => vec![mismatch(Symptom::TargetMissing, 0x1004), wrong_image],
+        Fault::OutcomeMissing => vec![mismatch(Symptom::AddressDiffers, 0x100A), wrong_image],
+        Fault::OutcomesLeftOver => vec![mismatch(Symptom::AddressDiffers, 0x1006), wrong_image],
+        Fault::CacheEntryInvalid => vec![mismatch(Symptom::TargetMissing, 0x1004), wrong_image],
+        Fault::PathTooLong => vec![mismatch(Symptom::EndlessRange, 0x100E), wrong_image],
+        Fault::HandlerUnknown => vec![mismatch(Symptom::TargetMissing, 0x1006), wrong_image],
+    }
+}
+
+#[test]
+fn every_fault_is_named_and_the_next_start_is_a_new_beginning() {
+    let params = Params { cache_size: 2, ..Params::default() };
+    let program = program();
+    for fault in Fault::ALL {
+        for careful in [false, true] {
+            let settings = Settings { careful, ..Settings::new(params, OPTIONS) };
+            let (mut follower, mut events) = (Follower::new(settings, &program), Vec::new());
+            let mut sink = |event: Located<Event>| events.push(event.value);
+            for value in packets(fault) {
+                follower.push(Located { offset: 0, length: 1, value }, &mut sink);
+            }
+            if fault == Fault::BadPacket {
+                follower.push_bad(Located { offset: 0, length: 1, value: () }, &mut sink);
+            }
+            let counted: Vec<Fault> =
+                Fault::ALL.into_iter().filter(|&fault| follower.faults().of(fault) > 0).collect();
+            assert_eq!(counted, [fault]);
+            let place = Located { offset: 1, length: 1, value: start(0x1006) };
+            follower.push(place, &mut sink);
+            let complaint = complaint(fault);
+            let found = events.windows(complaint.len() + 1).any(|seen| {
+                let (seen, next) = seen.split_at(complaint.len());
+                seen == complaint && matches!(next, [Event::TraceOn(_)])
+            });
+            assert!(found, "{fault:?}: {events:x?}");
+            let lost = fault == Fault::TraceLost;
+            let begin = if lost { TraceOn::Overflow } else { TraceOn::Begin };
+            let last = events.iter().rev().find(|event| matches!(event, Event::TraceOn(_)));
+            assert_eq!(last, Some(&Event::TraceOn(begin)), "{fault:?}");
+        }
+    }
+}
