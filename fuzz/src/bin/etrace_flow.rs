@@ -70,4 +70,3 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     assert_eq!(events, expected);
     assert_eq!((follower.faults(), follower.statistics()), (reference.faults(), reference.statistics()));
 });
-});
