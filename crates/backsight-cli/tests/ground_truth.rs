@@ -124,13 +124,15 @@ fn a32_and_t32_programs_are_told_as_they_ran() {
 #[test]
 fn threads_are_told_each_by_a_source_of_its_own() {
     let scratch = Scratch::new("threads");
-    for (target, unit) in [("aarch64", "etm4"), ("aarch64", "ete"), ("riscv64", "etrace")] {
+    for (target, unit) in
+        [("aarch64", "etm4"), ("aarch64", "ete"), ("riscv64", "etrace"), ("riscv64", "ntrace")]
+    {
         let capture = scratch.path(unit);
         let options = ["--truth", "--qemu", "--unit", unit];
         if !record(&capture, &options, &[&program(target, "threads")]) {
             return;
         }
-        let first = if unit == "etrace" { 1 } else { 0x10 };
+        let first = if target == "riscv64" { 1 } else { 0x10 };
         for id in first..first + 4 {
             let id = id.to_string();
             let told = backsight(&["flow", "--format", "pcs", "--strict", "--id", &id], &capture);

@@ -55,6 +55,7 @@ fn the_encoder_of_the_thesis_hides_only_what_leads_to_the_end_of_a_block() {
             &["--config", "algorithm=seed"][..],
             &["--config", "algorithm=seed", "--config", "resync=20", "--config", "framing=reference"],
             &["--config", "algorithm=seed", "--config", "full_address=1", "--retire", "blocks:2"],
+            &["--config", "algorithm=seed", "--config", "resync=500:cycles", "--retire", "branches:2"],
         ] {
             let (told, truth) = recorded(&scratch, name, settings);
             let missing = untold(&told, &truth, name);
@@ -85,7 +86,7 @@ fn n_trace_tells_what_was_executed_in_every_configuration() {
         &[],
         &["mode=branch", "repeat_branch=1", "resync=50"],
         &["return_stack=0", "repeat_branch=1", "timestamps=all"],
-        &["history_bits=7", "repeat_history=0", "count_limit=100", "resync=10"],
+        &["history_bits=7", "repeat_history=0", "count_limit=100", "resync=300:halfwords"],
         &["ownership=1", "timestamps=sync", "resync=20", "source=9", "source_bits=6"],
         &["mode=branch", "return_stack=64", "timestamps=all", "ownership=1", "resync=0"],
     ];

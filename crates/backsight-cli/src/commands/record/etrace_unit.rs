@@ -10,13 +10,15 @@ use backsight_unit::etrace::{Unit, UnitConfig};
 
 use super::filter::{self, Conditions};
 use super::hart::HartConfig;
-use super::unit::{Programmed, flag, number};
+use super::unit::{Programmed, flag, number, resync};
 use crate::failure::{Failure, Result};
 
 /// What this unit takes beside parameters and options of E-Trace.
-const OPTIONS: &str = "framing (encap, reference, siemens, atb or pulp), resync (packets between synchronisations; 0: none), \
-                       shallow (0 or 1: forget branches after every packet), fifo (BYTES:DRAIN, a buffer that loses what does \
-                       not fit; DRAIN is bytes in 1024 cycles), lossless (0 or 1: the hart waits for that buffer), algorithm (current, reference, seed: the encoder of the thesis, in its dialect, or \
+const OPTIONS: &str = "framing (encap, reference, siemens, atb or pulp), resync (packets between synchronisations, or \
+                       N:cycles, N:halfwords; 0: none), shallow (0 or 1: forget branches after every packet), fifo \
+                       (BYTES:DRAIN, a buffer that loses what does not fit; DRAIN is bytes in 1024 cycles), lossless (0 or \
+                       1: the hart waits for that buffer), algorithm (current, reference, seed: the encoder of the \
+                       thesis, in its dialect, or \
                        seed-rtl: also where its hardware leaves a reader in doubt)";
 /// Packets between synchronisations, unless `resync` says otherwise.
 const USUAL_RESYNC: u64 = 4096;
@@ -47,11 +49,7 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
                 (framing, unit.framing) = framing_of(value)
                     .ok_or_else(|| wrong("expected encap, reference, siemens, atb or pulp"))?;
             }
-            "resync" => {
-                let limit = number(key, value)?;
-                let mode = if limit == 0 { ResyncMode::Off } else { ResyncMode::Packets };
-                unit.settings.resync = Resync { mode, limit };
-            }
+            "resync" => unit.settings.resync = resync(key, value)?,
             "shallow" => unit.settings.shallow = flag(key, value)?,
             "fifo" => {
                 let (capacity, drain) =

@@ -7,7 +7,7 @@ use backsight_unit::ntrace::{Unit, UnitConfig};
 
 use super::filter::{self, Conditions};
 use super::hart::HartConfig;
-use super::unit::{Programmed, flag, number};
+use super::unit::{Programmed, flag, number, resync};
 use crate::failure::{Failure, Result};
 
 /// What this unit takes, each with what it means.
@@ -18,7 +18,7 @@ const OPTIONS: [(&str, &str); 10] = [
     ("repeat_branch", "0 or 1: the same branch message several times is sent once"),
     ("count_limit", "half-words that a message can tell of"),
     ("return_stack", "calls whose returns are not told, 0 to 64"),
-    ("resync", "messages between synchronisations; 0: none"),
+    ("resync", "messages between synchronisations, or N:cycles, N:halfwords; 0: none"),
     ("ownership", "0 or 1: tell privilege and context"),
     ("timestamps", "off, sync: in messages that synchronise, or all"),
     ("source, source_bits", "SRC of the messages, and its bits"),
@@ -73,11 +73,7 @@ fn set(unit: &mut UnitConfig, key: &str, value: &str) -> Result {
                 .filter(|&depth| depth <= MOST_RETURNS)
                 .ok_or_else(|| wrong("expected 0 to 64"))?;
         }
-        "resync" => {
-            let limit = number(key, value)?;
-            let mode = if limit == 0 { ResyncMode::Off } else { ResyncMode::Packets };
-            to.resync = Resync { mode, limit };
-        }
+        "resync" => to.resync = resync(key, value)?,
         "ownership" => to.ownership = flag(key, value)?,
         "timestamps" => {
             to.timestamps = match value {

@@ -1,6 +1,7 @@
 //! The trace unit that watches: which one, and how it is programmed.
 
 use backsight_capture::qemu::Target;
+use backsight_riscv::etrace::{Resync, ResyncMode};
 use backsight_riscv::retire::Retirement;
 use backsight_unit::etm4;
 use clap::{Args, ValueEnum};
@@ -84,9 +85,40 @@ pub fn flag(key: &str, value: &str) -> Result<bool> {
     }
 }
 
+/// How often a RISC-V unit synchronises: `N` packets, or `N:cycles`, `N:halfwords`; 0: never.
+pub fn resync(key: &str, value: &str) -> Result<Resync> {
+    let (limit, unit) = value.split_once(':').unwrap_or((value, "packets"));
+    let mode = match unit {
+        "packets" | "messages" => ResyncMode::Packets,
+        "cycles" => ResyncMode::Cycles,
+        "halfwords" => ResyncMode::HalfWords,
+        _ => {
+            let why = "expected a number, or one with :packets, :cycles or :halfwords";
+            return Err(Failure::usage(format!("--config {key}={value}: {why}")));
+        }
+    };
+    let limit = number(key, limit)?;
+    Ok(Resync { mode: if limit == 0 { ResyncMode::Off } else { mode }, limit })
+}
+
 /// A number of some width.
 pub fn number<T: TryFrom<u64>>(key: &str, value: &str) -> Result<T> {
     let wrong = |why: String| Failure::usage(format!("--config {key}={value}: {why}"));
     let number = crate::args::parse_number(value).map_err(wrong)?;
     T::try_from(number).map_err(|_| wrong("the number is too large".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_towards_a_synchronisation_may_be_named() {
+        let taken = |value| resync("resync", value).map(|resync| (resync.mode, resync.limit)).ok();
+        assert_eq!(taken("64"), Some((ResyncMode::Packets, 64)));
+        assert_eq!(taken("0x1fff:cycles"), Some((ResyncMode::Cycles, 8191)));
+        assert_eq!(taken("100:halfwords"), Some((ResyncMode::HalfWords, 100)));
+        assert_eq!(taken("0:cycles"), Some((ResyncMode::Off, 0)));
+        assert_eq!((taken("64:days"), taken(":cycles")), (None, None));
+    }
 }
