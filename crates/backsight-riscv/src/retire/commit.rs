@@ -30,7 +30,9 @@ pub(super) struct CommitStage {
     /// Branches among its instructions, and other instructions that end a block.
     branches: u8,
     others: u8,
+    /// Time of the cycle under way: the hart's own, or where that is not known the number of the cycle.
     time: u64,
+    cycles: u64,
     context: Context,
     context_changed: bool,
     before: Option<(Decoded, Address)>,
@@ -48,6 +50,7 @@ impl CommitStage {
             branches: 0,
             others: 0,
             time: 0,
+            cycles: 0,
             context: Context::default(),
             context_changed: false,
             before: None,
@@ -93,7 +96,7 @@ impl CommitStage {
         } else if itype != Itype::None {
             self.others += 1;
         }
-        self.time = retired.cycle;
+        self.time = if retired.cycle > 0 { retired.cycle } else { self.cycles };
         let (pc, compressed) = (retired.address.0, retired.size == 2);
         self.ports.push(CommitPort { valid: true, pc, operation, compressed, sijump });
     }
@@ -133,7 +136,8 @@ impl CommitStage {
     fn trap(&mut self, trap: &Trap, sink: &mut impl FnMut(Committed<'_>)) {
         self.close(sink);
         self.before = None;
-        self.time = trap.cycle;
+        self.time = if trap.cycle > 0 { trap.cycle } else { self.cycles };
+        self.cycles += 1;
         let signal = TrapSignal {
             cause: trap.cause.into(),
             interrupt: trap.kind == TrapKind::Interrupt,
@@ -149,6 +153,7 @@ impl CommitStage {
         if self.ports.is_empty() {
             return;
         }
+        self.cycles += 1;
         let ctype = self.take_ctype();
         let (ports, resolved) = (&self.ports, &self.resolved);
         sink(Committed::Cycle(Cycle { ports, resolved, ctype, ..self.shared() }));

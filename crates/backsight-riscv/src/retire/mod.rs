@@ -13,7 +13,7 @@
 //!
 //! [`Pipeline`] runs a stream of executed instructions through these stages, cycle by cycle, and counts. Whatever the
 //! shape, the blocks are the same and in the same order, so the packets are those of single retirement: only the cycles
-//! differ.
+//! differ, and what depends on them (time, and resyncs that are counted in cycles).
 
 mod commit;
 mod figures;

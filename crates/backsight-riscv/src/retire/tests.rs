@@ -154,7 +154,10 @@ fn the_blocks_are_those_of_the_builder_whatever_the_shape() {
     builder.finish(&mut each);
     for shape in ["single", "branches:1", "branches:3", "blocks:2", "blocks:5/7", "branches:2/4+serial"] {
         let groups = run(shape, &executed).0.groups;
-        let blocks: Vec<Block> = groups.concat().iter().map(|block| Block { cycles: 0, ..*block }).collect();
+        let all = groups.concat();
+        // Where the hart tells no time, cycles are counted.
+        assert!(all.is_sorted_by_key(|block| block.time) && all.last().unwrap().time > 200, "{shape}");
+        let blocks: Vec<Block> = all.iter().map(|block| Block { cycles: 0, time: 0, ..*block }).collect();
         assert_eq!(blocks, expected, "{shape}");
         let retirement: Retirement = shape.parse().unwrap();
         let most = usize::from(retirement.architecture.most_blocks());

@@ -26,7 +26,8 @@ pub struct UnitArgs {
     /// Model the cycles of a hart that retires several instructions in one, and show what they cost (RISC-V).
     /// SHAPE is `single`, `branches:N` (up to N branches a cycle and one other discontinuity, the last; one packet a
     /// cycle) or `blocks:N` (up to N blocks of any kind, up to N packets). `/PORTS` gives another number of commit ports
-    /// than N, `+serial` a connector that takes one port a cycle. The packets are the same whatever the shape
+    /// than N, `+serial` a connector that takes one port a cycle. The packets are the same whatever the shape, but for
+    /// time and resyncs that count cycles
     #[arg(long, value_name = "SHAPE")]
     pub retire: Option<Retirement>,
 }
