@@ -76,16 +76,15 @@ impl Itype {
     /// The type of a jump; `direct`: its target is in the opcode.
     #[inline]
     pub const fn of_jump(kind: JumpKind, direct: bool) -> Self {
-        match (kind, direct) {
-            (JumpKind::Call, false) => Self::UninferableCall,
-            (JumpKind::Call, true) => Self::InferableCall,
-            (JumpKind::Jump, false) => Self::UninferableJump,
-            (JumpKind::Jump, true) => Self::InferableJump,
-            (JumpKind::CoroutineSwap, _) => Self::CoroutineSwap,
-            (JumpKind::Return, _) => Self::Return,
-            (JumpKind::OtherWithLink, false) => Self::OtherUninferable,
-            (JumpKind::OtherWithLink, true) => Self::OtherInferable,
-        }
+        // A table: a processor cannot foresee which jump comes next.
+        const TYPES: [[Itype; 2]; 5] = [
+            [Itype::UninferableCall, Itype::InferableCall],
+            [Itype::UninferableJump, Itype::InferableJump],
+            [Itype::Return, Itype::Return],
+            [Itype::CoroutineSwap, Itype::CoroutineSwap],
+            [Itype::OtherUninferable, Itype::OtherInferable],
+        ];
+        TYPES[kind as usize][direct as usize]
     }
 
     /// The same as an encoder with three bits sees it.

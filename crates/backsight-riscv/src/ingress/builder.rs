@@ -40,15 +40,18 @@ impl<F: FnMut(Ingress)> Port for F {
 pub struct Builder {
     itype_width: u8,
     ctype: Ctype,
-    longest: u32,
-    /// First instruction of the block under way, and half-words of all of them.
+    /// Most bytes of a block.
+    longest: u64,
+    /// Where the block under way begins, ends so far, and must end at the latest.
     iaddr: u64,
-    iretire: u32,
+    end: u64,
+    limit: u64,
     last_size: u8,
     /// Of the first block behind a change of context.
     next_ctype: Ctype,
     privilege: u8,
-    context: Option<u32>,
+    context_id: Option<u32>,
+    context: u64,
     /// Cycle of the latest instruction or trap.
     time: u64,
     /// Cycle at the end of the block before.
@@ -63,13 +66,15 @@ impl Builder {
         Self {
             itype_width,
             ctype,
-            longest: 1 << 16,
+            longest: 2 << 16,
             iaddr: 0,
-            iretire: 0,
+            end: 0,
+            limit: 0,
             last_size: 0,
             next_ctype: Ctype::Unreported,
             privilege: 0,
-            context: None,
+            context_id: None,
+            context: 0,
             time: 0,
             time_before: 0,
             upper: None,
@@ -78,7 +83,7 @@ impl Builder {
 
     /// Ends blocks at `half_words`, as a narrow `iretire` would; with 1 every instruction is a block.
     pub fn longest_block(mut self, half_words: u32) -> Self {
-        self.longest = half_words;
+        self.longest = 2 * u64::from(half_words);
         self
     }
 
@@ -98,10 +103,11 @@ impl Builder {
             Execution::Trap(trap) => self.trap(trap, port),
             Execution::Context(context) => {
                 self.finish(port);
-                if context.context_id != self.context {
+                if context.context_id != self.context_id {
                     self.next_ctype = self.ctype;
                 }
-                self.context = context.context_id;
+                self.context_id = context.context_id;
+                self.context = context.context_id.unwrap_or(0).into();
                 self.privilege = context.level;
             }
             Execution::Gap => {
@@ -116,7 +122,7 @@ impl Builder {
     /// Gives the block that has no end yet.
     #[inline(never)]
     pub fn finish(&mut self, port: &mut impl Port) {
-        if self.iretire > 0 {
+        if self.end != self.iaddr {
             self.emit_rarely(Itype::None, (0, 0), port);
         }
     }
@@ -124,12 +130,11 @@ impl Builder {
     /// Always part of the caller's loop: a plain instruction only counts.
     #[inline(always)]
     fn retire(&mut self, retired: &Retired, port: &mut impl Port) {
-        let half_words = u32::from(retired.size / 2);
-        if self.iretire > 0 && self.iretire + half_words > self.longest {
-            self.finish(port);
+        let (address, end) = (retired.address.0, retired.end().0);
+        if address != self.end || end > self.limit {
+            self.begin_elsewhere(address, port);
         }
-        self.iaddr = if self.iretire == 0 { retired.address.0 } else { self.iaddr };
-        self.iretire += half_words;
+        self.end = end;
         self.last_size = retired.size;
         self.time = retired.cycle;
         if rv::is_plain(set_of(retired), retired.opcode) {
@@ -139,17 +144,31 @@ impl Builder {
         }
     }
 
+    /// Neither does the block go on with this instruction, nor was this foreseen at the end of the block before.
+    #[cold]
+    #[inline(never)]
+    fn begin_elsewhere(&mut self, address: u64, port: &mut impl Port) {
+        self.finish(port);
+        self.begin(address);
+    }
+
+    #[inline]
+    fn begin(&mut self, address: u64) {
+        self.iaddr = address;
+        self.end = address;
+        self.limit = address.saturating_add(self.longest);
+    }
+
     #[inline(never)]
     fn retire_special(&mut self, retired: &Retired, port: &mut impl Port) {
         let (itype, sijump) = match rv::glance(set_of(retired), retired.opcode) {
-            Glance::Branch if retired.taken => (Itype::Taken, false),
-            Glance::Branch => (Itype::NotTaken, false),
+            Glance::Branch => (if retired.taken { Itype::Taken } else { Itype::NotTaken }, false),
             Glance::Jump { kind, direct } if self.upper.is_none() => (Itype::of_jump(kind, direct), false),
             _ => self.look(retired),
         };
         if itype != Itype::None {
             self.upper = None;
-            self.emit(itype, sijump, (0, 0), port);
+            self.emit(itype, sijump, (0, 0), retired.next.0, port);
         }
     }
 
@@ -169,10 +188,9 @@ impl Builder {
 
     fn trap(&mut self, trap: &Trap, port: &mut impl Port) {
         // A trap after plain instructions ends their block; its position is then the end of the block.
-        let end = self.iaddr.wrapping_add(2 * u64::from(self.iretire));
-        if self.iretire == 0 || end != trap.return_address.0 {
+        if self.end != trap.return_address.0 {
             self.finish(port);
-            self.iaddr = trap.return_address.0;
+            self.begin(trap.return_address.0);
         }
         self.time = trap.cycle;
         self.upper = None;
@@ -186,20 +204,28 @@ impl Builder {
     /// Not where it is often, so that there is room for what takes the block.
     #[inline(never)]
     fn emit_rarely(&mut self, itype: Itype, trap: (u64, u64), port: &mut impl Port) {
-        self.emit(itype, false, trap, port);
+        self.emit(itype, false, trap, self.end, port);
     }
 
-    /// Gives the block under way, with cause and value of a trap.
+    /// Gives the block under way, with cause and value of a trap. The next one may be foreseen to begin at `next`.
     #[inline(always)]
-    fn emit(&mut self, itype: Itype, sijump: bool, (cause, tval): (u64, u64), port: &mut impl Port) {
+    fn emit(
+        &mut self,
+        itype: Itype,
+        sijump: bool,
+        (cause, tval): (u64, u64),
+        next: u64,
+        port: &mut impl Port,
+    ) {
+        let iretire = (self.end.wrapping_sub(self.iaddr) / 2) as u32;
         let cycles = self.time.saturating_sub(self.time_before);
         let block = Block {
             iaddr: self.iaddr,
-            iretire: self.iretire,
-            ilastsize: u8::from(self.last_size == 4),
+            iretire,
+            ilastsize: u8::from(self.last_size == 4 && iretire > 0),
             itype: if self.itype_width == 3 { itype.narrow() } else { itype },
             privilege: self.privilege,
-            context: self.context.unwrap_or(0).into(),
+            context: self.context,
             ctype: self.next_ctype,
             time: self.time,
             cycles: cycles.min(u32::MAX.into()) as u32,
@@ -208,8 +234,7 @@ impl Builder {
             sijump,
             ..Block::default()
         };
-        self.iretire = 0;
-        self.last_size = 0;
+        self.begin(next);
         self.next_ctype = Ctype::Unreported;
         self.time_before = self.time_before.max(self.time);
         port.block(&block);

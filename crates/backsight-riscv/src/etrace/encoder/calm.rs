@@ -209,9 +209,14 @@ impl Encoder {
         self.calm.held = Held::new(block);
         // Only the outcome is data that a processor cannot foresee; whether there is a branch goes with the path.
         if class & class::BRANCH != 0 && self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
-            self.send_branches(sink);
-            self.stir_if_needed();
+            self.send_full_map(sink);
         }
+    }
+
+    #[inline(never)]
+    fn send_full_map(&mut self, sink: &mut impl Sink) {
+        self.send_branches(sink);
+        self.stir_if_needed();
     }
 
     /// The held block ends in an uninferable jump, or execution came to it by one.

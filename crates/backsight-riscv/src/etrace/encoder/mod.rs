@@ -148,7 +148,7 @@ impl Encoder {
     }
 
     /// Takes a block that is to be traced. Packets about it may come with later blocks: the encoder looks ahead.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, block: &Block, sink: &mut impl Sink) {
         if self.calm.is_quiet(block) {
             self.push_quietly(block, sink);
