@@ -13,6 +13,7 @@ mod output;
 mod per_source;
 mod plan;
 mod progress;
+mod queue;
 mod trail;
 
 use std::process::ExitCode;

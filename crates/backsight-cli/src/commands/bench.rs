@@ -19,6 +19,7 @@ use crate::failure::{Failure, Result};
 use crate::images::{self, ImageArgs};
 use crate::output::{Output, tell};
 use crate::plan::{Buffer, Decoding, Plan};
+use crate::queue::Queue;
 
 /// Measure how fast a capture is decoded
 ///
@@ -213,8 +214,8 @@ impl<'a> Passes<'a> {
                     .entry(id)
                     .or_insert_with(|| if wanted { Lane::new(buffer, id, *stage, image) } else { None });
                 match lane {
-                    Some(lane) if parallel => lane.queued.extend_from_slice(bytes),
-                    Some(lane) => lane.engine.feed(bytes, &mut lane.work),
+                    Some(lane) if parallel => lane.queue.wait(bytes),
+                    Some(lane) => lane.feed(bytes),
                     None => {}
                 }
             }
@@ -228,7 +229,7 @@ impl<'a> Passes<'a> {
         });
         if parallel {
             let mut busy: Vec<_> =
-                lanes.values_mut().flatten().filter(|lane| !lane.queued.is_empty()).collect();
+                lanes.values_mut().flatten().filter(|lane| !lane.queue.is_empty()).collect();
             let share = busy.len().div_ceil(command.threads).max(1);
             std::thread::scope(|scope| {
                 for some in busy.chunks_mut(share) {
@@ -246,6 +247,7 @@ impl<'a> Passes<'a> {
         self.undecoded = self.buffer.why_undecoded(left.map(|(&id, _)| (id, bytes_of(id))));
         self.demultiplexer.reset();
         for lane in self.lanes.values_mut().flatten() {
+            lane.work_off();
             lane.engine.end(&mut lane.work);
             self.work += std::mem::take(&mut lane.work);
         }
@@ -260,7 +262,7 @@ impl<'a> Passes<'a> {
 /// One source.
 struct Lane<'i> {
     engine: Measured<'i>,
-    queued: Vec<u8>,
+    queue: Queue,
     work: Work,
 }
 
@@ -278,12 +280,15 @@ impl<'i> Lane<'i> {
             (decoding, Stage::Flow) => Measured::Flow(Engine::new(decoding, image, Manner::default())?),
             (decoding, _) => Measured::Packets(Decoder::new(decoding)?),
         };
-        Some(Self { engine, queued: Vec::new(), work: Work::default() })
+        Some(Self { engine, queue: Queue::default(), work: Work::default() })
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        self.queue.push(bytes, |bytes| self.engine.feed(bytes, &mut self.work));
     }
 
     fn work_off(&mut self) {
-        self.engine.feed(&self.queued, &mut self.work);
-        self.queued.clear();
+        self.queue.drain(|bytes| self.engine.feed(bytes, &mut self.work));
     }
 }
 

@@ -15,6 +15,7 @@ use crate::decoder::Decoder;
 use crate::failure::Result;
 use crate::listing::packet::Listed;
 use crate::plan::Buffer;
+use crate::queue::Queue;
 
 /// Number of packets, and of their bytes, of each kind. Names are found by where they stand, which is fast; a name
 /// that stands in two places is added up at the end.
@@ -77,6 +78,7 @@ struct Lane {
     tally: Box<Tally>,
     kinds: Kinds,
     packets: u64,
+    queue: Queue,
 }
 
 impl Lane {
@@ -86,20 +88,22 @@ impl Lane {
             tally: Box::default(),
             kinds: Kinds::default(),
             packets: 0,
+            queue: Queue::default(),
         }
     }
 
     fn feed(&mut self, bytes: &[u8]) {
-        match &mut self.decoder {
-            Some(Decoder::Etm4(decoder)) => decoder.feed_batches(bytes, &mut |batch| self.tally.add(batch)),
-            Some(decoder) => decoder.feed(bytes, &mut each(&mut self.kinds, &mut self.packets)),
-            None => {}
+        let Self { decoder, tally, kinds, packets, queue } = self;
+        if let Some(decoder) = decoder {
+            queue.push(bytes, |bytes| count_bytes(decoder, bytes, tally, kinds, packets));
         }
     }
 
     fn reset(&mut self) {
-        if let Some(decoder) = &mut self.decoder {
-            decoder.reset(&mut each(&mut self.kinds, &mut self.packets));
+        let Self { decoder, tally, kinds, packets, queue } = self;
+        if let Some(decoder) = decoder {
+            queue.drain(|bytes| count_bytes(decoder, bytes, tally, kinds, packets));
+            decoder.reset(&mut each(kinds, packets));
         }
     }
 
@@ -114,6 +118,14 @@ impl Lane {
                 totals.packets += packets;
             }
         });
+    }
+}
+
+/// Counts the packets that end in some bytes of a stream.
+fn count_bytes(decoder: &mut Decoder, bytes: &[u8], tally: &mut Tally, kinds: &mut Kinds, packets: &mut u64) {
+    match decoder {
+        Decoder::Etm4(decoder) => decoder.feed_batches(bytes, &mut |batch| tally.add(batch)),
+        decoder => decoder.feed(bytes, &mut each(kinds, packets)),
     }
 }
 
