@@ -15,7 +15,7 @@ use std::sync::Arc;
 const SETTINGS: &str = "configuration";
 
 /// How packets of RISC-V trace are told apart where no formatter carries them. The carrier is then raw.
-pub(crate) const PACKET_FRAMINGS: [&str; 5] = ["reference", "encap", "atb", "siemens", "pulp"];
+pub(crate) const PACKET_FRAMINGS: [&str; 6] = ["reference", "encap", "atb", "siemens", "esp32", "pulp"];
 
 /// The framing that a word means.
 pub(crate) fn framing_of(word: &str) -> Option<Framing> {

@@ -59,7 +59,7 @@ pub struct OutputArgs {
 pub const PROTOCOLS: [&str; 4] = ["etm4", "ete", "etrace", "ntrace"];
 
 /// Framings that bytes can be said to have. The first row is CoreSight's, the second is of RISC-V trace.
-pub const FRAMINGS: [&str; 10] = [
+pub const FRAMINGS: [&str; 11] = [
     "raw",
     "coresight",
     "tpiu",
@@ -69,6 +69,7 @@ pub const FRAMINGS: [&str; 10] = [
     "encap",
     "atb",
     "siemens",
+    "esp32",
     "pulp",
 ];
 

@@ -249,9 +249,19 @@ fn blocks(trap: bool) -> Vec<Block> {
 
 /// Writes a trace and its code into a folder; gives the trace and the `--image` arguments.
 fn traced(name: &str, params: &Params, options: &Options, blocks: &[Block]) -> (PathBuf, Vec<String>) {
+    traced_in(Framing::REFERENCE, name, params, options, blocks)
+}
+
+fn traced_in(
+    framing: Framing,
+    name: &str,
+    params: &Params,
+    options: &Options,
+    blocks: &[Block],
+) -> (PathBuf, Vec<String>) {
     let folder = scratch(name);
     let mut encoder = Encoder::new(*params, *options, etrace::Settings::default()).expect("an encoder");
-    let (mut framer, mut bytes) = (Framer::new(Framing::REFERENCE), Vec::new());
+    let (mut framer, mut bytes) = (Framer::new(framing), Vec::new());
     let mut send = |packet| {
         let payload = etrace::encode(&packet, params, options);
         let message = Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
@@ -319,6 +329,17 @@ fn every_option_is_followed_from_settings_on_the_command_line() {
         config.extend(on(4).then_some("sequential_jump=1"));
         assert_eq!(addresses(&written(&flow(&trace, &images, &config))), expected, "{options:?}");
     }
+}
+
+#[test]
+fn frames_that_are_numbered_are_read_and_the_number_is_no_time() {
+    let (trace, images) = traced_in(Framing::Esp32, "esp32", &tables(), &Options::default(), &blocks(false));
+    let mut arguments = flow(&trace, &images, &TABLES);
+    arguments.extend(["--framing", "esp32"]);
+    assert_eq!(addresses(&written(&arguments)), [0x1000, 0x2000, 0x2004, 0x1004, 0x1008]);
+    arguments[5] = "text";
+    let listing = written(&arguments);
+    assert!(!listing.contains("time"), "{listing}");
 }
 
 #[test]

@@ -40,6 +40,7 @@ pub fn etrace(framing: &str, settings: &[(String, String)]) -> Result<Decoding> 
         "encap" => encap::Framing::Standard(widths),
         "atb" => encap::Framing::ATB,
         "siemens" => encap::Framing::SIEMENS,
+        "esp32" => encap::Framing::Esp32,
         "pulp" => encap::Framing::Pulp,
         _ => encap::Framing::Reference { hart_bits },
     };

@@ -4,6 +4,10 @@
 //! came to. The follower walks through the code from where it stands to that instruction. An address that is
 //! reached by plain flow may yet mean a later visit, behind an uninferable jump back to it; which one was meant, the
 //! next packet tells. Return stack, predictor and jump target cache are kept in step with the encoder.
+//!
+//! There are two ways to walk. The careful one looks at every block: may the walk end here, how is the block left? The
+//! quick one goes from block to block while the answers are plain, which is nearly always, and leaves the rest to the
+//! careful one. [`Settings::careful`] turns it off; both tell the same.
 
 mod blocks;
 mod goal;

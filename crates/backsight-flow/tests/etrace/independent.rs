@@ -110,10 +110,11 @@ const MRET: u32 = 0x3020_0073;
 fn for_its_tracer(executed: &mut Vec<Execution>, wild: Wildness) {
     // It cannot begin with a trap.
     let first = executed.iter().position(|item| instruction(item).is_some()).unwrap_or(0);
-    executed.splice(
-        ..first,
-        executed[..first].to_vec().into_iter().filter(|item| !matches!(item, Execution::Trap(_))),
-    );
+    let mut place = 0;
+    executed.retain(|item| {
+        place += 1;
+        place > first || !matches!(item, Execution::Trap(_))
+    });
     cut(executed, |executed, place| match executed[place] {
         // It keeps the outcome of a branch that a trap comes right behind.
         Execution::Trap(_) => before(executed, place).next().is_some_and(|last| last.opcode & 0x7F == BRANCH),
