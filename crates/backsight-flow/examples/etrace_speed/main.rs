@@ -161,9 +161,7 @@ fn decode(
     let ranges = rate(instructions, || {
         let mut count = 0;
         let mut sink = |event| count += instructions_of(event);
-        for payload in payloads(bytes) {
-            follower.feed(place(payload), &mut sink).expect("packet");
-        }
+        assert_eq!(follower.feed_all(payloads(bytes).map(place), &mut sink), 0);
         follower.finish(&mut sink);
         assert_eq!(count, instructions);
     });

@@ -148,6 +148,31 @@ impl<'c, C: Code> Follower<'c, C> {
         self.feed_any(payload.value, sink)
     }
 
+    /// Takes payloads one after the other, and reads each before the one ahead of it is followed: a processor that has
+    /// to guess where a path goes has then something to do that its guesses do not undo. How many are no packets?
+    pub fn feed_all<'p>(
+        &mut self,
+        payloads: impl IntoIterator<Item = Located<&'p [u8]>>,
+        sink: &mut impl FnMut(Located<Event>),
+    ) -> u64 {
+        let mut payloads = payloads.into_iter();
+        let mut read = |hops: &HopReader| payloads.next().map(|payload| (payload, hops.read(payload.value)));
+        let (mut bad, mut next) = (0, read(&self.hops));
+        while let Some((payload, hop)) = next {
+            next = read(&self.hops);
+            self.place = (payload.offset, payload.length);
+            match hop {
+                Some(hop) if self.calm => self.stride(&hop, sink),
+                _ => {
+                    bad += u64::from(self.feed_any(payload.value, sink).is_err());
+                    // It may have changed how packets are read.
+                    next = next.map(|(payload, _)| (payload, self.hops.read(payload.value)));
+                }
+            }
+        }
+        bad
+    }
+
     fn feed_any(&mut self, payload: &[u8], sink: &mut impl Sink) -> Result<(), BadPacket> {
         match decode(payload, self.params(), self.options()) {
             Ok(packet) => self.take(&packet, sink),

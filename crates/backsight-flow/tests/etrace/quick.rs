@@ -50,6 +50,19 @@ fn told(settings: Settings, code: &Code, payloads: &[Vec<u8>], way: Way) -> Told
     for (offset, payload) in (0..).zip(payloads) {
         way(&mut follower, &mut decoder, Located { offset, length: 1, value: payload }, &mut events);
     }
+    end(follower, events)
+}
+
+fn told_at_once(settings: Settings, code: &Code, payloads: &[Vec<u8>]) -> Told {
+    let mut follower = Follower::new(settings, &code.program);
+    let mut events = Vec::new();
+    let located = (0..).zip(payloads).map(|(offset, value)| Located { offset, length: 1, value: &value[..] });
+    let bad = follower.feed_all(located, &mut |event| events.push(event));
+    assert_eq!(bad, follower.faults().of(Fault::BadPacket));
+    end(follower, events)
+}
+
+fn end(mut follower: Follower<'_, Program>, mut events: Vec<Located<Event>>) -> Told {
     follower.finish(&mut |event| events.push(event));
     Told {
         events,
@@ -97,8 +110,9 @@ fn the_quick_way_tells_what_the_careful_one_tells() {
         let expected = told(careful, &code, &payloads, by_packets);
         let packets = told(quick.clone(), &code, &payloads, by_packets);
         same(&packets, &expected, &format!("seed {seed}, packets"));
-        let fed = told(quick, &code, &payloads, by_payloads);
+        let fed = told(quick.clone(), &code, &payloads, by_payloads);
         same(&fed, &expected, &format!("seed {seed}, payloads"));
+        same(&told_at_once(quick, &code, &payloads), &expected, &format!("seed {seed}, at once"));
         ranges += expected.statistics.ranges;
         faults += expected.faults.iter().sum::<u64>();
     }
