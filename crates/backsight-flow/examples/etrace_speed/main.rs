@@ -6,7 +6,7 @@
 //! users. The input of an encoder is what a hart tells it, one retired instruction at a time
 //! (as that crate's own example has it) or a block at a time, or executed instructions with their opcodes, whose type
 //! is still to be found. Programs: Dhrystone as the reference flow traced it, if the corpus is here, and the first two
-//! million instructions of bundled programs. Times are those of the thread, best of several.
+//! million instructions of bundled programs.
 
 #[path = "../../tests/etrace/independent_step.rs"]
 #[allow(dead_code)]
@@ -35,27 +35,19 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Time that this thread ran, so that a busy machine does not matter; where the system does not tell, wall time.
-fn now(origin: Instant) -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = told.and_then(|text| text.split(' ').next()?.parse().ok());
-    nanoseconds.map_or_else(|| origin.elapsed(), Duration::from_nanos)
-}
-
-/// Millions of instructions a second, best of several.
+/// Millions of instructions a second. Both sides get laps of the same length, short and many, and the best one of each
+/// counts: on a machine that is shared with others, some laps are not disturbed.
 fn rate(instructions: usize, mut work: impl FnMut()) -> f64 {
-    let origin = Instant::now();
-    // The clock of a thread ticks slowly on some systems: as many rounds as make a tick not matter.
-    let (mut rounds, shortest) = (1u32, Duration::from_millis(setting("MILLISECONDS", 200)));
+    let (mut rounds, shortest) = (1u32, Duration::from_millis(setting("MILLISECONDS", 100)));
     let mut lap = |rounds: u32| {
-        let start = now(origin);
+        let start = Instant::now();
         (0..rounds).for_each(|_| work());
-        now(origin).saturating_sub(start)
+        start.elapsed()
     };
     while lap(rounds) < shortest {
         rounds *= 2;
     }
-    let best = (0..setting("REPEATS", 5)).map(|_| lap(rounds)).min().unwrap_or_default();
+    let best = (0..setting("REPEATS", 15)).map(|_| lap(rounds)).min().unwrap_or_default();
     instructions as f64 * f64::from(rounds) / best.as_secs_f64() / 1e6
 }
 
