@@ -16,6 +16,7 @@ mod peer;
 mod program;
 mod workload;
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -35,27 +36,80 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Millions of instructions a second. Both sides get laps of the same length, short and many, and the best one of each
-/// counts: on a machine that is shared with others, some laps are not disturbed.
-fn rate(instructions: usize, mut work: impl FnMut()) -> f64 {
-    let (mut rounds, shortest) = (1u32, Duration::from_millis(setting("MILLISECONDS", 100)));
-    let mut lap = |rounds: u32| {
-        let start = Instant::now();
-        (0..rounds).for_each(|_| work());
-        start.elapsed()
-    };
-    while lap(rounds) < shortest {
-        rounds *= 2;
-    }
-    let best = (0..setting("REPEATS", 15)).map(|_| lap(rounds)).min().unwrap_or_default();
-    instructions as f64 * f64::from(rounds) / best.as_secs_f64() / 1e6
+/// Something that is measured, in laps of a length that a clock can tell.
+struct Lap<F> {
+    work: F,
+    rounds: u32,
+    best: Duration,
 }
 
-fn report(what: &str, ours: f64, theirs: Option<f64>) {
-    match theirs {
-        Some(theirs) => println!("  {what:44} {ours:6.0} {theirs:6.0} {:6.1}", ours / theirs),
-        None => println!("  {what:44} {ours:6.0}"),
+impl<F: FnMut()> Lap<F> {
+    fn new(work: F) -> Self {
+        let mut lap = Self { work, rounds: 1, best: Duration::MAX };
+        while lap.run() < Duration::from_millis(setting("MILLISECONDS", 100)) {
+            lap.rounds *= 2;
+        }
+        lap.best = Duration::MAX;
+        lap
     }
+
+    fn run(&mut self) -> Duration {
+        let start = Instant::now();
+        (0..self.rounds).for_each(|_| (self.work)());
+        let took = start.elapsed();
+        self.best = self.best.min(took);
+        took
+    }
+
+    /// Millions of instructions a second in the best lap.
+    fn rate(&self, instructions: usize) -> f64 {
+        instructions as f64 * f64::from(self.rounds) / self.best.as_secs_f64() / 1e6
+    }
+}
+
+/// Laps of each. The best counts: on a machine that is shared with others, some are not disturbed.
+fn repeats() -> u64 {
+    setting("REPEATS", 10)
+}
+
+/// Millions of instructions a second.
+fn rate(instructions: usize, work: impl FnMut()) -> f64 {
+    let mut lap = Lap::new(work);
+    (0..repeats()).for_each(|_| _ = lap.run());
+    lap.rate(instructions)
+}
+
+/// Millions of instructions a second, ours and the peer's: laps of the same length, in turns.
+fn rates(instructions: usize, ours: impl FnMut(), theirs: impl FnMut()) -> (f64, f64) {
+    let (mut ours, mut theirs) = (Lap::new(ours), Lap::new(theirs));
+    for _ in 0..repeats() {
+        ours.run();
+        theirs.run();
+    }
+    (ours.rate(instructions), theirs.rate(instructions))
+}
+
+/// What was measured beside the peer, over all programs: the sums of the times that an instruction takes.
+#[derive(Default)]
+struct Board(BTreeMap<&'static str, (f64, f64)>);
+
+impl Board {
+    fn compare(&mut self, what: &'static str, (ours, theirs): (f64, f64)) {
+        println!("  {what:44} {ours:6.0} {theirs:6.0} {:6.1}", ours / theirs);
+        let sums = self.0.entry(what).or_default();
+        *sums = (sums.0 + 1.0 / ours, sums.1 + 1.0 / theirs);
+    }
+
+    fn total(&self) {
+        println!("all programs, as many instructions of each");
+        for (what, (ours, theirs)) in &self.0 {
+            println!("  {what:44} {:20.1}", theirs / ours);
+        }
+    }
+}
+
+fn report(what: &str, ours: f64) {
+    println!("  {what:44} {ours:6.0}");
 }
 
 /// A payload with its length before it.
@@ -99,45 +153,44 @@ fn payloads(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn measure(name: &str, work: &Workload) {
+fn measure(name: &str, work: &Workload, board: &mut Board) {
     let (executed, singles, blocks) = (work.executed(), work.ingress(1), work.ingress(1 << 16));
     let instructions = singles.len();
     println!("{name}: {instructions} instructions, {} blocks; million instructions a second", blocks.len());
     println!("  {:44} {:>6} {:>6} {:>6}", "", "ours", "peer", "times");
     let (params, options) = (work.params, Options::default());
-    let mut bytes = Vec::new();
+    let (mut bytes, mut theirs) = (Vec::new(), Vec::new());
     for (what, steps) in [("encode single instructions", &singles), ("encode blocks", &blocks)] {
-        let ours = rate(instructions, || {
+        let ready = steps.map(peer::ready);
+        let ours = || {
             bytes.clear();
             encode_blocks(steps, params, options, &mut bytes);
-        });
-        let (steps, mut bytes) = (steps.map(peer::ready), Vec::new());
-        let theirs = rate(instructions, || {
-            bytes.clear();
-            peer::encode_ready(&steps, &params, &mut bytes);
-        });
-        report(what, ours, Some(theirs));
+        };
+        let peers = || {
+            theirs.clear();
+            peer::encode_ready(&ready, &params, &mut theirs);
+        };
+        board.compare(what, rates(instructions, ours, peers));
     }
-    let ours = rate(instructions, || {
+    let level = if let Execution::Context(context) = work.context() { context.level } else { 0 };
+    let ours = || {
         bytes.clear();
         encode_executed(&executed, &work.context(), params, options, &mut bytes);
-    });
-    let mut theirs = Vec::new();
-    let level = if let Execution::Context(context) = work.context() { context.level } else { 0 };
-    let peers = rate(instructions, || {
+    };
+    let peers = || {
         theirs.clear();
         peer::encode_executed(&executed, level, &params, &mut theirs);
-    });
-    report("encode executed instructions", ours, Some(peers));
-    decode(work, params, options, &bytes, instructions, true);
+    };
+    board.compare("encode executed instructions", rates(instructions, ours, peers));
+    decode(work, params, options, &bytes, instructions, Some(board));
 
     let (params, options) = everything(work.params);
     let ours = rate(instructions, || {
         bytes.clear();
         encode_blocks(&singles, params, options, &mut bytes);
     });
-    report("all options: encode single instructions", ours, None);
-    decode(work, params, options, &bytes, instructions, false);
+    report("all options: encode single instructions", ours);
+    decode(work, params, options, &bytes, instructions, None);
 }
 
 fn decode(
@@ -146,20 +199,20 @@ fn decode(
     options: Options,
     bytes: &[u8],
     instructions: usize,
-    beside_peer: bool,
+    board: Option<&mut Board>,
 ) {
-    let label = if beside_peer { "" } else { "all options: " };
+    let label = if board.is_some() { "" } else { "all options: " };
     let mut follower = Follower::new(Settings::new(params, options), &work.code);
-    let ranges = rate(instructions, || {
+    let ours = || {
         let mut count = 0;
         let mut sink = |event| count += instructions_of(event);
         assert_eq!(follower.feed_all(payloads(bytes).map(place), &mut sink), 0);
         follower.finish(&mut sink);
         assert_eq!(count, instructions);
-    });
-    let theirs = beside_peer.then(|| {
+    };
+    if let Some(board) = board {
         let mut count = 0;
-        let theirs = rate(instructions, || {
+        let (ours, theirs) = rates(instructions, ours, || {
             count = 0;
             peer::decode(&work.code, payloads(bytes), &params, |pc| {
                 black_box(pc);
@@ -169,9 +222,11 @@ fn decode(
         if count != instructions {
             println!("  (the peer gives up after {count} instructions)");
         }
-        theirs * count as f64 / instructions as f64
-    });
-    report(&format!("{label}decode to ranges (peer: instructions)"), ranges, theirs);
+        let theirs = theirs * count as f64 / instructions as f64;
+        board.compare("decode to ranges (peer: instructions)", (ours, theirs));
+    } else {
+        report("all options: decode to ranges", rate(instructions, ours));
+    }
 
     let decoder = Decoder::new(params, options);
     let packets = rate(instructions, || {
@@ -180,7 +235,7 @@ fn decode(
     });
     let total: usize = payloads(bytes).map(<[u8]>::len).sum();
     let megabytes = packets * total as f64 / instructions as f64;
-    report(&format!("{label}payloads to packets ({megabytes:.0} MB/s)"), packets, None);
+    report(&format!("{label}payloads to packets ({megabytes:.0} MB/s)"), packets);
     let mut decoder = decoder;
     let packets: Vec<_> = payloads(bytes).map(|payload| decoder.decode(payload).expect("packet")).collect();
     let followed = rate(instructions, || {
@@ -190,7 +245,7 @@ fn decode(
         follower.finish(&mut sink);
         assert_eq!(count, instructions);
     });
-    report(&format!("{label}packets to ranges"), followed, None);
+    report(&format!("{label}packets to ranges"), followed);
 }
 
 /// Where something is does not matter here.
@@ -227,11 +282,12 @@ fn everything(params: Params) -> (Params, Options) {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let mut board = Board::default();
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     if let Some(root) = corpus().map(|corpus| corpus.join("etrace/refflow"))
         && wants("dhrystone")
     {
-        measure("dhrystone", &Workload::reference(&root, "dhrystone"));
+        measure("dhrystone", &Workload::reference(&root, "dhrystone"), &mut board);
     }
     let params = Params { iaddress_width: 64, itype_width: 4, ..Params::default() };
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/programs/riscv64");
@@ -239,6 +295,8 @@ fn main() {
         measure(
             name,
             &Workload::simulated(&programs.join(name), params, setting("INSTRUCTIONS", INSTRUCTIONS)),
+            &mut board,
         );
     }
+    board.total();
 }

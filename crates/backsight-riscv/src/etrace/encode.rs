@@ -13,6 +13,7 @@ pub fn encode(packet: &Packet, params: &Params, options: &Options) -> Payload {
         Packet::Address(reported) if has_clear_flags(reported) => {
             encode_address(BranchMap::EMPTY, reported.address, params)
         }
+        Packet::Branches { map, address: None } if params.dialect == Dialect::Standard => encode_full(map),
         _ => encode_fields(packet, params, options),
     }
 }
@@ -38,6 +39,15 @@ pub(super) fn encode_address(map: BranchMap, address: u64, params: &Params) -> P
     let width = BranchMap::width(map.count);
     let bits = u64::from(map.bits) & ((1 << width) - 1);
     Payload::compressed_pair(1 | u64::from(map.count & 31) << 2 | bits << 7, 7 + width, address)
+}
+
+/// Encodes a full map without an address. All bits behind it repeat its last one, so that they compress away.
+#[inline]
+fn encode_full(map: &BranchMap) -> Payload {
+    const WIDTH: u8 = 7 + BranchMap::FULL;
+    let fields = (1 | u64::from(map.bits) << 7) & ((1 << WIDTH) - 1);
+    let last = fields >> (WIDTH - 1);
+    Payload::compressed_pair(fields, WIDTH, -(last as i64))
 }
 
 /// Field by field.
@@ -289,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_address_is_the_same_field_by_field() {
+    fn a_bare_address_or_a_full_map_is_the_same_field_by_field() {
         let mut random = Random(11);
         for n in 0..20_000 {
             let params = random_params(&mut random);
@@ -297,8 +307,9 @@ mod tests {
             let irreport = (random.below(8) == 0).then_some(1);
             let reported = Reported { address: address as u64, irreport, ..Reported::default() };
             let map = BranchMap::new(1 + random.below(31) as u8, random.next() as u32);
-            let packet = match n % 2 {
+            let packet = match n % 3 {
                 0 => Packet::Address(reported),
+                1 => Packet::Branches { map: BranchMap::new(31, map.bits << random.below(2)), address: None },
                 _ => Packet::Branches { map, address: Some(reported) },
             };
             let options = Options::default();
