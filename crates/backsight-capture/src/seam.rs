@@ -43,7 +43,6 @@ pub trait Prober {
 /// Probes ETMv4 and ETE instruction trace.
 #[derive(Debug)]
 pub struct Etm4Prober {
-    config: etm4::Config,
     decoder: Box<etm4::Decoder>,
     /// The packet before was an Async: no nonsense looks like one.
     aligned: bool,
@@ -52,7 +51,7 @@ pub struct Etm4Prober {
 impl Etm4Prober {
     /// A prober for a source of that configuration.
     pub fn new(config: &etm4::Config) -> Self {
-        Self { config: *config, decoder: Box::new(etm4::Decoder::new(config)), aligned: false }
+        Self { decoder: Box::new(etm4::Decoder::new(config)), aligned: false }
     }
 }
 
@@ -71,7 +70,7 @@ impl Prober for Etm4Prober {
     }
 
     fn reset(&mut self) {
-        *self.decoder = etm4::Decoder::new(&self.config);
+        self.decoder.reset(&mut |_| {});
         self.aligned = false;
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use backsight_capture::qemu::Target;
 use backsight_capture::retired::Reader;
-use backsight_capture::{Capture, ContextIdLayout, FileRef, Format};
+use backsight_capture::{Capture, ContextIdLayout, FileRef};
 use backsight_core::{Address, Execution, Isa};
 use backsight_image::ImageSpec;
 use backsight_riscv::ingress::LogReader;
@@ -210,7 +210,7 @@ fn finish(command: &Encode, place: Place, mut tracer: Tracer, mut code: Code, co
     let dumps = code.finish()?;
     let facts = Facts {
         folder: &place.folder,
-        format: if command.format == CaptureFormat::Snapshot { Format::Snapshot } else { Format::Package },
+        format: command.format.written(),
         title: format!("{}, encoded", command.input.display()),
         core,
         events: None,

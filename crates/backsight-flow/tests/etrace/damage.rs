@@ -52,6 +52,21 @@ fn payloads(code: &Code, random: &mut Random) -> Vec<Vec<u8>> {
     payloads
 }
 
+/// Takes away, cuts and changes payloads.
+pub fn damage(payloads: &mut Vec<Vec<u8>>, random: &mut Random) {
+    for _ in 0..3 {
+        let victim = random.below(payloads.len() as u64) as usize;
+        match random.below(3) {
+            0 => drop(payloads.remove(victim)),
+            1 => payloads[victim].truncate(1),
+            _ => {
+                let bit = random.below(payloads[victim].len() as u64 * 8) as usize;
+                payloads[victim][bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+}
+
 #[test]
 fn damage_is_counted_and_recovered_from() {
     let (params, options) = settings();
@@ -60,17 +75,7 @@ fn damage_is_counted_and_recovered_from() {
         let mut random = Random(seed);
         let code = Code::new(&mut random, 60);
         let mut payloads = payloads(&code, &mut random);
-        for _ in 0..3 {
-            let victim = random.below(payloads.len() as u64) as usize;
-            match random.below(3) {
-                0 => drop(payloads.remove(victim)),
-                1 => payloads[victim].truncate(1),
-                _ => {
-                    let bit = random.below(payloads[victim].len() as u64 * 8) as usize;
-                    payloads[victim][bit / 8] ^= 1 << (bit % 8);
-                }
-            }
-        }
+        damage(&mut payloads, &mut random);
         let mut settings = Settings::new(params, options);
         settings.longest_path = 1 << 12;
         let mut follower = Follower::new(settings, &code.program);

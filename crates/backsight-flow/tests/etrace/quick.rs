@@ -6,6 +6,7 @@ use backsight_flow::{Event, Statistics};
 use backsight_riscv::etrace::Decoder;
 use backsight_testing::Random;
 
+use crate::damage::damage;
 use crate::program::Program;
 use crate::random::Code;
 use crate::roundtrip::{case, following, payloads};
@@ -78,20 +79,6 @@ fn same(told: &Told, expected: &Told, what: &str) {
     }
     assert_eq!(told.events.len(), expected.events.len(), "{what}");
     assert_eq!((told.faults, told.statistics), (expected.faults, expected.statistics), "{what}");
-}
-
-fn damage(payloads: &mut Vec<Vec<u8>>, random: &mut Random) {
-    for _ in 0..3 {
-        let victim = random.below(payloads.len() as u64) as usize;
-        match random.below(3) {
-            0 => drop(payloads.remove(victim)),
-            1 => payloads[victim].truncate(1),
-            _ => {
-                let bit = random.below(payloads[victim].len() as u64 * 8) as usize;
-                payloads[victim][bit / 8] ^= 1 << (bit % 8);
-            }
-        }
-    }
 }
 
 #[test]

@@ -56,17 +56,14 @@ impl Tally {
     /// Gives the name of a kind, how many packets of it there are, and how many bytes they have. A name may come several
     /// times.
     pub fn for_each(&self, mut sink: impl FnMut(&'static str, u64, u64)) {
-        let mut give = |name, sum: &Sum| {
-            if sum.packets > 0 {
-                sink(name, sum.packets, sum.bytes);
-            }
-        };
         for (tag, cells) in self.cells.iter().enumerate() {
-            for (detail, sum) in cells.iter().enumerate() {
-                give(name(tag as Tag, detail as u8), sum);
+            for (detail, sum) in cells.iter().enumerate().filter(|(_, sum)| sum.packets > 0) {
+                sink(name(tag as Tag, detail as u8), sum.packets, sum.bytes);
             }
         }
-        self.large.iter().for_each(|(name, sum)| give(name, sum));
+        for (name, sum) in self.large.iter().filter(|(_, sum)| sum.packets > 0) {
+            sink(name, sum.packets, sum.bytes);
+        }
     }
 }
 

@@ -113,8 +113,15 @@ impl CaptureFormat {
         let zip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
         match self {
             Self::Zip if !zip => Err(Failure::usage(format!("{}: an archive ends in .zip", path.display()))),
-            Self::Snapshot => Place::new(path, Format::Snapshot),
-            Self::Package | Self::Zip => Place::new(path, Format::Package),
+            _ => Place::new(path, self.written()),
+        }
+    }
+
+    /// What is written; an archive is a package too.
+    pub fn written(self) -> Format {
+        match self {
+            Self::Snapshot => Format::Snapshot,
+            Self::Package | Self::Zip => Format::Package,
         }
     }
 }
@@ -196,7 +203,7 @@ fn finish(
     let words: Vec<_> = command.program.iter().map(|word| word.to_string_lossy()).collect();
     let facts = Facts {
         folder: &place.folder,
-        format: if command.format == CaptureFormat::Snapshot { Format::Snapshot } else { Format::Package },
+        format: command.format.written(),
         title: format!("{} ({})", words.join(" "), recording.target),
         core: match recording.target {
             Target::Riscv64 => "",
