@@ -5,7 +5,7 @@ use crate::folder::{FileRef, Folder};
 use crate::{Error, Protocol};
 use backsight_arm::etm4;
 use backsight_arm::frame::Framing;
-use backsight_core::{Address, MemorySpace, TraceId};
+use backsight_core::{Address, AddressSpace, TraceId};
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -198,7 +198,7 @@ pub struct MemoryDump {
     /// Where in memory they are.
     pub address: Address,
     /// The memory spaces that see them there.
-    pub space: MemorySpace,
+    pub space: AddressSpace,
     /// The core they were read by: index in [`Capture::cores`]; `None`: all see them.
     pub core: Option<usize>,
     /// The process that sees them; `None`: all.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use backsight_capture::{Capture, FileRef};
-use backsight_core::MemorySpace;
+use backsight_core::AddressSpace;
 use backsight_image::{Image, ImageSpec};
 use clap::Args;
 
@@ -52,7 +52,7 @@ pub fn for_core(
         }
     }
     for spec in &arguments.image {
-        image.add(spec, MemorySpace::ANY).map_err(|error| Failure::new(format!("--image: {error}")))?;
+        image.add(spec, AddressSpace::ANY).map_err(|error| Failure::new(format!("--image: {error}")))?;
     }
     Ok(image)
 }

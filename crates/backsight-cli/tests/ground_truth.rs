@@ -4,7 +4,7 @@
 
 mod support;
 
-use backsight_core::MemorySpace;
+use backsight_core::AddressSpace;
 use backsight_image::Image;
 use support::{Scratch, assert_same, backsight, opencsd_ranges, program, ranges, record};
 
@@ -148,7 +148,7 @@ fn a_filter_leaves_exactly_what_it_lets_through() {
     let scratch = Scratch::new("filter");
     let path = program("aarch64", "calls");
     let mut image = Image::new();
-    image.add_elf(std::path::Path::new(&path), None, MemorySpace::ANY).expect("a bundled program");
+    image.add_elf(std::path::Path::new(&path), None, AddressSpace::ANY).expect("a bundled program");
     for function in ["hanoi", "ackermann"] {
         let range = image
             .functions()

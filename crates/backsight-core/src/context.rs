@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// Security state of an Arm processor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Security {
     /// Secure.
     #[default]
@@ -16,44 +16,179 @@ pub enum Security {
     Realm,
 }
 
-/// Exception level, security state, register width and the identifiers software gave to what runs.
-/// RISC-V traces use `level` for the privilege (0 U, 1 S, 3 M, 4 D, 5 VU, 6 VS) and `context_id` for the context.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Context {
-    /// Exception level (Arm) or privilege (RISC-V).
-    pub level: u8,
-    /// Security state.
-    pub security: Security,
-    /// 64-bit registers.
-    pub wide: bool,
-    /// Virtual machine identifier, once one was traced.
-    pub vmid: Option<u32>,
-    /// Context identifier, once one was traced.
-    pub context_id: Option<u32>,
-}
-
-impl Context {
-    /// The memory space that instructions of this context are fetched from.
-    pub const fn space(&self) -> MemorySpace {
-        match (self.security, self.level) {
-            (Security::Root, _) => MemorySpace::ROOT,
-            (Security::Realm, 0 | 1) => MemorySpace::EL1R,
-            (Security::Realm, _) => MemorySpace::EL2R,
-            (_, 3) => MemorySpace::EL3,
-            (Security::Secure, 2) => MemorySpace::EL2S,
-            (Security::NonSecure, 2) => MemorySpace::EL2N,
-            (Security::Secure, _) => MemorySpace::EL1S,
-            (Security::NonSecure, _) => MemorySpace::EL1N,
+impl Security {
+    /// The name used in listings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Secure => "Secure",
+            Self::NonSecure => "Non-secure",
+            Self::Root => "Root",
+            Self::Realm => "Realm",
         }
     }
 }
 
-/// A set of memory spaces: what code is visible from which exception level and security state.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// Privilege mode of a RISC-V hart, by the number that E-Trace sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
-pub struct MemorySpace(pub u8);
+pub struct Mode(pub u8);
 
-impl MemorySpace {
+impl Mode {
+    /// User.
+    pub const USER: Self = Self(0);
+    /// Supervisor, or hypervisor-extended supervisor.
+    pub const SUPERVISOR: Self = Self(1);
+    /// Machine.
+    pub const MACHINE: Self = Self(3);
+    /// Debug.
+    pub const DEBUG: Self = Self(4);
+    /// User of a virtual machine.
+    pub const VIRTUAL_USER: Self = Self(5);
+    /// Supervisor of a virtual machine.
+    pub const VIRTUAL_SUPERVISOR: Self = Self(6);
+
+    /// The name used in listings; `None` for a reserved number.
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::USER => "U",
+            Self::SUPERVISOR => "S",
+            Self::MACHINE => "M",
+            Self::DEBUG => "D",
+            Self::VIRTUAL_USER => "VU",
+            Self::VIRTUAL_SUPERVISOR => "VS",
+            _ => return None,
+        })
+    }
+}
+
+/// How privileged the executed code was, in the terms of its architecture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Privilege {
+    /// The trace has not said.
+    #[default]
+    Unknown,
+    /// Exception level and security state.
+    Arm {
+        /// Exception level, 0 to 3.
+        level: u8,
+        /// Security state.
+        security: Security,
+    },
+    /// Privilege mode.
+    Riscv(Mode),
+}
+
+impl Privilege {
+    /// The exception level or the number of the mode; 0 if unknown.
+    #[inline]
+    pub const fn level(self) -> u8 {
+        match self {
+            Self::Unknown => 0,
+            Self::Arm { level, .. } => level,
+            Self::Riscv(mode) => mode.0,
+        }
+    }
+
+    /// The security state of an Arm processor; Secure if the trace has not said.
+    #[inline]
+    pub const fn security(self) -> Security {
+        match self {
+            Self::Arm { security, .. } => security,
+            _ => Security::Secure,
+        }
+    }
+}
+
+impl fmt::Display for Privilege {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("unknown privilege"),
+            Self::Arm { level, security } => write!(f, "EL{level} {}", security.name()),
+            Self::Riscv(mode) => match mode.name() {
+                Some(name) => write!(f, "{name} mode"),
+                None => write!(f, "privilege mode {}", mode.0),
+            },
+        }
+    }
+}
+
+/// Privilege, register width and the identifiers that software gave to what runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Context {
+    /// Exception level and security state (Arm) or privilege mode (RISC-V).
+    pub privilege: Privilege,
+    /// 64-bit registers.
+    pub wide: bool,
+    /// Virtual machine identifier (Arm VMID, RISC-V hcontext), once one was traced.
+    pub vmid: Option<u32>,
+    /// Context identifier (Arm CONTEXTIDR, RISC-V scontext), once one was traced.
+    pub context_id: Option<u64>,
+}
+
+impl Context {
+    /// A context of an Arm processor without identifiers.
+    pub const fn arm(level: u8, security: Security, wide: bool) -> Self {
+        Self { privilege: Privilege::Arm { level, security }, wide, vmid: None, context_id: None }
+    }
+
+    /// A context of a RISC-V hart without identifiers.
+    pub const fn riscv(mode: u8, wide: bool) -> Self {
+        Self { privilege: Privilege::Riscv(Mode(mode)), wide, vmid: None, context_id: None }
+    }
+
+    /// The exception level or the number of the privilege mode; 0 if unknown.
+    #[inline]
+    pub const fn level(&self) -> u8 {
+        self.privilege.level()
+    }
+
+    /// The address space that instructions of this context are fetched from, as far as the processor's own state
+    /// decides it.
+    pub const fn space(&self) -> AddressSpace {
+        let Privilege::Arm { level, security } = self.privilege else { return AddressSpace::ANY };
+        match (security, level) {
+            (Security::Root, _) => AddressSpace::ROOT,
+            (Security::Realm, 0 | 1) => AddressSpace::EL1R,
+            (Security::Realm, _) => AddressSpace::EL2R,
+            (_, 3) => AddressSpace::EL3,
+            (Security::Secure, 2) => AddressSpace::EL2S,
+            (Security::NonSecure, 2) => AddressSpace::EL2N,
+            (Security::Secure, _) => AddressSpace::EL1S,
+            (Security::NonSecure, _) => AddressSpace::EL1N,
+        }
+    }
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.privilege)?;
+        let riscv = matches!(self.privilege, Privilege::Riscv(_));
+        if let Some(vmid) = self.vmid {
+            write!(f, " {}={vmid:#x}", if riscv { "hcontext" } else { "VMID" })?;
+        }
+        if let Some(id) = self.context_id {
+            write!(f, " {}={id:#x}", if riscv { "context" } else { "CID" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The key that code is looked up by, beside its address. It names a set of spaces: code is visible from all the
+/// spaces of its set, and execution fetches from one.
+///
+/// ```text
+///  31                               8 7                 0
+/// ┌──────────────────────────────────┬───────────────────┐   process 0: every process
+/// │ process                          │ view, one bit each│   view: what is visible from which exception level and
+/// └──────────────────────────────────┴───────────────────┘   security state of an Arm processor
+/// ```
+///
+/// Whoever keeps code by process numbers the processes as it likes: the numbers mean nothing to a follower.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct AddressSpace(u32);
+
+impl AddressSpace {
     /// Secure EL0 and EL1.
     pub const EL1S: Self = Self(0x01);
     /// Non-secure EL0 and EL1.
@@ -79,15 +214,40 @@ impl MemorySpace {
     /// Everywhere.
     pub const ANY: Self = Self(0xFF);
 
+    /// The set of the views whose bits are set in `view`, in every process.
+    #[inline]
+    pub const fn from_view(view: u8) -> Self {
+        Self(view as u32)
+    }
+
+    /// The same views in one process only; 0: in every process. Numbers have 24 bits.
+    #[inline]
+    pub const fn in_process(self, process: u32) -> Self {
+        Self(self.0 & 0xFF | process << 8)
+    }
+
+    /// One bit for each view of the set.
+    #[inline]
+    pub const fn view(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// The number of the process; 0 if it is every process.
+    #[inline]
+    pub const fn process(self) -> u32 {
+        self.0 >> 8
+    }
+
     /// Do the two sets share a space?
     #[inline]
     pub const fn meets(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+        let same = self.process() == other.process() || self.process() == 0 || other.process() == 0;
+        self.view() & other.view() != 0 && same
     }
 
-    /// The name in listings and snapshot files, where the set has one.
+    /// The name of the views in listings and snapshot files, where the set has one.
     pub const fn name(self) -> Option<&'static str> {
-        Some(match self {
+        Some(match Self::from_view(self.view()) {
             Self::EL1S => "EL1S",
             Self::EL1N => "EL1N",
             Self::EL2N => "EL2N",
@@ -105,26 +265,51 @@ impl MemorySpace {
     }
 }
 
-impl fmt::Debug for MemorySpace {
+impl fmt::Debug for AddressSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
-            Some(name) => write!(f, "MemorySpace({name})"),
-            None => write!(f, "MemorySpace({:#04x})", self.0),
+            Some(name) => write!(f, "AddressSpace({name}")?,
+            None => write!(f, "AddressSpace({:#04x}", self.view())?,
         }
+        if self.process() != 0 {
+            write!(f, " in process {}", self.process())?;
+        }
+        f.write_str(")")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::string::ToString;
 
     #[test]
-    fn every_context_has_exactly_one_space() {
+    fn every_context_of_arm_has_exactly_one_space() {
         for security in [Security::Secure, Security::NonSecure, Security::Root, Security::Realm] {
             for level in 0..4 {
-                let space = Context { level, security, ..Context::default() }.space();
-                assert_eq!(space.0.count_ones(), 1, "{security:?} EL{level}");
+                let space = Context::arm(level, security, true).space();
+                assert_eq!(space.view().count_ones(), 1, "{security:?} EL{level}");
             }
         }
+        assert_eq!(Context::riscv(3, true).space(), AddressSpace::ANY);
+    }
+
+    #[test]
+    fn contexts_are_worded_in_the_terms_of_their_architecture() {
+        let mut context = Context::arm(1, Security::NonSecure, true);
+        context.context_id = Some(0x2A);
+        assert_eq!(context.to_string(), "EL1 Non-secure CID=0x2a");
+        let mut context = Context::riscv(1, true);
+        context.context_id = Some(u64::MAX);
+        assert_eq!(context.to_string(), "S mode context=0xffffffffffffffff");
+        assert_eq!(Context::riscv(7, true).to_string(), "privilege mode 7");
+    }
+
+    #[test]
+    fn spaces_of_different_processes_share_nothing() {
+        let (one, two) = (AddressSpace::EL1N.in_process(1), AddressSpace::EL1N.in_process(2));
+        assert!(!one.meets(two) && one.meets(one) && one.meets(AddressSpace::ANY));
+        assert!(!one.meets(AddressSpace::EL1S) && one.process() == 1 && one.view() == 2);
     }
 }

@@ -10,10 +10,14 @@
 
 mod address;
 mod context;
+mod describe;
+mod exception;
 mod located;
 mod retired;
 
 pub use address::{Address, Isa, TraceId};
-pub use context::{Context, MemorySpace, Security};
+pub use context::{AddressSpace, Context, Mode, Privilege, Security};
+pub use describe::{Describe, Field, Text, Value};
+pub use exception::Cause;
 pub use located::{Accounting, Located};
 pub use retired::{Access, Execution, Retired, Trap, TrapKind};

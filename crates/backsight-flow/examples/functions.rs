@@ -6,7 +6,7 @@ use std::io::Read;
 use backsight_arm::etm4::Decoder;
 use backsight_arm::frame::{Batch, Demultiplexer};
 use backsight_capture::{Capture, SourceConfig};
-use backsight_core::{Located, MemorySpace};
+use backsight_core::{AddressSpace, Located};
 use backsight_flow::Event;
 use backsight_flow::etm4::Follower;
 use backsight_image::Image;
@@ -20,13 +20,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         image.add_dump(path, dump.offset, dump.length, dump.address, dump.space)?;
     }
     for program in arguments {
-        image.add_elf(program, None, MemorySpace::ANY)?;
+        image.add_elf(program, None, AddressSpace::ANY)?;
     }
 
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut count = |event: Located<Event>| {
         if let Event::Range(range) = event.value {
-            let symbol = image.symbolise(MemorySpace::ANY, range.start);
+            let symbol = image.symbolise(AddressSpace::ANY, range.start);
             let name = symbol.map_or_else(|| "?".to_owned(), |symbol| symbol.name.to_string());
             *counts.entry(name).or_default() += u64::from(range.instructions);
         }

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::time::Instant;
 
 use backsight_arm::etm4::{Config, Decoder};
-use backsight_core::MemorySpace;
+use backsight_core::AddressSpace;
 use backsight_flow::etm4::{Follower, Options};
 use backsight_image::Image;
 
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let listener = TcpListener::bind(arguments.next().ok_or("which address?")?)?;
     let mut image = Image::new();
-    image.add_elf(arguments.next().ok_or("which program?")?, None, MemorySpace::ANY)?;
+    image.add_elf(arguments.next().ok_or("which program?")?, None, AddressSpace::ANY)?;
     let mut config = Config::etm4_default();
     for setting in arguments {
         let (name, value) = setting.split_once('=').ok_or("settings are NAME=VALUE")?;

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use backsight_core::{Execution, Located, MemorySpace};
+use backsight_core::{AddressSpace, Execution, Located};
 use backsight_flow::Event;
 use backsight_flow::ntrace::Follower;
 use backsight_image::Image;
@@ -84,7 +84,7 @@ fn followed(bytes: &[u8], image: &Image) -> u64 {
 fn measure(path: &Path) {
     let (instructions, blocks) = blocks(path);
     let mut image = Image::new();
-    image.add_elf(path, None, MemorySpace::ANY).expect("an ELF file");
+    image.add_elf(path, None, AddressSpace::ANY).expect("an ELF file");
     println!("{}: {instructions} instructions, {} blocks", path.display(), blocks.len());
     let modes = [("histories", Mode::History, false), ("every taken branch", Mode::Branch, true)];
     for (name, mode, repeat_branch) in modes {

@@ -4,7 +4,7 @@
 //! and remembered, and remembers in turn which block came behind it: following an atom is then one step from
 //! block to block. Memory is bounded: a full cache is emptied and filled anew.
 
-use backsight_core::{Address, Isa, MemorySpace};
+use backsight_core::{Address, AddressSpace, Isa};
 use backsight_image::Code;
 use backsight_isa::Class;
 
@@ -68,7 +68,7 @@ impl Key {
     fn new(start: Start) -> Self {
         Self {
             address: start.address,
-            state: u32::from(start.space.0) | (start.isa as u32) << 8 | u32::from(start.it) << 16,
+            state: u32::from(start.space.view()) | (start.isa as u32) << 8 | u32::from(start.it) << 16,
         }
     }
 
@@ -129,7 +129,7 @@ impl Block {
             (_, Class::DirectBranch) if taken => (self.target, self.target_isa, 0),
             _ => (self.range.end, self.range.isa, self.it),
         };
-        Some(Key::new(Start { address, space: MemorySpace(self.state as u8), isa, it }))
+        Some(Key::new(Start { address, space: AddressSpace::from_view(self.state as u8), isa, it }))
     }
 
     /// T32: how many of its first instructions are inside an IT block.
@@ -309,7 +309,7 @@ mod tests {
         [0x1F, 0x20, 0x03, 0xD5, 0x1F, 0x20, 0x03, 0xD5, 0x1F, 0x20, 0x03, 0xD5, 0x00, 0x00, 0x00, 0x14];
 
     impl Code for Loops {
-        fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+        fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
             Some(&LOOPS[(address.0 & 0xF) as usize..])
         }
     }
@@ -328,7 +328,7 @@ mod tests {
     };
 
     fn at(address: u64) -> Start {
-        Start { address: Address(address), space: MemorySpace::EL1N, isa: Isa::A64, it: 0 }
+        Start { address: Address(address), space: AddressSpace::EL1N, isa: Isa::A64, it: 0 }
     }
 
     #[test]

@@ -23,8 +23,8 @@ impl fmt::Display for Event {
             Self::NoMemory { address, space } => {
                 write!(f, "no code at {address} in {}", space.name().unwrap_or("memory"))
             }
-            Self::Exception { number, interrupt, return_address, is_branch_target, fault_pending, value } => {
-                write!(f, "{} {number:#x}", if interrupt { "interrupt" } else { "exception" })?;
+            Self::Exception { cause, return_address, is_branch_target, fault_pending, value } => {
+                write!(f, "{cause}")?;
                 if let Some(address) = return_address {
                     write!(f, " at {address}")?;
                 }
@@ -90,15 +90,15 @@ impl Range {
 }
 
 fn write_context(context: &Context, isa: Isa, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let security = match context.security {
+    let security = match context.privilege.security() {
         Security::Secure => "secure",
         Security::NonSecure => "non-secure",
         Security::Root => "root",
         Security::Realm => "realm",
     };
     match isa {
-        Isa::Rv32 | Isa::Rv64 => write!(f, "context privilege {} {isa}", context.level)?,
-        _ => write!(f, "context EL{} {security} {isa}", context.level)?,
+        Isa::Rv32 | Isa::Rv64 => write!(f, "context privilege {} {isa}", context.level())?,
+        _ => write!(f, "context EL{} {security} {isa}", context.level())?,
     }
     if let Some(vmid) = context.vmid {
         write!(f, " vmid {vmid:#x}")?;

@@ -1,6 +1,6 @@
 //! What a follower says: the execution, in the order in which it happened.
 
-use backsight_core::{Address, Context, Isa, MemorySpace};
+use backsight_core::{Address, AddressSpace, Cause, Context, Isa};
 use backsight_isa::{Class, Flags};
 
 /// One fact about the execution. The same vocabulary serves every protocol.
@@ -28,14 +28,12 @@ pub enum Event {
         /// The first address that could not be read.
         address: Address,
         /// The memory space it was looked for in.
-        space: MemorySpace,
+        space: AddressSpace,
     },
     /// An exception or interrupt was taken.
     Exception {
-        /// The architecture's number for it.
-        number: u32,
-        /// Interrupt, where the protocol tells (RISC-V).
-        interrupt: bool,
+        /// Which one.
+        cause: Cause,
         /// Where the handler would return to, where the trace tells.
         return_address: Option<Address>,
         /// The return address is also where the branch before went.

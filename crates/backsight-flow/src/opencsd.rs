@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use backsight_core::{Context, Isa, MemorySpace, Security};
+use backsight_core::{AddressSpace, Context, Isa, Security};
 use backsight_isa::Class;
 
 use crate::{Event, NoSync, Range, TraceOn, Transaction};
@@ -38,9 +38,10 @@ impl fmt::Display for Element<'_> {
                 write!(f, "I_RANGE_NOPATH(first {start}:[next {next}] num_i({instructions}) )")
             }
             Event::NoMemory { address, space } => {
-                write!(f, "ADDR_NACC( {address}; Memspace [{:#x}:{}] )", space.0, memory_space(space))
+                write!(f, "ADDR_NACC( {address}; Memspace [{:#x}:{}] )", space.view(), memory_space(space))
             }
-            Event::Exception { number, return_address, is_branch_target, .. } => {
+            Event::Exception { cause, return_address, is_branch_target, .. } => {
+                let number = cause.number();
                 f.write_str("EXCEPTION(")?;
                 if let Some(address) = return_address {
                     write!(f, "pref ret addr:{address}")?;
@@ -98,19 +99,19 @@ fn transaction(step: Transaction) -> &'static str {
     }
 }
 
-fn memory_space(space: MemorySpace) -> &'static str {
+fn memory_space(space: AddressSpace) -> &'static str {
     space.name().unwrap_or("Any")
 }
 
 fn pe_context(context: &Context, isa: Isa, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let security = match context.security {
+    let security = match context.privilege.security() {
         Security::Secure => "S",
         Security::NonSecure => "N",
         Security::Root => "Root",
         Security::Realm => "Realm",
     };
     let bits = if context.wide { 64 } else { 32 };
-    write!(f, "PE_CONTEXT((ISA={isa}) EL{}{security}; {bits}-bit; ", context.level)?;
+    write!(f, "PE_CONTEXT((ISA={isa}) EL{}{security}; {bits}-bit; ", context.level())?;
     if let Some(vmid) = context.vmid {
         write!(f, "VMID={vmid:#x}; ")?;
     }
@@ -156,6 +157,7 @@ mod tests {
     use super::*;
     use crate::Symptom;
     use backsight_core::Address;
+    use backsight_core::Cause;
 
     fn line(event: Event) -> String {
         let line = element(&event, true).map(|element| element.to_string()).unwrap_or_default();
@@ -170,7 +172,7 @@ mod tests {
             "I_RANGE_NOPATH(first 0x1000:[next 0x2000] num_i(3) )"
         );
         assert_eq!(
-            line(Event::NoMemory { address: at, space: MemorySpace::ROOT }),
+            line(Event::NoMemory { address: at, space: AddressSpace::ROOT }),
             "ADDR_NACC( 0x1000; Memspace [0x80:Root] )"
         );
         assert_eq!(
@@ -185,8 +187,7 @@ mod tests {
     #[test]
     fn an_exception_without_a_return_address_names_its_number_only() {
         let exception = |return_address, is_branch_target| Event::Exception {
-            number: 3,
-            interrupt: false,
+            cause: Cause::Arm(3),
             return_address,
             is_branch_target,
             fault_pending: false,

@@ -3,7 +3,7 @@
 //! Trace says only what code cannot: which way branches went. Between two such instructions, the *waypoints*,
 //! execution runs straight on, and walking through the code tells what was executed.
 
-use backsight_core::{Address, Isa, MemorySpace};
+use backsight_core::{Address, AddressSpace, Isa};
 use backsight_image::Code;
 use backsight_isa::{Class, Instruction};
 
@@ -62,7 +62,7 @@ pub struct Start {
     /// The first instruction.
     pub address: Address,
     /// The memory to read it from.
-    pub space: MemorySpace,
+    pub space: AddressSpace,
     /// Its instruction set.
     pub isa: Isa,
     /// T32: how many instructions from here on are still inside an IT block.
@@ -230,7 +230,7 @@ pub(crate) fn within(isa: Isa, address: Address) -> Address {
 /// Reads code piece by piece; asks for each piece once.
 struct Reader<'c, C> {
     code: &'c C,
-    space: MemorySpace,
+    space: AddressSpace,
     base: Address,
     window: &'c [u8],
 }

@@ -39,7 +39,7 @@ fn leads_to(range: &Range, memory: &Memory, event: &Event) -> bool {
         (Class::IndirectBranch, true) => return true,
         (Class::DirectBranch, true) => {
             let at = backsight_core::Address(range.end.0 - u64::from(range.last_size));
-            let bytes = memory.bytes_at(backsight_core::MemorySpace::ANY, at).expect("code");
+            let bytes = memory.bytes_at(backsight_core::AddressSpace::ANY, at).expect("code");
             backsight_isa::classify(range.isa, bytes, at).expect("an instruction").target
         }
         _ => range.end,

@@ -2,8 +2,8 @@
 
 mod scene;
 
+use backsight_arm::etm4::Context;
 use backsight_arm::etm4::{Is, Packet, Q};
-use backsight_core::Context;
 use scene::*;
 
 const END: &str = "end of trace";

@@ -1,6 +1,6 @@
 //! The N-Trace stream of the corpus, followed through its program.
 
-use backsight_core::{Address, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::{Event, ntrace::Follower};
 use backsight_image::Code;
 use backsight_isa::rv;
@@ -14,7 +14,7 @@ struct Flat {
 }
 
 impl Code for Flat {
-    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
         let offset = usize::try_from(address.0.checked_sub(self.base)?).ok()?;
         self.bytes.get(offset..).filter(|bytes| !bytes.is_empty())
     }
@@ -55,7 +55,7 @@ fn the_reference_stream_gives_its_pc_sequence() {
             let mut pc = range.start;
             for _ in 0..range.instructions {
                 executed.push(pc.0);
-                let bytes = code.bytes_at(MemorySpace::ANY, pc).expect("code");
+                let bytes = code.bytes_at(AddressSpace::ANY, pc).expect("code");
                 pc = pc.plus(u64::from(rv::size(u16::from_le_bytes([bytes[0], bytes[1]]))));
             }
             assert_eq!(pc, range.end);

@@ -8,7 +8,7 @@ mod random;
 
 use std::collections::BTreeSet;
 
-use backsight_core::{Address, Execution, Isa, Located, MemorySpace, Retired};
+use backsight_core::{Address, AddressSpace, Execution, Isa, Located, Retired};
 use backsight_flow::{Event, ntrace::Follower};
 use backsight_image::Code as _;
 use backsight_isa::rv;
@@ -31,7 +31,7 @@ enum Fact {
 
 fn instructions(code: &Program, from: u64, to: u64) -> impl Iterator<Item = u64> + '_ {
     let size = |at: u64| {
-        let bytes = code.bytes_at(MemorySpace::ANY, Address(at)).expect("code");
+        let bytes = code.bytes_at(AddressSpace::ANY, Address(at)).expect("code");
         u64::from(rv::size(u16::from(bytes[0])))
     };
     let mut next = from;
@@ -75,7 +75,7 @@ fn expected(code: &Program, blocks: &[(Ingress, bool)]) -> Vec<Fact> {
 #[derive(Default)]
 struct Told {
     facts: Vec<Fact>,
-    owners: Vec<(u8, Option<u32>)>,
+    owners: Vec<(u8, Option<u64>)>,
     times: Vec<u64>,
 }
 
@@ -86,10 +86,11 @@ fn told(code: &Program, bytes: &[u8], config: &Config) -> Told {
         Event::Range(range) => {
             facts.extend(instructions(code, range.start.0, range.end.0).map(Fact::Retired));
         }
-        Event::Exception { interrupt, return_address, .. } => {
-            facts.push(Fact::Trap { interrupt, at: return_address.expect("a place").0 });
+        Event::Exception { cause, return_address, .. } => {
+            facts
+                .push(Fact::Trap { interrupt: cause.is_interrupt(), at: return_address.expect("a place").0 });
         }
-        Event::Context(context, _) => owners.push((context.level, context.context_id)),
+        Event::Context(context, _) => owners.push((context.level(), context.context_id)),
         Event::Timestamp { value, .. } => times.push(value),
         Event::Mismatch { .. } | Event::NoMemory { .. } | Event::NoSync(_) => panic!("{event:x?}"),
         _ => {}
@@ -101,9 +102,9 @@ fn told(code: &Program, bytes: &[u8], config: &Config) -> Told {
 }
 
 /// Privileges and contexts of the traced blocks.
-fn owners(blocks: &[(Ingress, bool)]) -> Vec<(u8, Option<u32>)> {
+fn owners(blocks: &[(Ingress, bool)]) -> Vec<(u8, Option<u64>)> {
     let of = |(ingress, traced): &(Ingress, bool)| match ingress {
-        Ingress::Block(block) if *traced => Some((block.privilege, Some(block.context as u32))),
+        Ingress::Block(block) if *traced => Some((block.privilege, Some(block.context))),
         _ => None,
     };
     let mut owners: Vec<_> = blocks.iter().filter_map(of).collect();

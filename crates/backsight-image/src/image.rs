@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 
 use crate::lines::Lines;
 use crate::segments::{Segment, Segments};
@@ -16,7 +16,7 @@ use crate::{Code, Contents, Elf, ElfKind, Function, ImageError, ImageSpec, Mappi
 /// is added to; where nothing was added there is a hole. The bytes stay where they are: in mapped files.
 #[derive(Debug, Default)]
 pub struct Image {
-    /// One view for each bit of [`MemorySpace`].
+    /// One view for each bit of [`AddressSpace`].
     views: [Segments; 8],
     modules: Vec<Module>,
 }
@@ -52,7 +52,7 @@ impl Image {
     ///
     /// # Errors
     /// If the file cannot be read or used, or a dump has no address.
-    pub fn add(&mut self, spec: &ImageSpec, space: MemorySpace) -> Result<(), ImageError> {
+    pub fn add(&mut self, spec: &ImageSpec, space: AddressSpace) -> Result<(), ImageError> {
         let contents = Contents::open(&spec.file)?;
         if Elf::is_elf(&contents) {
             return self.add_elf_contents(&spec.file, contents, spec.address, space).map(drop);
@@ -75,7 +75,7 @@ impl Image {
         &mut self,
         path: impl AsRef<Path>,
         load_address: Option<Address>,
-        space: MemorySpace,
+        space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
         let path = path.as_ref();
         self.add_elf_contents(path, Contents::open(path)?, load_address, space)
@@ -90,7 +90,7 @@ impl Image {
         name: &Path,
         contents: impl Into<Contents>,
         load_address: Option<Address>,
-        space: MemorySpace,
+        space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
         let contents = contents.into();
         let elf = Elf::parse(name, &contents)?;
@@ -110,7 +110,7 @@ impl Image {
         &mut self,
         path: impl AsRef<Path>,
         shift: u64,
-        space: MemorySpace,
+        space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
         let path = path.as_ref();
         let contents = Contents::open(path)?;
@@ -124,7 +124,7 @@ impl Image {
         contents: Contents,
         elf: Elf,
         bias: u64,
-        space: MemorySpace,
+        space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
         let source = self.modules.len() as u32;
         let placed = elf.place(name, &contents, bias, source)?;
@@ -149,7 +149,7 @@ impl Image {
         offset: u64,
         length: Option<u64>,
         address: Address,
-        space: MemorySpace,
+        space: AddressSpace,
     ) -> Result<u64, ImageError> {
         let path = path.as_ref();
         self.add_dump_contents(path, Contents::open(path)?, offset, length, address, space)
@@ -166,7 +166,7 @@ impl Image {
         offset: u64,
         length: Option<u64>,
         address: Address,
-        space: MemorySpace,
+        space: AddressSpace,
     ) -> Result<u64, ImageError> {
         let contents = contents.into();
         let size = contents.len() as u64;
@@ -198,26 +198,30 @@ impl Image {
         &mut self,
         bytes: impl Into<Contents>,
         address: Address,
-        space: MemorySpace,
+        space: AddressSpace,
     ) -> Result<u64, ImageError> {
         self.add_dump_contents(Path::new("bytes"), bytes, 0, None, address, space)
     }
 
-    fn insert(&mut self, segment: Segment, space: MemorySpace) {
+    fn insert(&mut self, segment: Segment, space: AddressSpace) {
         for (bit, view) in self.views.iter_mut().enumerate() {
-            if space.0 & 1 << bit != 0 {
+            if space.view() & 1 << bit != 0 {
                 view.insert(segment.clone());
             }
         }
     }
 
     /// The views that `space` names, in order.
-    fn views(&self, space: MemorySpace) -> impl Iterator<Item = &Segments> {
-        self.views.iter().enumerate().filter(move |(bit, _)| space.0 & 1 << bit != 0).map(|(_, view)| view)
+    fn views(&self, space: AddressSpace) -> impl Iterator<Item = &Segments> {
+        self.views
+            .iter()
+            .enumerate()
+            .filter(move |(bit, _)| space.view() & 1 << bit != 0)
+            .map(|(_, view)| view)
     }
 
     /// The pieces of memory that `space` sees, by address.
-    pub fn regions(&self, space: MemorySpace) -> impl Iterator<Item = Region<'_>> {
+    pub fn regions(&self, space: AddressSpace) -> impl Iterator<Item = Region<'_>> {
         self.views(space).take(1).flat_map(Segments::iter).map(|segment| Region {
             start: Address(segment.start),
             last: Address(segment.last),
@@ -237,7 +241,7 @@ impl Image {
 
     /// The files that may know more about an address: the one whose bytes are there; then, since a dump knows no
     /// names, those whose segments cover it, newest first.
-    fn modules_at(&self, space: MemorySpace, address: Address) -> impl Iterator<Item = &Module> {
+    fn modules_at(&self, space: AddressSpace, address: Address) -> impl Iterator<Item = &Module> {
         let there = self.views(space).find_map(|view| view.find(address.0));
         let owner = there.and_then(|segment| self.modules.get(segment.source as usize));
         let covers = move |module: &&Module| module.covers(address);
@@ -245,17 +249,17 @@ impl Image {
     }
 
     /// The function that an address lies in.
-    pub fn symbolise(&self, space: MemorySpace, address: Address) -> Option<Symbol<'_>> {
+    pub fn symbolise(&self, space: AddressSpace, address: Address) -> Option<Symbol<'_>> {
         self.modules_at(space, address).find_map(|module| module.symbolise(address))
     }
 
     /// The line of source that the instruction at an address was made from.
-    pub fn source_line(&self, space: MemorySpace, address: Address) -> Option<SourceLine> {
+    pub fn source_line(&self, space: AddressSpace, address: Address) -> Option<SourceLine> {
         self.modules_at(space, address).find_map(|module| module.source_line(address))
     }
 
     /// What kind of code is at an address, where the assembler left a note.
-    pub fn mapping(&self, space: MemorySpace, address: Address) -> Option<Mapping> {
+    pub fn mapping(&self, space: AddressSpace, address: Address) -> Option<Mapping> {
         self.modules_at(space, address).find_map(|module| module.symbols().mapping(module.unmoved(address)))
     }
 
@@ -267,9 +271,9 @@ impl Image {
 
 impl Code for Image {
     #[inline]
-    fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]> {
-        if space.0.is_power_of_two() {
-            return self.views[space.0.trailing_zeros() as usize].bytes_at(address.0);
+    fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
+        if space.view().is_power_of_two() {
+            return self.views[space.view().trailing_zeros() as usize].bytes_at(address.0);
         }
         self.views(space).find_map(|view| view.bytes_at(address.0))
     }

@@ -29,17 +29,17 @@ pub use spaces::{AddressSpaces, Process, View};
 pub use spec::ImageSpec;
 pub use symbols::{Function, Mapping, Symbol};
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 
 /// Anything that knows the code of the traced program.
 pub trait Code {
     /// The bytes from `address` on, as many as lie together, as seen from `space`; `None` where there is none.
     /// Never empty.
-    fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]>;
+    fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]>;
 
     /// Up to four bytes from `address` on, and how many there are: enough for one instruction, also where it lies
     /// across the border of two pieces of memory.
-    fn opcode_at(&self, space: MemorySpace, address: Address) -> ([u8; 4], usize) {
+    fn opcode_at(&self, space: AddressSpace, address: Address) -> ([u8; 4], usize) {
         let mut opcode = [0; 4];
         let mut length = 0;
         while length < opcode.len() {
@@ -53,7 +53,7 @@ pub trait Code {
 }
 
 impl<T: Code + ?Sized> Code for &T {
-    fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
         (**self).bytes_at(space, address)
     }
 }

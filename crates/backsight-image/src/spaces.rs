@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 
 use crate::image::Module;
 use crate::segments::{Segment, Segments};
@@ -149,7 +149,7 @@ impl AddressSpaces {
         let end = address.0.saturating_add(length);
         let mut at = address.0;
         while at < end {
-            let Some(bytes) = self.memory.bytes_at(MemorySpace::ANY, Address(at)) else { break };
+            let Some(bytes) = self.memory.bytes_at(AddressSpace::ANY, Address(at)) else { break };
             let take = bytes.len().min((end - at) as usize);
             let code = bytes[..take].to_vec();
             self.patch(process, Address(at), code);
@@ -221,20 +221,20 @@ impl<'a> View<'a> {
     }
 
     /// The function that an address lies in.
-    pub fn symbolise(self, space: MemorySpace, address: Address) -> Option<Symbol<'a>> {
+    pub fn symbolise(self, space: AddressSpace, address: Address) -> Option<Symbol<'a>> {
         let mapped = self.module(address).and_then(|module| module.symbolise(address));
         mapped.or_else(|| self.spaces.memory.symbolise(space, address))
     }
 
     /// The line of source that the instruction at an address was made from.
-    pub fn source_line(self, space: MemorySpace, address: Address) -> Option<SourceLine> {
+    pub fn source_line(self, space: AddressSpace, address: Address) -> Option<SourceLine> {
         let mapped = self.module(address).and_then(|module| module.source_line(address));
         mapped.or_else(|| self.spaces.memory.source_line(space, address))
     }
 }
 
 impl Code for View<'_> {
-    fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
         // Bytes end where a layer above them begins.
         let mut room = u64::MAX;
         for layer in self.layers() {
@@ -255,7 +255,7 @@ fn cut(bytes: &[u8], room: u64) -> &[u8] {
 mod tests {
     use super::*;
 
-    const ANY: MemorySpace = MemorySpace::ANY;
+    const ANY: AddressSpace = AddressSpace::ANY;
     const FILE: &str = "file";
 
     fn spaces() -> AddressSpaces {

@@ -4,12 +4,12 @@ mod common;
 
 use std::path::Path;
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 use backsight_image::{Code, Contents, ElfKind, Image, ImageSpec};
 use common::{ET_DYN, Header};
 use proptest::prelude::*;
 
-const ANY: MemorySpace = MemorySpace::ANY;
+const ANY: AddressSpace = AddressSpace::ANY;
 
 fn add(image: &mut Image, file: Vec<u8>, load: Option<u64>) -> Result<ElfKind, String> {
     let elf = image.add_elf_contents(Path::new("made"), file, load.map(Address), ANY);
@@ -67,13 +67,13 @@ fn what_is_added_later_hides_what_was_there() {
 #[test]
 fn each_space_sees_its_own_memory() {
     let mut image = Image::new();
-    image.add_bytes(vec![1; 8], Address(0), MemorySpace::ANY_S).unwrap();
-    image.add_bytes(vec![2; 8], Address(4), MemorySpace::EL1N).unwrap();
-    assert_eq!(image.bytes_at(MemorySpace::EL3, Address(4)), Some(&[1; 4][..]));
-    assert_eq!(image.bytes_at(MemorySpace::EL1N, Address(4)), Some(&[2; 8][..]));
-    assert_eq!(image.bytes_at(MemorySpace::EL1N, Address(0)), None);
-    assert_eq!(image.bytes_at(MemorySpace::EL2N, Address(4)), None);
-    assert_eq!(image.bytes_at(MemorySpace::ANY, Address(8)), Some(&[2; 4][..]), "any space that has it");
+    image.add_bytes(vec![1; 8], Address(0), AddressSpace::ANY_S).unwrap();
+    image.add_bytes(vec![2; 8], Address(4), AddressSpace::EL1N).unwrap();
+    assert_eq!(image.bytes_at(AddressSpace::EL3, Address(4)), Some(&[1; 4][..]));
+    assert_eq!(image.bytes_at(AddressSpace::EL1N, Address(4)), Some(&[2; 8][..]));
+    assert_eq!(image.bytes_at(AddressSpace::EL1N, Address(0)), None);
+    assert_eq!(image.bytes_at(AddressSpace::EL2N, Address(4)), None);
+    assert_eq!(image.bytes_at(AddressSpace::ANY, Address(8)), Some(&[2; 4][..]), "any space that has it");
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use backsight_core::{Address, Isa, MemorySpace};
+use backsight_core::{Address, AddressSpace, Isa};
 use backsight_image::{Image, Mapping};
 
-const ANY: MemorySpace = MemorySpace::ANY;
+const ANY: AddressSpace = AddressSpace::ANY;
 
 fn program(name: &str) -> PathBuf {
     backsight_testing::repository().join("testdata/programs").join(name)

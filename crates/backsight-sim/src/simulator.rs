@@ -253,10 +253,4 @@ impl Simulator {
 }
 
 /// User mode.
-pub(crate) const USER: Context = Context {
-    level: 0,
-    security: backsight_core::Security::NonSecure,
-    wide: true,
-    vmid: None,
-    context_id: None,
-};
+pub(crate) const USER: Context = Context::riscv(0, true);

@@ -3,7 +3,7 @@
 mod support;
 
 use backsight_arm::etm4::Config;
-use backsight_core::Security;
+use backsight_core::{Privilege, Security};
 use backsight_testing::Random;
 use backsight_unit::etm4::{FrontEnd, UnitConfig};
 use support::decode::{addresses, assert_same, trace, truth};
@@ -51,7 +51,7 @@ fn any_unit(random: &mut Random) -> UnitConfig {
         let longest_path = random.below(20) as u8;
         options.front_end = Some(FrontEnd { seed: random.next(), wrong, longest_path });
     }
-    options.context.security = Security::NonSecure;
+    options.context.privilege = Privilege::Arm { level: 0, security: Security::NonSecure };
     options
 }
 

@@ -37,8 +37,8 @@ fn every_exception_is_told_with_its_number_and_return_address() {
             .events
             .iter()
             .filter_map(|event| match event {
-                Event::Exception { number, return_address, .. } => {
-                    Some((*number, return_address.expect("told")))
+                Event::Exception { cause, return_address, .. } => {
+                    Some((cause.number(), return_address.expect("told")))
                 }
                 _ => None,
             })
@@ -67,9 +67,9 @@ fn an_exception_that_nothing_is_seen_to_handle_is_followed_by_a_restart() {
     let items = Walker::run(&program, Walk { interrupts: 30, handlers: false, ..Walk::default() });
     let decoded = trace(&with(0), &program, &items);
     for pair in decoded.events.windows(2) {
-        if let [Event::Exception { number, .. }, next] = pair {
+        if let [Event::Exception { cause, .. }, next] = pair {
             let restart = matches!(next, Event::TraceOn(_));
-            assert!(restart || matches!(next, Event::EndOfTrace { .. }), "{number:#x} then {next:x?}");
+            assert!(restart || matches!(next, Event::EndOfTrace { .. }), "{cause} then {next:x?}");
         }
     }
     assert_same(&addresses(&program, &decoded.events), &truth(&items), || "user mode".into());
@@ -86,7 +86,9 @@ fn every_range_is_told_in_its_context() {
         for item in &items {
             match item {
                 Execution::Context(now) => context = *now,
-                Execution::Instruction(_) => executed.push((context.level, context.vmid, context.context_id)),
+                Execution::Instruction(_) => {
+                    executed.push((context.level(), context.vmid, context.context_id))
+                }
                 _ => {}
             }
         }
@@ -95,7 +97,7 @@ fn every_range_is_told_in_its_context() {
             match event {
                 Event::Context(now, _) => context = *now,
                 Event::Range(range) => {
-                    let now = (context.level, context.vmid, context.context_id);
+                    let now = (context.level(), context.vmid, context.context_id);
                     told.extend((0..range.instructions).map(|_| now));
                 }
                 _ => {}

@@ -73,7 +73,7 @@ fn a_filter_by_exception_level_leaves_the_handlers_out() {
     let mut expected = Vec::new();
     for item in &items {
         match item {
-            Execution::Context(context) => level = context.level,
+            Execution::Context(context) => level = context.level(),
             Execution::Instruction(retired) if level == 0 => expected.push(retired.address),
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! Real RISC-V programs, simulated, traced and decoded: what is decoded is what was executed.
 
-use backsight_core::{Address, Execution, Isa, Located, MemorySpace, Retired};
+use backsight_core::{Address, AddressSpace, Execution, Isa, Located, Retired};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings as Following};
 use backsight_image::Image;
@@ -35,7 +35,7 @@ fn decode(config: &UnitConfig, image: &Image, bytes: &[u8]) -> Vec<Address> {
             let mut at = range.start;
             while at != range.end {
                 told.push(at);
-                let bytes = backsight_image::Code::bytes_at(image, MemorySpace::ANY, at).expect("code");
+                let bytes = backsight_image::Code::bytes_at(image, AddressSpace::ANY, at).expect("code");
                 at = at.plus(if bytes[0] & 3 == 3 { 4 } else { 2 });
             }
         }
@@ -81,7 +81,7 @@ fn simulated_programs_decode_to_what_was_executed() {
         let path = folder.join(program);
         let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let mut image = Image::new();
-        image.add_elf(&path, None, MemorySpace::ANY).expect("an ELF file");
+        image.add_elf(&path, None, AddressSpace::ANY).expect("an ELF file");
         let items = execution(&file);
         let executed: Vec<Address> = items
             .iter()

@@ -100,8 +100,7 @@ impl Machine {
 }
 
 fn execution() -> Vec<Execution> {
-    let context =
-        Context { level: 0, security: Security::NonSecure, wide: true, vmid: None, context_id: Some(0x2A) };
+    let context = Context { context_id: Some(0x2A), ..Context::arm(0, Security::NonSecure, true) };
     let items = vec![Execution::Context(context)];
     let mut x = [0; 32];
     x[31] = 512;

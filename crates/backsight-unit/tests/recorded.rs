@@ -5,7 +5,7 @@
 
 use backsight_arm::etm4::{Config, Decoder};
 use backsight_capture::qemu::{Item, RunOptions, run};
-use backsight_core::{Address, Execution, MemorySpace};
+use backsight_core::{Address, AddressSpace, Execution};
 use backsight_flow::Event;
 use backsight_flow::etm4::Follower;
 use backsight_image::Code;
@@ -33,7 +33,7 @@ impl Pages {
 }
 
 impl Code for Pages {
-    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
         self.0.get(&(address.0 / PAGE))?.get((address.0 % PAGE) as usize..)
     }
 }
@@ -74,7 +74,7 @@ fn decoded(config: &Config, pages: &Pages, bytes: &[u8]) -> Vec<Address> {
         let mut at = range.start;
         while at != range.end {
             told.push(at);
-            let bytes = pages.bytes_at(MemorySpace::ANY, at).expect("code");
+            let bytes = pages.bytes_at(AddressSpace::ANY, at).expect("code");
             at = at.plus(classify(range.isa, bytes, at).expect("whole").size.into());
         }
     };

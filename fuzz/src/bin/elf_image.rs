@@ -4,27 +4,28 @@
 
 use std::path::Path;
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 use backsight_image::{Code, Image};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut image = Image::new();
-    let _ = image.add_elf_contents(Path::new("fuzz"), data.to_vec(), Some(Address(0x1000)), MemorySpace::ANY);
+    let _ =
+        image.add_elf_contents(Path::new("fuzz"), data.to_vec(), Some(Address(0x1000)), AddressSpace::ANY);
     let _ = image.add_dump_contents(
         Path::new("dump"),
         data.to_vec(),
         3,
         None,
         Address(0x1800),
-        MemorySpace::EL1N,
+        AddressSpace::EL1N,
     );
     let regions: Vec<_> =
-        image.regions(MemorySpace::EL1N).map(|region| (region.start, region.last)).collect();
+        image.regions(AddressSpace::EL1N).map(|region| (region.start, region.last)).collect();
     for (start, last) in regions.into_iter().take(16) {
         for address in [start, last] {
-            assert!(image.bytes_at(MemorySpace::EL1N, address).is_some_and(|bytes| !bytes.is_empty()));
-            image.symbolise(MemorySpace::EL1N, address);
-            image.source_line(MemorySpace::EL1N, address);
+            assert!(image.bytes_at(AddressSpace::EL1N, address).is_some_and(|bytes| !bytes.is_empty()));
+            image.symbolise(AddressSpace::EL1N, address);
+            image.source_line(AddressSpace::EL1N, address);
         }
     }
     image.functions().for_each(drop);

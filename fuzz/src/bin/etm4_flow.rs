@@ -3,7 +3,7 @@
 #![no_main]
 
 use backsight_arm::etm4::{Config, Decoder, Profile};
-use backsight_core::{Address, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::Event;
 use backsight_flow::etm4::{Branches, Follower, Options};
 use backsight_image::Code;
@@ -13,7 +13,7 @@ const BASE: u64 = 0x1000;
 struct Memory<'a>(&'a [u8]);
 
 impl Code for Memory<'_> {
-    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
         let offset = usize::try_from(address.0.checked_sub(BASE)?).ok()?;
         self.0.get(offset..).filter(|rest| !rest.is_empty())
     }

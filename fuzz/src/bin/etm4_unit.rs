@@ -3,7 +3,7 @@
 #![no_main]
 
 use backsight_arm::etm4::{Config, Decoder, Packet};
-use backsight_core::{Address, Context, Execution, Isa, Retired, Security, Trap, TrapKind};
+use backsight_core::{Address, Context, Execution, Isa, Privilege, Retired, Security, Trap, TrapKind};
 use backsight_unit::etm4::{Fifo, FrontEnd, Unit, UnitConfig};
 
 /// Numbers out of the input; 0 behind its end.
@@ -64,11 +64,13 @@ fn item(input: &mut Input<'_>, position: &mut u64) -> Execution {
     match kind & 15 {
         0 => Execution::Gap,
         1 => Execution::Context(Context {
-            level: input.byte(),
-            security: if kind & 16 == 0 { Security::NonSecure } else { Security::Root },
+            privilege: Privilege::Arm {
+                level: input.byte(),
+                security: if kind & 16 == 0 { Security::NonSecure } else { Security::Root },
+            },
             wide: kind & 32 == 0,
             vmid: Some(input.word()),
-            context_id: Some(input.word()),
+            context_id: Some(input.word().into()),
         }),
         2 => {
             let return_address = input.address(*position);

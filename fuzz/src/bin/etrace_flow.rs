@@ -1,7 +1,7 @@
 //! Any packets through any code: no panic, no endless walk, and the quick way tells what the careful one tells.
 #![no_main]
 
-use backsight_core::{Address, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code;
 use backsight_riscv::etrace::{Decoder, ImplicitReturn, Options, Params};
@@ -11,7 +11,7 @@ const BASE: u64 = 0x8000_0000;
 struct Memory<'a>(&'a [u8]);
 
 impl Code for Memory<'_> {
-    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
         let distance = usize::try_from(address.0.checked_sub(BASE)?).ok()?;
         self.0.get(distance..).filter(|rest| !rest.is_empty())
     }

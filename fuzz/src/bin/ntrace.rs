@@ -1,7 +1,7 @@
 //! N-Trace bytes to messages, back to bytes, and through a little code to execution.
 #![no_main]
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 use backsight_flow::ntrace::Follower;
 use backsight_image::Code;
 use backsight_isa::rv;
@@ -10,7 +10,7 @@ use backsight_riscv::ntrace::{Config, Decoder, Message, Process, encode, message
 struct Flat<'a>(&'a [u8]);
 
 impl Code for Flat<'_> {
-    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
         self.0.get(usize::try_from(address.0).ok()?..).filter(|bytes| !bytes.is_empty())
     }
 }

@@ -4,7 +4,7 @@
 //! their upper bits, cycle counts include the threshold. What is needed to write the same bytes again is kept
 //! beside that (how an address was compressed, how many timestamp bytes there were).
 
-use backsight_core::{Address, Context};
+use backsight_core::{Address, Privilege, Security};
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,6 +235,32 @@ impl Exception {
     /// The address that follows is also where the last branch went.
     pub const fn address_is_branch_target(&self) -> bool {
         self.address == 0b10
+    }
+}
+
+/// What a Context packet, or the context part of an Address with Context packet, says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Context {
+    /// Exception level, 0 to 3.
+    pub level: u8,
+    /// Security state.
+    pub security: Security,
+    /// AArch64 state.
+    pub wide: bool,
+    /// VMID, if the packet has one.
+    pub vmid: Option<u32>,
+    /// Context ID, if the packet has one.
+    pub context_id: Option<u32>,
+}
+
+impl From<Context> for backsight_core::Context {
+    fn from(context: Context) -> Self {
+        Self {
+            privilege: Privilege::Arm { level: context.level, security: context.security },
+            wide: context.wide,
+            vmid: context.vmid,
+            context_id: context.context_id.map(u64::from),
+        }
     }
 }
 

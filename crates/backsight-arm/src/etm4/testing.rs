@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
-use backsight_core::{Accounting, Address, Context, Located, Security};
+use backsight_core::{Accounting, Address, Located, Security};
 
 use super::{
-    AddressForm, AddressPacket, Atoms, ConditionalResult, Config, CycleCount, CycleCountFormat, Decoder,
-    Encoder, Exception, Is, Packet, Q, Tally, Timestamp, TraceInfo,
+    AddressForm, AddressPacket, Atoms, ConditionalResult, Config, Context, CycleCount, CycleCountFormat,
+    Decoder, Encoder, Exception, Is, Packet, Q, Tally, Timestamp, TraceInfo,
 };
 
 /// A configuration for each thing that changes how a stream is read.

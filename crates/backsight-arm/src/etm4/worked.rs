@@ -2,11 +2,11 @@
 
 use std::vec::Vec;
 
-use backsight_core::{Address, Context, Located, Security};
+use backsight_core::{Address, Located, Security};
 
 use super::testing::{configurations, decode};
 use super::{
-    AddressForm, AddressPacket, Atoms, Bad, Config, CycleCount, CycleCountFormat, Decoder, Encoder,
+    AddressForm, AddressPacket, Atoms, Bad, Config, Context, CycleCount, CycleCountFormat, Decoder, Encoder,
     Exception, Is, Packet, Q, Timestamp, TraceInfo,
 };
 

@@ -9,7 +9,7 @@ use crate::ini::{Dialect, Entry, Ini, Section, short};
 use crate::model::{Buffer, Capture, ContextIdLayout, Format, Image, MemoryDump};
 use crate::snapshot::space_from_name;
 use backsight_arm::frame::Framing;
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ fn read_memory(
         capture.warnings.push(format!("{file}: these memory contents are not there"));
     }
     let space = match ini.entry(section, "space") {
-        None => MemorySpace::ANY,
+        None => AddressSpace::ANY,
         Some(entry) => space_from_name(&entry.value).ok_or_else(|| {
             ini.error(
                 entry,

@@ -209,10 +209,11 @@ impl Reader {
         let thread = &mut self.threads[index];
         if thread.is_none() {
             sink(Item::ThreadStarts { thread: number, tid });
-            let security =
-                if target == Some(Target::Riscv64) { Security::default() } else { Security::NonSecure };
-            let wide = target != Some(Target::Arm);
-            sink(Item::Execution(Execution::Context(Context { security, wide, ..Context::default() })));
+            let context = match target {
+                Some(Target::Riscv64) => Context::riscv(0, true),
+                target => Context::arm(0, Security::NonSecure, target != Some(Target::Arm)),
+            };
+            sink(Item::Execution(Execution::Context(context)));
         }
         Ok(thread.get_or_insert_default())
     }

@@ -2,7 +2,7 @@
 //! side by side.
 
 use super::{Checksum, other, unzigzag, zigzag};
-use backsight_core::{Access, Address, Context, Security, Trap, TrapKind};
+use backsight_core::{Access, Address, Context, Mode, Privilege, Security, Trap, TrapKind};
 
 /// Why bytes cannot be taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,33 +113,47 @@ const SECURITIES: [Security; 4] = [Security::Secure, Security::NonSecure, Securi
 const WIDE: u8 = 4;
 const VMID: u8 = 8;
 const CONTEXT_ID: u8 = 16;
+/// The level is a privilege mode of RISC-V.
+const RISCV: u8 = 32;
+/// Nothing is known of the privilege.
+const UNKNOWN: u8 = 64;
+const RESERVED: u8 = 128;
 
 pub(super) fn put_context(out: &mut Vec<u8>, context: &Context) {
-    let security = SECURITIES.iter().position(|&security| security == context.security).unwrap_or(0) as u8;
-    out.extend([other::CONTEXT, context.level]);
+    let security = context.privilege.security();
+    let security = SECURITIES.iter().position(|&known| known == security).unwrap_or(0) as u8;
+    out.extend([other::CONTEXT, context.level()]);
     out.push(
         security
+            | match context.privilege {
+                Privilege::Arm { .. } => 0,
+                Privilege::Riscv(_) => RISCV,
+                Privilege::Unknown => UNKNOWN,
+            }
             | if context.wide { WIDE } else { 0 }
             | if context.vmid.is_some() { VMID } else { 0 }
             | if context.context_id.is_some() { CONTEXT_ID } else { 0 },
     );
-    for id in [context.vmid, context.context_id].into_iter().flatten() {
-        put_number(out, u64::from(id));
+    for id in [context.vmid.map(u64::from), context.context_id].into_iter().flatten() {
+        put_number(out, id);
     }
 }
 
 pub(super) fn take_context(bytes: &mut Cursor<'_>) -> Result<Context, Bad> {
     let level = bytes.byte()?;
     let flags = bytes.byte()?;
-    if flags > 3 | WIDE | VMID | CONTEXT_ID {
+    if flags & RISCV != 0 && flags & (3 | UNKNOWN) != 0 || flags & RESERVED != 0 {
         return Err(Bad::Wrong("reserved bits of a context are set"));
     }
     Ok(Context {
-        level,
-        security: SECURITIES[usize::from(flags & 3)],
+        privilege: match flags & (RISCV | UNKNOWN) {
+            0 => Privilege::Arm { level, security: SECURITIES[usize::from(flags & 3)] },
+            RISCV => Privilege::Riscv(Mode(level)),
+            _ => Privilege::Unknown,
+        },
         wide: flags & WIDE != 0,
         vmid: if flags & VMID != 0 { Some(bytes.number32()?) } else { None },
-        context_id: if flags & CONTEXT_ID != 0 { Some(bytes.number32()?) } else { None },
+        context_id: if flags & CONTEXT_ID != 0 { Some(bytes.number()?) } else { None },
     })
 }
 

@@ -46,10 +46,14 @@ fn item() -> impl Strategy<Value = Execution> {
             Execution::Access(Access { address, value, size, store, known })
         },
     );
-    let context = (any::<u8>(), any::<bool>(), any::<Option<u32>>(), any::<Option<u32>>()).prop_map(
+    let context = (any::<u8>(), any::<bool>(), any::<Option<u32>>(), any::<Option<u64>>()).prop_map(
         |(level, wide, vmid, context_id)| {
             let security = if wide { Security::Realm } else { Security::NonSecure };
-            Execution::Context(Context { level, security, wide, vmid, context_id })
+            Execution::Context(Context {
+                vmid,
+                context_id,
+                ..if wide { Context::riscv(level, true) } else { Context::arm(level, security, wide) }
+            })
         },
     );
     let trap = (any::<bool>(), any::<u32>(), any::<u64>(), address(), address(), 0u64..9).prop_map(

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::folder::{FileRef, Folder, LONGEST_METADATA};
 use crate::ini::{Dialect, Ini, Section, parse_number, short, unquote};
 use crate::model::{MemoryDump, Register};
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 use std::sync::Arc;
 
 /// What a device file says.
@@ -91,7 +91,7 @@ fn dump(folder: &Arc<dyn Folder>, ini: &Ini, section: &Section) -> Result<Memory
     let file = needed("file")?;
     let address = Address(ini.number(needed("address")?)?);
     let space = match ini.entry(section, "space") {
-        None => MemorySpace::ANY,
+        None => AddressSpace::ANY,
         Some(entry) => space_from_name(unquote(&entry.value)).ok_or_else(|| {
             ini.error(
                 entry,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use backsight_arm::etm4::Context;
 use backsight_arm::etm4::{AddressPacket, Atoms, Bad, ConditionalResult, CycleCount, Is, Packet};
-use backsight_core::{Context, Security};
 use serde_json::{Map, Value, json};
 
 /// The contents of a packet in words, without its name. Empty where the name says it all.
@@ -145,7 +145,7 @@ fn context_words(f: &mut fmt::Formatter<'_>, context: &Context) -> fmt::Result {
         "Ctxt: {}, EL{}, {}",
         if context.wide { "AArch64" } else { "AArch32" },
         context.level,
-        security_word(context.security)
+        context.security.name()
     )?;
     if let Some(context_id) = context.context_id {
         write!(f, ", CID={context_id:#010x}")?;
@@ -154,16 +154,6 @@ fn context_words(f: &mut fmt::Formatter<'_>, context: &Context) -> fmt::Result {
         write!(f, ", VMID={vmid:#06x}")?;
     }
     Ok(())
-}
-
-/// The security state as a word.
-pub fn security_word(security: Security) -> &'static str {
-    match security {
-        Security::Secure => "Secure",
-        Security::NonSecure => "Non-secure",
-        Security::Root => "Root",
-        Security::Realm => "Realm",
-    }
 }
 
 /// Why bytes are no packet, in words.
@@ -253,10 +243,10 @@ fn put_address(put: &mut impl FnMut(&str, Value), address: &AddressPacket) {
 }
 
 /// A context as a JSON object.
-pub fn context_json(context: &Context) -> Value {
+fn context_json(context: &Context) -> Value {
     json!({
         "level": context.level,
-        "security": security_word(context.security),
+        "security": context.security.name(),
         "bits": if context.wide { 64 } else { 32 },
         "vmid": context.vmid,
         "context_id": context.context_id,

@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use backsight_core::Context;
+use backsight_core::{Context, Privilege};
 use backsight_flow::{Event, Outcome, Range, TraceOn, Transaction};
 use backsight_isa::Class;
 use serde_json::{Value, json};
-
-use super::etm4::{context_json, security_word};
 
 /// How a range ended, in a word or two.
 pub fn ending(range: &Range) -> &'static str {
@@ -38,7 +36,7 @@ impl fmt::Display for Words<'_> {
             Event::TraceOn(why) => write!(f, "trace on: {}", trace_on_words(*why)),
             Event::Context(context, isa) => {
                 write!(f, "context: {isa} ")?;
-                context_words(f, context)
+                write!(f, "{context}")
             }
             Event::Range(range) => write!(
                 f,
@@ -58,15 +56,8 @@ impl fmt::Display for Words<'_> {
             Event::NoMemory { address, space } => {
                 write!(f, "gap: no code at {address} ({})", space.name().unwrap_or("several memory spaces"))
             }
-            Event::Exception {
-                number,
-                interrupt,
-                return_address,
-                is_branch_target,
-                fault_pending,
-                value,
-            } => {
-                write!(f, "{} {number:#x}", if *interrupt { "interrupt" } else { "exception" })?;
+            Event::Exception { cause, return_address, is_branch_target, fault_pending, value } => {
+                write!(f, "{cause}")?;
                 if let Some(address) = return_address {
                     write!(f, ", returns to {address}")?;
                 }
@@ -99,12 +90,19 @@ impl fmt::Display for Words<'_> {
     }
 }
 
-fn context_words(f: &mut fmt::Formatter<'_>, context: &Context) -> fmt::Result {
-    write!(f, "EL{} {}", context.level, security_word(context.security))?;
-    if let Some(vmid) = context.vmid {
-        write!(f, " VMID={vmid:#x}")?;
+/// A context as a JSON object.
+fn context_json(context: &Context) -> Value {
+    let bits = if context.wide { 64 } else { 32 };
+    let (vmid, context_id) = (context.vmid, context.context_id);
+    match context.privilege {
+        Privilege::Arm { level, security } => json!({
+            "level": level, "security": security.name(), "bits": bits, "vmid": vmid, "context_id": context_id,
+        }),
+        Privilege::Riscv(mode) => json!({
+            "mode": mode.0, "mode_name": mode.name(), "bits": bits, "vmid": vmid, "context_id": context_id,
+        }),
+        Privilege::Unknown => json!({"bits": bits, "vmid": vmid, "context_id": context_id}),
     }
-    context.context_id.map_or(Ok(()), |context_id| write!(f, " CID={context_id:#x}"))
 }
 
 fn trace_on_words(why: TraceOn) -> &'static str {
@@ -160,11 +158,12 @@ pub fn json(event: &Event) -> Value {
         Event::NoMemory { address, space } => {
             json!({"event": "no_memory", "address": hex(*address), "space": space.name()})
         }
-        Event::Exception { number, interrupt, return_address, is_branch_target, fault_pending, value } => {
+        Event::Exception { cause, return_address, is_branch_target, fault_pending, value } => {
             json!({
                 "event": "exception",
-                "number": number,
-                "interrupt": interrupt,
+                "number": cause.number(),
+                "name": cause.name(),
+                "interrupt": cause.is_interrupt(),
                 "return_address": return_address.map(hex),
                 "branch_target": is_branch_target,
                 "fault_pending": fault_pending,

@@ -1,6 +1,6 @@
 //! The single instructions of a range.
 
-use backsight_core::{Address, Isa, MemorySpace};
+use backsight_core::{Address, AddressSpace, Isa};
 use backsight_flow::Range;
 use backsight_image::Code;
 use backsight_isa::{rv, t32};
@@ -16,7 +16,7 @@ pub struct Step {
 }
 
 /// Calls `each` for the instructions of a range, in order. Where sizes vary they are read from the code.
-pub fn steps(range: &Range, space: MemorySpace, code: &impl Code, mut each: impl FnMut(Step)) {
+pub fn steps(range: &Range, space: AddressSpace, code: &impl Code, mut each: impl FnMut(Step)) {
     let mut address = range.start;
     for _ in 0..range.instructions {
         if address.0 >= range.end.0 {
@@ -58,7 +58,7 @@ mod tests {
                 executed: true,
             };
             let mut addresses = Vec::new();
-            steps(&range, MemorySpace::ANY, &backsight_image::Image::new(), |step| {
+            steps(&range, AddressSpace::ANY, &backsight_image::Image::new(), |step| {
                 addresses.push(step.address.0)
             });
             let expected: Vec<u64> = (range.start.0..range.end.0).step_by(4).collect();

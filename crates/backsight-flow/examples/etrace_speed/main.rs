@@ -172,7 +172,7 @@ fn measure(name: &str, work: &Workload, board: &mut Board) {
         };
         board.compare(what, rates(instructions, ours, peers));
     }
-    let level = if let Execution::Context(context) = work.context() { context.level } else { 0 };
+    let level = if let Execution::Context(context) = work.context() { context.level() } else { 0 };
     let ours = || {
         bytes.clear();
         encode_executed(&executed, &work.context(), params, options, &mut bytes);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use backsight_core::{Address, Context, Execution, Isa, MemorySpace, Retired};
+use backsight_core::{Address, AddressSpace, Context, Execution, Isa, Retired};
 use backsight_image::Code;
 use backsight_isa::rv;
 use backsight_riscv::etrace::Params;
@@ -64,7 +64,7 @@ impl Workload {
         let singles = csv::parse(std::str::from_utf8(&ingress).expect("text")).expect("ingress");
         let next = singles.iter().skip(1).map(|single| single.iaddr).chain([0]);
         let executions = singles.iter().zip(next).map(|(single, next)| {
-            let bytes = code.bytes_at(MemorySpace::ANY, Address(single.iaddr)).expect("code");
+            let bytes = code.bytes_at(AddressSpace::ANY, Address(single.iaddr)).expect("code");
             Execution::Instruction(Retired {
                 address: Address(single.iaddr),
                 next: Address(next),
@@ -123,6 +123,6 @@ impl Workload {
 
     /// Where execution begins: its privilege.
     pub fn context(&self) -> Execution {
-        Execution::Context(Context { level: self.level, wide: true, ..Context::default() })
+        Execution::Context(Context::riscv(self.level, true))
     }
 }

@@ -1,7 +1,7 @@
 //! The elements of an ETMv4 or ETE stream: what the packets say, one thing at a time.
 
+use backsight_arm::etm4::Context;
 use backsight_arm::etm4::{AddressPacket, Atoms, Exception, Is};
-use backsight_core::Context;
 
 use crate::speculation::{Role, Speculative};
 use crate::{NoSync, Outcome};

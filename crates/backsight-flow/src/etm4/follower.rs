@@ -6,7 +6,7 @@
 //! strict follower stops there until the trace names an address again.
 
 use backsight_arm::etm4::{AddressPacket, Atoms, Config, Is, Packet, Profile};
-use backsight_core::{Address, Context, Isa, Located};
+use backsight_core::{Address, Cause, Context, Isa, Located};
 use backsight_image::Code;
 use backsight_isa::Class;
 
@@ -222,8 +222,7 @@ impl<C: Code> Flow<C> {
             Element::PeReset => {
                 self.position.forget();
                 Event::Exception {
-                    number: 0,
-                    interrupt: false,
+                    cause: self.cause(0),
                     return_address: None,
                     is_branch_target: false,
                     fault_pending: false,
@@ -255,6 +254,10 @@ impl<C: Code> Flow<C> {
         self.emit(at, event, sink);
     }
 
+    pub(super) const fn cause(&self, number: u16) -> Cause {
+        if self.m_profile { Cause::ArmM(number) } else { Cause::Arm(number) }
+    }
+
     fn trace_on(&mut self) -> Event {
         self.position.place = Place::Lost;
         self.stack.clear();
@@ -280,11 +283,12 @@ impl<C: Code> Flow<C> {
 
     pub(super) fn context(
         &mut self,
-        mut context: Context,
+        context: backsight_arm::etm4::Context,
         is: Is,
         at: At,
         sink: &mut impl FnMut(Located<Event>),
     ) {
+        let mut context = Context::from(context);
         context.vmid = context.vmid.filter(|_| self.identifiers.0);
         context.context_id = context.context_id.filter(|_| self.identifiers.1);
         let context = self.position.enter(context);

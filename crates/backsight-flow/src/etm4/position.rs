@@ -1,7 +1,7 @@
 //! Where execution is, as far as it is known.
 
 use backsight_arm::etm4::Is;
-use backsight_core::{Address, Context, Isa, MemorySpace};
+use backsight_core::{Address, AddressSpace, Context, Isa};
 
 use crate::walk::{Start, within};
 
@@ -28,8 +28,8 @@ pub(super) struct Position {
     pub it: u8,
     pub context: Option<Context>,
     /// The last VMID and context ID that the trace gave.
-    identifiers: (Option<u32>, Option<u32>),
-    space: MemorySpace,
+    identifiers: (Option<u32>, Option<u64>),
+    space: AddressSpace,
     last_is: Is,
     t32_only: bool,
 }
@@ -43,7 +43,7 @@ impl Position {
             it: 0,
             context: None,
             identifiers: (None, None),
-            space: MemorySpace::ANY_S,
+            space: AddressSpace::ANY_S,
             last_is: Is::Is0,
             t32_only,
         }
@@ -65,7 +65,7 @@ impl Position {
         Start { address: self.address, space: self.space, isa: self.isa, it: self.it }
     }
 
-    pub fn space(&self) -> MemorySpace {
+    pub fn space(&self) -> AddressSpace {
         self.space
     }
 

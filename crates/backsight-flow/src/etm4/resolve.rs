@@ -5,10 +5,11 @@
 //! speculation depth of 0, as nearly all processors have, each P0 element is committed at once and pushes
 //! everything before it out.
 
+use backsight_arm::etm4::Context;
 use backsight_arm::etm4::{
     AddressPacket, Atoms, Bad, Config, CycleCount, Exception, Is, Packet, Profile, TraceInfo,
 };
-use backsight_core::{Context, Located};
+use backsight_core::Located;
 
 use super::{Conditional, Element};
 use crate::NoSync;

@@ -1,7 +1,8 @@
 //! Stretches of execution that no atom tells about: up to an exception, up to a source address, Q elements.
 
+use backsight_arm::etm4::Context;
 use backsight_arm::etm4::{AddressPacket, Exception, Is};
-use backsight_core::{Address, Context, Isa, Located};
+use backsight_core::{Address, Isa, Located};
 use backsight_image::Code;
 use backsight_isa::Class;
 
@@ -33,8 +34,7 @@ impl<C: Code> Flow<C> {
             self.walk_to_exception(return_address, at, sink);
         }
         let event = Event::Exception {
-            number: exception.number.into(),
-            interrupt: false,
+            cause: self.cause(exception.number),
             return_address: (!none).then_some(return_address),
             is_branch_target: exception.address_is_branch_target(),
             fault_pending: exception.fault_pending,

@@ -4,7 +4,7 @@
 //! blocks behind it, so that following an outcome is one step. Memory is bounded: a full cache is emptied and filled
 //! anew.
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 use backsight_image::Code;
 use backsight_isa::rv::{self, Decoded, JumpKind, Operation, Set};
 
@@ -233,13 +233,13 @@ impl<'c, C: Code> Blocks<'c, C> {
     }
 
     fn decode(&self, address: u64) -> Option<Decoded> {
-        let bytes = self.code.bytes_at(MemorySpace::ANY, Address(address))?;
+        let bytes = self.code.bytes_at(AddressSpace::ANY, Address(address))?;
         let opcode = match rv::opcode(bytes) {
             Some(opcode) => opcode,
             // The instruction may go on in another piece of memory.
             None => {
                 let low = u32::from(u16::from_le_bytes([*bytes.first()?, *bytes.get(1)?]));
-                let rest = self.code.bytes_at(MemorySpace::ANY, Address(address).plus(2))?;
+                let rest = self.code.bytes_at(AddressSpace::ANY, Address(address).plus(2))?;
                 low | u32::from(u16::from_le_bytes([*rest.first()?, *rest.get(1)?])) << 16
             }
         };

@@ -100,7 +100,7 @@ impl<'c, C: Code> Follower<'c, C> {
             inferred: None,
             unentered: None,
             deferred: None,
-            context: Context { wide: settings.set.wide, ..Context::default() },
+            context: Context::riscv(0, settings.set.wide),
             context_known: false,
             started: false,
             lost_at: 0,

@@ -76,7 +76,7 @@ impl<C: Code> Follower<'_, C> {
                 }
                 let is_there = self.position.is_some_and(|position| position.pc == address);
                 let is_repeated =
-                    is_there && self.address == address && self.context.level == start.privilege;
+                    is_there && self.address == address && self.context.level() == start.privilege;
                 if !is_repeated {
                     self.address = address;
                     self.seed_walk(Goal { address: Some(address), left: 0, updiscon: false }, sink)?;

@@ -1,6 +1,6 @@
 //! What the follower says, and what it says when it loses its place.
 
-use backsight_core::{Address, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Located, Mode, Privilege};
 use backsight_image::Code;
 use backsight_isa::{Class, Flags};
 use backsight_riscv::etrace::ContextPacket;
@@ -64,7 +64,7 @@ impl<C: Code> Follower<'_, C> {
         self.flush(sink);
         let symptom = match fault {
             Fault::NoCode => {
-                self.emit(Event::NoMemory { address, space: MemorySpace::ANY }, sink);
+                self.emit(Event::NoMemory { address, space: AddressSpace::ANY }, sink);
                 None
             }
             Fault::UnexpectedDiscontinuity | Fault::CacheEntryInvalid | Fault::HandlerUnknown => {
@@ -88,9 +88,9 @@ impl<C: Code> Follower<'_, C> {
 
     pub(super) fn take_context(&mut self, packet: &ContextPacket, sink: &mut impl Sink) {
         let mut context = self.context;
-        context.level = packet.privilege;
+        context.privilege = Privilege::Riscv(Mode(packet.privilege));
         if self.params().context_bits() > 0 {
-            context.context_id = Some(packet.context as u32);
+            context.context_id = Some(packet.context);
         }
         if context != self.context || !self.context_known {
             self.context = context;
@@ -104,8 +104,8 @@ impl<C: Code> Follower<'_, C> {
 
     /// The named instruction is the first one in a context, which may be new.
     pub(super) fn enter_context(&mut self, context: &ContextPacket, sink: &mut impl Sink) {
-        let differs = context.privilege != self.context.level
-            || self.params().context_bits() > 0 && self.context.context_id != Some(context.context as u32)
+        let differs = context.privilege != self.context.level()
+            || self.params().context_bits() > 0 && self.context.context_id != Some(context.context)
             || self.params().time_bits() > 0
             || !self.context_known;
         if !differs {

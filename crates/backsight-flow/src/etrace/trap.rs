@@ -1,6 +1,6 @@
 //! Exceptions and interrupts: where they happened.
 
-use backsight_core::Address;
+use backsight_core::{Address, Cause};
 use backsight_image::Code;
 use backsight_riscv::etrace::TrapPacket;
 
@@ -69,8 +69,10 @@ impl<C: Code> Follower<'_, C> {
 
     fn tell(&mut self, trap: &TrapPacket, position: Option<u64>, sink: &mut impl Sink) {
         let event = Event::Exception {
-            number: trap.ecause as u32,
-            interrupt: trap.interrupt,
+            cause: match trap.interrupt {
+                true => Cause::RiscvInterrupt(trap.ecause as u32),
+                false => Cause::Riscv(trap.ecause as u32),
+            },
             return_address: position.map(Address),
             is_branch_target: false,
             fault_pending: false,

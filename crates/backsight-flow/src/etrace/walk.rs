@@ -200,7 +200,7 @@ impl<C: Code> Follower<'_, C> {
     /// may mean the target of an uninferable jump that leads back here.
     fn arrives(&self, goal: &Goal) -> Option<bool> {
         match goal.kind {
-            GoalKind::Sync { privilege } => (privilege == self.context.level).then_some(false),
+            GoalKind::Sync { privilege } => (privilege == self.context.level()).then_some(false),
             GoalKind::Address if !goal.at_branch => {
                 let returned = match (self.params().implicit_return, goal.irreport) {
                     (_, None) => true,

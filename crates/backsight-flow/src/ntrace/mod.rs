@@ -8,7 +8,7 @@
 
 mod stretch;
 
-use backsight_core::{Address, Context, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Cause, Context, Located, Mode, Privilege};
 use backsight_image::Code;
 use backsight_isa::rv::{self, Decoded, JumpKind, Operation};
 use backsight_riscv::ntrace::{
@@ -91,7 +91,7 @@ impl<'c, C: Code> Follower<'c, C> {
             carried: 0,
             told_one_by_one: false,
             time: None,
-            context: Context { wide: set.wide, ..Context::default() },
+            context: Context::riscv(0, set.wide),
             offset: 0,
             length: 0,
         }
@@ -170,10 +170,10 @@ impl<'c, C: Code> Follower<'c, C> {
     fn own(&mut self, process: u64, sink: &mut impl FnMut(Located<Event>)) {
         let Some(Process { privilege, context }) = Process::from_field(process) else { return };
         self.flush(None, false, sink);
-        self.context.level = privilege;
+        self.context.privilege = Privilege::Riscv(Mode(privilege));
         match context {
             ProcessContext::Same => {}
-            ProcessContext::Supervisor(context) => self.context.context_id = u32::try_from(context).ok(),
+            ProcessContext::Supervisor(context) => self.context.context_id = Some(context),
             ProcessContext::Hypervisor(context) => self.context.vmid = u32::try_from(context).ok(),
         }
         self.emit(Event::Context(self.context, self.set.isa()), sink);
@@ -237,8 +237,7 @@ impl<'c, C: Code> Follower<'c, C> {
         if kind != BranchKind::Indirect && following {
             self.flush(None, false, sink);
             let exception = Event::Exception {
-                number: 0,
-                interrupt: kind == BranchKind::Interrupt,
+                cause: Cause::NotTraced { interrupt: kind == BranchKind::Interrupt },
                 return_address: self.pc,
                 is_branch_target: false,
                 fault_pending: false,
@@ -315,7 +314,7 @@ impl<'c, C: Code> Follower<'c, C> {
             }
             let Some(stretch) = self.stretches.at(pc) else {
                 self.flush(None, false, sink);
-                self.emit(Event::NoMemory { address: pc, space: MemorySpace::ANY }, sink);
+                self.emit(Event::NoMemory { address: pc, space: AddressSpace::ANY }, sink);
                 self.pc = None;
                 return;
             };

@@ -3,7 +3,7 @@
 //! A stretch begins anywhere and ends with the first instruction that may go elsewhere than to the next one. Of those
 //! whose addresses fall on the same place the latest is kept: memory is bounded, and no search is needed.
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 use backsight_image::Code;
 use backsight_isa::rv::{self, Decoded, Operation, Set};
 
@@ -67,7 +67,7 @@ impl<'c, C: Code> Stretches<'c, C> {
 
     /// The instruction at `pc`.
     pub fn fetch(&self, pc: Address) -> Option<Decoded> {
-        let bytes = self.code.bytes_at(MemorySpace::ANY, pc)?;
+        let bytes = self.code.bytes_at(AddressSpace::ANY, pc)?;
         Some(rv::decode(self.set, rv::opcode(bytes)?, pc))
     }
 }
@@ -83,7 +83,7 @@ mod tests {
     struct Bytes(Vec<u8>);
 
     impl Code for Bytes {
-        fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+        fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
             self.0.get(usize::try_from(address.0).ok()?..).filter(|bytes| !bytes.is_empty())
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use backsight_arm::etm4::{Config, Decoder, Packet};
 use backsight_arm::frame::{Batch, Demultiplexer, Framing};
-use backsight_core::{Address, Located, MemorySpace, TraceId};
+use backsight_core::{Address, AddressSpace, Located, TraceId};
 use backsight_flow::Event;
 use backsight_flow::etm4::{Follower, Options};
 use backsight_image::Code;
@@ -50,10 +50,10 @@ fn number(text: &str) -> u64 {
 
 /// Dumps of memory.
 #[derive(Clone, Default)]
-pub struct Memory(pub Vec<(MemorySpace, u64, Vec<u8>)>);
+pub struct Memory(pub Vec<(AddressSpace, u64, Vec<u8>)>);
 
 impl Code for Memory {
-    fn bytes_at(&self, space: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
         self.0.iter().filter(|(theirs, ..)| theirs.meets(space)).find_map(|(_, base, bytes)| {
             let offset = usize::try_from(address.0.wrapping_sub(*base)).ok()?;
             bytes.get(offset..).filter(|rest| !rest.is_empty())
@@ -162,7 +162,7 @@ fn trace_unit(path: &Path, device: &Ini, core: Option<&Ini>) -> Option<Source> {
     Some(Source { config, memory, streams: Vec::new() })
 }
 
-fn dump(path: &Path, core: &Ini, name: &str) -> Option<(MemorySpace, u64, Vec<u8>)> {
+fn dump(path: &Path, core: &Ini, name: &str) -> Option<(AddressSpace, u64, Vec<u8>)> {
     let file = path.join("capture").join(value(core, name, "file")?.replace('\\', "/"));
     let mut bytes = fs::read(file).ok()?;
     if let Some(offset) = value(core, name, "offset") {
@@ -172,10 +172,10 @@ fn dump(path: &Path, core: &Ini, name: &str) -> Option<(MemorySpace, u64, Vec<u8
         bytes.truncate(number(length) as usize);
     }
     let space = match value(core, name, "space") {
-        None => MemorySpace::ANY,
-        Some("S") => MemorySpace::ANY_S,
-        Some("N") => MemorySpace::ANY_N,
-        Some("EL2") => MemorySpace::EL2N,
+        None => AddressSpace::ANY,
+        Some("S") => AddressSpace::ANY_S,
+        Some("N") => AddressSpace::ANY_N,
+        Some("EL2") => AddressSpace::EL2N,
         Some(other) => panic!("no test needs memory space {other} yet"),
     };
     Some((space, number(value(core, name, "address")?), bytes))

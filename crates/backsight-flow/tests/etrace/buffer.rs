@@ -1,6 +1,6 @@
 //! A buffer that is too small loses trace, says so, and loses nothing else.
 
-use backsight_core::{Address, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code as _;
@@ -40,7 +40,7 @@ impl Run {
             let mut at = block.iaddr;
             while *traced && at != block.end() {
                 truth.push((at, number));
-                let bytes = code.program.bytes_at(MemorySpace::ANY, Address(at)).unwrap();
+                let bytes = code.program.bytes_at(AddressSpace::ANY, Address(at)).unwrap();
                 at += u64::from(backsight_isa::rv::size(u16::from(bytes[0])));
             }
         }

@@ -1,6 +1,6 @@
 //! Everything that a follower may complain about: named, told, and over at the next synchronisation.
 
-use backsight_core::{Address, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, NoSync, Symptom, TraceOn};
 use backsight_riscv::etrace::{
@@ -78,7 +78,7 @@ fn complaint(fault: Fault) -> Vec<Event> {
         Fault::TraceLost => vec![Event::NoSync(NoSync::Overflow)],
         Fault::Unsynchronised => vec![],
         Fault::NoCode => {
-            vec![Event::NoMemory { address: Address(0x5000), space: MemorySpace::ANY }, wrong_image]
+            vec![Event::NoMemory { address: Address(0x5000), space: AddressSpace::ANY }, wrong_image]
         }
         Fault::UnexpectedDiscontinuity => vec![mismatch(Symptom::TargetMissing, 0x1004), wrong_image],
         Fault::OutcomeMissing => vec![mismatch(Symptom::AddressDiffers, 0x100A), wrong_image],

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 use backsight_image::Code;
 
 /// Pieces of memory.
@@ -11,7 +11,7 @@ use backsight_image::Code;
 pub struct Program(pub Vec<(u64, Vec<u8>)>);
 
 impl Code for Program {
-    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
         self.0.iter().find_map(|(start, bytes)| {
             let distance = usize::try_from(address.0.checked_sub(*start)?).ok()?;
             bytes.get(distance..).filter(|rest| !rest.is_empty())

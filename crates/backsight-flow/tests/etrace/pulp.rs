@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use backsight_core::{Address, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_flow::{Event, Statistics};
 use backsight_image::{Code, Image};
@@ -50,7 +50,7 @@ fn packets(bytes: &[u8], framing: Framing) -> Vec<Located<Packet>> {
 pub fn follow(capture: &str, program: &str, framing: Framing) -> Option<Followed> {
     let folder = folder()?;
     let mut image = Image::new();
-    image.add_elf(folder.join(format!("{program}.riscv")), None, MemorySpace::ANY).unwrap();
+    image.add_elf(folder.join(format!("{program}.riscv")), None, AddressSpace::ANY).unwrap();
     let extension = if framing == Framing::Pulp { "packets.bin" } else { "encap.bin" };
     let packets = packets(&fs::read(folder.join(format!("{capture}.{extension}"))).unwrap(), framing);
     let mut follower = Follower::new(Settings::new(Params::seed(), Default::default()), &image);
@@ -67,7 +67,7 @@ pub fn follow(capture: &str, program: &str, framing: Framing) -> Option<Followed
 }
 
 pub fn decode(image: &Image, address: u64) -> rv::Decoded {
-    let (bytes, _) = image.opcode_at(MemorySpace::ANY, Address(address));
+    let (bytes, _) = image.opcode_at(AddressSpace::ANY, Address(address));
     rv::decode(Set::RV64, rv::opcode(&bytes).expect("code"), Address(address))
 }
 
@@ -213,7 +213,7 @@ fn find(path: &Path, from: usize, address: u64, branches: usize) -> usize {
 /// Names of functions in the order in which they were entered at their beginning.
 fn entered(followed: &Followed, path: &Path) -> Vec<String> {
     let name = |&pc: &u64| {
-        let symbol = followed.image.symbolise(MemorySpace::ANY, Address(pc))?;
+        let symbol = followed.image.symbolise(AddressSpace::ANY, Address(pc))?;
         (symbol.offset == 0).then(|| symbol.name.to_owned())
     };
     path.pcs.iter().filter_map(name).collect()
@@ -226,10 +226,10 @@ fn captures_of_the_seed_follow_their_programs() {
         let path = path(&followed);
         assert_told_by(&path, &followed.packets);
         assert_eq!(followed.statistics.instructions, path.pcs.len() as u64);
-        let symbol = followed.image.symbolise(MemorySpace::ANY, Address(path.pcs[0])).unwrap();
+        let symbol = followed.image.symbolise(AddressSpace::ANY, Address(path.pcs[0])).unwrap();
         assert_eq!(symbol.name, "_init", "{capture}: tracing begins where the runtime sets itself up");
         let last = *path.pcs.last().unwrap();
-        let symbol = followed.image.symbolise(MemorySpace::ANY, Address(last)).unwrap();
+        let symbol = followed.image.symbolise(AddressSpace::ANY, Address(last)).unwrap();
         assert_eq!(symbol.name, "tohost_exit", "{capture}");
         assert!(decode(&followed.image, last).instruction.target.0 <= last, "it stays there");
     }
@@ -254,7 +254,7 @@ fn only_behind_the_jump_through_a_table_instructions_are_unknown() {
         ("l1_test", "l1", vec![]),
     ] {
         let Some(followed) = follow(capture, program, Framing::Pulp) else { return };
-        let name = |&pc: &u64| followed.image.symbolise(MemorySpace::ANY, Address(pc)).unwrap().name;
+        let name = |&pc: &u64| followed.image.symbolise(AddressSpace::ANY, Address(pc)).unwrap().name;
         let path = path(&followed);
         let unknown: Vec<_> = path.unknown.iter().map(name).collect();
         assert_eq!(unknown, expected, "{capture}");

@@ -1,6 +1,6 @@
 //! Random programs and random ways through them.
 
-use backsight_core::{Address, Context, Execution, Isa, Retired, Trap, TrapKind};
+use backsight_core::{Address, Context, Execution, Isa, Mode, Privilege, Retired, Trap, TrapKind};
 use backsight_isa::rv::{self, JumpKind, Operation, Set, Source};
 use backsight_testing::Random;
 
@@ -121,7 +121,7 @@ pub fn execute(code: &Code, random: &mut Random, steps: usize, wild: Wildness) -
         out: Vec::new(),
         calls: Vec::new(),
         traps: Vec::new(),
-        context: Context { level: 3, wide: true, context_id: Some(0), ..Context::default() },
+        context: Context { context_id: Some(0), ..Context::riscv(3, true) },
         pc: BASE,
         cycle: 0,
     };
@@ -151,12 +151,12 @@ impl Way<'_> {
             return self.trap();
         }
         if self.random.below(1000) < self.wild.contexts {
-            self.context.context_id = Some(self.random.below(1 << 20) as u32);
+            self.context.context_id = Some(self.random.below(1 << 20));
             self.out.push(Execution::Context(self.context));
         }
         let bytes = backsight_image::Code::bytes_at(
             &self.code.program,
-            backsight_core::MemorySpace::ANY,
+            backsight_core::AddressSpace::ANY,
             Address(self.pc),
         );
         let opcode = rv::opcode(bytes.unwrap()).unwrap();
@@ -212,7 +212,7 @@ impl Way<'_> {
     fn sequential(&self, decoded: &rv::Decoded) -> Option<Address> {
         let at = Address(self.pc - 4);
         let bytes =
-            backsight_image::Code::bytes_at(&self.code.program, backsight_core::MemorySpace::ANY, at)?;
+            backsight_image::Code::bytes_at(&self.code.program, backsight_core::AddressSpace::ANY, at)?;
         decoded.sequential_target(Set::RV64, &rv::decode(Set::RV64, rv::opcode(bytes)?, at), at)
     }
 
@@ -229,9 +229,9 @@ impl Way<'_> {
             cycle: self.cycle,
         }));
         if self.traps.len() < 8 {
-            self.traps.push((self.pc, self.context.level));
+            self.traps.push((self.pc, self.context.level()));
         }
-        self.context.level = [1, 3][self.random.below(2) as usize];
+        self.context.privilege = Privilege::Riscv(Mode([1, 3][self.random.below(2) as usize]));
         self.out.push(Execution::Context(self.context));
         self.pc = handler;
     }
@@ -239,7 +239,7 @@ impl Way<'_> {
     fn leave_trap(&mut self) -> u64 {
         match self.traps.pop() {
             Some((address, level)) => {
-                self.context.level = level;
+                self.context.privilege = Privilege::Riscv(Mode(level));
                 address
             }
             None => self.code.somewhere(self.random),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use backsight_core::{Address, Execution, Isa, Located};
+use backsight_core::{Address, Cause, Execution, Isa, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code;
@@ -23,7 +23,7 @@ pub fn addresses(code: &impl Code, events: &[Event]) -> Vec<u64> {
             let (mut at, before) = (range.start, addresses.len());
             while at != range.end {
                 addresses.push(at.0);
-                let bytes = code.bytes_at(backsight_core::MemorySpace::ANY, at).unwrap();
+                let bytes = code.bytes_at(backsight_core::AddressSpace::ANY, at).unwrap();
                 at = at.plus(rv::size(u16::from_le_bytes([bytes[0], bytes[1]])).into());
             }
             assert_eq!(addresses.len() - before, range.instructions as usize, "{range:?}");
@@ -113,8 +113,7 @@ fn an_exception_is_told_with_its_place_and_cause() {
     let events = follow(params, &program, &packets(&bytes, params));
     let exceptions: Vec<_> = events.iter().filter(|event| matches!(event, Event::Exception { .. })).collect();
     let expected = Event::Exception {
-        number: 2,
-        interrupt: false,
+        cause: Cause::Riscv(2),
         return_address: Some(Address(0x8000_005C)),
         is_branch_target: false,
         fault_pending: false,

@@ -16,7 +16,7 @@ use crate::reference::addresses;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fact {
     Retired(u64),
-    Context(u8, Option<u32>),
+    Context(u8, Option<u64>),
     Trap { cause: u64, interrupt: bool, value: u64, at: Option<u64> },
 }
 
@@ -108,7 +108,7 @@ fn expected(case: &Case, blocks: &[(Ingress, bool)], code: &Code) -> Vec<Fact> {
     for (ingress, traced) in blocks {
         let (Ingress::Block(block), true) = (ingress, traced) else { continue };
         if block.iretire > 0 {
-            let id = (case.ctype != Ctype::Imprecise).then_some(block.context as u32);
+            let id = (case.ctype != Ctype::Imprecise).then_some(block.context);
             if context != Some((block.privilege, id)) {
                 context = Some((block.privilege, id));
                 facts.push(Fact::Context(block.privilege, id));
@@ -118,7 +118,7 @@ fn expected(case: &Case, blocks: &[(Ingress, bool)], code: &Code) -> Vec<Fact> {
                 facts.push(Fact::Retired(at));
                 let bytes = backsight_image::Code::bytes_at(
                     &code.program,
-                    backsight_core::MemorySpace::ANY,
+                    backsight_core::AddressSpace::ANY,
                     Address(at),
                 );
                 at += u64::from(backsight_isa::rv::size(u16::from(bytes.unwrap()[0])));
@@ -157,16 +157,17 @@ fn told(case: &Case, code: &Code, packets: &[Packet]) -> (Vec<Fact>, u64) {
         Event::Range(_) => {
             facts.extend(addresses(&code.program, &[event.value]).into_iter().map(Fact::Retired));
         }
-        Event::Context(Context { level, context_id, .. }, _) => {
+        Event::Context(Context { privilege, context_id, .. }, _) => {
+            let level = privilege.level();
             let id = context_id.filter(|_| case.ctype != Ctype::Imprecise);
             if context != Some((level, id)) {
                 context = Some((level, id));
                 facts.push(Fact::Context(level, id));
             }
         }
-        Event::Exception { number, interrupt, return_address, value, .. } => facts.push(Fact::Trap {
-            cause: number.into(),
-            interrupt,
+        Event::Exception { cause, return_address, value, .. } => facts.push(Fact::Trap {
+            cause: cause.number().into(),
+            interrupt: cause.is_interrupt(),
             value,
             at: return_address.map(|address| address.0),
         }),

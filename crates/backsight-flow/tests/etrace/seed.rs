@@ -1,6 +1,6 @@
 //! The rules of the thesis's dialect, one by one.
 
-use backsight_core::Located;
+use backsight_core::{Cause, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Fault, Faults, Follower, Settings};
 use backsight_riscv::etrace::{BranchMap, Packet, Params, Reported, Start, TrapPacket};
@@ -110,7 +110,7 @@ fn a_trap_is_told_and_the_first_instructions_of_its_handler_are_unknown() {
         TrapPacket { ecause: 5, thaddr: true, privilege: 3, address: Some(0x1010), ..TrapPacket::default() };
     let packets = [start(0x1008), Packet::Trap(trap)];
     assert_eq!(path(&packets), (vec![0x1008, 0x1010], 1));
-    let exception = |event: &Event| matches!(event, Event::Exception { number: 5, interrupt: false, .. });
+    let exception = |event: &Event| matches!(event, Event::Exception { cause: Cause::Riscv(5), .. });
     assert!(follow(&packets).0.iter().any(exception));
 }
 

@@ -1,6 +1,6 @@
 //! The encoder of the thesis: what it sends is what the hardware sent, and can be followed.
 
-use backsight_core::{Address, Execution, Isa, Located, MemorySpace, Retired};
+use backsight_core::{Address, AddressSpace, Execution, Isa, Located, Retired};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code as _;
@@ -27,7 +27,7 @@ fn blocks(followed: &Followed, path: &Path) -> Vec<(Block, usize)> {
         let decoded = pulp::decode(&followed.image, pc);
         let end = pc + u64::from(decoded.instruction.size);
         let next = path.pcs.get(place + 1).copied().unwrap_or(end);
-        let (bytes, _) = followed.image.opcode_at(MemorySpace::ANY, Address(pc));
+        let (bytes, _) = followed.image.opcode_at(AddressSpace::ANY, Address(pc));
         let retired = Retired {
             address: Address(pc),
             next: Address(next),
@@ -107,7 +107,7 @@ fn instructions(code: &Code, block: &Block) -> Vec<u64> {
     let mut all = Vec::new();
     while at != block.end() {
         all.push(at);
-        let bytes = code.program.bytes_at(MemorySpace::ANY, Address(at)).unwrap();
+        let bytes = code.program.bytes_at(AddressSpace::ANY, Address(at)).unwrap();
         at += u64::from(rv::size(u16::from(bytes[0])));
     }
     all
@@ -154,8 +154,8 @@ fn followed(code: &Code, packets: &[Packet]) -> (Vec<Fact>, u64) {
         Event::Range(_) => {
             facts.extend(addresses(&code.program, &[event.value]).into_iter().map(Fact::Retired));
         }
-        Event::Exception { number, interrupt, value, .. } => {
-            facts.push(Fact::Trap { cause: number.into(), interrupt, value });
+        Event::Exception { cause, value, .. } => {
+            facts.push(Fact::Trap { cause: cause.number().into(), interrupt: cause.is_interrupt(), value });
         }
         _ => {}
     };

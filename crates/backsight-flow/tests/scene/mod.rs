@@ -1,8 +1,10 @@
 //! A stage for small scenes: a little code, a few packets, and what was executed as text.
 #![allow(dead_code)]
 
-use backsight_arm::etm4::{AddressForm, AddressPacket, Atoms, Config, Exception, Is, Packet, TraceInfo};
-use backsight_core::{Address, Context, Located, MemorySpace, Security};
+use backsight_arm::etm4::{
+    AddressForm, AddressPacket, Atoms, Config, Context, Exception, Is, Packet, TraceInfo,
+};
+use backsight_core::{Address, AddressSpace, Located, Security};
 use backsight_flow::etm4::{Follower, Options};
 use backsight_image::Code;
 
@@ -14,7 +16,7 @@ pub struct Memory {
 }
 
 impl Code for Memory {
-    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
         let offset = usize::try_from(address.0.wrapping_sub(self.base)).ok()?;
         self.bytes.get(offset..).filter(|rest| !rest.is_empty())
     }

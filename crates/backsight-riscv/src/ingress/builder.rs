@@ -50,7 +50,7 @@ pub struct Builder {
     /// Of the first block behind a change of context.
     next_ctype: Ctype,
     privilege: u8,
-    context_id: Option<u32>,
+    context_id: Option<u64>,
     context: u64,
     /// Cycle of the latest instruction or trap.
     time: u64,
@@ -107,8 +107,8 @@ impl Builder {
                     self.next_ctype = self.ctype;
                 }
                 self.context_id = context.context_id;
-                self.context = context.context_id.unwrap_or(0).into();
-                self.privilege = context.level;
+                self.context = context.context_id.unwrap_or(0);
+                self.privilege = context.level();
             }
             Execution::Gap => {
                 self.finish(port);

@@ -137,8 +137,8 @@ impl LogReader {
     }
 
     fn enter(&mut self, privilege: Option<u8>, sink: &mut impl FnMut(Execution)) {
-        let level = privilege.unwrap_or(self.context.map_or(3, |context| context.level));
-        let context = Context { level, wide: self.isa == Isa::Rv64, ..Context::default() };
+        let level = privilege.unwrap_or(self.context.map_or(3, |context| context.level()));
+        let context = Context::riscv(level, self.isa == Isa::Rv64);
         if self.context != Some(context) {
             self.context = Some(context);
             sink(Execution::Context(context));
@@ -281,7 +281,7 @@ mod tests {
                     t.return_address,
                     t.handler
                 ),
-                Execution::Context(c) => alloc::format!("level {}", c.level),
+                Execution::Context(c) => alloc::format!("level {}", c.level()),
                 other => alloc::format!("{other:?}"),
             })
             .collect()

@@ -168,8 +168,8 @@ impl CommitStage {
 
     fn shared(&self) -> Cycle<'static> {
         Cycle {
-            privilege: self.context.level,
-            context: self.context.context_id.unwrap_or(0).into(),
+            privilege: self.context.level(),
+            context: self.context.context_id.unwrap_or(0),
             time: self.time,
             ..Cycle::default()
         }

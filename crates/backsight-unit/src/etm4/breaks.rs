@@ -80,7 +80,7 @@ impl Unit {
     /// No exception is taken to EL0: if that is where execution goes on, what handled it was not seen.
     pub(super) fn handler_was_not_seen(&self) -> bool {
         matches!(self.target, Target::Handler(_))
-            && self.context.level == 0
+            && self.context.level() == 0
             && self.options.config.profile != Profile::M
     }
 

@@ -7,7 +7,7 @@
 use super::packer::Place;
 use super::port::Output;
 use super::unit::{Absorbed, Mode, Target, Unit};
-use backsight_arm::etm4::{Packet, Profile};
+use backsight_arm::etm4::{Context as ContextPacket, Packet, Profile};
 use backsight_core::{Address, Context, Isa, Retired};
 use backsight_isa::{Class, Instruction};
 
@@ -179,7 +179,7 @@ impl Unit {
         }
     }
 
-    fn tell_context(&mut self, context: Option<Context>, out: &mut impl Output) {
+    fn tell_context(&mut self, context: Option<ContextPacket>, out: &mut impl Output) {
         if context.is_some() {
             self.packer.put(Packet::Context(context), out);
         }
@@ -187,16 +187,18 @@ impl Unit {
 
     /// The context as far as a decoder does not know it; it will be told. Identifiers only where they are traced and
     /// have changed.
-    pub(super) fn context_to_tell(&mut self) -> Option<Context> {
+    pub(super) fn context_to_tell(&mut self) -> Option<ContextPacket> {
         let config = &self.options.config;
         let vmid_mask = u32::MAX >> (32 - 8 * u32::from(config.vmid_bytes()).clamp(1, 4));
         let vmid = config.vmid().then(|| self.context.vmid.unwrap_or(0) & vmid_mask);
-        let context_id = config.context_id().then(|| self.context.context_id.unwrap_or(0));
-        let whole = Context { vmid, context_id, level: self.context.level & 3, ..self.context };
+        let context_id = config.context_id().then(|| self.context.context_id.unwrap_or(0) as u32);
+        let Context { privilege, wide, .. } = self.context;
+        let (level, security) = (privilege.level() & 3, privilege.security());
+        let whole = ContextPacket { level, security, wide, vmid, context_id };
         self.context_changed = false;
         match self.told.replace(whole) {
             Some(told) if told == whole => None,
-            Some(told) => Some(Context {
+            Some(told) => Some(ContextPacket {
                 vmid: vmid.filter(|_| told.vmid != vmid),
                 context_id: context_id.filter(|_| told.context_id != context_id),
                 ..whole

@@ -69,7 +69,7 @@ impl UnitConfig {
             front_end: None,
             longest_q: 64,
             source_addresses: None,
-            context: Context { security: Security::NonSecure, ..Context::default() },
+            context: Context::arm(0, Security::NonSecure, false),
             halt_at_end: true,
         }
     }

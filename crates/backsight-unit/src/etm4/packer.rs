@@ -2,8 +2,8 @@
 
 use super::atoms::AtomBuffer;
 use super::port::{Output, Port};
-use backsight_arm::etm4::{AddressForm, Atoms, Config, Exception, Is, Packet, Q, TraceInfo};
-use backsight_core::{Address, Context, Isa};
+use backsight_arm::etm4::{AddressForm, Atoms, Config, Context, Exception, Is, Packet, Q, TraceInfo};
+use backsight_core::{Address, Isa};
 
 /// Greatest cycle count that three bytes of a format 1 packet hold.
 const LARGEST_COUNT: u64 = (1 << 21) - 1;

@@ -41,7 +41,7 @@ pub struct Unit {
 
     pub(super) context: Context,
     /// What a decoder knows of the context; `None`: nothing.
-    pub(super) told: Option<Context>,
+    pub(super) told: Option<backsight_arm::etm4::Context>,
     /// It may know less than there is.
     pub(super) context_changed: bool,
     pub(super) in_transaction: bool,
@@ -209,7 +209,7 @@ impl Unit {
 
     /// ETE 1.3: the program wrote a value for the trace. Other units have no packet for it.
     pub fn instrumentation(&mut self, value: u64, out: &mut Vec<u8>) {
-        let level = self.context.level & 3;
+        let level = self.context.level() & 3;
         if self.tracing() && self.options.config.version().0 >= 0x53 {
             self.packer.put(Packet::Instrumentation { level, value }, out);
         }

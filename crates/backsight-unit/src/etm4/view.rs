@@ -48,8 +48,9 @@ impl View {
 
     /// Takes note of the exception level.
     pub(super) fn context(&mut self, context: &Context) {
-        let first = if matches!(context.security, Security::Secure | Security::Root) { 16 } else { 20 };
-        self.level = self.victlr >> (first + u32::from(context.level & 3)) & 1 == 0;
+        let first =
+            if matches!(context.privilege.security(), Security::Secure | Security::Root) { 16 } else { 20 };
+        self.level = self.victlr >> (first + u32::from(context.level() & 3)) & 1 == 0;
     }
 
     /// Is the instruction at `address`, which was just executed, to be traced?
@@ -99,7 +100,7 @@ mod tests {
         let controls = Controls { victlr: 0x0020_0201, ..Controls::default() };
         let mut view = View::new(&controls);
         let mut sees = |level, security| {
-            view.context(&Context { level, security, ..Context::default() });
+            view.context(&Context::arm(level, security, false));
             view.sees(0)
         };
         assert!(sees(0, Security::NonSecure) && sees(1, Security::Secure));

@@ -2,7 +2,7 @@
 
 use super::{Flavour, Program};
 use backsight_arm::etm4::{Bad, Config, Decoder, Packet};
-use backsight_core::{Address, Execution, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Execution, Located};
 use backsight_flow::etm4::Follower;
 use backsight_flow::{Event, NoSync, Symptom};
 use backsight_image::Code;
@@ -72,7 +72,7 @@ pub fn stretches(program: &Program, events: &[Event]) -> Vec<Stretch> {
                 let mut at = range.start;
                 while at != range.end {
                     addresses.push(at);
-                    let bytes = program.bytes_at(MemorySpace::ANY, at).expect("code");
+                    let bytes = program.bytes_at(AddressSpace::ANY, at).expect("code");
                     at = at.plus(classify(range.isa, bytes, at).expect("whole").size.into());
                 }
                 assert_eq!(addresses.len() - before, range.instructions as usize, "{range:x?}");

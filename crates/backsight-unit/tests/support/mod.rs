@@ -11,7 +11,7 @@ mod emit;
 pub mod snapshot;
 mod walk;
 
-use backsight_core::{Address, Isa, MemorySpace};
+use backsight_core::{Address, AddressSpace, Isa};
 use backsight_testing::Random;
 #[allow(unused_imports, reason = "each test uses a part")]
 pub use walk::{Walk, Walker};
@@ -72,7 +72,7 @@ impl Program {
 }
 
 impl backsight_image::Code for Program {
-    fn bytes_at(&self, _: MemorySpace, address: Address) -> Option<&[u8]> {
+    fn bytes_at(&self, _: AddressSpace, address: Address) -> Option<&[u8]> {
         self.segments.iter().find_map(|(base, bytes)| {
             let offset = usize::try_from(address.0.checked_sub(*base)?).ok()?;
             bytes.get(offset..).filter(|rest| !rest.is_empty())

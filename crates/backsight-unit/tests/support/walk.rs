@@ -1,7 +1,9 @@
 //! Random walks.
 
 use super::{Flavour, Program};
-use backsight_core::{Address, Context, Execution, Isa, MemorySpace, Retired, Security, Trap, TrapKind};
+use backsight_core::{
+    Address, AddressSpace, Context, Execution, Isa, Privilege, Retired, Security, Trap, TrapKind,
+};
 use backsight_image::Code;
 use backsight_isa::{Class, Instruction, classify};
 use backsight_testing::Random;
@@ -58,8 +60,7 @@ impl<'a> Walker<'a> {
         let (at, isa) = program.functions[random.below(8) as usize];
         let wide = program.flavour == Flavour::A64;
         let context = Context {
-            level: 0,
-            security: Security::NonSecure,
+            privilege: Privilege::Arm { level: 0, security: Security::NonSecure },
             wide,
             vmid: Some(3),
             context_id: Some(0x1234),
@@ -83,7 +84,7 @@ impl<'a> Walker<'a> {
             self.trap(number);
         }
         if self.chance(self.walk.contexts) {
-            self.context.context_id = Some(self.random.below(3) as u32);
+            self.context.context_id = Some(self.random.below(3));
             self.context.vmid = Some(self.random.below(2) as u32);
             self.items.push(Execution::Context(self.context));
         }
@@ -97,7 +98,7 @@ impl<'a> Walker<'a> {
     }
 
     fn instruction(&mut self) {
-        let bytes = self.program.bytes_at(MemorySpace::ANY, self.at).expect("walks stay in the code");
+        let bytes = self.program.bytes_at(AddressSpace::ANY, self.at).expect("walks stay in the code");
         let instruction = classify(self.isa, bytes, self.at).expect("whole instructions");
         let opcode = match (self.isa, instruction.size) {
             (Isa::T32, 2) => u32::from(u16::from_le_bytes([bytes[0], bytes[1]])),
@@ -171,7 +172,7 @@ impl<'a> Walker<'a> {
             let saved = Saved { address: self.at, isa: self.isa, context: self.context, it: self.it };
             self.saved.push(saved);
             (self.at, self.isa, self.it) = (handler, isa, 0);
-            self.context.level = 1;
+            self.context.privilege = Privilege::Arm { level: 1, security: Security::NonSecure };
             self.items.push(Execution::Context(self.context));
         }
     }

@@ -1,6 +1,8 @@
 //! Payload fields, read from a slice that may end in the middle of one.
 
-use backsight_core::{Context, Security};
+use backsight_core::Security;
+
+use crate::etm4::Context;
 
 use super::super::{AddressForm, Is};
 

@@ -1,6 +1,8 @@
 //! The bytes of one packet.
 
-use backsight_core::{Context, Security};
+use backsight_core::Security;
+
+use crate::etm4::Context;
 
 use super::super::{AddressForm, Config, Is, MAX_PACKET};
 use super::EncodeError;

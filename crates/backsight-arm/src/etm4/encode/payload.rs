@@ -1,6 +1,8 @@
 //! Packets with a payload, field by field.
 
-use backsight_core::{Address, Context};
+use backsight_core::Address;
+
+use crate::etm4::Context;
 
 use super::super::decode::timestamp_bits;
 use super::super::history::merge;

@@ -39,7 +39,7 @@ pub struct Filter {
     contexts: Vec<u64>,
     time: Option<Range<u64>>,
     now: Option<u64>,
-    context: Option<u32>,
+    context: Option<u64>,
 }
 
 impl Filter {
@@ -77,8 +77,8 @@ impl Filter {
             _ => {}
         }
         let in_time = self.time.as_ref().is_none_or(|time| self.now.is_some_and(|now| time.contains(&now)));
-        let in_context = self.contexts.is_empty()
-            || self.context.is_some_and(|context| self.contexts.contains(&u64::from(context)));
+        let in_context =
+            self.contexts.is_empty() || self.context.is_some_and(|context| self.contexts.contains(&context));
         let at_place = match event {
             Event::Range(range) => self.overlaps(range.start.0, range.end.0),
             Event::PathUnknown { start, .. } => self.wants_address(*start),

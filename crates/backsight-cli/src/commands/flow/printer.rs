@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use backsight_core::{Address, Context, Isa, Located, MemorySpace, TraceId};
+use backsight_core::{Address, AddressSpace, Context, Isa, Located, TraceId};
 use backsight_flow::etm4::{Record, Step};
 use backsight_flow::{Event, Range, opencsd};
 use backsight_image::{Image, disassemble};
@@ -33,7 +33,7 @@ pub struct Printer<'i> {
     id: TraceId,
     image: &'i Image,
     filter: Filter,
-    space: MemorySpace,
+    space: AddressSpace,
     visit: Visit,
 }
 
@@ -56,7 +56,7 @@ const DEEPEST: usize = 60;
 impl<'i> Printer<'i> {
     /// A printer for one source.
     pub fn new(style: Style, id: TraceId, image: &'i Image, filter: Filter) -> Self {
-        Self { style, id, image, filter, space: MemorySpace::ANY, visit: Visit::default() }
+        Self { style, id, image, filter, space: AddressSpace::ANY, visit: Visit::default() }
     }
 
     /// Writes one event; `index` is where in the capture it was told.
@@ -220,10 +220,10 @@ impl<'i> Printer<'i> {
 }
 
 /// The memory that a context fetches from. RISC-V has one memory for all.
-fn space_of(context: &Context, isa: Isa) -> MemorySpace {
+fn space_of(context: &Context, isa: Isa) -> AddressSpace {
     match isa {
         Isa::A64 | Isa::A32 | Isa::T32 => context.space(),
-        Isa::Rv32 | Isa::Rv64 => MemorySpace::ANY,
+        Isa::Rv32 | Isa::Rv64 => AddressSpace::ANY,
     }
 }
 

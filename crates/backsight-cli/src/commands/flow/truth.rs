@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 
 use backsight_capture::retired::Reader;
 use backsight_capture::{Capture, FileRef, Format as CaptureFormat};
-use backsight_core::{Context, Execution, Located, Retired, TraceId, Trap, TrapKind};
+use backsight_core::{Cause, Context, Execution, Located, Privilege, Retired, TraceId, Trap, TrapKind};
 use backsight_flow::{Event, Range, TraceOn};
 use backsight_image::Image;
 use backsight_isa::{Class, classify_retired};
@@ -133,7 +133,8 @@ impl<'i> Listing<'i> {
             }
             Execution::Trap(trap) => {
                 self.end_range()?;
-                self.event(exception(&trap))
+                let privilege = self.thread()?.context.privilege;
+                self.event(exception(&trap, privilege))
             }
             Execution::Gap => {
                 self.end_range()?;
@@ -225,10 +226,14 @@ impl<'i> Listing<'i> {
     }
 }
 
-fn exception(trap: &Trap) -> Event {
+fn exception(trap: &Trap, privilege: Privilege) -> Event {
+    let cause = match (privilege, trap.kind) {
+        (Privilege::Riscv(_), TrapKind::Interrupt) => Cause::RiscvInterrupt(trap.cause),
+        (Privilege::Riscv(_), TrapKind::Exception) => Cause::Riscv(trap.cause),
+        _ => Cause::Arm(trap.cause as u16),
+    };
     Event::Exception {
-        number: trap.cause,
-        interrupt: trap.kind == TrapKind::Interrupt,
+        cause,
         return_address: Some(trap.return_address),
         is_branch_target: false,
         fault_pending: false,

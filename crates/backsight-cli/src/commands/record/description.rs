@@ -10,7 +10,7 @@ use backsight_capture::{
     Buffer, Capture, ContextIdLayout, Core, FileRef, Format, Image, MemoryDump, Protocol, Register, Source,
     SourceConfig,
 };
-use backsight_core::{Address, MemorySpace};
+use backsight_core::{Address, AddressSpace};
 
 use super::code::{Code, Dump};
 use super::hart::HartConfig;
@@ -78,7 +78,7 @@ pub fn describe(facts: Facts<'_>, tracer: &Tracer, code: &Code, dumps: &[Dump]) 
             offset: dump.offset,
             length: Some(dump.length),
             address: Address(dump.address),
-            space: MemorySpace::ANY,
+            space: AddressSpace::ANY,
             // Other decoders look for the memory of a snapshot at its cores.
             core: Some(0).filter(|_| facts.format == Format::Snapshot && !traced.is_empty()),
             pid: None,

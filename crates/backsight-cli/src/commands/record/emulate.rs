@@ -70,7 +70,7 @@ pub fn run(
                     looked = tracer.instructions();
                 }
             }
-            Item::ThreadStarts { tid, .. } => context.context_id = Some(tid),
+            Item::ThreadStarts { tid, .. } => context.context_id = Some(tid.into()),
             Item::Map(map) => {
                 code.unmap(map.address.0, map.length);
                 if !map.path.is_empty() && !map.writable {

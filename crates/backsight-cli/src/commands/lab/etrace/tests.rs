@@ -1,4 +1,4 @@
-use backsight_core::{Address, Execution, Located, MemorySpace};
+use backsight_core::{Address, AddressSpace, Execution, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::{Code, Image};
@@ -116,7 +116,7 @@ fn every_program_comes_back_from_its_trace_with_every_set_of_options() {
     for (name, file) in BUNDLED {
         let mut image = Image::new();
         let path = repository().join("testdata/programs/riscv64").join(name);
-        image.add_elf(&path, None, MemorySpace::ANY).unwrap();
+        image.add_elf(&path, None, AddressSpace::ANY).unwrap();
         let executed = execution(file);
         let addresses: Vec<Address> = executed
             .iter()
@@ -171,7 +171,7 @@ fn round_trip(variant: &Variant, executed: &[Execution], image: &Image) -> Vec<A
             let mut at = range.start;
             while at != range.end {
                 told.push(at);
-                let bytes = image.bytes_at(MemorySpace::ANY, at).unwrap();
+                let bytes = image.bytes_at(AddressSpace::ANY, at).unwrap();
                 at = at.plus(rv::size(u16::from(bytes[0])).into());
             }
         }
