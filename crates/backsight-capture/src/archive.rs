@@ -2,7 +2,8 @@
 //!
 //! The directory of the archive is read once; files are decompressed while they are read. Nothing in an archive is
 //! trusted: paths must stay inside, a file may not yield more than its directory entry says, and its checksum is
-//! verified at the end.
+//! verified at the end. All reading together has one budget: a small archive cannot fill memory or time, whatever its
+//! entries say of themselves and however often they are named.
 
 use crate::folder::{Folder, safe_path};
 use crate::{Error, ini::short};
@@ -14,16 +15,42 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use zip::{CompressionMethod, ZipArchive};
 
 /// What other systems put beside the files and nobody asked for.
 const RESOURCE_FORKS: &str = "__MACOSX/";
+
+/// Bytes that may be read out of any archive, and out of each byte of it. Trace and code become about four times
+/// smaller, and are read a few times.
+const LEAST_BUDGET: u64 = 64 << 20;
+const BUDGET_FOR_A_BYTE: u64 = 100;
 
 /// A ZIP archive whose files are read where they lie.
 pub struct Archive {
     store: Store,
     name: String,
     files: BTreeMap<String, Member>,
+    budget: Arc<Budget>,
+}
+
+/// What may be read out of an archive, all reading together.
+#[derive(Debug)]
+struct Budget {
+    all: u64,
+    used: AtomicU64,
+}
+
+impl Budget {
+    fn spend(&self, bytes: u64) -> io::Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        if used.saturating_add(bytes) <= self.all {
+            return Ok(());
+        }
+        let what =
+            format!("more than the {} bytes that the archive may expand to, all reading together", self.all);
+        Err(io::Error::new(io::ErrorKind::QuotaExceeded, what))
+    }
 }
 
 /// What holds the archive.
@@ -45,6 +72,13 @@ trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
 impl Store {
+    fn length(&self) -> io::Result<u64> {
+        Ok(match self {
+            Self::File(path) => std::fs::metadata(path)?.len(),
+            Self::Memory(bytes) => bytes.len() as u64,
+        })
+    }
+
     fn open(&self) -> io::Result<Box<dyn ReadSeek>> {
         Ok(match self {
             Self::File(path) => Box::new(File::open(path)?),
@@ -54,25 +88,30 @@ impl Store {
 }
 
 impl Archive {
-    /// Reads the directory of an archive on disk.
+    /// Reads the directory of an archive on disk. All reading out of it together may give `budget` bytes; without one,
+    /// what the size of the archive allows for.
     ///
     /// # Errors
     /// If it is no ZIP archive, or one with encryption, unknown compression or paths that leave it.
-    pub fn open(path: PathBuf) -> Result<Self, Error> {
+    pub fn open(path: PathBuf, budget: Option<u64>) -> Result<Self, Error> {
         let name = path.display().to_string();
-        Self::read(Store::File(path), name)
+        Self::read(Store::File(path), name, budget)
     }
 
-    /// Reads the directory of an archive in memory.
+    /// Reads the directory of an archive in memory, with the usual budget.
     ///
     /// # Errors
     /// If it is no ZIP archive, or one with encryption, unknown compression or paths that leave it.
     pub fn in_memory(bytes: Arc<[u8]>, name: &str) -> Result<Self, Error> {
-        Self::read(Store::Memory(bytes), name.to_owned())
+        Self::read(Store::Memory(bytes), name.to_owned(), None)
     }
 
-    fn read(store: Store, name: String) -> Result<Self, Error> {
-        let reader = store.open().map_err(|error| Error::io(&name, &error))?;
+    fn read(store: Store, name: String, budget: Option<u64>) -> Result<Self, Error> {
+        let trouble = |error: io::Error| Error::io(&name, &error);
+        let length = store.length().map_err(trouble)?;
+        let usual = LEAST_BUDGET.saturating_add(length.saturating_mul(BUDGET_FOR_A_BYTE));
+        let budget = Arc::new(Budget { all: budget.unwrap_or(usual), used: AtomicU64::new(0) });
+        let reader = store.open().map_err(trouble)?;
         let refuse =
             |error: zip::result::ZipError| Error::file(&name, format!("not a readable ZIP archive: {error}"));
         let mut archive = ZipArchive::new(reader).map_err(refuse)?;
@@ -106,7 +145,7 @@ impl Archive {
             };
             files.insert(safe, member);
         }
-        Ok(Self { store, name, files: without_top(files) })
+        Ok(Self { store, name, files: without_top(files), budget })
     }
 
     fn member(&self, path: &str) -> io::Result<&Member> {
@@ -137,10 +176,11 @@ impl Folder for Archive {
         let mut store = self.store.open()?;
         store.seek(SeekFrom::Start(member.start))?;
         let raw = store.take(member.compressed);
+        let budget = Arc::clone(&self.budget);
         Ok(if member.stored {
-            Box::new(Checked::new(raw, member))
+            Box::new(Checked::new(raw, member, budget))
         } else {
-            Box::new(Checked::new(DeflateDecoder::new(raw), member))
+            Box::new(Checked::new(DeflateDecoder::new(raw), member, budget))
         })
     }
 
@@ -163,11 +203,12 @@ struct Checked<R> {
     left: u64,
     expected: u32,
     crc: Crc,
+    budget: Arc<Budget>,
 }
 
 impl<R> Checked<R> {
-    fn new(inner: R, member: Member) -> Self {
-        Self { inner, left: member.length, expected: member.crc, crc: Crc::new() }
+    fn new(inner: R, member: Member, budget: Arc<Budget>) -> Self {
+        Self { inner, left: member.length, expected: member.crc, crc: Crc::new(), budget }
     }
 }
 
@@ -178,6 +219,7 @@ impl<R: Read> Read for Checked<R> {
         if count as u64 > self.left {
             return damaged("it expands to more than the archive says");
         }
+        self.budget.spend(count as u64)?;
         self.crc.update(&buffer[..count]);
         self.left -= count as u64;
         if count == 0 && !buffer.is_empty() {

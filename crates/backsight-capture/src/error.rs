@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Where in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// The file as a whole.
     File,
     /// A line, from 1.
@@ -19,7 +19,7 @@ pub struct Error {
     /// The file, as the user would name it.
     pub file: String,
     /// Where in the file.
-    pub place: Place,
+    pub position: Position,
     /// What is wrong, and what was expected.
     pub what: String,
     /// What to do about it; may be empty.
@@ -28,33 +28,36 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn file(file: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { file: file.into(), place: Place::File, what: what.into(), advice: String::new() }
+        Self { file: file.into(), position: Position::File, what: what.into(), advice: String::new() }
     }
 
     pub(crate) fn line(file: impl Into<String>, line: u32, what: impl Into<String>) -> Self {
-        Self { place: Place::Line(line), ..Self::file(file, what) }
+        Self { position: Position::Line(line), ..Self::file(file, what) }
     }
 
     pub(crate) fn advise(self, advice: impl Into<String>) -> Self {
         Self { advice: advice.into(), ..self }
     }
 
-    pub(crate) fn io(file: impl Into<String>, error: &std::io::Error) -> Self {
-        let what = match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            _ => format!("cannot be read: {error}"),
-        };
-        Self::file(file, what)
+    /// A file that could not be read.
+    pub fn io(file: impl Into<String>, error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Self::file(file, "there is no such file"),
+            std::io::ErrorKind::QuotaExceeded => {
+                Self::file(file, format!("cannot be read: {error}")).advise("a larger budget may be given")
+            }
+            _ => Self::file(file, format!("cannot be read: {error}")),
+        }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        match self.place {
-            Place::File => {}
-            Place::Line(line) => write!(f, ":{line}")?,
-            Place::Offset(offset) => write!(f, " at offset {offset:#x}")?,
+        match self.position {
+            Position::File => {}
+            Position::Line(line) => write!(f, ":{line}")?,
+            Position::Offset(offset) => write!(f, " at offset {offset:#x}")?,
         }
         write!(f, ": {}", self.what)?;
         if !self.advice.is_empty() {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Metadata files are not longer than this; a longer one is not what it claims to be.
 pub(crate) const LONGEST_METADATA: u64 = 4 << 20;
@@ -61,6 +61,11 @@ impl FileRef {
     /// The path inside the folder.
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Arc<dyn Folder> {
+        &self.folder
     }
 
     /// Is it there?
@@ -143,49 +148,43 @@ pub fn safe_path(path: &str) -> Result<String, String> {
     Ok(parts.join("/"))
 }
 
-/// A directory on disk.
+/// A directory on disk. A capture may come from anyone: only regular files that are really inside the directory are
+/// opened, whatever the links in it say. Others could block for ever, have no end, or belong to somebody else.
 #[derive(Clone, Debug)]
 pub struct Directory(pub PathBuf);
 
+impl Directory {
+    /// The file, if it is a regular one inside the directory.
+    fn inside(&self, path: &str) -> io::Result<PathBuf> {
+        let file = fs::canonicalize(self.0.join(path))?;
+        if !file.starts_with(fs::canonicalize(&self.0)?) {
+            let what = format!("it is a link that leads out of the capture, to {}", file.display());
+            return Err(io::Error::other(what));
+        }
+        match fs::symlink_metadata(&file)? {
+            metadata if metadata.is_file() => Ok(file),
+            metadata if metadata.is_dir() => Err(io::Error::other("it is a directory")),
+            _ => Err(io::Error::other("it is no regular file")),
+        }
+    }
+}
+
 impl Folder for Directory {
     fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
-        let file = fs::File::open(self.0.join(path))?;
-        if file.metadata()?.is_dir() {
-            return Err(io::Error::other("it is a directory"));
-        }
-        Ok(Box::new(file))
+        Ok(Box::new(fs::File::open(self.inside(path)?)?))
     }
 
     fn length(&self, path: &str) -> io::Result<Option<u64>> {
-        let metadata = fs::metadata(self.0.join(path))?;
-        if metadata.is_dir() {
-            return Err(io::Error::other("it is a directory"));
-        }
-        Ok(metadata.is_file().then_some(metadata.len()))
+        Ok(Some(fs::metadata(self.inside(path)?)?.len()))
     }
 
     fn location(&self, path: &str) -> Option<PathBuf> {
-        Some(self.0.join(path))
+        self.inside(path).ok()
     }
 
     fn files(&self) -> Vec<String> {
-        let mut files = Vec::new();
-        let mut folders = vec![(self.0.clone(), String::new())];
-        while let Some((folder, prefix)) = folders.pop() {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
-            for entry in entries.flatten() {
-                let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
-                    continue;
-                };
-                let path = format!("{prefix}{name}");
-                if kind.is_dir() {
-                    folders.push((entry.path(), format!("{path}/")));
-                } else if files.len() < MOST_FILES {
-                    files.push(path);
-                }
-            }
-        }
-        files.sort();
+        let mut files = files_below(&self.0);
+        files.retain(|path| self.inside(path).is_ok());
         files
     }
 
@@ -194,9 +193,81 @@ impl Folder for Directory {
     }
 }
 
+/// A directory on disk that is trusted: links in it may lead anywhere, and its files may be of any kind.
+#[derive(Clone, Debug)]
+pub struct LinkedDirectory(pub PathBuf);
+
+impl Folder for LinkedDirectory {
+    fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
+        open_file(&self.0.join(path))
+    }
+
+    fn length(&self, path: &str) -> io::Result<Option<u64>> {
+        length_of_file(&self.0.join(path))
+    }
+
+    fn location(&self, path: &str) -> Option<PathBuf> {
+        Some(self.0.join(path))
+    }
+
+    fn files(&self) -> Vec<String> {
+        files_below(&self.0)
+    }
+
+    fn describe(&self, path: &str) -> String {
+        self.0.join(path).display().to_string()
+    }
+}
+
+fn open_file(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    let file = fs::File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(io::Error::other("it is a directory")),
+        false => Ok(Box::new(file)),
+    }
+}
+
+/// The length of a regular file; that of others shows only when they are read.
+fn length_of_file(path: &Path) -> io::Result<Option<u64>> {
+    let metadata = fs::metadata(path)?;
+    match metadata.is_dir() {
+        true => Err(io::Error::other("it is a directory")),
+        false => Ok(metadata.is_file().then_some(metadata.len())),
+    }
+}
+
+fn files_below(directory: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![(directory.to_owned(), String::new())];
+    while let Some((folder, prefix)) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
+                continue;
+            };
+            let path = format!("{prefix}{name}");
+            if kind.is_dir() {
+                folders.push((entry.path(), format!("{path}/")));
+            } else if files.len() < MOST_FILES {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
 /// Files in memory.
 #[derive(Clone, Default)]
 pub struct Memory(pub BTreeMap<String, Arc<[u8]>>);
+
+impl Memory {
+    /// A file with these bytes; `name` is for messages.
+    pub fn file(name: &str, bytes: impl Into<Arc<[u8]>>) -> FileRef {
+        let memory = Self(BTreeMap::from([(name.to_owned(), bytes.into())]));
+        FileRef { folder: Arc::new(memory), path: name.to_owned() }
+    }
+}
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,19 +316,11 @@ impl Folder for Lone {
         if self.is_input() {
             return Ok(Box::new(io::stdin()));
         }
-        let file = fs::File::open(&self.0)?;
-        if file.metadata()?.is_dir() {
-            return Err(io::Error::other("it is a directory"));
-        }
-        Ok(Box::new(file))
+        open_file(&self.0)
     }
 
     fn length(&self, _path: &str) -> io::Result<Option<u64>> {
-        if self.is_input() {
-            return Ok(None);
-        }
-        let metadata = fs::metadata(&self.0)?;
-        Ok(metadata.is_file().then_some(metadata.len()))
+        if self.is_input() { Ok(None) } else { length_of_file(&self.0) }
     }
 
     fn location(&self, _path: &str) -> Option<PathBuf> {
@@ -270,5 +333,44 @@ impl Folder for Lone {
 
     fn describe(&self, _path: &str) -> String {
         if self.is_input() { "standard input".to_owned() } else { self.0.display().to_string() }
+    }
+}
+
+/// Bytes that come from elsewhere and can be read once: a socket, a pipe, a program's own source.
+pub struct Incoming {
+    name: String,
+    reader: Mutex<Option<Box<dyn Read + Send>>>,
+}
+
+impl Incoming {
+    /// A file with the bytes of `reader`; `name` is for messages.
+    pub fn file(name: &str, reader: impl Read + Send + 'static) -> FileRef {
+        let incoming = Self { name: name.to_owned(), reader: Mutex::new(Some(Box::new(reader))) };
+        FileRef { folder: Arc::new(incoming), path: name.to_owned() }
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Incoming({})", self.name)
+    }
+}
+
+impl Folder for Incoming {
+    fn open(&self, _path: &str) -> io::Result<Box<dyn Read + Send>> {
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        reader.ok_or_else(|| io::Error::other("it was read before, and can be read once only"))
+    }
+
+    fn length(&self, _path: &str) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn files(&self) -> Vec<String> {
+        vec![self.name.clone()]
+    }
+
+    fn describe(&self, _path: &str) -> String {
+        self.name.clone()
     }
 }

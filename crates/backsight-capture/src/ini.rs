@@ -5,6 +5,7 @@
 //! can name one.
 
 use crate::Error;
+use std::collections::HashMap;
 
 /// Which rules a file follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct Entry {
     pub line: u32,
 }
 
-/// A `[name]` with the entries behind it.
+/// A `[name]` with the entries after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The name, trimmed.
@@ -46,6 +47,8 @@ pub struct Ini {
     pub dialect: Dialect,
     /// The sections, in order. A name may occur again.
     pub sections: Vec<Section>,
+    /// Where the sections of each name are.
+    index: HashMap<String, Vec<usize>>,
 }
 
 impl Ini {
@@ -84,16 +87,21 @@ impl Ini {
             let entry = Entry { key: key.trim().to_owned(), value: value.trim().to_owned(), line: number };
             section.entries.push(entry);
         }
-        Ok(Self { file: file.to_owned(), dialect, sections })
+        let mut index: HashMap<String, Vec<usize>> = HashMap::new();
+        for (number, section) in sections.iter().enumerate() {
+            index.entry(dialect.key(&section.name)).or_default().push(number);
+        }
+        Ok(Self { file: file.to_owned(), dialect, sections, index })
     }
 
     /// The sections of that name. Package files compare without regard to case.
-    pub fn sections<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Section> + 'a {
-        self.sections.iter().filter(move |section| self.same(&section.name, name))
+    pub fn sections(&self, name: &str) -> impl Iterator<Item = &Section> {
+        let places = self.index.get(&self.dialect.key(name)).map_or(&[][..], Vec::as_slice);
+        places.iter().filter_map(|&place| self.sections.get(place))
     }
 
     /// The first value of a key in the sections of that name.
-    pub fn get<'a>(&'a self, section: &'a str, key: &str) -> Option<&'a Entry> {
+    pub fn get(&self, section: &str, key: &str) -> Option<&Entry> {
         self.sections(section).find_map(|section| self.entry(section, key))
     }
 
@@ -111,7 +119,7 @@ impl Ini {
         sections: impl Iterator<Item = &'a Section>,
         same_key: impl Fn(&str) -> String,
     ) -> Result<(), Error> {
-        let mut seen = std::collections::HashMap::new();
+        let mut seen = HashMap::new();
         for entry in sections.flat_map(|section| &section.entries) {
             if let Some(first) = seen.insert(same_key(&entry.key), entry.line) {
                 let what = format!("`{}` is given a second time (first in line {first})", short(&entry.key));
@@ -147,6 +155,16 @@ impl Ini {
     }
 }
 
+impl Dialect {
+    /// The same for all spellings of a name that mean the same.
+    fn key(self, name: &str) -> String {
+        match self {
+            Self::Snapshot => name.to_owned(),
+            Self::Package => name.to_ascii_lowercase(),
+        }
+    }
+}
+
 fn without_comment(line: &str, dialect: Dialect) -> &str {
     match dialect {
         Dialect::Snapshot => line.split([';', '#']).next().unwrap_or_default(),
@@ -159,7 +177,7 @@ fn split(line: &str, dialect: Dialect) -> Option<(&str, &str)> {
     if dialect == Dialect::Snapshot {
         return line.split_once('=');
     }
-    // The first `=`, or the first `:` with a blank or the end behind it; else any `:`.
+    // The first `=`, or the first `:` with a blank or the end after it; else any `:`.
     let bytes = line.as_bytes();
     let separator = |place: usize| match bytes[place] {
         b'=' => true,

@@ -1,10 +1,11 @@
 //! Captures: trace with what is needed to read it.
 //!
 //! Trace does not describe itself: which source has which ID, what it speaks and how it was configured stands
-//! beside it. People hand it over as a snapshot folder or a trace package (a folder or a ZIP archive), or as a bare
+//! with it. People hand it over as a snapshot folder or a trace package (a folder or a ZIP archive), or as a bare
 //! file with options. All become one [`Capture`], and a capture can be written as either.
 //!
-//! Metadata is read at once, trace never: a buffer is opened as a stream, from a directory or out of an archive.
+//! Metadata is read at once, trace never: a buffer is opened as a stream, from a directory or out of an archive. What a
+//! source speaks and how it was configured is kept in the words of the capture: whoever decodes it understands them.
 //!
 //! ```no_run
 //! use backsight_capture::Capture;
@@ -12,7 +13,7 @@
 //! for (number, buffer) in capture.buffers.iter().enumerate() {
 //!     println!("{}: {:?} bytes, {}", buffer.name, buffer.length(), buffer.framing);
 //!     for source in capture.sources_of(number) {
-//!         println!("  {} {:?} {}", source.name, source.id, source.protocol);
+//!         println!("  {} {:?} {}", source.name, source.id, source.format);
 //!     }
 //! }
 //! # Ok::<(), backsight_capture::Error>(())
@@ -32,18 +33,18 @@ mod error;
 mod model;
 mod open;
 mod package;
-mod precondition;
-mod protocol;
-mod resolve;
-pub mod seam;
+mod repack;
 mod snapshot;
 mod write;
 
-pub use bare::settings;
-pub use error::{Error, Place};
+pub use bare::{is_register, settings};
+pub use error::{Error, Position};
 pub use folder::FileRef;
 pub use model::{
-    Buffer, Capture, ContextIdLayout, Core, Format, Image, MemoryDump, Register, Source, SourceConfig,
+    Buffer, Capture, ContextIdLayout, Core, Format, Image, MemoryDump, Origin, Register, Settings, Source,
 };
-pub use protocol::Protocol;
+pub use open::ReadOptions;
+/// The file of a trace package that holds every executed instruction, where a recording kept them.
+pub const TRUTH: &str = "truth.retired";
+
 pub use write::{DirectoryOutput, Output, pack};

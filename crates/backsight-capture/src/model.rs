@@ -1,9 +1,8 @@
 //! What a capture holds, whatever format it came in.
 
+use crate::Error;
 use crate::events::EventLog;
 use crate::folder::{FileRef, Folder};
-use crate::{Error, Protocol};
-use backsight_arm::etm4;
 use backsight_arm::frame::Framing;
 use backsight_core::{Address, AddressSpace, TraceId};
 use std::io::{self, Read};
@@ -86,13 +85,19 @@ impl Buffer {
         Ok(Box::new(Joined { current: Some(first), others: Vec::from(others).into_iter() }))
     }
 
+    /// The word for how the packets of a raw stream are framed, where the capture has one.
+    pub fn packet_framing(&self) -> Option<&str> {
+        let carrier = ["", "raw", "source_data"].contains(&self.format.to_ascii_lowercase().as_str());
+        (self.framing == Framing::Raw && !carrier).then_some(&self.format)
+    }
+
     /// The length of the contents; `None` where only reading tells.
     pub fn length(&self) -> Option<u64> {
         self.files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.length()?))
     }
 }
 
-/// Files one behind the other, each opened when its turn comes.
+/// Files one after the other, each opened when its turn comes.
 struct Joined {
     current: Option<Box<dyn Read + Send>>,
     others: std::vec::IntoIter<FileRef>,
@@ -131,24 +136,52 @@ pub struct Register {
 pub struct Source {
     /// Its name.
     pub name: String,
-    /// Its trace ID; `None` where the capture does not say. In a raw buffer it is only a label.
+    /// Its trace ID; `None` where the capture does not say, or only in a register. In a raw buffer it is only a label.
     pub id: Option<TraceId>,
-    /// What it speaks.
-    pub protocol: Protocol,
-    /// The words that the capture used for that, such as `ETM4.2`.
+    /// The word that the capture uses for what it speaks, such as `ETM4.2`.
     pub format: String,
+    /// Which of the streams of its trace unit it is. The first, 0, has the trace ID of the unit, the others follow it.
+    pub stream: u8,
     /// Its registers, as they stand.
     pub registers: Vec<Register>,
     /// Its options, as they stand.
-    pub options: Vec<(String, String)>,
-    /// Its configuration, made from registers and options.
-    pub config: SourceConfig,
+    pub options: Settings,
     /// Its processor: index in [`Capture::cores`].
     pub core: Option<usize>,
     /// The buffers that hold its trace: indices in [`Capture::buffers`].
     pub buffers: Vec<usize>,
     /// Where the device is in the target, as it stands in the capture.
     pub location: Option<String>,
+    /// Where all this stands, for messages.
+    pub origin: Origin,
+}
+
+/// Keys with their values.
+pub type Settings = Vec<(String, String)>;
+
+/// Where the settings of a source stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The file; empty where there is none.
+    pub file: String,
+    /// The line where its description begins.
+    pub line: u32,
+    /// The line of each setting.
+    pub lines: Vec<(String, u32)>,
+}
+
+impl Origin {
+    /// What is wrong with a setting, with the file and the line where it stands.
+    pub fn error(&self, key: &str, what: impl Into<String>) -> Error {
+        if self.file.is_empty() {
+            return Error::file("configuration", what);
+        }
+        let line = self.lines.iter().find(|(other, _)| other.eq_ignore_ascii_case(key));
+        match line.map_or(self.line, |(_, line)| *line) {
+            0 => Error::file(&self.file, what),
+            line => Error::line(&self.file, line, what),
+        }
+    }
 }
 
 impl Source {
@@ -161,16 +194,6 @@ impl Source {
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
-}
-
-/// The configuration of a source in the terms of its protocol.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SourceConfig {
-    /// ETMv4 or ETE, instructions or data.
-    Etm4(Box<etm4::Config>),
-    /// Registers and options are all there is.
-    Plain,
 }
 
 /// A processor.
@@ -293,13 +316,5 @@ impl Capture {
     /// The sources whose trace is in a buffer.
     pub fn sources_of(&self, buffer: usize) -> impl Iterator<Item = &Source> + '_ {
         self.sources.iter().filter(move |source| source.buffers.contains(&buffer))
-    }
-
-    /// The source of a trace ID in a buffer. In a raw buffer: the one source, whatever the ID. In a bare file the
-    /// one source speaks for every ID, unless it has one.
-    pub fn source(&self, buffer: usize, id: TraceId) -> Option<&Source> {
-        let raw = self.buffers.get(buffer).is_some_and(|buffer| buffer.framing == Framing::Raw);
-        let any = |source: &Source| raw || (self.format == Format::Bare && source.id.is_none());
-        self.sources_of(buffer).find(|source| any(source) || source.id == Some(id))
     }
 }

@@ -1,7 +1,7 @@
 //! What a path leads to.
 
 use crate::archive::Archive;
-use crate::folder::{Directory, Folder};
+use crate::folder::{Directory, Folder, LinkedDirectory};
 use crate::{Capture, Error, package, snapshot};
 use std::fs::File;
 use std::io::Read;
@@ -12,24 +12,35 @@ use std::sync::Arc;
 const ADVICE: &str =
     "give a snapshot folder, a trace package (folder or ZIP), or a bare file with its protocol and framing";
 
-impl Capture {
+/// How captures are read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// Words for the format of a buffer, besides CoreSight's, that mean the bytes of one source without frames.
+    pub raw_formats: Vec<&'static str>,
+    /// Files of a folder may be links that lead out of it, and need not be regular files.
+    pub follow_links: bool,
+    /// Most bytes that are read out of an archive, all reading together; without it, what its size allows for.
+    pub archive_budget: Option<u64>,
+}
+
+impl ReadOptions {
     /// Opens a snapshot folder or a trace package (folder or ZIP). Reads the metadata; the trace stays where it is.
     ///
     /// # Errors
     /// If there is no capture there, or its metadata does not follow its format.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Capture, Error> {
         let path = path.as_ref();
         let name = path.display().to_string();
         let metadata = std::fs::metadata(path).map_err(|error| Error::io(&name, &error))?;
         if metadata.is_dir() {
-            return Self::from_folder(Arc::new(Directory(path.to_owned())), &name);
+            return self.directory(path);
         }
         let entry_file =
             path.file_name().is_some_and(|file| file == snapshot::ENTRY || file == package::ENTRY);
         if entry_file {
             let folder =
                 path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            return Self::from_folder(Arc::new(Directory(folder.to_owned())), &folder.display().to_string());
+            return self.directory(folder);
         }
         if !metadata.is_file() {
             return Err(Error::file(name, "is neither a folder nor a file").advise(ADVICE));
@@ -39,25 +50,52 @@ impl Capture {
         let length = file.read(&mut magic).map_err(|error| Error::io(&name, &error))?;
         match &magic[..length] {
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
-                Self::from_folder(Arc::new(Archive::open(path.to_owned())?), &name)
+                let archive = Archive::open(path.to_owned(), self.archive_budget)?;
+                self.read(Arc::new(archive), &name)
             }
             _ => Err(Error::file(name, "is neither a folder nor a ZIP archive").advise(ADVICE)),
         }
+    }
+
+    fn directory(&self, path: &Path) -> Result<Capture, Error> {
+        let folder: Arc<dyn Folder> = match self.follow_links {
+            true => Arc::new(LinkedDirectory(path.to_owned())),
+            false => Arc::new(Directory(path.to_owned())),
+        };
+        self.read(folder, &path.display().to_string())
     }
 
     /// Reads the capture in a folder, whatever the folder is.
     ///
     /// # Errors
     /// If there is no capture there, or its metadata does not follow its format.
-    pub fn from_folder(folder: Arc<dyn Folder>, name: &str) -> Result<Self, Error> {
+    pub fn read(&self, folder: Arc<dyn Folder>, name: &str) -> Result<Capture, Error> {
         // A dump tool may write a contents.ini next to a snapshot: the snapshot says more.
         if folder.length(snapshot::ENTRY).is_ok() {
             return snapshot::read(folder, name);
         }
         if folder.length(package::ENTRY).is_ok() {
-            return package::read(folder, name);
+            return package::read(folder, name, self);
         }
         let what = format!("holds neither {} nor {}", snapshot::ENTRY, package::ENTRY);
         Err(Error::file(name, what).advise(ADVICE))
+    }
+}
+
+impl Capture {
+    /// Opens a snapshot folder or a trace package (folder or ZIP) with the usual [`ReadOptions`].
+    ///
+    /// # Errors
+    /// If there is no capture there, or its metadata does not follow its format.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        ReadOptions::default().open(path)
+    }
+
+    /// Reads the capture in a folder with the usual [`ReadOptions`].
+    ///
+    /// # Errors
+    /// If there is no capture there, or its metadata does not follow its format.
+    pub fn from_folder(folder: Arc<dyn Folder>, name: &str) -> Result<Self, Error> {
+        ReadOptions::default().read(folder, name)
     }
 }

@@ -1,10 +1,15 @@
 //! The arguments that all commands share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use backsight::image::ImageSpec;
+use backsight::{Buffer, Capture, Decode, OpenOptions, decode, protocol};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use crate::failure::{Failure, Result};
+use crate::output::say;
+use crate::progress::Progress;
 
 /// What to read, and how.
 #[derive(Args, Clone, Debug)]
@@ -13,22 +18,23 @@ pub struct CaptureArgs {
     pub capture: PathBuf,
 
     /// Protocol of a bare file or of standard input
-    #[arg(long, value_name = "P", help_heading = "Capture", value_parser = PROTOCOLS)]
-    pub protocol: Option<String>,
+    #[arg(long, value_name = "P", help_heading = "Capture", value_parser = protocols())]
+    protocol: Option<String>,
 
     /// How the bytes are framed; overrides what the metadata of a packaged capture says. A bare file is raw (E-Trace:
     /// reference) if nothing is said
-    #[arg(long, value_name = "F", help_heading = "Capture", value_parser = FRAMINGS)]
-    pub framing: Option<String>,
+    #[arg(long, value_name = "F", help_heading = "Capture", value_parser = framings())]
+    framing: Option<String>,
 
-    /// Configuration of a bare file: a register or option, or a file of them, one a line. May be given several times;
-    /// `ID:KEY=VALUE` is for the source with that trace ID only, the rest is for all
+    /// Configuration: a register or option, or a file of them, one a line; overrides what the metadata of a packaged
+    /// capture says. May be given several times; `ID:KEY=VALUE` is for the source with that trace ID only, the rest is
+    /// for all that know it
     #[arg(long, value_name = "FILE|KEY=VALUE", help_heading = "Capture")]
-    pub config: Vec<String>,
+    config: Vec<String>,
 
     /// The buffer wrapped and its write pointer is lost: find the likeliest start of the trace
     #[arg(long, help_heading = "Capture")]
-    pub wrapped: bool,
+    wrapped: bool,
 
     /// Only this buffer; may be given several times
     #[arg(long, value_name = "NAME", help_heading = "Capture")]
@@ -37,6 +43,23 @@ pub struct CaptureArgs {
     /// Only the source with this trace ID, decimal or 0x hexadecimal; may be given several times
     #[arg(long, value_name = "ID", help_heading = "Capture", value_parser = parse_number)]
     pub id: Vec<u64>,
+
+    /// Files of a folder may be links that lead out of it, and devices: only for captures that you trust
+    #[arg(long, help_heading = "Capture")]
+    follow_links: bool,
+
+    /// Most bytes that are read out of a ZIP archive; without it, a hundred times its size
+    #[arg(long, value_name = "BYTES", help_heading = "Capture", value_parser = parse_number)]
+    archive_budget: Option<u64>,
+}
+
+/// Which code to use.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ImageArgs {
+    /// Code besides what the capture brings along: an ELF file, or a raw dump with its address. A relocatable ELF
+    /// file is loaded at ADDRESS. May be given several times; of overlapping ones the last wins
+    #[arg(long, value_name = "FILE[@ADDRESS]", help_heading = "Code")]
+    pub image: Vec<ImageSpec>,
 }
 
 /// What every command that writes results takes.
@@ -56,22 +79,14 @@ pub struct OutputArgs {
 }
 
 /// Protocols that a bare file can be said to hold.
-pub const PROTOCOLS: [&str; 4] = ["etm4", "ete", "etrace", "ntrace"];
+fn protocols() -> PossibleValuesParser {
+    protocol::decoded().map(|names| names.name).collect::<Vec<_>>().into()
+}
 
-/// Framings that bytes can be said to have. The first row is CoreSight's, the second is of RISC-V trace.
-pub const FRAMINGS: [&str; 11] = [
-    "raw",
-    "coresight",
-    "tpiu",
-    "tpiu-hsync",
-    "dstream", //
-    "reference",
-    "encap",
-    "atb",
-    "siemens",
-    "esp32",
-    "pulp",
-];
+/// Framings that bytes can be said to have.
+fn framings() -> PossibleValuesParser {
+    backsight::framings().collect::<Vec<_>>().into()
+}
 
 /// A number as people write it: decimal, or hexadecimal with `0x`. Underscores may group digits.
 pub fn parse_number(text: &str) -> std::result::Result<u64, String> {
@@ -93,17 +108,69 @@ pub fn parse_range(text: &str) -> std::result::Result<std::ops::Range<u64>, Stri
 }
 
 impl CaptureArgs {
-    /// Is this source wanted?
-    pub fn wants(&self, id: u8) -> bool {
-        self.id.is_empty() || self.id.contains(&u64::from(id))
+    /// Opens the capture. Doubts about it go to standard error unless `quiet`.
+    pub fn open(&self, images: &ImageArgs, quiet: bool) -> Result<Capture> {
+        if let Some(id) = self.id.iter().find(|&&id| id > 0x7F) {
+            return Err(Failure::usage(format!("--id {id:#x}: trace IDs are 0 to 0x7f")));
+        }
+        if self.is_standard_input() && self.protocol.is_none() {
+            return Err(Failure::usage("standard input is a bare stream: --protocol says what it holds"));
+        }
+        let mut options = OpenOptions::new().wrapped(self.wrapped).follow_links(self.follow_links);
+        options = self.protocol.iter().fold(options, |options, name| options.protocol(name));
+        options = self.framing.iter().fold(options, |options, name| options.framing(name));
+        options = self.config.iter().fold(options, |options, setting| options.config(setting));
+        options = self.id.first().iter().fold(options, |options, id| options.label(**id as u8));
+        options = self.archive_budget.iter().fold(options, |options, budget| options.archive_budget(*budget));
+        options = images.image.iter().fold(options, |options, image| options.image_file(image.clone()));
+        let capture = options.open(&self.capture)?;
+        if !quiet {
+            capture.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
+        }
+        Ok(capture)
     }
 
-    /// Refuses IDs that no source can have.
-    pub fn check(&self) -> Result {
-        match self.id.iter().find(|&&id| id > 0x7F) {
-            Some(id) => Err(Failure::usage(format!("--id {id:#x}: trace IDs are 0 to 0x7f"))),
+    /// Is standard input read, which can be done once?
+    pub fn is_standard_input(&self) -> bool {
+        self.capture == Path::new("-")
+    }
+
+    /// Refuses names of buffers that the capture does not have.
+    pub fn check_buffers(&self, capture: &Capture) -> Result {
+        match self.buffer.iter().find(|name| capture.buffer(name).is_none()) {
+            Some(name) => {
+                let known: Vec<_> = capture.buffers().iter().map(Buffer::name).collect();
+                Err(Failure::usage(format!("--buffer {name}: the capture has {}", known.join(", "))))
+            }
             None => Ok(()),
         }
+    }
+
+    /// Does the user want several buffers?
+    pub fn chooses_several(&self, capture: &Capture) -> bool {
+        self.chosen(capture).nth(1).is_some()
+    }
+
+    /// The buffers that the user wants.
+    pub fn chosen<'c>(&self, capture: &'c Capture) -> impl Iterator<Item = &'c Buffer> {
+        capture.buffers().iter().filter(|buffer| {
+            let named = self.buffer.is_empty() || self.buffer.iter().any(|name| name == buffer.name());
+            let mut ids = buffer.sources().map(|source| u64::from(source.id().get()));
+            named && (!buffer.is_raw() || self.id.is_empty() || ids.any(|id| self.id.contains(&id)))
+        })
+    }
+
+    /// Decodes what the user wants, with progress on a terminal.
+    pub fn choose<'c, K: decode::Kind>(
+        &self,
+        mut decode: Decode<'c, K>,
+        capture: &Capture,
+        quiet: bool,
+    ) -> Decode<'c, K> {
+        decode = self.buffer.iter().fold(decode, |decode, name| decode.buffer(name));
+        decode = self.id.iter().fold(decode, |decode, id| decode.id(*id));
+        let progress = Progress::bytes(self.chosen(capture).map(Buffer::size).sum(), quiet);
+        decode.progress(move |bytes| progress.add(bytes))
     }
 }
 

@@ -13,7 +13,7 @@ pub enum Failure {
     Failed(String),
     /// Wrong use of the program: exit status 2.
     Usage(String),
-    /// The reader of our output went away. Nobody is left to tell: exit status 0.
+    /// The reader of our output went away. Nobody is left to be informed: exit status 0.
     PipeClosed,
     /// As much was done as was asked for: no failure, only a way out of the middle of things.
     Enough,
@@ -41,6 +41,15 @@ impl Failure {
             Self::Failed(_) => 1,
             Self::Usage(_) => 2,
             Self::PipeClosed | Self::Enough => 0,
+        }
+    }
+}
+
+impl From<backsight::Error> for Failure {
+    fn from(error: backsight::Error) -> Self {
+        match error {
+            backsight::Error::Misuse(reason) => Self::Usage(reason),
+            error => Self::Failed(error.to_string()),
         }
     }
 }

@@ -4,17 +4,9 @@
 
 mod args;
 mod commands;
-mod decoder;
-mod etrace_stream;
 mod failure;
-mod images;
-mod listing;
 mod output;
-mod per_source;
-mod plan;
 mod progress;
-mod queue;
-mod trail;
 
 use std::process::ExitCode;
 
@@ -52,7 +44,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::PipeClosed | Failure::Enough) {
-                output::tell(format_args!("backsight: {failure}"));
+                output::say(format_args!("backsight: {failure}"));
             }
             ExitCode::from(failure.exit_status())
         }

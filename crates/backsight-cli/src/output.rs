@@ -5,11 +5,16 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use backsight::listing::Printable;
+
 use crate::failure::{Failure, Result};
 
-/// Says something to the user: a line on standard error. Where nobody listens any more, that is no reason to fail.
-pub fn tell(words: impl Display) {
-    let _ = writeln!(io::stderr(), "{words}");
+/// Says something to the user: lines on standard error. Names in it may come from a capture: whatever would move a
+/// terminal's cursor or change its colours is escaped. Where nobody listens any more, that is no reason to fail.
+pub fn say(words: impl Display) {
+    let words = words.to_string();
+    let lines: Vec<_> = words.split('\n').map(|line| Printable(line).to_string()).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
 /// A buffered stream of results.

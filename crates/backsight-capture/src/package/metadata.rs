@@ -1,11 +1,10 @@
 //! The metadata file of a package: `[buffer]` describes the sink, `[trace_N]` the source with trace ID N.
 
-use crate::bare::{framing_of, is_register};
+use crate::bare::sort;
 use crate::events::TraceDefinition;
-use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, parse_number, short};
-use crate::model::{Capture, Core, Register, Source};
-use crate::resolve::Given;
-use crate::{Error, Protocol, SourceConfig};
+use crate::ini::{Dialect, Ini, Section, parse_boolean, parse_number, short};
+use crate::model::{Capture, Core, Origin, Source};
+use crate::{Error, ReadOptions};
 use backsight_arm::frame::Framing;
 use backsight_core::TraceId;
 
@@ -56,13 +55,18 @@ impl Metadata {
     }
 
     /// What is said of buffer `number`: in a section of its own, else in the one for all.
-    pub(super) fn buffer(&self, number: u32, warnings: &mut Vec<String>) -> Result<Description, Error> {
+    pub(super) fn buffer(
+        &self,
+        number: u32,
+        options: &ReadOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Description, Error> {
         let ini = &self.ini;
         let own = format!("buffer{number}");
         let section = ini.sections(&own).next().or_else(|| ini.sections("buffer").next());
         let entry = |key: &str| section.and_then(|section| ini.entry(section, key));
         let format = entry("format").map_or("", |entry| entry.value.as_str()).to_owned();
-        let framing = framing_of(&format).unwrap_or_else(|| {
+        let framing = framing_of(&format, options).unwrap_or_else(|| {
             warnings.push(format!(
                 "{}: format `{}` of {own} is not known: read as coresight",
                 ini.file,
@@ -125,8 +129,12 @@ impl Metadata {
             let source = self.source(capture, id, &self.ini.sections[section], its)?;
             capture.sources.push(source);
         }
+        let mut counts = vec![0_usize; capture.buffers.len()];
+        for &buffer in capture.sources.iter().flat_map(|source| &source.buffers) {
+            counts[buffer] += 1;
+        }
         for &(place, _) in buffers {
-            let count = capture.sources_of(place).count();
+            let count = counts[place];
             let (name, raw) = (&capture.buffers[place].name, capture.buffers[place].framing == Framing::Raw);
             let warning = match count {
                 0 => format!("buffer {name}: no source is described"),
@@ -156,12 +164,16 @@ impl Metadata {
             return Err(Error::line(&ini.file, section.line, what));
         };
         let name = value("source").unwrap_or(&section.name).to_owned();
-        let place = |key: &str| -> Option<&Entry> { ini.entry(section, key) };
-        make_source(capture, name, id, format, &items, buffers).map_err(|bad| match place(&bad.key) {
-            Some(entry) => ini.error(entry, bad.what),
-            None => Error::line(&ini.file, section.line, bad.what),
-        })
+        let lines = section.entries.iter().map(|entry| (entry.key.clone(), entry.line)).collect();
+        let origin = Origin { file: ini.file.clone(), line: section.line, lines };
+        Ok(make_source(capture, name, id, format, &items, buffers, origin))
     }
+}
+
+/// The framing that a word means.
+fn framing_of(word: &str, options: &ReadOptions) -> Option<Framing> {
+    let word = word.to_ascii_lowercase().replace('_', "-");
+    Framing::from_name(&word).or(options.raw_formats.contains(&word.as_str()).then_some(Framing::Raw))
 }
 
 /// Adds a source that the event log defines.
@@ -172,16 +184,14 @@ pub(super) fn define(capture: &mut Capture, definition: &TraceDefinition, buffer
     });
     let format = format.unwrap_or_default();
     let name = definition.source.clone();
-    match make_source(capture, name, definition.id, &format, &definition.items, buffers.to_vec()) {
-        Ok(source) => capture.sources.push(source),
-        Err(bad) => {
-            capture.warnings.push(format!("definition of source {}: {}", definition.source, bad.what))
-        }
-    }
+    let origin = Origin::default();
+    let source =
+        make_source(capture, name, definition.id, &format, &definition.items, buffers.to_vec(), origin);
+    capture.sources.push(source);
 }
 
 /// What is said of a source for other purposes than its configuration.
-const NO_OPTIONS: [&str; 6] = ["format", "source", "core", "core_name", "cpu", "location"];
+const NO_OPTIONS: [&str; 7] = ["format", "source", "stream", "core", "core_name", "cpu", "location"];
 
 fn make_source(
     capture: &mut Capture,
@@ -190,66 +200,24 @@ fn make_source(
     format: &str,
     items: &[(String, String)],
     buffers: Vec<usize>,
-) -> Result<Source, crate::resolve::BadOption> {
+    origin: Origin,
+) -> Source {
     let item =
         |key: &str| items.iter().find(|(other, _)| other.eq_ignore_ascii_case(key)).map(|(_, value)| value);
-    let registers: Vec<Register> = items
-        .iter()
-        .filter(|(key, _)| is_register(key))
-        .map(|(key, text)| Register {
-            name: key.clone(),
-            info: String::new(),
-            text: text.clone(),
-            value: parse_number(text, Dialect::Package),
-        })
-        .collect();
-    let options: Vec<(String, String)> = items
-        .iter()
-        .filter(|(key, _)| {
-            !is_register(key) && !NO_OPTIONS.iter().any(|other| key.eq_ignore_ascii_case(other))
-        })
-        .cloned()
-        .collect();
-    let protocol = match Protocol::from_name(format) {
-        Protocol::Etm4 if item("stream").is_some_and(|stream| stream == "1") => Protocol::Etm4Data,
-        Protocol::Unknown => {
-            capture
-                .warnings
-                .push(format!("source {name}: format `{}` is not known: its trace is kept", short(format)));
-            Protocol::Unknown
-        }
-        protocol => protocol,
-    };
-    let core = take_core(capture, item("core"), item("core_name"), item("cpu"));
-    let kind = core.and_then(|core| capture.cores.get(core)).map(|core| core.kind.clone());
-    let has_version = registers.iter().any(|register| register.name.eq_ignore_ascii_case("TRCIDR1"));
-    let given = Given {
-        name: &name,
-        protocol,
-        // The ID register knows better.
-        version: Some(format).filter(|format| !has_version && format.contains('.')),
-        registers: &registers,
-        options: &options,
-        core: kind.as_deref().filter(|kind| !kind.is_empty()),
-        complete: false,
-    };
-    let mut config = given.resolve(&mut capture.warnings)?;
-    if let SourceConfig::Etm4(config) = &mut config {
-        let base = id.get().wrapping_sub(u8::from(protocol == Protocol::Etm4Data));
-        config.registers.traceidr = u32::from(base);
-    }
-    Ok(Source {
+    let (registers, mut options) = sort(items);
+    options.retain(|(key, _)| !NO_OPTIONS.iter().any(|other| key.eq_ignore_ascii_case(other)));
+    Source {
         name,
         id: Some(id),
-        protocol,
         format: format.to_owned(),
+        stream: item("stream").and_then(|stream| stream.parse().ok()).unwrap_or(0),
         registers,
         options,
-        config,
-        core,
+        core: take_core(capture, item("core"), item("core_name"), item("cpu")),
         buffers,
         location: item("location").cloned(),
-    })
+        origin,
+    }
 }
 
 /// The core of a source: one that was named before, or a new one.

@@ -2,23 +2,23 @@
 
 use super::ENTRY;
 use super::metadata::{Metadata, define};
-use crate::Error;
 use crate::events::{EventLog, Item, State};
 use crate::folder::{FileRef, Folder, LONGEST_LOG, LONGEST_METADATA};
 use crate::ini::{Dialect, Entry, Ini, Section, short};
 use crate::model::{Buffer, Capture, ContextIdLayout, Format, Image, MemoryDump};
 use crate::snapshot::space_from_name;
+use crate::{Error, ReadOptions};
 use backsight_arm::frame::Framing;
 use backsight_core::{Address, AddressSpace};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Reads the trace package in a folder.
-pub(crate) fn read(folder: Arc<dyn Folder>, name: &str) -> Result<Capture, Error> {
+pub(crate) fn read(folder: Arc<dyn Folder>, name: &str, options: &ReadOptions) -> Result<Capture, Error> {
     let mut capture = Capture::empty(name.to_owned(), Format::Package, folder.clone());
     let ini = read_ini(&FileRef::new(&folder, ENTRY)?)?;
     read_system(&ini, &mut capture)?;
-    read_trace(&ini, &folder, &mut capture)?;
+    read_trace(&ini, &folder, &mut capture, options)?;
     for section in ini.sections.iter().filter(|section| is_numbered(&section.name, "memory")) {
         let dump = read_memory(&ini, section, &folder, &mut capture)?;
         capture.memory.push(dump);
@@ -51,7 +51,7 @@ fn read_ini(file: &FileRef) -> Result<Ini, Error> {
     Ok(ini)
 }
 
-/// `base`, or `base` with a number behind it.
+/// `base`, or `base` with a number after it.
 fn is_numbered(name: &str, base: &str) -> bool {
     name.get(..base.len()).is_some_and(|start| start.eq_ignore_ascii_case(base))
         && name[base.len()..].bytes().all(|byte| byte.is_ascii_digit())
@@ -73,7 +73,12 @@ fn read_system(ini: &Ini, capture: &mut Capture) -> Result<(), Error> {
 }
 
 /// Buffers with the metadata of their sources.
-fn read_trace(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Result<(), Error> {
+fn read_trace(
+    ini: &Ini,
+    folder: &Arc<dyn Folder>,
+    capture: &mut Capture,
+    options: &ReadOptions,
+) -> Result<(), Error> {
     let entries = || ini.sections("trace").flat_map(|section| &section.entries);
     let numbered = |base: &'static str| {
         entries().filter_map(move |entry| {
@@ -83,8 +88,8 @@ fn read_trace(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Res
     };
     let metadata_of = |entry: &Entry| -> Result<Metadata, Error> {
         let file = file_at(ini, entry, folder)?;
-        let metadata = read_ini(&file).map_err(|error| match error.place {
-            crate::Place::File => ini.error(entry, error.to_string()),
+        let metadata = read_ini(&file).map_err(|error| match error.position {
+            crate::Position::File => ini.error(entry, error.to_string()),
             _ => error,
         })?;
         Metadata::new(metadata)
@@ -94,7 +99,7 @@ fn read_trace(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Res
     for (number, entry) in numbered("metadata") {
         own.insert(number, metadata_of(entry)?);
     }
-    let mut shared_buffers = Vec::new();
+    let (mut shared_buffers, mut taken) = (Vec::new(), BTreeSet::new());
     let buffers: BTreeMap<u32, &Entry> = numbered("buffer").collect();
     for (number, entry) in buffers {
         let file = file_at(ini, entry, folder)?;
@@ -105,11 +110,11 @@ fn read_trace(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Res
             let what = format!("there is no metadata for `{}`, expected `metadata=`", short(&entry.key));
             return Err(ini.error(entry, what));
         };
-        let description = metadata.buffer(number, &mut capture.warnings)?;
+        let description = metadata.buffer(number, options, &mut capture.warnings)?;
         let place = capture.buffers.len();
-        let taken = |name: &String| capture.buffers.iter().any(|buffer| buffer.name == *name);
-        let name =
-            description.id.clone().filter(|id| !taken(id)).unwrap_or_else(|| format!("buffer{number}"));
+        let name = description.id.clone().filter(|id| !taken.contains(id));
+        let name = name.unwrap_or_else(|| format!("buffer{number}"));
+        taken.insert(name.clone());
         capture.buffers.push(Buffer {
             name,
             files: vec![file],

@@ -4,10 +4,10 @@ use super::ENTRY;
 use crate::events::{Item, PatchCode};
 use crate::folder::FileRef;
 use crate::model::{Buffer, Capture, MemoryDump, Source};
-use crate::precondition::{Converted, WithoutFooters};
+use crate::repack::{Converted, WithoutFooters};
 use crate::snapshot::space_name;
 use crate::write::{Files, Output, plain};
-use crate::{Error, Format, Protocol};
+use crate::{Error, Format};
 use backsight_arm::frame::Framing;
 use backsight_core::TraceId;
 use std::fmt::Write;
@@ -116,10 +116,10 @@ impl Writer<'_> {
         let mut line = |key: &str, value: &str| {
             let _ = writeln!(text, "{}: {}", plain(key, &['=', ':']), plain(value, &[]));
         };
-        line("format", if source.format.is_empty() { source.protocol.format() } else { &source.format });
+        line("format", &source.format);
         line("source", &source.name);
-        if source.protocol == Protocol::Etm4Data && source.option("stream").is_none() {
-            line("stream", "1");
+        if source.stream != 0 {
+            line("stream", &source.stream.to_string());
         }
         if let Some(core) = source.core.and_then(|core| self.capture.cores.get(core)) {
             if !core.kind.is_empty() {
@@ -285,8 +285,7 @@ fn write_description(text: &mut String, section: &str, buffer: &Buffer, source: 
         Framing::Coresight => "coresight",
         Framing::Tpiu | Framing::Dstream => "tpiu",
         Framing::TpiuHsync => "tpiu_hsync",
-        Framing::Raw if crate::bare::PACKET_FRAMINGS.contains(&buffer.format.as_str()) => &buffer.format,
-        Framing::Raw => "raw",
+        Framing::Raw => buffer.packet_framing().unwrap_or("raw"),
     };
     let _ = write!(text, "format: {format}\nid: {}\n", plain(&buffer.name, &[]));
     if buffer.wrapped {

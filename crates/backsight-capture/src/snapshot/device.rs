@@ -4,7 +4,7 @@ use super::space_from_name;
 use crate::Error;
 use crate::folder::{FileRef, Folder, LONGEST_METADATA};
 use crate::ini::{Dialect, Ini, Section, parse_number, short, unquote};
-use crate::model::{MemoryDump, Register};
+use crate::model::{MemoryDump, Origin, Register};
 use backsight_core::{Address, AddressSpace};
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub(super) struct Device {
     /// A section of our own, for protocols that are not described by registers.
     pub(super) options: Vec<(String, String)>,
     pub(super) dumps: Vec<MemoryDump>,
+    /// Where registers and options stand.
+    pub(super) origin: Origin,
 }
 
 impl Device {
@@ -33,6 +35,7 @@ impl Device {
             class: text("class").unwrap_or_default(),
             kind: text("type").unwrap_or_default(),
             location: text("location"),
+            origin: origin(&ini),
             registers: registers(&ini)?,
             options: ini
                 .sections("options")
@@ -47,6 +50,13 @@ impl Device {
                 .collect::<Result<_, _>>()?,
         })
     }
+}
+
+fn origin(ini: &Ini) -> Origin {
+    let sections = ini.sections("regs").chain(ini.sections("options"));
+    let entries = sections.flat_map(|section| &section.entries);
+    let lines = entries.map(|entry| (register_key(&entry.key).0.to_owned(), entry.line)).collect();
+    Origin { file: ini.file.clone(), line: 0, lines }
 }
 
 /// Takes `NAME(info)` apart.

@@ -2,13 +2,12 @@
 
 use super::ENTRY;
 use super::device::Device;
+use crate::Error;
 use crate::folder::{FileRef, Folder, LONGEST_METADATA};
 use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, short, unquote};
 use crate::model::{Buffer, Capture, Core, Format, Source};
-use crate::resolve::Given;
-use crate::{Error, Protocol};
 use backsight_arm::frame::Framing;
-use backsight_core::TraceId;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Reads the snapshot in a folder.
@@ -62,18 +61,18 @@ fn read_devices(
     folder: &Arc<dyn Folder>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Device>, Error> {
-    let mut devices: Vec<Device> = Vec::new();
+    let (mut devices, mut names) = (Vec::new(), BTreeSet::new());
     let entries = ini.sections("device_list").flat_map(|section| &section.entries);
     for entry in entries {
         let at_entry = |error: Error| if error.file == ini.file { error } else { from(ini, entry, error) };
         let file =
             FileRef::new(folder, unquote(&entry.value)).map_err(|error| ini.error(entry, error.what))?;
         let device = Device::read(folder, &file).map_err(at_entry)?;
-        if devices.iter().any(|other| other.name == device.name) {
+        if names.insert(device.name.clone()) {
+            devices.push(device);
+        } else {
             warnings
                 .push(format!("{file}: a device named {} was read before: this one is ignored", device.name));
-        } else {
-            devices.push(device);
         }
     }
     if devices.is_empty() {
@@ -84,15 +83,15 @@ fn read_devices(
 
 /// A file that is not there is the fault of the line that names it.
 fn from(ini: &Ini, entry: &Entry, error: Error) -> Error {
-    match error.place {
-        crate::Place::File => ini.error(entry, error.to_string()),
+    match error.position {
+        crate::Position::File => ini.error(entry, error.to_string()),
         _ => error,
     }
 }
 
 /// Cores and all memory contents.
 fn take_cores(capture: &mut Capture, devices: &[Device]) {
-    let mut missing = std::collections::BTreeSet::new();
+    let mut missing = BTreeSet::new();
     for device in devices {
         let core = device.class.eq_ignore_ascii_case("core").then(|| {
             capture.cores.push(Core {
@@ -116,12 +115,13 @@ fn read_buffers(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> R
     let Some(list) = ini.get("trace_buffers", "buffers") else {
         return Err(Error::file(&ini.file, "expected `buffers=` in a section [trace_buffers]"));
     };
+    let mut names = BTreeSet::new();
     for name in list.value.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let Some(section) = ini.sections.iter().find(|section| section.name == name) else {
+        let Some(section) = ini.sections(name).next() else {
             return Err(ini.error(list, format!("there is no section [{}] for that buffer", short(name))));
         };
         let buffer = read_buffer(ini, section, folder, &mut capture.warnings)?;
-        if capture.buffers.iter().any(|other| other.name == buffer.name) {
+        if !names.insert(buffer.name.clone()) {
             let what = format!("a second buffer named `{}`", short(&buffer.name));
             return Err(Error::line(&ini.file, section.line, what).advise("buffer names must be unique"));
         }
@@ -183,10 +183,10 @@ fn read_buffer(
 
 /// Which source belongs to which core and buffer.
 struct Links {
-    /// Source name, stream number, buffers.
-    buffers: Vec<(String, u8, Vec<usize>)>,
-    /// Core, and the name or `@location` of its source.
-    cores: Vec<(usize, String)>,
+    /// Stream numbers and buffers, by the name of the source.
+    buffers: BTreeMap<String, Vec<(u8, Vec<usize>)>>,
+    /// The core, by the name or `@location` of its source; of several, the first.
+    cores: BTreeMap<String, usize>,
     /// No such section: with one buffer, all sources use it.
     unsaid: bool,
 }
@@ -194,11 +194,14 @@ struct Links {
 impl Links {
     fn read(ini: &Ini, capture: &mut Capture, devices: &[Device]) -> Self {
         let mut links = Self {
-            buffers: Vec::new(),
-            cores: Vec::new(),
+            buffers: BTreeMap::new(),
+            cores: BTreeMap::new(),
             unsaid: ini.sections("source_buffers").next().is_none(),
         };
         let at = |entry: &Entry| format!("{}:{}", ini.file, entry.line);
+        let known: BTreeSet<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+        let buffer_names = places(capture.buffers.iter().map(|buffer| buffer.name.as_str()));
+        let core_names = places(capture.cores.iter().map(|core| core.name.as_str()));
         for entry in ini.sections("source_buffers").flat_map(|section| &section.entries) {
             let (name, stream) = match entry.key.split_once('(') {
                 None => (entry.key.as_str(), Some(0)),
@@ -215,24 +218,24 @@ impl Links {
                 ));
                 continue;
             };
-            if !devices.iter().any(|device| device.name == name) {
+            if !known.contains(name) {
                 capture.warnings.push(format!("{}: there is no device {}: ignored", at(entry), short(name)));
                 continue;
             }
             let mut buffers = Vec::new();
             for wanted in entry.value.split(',').map(unquote).filter(|wanted| !wanted.is_empty()) {
-                match capture.buffers.iter().position(|buffer| buffer.name == wanted) {
-                    Some(buffer) => buffers.push(buffer),
+                match buffer_names.get(wanted) {
+                    Some(&buffer) => buffers.push(buffer),
                     None => {
                         capture.warnings.push(format!("{}: there is no buffer {}", at(entry), short(wanted)))
                     }
                 }
             }
-            links.buffers.push((name.to_owned(), stream, buffers));
+            links.buffers.entry(name.to_owned()).or_default().push((stream, buffers));
         }
         for entry in ini.sections("core_trace_sources").flat_map(|section| &section.entries) {
-            match capture.cores.iter().position(|core| core.name == entry.key) {
-                Some(core) => links.cores.push((core, unquote(&entry.value).to_owned())),
+            match core_names.get(entry.key.as_str()) {
+                Some(&core) => drop(links.cores.entry(source_key(unquote(&entry.value))).or_insert(core)),
                 None => {
                     capture.warnings.push(format!("{}: there is no core {}", at(entry), short(&entry.key)))
                 }
@@ -244,22 +247,14 @@ impl Links {
     /// Trace sources, and what is used as one.
     fn is_source(&self, device: &Device) -> bool {
         device.class.eq_ignore_ascii_case("trace_source")
-            || (!device.class.eq_ignore_ascii_case("core")
-                && self.buffers.iter().any(|(name, ..)| *name == device.name))
+            || (!device.class.eq_ignore_ascii_case("core") && self.buffers.contains_key(&device.name))
     }
 
     fn take_source(&self, capture: &mut Capture, device: &Device) {
-        let core = self.cores.iter().find(|(_, source)| match source.strip_prefix('@') {
-            Some(location) => device.location.as_deref() == Some(location.trim()),
-            None => *source == device.name,
-        });
-        let core = core.map(|(core, _)| *core);
-        let mut uses: Vec<(u8, Vec<usize>)> = self
-            .buffers
-            .iter()
-            .filter(|(name, ..)| *name == device.name)
-            .map(|(_, stream, buffers)| (*stream, buffers.clone()))
-            .collect();
+        let by_location = device.location.as_ref().map(|location| format!("@{location}"));
+        let core = [Some(&device.name), by_location.as_ref()].into_iter().flatten();
+        let core = core.filter_map(|key| self.cores.get(key)).min().copied();
+        let mut uses = self.buffers.get(&device.name).cloned().unwrap_or_default();
         if self.unsaid && capture.buffers.len() == 1 {
             uses = vec![(0, vec![0])];
         }
@@ -274,6 +269,23 @@ impl Links {
     }
 }
 
+/// Where the things of each name are; of several of one name, the first.
+fn places<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
+    let mut places = BTreeMap::new();
+    for (place, name) in names.enumerate() {
+        places.entry(name.to_owned()).or_insert(place);
+    }
+    places
+}
+
+/// A source by its name, or `@` and its location.
+fn source_key(text: &str) -> String {
+    match text.strip_prefix('@') {
+        Some(location) => format!("@{}", location.trim()),
+        None => text.to_owned(),
+    }
+}
+
 fn source(
     capture: &mut Capture,
     device: &Device,
@@ -284,39 +296,16 @@ fn source(
     // The same data may be in several buffers: the first that is there counts.
     let there = |&&buffer: &&usize| capture.buffers[buffer].files.iter().all(FileRef::exists);
     let buffer = buffers.iter().find(there).or(buffers.first()).copied();
-    let protocol = match Protocol::from_name(&device.kind) {
-        Protocol::Etm4 if stream == 1 => Protocol::Etm4Data,
-        Protocol::Unknown => {
-            let kind = short(&device.kind);
-            capture
-                .warnings
-                .push(format!("source {}: type `{kind}` is not known: its trace is kept", device.name));
-            Protocol::Unknown
-        }
-        protocol => protocol,
-    };
-    let kind = core.and_then(|core| capture.cores.get(core)).map(|core| core.kind.clone());
-    let given = Given {
-        name: &device.name,
-        protocol,
-        version: None,
-        registers: &device.registers,
-        options: &device.options,
-        core: kind.as_deref(),
-        complete: true,
-    };
-    let base = given.trace_id(&mut capture.warnings);
-    let config = given.resolve(&mut capture.warnings);
     Source {
         name: device.name.clone(),
-        id: base.map(|base| TraceId::new(base.get().wrapping_add(stream))),
-        protocol,
+        id: None,
         format: device.kind.clone(),
+        stream,
         registers: device.registers.clone(),
         options: device.options.clone(),
-        config: config.unwrap_or(crate::SourceConfig::Plain),
         core,
         buffers: buffer.into_iter().collect(),
         location: device.location.clone(),
+        origin: device.origin.clone(),
     }
 }

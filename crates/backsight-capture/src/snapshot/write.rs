@@ -1,11 +1,12 @@
 //! Writing a snapshot.
 
 use super::{ENTRY, space_name};
-use crate::model::{Buffer, Capture, MemoryDump, Register, Source, SourceConfig};
-use crate::precondition::{Converted, Repacked};
+use crate::model::{Buffer, Capture, MemoryDump, Register, Source};
+use crate::repack::{Converted, Repacked};
 use crate::write::{Files, Output, plain};
-use crate::{Error, Format, Protocol};
+use crate::{Error, Format};
 use backsight_arm::frame::Framing;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const TRACE: &str = "trace.ini";
@@ -22,8 +23,8 @@ pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<St
         capture,
         files: Files::new(output, &reserved),
         devices: Vec::new(),
-        names: Vec::new(),
-        buffer_names: Vec::new(),
+        names: BTreeSet::new(),
+        buffer_names: BTreeSet::new(),
         lost: Vec::new(),
     };
     writer.write()?;
@@ -36,9 +37,9 @@ struct Writer<'a> {
     /// Device files written.
     devices: Vec<String>,
     /// Names given to devices.
-    names: Vec<String>,
+    names: BTreeSet<String>,
     /// Names given to buffers.
-    buffer_names: Vec<String>,
+    buffer_names: BTreeSet<String>,
     lost: Vec<String>,
 }
 
@@ -70,7 +71,10 @@ impl Writer<'_> {
                     let _ = writeln!(core_sources, "{core}={name}");
                 }
                 if let Some(buffer) = place.and_then(|place| buffers.get(place)) {
-                    let stream = if source.protocol == Protocol::Etm4Data { "(stream:1)" } else { "" };
+                    let stream = match source.stream {
+                        0 => String::new(),
+                        stream => format!("(stream:{stream})"),
+                    };
                     let _ = writeln!(source_buffers, "{name}{stream}={buffer}");
                 }
             }
@@ -192,8 +196,8 @@ impl Writer<'_> {
         };
         let _ = write!(trace, "\n[{section}]\nname={name}\nfile={}\nformat={format}\n", files.join(","));
         // Other readers pass over what they do not know.
-        if crate::bare::PACKET_FRAMINGS.contains(&buffer.format.as_str()) {
-            let _ = writeln!(trace, "packets={}", buffer.format);
+        if let Some(packets) = buffer.packet_framing() {
+            let _ = writeln!(trace, "packets={packets}");
         }
         if buffer.wrapped {
             let _ = writeln!(trace, "wrapped=1");
@@ -203,14 +207,13 @@ impl Writer<'_> {
 
     fn write_source(&mut self, source: &Source) -> Result<String, Error> {
         let name = free_name(&mut self.names, &source.name);
-        let kind = if source.format.is_empty() { source.protocol.format() } else { &source.format };
-        let mut text =
-            format!("[device]\nname={name}\nclass=trace_source\ntype={}\n", plain(kind, &[';', '#']));
+        let kind = plain(&source.format, &[';', '#']);
+        let mut text = format!("[device]\nname={name}\nclass=trace_source\ntype={kind}\n");
         if let Some(location) = &source.location {
             let _ = writeln!(text, "location={}", plain(location, &[';', '#']));
         }
-        write_registers(&mut text, &registers(source));
-        if source.config == SourceConfig::Plain && !source.options.is_empty() {
+        write_registers(&mut text, &source.registers);
+        if !source.options.is_empty() {
             text.push_str("\n[options]\n");
             for (key, value) in &source.options {
                 let _ = writeln!(text, "{}={}", plain(key, &[';', '#', '=']), plain(value, &[';', '#']));
@@ -219,41 +222,6 @@ impl Writer<'_> {
         self.device(&text)?;
         Ok(name)
     }
-}
-
-/// The registers of a source, with what its options and its trace ID say put into them.
-fn registers(source: &Source) -> Vec<Register> {
-    let mut registers = source.registers.clone();
-    let mut set = |name: &str, value: u64| {
-        let known = registers.iter_mut().find(|register| register.name.eq_ignore_ascii_case(name));
-        match known {
-            Some(register) if register.value == Some(value) => {}
-            Some(register) => (register.text, register.value) = (format!("{value:#010x}"), Some(value)),
-            None => registers.push(Register {
-                name: name.to_owned(),
-                info: String::new(),
-                text: format!("{value:#010x}"),
-                value: Some(value),
-            }),
-        }
-    };
-    if let SourceConfig::Etm4(config) = &source.config {
-        let always: &[&str] = if config.is_ete() { &["TRCDEVARCH"] } else { &[] };
-        let names =
-            ["TRCCONFIGR", "TRCIDR0", "TRCIDR1", "TRCIDR2", "TRCIDR8", "TRCIDR9", "TRCIDR12", "TRCIDR13"];
-        for name in names.iter().chain(always) {
-            if let Some(value) = config.register(name) {
-                set(name, u64::from(value));
-            }
-        }
-    }
-    let base = source.id.map(|id| id.get().wrapping_sub(u8::from(source.protocol == Protocol::Etm4Data)));
-    if let (Some(id), Some((names, lowest))) = (base, source.protocol.id_register()) {
-        let name = names.iter().find(|name| source.register(name).is_some()).unwrap_or(&names[0]);
-        let old = source.register(name).and_then(|register| register.value).unwrap_or(0);
-        set(name, old & !(0x7F << lowest) | u64::from(id) << lowest);
-    }
-    registers
 }
 
 fn write_registers(text: &mut String, registers: &[Register]) {
@@ -272,11 +240,11 @@ fn write_registers(text: &mut String, registers: &[Register]) {
 }
 
 /// A name like `wanted` that none of `taken` has.
-fn free_name(taken: &mut Vec<String>, wanted: &str) -> String {
+fn free_name(taken: &mut BTreeSet<String>, wanted: &str) -> String {
     let wanted = plain(wanted, &FORBIDDEN);
     let wanted = if wanted.is_empty() { "unnamed".to_owned() } else { wanted };
     let names = std::iter::once(wanted.clone()).chain((2..).map(|number| format!("{wanted}_{number}")));
     let name = names.into_iter().find(|name| !taken.contains(name)).unwrap_or(wanted);
-    taken.push(name.clone());
+    taken.insert(name.clone());
     name
 }

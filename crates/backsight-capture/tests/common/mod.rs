@@ -10,10 +10,15 @@ pub fn folder(files: &[(&str, &[u8])]) -> Memory {
     Memory(files.iter().map(|(path, contents)| ((*path).to_owned(), Arc::from(*contents))).collect())
 }
 
+/// A folder of text files in memory.
+pub fn text_folder(files: &[(&str, &str)]) -> Memory {
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    folder(&files)
+}
+
 /// Opens a capture of text files.
 pub fn open(files: &[(&str, &str)]) -> Result<Capture, Error> {
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
-    from(folder(&files))
+    from(text_folder(files))
 }
 
 /// Opens the capture in a folder.

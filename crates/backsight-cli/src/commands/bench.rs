@@ -1,25 +1,16 @@
 //! `backsight bench`: how fast is this machine?
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use backsight_arm::etm4;
-use backsight_arm::frame::{Batch, Demultiplexer};
-use backsight_core::TraceId;
-use backsight_flow as flow;
-use backsight_image::Image;
+use backsight::decode::{Counts, Execution, Kind, Number, Session, States};
+use backsight::frame::{Batch, Demultiplexer};
+use backsight::{Buffer, Capture, Event};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use crate::args::{CaptureArgs, OutputArgs};
-use crate::commands::flow::{Engine, Harts, Item, Manner, harts};
-use crate::decoder::Decoder;
-use crate::etrace_stream::EtraceStream;
+use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
-use crate::images::{self, ImageArgs};
-use crate::output::{Output, tell};
-use crate::plan::{Buffer, Decoding, Plan};
-use crate::queue::Queue;
+use crate::output::{Output, say};
 
 /// Measure how fast a capture is decoded
 ///
@@ -42,7 +33,7 @@ pub struct Bench {
     stage: Vec<Stage>,
 
     /// Repeat each stage for S seconds, and at least once
-    #[arg(long, value_name = "S", default_value_t = 2.0)]
+    #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = parse_seconds)]
     seconds: f64,
 
     /// Decode several sources on up to N cores
@@ -55,6 +46,11 @@ pub struct Bench {
 
     #[command(flatten)]
     output: OutputArgs,
+}
+
+fn parse_seconds(text: &str) -> std::result::Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    seconds.ok_or_else(|| format!("`{text}`: a number of seconds from 0 to 86400 is expected"))
 }
 
 const EXAMPLES: &str = "Examples:
@@ -109,41 +105,34 @@ impl Best {
 
 /// Runs the command.
 pub fn run(command: &Bench) -> Result {
-    let plan = Plan::new(&command.capture, command.output.quiet)?;
-    let once = command.capture.capture.as_os_str() == "-";
+    let once = command.capture.is_standard_input();
     if once && command.stage.len() > 1 {
         return Err(Failure::usage("standard input can be read for one --stage only"));
     }
-    let image = images::for_core(&command.images, &plan.capture, None, |_| {})?;
-    let mut held = Vec::new();
-    for buffer in &plan.buffers {
-        let mut bytes = None;
-        if !once && buffer.size.is_some_and(|size| size <= MOST_IN_MEMORY) {
-            let mut contents = Vec::new();
-            buffer.blocks(true, |block| {
-                contents.extend_from_slice(block);
-                Ok(())
-            })?;
-            bytes = Some(contents);
-        }
-        held.push(bytes);
+    let capture = command.capture.open(&command.images, command.output.quiet)?;
+    command.capture.check_buffers(&capture)?;
+    let mut contents = Vec::new();
+    for buffer in command.capture.chosen(&capture) {
+        contents.push(Contents::new(buffer, !once)?);
     }
     let mut output = Output::open(command.output.output.as_deref())?;
     for &stage in &command.stage {
         let mut work = Work::default();
-        let limit = Duration::from_secs_f64(command.seconds.clamp(0.0, 3600.0));
+        let limit = Duration::from_secs_f64(command.seconds);
         let mut passes = 0;
-        let mut benches: Vec<_> =
-            plan.buffers.iter().map(|buffer| Passes::new(command, buffer, stage, &image)).collect();
+        let mut benches = Vec::new();
+        for contents in &contents {
+            benches.push(Measured::new(command, &capture, contents.buffer, stage)?);
+        }
         let mut best = Best::default();
         let start = Instant::now();
         loop {
             let mut pass = Work::default();
             let begin = Instant::now();
-            for (bench, held) in benches.iter_mut().zip(&held) {
-                pass += bench.pass(held.as_deref())?;
+            for (bench, contents) in benches.iter_mut().zip(&contents) {
+                pass += bench.pass(contents, command.threads)?;
                 if passes == 0 && !command.output.quiet {
-                    bench.undecoded.iter().for_each(tell);
+                    bench.undecoded().iter().for_each(say);
                 }
             }
             best.offer(pass, begin.elapsed());
@@ -161,206 +150,133 @@ pub fn run(command: &Bench) -> Result {
 /// Bytes that are taken apart at a time.
 const BLOCK: usize = 1 << 18;
 
-/// Passes over a buffer.
-struct Passes<'a> {
-    command: &'a Bench,
-    buffer: &'a Buffer,
-    stage: Stage,
-    image: &'a Image,
-    demultiplexer: Demultiplexer,
-    lanes: BTreeMap<TraceId, Option<Lane<'a>>>,
-    work: Work,
+/// The bytes of a buffer.
+struct Contents<'c> {
+    buffer: &'c Buffer,
+    /// Where they fit into memory.
+    bytes: Option<Vec<u8>>,
+}
+
+impl<'c> Contents<'c> {
+    fn new(buffer: &'c Buffer, again: bool) -> Result<Self> {
+        let mut bytes = None;
+        if again && buffer.size().is_some_and(|size| size <= MOST_IN_MEMORY) {
+            let mut all = Vec::new();
+            read(buffer, &mut |block| all.extend_from_slice(block))?;
+            bytes = Some(all);
+        }
+        Ok(Self { buffer, bytes })
+    }
+
+    fn blocks(&self, each: &mut dyn FnMut(&[u8])) -> Result {
+        match &self.bytes {
+            Some(bytes) => bytes.chunks(BLOCK).for_each(each),
+            None => read(self.buffer, each)?,
+        }
+        Ok(())
+    }
+}
+
+fn read(buffer: &Buffer, each: &mut dyn FnMut(&[u8])) -> Result {
+    let mut reader = buffer.open()?;
+    let mut block = vec![0; BLOCK];
+    loop {
+        match reader.read(&mut block) {
+            Ok(0) => return Ok(()),
+            Ok(count) => each(&block[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Failure::new(format!("{}: {error}", buffer.name()))),
+        }
+    }
+}
+
+/// What is measured: a stage of the library, for one buffer.
+enum Measured<'c> {
+    Frames(Box<Demultiplexer>),
+    Packets(Decoded<'c, Counts<Number>>),
+    Flow(Decoded<'c, Execution>),
+}
+
+/// A session, and the instructions that each source executed.
+struct Decoded<'c, K: Kind> {
+    session: Session<'c, K>,
+    instructions: States<u64>,
+    packets: u64,
+}
+
+impl<'c, K: Kind> Decoded<'c, K> {
+    fn new(session: Session<'c, K>) -> Self {
+        Self { session, instructions: States::default(), packets: 0 }
+    }
+
+    fn pass(
+        &mut self,
+        contents: &Contents<'_>,
+        threads: usize,
+        instructions_of: impl Fn(&K::Value) -> u64 + Sync,
+    ) -> Result<Work> {
+        let Self { session, instructions, packets } = self;
+        let each = |sum: &mut u64, item: backsight::Item<'_, K::Value>| *sum += instructions_of(&item.value);
+        let mut bytes = 0;
+        contents.blocks(&mut |block| {
+            bytes += block.len() as u64;
+            session.feed_each(block, threads, instructions, &|_| 0, &each);
+        })?;
+        session.finish_each(instructions, &each);
+        let before = std::mem::replace(packets, session.summary().packets());
+        let sums = instructions.iter_mut().map(|(_, sum)| std::mem::take(sum));
+        Ok(Work { bytes, packets: *packets - before, instructions: sums.sum() })
+    }
+}
+
+impl<'c> Measured<'c> {
+    fn new(command: &Bench, capture: &'c Capture, buffer: &Buffer, stage: Stage) -> Result<Self> {
+        Ok(match stage {
+            Stage::Frames => Self::Frames(Box::new(Demultiplexer::new(buffer.framing()))),
+            Stage::Packets => {
+                let decode = command.capture.choose(capture.packets(), capture, true);
+                Self::Packets(Decoded::new(decode.counter().only(buffer.name()).any_order().session()?))
+            }
+            Stage::Flow => {
+                let decode = command.capture.choose(capture.execution(), capture, true);
+                let decode = decode.only(buffer.name()).any_order().positions(false);
+                Self::Flow(Decoded::new(decode.session()?))
+            }
+        })
+    }
+
+    fn pass(&mut self, contents: &Contents<'_>, threads: usize) -> Result<Work> {
+        match self {
+            Self::Frames(demultiplexer) => {
+                let mut work = Work::default();
+                contents.blocks(&mut |block| {
+                    work.bytes += block.len() as u64;
+                    demultiplexer.feed(block, &mut |batch| {
+                        if let Batch::Data { bytes, .. } = batch {
+                            std::hint::black_box(bytes);
+                        }
+                    });
+                })?;
+                demultiplexer.finish(&mut |_| {});
+                demultiplexer.reset();
+                Ok(work)
+            }
+            Self::Packets(decoded) => decoded.pass(contents, threads, |()| 0),
+            Self::Flow(decoded) => decoded.pass(contents, threads, |event| match event {
+                Event::Range(range) => range.instructions.into(),
+                _ => 0,
+            }),
+        }
+    }
+
     /// Why some bytes are not decoded, in words.
-    undecoded: Vec<String>,
-}
-
-impl<'a> Passes<'a> {
-    fn new(command: &'a Bench, buffer: &'a Buffer, stage: Stage, image: &'a Image) -> Self {
-        let demultiplexer = Demultiplexer::new(buffer.framing);
-        let (lanes, work, undecoded) = (BTreeMap::new(), Work::default(), Vec::new());
-        Self { command, buffer, stage, image, demultiplexer, lanes, work, undecoded }
-    }
-
-    fn pass(&mut self, held: Option<&[u8]>) -> Result<Work> {
-        let (buffer, quiet) = (self.buffer, self.command.output.quiet);
-        match held {
-            Some(bytes) => bytes.chunks(BLOCK).for_each(|block| self.block(block)),
-            None => buffer.blocks(quiet, |block| {
-                self.block(block);
-                Ok(())
-            })?,
-        }
-        Ok(self.end())
-    }
-
-    fn block(&mut self, block: &[u8]) {
-        self.work.bytes += block.len() as u64;
-        let Self { command, buffer, stage, image, demultiplexer, lanes, .. } = self;
-        let parallel = command.threads > 1;
-        if *stage == Stage::Frames {
-            let mut delivered = 0;
-            demultiplexer.feed(block, &mut |batch| {
-                if let Batch::Data { bytes, .. } = batch {
-                    delivered += std::hint::black_box(bytes).len();
-                }
-            });
-            std::hint::black_box(delivered);
-            return;
-        }
-        demultiplexer.feed(block, &mut |batch| match batch {
-            Batch::Data { id, bytes, .. } => {
-                let wanted = buffer.is_raw() || command.capture.wants(id.get());
-                let lane = lanes
-                    .entry(id)
-                    .or_insert_with(|| if wanted { Lane::new(buffer, id, *stage, image) } else { None });
-                match lane {
-                    Some(lane) if parallel => lane.queue.wait(bytes),
-                    Some(lane) => lane.feed(bytes),
-                    None => {}
-                }
-            }
-            Batch::Discontinuity { .. } => {
-                for lane in lanes.values_mut().flatten() {
-                    lane.work_off();
-                    lane.engine.end(&mut lane.work);
-                }
-            }
-            Batch::Trigger { .. } | Batch::Flush { .. } => {}
-        });
-        if parallel {
-            let mut busy: Vec<_> =
-                lanes.values_mut().flatten().filter(|lane| !lane.queue.is_empty()).collect();
-            let share = busy.len().div_ceil(command.threads).max(1);
-            std::thread::scope(|scope| {
-                for some in busy.chunks_mut(share) {
-                    scope.spawn(|| some.iter_mut().for_each(|lane| lane.work_off()));
-                }
-            });
-        }
-    }
-
-    /// Ends a pass: what was done. Why some of it was not is kept.
-    fn end(&mut self) -> Work {
-        self.demultiplexer.finish(&mut |_| {});
-        let bytes_of = |id| self.buffer.bytes_of(self.demultiplexer.counts(), id);
-        let left = self.lanes.iter().filter(|(id, lane)| lane.is_none() && self.wants(**id));
-        self.undecoded = self.buffer.why_undecoded(left.map(|(&id, _)| (id, bytes_of(id))));
-        self.demultiplexer.reset();
-        for lane in self.lanes.values_mut().flatten() {
-            lane.work_off();
-            lane.engine.end(&mut lane.work);
-            self.work += std::mem::take(&mut lane.work);
-        }
-        std::mem::take(&mut self.work)
-    }
-
-    fn wants(&self, id: TraceId) -> bool {
-        self.buffer.is_raw() || self.command.capture.wants(id.get())
-    }
-}
-
-/// One source.
-struct Lane<'i> {
-    engine: Measured<'i>,
-    queue: Queue,
-    work: Work,
-}
-
-impl<'i> Lane<'i> {
-    fn new(buffer: &Buffer, id: TraceId, stage: Stage, image: &'i Image) -> Option<Self> {
-        let source = buffer.source(id)?;
-        let engine = match (&source.decoding, stage) {
-            (Decoding::Etm4(config), Stage::Flow) => Measured::Etm4Flow(
-                Box::new(etm4::Decoder::new(config)),
-                Box::new(flow::etm4::Follower::new(config, image)),
-            ),
-            (Decoding::Etm4(config), _) => Measured::Etm4Packets(Box::new(etm4::Decoder::new(config))),
-            (Decoding::Etrace(etrace), Stage::Flow) => Measured::EtraceFlow(Box::new(harts(etrace, image))),
-            (Decoding::Etrace(etrace), _) => Measured::EtracePackets(Box::new(EtraceStream::new(etrace))),
-            (decoding, Stage::Flow) => Measured::Flow(Engine::new(decoding, image, Manner::default())?),
-            (decoding, _) => Measured::Packets(Decoder::new(decoding)?),
+    fn undecoded(&mut self) -> Vec<String> {
+        let summary = match self {
+            Self::Frames(_) => return Vec::new(),
+            Self::Packets(decoded) => decoded.session.summary(),
+            Self::Flow(decoded) => decoded.session.summary(),
         };
-        Some(Self { engine, queue: Queue::default(), work: Work::default() })
-    }
-
-    fn feed(&mut self, bytes: &[u8]) {
-        self.queue.push(bytes, |bytes| self.engine.feed(bytes, &mut self.work));
-    }
-
-    fn work_off(&mut self) {
-        self.queue.drain(|bytes| self.engine.feed(bytes, &mut self.work));
-    }
-}
-
-/// What is measured. The common protocols compile into one loop each; the others go through their listings' doors.
-enum Measured<'i> {
-    Etm4Packets(Box<etm4::Decoder>),
-    Etm4Flow(Box<etm4::Decoder>, Box<flow::etm4::Follower<&'i Image>>),
-    EtracePackets(Box<EtraceStream>),
-    EtraceFlow(Box<Harts<'i>>),
-    Packets(Decoder),
-    Flow(Engine<'i>),
-}
-
-impl Measured<'_> {
-    fn feed(&mut self, bytes: &[u8], work: &mut Work) {
-        match self {
-            Self::Etm4Packets(decoder) => {
-                decoder.feed_batches(bytes, &mut |batch| {
-                    work.packets += std::hint::black_box(batch).len() as u64;
-                });
-            }
-            Self::Etm4Flow(decoder, follower) => decoder.feed(bytes, &mut |packet| {
-                work.packets += 1;
-                follower.push(packet, &mut |event| {
-                    if let flow::Event::Range(range) = &event.value {
-                        work.instructions += u64::from(range.instructions);
-                    }
-                });
-            }),
-            Self::EtracePackets(decoder) => decoder.feed(bytes, &mut |packet| {
-                std::hint::black_box(&packet);
-                work.packets += 1;
-            }),
-            Self::EtraceFlow(harts) => {
-                let before = harts.frames();
-                harts.feed(bytes, &mut |event| {
-                    if let flow::Event::Range(range) = &event.value {
-                        work.instructions += u64::from(range.instructions);
-                    }
-                });
-                work.packets += harts.frames() - before;
-            }
-            Self::Packets(decoder) => decoder.feed(bytes, &mut |_| work.packets += 1),
-            Self::Flow(engine) => engine.feed(bytes, &mut |item| count(&item, work)),
-        }
-    }
-
-    /// The stream ends, or does not continue.
-    fn end(&mut self, work: &mut Work) {
-        match self {
-            Self::Etm4Packets(decoder) => decoder.reset(&mut |_| work.packets += 1),
-            Self::Etm4Flow(decoder, follower) => {
-                decoder.reset(&mut |packet| follower.push(packet, &mut |_| {}));
-                follower.reset();
-            }
-            Self::EtracePackets(decoder) => decoder.finish(&mut |_| work.packets += 1),
-            Self::EtraceFlow(harts) => harts.finish(&mut |event| {
-                if let flow::Event::Range(range) = &event.value {
-                    work.instructions += u64::from(range.instructions);
-                }
-            }),
-            Self::Packets(decoder) => decoder.reset(&mut |_| work.packets += 1),
-            Self::Flow(engine) => engine.reset(&mut |item| count(&item, work)),
-        }
-    }
-}
-
-fn count(item: &Item, work: &mut Work) {
-    if let Item::Event(event) = item
-        && let flow::Event::Range(range) = &event.value
-    {
-        work.instructions += u64::from(range.instructions);
+        summary.buffers.iter().flat_map(|buffer| buffer.why_undecoded()).collect()
     }
 }
 

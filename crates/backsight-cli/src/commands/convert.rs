@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use backsight_capture::Format as CaptureFormat;
+use backsight::description::Format as CaptureFormat;
 use clap::{Args, ValueEnum};
 
-use crate::args::CaptureArgs;
+use crate::args::{CaptureArgs, ImageArgs};
 use crate::failure::{Failure, Result};
-use crate::output::tell;
-use crate::plan::Plan;
+use crate::output::say;
 
 /// Turn one kind of capture into another
 ///
@@ -57,25 +56,19 @@ pub fn run(command: &Convert) -> Result {
     if !command.capture.id.is_empty() {
         return Err(Failure::usage("--id: a capture is converted with all its sources; choose later"));
     }
-    let plan = Plan::new(&command.capture, command.quiet)?;
-    let mut capture = plan.capture;
-    if !command.capture.buffer.is_empty() {
-        capture.keep_buffers(|buffer| command.capture.buffer.contains(&buffer.name));
-    }
-    for (buffer, planned) in capture.buffers.iter_mut().zip(&plan.buffers) {
-        buffer.framing = planned.framing;
-    }
+    let mut capture = command.capture.open(&ImageArgs::default(), command.quiet)?;
+    let chosen = &command.capture.buffer;
+    command.capture.check_buffers(&capture)?;
+    capture.keep_buffers(|name| chosen.is_empty() || chosen.iter().any(|wanted| wanted == name));
     let format = match command.format {
         Format::Package => CaptureFormat::Package,
         Format::Snapshot => CaptureFormat::Snapshot,
     };
-    let lost = capture.save(&command.output, format).map_err(Failure::new)?;
+    let lost = capture.save(&command.output, format)?;
     if !command.quiet {
-        for what in &lost {
-            tell(format_args!("warning: {what}"));
-        }
-        let (buffers, sources) = (capture.buffers.len(), capture.sources.len());
-        tell(format_args!("{}: {buffers} buffers, {sources} sources", command.output.display()));
+        lost.iter().for_each(|what| say(format_args!("warning: {what}")));
+        let (buffers, sources) = (capture.buffers().len(), capture.description().sources.len());
+        say(format_args!("{}: {buffers} buffers, {sources} sources", command.output.display()));
     }
     Ok(())
 }

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use backsight_arm::etm4;
-use backsight_arm::frame::{Chunk, Counts};
-use backsight_capture::{Capture, Format as CaptureFormat};
-use backsight_core::{Accounting, TraceId};
+use backsight::core::{Accounting, TraceId};
+use backsight::decode::{BufferSummary, Outline, SourceSummary};
+use backsight::description::Format as CaptureFormat;
+use backsight::listing::Printable;
+use backsight::{Buffer, Capture};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::args::{CaptureArgs, OutputArgs};
-use crate::decoder::Decoder;
+use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
-use crate::listing::etrace_words;
 use crate::output::Output;
-use crate::plan::{Buffer, Decoding, Plan, frame_damage};
 
 /// Say what is in a capture
 ///
@@ -46,193 +44,88 @@ const EXAMPLES: &str = "Examples:
 
 /// Runs the command.
 pub fn run(command: &Info) -> Result {
-    let plan = Plan::new(&command.capture, command.output.quiet)?;
-    let mut surveys = Vec::new();
-    for buffer in &plan.buffers {
-        surveys.push(if command.fast { None } else { Some(survey(command, buffer)?) });
-    }
+    let capture = command.capture.open(&ImageArgs::default(), command.output.quiet)?;
+    let surveys = survey(command, &capture)?;
     let mut output = Output::open(command.output.output.as_deref())?;
     if command.json {
-        let value = as_json(&plan, &surveys);
+        let value = as_json(command, &capture, &surveys);
         output.put(|out| writeln!(out, "{value:#}"))?;
     } else {
-        let text = as_text(&plan, &surveys);
+        let text = as_text(command, &capture, &surveys);
         output.put(|out| out.write_all(text.as_bytes()))?;
     }
     output.finish()?;
-    let damaged = surveys.iter().flatten().any(Survey::is_damaged);
-    if command.output.strict && damaged {
-        return Err(Failure::new("the trace is damaged (--strict)"));
+    let is_damaged = |survey: &Survey| {
+        let bad = survey.summary.sources.iter().any(|source| source.accounting.bad > 0);
+        bad || !survey.summary.frame_damage().is_empty()
+    };
+    match command.output.strict && surveys.values().any(is_damaged) {
+        true => Err(Failure::new("the trace is damaged (--strict)")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// What reading a buffer shows.
 struct Survey {
-    counts: Counts,
-    streams: BTreeMap<TraceId, Stream>,
-    triggers: u64,
-    flushes: u64,
+    summary: BufferSummary,
+    outlines: BTreeMap<TraceId, Outline>,
 }
 
-/// What reading a source shows.
-#[derive(Default)]
-struct Stream {
-    packets: u64,
-    bytes: Accounting,
-    first_time: Option<u64>,
-    last_time: Option<u64>,
-    overflows: u64,
-}
-
-impl Survey {
-    fn is_damaged(&self) -> bool {
-        !frame_damage(&self.counts).is_empty() || self.streams.values().any(|stream| stream.bytes.bad > 0)
+/// Reads the trace: a survey of each buffer, by name.
+fn survey(command: &Info, capture: &Capture) -> Result<BTreeMap<String, Survey>> {
+    if command.fast {
+        command.capture.check_buffers(capture)?;
+        return Ok(BTreeMap::new());
     }
-}
-
-/// A source while it is read.
-enum Reader {
-    Etm4(Box<etm4::Decoder>),
-    Other(Decoder),
-}
-
-impl Reader {
-    fn new(decoding: &Decoding) -> Option<Self> {
-        match decoding {
-            Decoding::Etm4(config) => Some(Self::Etm4(Box::new(etm4::Decoder::new(config)))),
-            other => Decoder::new(other).map(Self::Other),
-        }
-    }
-}
-
-impl Stream {
-    fn etm4(&mut self, packet: &etm4::Packet) {
-        self.packets += u64::from(!matches!(packet, etm4::Packet::Unsynchronised));
-        match packet {
-            etm4::Packet::Timestamp(timestamp) if timestamp.value != 0 => {
-                self.first_time.get_or_insert(timestamp.value);
-                self.last_time = Some(timestamp.value);
-            }
-            etm4::Packet::Overflow => self.overflows += 1,
-            _ => {}
-        }
-    }
-}
-
-fn survey(command: &Info, buffer: &Buffer) -> Result<Survey> {
-    let mut readers: BTreeMap<TraceId, (Option<Reader>, Stream)> = BTreeMap::new();
-    let (mut triggers, mut flushes) = (0, 0);
-    let counts = buffer.chunks(command.output.quiet, |chunk| {
-        match chunk {
-            Chunk::Data { id, .. } if !buffer.is_raw() && !command.capture.wants(id.get()) => {}
-            Chunk::Data { id, bytes, .. } => {
-                let (reader, stream) = readers.entry(id).or_insert_with(|| {
-                    (buffer.source(id).and_then(|source| Reader::new(&source.decoding)), Stream::default())
-                });
-                match reader {
-                    Some(Reader::Etm4(decoder)) => {
-                        decoder.feed(bytes, &mut |packet| stream.etm4(&packet.value))
-                    }
-                    Some(Reader::Other(decoder)) => decoder.feed(bytes, &mut |_| stream.packets += 1),
-                    None => {}
-                }
-            }
-            Chunk::Discontinuity { .. } => {
-                for (reader, stream) in readers.values_mut() {
-                    match reader {
-                        Some(Reader::Etm4(decoder)) => {
-                            decoder.reset(&mut |packet| stream.etm4(&packet.value))
-                        }
-                        Some(Reader::Other(decoder)) => decoder.reset(&mut |_| stream.packets += 1),
-                        None => {}
-                    }
-                }
-            }
-            Chunk::Trigger { .. } => triggers += 1,
-            Chunk::Flush { .. } => flushes += 1,
-        }
-        Ok(())
-    })?;
-    let mut streams = BTreeMap::new();
-    for (id, (reader, mut stream)) in readers {
-        match reader {
-            Some(Reader::Etm4(mut decoder)) => {
-                decoder.finish(&mut |packet| stream.etm4(&packet.value));
-                stream.bytes = decoder.accounting();
-            }
-            Some(Reader::Other(mut decoder)) => {
-                decoder.finish(&mut |_| stream.packets += 1);
-                stream.bytes = decoder.accounting();
-            }
-            None => {}
-        }
-        streams.insert(id, stream);
-    }
-    Ok(Survey { counts, streams, triggers, flushes })
+    let (summary, outlines) =
+        command.capture.choose(capture.packets(), capture, command.output.quiet).outline()?;
+    let surveys = summary.buffers.into_iter().map(|summary| {
+        let own = outlines.iter().filter(|(source, _)| source.buffer() == summary.name);
+        let outlines = own.map(|(source, outline)| (source.frame_id(), *outline)).collect();
+        (summary.name.clone(), Survey { summary, outlines })
+    });
+    Ok(surveys.collect())
 }
 
 fn format_words(capture: &Capture) -> &'static str {
-    match capture.format {
+    match capture.description().format {
         CaptureFormat::Snapshot => "snapshot",
         CaptureFormat::Package => "trace package",
         CaptureFormat::Bare => "bare file",
     }
 }
 
-/// A configuration in words.
-fn configuration(decoding: &Decoding) -> String {
-    match decoding {
-        Decoding::Etm4(config) => config.words().to_string(),
-        Decoding::Etrace(etrace) => etrace_words::etrace(etrace),
-        Decoding::Ntrace(config) => format!("N-Trace, {} bits of source", config.source_bits),
-        Decoding::NotDecoded(protocol) => format!("{protocol}, not decoded yet"),
-    }
-}
-
-fn as_text(plan: &Plan, surveys: &[Option<Survey>]) -> String {
-    let capture = &plan.capture;
-    let mut text = format!("{}: {}\n", capture.name, format_words(capture));
+fn as_text(command: &Info, capture: &Capture, surveys: &BTreeMap<String, Survey>) -> String {
+    let description = capture.description();
+    let mut text = format!("{}: {}\n", Printable(capture.name()), format_words(capture));
     let mut line = |indentation: usize, words: String| {
-        text.push_str(&" ".repeat(indentation));
-        text.push_str(&words);
-        text.push('\n');
+        text.push_str(&format!("{:indentation$}{}\n", "", Printable(&words)));
     };
-    if let Some(description) = &capture.description {
+    if let Some(description) = &description.description {
         line(2, description.clone());
     }
-    for core in &capture.cores {
+    for core in &description.cores {
         line(2, format!("core {}: {}", core.name, core.kind));
     }
-    for (buffer, survey) in plan.buffers.iter().zip(surveys) {
-        let size = buffer.size.map_or_else(|| "size unknown".to_owned(), |size| format!("{size} bytes"));
-        line(2, format!("buffer {}: {size}, framing {}", buffer.name, buffer.framing));
-        for source in buffer.sources.values() {
-            let core = source.core.as_ref().map(|core| format!(" of {core}")).unwrap_or_default();
-            line(
-                4,
-                format!(
-                    "source {} (ID {}){core}: {}",
-                    source.name,
-                    source.id,
-                    configuration(&source.decoding)
-                ),
-            );
+    for buffer in command.capture.chosen(capture) {
+        line(2, format!("buffer {buffer}"));
+        for source in buffer.sources() {
+            line(4, format!("source {source}"));
         }
-        if let Some(survey) = survey {
-            survey_text(buffer, survey, capture.timestamp_frequency, &mut line);
+        if let Some(survey) = surveys.get(buffer.name()) {
+            survey_text(buffer, survey, description.timestamp_frequency, &mut line);
         }
     }
-    for dump in &capture.memory {
+    for dump in &description.memory {
         let length = dump.length.map_or_else(|| "all".to_owned(), |length| format!("{length:#x} bytes"));
         let missing = if dump.file.exists() { "" } else { ", MISSING" };
         let space = dump.space.name().unwrap_or("several spaces");
         line(2, format!("memory {}: {length} of {} ({space}{missing})", dump.address, dump.file.path()));
     }
-    for image in &capture.images {
+    for image in &description.images {
         line(2, format!("image {}: {}", image.name, image.file.path()));
     }
-    if let Some(events) = &capture.events {
+    if let Some(events) = &description.events {
         line(2, format!("event log: {} events, {} problems", events.records.len(), events.problems.len()));
     }
     text
@@ -244,25 +137,23 @@ fn survey_text(
     frequency: Option<u64>,
     line: &mut impl FnMut(usize, String),
 ) {
-    let bytes_of = |id: TraceId| buffer.bytes_of(&survey.counts, id);
-    let is_decoded = |id: TraceId| {
-        buffer.source(id).is_some_and(|source| !matches!(source.decoding, Decoding::NotDecoded(_)))
-    };
-    for (&id, stream) in survey.streams.iter().filter(|(id, _)| is_decoded(**id)) {
-        let bytes = bytes_of(id);
-        let Accounting { unsynchronised, bad, .. } = stream.bytes;
-        let overflows = match stream.overflows {
+    for summary in &survey.summary.sources {
+        let SourceSummary { source, packets, accounting, .. } = summary;
+        let Accounting { unsynchronised, bad, .. } = accounting;
+        let (id, bytes) = (source.id(), accounting.total());
+        let outline = survey.outlines.get(&source.frame_id()).copied().unwrap_or_default();
+        let overflows = match outline.overflows {
             0 => String::new(),
             count => format!(", {count} overflows"),
         };
         line(
             4,
             format!(
-                "ID {id}: {bytes} bytes, {} packets, {unsynchronised} bytes before synchronisation, {bad} bad{overflows}",
-                stream.packets
+                "ID {id}: {bytes} bytes, {packets} packets, {unsynchronised} bytes before synchronisation, {bad} \
+                 bad{overflows}"
             ),
         );
-        if let (Some(first), Some(last)) = (stream.first_time, stream.last_time) {
+        if let (Some(first), Some(last)) = (outline.first_time, outline.last_time) {
             let span = last.saturating_sub(first);
             let seconds = frequency
                 .filter(|&frequency| frequency > 0)
@@ -271,84 +162,92 @@ fn survey_text(
             line(6, format!("time {first:#x} to {last:#x}: {span} ticks{seconds}"));
         }
     }
-    let undecoded = survey.streams.keys().copied().filter(|&id| !is_decoded(id));
-    for words in buffer.why_undecoded(undecoded.map(|id| (id, bytes_of(id)))) {
+    for words in survey.summary.why_undecoded() {
         line(4, words);
     }
-    for source in buffer.sources.iter().filter(|(id, _)| !survey.streams.contains_key(id)) {
-        line(4, format!("ID {}: no data ({})", source.0, source.1.name));
+    let met = |id: TraceId| {
+        survey.summary.sources.iter().any(|summary| summary.source.frame_id() == id)
+            || survey.summary.undecoded.iter().any(|undecoded| undecoded.id == id)
+    };
+    for source in buffer.sources().filter(|source| !met(source.frame_id())) {
+        line(4, format!("ID {}: no data ({})", source.id(), source.name()));
     }
-    let counts = &survey.counts;
-    if counts.frames > 0 {
-        line(4, format!("{} frames, {} bytes of padding", counts.frames, counts.padding()));
+    let BufferSummary { frames, triggers, flushes, .. } = &survey.summary;
+    if frames.frames > 0 {
+        line(4, format!("{} frames, {} bytes of padding", frames.frames, frames.padding()));
     }
-    if survey.triggers + survey.flushes > 0 {
-        line(4, format!("{} triggers, {} flushes", survey.triggers, survey.flushes));
+    if triggers + flushes > 0 {
+        line(4, format!("{triggers} triggers, {flushes} flushes"));
     }
-    frame_damage(counts).into_iter().for_each(|what| line(4, format!("damage: {what}")));
+    survey.summary.frame_damage().into_iter().for_each(|what| line(4, format!("damage: {what}")));
 }
 
-fn as_json(plan: &Plan, surveys: &[Option<Survey>]) -> Value {
-    let capture = &plan.capture;
-    let buffers: Vec<Value> = plan
-        .buffers
-        .iter()
-        .zip(surveys)
-        .map(|(buffer, survey)| {
-            let sources: Vec<Value> = buffer
-                .sources
-                .values()
-                .map(|source| {
-                    json!({
-                        "name": source.name,
-                        "id": source.id.get(),
-                        "core": source.core,
-                        "configuration": configuration(&source.decoding),
-                    })
+fn as_json(command: &Info, capture: &Capture, surveys: &BTreeMap<String, Survey>) -> Value {
+    let description = capture.description();
+    let buffers: Vec<Value> = command
+        .capture
+        .chosen(capture)
+        .map(|buffer| {
+            let sources = buffer.sources().map(|source| {
+                json!({
+                    "name": source.name(),
+                    "id": source.id().get(),
+                    "core": source.core(),
+                    "configuration": source.configuration(),
                 })
-                .collect();
-            let streams: Vec<Value> = survey
-                .iter()
-                .flat_map(|survey| {
-                    survey.streams.iter().map(|(id, stream)| stream_json(buffer, *id, stream, survey))
-                })
-                .collect();
+            });
+            let survey = surveys.get(buffer.name());
             json!({
-                "name": buffer.name,
-                "bytes": buffer.size,
-                "framing": buffer.framing.name(),
-                "sources": sources,
-                "streams": streams,
-                "damage": survey.as_ref().map(|survey| frame_damage(&survey.counts)),
+                "name": buffer.name(),
+                "bytes": buffer.size(),
+                "framing": buffer.framing().name(),
+                "sources": sources.collect::<Vec<_>>(),
+                "streams": survey.map_or_else(Vec::new, streams_json),
+                "damage": survey.map(|survey| survey.summary.frame_damage()),
             })
         })
         .collect();
     json!({
-        "name": capture.name,
+        "name": capture.name(),
         "format": format_words(capture),
-        "description": capture.description,
-        "cores": capture.cores.iter().map(|core| json!({"name": core.name, "type": core.kind})).collect::<Vec<_>>(),
+        "description": description.description,
+        "cores": description.cores.iter().map(|core| json!({"name": core.name, "type": core.kind})).collect::<Vec<_>>(),
         "buffers": buffers,
-        "memory": capture.memory.iter().map(|dump| json!({
+        "memory": description.memory.iter().map(|dump| json!({
             "file": dump.file.path(),
             "address": format!("{:#x}", dump.address),
             "length": dump.length,
             "missing": !dump.file.exists(),
         })).collect::<Vec<_>>(),
-        "events": capture.events.as_ref().map(|events| events.records.len()),
-        "warnings": capture.warnings,
+        "events": description.events.as_ref().map(|events| events.records.len()),
+        "warnings": capture.warnings(),
     })
 }
 
-fn stream_json(buffer: &Buffer, id: TraceId, stream: &Stream, survey: &Survey) -> Value {
-    json!({
-        "id": id.get(),
-        "bytes": buffer.bytes_of(&survey.counts, id),
-        "packets": stream.packets,
-        "unsynchronised": stream.bytes.unsynchronised,
-        "bad": stream.bytes.bad,
-        "overflows": stream.overflows,
-        "first_timestamp": stream.first_time,
-        "last_timestamp": stream.last_time,
-    })
+/// What was read of each source, those that are not decoded included.
+fn streams_json(survey: &Survey) -> Vec<Value> {
+    let mut streams = BTreeMap::new();
+    for SourceSummary { source, packets, accounting, .. } in &survey.summary.sources {
+        let outline = survey.outlines.get(&source.frame_id()).copied().unwrap_or_default();
+        let stream = json!({
+            "id": source.id().get(),
+            "bytes": accounting.total(),
+            "packets": packets,
+            "unsynchronised": accounting.unsynchronised,
+            "bad": accounting.bad,
+            "overflows": outline.overflows,
+            "first_timestamp": outline.first_time,
+            "last_timestamp": outline.last_time,
+        });
+        streams.insert(source.frame_id(), stream);
+    }
+    for undecoded in &survey.summary.undecoded {
+        let id = undecoded.source.as_ref().map_or(undecoded.id, |source| source.id());
+        let stream = json!({
+            "id": id.get(), "bytes": undecoded.bytes, "packets": 0, "unsynchronised": 0, "bad": 0, "overflows": 0,
+            "first_timestamp": null, "last_timestamp": null,
+        });
+        streams.insert(undecoded.id, stream);
+    }
+    streams.into_values().collect()
 }

@@ -1,31 +1,19 @@
 //! `backsight flow`: lists what was executed.
 
-mod engine;
-mod filter;
-mod harts;
-mod lane;
-mod printer;
 mod truth;
 
 use std::collections::BTreeMap;
 
-use backsight_arm::frame::{Batch, Demultiplexer};
-use backsight_core::{Accounting, TraceId};
-use backsight_flow::{Statistics, Symptom};
-use backsight_image::Image;
+use backsight::Capture;
+use backsight::decode::{Portion, Summary};
+use backsight::listing::{
+    BranchWriter, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, Printable, Style,
+};
 use clap::{Args, ValueEnum};
 
-use crate::args::{CaptureArgs, OutputArgs, parse_number};
+use crate::args::{CaptureArgs, ImageArgs, OutputArgs, parse_number, parse_range};
 use crate::failure::{Failure, Result};
-use crate::images::{self, ImageArgs};
-use crate::output::{Output, tell};
-use crate::plan::{Buffer, Plan, frame_damage};
-
-pub use engine::{Engine, Item, Manner, harts};
-use filter::{Filter, FilterArgs};
-pub use harts::Harts;
-use lane::Lane;
-use printer::Style;
+use crate::output::{Output, say};
 
 /// List what was executed
 ///
@@ -97,13 +85,49 @@ pub enum Format {
     Branches,
 }
 
-/// Names of the trace unit's events.
-pub struct EventNames(BTreeMap<u8, String>);
+/// Which part of the execution to list.
+#[derive(Args, Clone, Debug, Default)]
+struct FilterArgs {
+    /// Only instructions at these addresses; may be given several times
+    #[arg(long, value_name = "FROM..TO", help_heading = "Filters", value_parser = parse_range)]
+    range: Vec<std::ops::Range<u64>>,
 
-impl EventNames {
-    /// The name of an event, else its number.
-    pub fn name(&self, number: u8) -> String {
-        self.0.get(&number).cloned().unwrap_or_else(|| number.to_string())
+    /// Only instructions of this function; may be given several times
+    #[arg(long, value_name = "NAME", help_heading = "Filters")]
+    function: Vec<String>,
+
+    /// Only what ran with this context ID; may be given several times
+    #[arg(long, value_name = "ID", help_heading = "Filters", value_parser = parse_number)]
+    context: Vec<u64>,
+
+    /// Only what ran between these timestamps
+    #[arg(long, value_name = "FROM..TO", help_heading = "Filters", value_parser = parse_range)]
+    time: Option<std::ops::Range<u64>>,
+}
+
+impl FilterArgs {
+    fn options(&self) -> FilterOptions {
+        FilterOptions {
+            ranges: self.range.clone(),
+            functions: self.function.clone(),
+            contexts: self.context.clone(),
+            time: self.time.clone(),
+        }
+    }
+}
+
+impl Flow {
+    /// The format of a listing of events; a list of branches is none.
+    fn style(&self) -> Style {
+        let format = match self.format {
+            Format::Json => ExecutionFormat::Json,
+            Format::Opencsd => ExecutionFormat::Opencsd,
+            Format::Pcs => ExecutionFormat::Pcs,
+            Format::Text | Format::Branches if self.calls => ExecutionFormat::Calls,
+            Format::Text | Format::Branches if self.disasm => ExecutionFormat::Disassembly,
+            Format::Text | Format::Branches => ExecutionFormat::Text,
+        };
+        Style { format, cycle_counts: false }
     }
 }
 
@@ -120,160 +144,51 @@ pub fn run(command: &Flow) -> Result {
     if command.truth {
         return truth::run(command);
     }
-    let plan = Plan::new(&command.capture, command.output.quiet)?;
+    let capture = command.capture.open(&command.images, command.output.quiet)?;
     let mut output = Output::open(command.output.output.as_deref())?;
-    let mut totals = Totals::default();
-    for buffer in &plan.buffers {
-        if plan.buffers.len() > 1 && matches!(command.format, Format::Text | Format::Opencsd) {
-            output.put(|out| writeln!(out, "# buffer {}", buffer.name))?;
-        }
-        follow(command, &plan, buffer, &mut output, &mut totals)?;
-    }
+    let summary = list(command, &capture, &mut output)?;
     output.finish()?;
     if !command.output.quiet {
-        totals.show();
+        say(&summary);
     }
-    let damaged = totals.damaged || totals.bytes.bad > 0 || totals.statistics.gaps.total() > 0;
-    if command.output.strict && damaged {
-        return Err(Failure::new("the trace or the image is damaged (--strict)"));
+    match command.output.strict && summary.is_damaged() {
+        true => Err(Failure::new("the trace or the image is damaged (--strict)")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
-/// The code for each core of a buffer's sources.
-fn code(command: &Flow, plan: &Plan, buffer: &Buffer) -> Result<BTreeMap<Option<String>, Image>> {
-    let mut code = BTreeMap::new();
-    let cores = buffer.sources.values().map(|source| source.core.clone()).chain([None]);
-    for core in cores {
-        if code.contains_key(&core) {
-            continue;
+fn list(command: &Flow, capture: &Capture, output: &mut Output) -> Result<Summary> {
+    let (arguments, quiet) = (&command.capture, command.output.quiet);
+    let code = capture.code()?;
+    if !quiet {
+        code.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
+    }
+    let filter = command.filter.options();
+    let named =
+        arguments.chooses_several(capture) && matches!(command.format, Format::Text | Format::Opencsd);
+    let write = |portion: Portion<'_>| match portion {
+        Portion::Text(text) => output.put(|out| out.write_all(text)),
+        Portion::Buffer(buffer) if named => {
+            output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
         }
-        let quiet = command.output.quiet || !code.is_empty();
-        let image = images::for_core(&command.images, &plan.capture, core.as_deref(), |warning| {
-            if !quiet {
-                tell(format_args!("warning: {warning}"));
-            }
-        })?;
-        code.insert(core, image);
-    }
-    Ok(code)
-}
-
-fn follow(command: &Flow, plan: &Plan, buffer: &Buffer, output: &mut Output, totals: &mut Totals) -> Result {
-    let code = code(command, plan, buffer)?;
-    let names = EventNames(command.event.iter().cloned().collect());
-    let threads = match command.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
+        Portion::Buffer(_) => Ok(()),
     };
-    let mut lanes: BTreeMap<TraceId, Lane<'_>> = BTreeMap::new();
-    let mut demultiplexer = Demultiplexer::new(buffer.framing);
-    let mut undecoded: BTreeMap<TraceId, u64> = BTreeMap::new();
-    buffer.blocks(command.output.quiet, |block| {
-        let mut outcome = Ok(());
-        demultiplexer.feed(block, &mut |batch| match batch {
-            Batch::Data { id, bytes, runs } => {
-                if let Some(count) = undecoded.get_mut(&id) {
-                    *count += bytes.len() as u64;
-                } else if let Some(lane) = lanes.get_mut(&id) {
-                    lane.queue(bytes, runs);
-                } else if wanted(command, buffer, id) {
-                    match new_lane(command, buffer, id, &code) {
-                        Ok(Some(mut lane)) => {
-                            lane.queue(bytes, runs);
-                            lanes.insert(id, lane);
-                        }
-                        Ok(None) => {
-                            undecoded.insert(id, bytes.len() as u64);
-                        }
-                        Err(failure) => outcome = Err(failure),
-                    }
-                }
-            }
-            Batch::Discontinuity { .. } => lanes.values_mut().for_each(Lane::queue_reset),
-            Batch::Trigger { .. } | Batch::Flush { .. } => {}
-        });
-        outcome?;
-        lane::process(&mut lanes, threads, &names, output)
-    })?;
-    demultiplexer.finish(&mut |_| {});
-    lanes.values_mut().for_each(Lane::queue_end);
-    lane::process(&mut lanes, threads, &names, output)?;
-    for lane in lanes.values() {
-        totals.bytes += lane.engine.accounting();
-        totals.statistics += lane.engine.statistics();
-        totals.notes.extend(lane.engine.notes());
+    if command.format == Format::Branches {
+        let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
+        let decode = arguments.choose(capture.branches(), capture, quiet).threads(command.threads);
+        return decode.positions(false).write(
+            |source| Ok(BranchWriter::new(Filter::new(&filter, code.of(source))?, names.clone())),
+            write,
+        );
     }
-    totals.notes.extend(buffer.why_undecoded(undecoded));
-    totals.notes.extend(buffer.absent_ids(&command.capture.id, demultiplexer.counts()));
-    let damage = frame_damage(demultiplexer.counts());
-    totals.damaged |= !damage.is_empty();
-    totals.notes.extend(damage.into_iter().map(|what| format!("buffer {}: {what}", buffer.name)));
-    Ok(())
-}
-
-fn wanted(command: &Flow, buffer: &Buffer, id: TraceId) -> bool {
-    buffer.is_raw() || command.capture.wants(id.get())
-}
-
-fn new_lane<'i>(
-    command: &Flow,
-    buffer: &Buffer,
-    id: TraceId,
-    code: &'i BTreeMap<Option<String>, Image>,
-) -> Result<Option<Lane<'i>>> {
-    let Some(source) = buffer.source(id) else { return Ok(None) };
-    let Some(image) = code.get(&source.core).or_else(|| code.get(&None)) else { return Ok(None) };
-    let manner = Manner { strict_image: command.strict_image, branches: command.format == Format::Branches };
-    let Some(engine) = Engine::new(&source.decoding, image, manner) else { return Ok(None) };
-    let style = Style {
-        format: command.format,
-        calls: command.calls,
-        disasm: command.disasm,
-        cycle_counts: source.counts_cycles(),
-    };
-    let filter = Filter::new(&command.filter, image)?;
-    Ok(Some(Lane::new(engine, printer::Printer::new(style, source.id, image, filter))))
-}
-
-/// What was seen altogether.
-#[derive(Default)]
-struct Totals {
-    bytes: Accounting,
-    statistics: Statistics,
-    damaged: bool,
-    notes: Vec<String>,
-}
-
-impl Totals {
-    fn show(&self) {
-        let Statistics { instructions, branches, taken, exceptions, skipped, .. } = self.statistics;
-        tell(format_args!(
-            "{instructions} instructions, {branches} branches ({taken} taken), {exceptions} exceptions"
-        ));
-        let gaps = &self.statistics.gaps;
-        if gaps.total() > 0 {
-            let reasons: Vec<_> =
-                gaps.by_reason().iter().filter(|(_, count)| *count > 0).map(shown).collect();
-            tell(format_args!("{} gaps: {}", gaps.total(), reasons.join(", ")));
-        }
-        if skipped > 0 {
-            tell(format_args!("{skipped} elements could not be followed for want of a place or a context"));
-        }
-        for symptom in Symptom::ALL {
-            let count = self.statistics.symptom(symptom);
-            if count > 0 {
-                tell(format_args!("image may not fit: {} ({count} times)", symptom.text()));
-            }
-        }
-        let Accounting { decoded, unsynchronised, bad } = self.bytes;
-        tell(format_args!(
-            "{decoded} bytes decoded, {unsynchronised} skipped before synchronisation, {bad} bad"
-        ));
-        self.notes.iter().for_each(tell);
-    }
-}
-
-fn shown((reason, count): &(&'static str, u64)) -> String {
-    format!("{count} {reason}")
+    let style = command.style();
+    let positions = matches!(style.format, ExecutionFormat::Json | ExecutionFormat::Opencsd);
+    let decode = arguments.choose(capture.execution(), capture, quiet);
+    decode.threads(command.threads).strict_image(command.strict_image).positions(positions).write(
+        |source| {
+            let image = code.of(source);
+            Ok(ExecutionWriter::new(style, source, image, Filter::new(&filter, image)?))
+        },
+        write,
+    )
 }

@@ -3,42 +3,39 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 
+use backsight::core::{Cause, Context, Execution, Privilege, Retired, TraceId, Trap, TrapKind};
+use backsight::description::{Capture, FileRef, Format as CaptureFormat, TRUTH};
+use backsight::flow::{Event, Range, TraceOn};
+use backsight::image::Image;
+use backsight::isa::{Class, classify_retired};
+use backsight::listing::{ExecutionWriter, Filter, write_address};
 use backsight_capture::retired::Reader;
-use backsight_capture::{Capture, FileRef, Format as CaptureFormat};
-use backsight_core::{Cause, Context, Execution, Located, Privilege, Retired, TraceId, Trap, TrapKind};
-use backsight_flow::{Event, Range, TraceOn};
-use backsight_image::Image;
-use backsight_isa::{Class, classify_retired};
 
-use super::filter::Filter;
-use super::printer::{Printer, Style, write_address};
 use super::{Flow, Format};
-use crate::commands::record::TRUTH;
 use crate::failure::{Failure, Result};
-use crate::images;
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// Lists the truth of a capture.
 pub fn run(command: &Flow) -> Result {
     if command.format == Format::Branches {
         return Err(Failure::usage("--truth: a list of branches comes from packets, and the truth has none"));
     }
-    let capture = Capture::open(&command.capture.capture).map_err(Failure::new)?;
-    let file = FileRef::new(&capture.folder, TRUTH).map_err(Failure::new)?;
-    if capture.format == CaptureFormat::Bare || !file.exists() {
+    let capture = command.capture.open(&command.images, command.output.quiet)?;
+    let description = capture.description();
+    let file = FileRef::new(&description.folder, TRUTH).map_err(Failure::new)?;
+    if description.format == CaptureFormat::Bare || !file.exists() {
         return Err(Failure::new(format!(
             "{}: the capture has no {TRUTH}; record it with --truth",
             command.capture.capture.display()
         )));
     }
-    let image = images::for_core(&command.images, &capture, None, |warning| {
-        if !command.output.quiet {
-            eprintln!("warning: {warning}");
-        }
-    })?;
+    let code = capture.code()?;
+    if !command.output.quiet {
+        code.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
+    }
     let mut reader = Reader::new(BufReader::new(file.open().map_err(Failure::new)?))
         .map_err(|error| Failure::new(format!("{file}: {error}")))?;
-    let mut listing = Listing::new(command, &capture, &image)?;
+    let mut listing = Listing::new(command, description, code.image())?;
     let outcome = list(&mut reader, &mut listing);
     listing.finish()?;
     outcome?.map_err(|error| Failure::new(format!("{file}: {error}")))
@@ -73,9 +70,10 @@ struct Listing<'i> {
 
 /// A thread, with the instructions that are not written yet.
 struct Thread<'i> {
-    printer: Printer<'i>,
+    writer: ExecutionWriter<'i>,
     context: Context,
-    told: Option<Context>,
+    /// The context that was listed last.
+    listed: Option<Context>,
     range: Option<Range>,
 }
 
@@ -89,14 +87,14 @@ impl<'i> Listing<'i> {
             command,
             image,
             output: Output::open(command.output.output.as_deref())?,
-            filter: Filter::new(&command.filter, image)?,
+            filter: Filter::new(&command.filter.options(), image)?,
             ids,
             threads: BTreeMap::new(),
             current: 0,
             wanted: true,
             instructions: 0,
         };
-        listing.wanted = command.capture.wants(listing.id(0).get());
+        listing.wanted = listing.wants(0);
         Ok(listing)
     }
 
@@ -104,10 +102,15 @@ impl<'i> Listing<'i> {
         self.ids.get(&thread).copied().unwrap_or_else(|| TraceId::new(thread.min(0x6E) as u8 + 1))
     }
 
+    fn wants(&self, thread: u32) -> bool {
+        let ids = &self.command.capture.id;
+        ids.is_empty() || ids.contains(&u64::from(self.id(thread).get()))
+    }
+
     fn item(&mut self, item: Execution) -> Result {
         if let Execution::Thread(thread) = item {
             self.current = thread;
-            self.wanted = self.command.capture.wants(self.id(thread).get());
+            self.wanted = self.wants(thread);
             return Ok(());
         }
         if !self.wanted {
@@ -156,7 +159,7 @@ impl<'i> Listing<'i> {
             self.end_range()?;
             let thread = self.thread()?;
             let context = thread.context;
-            if thread.told.replace(context) != Some(context) {
+            if thread.listed.replace(context) != Some(context) {
                 self.event(Event::Context(context, retired.isa))?;
             }
         }
@@ -189,21 +192,15 @@ impl<'i> Listing<'i> {
     fn event(&mut self, event: Event) -> Result {
         let index = self.instructions;
         let Some(thread) = self.threads.get_mut(&self.current) else { return Ok(()) };
-        let located = Located { offset: index, length: 0, value: event };
-        self.output.put(|out| thread.printer.event(out, index, &located))
+        self.output.put(|out| thread.writer.event(out, &|| index, &event))
     }
 
     fn thread(&mut self) -> Result<&mut Thread<'i>> {
         let (command, image, id) = (self.command, self.image, self.id(self.current));
         if !self.threads.contains_key(&self.current) {
-            let style = Style {
-                format: command.format,
-                calls: command.calls,
-                disasm: command.disasm,
-                cycle_counts: false,
-            };
-            let printer = Printer::new(style, id, image, Filter::new(&command.filter, image)?);
-            let thread = Thread { printer, context: Context::default(), told: None, range: None };
+            let filter = Filter::new(&command.filter.options(), image)?;
+            let writer = ExecutionWriter::labelled(command.style(), id, image, filter);
+            let thread = Thread { writer, context: Context::default(), listed: None, range: None };
             self.threads.insert(self.current, thread);
         }
         self.threads.get_mut(&self.current).ok_or(Failure::Enough)
@@ -215,12 +212,12 @@ impl<'i> Listing<'i> {
             self.current = thread;
             self.end_range()?;
             if let Some(thread) = self.threads.get_mut(&thread) {
-                self.output.put(|out| thread.printer.finish(out))?;
+                self.output.put(|out| thread.writer.end(out))?;
             }
         }
         self.output.finish()?;
         if !self.command.output.quiet {
-            eprintln!("{} instructions", self.instructions);
+            say(format_args!("{} instructions", self.instructions));
         }
         Ok(())
     }

@@ -7,8 +7,7 @@ use backsight_arm::etm4::Config;
 use backsight_capture::events::EventLog;
 use backsight_capture::folder::{Directory, Folder};
 use backsight_capture::{
-    Buffer, Capture, ContextIdLayout, Core, FileRef, Format, Image, MemoryDump, Protocol, Register, Source,
-    SourceConfig,
+    Buffer, Capture, ContextIdLayout, Core, FileRef, Format, Image, MemoryDump, Origin, Register, Source,
 };
 use backsight_core::{Address, AddressSpace};
 
@@ -114,25 +113,24 @@ fn source(core: usize, traced: &Traced) -> Source {
     let mut source = Source {
         name: format!("unit_{}", traced.thread),
         id: Some(traced.id),
-        protocol: Protocol::Etrace,
-        format: String::new(),
+        format: "E-Trace".to_owned(),
+        stream: 0,
         registers: Vec::new(),
         options: Vec::new(),
-        config: SourceConfig::Plain,
         core: Some(core),
         buffers: vec![0],
         location: None,
+        origin: Origin::default(),
     };
     match &traced.unit {
         TracedUnit::Hart(HartConfig::Etrace(unit, _)) => source.options = etrace_unit::described(unit),
         TracedUnit::Hart(HartConfig::Ntrace(unit)) => {
-            source.protocol = Protocol::Ntrace;
+            source.format = "N-Trace".to_owned();
             source.options = ntrace_unit::described(unit);
         }
         TracedUnit::Etm4(config) => {
-            source.protocol = if config.is_ete() { Protocol::Ete } else { Protocol::Etm4 };
+            source.format = if config.is_ete() { "ETE1.0" } else { "ETM4.0" }.to_owned();
             source.registers = registers(config);
-            source.config = SourceConfig::Etm4(config.clone());
         }
     }
     source

@@ -1,0 +1,154 @@
+//! `backsight packets`: lists the packets of a capture.
+
+use std::ops::ControlFlow;
+
+use backsight::decode::{Sink, Summary};
+use backsight::listing::{PacketFormat, Printable, write_packet};
+use backsight::protocol::{Kinds, Landmark};
+use backsight::{Buffer, Capture, Item, Packet};
+use clap::{Args, ValueEnum};
+
+use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
+use crate::failure::{Failure, Result};
+use crate::output::{Output, say};
+
+/// List packets
+///
+/// One line a packet: the index of its first byte in the buffer, the trace ID of its source, its bytes, its name
+/// and what it says. Between several sources the order is that of the packets' last bytes.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Packets {
+    #[command(flatten)]
+    capture: CaptureArgs,
+
+    /// How to list them
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// Stop after N packets
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  backsight packets capture/ | head
+  backsight packets capture/ --buffer ETB_0 --id 0x10 --format json
+  backsight packets trace.bin --protocol etm4 --framing coresight --config TRCCONFIGR=0x1841
+  nc board 5555 | backsight packets - --protocol ete --config registers.txt --format summary";
+
+/// How packets are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One line a packet, to read
+    #[default]
+    Text,
+    /// One JSON object a line
+    Json,
+    /// The listing that users of OpenCSD know
+    Opencsd,
+    /// How many packets of each kind
+    Summary,
+}
+
+/// Runs the command.
+pub fn run(command: &Packets) -> Result {
+    let quiet = command.output.quiet;
+    let capture = command.capture.open(&ImageArgs::default(), quiet)?;
+    let mut output = Output::open(command.output.output.as_deref())?;
+    let summary = match (command.format, command.limit) {
+        (Format::Summary, None) => {
+            let summary = command.capture.choose(capture.packets(), &capture, quiet).tally()?;
+            write_kinds(&summary.kinds(), &mut output)?;
+            summary
+        }
+        _ => list(command, &capture, &mut output)?,
+    };
+    output.finish()?;
+    if !quiet {
+        match command.limit {
+            Some(limit) if summary.stopped => {
+                say(format_args!("{limit} packets listed, no more were asked for"))
+            }
+            _ => say(&summary),
+        }
+    }
+    match command.output.strict && summary.is_damaged() {
+        true => Err(Failure::new("the trace is damaged (--strict)")),
+        false => Ok(()),
+    }
+}
+
+/// What is left to do, and what was counted.
+struct Listing<'a> {
+    output: &'a mut Output,
+    format: Option<PacketFormat>,
+    left: u64,
+    kinds: Kinds,
+    /// There are several buffers, and each is named.
+    named: bool,
+    outcome: Result,
+}
+
+fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Summary> {
+    let format = match command.format {
+        Format::Text => Some(PacketFormat::Text),
+        Format::Json => Some(PacketFormat::Json),
+        Format::Opencsd => Some(PacketFormat::Opencsd),
+        Format::Summary => None,
+    };
+    let left = command.limit.unwrap_or(u64::MAX);
+    let named =
+        command.capture.chooses_several(capture) && matches!(command.format, Format::Text | Format::Opencsd);
+    let mut listing = Listing { output, format, left, kinds: Kinds::default(), named, outcome: Ok(()) };
+    let decode = command.capture.choose(capture.packets(), capture, command.output.quiet);
+    let summary = decode.run_sink(&mut listing)?;
+    listing.outcome?;
+    if command.format == Format::Summary {
+        write_kinds(&listing.kinds, listing.output)?;
+    }
+    Ok(summary)
+}
+
+impl Listing<'_> {
+    fn write(&mut self, written: impl FnOnce(&mut Output) -> Result) -> ControlFlow<()> {
+        self.outcome = written(self.output);
+        if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+impl Sink<Packet> for Listing<'_> {
+    fn buffer(&mut self, buffer: &Buffer) -> ControlFlow<()> {
+        match self.named {
+            true => {
+                self.write(|output| output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name()))))
+            }
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    fn item(&mut self, item: Item<'_, Packet>) -> ControlFlow<()> {
+        if self.left == 0 {
+            return ControlFlow::Break(());
+        }
+        match self.format {
+            Some(format) => self.write(|output| output.put(|out| write_packet(out, format, &item)))?,
+            None => self.kinds.add(item.value.name(), 1, item.length.into()),
+        }
+        if item.value.landmark(None) != Landmark::Unsynchronised {
+            self.left -= 1;
+        }
+        // Not at the next packet: on a live stream that may be long in coming.
+        if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn write_kinds(kinds: &Kinds, output: &mut Output) -> Result {
+    for (name, (packets, bytes)) in kinds.by_name() {
+        output.put(|out| writeln!(out, "{name:<24}{packets:>14} packets{bytes:>16} bytes"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! A capture that was opened: its buffers, and the sources in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use backsight_arm::frame::Framing;
+use backsight_capture as description;
+use backsight_core::TraceId;
+use backsight_image::ImageSpec;
+
+use crate::code::Code;
+use crate::decode::{Branches, Decode, Execution, Packets};
+use crate::source::Source;
+use crate::{OpenOptions, Result};
+
+/// A capture: trace, and what is known about it.
+///
+/// ```
+/// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+/// for buffer in capture.buffers() {
+///     println!("{buffer}");
+///     for source in buffer.sources() {
+///         println!("  {source}");
+///     }
+/// }
+/// # Ok::<(), backsight::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Capture {
+    pub(crate) description: description::Capture,
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) images: Vec<ImageSpec>,
+    pub(crate) code: OnceLock<Code>,
+}
+
+impl Capture {
+    /// Opens a snapshot folder or a trace package (a folder, or a ZIP archive). [`OpenOptions`] opens everything else.
+    ///
+    /// # Errors
+    /// If there is no capture there, or its metadata does not follow its format.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().open(path)
+    }
+
+    /// Its name: where it came from.
+    pub fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    /// Its buffers, in the order of the capture.
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// The buffer of that name.
+    pub fn buffer(&self, name: &str) -> Option<&Buffer> {
+        self.buffers.iter().find(|buffer| buffer.name() == name)
+    }
+
+    /// Everything that its makers said about it: cores, memory, images, events.
+    pub fn description(&self) -> &description::Capture {
+        &self.description
+    }
+
+    /// What is doubtful about it, in words.
+    pub fn warnings(&self) -> &[String] {
+        &self.description.warnings
+    }
+
+    /// The code that its sources ran: what came along in the capture, and what was named when it was opened. Read when
+    /// it is asked for first.
+    ///
+    /// # Errors
+    /// If a file that was named cannot be used.
+    pub fn code(&self) -> Result<&Code> {
+        if let Some(code) = self.code.get() {
+            return Ok(code);
+        }
+        let code = Code::read(&self.description, &self.images)?;
+        Ok(self.code.get_or_init(|| code))
+    }
+
+    /// Its packets.
+    pub fn packets(&self) -> Decode<'_, Packets> {
+        Decode::new(self, Packets::default())
+    }
+
+    /// What was executed.
+    pub fn execution(&self) -> Decode<'_, Execution> {
+        Decode::new(self, Execution::default())
+    }
+
+    /// The branches that were taken, as far as the packets alone name them: no code is needed.
+    pub fn branches(&self) -> Decode<'_, Branches> {
+        Decode::new(self, Branches::default())
+    }
+}
+
+/// What one trace sink captured.
+pub struct Buffer {
+    pub(crate) name: Arc<str>,
+    pub(crate) framing: Framing,
+    pub(crate) packets: Option<String>,
+    /// By the ID in frames; a raw buffer has its one source under [`TraceId::NULL`].
+    pub(crate) sources: BTreeMap<TraceId, Source>,
+    /// What an ID without a source of its own is taken for: bare files use one configuration for all.
+    pub(crate) fallback: Option<Source>,
+    pub(crate) wrapped: bool,
+    pub(crate) size: Option<u64>,
+    pub(crate) open: Box<dyn Fn() -> Result<Box<dyn Read + Send>> + Send + Sync>,
+}
+
+impl Buffer {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How its bytes are framed.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// The word for how the packets of its one source are framed, where they are.
+    pub fn packet_framing(&self) -> Option<&str> {
+        self.packets.as_deref()
+    }
+
+    /// How many bytes it has; `None` where only reading it says.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The sources that the capture describes, by ID. A bare file with frames describes none: which sources it holds,
+    /// its frames say.
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.sources.values()
+    }
+
+    /// Opens its bytes.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>> {
+        (self.open)()
+    }
+
+    /// Does it hold the bytes of one source, without frames?
+    pub fn is_raw(&self) -> bool {
+        self.framing == Framing::Raw
+    }
+
+    /// The source with this ID in frames, if it is known or there is something to take it for.
+    pub(crate) fn source(&self, id: TraceId) -> Option<Source> {
+        let known = self.sources.get(&id).cloned();
+        known.or_else(|| Some(self.fallback.as_ref()?.with_id(format!("ID {id}"), id)))
+    }
+
+    /// The IDs that its sources are described with.
+    pub(crate) fn ids(&self) -> BTreeSet<TraceId> {
+        self.sources.values().map(Source::id).collect()
+    }
+}
+
+/// In words: name, size and framing.
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.name)?;
+        match self.size {
+            Some(size) => write!(f, "{size} bytes")?,
+            None => f.write_str("size unknown")?,
+        }
+        write!(f, ", framing {}", self.framing)
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, framing, packets, sources, fallback, wrapped, size, open: _ } = self;
+        f.debug_struct("Buffer")
+            .field("name", name)
+            .field("framing", framing)
+            .field("packets", packets)
+            .field("sources", sources)
+            .field("fallback", fallback)
+            .field("wrapped", wrapped)
+            .field("size", size)
+            .finish_non_exhaustive()
+    }
+}

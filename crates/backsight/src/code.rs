@@ -1,0 +1,180 @@
+//! The code that a trace is followed through: what the capture brings along, and what the user names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use backsight_capture::events::{Item, Mapping, Pid, State};
+use backsight_capture::{Capture, FileRef, MemoryDump};
+use backsight_core::AddressSpace;
+use backsight_image::{Contents, Elf, Image, ImageSpec};
+
+use crate::{Error, Result, Source};
+
+/// Longest file that is read out of an archive.
+const LONGEST_ARCHIVED: u64 = 1 << 30;
+
+/// The code of a capture, as each of its cores sees it.
+#[derive(Debug)]
+pub struct Code {
+    shared: Image,
+    /// Of cores that have memory of their own.
+    own: BTreeMap<String, Image>,
+    warnings: Vec<String>,
+}
+
+impl Code {
+    /// Reads the code. Files of the capture that are missing are reported, and left out.
+    pub(crate) fn read(capture: &Capture, named: &[ImageSpec]) -> Result<Self> {
+        let mut reader = Reader { capture, named, files: BTreeMap::new(), warnings: BTreeSet::new() };
+        let shared = reader.image(None)?;
+        let mut own = BTreeMap::new();
+        let cores: BTreeSet<usize> = capture.memory.iter().filter_map(|dump| dump.core).collect();
+        // If the memory of one core is all there is, everyone sees it.
+        if cores.len() > 1 {
+            for (number, core) in cores.iter().filter_map(|&core| Some((core, capture.cores.get(core)?))) {
+                own.insert(core.name.clone(), reader.image(Some(number))?);
+            }
+        }
+        Ok(Self { shared, own, warnings: reader.warnings.into_iter().collect() })
+    }
+
+    /// The code that a source ran: memory of other cores, hidden by that of its own, hidden by what the user named.
+    pub fn of(&self, source: &Source) -> &Image {
+        source.core().and_then(|core| self.own.get(core)).unwrap_or(&self.shared)
+    }
+
+    /// The code as nobody in particular sees it.
+    pub fn image(&self) -> &Image {
+        &self.shared
+    }
+
+    /// What could not be read, in words.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+}
+
+struct Reader<'a> {
+    capture: &'a Capture,
+    named: &'a [ImageSpec],
+    /// Files that were read out of an archive: once for all uses.
+    files: BTreeMap<String, Contents>,
+    warnings: BTreeSet<String>,
+}
+
+impl Reader<'_> {
+    /// The code that a core sees.
+    fn image(&mut self, core: Option<usize>) -> Result<Image> {
+        let mut image = Image::new();
+        self.add_mappings(&mut image);
+        let own = |dump: &&MemoryDump| dump.core.is_none() || dump.core == core;
+        // What is not there was reported when the capture was opened.
+        let there = self.capture.memory.iter().filter(|dump| dump.file.exists());
+        let (mine, others): (Vec<_>, Vec<_>) = there.partition(own);
+        for dump in others.into_iter().chain(mine) {
+            let added = self.contents(&dump.file).and_then(|contents| {
+                let name = name_of(&dump.file);
+                let added = image.add_dump_contents(
+                    Path::new(&name),
+                    contents,
+                    dump.offset,
+                    dump.length,
+                    dump.address,
+                    space_of(dump),
+                );
+                added.map_err(Error::from)
+            });
+            if let Err(error) = added {
+                self.warnings.insert(error.to_string());
+            }
+        }
+        for spec in self.named {
+            image.add(spec, AddressSpace::ANY)?;
+        }
+        Ok(image)
+    }
+
+    /// The images that the event log says were mapped, each where it was. What was mapped over what, and when, is not
+    /// asked: the last counts.
+    fn add_mappings(&mut self, image: &mut Image) {
+        let log = self.capture.events.iter().flat_map(|log| &log.records);
+        let mappings = log.filter_map(|record| match &record.item {
+            Item::Mapping(State::Start | State::Current, mapping) => Some(mapping.as_ref()),
+            _ => None,
+        });
+        for mapping in mappings {
+            if let Some(Err(error)) =
+                self.file_of(mapping).map(|file| self.add_mapping(image, mapping, &file))
+            {
+                self.warnings.insert(error.to_string());
+            }
+        }
+    }
+
+    /// The file of a mapping, where the capture has it: by its build ID, by its name, or where the name would lead to
+    /// in the folder.
+    fn file_of(&self, mapping: &Mapping) -> Option<FileRef> {
+        let listed = |name: &str| self.capture.images.iter().find(|image| image.name == name);
+        let by_id = mapping.build_id.as_ref().and_then(|id| listed(&format!("build-id:{id}")));
+        let name = mapping.image.as_deref();
+        if let Some(image) = by_id.or_else(|| listed(name?)) {
+            return Some(image.file.clone());
+        }
+        let inside = name?.trim_start_matches('/');
+        let paths = [inside.to_owned(), format!("images/{inside}")];
+        let files = paths.iter().filter_map(|path| FileRef::new(&self.capture.folder, path).ok());
+        files.into_iter().find(FileRef::exists)
+    }
+
+    fn add_mapping(&mut self, image: &mut Image, mapping: &Mapping, file: &FileRef) -> Result {
+        let (contents, name) = (self.contents(file)?, name_of(file));
+        let space = match mapping.pid {
+            Pid::All => AddressSpace::ANY,
+            Pid::Process(pid) => in_process(AddressSpace::ANY, pid),
+        };
+        let (name, base) = (Path::new(&name), mapping.base);
+        match mapping.size {
+            Some(size) => {
+                let there = (contents.len() as u64).saturating_sub(mapping.offset).min(size);
+                image
+                    .add_dump_contents(name, contents, mapping.offset, Some(there), base, space)
+                    .map(drop)?;
+            }
+            None if Elf::is_elf(&contents) => {
+                image.add_elf_contents(name, contents, Some(base), space).map(drop)?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// A file of the capture: mapped where it is one of its own, else read once.
+    fn contents(&mut self, file: &FileRef) -> Result<Contents> {
+        if let Some(contents) = self.files.get(file.path()) {
+            return Ok(contents.clone());
+        }
+        let contents = match file.location() {
+            Some(path) => Contents::open(&path)?,
+            None => file.read(LONGEST_ARCHIVED)?.into(),
+        };
+        self.files.insert(file.path().to_owned(), contents.clone());
+        Ok(contents)
+    }
+}
+
+fn name_of(file: &FileRef) -> String {
+    file.location().map_or_else(|| file.path().to_owned(), |path| path.display().to_string())
+}
+
+/// The spaces that see a dump. A process has a space of its own.
+fn space_of(dump: &MemoryDump) -> AddressSpace {
+    dump.pid.map_or(dump.space, |pid| in_process(dump.space, pid))
+}
+
+/// A space of a process. Numbers that do not fit are nobody's in particular.
+fn in_process(space: AddressSpace, pid: u64) -> AddressSpace {
+    match u32::try_from(pid) {
+        Ok(pid) if pid < 1 << 24 => space.in_process(pid),
+        _ => space,
+    }
+}

@@ -1,0 +1,114 @@
+//! What comes out of a decode.
+
+use std::ops::{ControlFlow, Range};
+
+use super::positions::Positions;
+use crate::{Buffer, Source};
+
+/// Something that was decoded, with where it came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a, T> {
+    /// The source.
+    pub source: &'a Source,
+    /// The sub-source: the number of the hart, where several share the stream of a source; else 0.
+    pub sub_source: u16,
+    /// Offset of the first byte in the stream of the source.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
+    /// What it is.
+    pub value: T,
+    pub(crate) origin: Origin<'a>,
+}
+
+/// What is known of the bytes of an item.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin<'a> {
+    /// Nobody asked.
+    Unknown,
+    /// The recent stream of the source.
+    Stream {
+        /// Where its bytes are.
+        positions: &'a Positions,
+        /// Its recent bytes, and the offset of the first.
+        bytes: (&'a [u8], u64),
+    },
+    /// Looked up before the stream went on.
+    Known(u64, &'a [u8]),
+}
+
+impl<'a, T> Item<'a, T> {
+    /// The position of its first byte in the buffer; `None` if the decode was told that nobody would ask.
+    pub fn position(&self) -> Option<u64> {
+        match self.origin {
+            Origin::Unknown => None,
+            Origin::Stream { positions, .. } => Some(positions.of(self.offset)),
+            Origin::Known(position, _) => Some(position),
+        }
+    }
+
+    /// Its bytes: those of a packet, as its source sent them. Empty where they are not kept: bytes without
+    /// synchronisation, if there are very many, and whatever is no packet.
+    pub fn bytes(&self) -> &'a [u8] {
+        match self.origin {
+            Origin::Unknown => &[],
+            Origin::Stream { bytes: (bytes, base), .. } => {
+                let range = range(self.offset, self.length, base);
+                range.and_then(|range| bytes.get(range)).unwrap_or_default()
+            }
+            Origin::Known(_, bytes) => bytes,
+        }
+    }
+
+    /// The same item with another value.
+    pub fn with<U>(self, value: U) -> Item<'a, U> {
+        let Self { source, sub_source, offset, length, origin, .. } = self;
+        Item { source, sub_source, offset, length, value, origin }
+    }
+}
+
+fn range(offset: u64, length: u32, base: u64) -> Option<Range<usize>> {
+    let first = usize::try_from(offset.checked_sub(base)?).ok()?;
+    Some(first..first.checked_add(length as usize)?)
+}
+
+/// What a sink says: whether it wants more.
+pub trait Outcome {
+    /// In the terms of the standard library.
+    fn control(self) -> ControlFlow<()>;
+}
+
+impl Outcome for () {
+    #[inline]
+    fn control(self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl Outcome for ControlFlow<()> {
+    #[inline]
+    fn control(self) -> ControlFlow<()> {
+        self
+    }
+}
+
+/// Takes what a decode gives.
+pub trait Sink<T> {
+    /// A buffer begins.
+    fn buffer(&mut self, _buffer: &Buffer) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// Takes an item, and says whether it wants more.
+    fn item(&mut self, item: Item<'_, T>) -> ControlFlow<()>;
+}
+
+/// A closure as a sink.
+pub(super) struct Closure<F>(pub F);
+
+impl<T, R: Outcome, F: FnMut(Item<'_, T>) -> R> Sink<T> for Closure<F> {
+    #[inline]
+    fn item(&mut self, item: Item<'_, T>) -> ControlFlow<()> {
+        (self.0)(item).control()
+    }
+}

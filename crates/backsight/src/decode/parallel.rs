@@ -1,0 +1,373 @@
+//! Several sources on several threads, with what they give in the order of a single one.
+//!
+//! The calling thread reads blocks and takes them apart; each source is decoded on a thread, and what it gives comes back
+//! through a channel of its own, which is bounded: a few bytes of trace may stand for millions of instructions, and a
+//! source whose channel is full waits until it is its turn. Channels are emptied in the order in which a single thread
+//! would have decoded: block by block, in each block by trace ID.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use backsight_core::TraceId;
+
+use super::item::{Item, Origin};
+use super::kind::Kind;
+use super::session::{Setup, buffer_summary, summary_of};
+use super::source_decoder::SourceDecoder;
+use super::split::{Piece, Splitter};
+use super::summary::{BufferSummary, SourceSummary};
+use crate::{Result, Source};
+
+/// Blocks that are taken apart before the first of them has to be done.
+const BLOCKS_AHEAD: usize = 2;
+
+/// Portions that may wait in the channel of a source.
+const PORTIONS: usize = 4;
+
+/// Takes the items of one source on the thread of the source, and makes portions of something of them.
+pub(super) trait Consumer<T>: Send {
+    /// A portion.
+    type Portion: Send;
+
+    /// Takes an item.
+    fn item(&mut self, item: Item<'_, T>);
+
+    /// The source ends.
+    fn finish(&mut self) {}
+
+    /// There is enough for a portion.
+    fn is_full(&self) -> bool;
+
+    /// What there is.
+    fn take(&mut self) -> Option<Self::Portion>;
+}
+
+/// What a thread is asked to do.
+enum Job<'c, K: Kind, C: Consumer<K::Value>> {
+    /// Take care of another source.
+    Source(TraceId, Box<Worker<'c, K, C>>),
+    /// Decode more of one.
+    Piece(TraceId, Piece),
+    /// Finish one.
+    Finish(TraceId),
+}
+
+/// What comes back from a source.
+enum Reply<P> {
+    Portion(P),
+    /// All of what was asked for is done.
+    Done,
+}
+
+/// A source on its thread.
+struct Worker<'c, K: Kind, C: Consumer<K::Value>> {
+    decoder: SourceDecoder<K::Stream<'c>>,
+    consumer: C,
+    replies: SyncSender<Reply<C::Portion>>,
+}
+
+impl<K: Kind, C: Consumer<K::Value>> Worker<'_, K, C> {
+    /// Decodes; an error means that nobody wants the result any more.
+    fn work(&mut self, piece: Option<&Piece>) -> ControlFlow<()> {
+        let Self { decoder, consumer, replies } = self;
+        let mut sink = |item: Item<'_, K::Value>, _| {
+            consumer.item(item);
+            if consumer.is_full() { send(consumer, replies) } else { ControlFlow::Continue(()) }
+        };
+        match piece {
+            Some(piece) => decoder.take(piece.part(), &mut sink)?,
+            None => {
+                decoder.finish(&mut sink)?;
+                consumer.finish();
+            }
+        }
+        send(consumer, replies)?;
+        control(replies.send(Reply::Done))
+    }
+}
+
+fn send<T, C: Consumer<T>>(consumer: &mut C, replies: &SyncSender<Reply<C::Portion>>) -> ControlFlow<()> {
+    match consumer.take() {
+        Some(portion) => control(replies.send(Reply::Portion(portion))),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+fn control<E>(sent: std::result::Result<(), E>) -> ControlFlow<()> {
+    if sent.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+/// Does what it is asked to, until nobody asks any more. Gives what came of its sources.
+fn thread<K: Kind, C: Consumer<K::Value>>(jobs: Receiver<Job<'_, K, C>>) -> Vec<(TraceId, SourceSummary)> {
+    let mut workers = BTreeMap::new();
+    for job in jobs {
+        let outcome = match job {
+            Job::Source(id, worker) => {
+                workers.insert(id, worker);
+                continue;
+            }
+            Job::Piece(id, piece) => workers.get_mut(&id).map(|worker| worker.work(Some(&piece))),
+            Job::Finish(id) => workers.get_mut(&id).map(|worker| worker.work(None)),
+        };
+        if outcome.is_some_and(|outcome| outcome.is_break()) {
+            break;
+        }
+    }
+    workers.into_iter().map(|(id, mut worker)| (id, summary_of::<K>(&mut worker.decoder))).collect()
+}
+
+/// The calling thread's side.
+struct Pool<'c, 'scope, K: Kind, C: Consumer<K::Value>> {
+    threads: Vec<(Sender<Job<'c, K, C>>, ScopedJoinHandle<'scope, Vec<(TraceId, SourceSummary)>>)>,
+    /// The thread of each source, and what comes back from it.
+    sources: BTreeMap<TraceId, (usize, Receiver<Reply<C::Portion>>)>,
+    /// The sources that are busy with each block that is not done.
+    ahead: VecDeque<Vec<TraceId>>,
+}
+
+impl<'c, 'scope, K: Kind, C: Consumer<K::Value> + 'c> Pool<'c, 'scope, K, C>
+where
+    'c: 'scope,
+    C: 'scope,
+{
+    fn new<'env>(scope: &'scope Scope<'scope, 'env>, count: usize) -> Self {
+        let threads = (0..count).map(|_| {
+            let (sender, receiver) = channel();
+            (sender, scope.spawn(move || thread::<K, C>(receiver)))
+        });
+        Self { threads: threads.collect(), sources: BTreeMap::new(), ahead: VecDeque::new() }
+    }
+
+    fn add(&mut self, id: TraceId, decoder: SourceDecoder<K::Stream<'c>>, consumer: C) {
+        let thread = self.sources.len() % self.threads.len().max(1);
+        let (replies, receiver) = sync_channel(PORTIONS);
+        self.sources.insert(id, (thread, receiver));
+        self.ask(id, Job::Source(id, Box::new(Worker { decoder, consumer, replies })));
+    }
+
+    /// A thread that has ended was told to.
+    fn ask(&self, id: TraceId, job: Job<'c, K, C>) {
+        let thread = self.sources.get(&id).and_then(|(thread, _)| self.threads.get(*thread));
+        if let Some((jobs, _)) = thread {
+            let _ = jobs.send(job);
+        }
+    }
+
+    /// Hands on what comes of the oldest block.
+    fn drain(&mut self, output: &mut impl FnMut(C::Portion) -> ControlFlow<()>) -> ControlFlow<()> {
+        for id in self.ahead.pop_front().unwrap_or_default() {
+            let Some((_, replies)) = self.sources.get(&id) else { continue };
+            while let Ok(Reply::Portion(portion)) = replies.recv() {
+                output(portion)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Lets the threads end, and gives what came of their sources, by ID.
+    fn end(self) -> Vec<SourceSummary> {
+        // Who still waits for room in a channel is let go.
+        drop(self.sources);
+        let (senders, handles): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
+        drop(senders);
+        let mut all = Vec::new();
+        for handle in handles {
+            match handle.join() {
+                Ok(some) => all.extend(some),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all.sort_by_key(|(id, _)| *id);
+        all.into_iter().map(|(_, summary)| summary).collect()
+    }
+}
+
+/// Decodes a buffer on so many threads. `make` makes the consumer of a source; `output` gets the portions in order.
+pub(super) fn run<'c, K, C, E>(
+    setup: &Setup<'c, K>,
+    threads: usize,
+    read: &mut dyn FnMut(&mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result,
+    make: &mut dyn FnMut(&Source) -> std::result::Result<C, E>,
+    output: &mut impl FnMut(C::Portion) -> ControlFlow<()>,
+) -> std::result::Result<(BufferSummary, ControlFlow<()>), E>
+where
+    K: Kind,
+    C: Consumer<K::Value>,
+    E: From<crate::Error>,
+{
+    let mut splitter = Splitter::new(setup.buffer.framing(), setup.wanted);
+    let mut undecoded = Vec::new();
+    let mut failure = None;
+    let (sources, outcome) = std::thread::scope(|scope| {
+        let mut pool: Pool<'_, '_, K, C> = Pool::new(scope, threads);
+        let mut outcome = ControlFlow::Continue(());
+        let reading = read(&mut |block| {
+            splitter.feed(block, &mut |id| {
+                if !setup.wants(id) {
+                    return false;
+                }
+                let Some(decoder) = setup.decoder(id) else {
+                    undecoded.push(id);
+                    return false;
+                };
+                match make(&decoder.source) {
+                    Ok(consumer) => pool.add(id, decoder, consumer),
+                    Err(error) => failure = Some(error),
+                }
+                true
+            });
+            if failure.is_some() {
+                outcome = ControlFlow::Break(());
+                return outcome;
+            }
+            let mut busy = Vec::new();
+            for (id, piece) in splitter.gathered() {
+                pool.ask(id, Job::Piece(id, std::mem::take(piece)));
+                busy.push(id);
+            }
+            pool.ahead.push_back(busy);
+            if pool.ahead.len() > BLOCKS_AHEAD {
+                outcome = pool.drain(output);
+            }
+            outcome
+        });
+        if let Err(error) = reading {
+            failure = Some(error.into());
+            outcome = ControlFlow::Break(());
+        }
+        splitter.restart();
+        if outcome.is_continue() {
+            let all: Vec<_> = pool.sources.keys().copied().collect();
+            all.iter().for_each(|&id| pool.ask(id, Job::Finish(id)));
+            pool.ahead.push_back(all);
+            while outcome.is_continue() && !pool.ahead.is_empty() {
+                outcome = pool.drain(output);
+            }
+        }
+        (pool.end(), outcome)
+    });
+    match failure {
+        Some(error) => Err(error),
+        None => Ok((buffer_summary(setup, &splitter, sources, &undecoded), outcome)),
+    }
+}
+
+/// Puts what a source gives into text, or other bytes, on the thread of that source.
+pub trait Writer<T>: Send {
+    /// Writes an item.
+    fn item(&mut self, item: &Item<'_, T>, text: &mut Vec<u8>);
+
+    /// The source ends: writes what is left.
+    fn finish(&mut self, _text: &mut Vec<u8>) {}
+}
+
+/// Text that is enough to be handed on.
+pub(super) const ENOUGH_TEXT: usize = 1 << 16;
+
+/// Text of one source.
+pub(super) struct Text<W> {
+    pub writer: W,
+    pub text: Vec<u8>,
+}
+
+impl<T, W: Writer<T>> Consumer<T> for Text<W> {
+    type Portion = Vec<u8>;
+
+    fn item(&mut self, item: Item<'_, T>) {
+        self.writer.item(&item, &mut self.text);
+    }
+
+    fn finish(&mut self) {
+        self.writer.finish(&mut self.text);
+    }
+
+    fn is_full(&self) -> bool {
+        self.text.len() >= ENOUGH_TEXT
+    }
+
+    fn take(&mut self) -> Option<Vec<u8>> {
+        (!self.text.is_empty()).then(|| std::mem::take(&mut self.text))
+    }
+}
+
+/// Items of one source, kept until the calling thread takes them.
+pub(super) struct Collected<T> {
+    pub source: Source,
+    pub items: Vec<Kept<T>>,
+}
+
+/// One of them.
+pub(super) struct Kept<T> {
+    sub_source: u16,
+    length: u32,
+    offset: u64,
+    position: Option<u64>,
+    value: T,
+}
+
+impl<T: Copy> Kept<T> {
+    /// The item that was kept.
+    pub fn item<'a>(&self, source: &'a Source) -> Item<'a, T> {
+        let &Self { sub_source, length, offset, position, value } = self;
+        let origin = position.map_or(Origin::Unknown, |position| Origin::Known(position, &[]));
+        Item { source, sub_source, offset, length, value, origin }
+    }
+}
+
+/// Items that are enough to be handed on.
+const ENOUGH_ITEMS: usize = 1024;
+
+impl<T: Copy + Send> Consumer<T> for Collected<T> {
+    type Portion = (Source, Vec<Kept<T>>);
+
+    fn item(&mut self, item: Item<'_, T>) {
+        let position = item.position();
+        let Item { sub_source, length, offset, value, .. } = item;
+        self.items.push(Kept { sub_source, length, offset, position, value });
+    }
+
+    fn is_full(&self) -> bool {
+        self.items.len() >= ENOUGH_ITEMS
+    }
+
+    fn take(&mut self) -> Option<Self::Portion> {
+        let items = std::mem::replace(&mut self.items, Vec::with_capacity(ENOUGH_ITEMS));
+        (!items.is_empty()).then(|| (self.source.clone(), items))
+    }
+}
+
+/// Does some work for each of several things, on up to so many threads, and gives the results in order. Each piece of
+/// work may use the threads that are left over.
+pub(super) fn map<T, R>(things: Vec<T>, threads: usize, work: impl Fn(T, usize) -> R + Sync) -> Vec<R>
+where
+    T: Send,
+    R: Send,
+{
+    if threads < 2 || things.len() < 2 {
+        return things.into_iter().map(|thing| work(thing, threads)).collect();
+    }
+    let share = (threads / things.len()).max(1);
+    let count = threads.min(things.len());
+    let queue = Mutex::new(things.into_iter().enumerate());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let one = || {
+            let mut done = Vec::new();
+            while let Some((number, thing)) = next() {
+                done.push((number, work(thing, share)));
+            }
+            done
+        };
+        let handles: Vec<_> = (0..count).map(|_| scope.spawn(one)).collect();
+        let joined = handles.into_iter().map(|handle| match handle.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.flatten().collect()
+    });
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
+}

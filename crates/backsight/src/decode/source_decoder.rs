@@ -1,0 +1,169 @@
+//! One source while it is decoded.
+
+use std::ops::ControlFlow;
+
+use backsight_arm::frame::Run;
+use backsight_core::Located;
+
+use super::item::{Item, Origin};
+use super::positions::Positions;
+use crate::Source;
+use crate::protocol::Stream;
+
+/// Bytes that are kept for a packet that has not ended. More are passed over only while a decoder searches for
+/// synchronisation; of those, nobody is shown the bytes.
+const MOST_KEPT: usize = 1 << 16;
+
+/// What somebody will ask of the items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Where they were.
+    pub positions: bool,
+    /// Their bytes.
+    pub bytes: bool,
+    /// When they became known, compared with those of other sources.
+    pub arrivals: bool,
+}
+
+/// Some bytes of a source, with where they are and where the stream does not continue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    pub bytes: &'a [u8],
+    pub runs: &'a [Run],
+    pub arrivals: &'a [Run],
+    /// How many of the bytes come before, and when that was.
+    pub breaks: &'a [(usize, u64)],
+}
+
+/// The stream of a source, and what is kept of its bytes.
+pub(crate) struct SourceDecoder<S> {
+    pub source: Source,
+    pub stream: S,
+    wanted: Wanted,
+    positions: Positions,
+    arrivals: Positions,
+    kept: Kept,
+}
+
+/// Recent bytes of the stream.
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    /// Offset of the first.
+    base: u64,
+    /// Offset after the last item: bytes before it have been shown.
+    shown: u64,
+}
+
+impl Kept {
+    /// Forgets what was shown, and what nobody can be shown.
+    fn forget(&mut self) {
+        let shown = usize::try_from(self.shown.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let gone = shown.max(self.bytes.len().saturating_sub(MOST_KEPT)).min(self.bytes.len());
+        self.bytes.drain(..gone);
+        self.base += gone as u64;
+    }
+}
+
+/// What happens to a stream.
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Feed(&'a [u8]),
+    /// It does not continue, by what arrived then.
+    Reset(u64),
+    Finish,
+}
+
+/// When an item became known, as a number of bytes of any source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known {
+    /// Nobody asks.
+    Unasked,
+    /// With this byte, its last.
+    WithByte(u64),
+    /// By something that came later.
+    Later(u64),
+}
+
+impl<S: Stream> SourceDecoder<S> {
+    /// At the beginning of the stream.
+    pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
+        let (positions, arrivals) = Default::default();
+        Self { source, stream, wanted, positions, arrivals, kept: Kept::default() }
+    }
+
+    /// Takes more of the stream. Each item comes with when it became known, if that is wanted: with its last byte, or
+    /// with what came after it.
+    pub fn take<F>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()>
+    where
+        F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+    {
+        if self.wanted.positions {
+            self.positions.forget();
+            self.positions.push_runs(part.runs, part.bytes.len());
+        }
+        if self.wanted.arrivals {
+            self.arrivals.forget();
+            self.arrivals.push_runs(part.arrivals, part.bytes.len());
+        }
+        if self.wanted.bytes {
+            self.kept.forget();
+            self.kept.bytes.extend_from_slice(part.bytes);
+        }
+        let mut from = 0;
+        for &(to, arrival) in part.breaks {
+            self.step(Step::Feed(part.bytes.get(from..to).unwrap_or_default()), sink)?;
+            self.step(Step::Reset(arrival), sink)?;
+            from = to;
+        }
+        self.step(Step::Feed(part.bytes.get(from..).unwrap_or_default()), sink)
+    }
+
+    /// The stream ends.
+    pub fn finish<F>(&mut self, sink: &mut F) -> ControlFlow<()>
+    where
+        F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+    {
+        self.step(Step::Finish, sink)
+    }
+
+    /// The stream does not continue.
+    pub fn reset<F>(&mut self, sink: &mut F) -> ControlFlow<()>
+    where
+        F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+    {
+        self.step(Step::Reset(u64::MAX), sink)
+    }
+
+    fn step<F>(&mut self, step: Step<'_>, sink: &mut F) -> ControlFlow<()>
+    where
+        F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+    {
+        let Self { source, stream, wanted, positions, arrivals, kept } = self;
+        let origin = match wanted.positions {
+            true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
+            false => Origin::Unknown,
+        };
+        let known = |end: u64| match step {
+            _ if !wanted.arrivals => Known::Unasked,
+            Step::Feed(_) => Known::WithByte(arrivals.of(end.saturating_sub(1))),
+            Step::Reset(arrival) => Known::Later(arrival),
+            Step::Finish => Known::Later(u64::MAX),
+        };
+        let (mut outcome, shown) = (ControlFlow::Continue(()), &mut kept.shown);
+        let mut each = |sub_source: u16, located: Located<S::Value>| {
+            *shown = located.end();
+            if outcome.is_continue() {
+                let known = known(located.end());
+                let Located { offset, length, value } = located;
+                outcome = sink(Item { source, sub_source, offset, length, value, origin }, known);
+            }
+        };
+        match step {
+            Step::Feed(bytes) => stream.feed(bytes, &mut each),
+            Step::Reset(_) => stream.reset(&mut each),
+            Step::Finish => stream.finish(&mut each),
+        }
+        outcome
+    }
+}

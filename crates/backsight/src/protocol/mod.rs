@@ -1,0 +1,24 @@
+//! Protocols: a module each, and one row in one list.
+//!
+//! [`all`] are known by name, [`decoded`] ones are decoded. What captures call them, and how their bytes may be framed,
+//! is in their [`Names`].
+
+mod by_sub_source;
+mod etm4;
+mod etrace;
+mod names;
+mod not_decoded;
+mod ntrace;
+mod registry;
+mod riscv;
+mod stream;
+
+pub use etrace::Message as EtraceMessage;
+pub use names::{IdRegister, Names};
+pub use registry::{Following, Packet, all, decoded, named, of_format, packet_framings};
+pub use stream::{Kinds, Landmark};
+
+pub(crate) use registry::{Branches, Configuration, Described, Execution, Packets, check};
+pub(crate) use stream::{PacketStream, Stream};
+
+use registry::{BadSetting, Never, Protocol};

@@ -1,0 +1,221 @@
+//! RISC-V N-Trace (Nexus): described by how many bits the number of a source has.
+
+use backsight_core::{Accounting, Located};
+use backsight_flow::ntrace::Follower;
+use backsight_flow::{Event, Statistics};
+use backsight_image::Image;
+use backsight_isa::rv;
+use backsight_riscv::ntrace::{Config, Decoder, MOST_SOURCE_BITS, Message, Packet};
+
+use super::by_sub_source::BySubSource;
+use super::riscv::registers_of;
+use super::{
+    BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
+};
+use crate::listing::Listed;
+
+/// N-Trace.
+pub struct Ntrace;
+
+/// Most harts that are kept apart: more are a sign of a wrong configuration.
+const MOST_HARTS: usize = 1024;
+
+impl Protocol for Ntrace {
+    const NAMES: &'static [Names] = &[Names {
+        name: "ntrace",
+        formats: &["ntrace", "n-trace", "nexus", "ntrace1"],
+        format: "N-Trace",
+        ..Names::PLAIN
+    }];
+
+    type Configuration = Config;
+    type Packet = Packet;
+    type Packets = Packets;
+    type Execution<'c> = Execution<'c>;
+    type Branches = Never;
+
+    fn configure(source: &Described<'_>, _notes: &mut Vec<String>) -> Result<Config, BadSetting> {
+        let mut config = Config::default();
+        for (key, value) in source.options {
+            config.source_bits = source_bits(key, value)?;
+        }
+        Ok(config)
+    }
+
+    fn check(_names: &Names, key: &str, value: &str) -> Result<(), BadSetting> {
+        source_bits(key, value).map(drop)
+    }
+
+    fn words(config: &Config) -> String {
+        format!("N-Trace, {} bits of source", config.source_bits)
+    }
+
+    fn packets(config: &Config) -> Packets {
+        Packets { decoder: Decoder::new(config), packets: 0 }
+    }
+
+    fn execution<'c>(
+        config: &Config,
+        code: &'c Image,
+        options: &Following,
+    ) -> Result<Execution<'c>, &'static str> {
+        if options.strict_image {
+            return Err(
+                "N-Trace cannot be followed with a strict image: its packets seldom contradict the code",
+            );
+        }
+        let set = registers_of(code).unwrap_or(rv::Set::RV64);
+        let mut followers = BySubSource::new(MOST_HARTS);
+        // Without a field for it there is one hart, even if it says nothing.
+        if config.source_bits == 0 {
+            followers.of(0, || (Follower::new(set, code), Statistics::default()));
+        }
+        Ok(Execution { decoder: Decoder::new(config), harts: Harts { followers, code, set, packets: 0 } })
+    }
+
+    fn branches(_config: &Config) -> Result<Never, &'static str> {
+        Err("N-Trace does not name the targets of branches: they are in the code")
+    }
+
+    fn landmark(_before: Option<&Packet>, packet: &Packet) -> Landmark {
+        match (&packet.message, packet.timestamp) {
+            (Message::Bad(_), _) => Landmark::Bad,
+            (Message::Error { .. }, _) => Landmark::Overflow,
+            (message, Some(time)) if message.is_sync() && time != 0 => Landmark::Time(time),
+            (message, _) if message.is_sync() => Landmark::Sync,
+            _ => Landmark::None,
+        }
+    }
+}
+
+fn source_bits(key: &str, value: &str) -> Result<u8, BadSetting> {
+    let bad = |what: &str, unknown| BadSetting { key: key.to_owned(), what: what.to_owned(), unknown };
+    match key {
+        "source_bits" | "src_bits" => {
+            let bits = value.parse().ok().filter(|&bits| bits <= MOST_SOURCE_BITS);
+            bits.ok_or_else(|| bad("0 to 12 bits are expected", false))
+        }
+        _ => Err(bad("N-Trace has the setting source_bits only", true)),
+    }
+}
+
+/// Bytes to messages.
+pub struct Packets {
+    decoder: Decoder,
+    packets: u64,
+}
+
+impl Stream for Packets {
+    type Value = Packet;
+
+    fn feed<S: FnMut(u16, Located<Packet>)>(&mut self, bytes: &[u8], sink: &mut S) {
+        self.decoder.feed(bytes, &mut |packet| {
+            self.packets += 1;
+            sink(packet.value.source, packet);
+        });
+    }
+
+    fn finish<S: FnMut(u16, Located<Packet>)>(&mut self, sink: &mut S) {
+        self.decoder.finish(&mut |packet| {
+            self.packets += 1;
+            sink(packet.value.source, packet);
+        });
+    }
+
+    fn reset<S: FnMut(u16, Located<Packet>)>(&mut self, sink: &mut S) {
+        self.decoder.reset(&mut |packet| {
+            self.packets += 1;
+            sink(packet.value.source, packet);
+        });
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.decoder.accounting()
+    }
+
+    fn packets(&self) -> u64 {
+        self.packets
+    }
+}
+
+impl PacketStream for Packets {
+    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
+        self.feed(bytes, &mut |_, packet| kinds.add(packet.value.name(), 1, packet.length.into()));
+    }
+}
+
+/// Bytes to execution, each hart by itself.
+pub struct Execution<'c> {
+    decoder: Decoder,
+    harts: Harts<'c>,
+}
+
+struct Harts<'c> {
+    followers: BySubSource<(Follower<'c, Image>, Statistics)>,
+    code: &'c Image,
+    set: rv::Set,
+    packets: u64,
+}
+
+impl Harts<'_> {
+    fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(u16, Located<Event>)) {
+        self.packets += 1;
+        let (hart, set, code) = (packet.value.source, self.set, self.code);
+        // Nobody knows whose the bytes of a bad message were.
+        if let Message::Bad(_) = packet.value.message {
+            for (hart, (follower, statistics)) in self.followers.iter_mut() {
+                follower.push(packet, &mut |event| give(hart, event, statistics, sink));
+            }
+            return;
+        }
+        let made = self.followers.of(hart, || (Follower::new(set, code), Statistics::default()));
+        if let Some((follower, statistics)) = made {
+            follower.push(packet, &mut |event| give(hart, event, statistics, sink));
+        }
+    }
+}
+
+fn give(
+    hart: u16,
+    event: Located<Event>,
+    statistics: &mut Statistics,
+    sink: &mut impl FnMut(u16, Located<Event>),
+) {
+    statistics.count(&event.value);
+    sink(hart, event);
+}
+
+impl Stream for Execution<'_> {
+    type Value = Event;
+
+    fn feed<S: FnMut(u16, Located<Event>)>(&mut self, bytes: &[u8], sink: &mut S) {
+        let Self { decoder, harts } = self;
+        decoder.feed(bytes, &mut |packet| harts.push(packet, sink));
+    }
+
+    fn finish<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
+        let Self { decoder, harts } = self;
+        decoder.finish(&mut |packet| harts.push(packet, sink));
+        for (hart, (follower, statistics)) in harts.followers.iter_mut() {
+            follower.finish(&mut |event| give(hart, event, statistics, sink));
+        }
+    }
+
+    fn reset<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
+        self.finish(sink);
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.decoder.accounting()
+    }
+
+    fn packets(&self) -> u64 {
+        self.harts.packets
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut sum = Statistics::default();
+        self.harts.followers.iter().for_each(|(_, statistics)| sum += *statistics);
+        sum
+    }
+}

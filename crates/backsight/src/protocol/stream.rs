@@ -1,0 +1,108 @@
+//! What every protocol gives: the stream of one source, decoded as far as is asked for.
+
+use std::collections::BTreeMap;
+
+use backsight_core::{Accounting, Located};
+use backsight_flow::Statistics;
+
+/// The bytes of one source on their way to packets, to execution, or to something else.
+///
+/// Sinks are generic, so that all stages of one protocol compile into one loop.
+pub trait Stream {
+    /// What comes out.
+    type Value;
+
+    /// Takes the next bytes. However a stream is cut into pieces, what comes out is the same. The sink also gets the
+    /// number of the sub-source: the hart, where several share one stream; else 0.
+    fn feed<S: FnMut(u16, Located<Self::Value>)>(&mut self, bytes: &[u8], sink: &mut S);
+
+    /// The stream ends.
+    fn finish<S: FnMut(u16, Located<Self::Value>)>(&mut self, sink: &mut S);
+
+    /// Bytes are missing here: what follows has to be understood without what came before.
+    fn reset<S: FnMut(u16, Located<Self::Value>)>(&mut self, sink: &mut S);
+
+    /// What became of the bytes so far.
+    fn accounting(&self) -> Accounting;
+
+    /// Packets so far, bad ones included.
+    fn packets(&self) -> u64;
+
+    /// What was counted on the way.
+    fn statistics(&self) -> Statistics {
+        Statistics::default()
+    }
+
+    /// What a user should know about the result, in words.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A stream of packets, which can also be counted without being looked at one by one.
+pub trait PacketStream: Stream {
+    /// Takes the next bytes, and counts the packets that end in them.
+    fn count(&mut self, bytes: &[u8]) {
+        self.feed(bytes, &mut |_, _| {});
+    }
+
+    /// The same, by kind.
+    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds);
+
+    /// Adds to `kinds` what [`PacketStream::tally`] has counted and not put there yet.
+    fn settle(&mut self, _kinds: &mut Kinds) {}
+}
+
+/// Packets, and bytes of packets, of each kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kinds(Vec<(&'static str, u64, u64)>);
+
+impl Kinds {
+    /// Counts some packets of a kind.
+    pub fn add(&mut self, name: &'static str, packets: u64, bytes: u64) {
+        // Names are found by where they stand in the program, which is fast; one that stands twice is added up when
+        // the sums are asked for.
+        let known = self.0.iter().position(|&(other, ..)| std::ptr::eq(other, name));
+        let index = known.unwrap_or_else(|| {
+            self.0.push((name, 0, 0));
+            self.0.len() - 1
+        });
+        if let Some((_, packets_before, bytes_before)) = self.0.get_mut(index) {
+            *packets_before += packets;
+            *bytes_before += bytes;
+        }
+    }
+
+    /// Packets and bytes by name.
+    pub fn by_name(&self) -> BTreeMap<&'static str, (u64, u64)> {
+        let mut sums: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
+        for &(name, packets, bytes) in &self.0 {
+            let sum = sums.entry(name).or_default();
+            *sum = (sum.0 + packets, sum.1 + bytes);
+        }
+        sums
+    }
+}
+
+impl std::ops::AddAssign<&Self> for Kinds {
+    fn add_assign(&mut self, other: &Self) {
+        other.0.iter().for_each(|&(name, packets, bytes)| self.add(name, packets, bytes));
+    }
+}
+
+/// What a packet means for whoever looks only at the outline of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landmark {
+    /// Nothing special.
+    None,
+    /// From here on the stream can be read without what came before.
+    Sync,
+    /// The time.
+    Time(u64),
+    /// The trace unit lost data.
+    Overflow,
+    /// Bytes that are no packet.
+    Bad,
+    /// Bytes that were passed over in search of a packet; reported once the search is over.
+    Unsynchronised,
+}
