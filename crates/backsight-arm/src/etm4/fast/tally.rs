@@ -1,14 +1,16 @@
 //! Counts of packets by kind, taken from batches.
 
-use super::super::{Packet, lookup};
-use super::batch::{ADDRESS, Batch, CYCLE_COUNT, LARGE, Meaning, Packed, SOURCE_ADDRESS, TIMESTAMP, Tag};
+use super::batch::{
+    ADDRESS, CYCLE_COUNT, Descriptor, LARGE, Packed, PacketBatch, SOURCE_ADDRESS, TIMESTAMP, Tag,
+};
+use crate::etm4::{Packet, lookup};
 
 /// Packets and bytes of each kind.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// By tag and detail; of an address, the instruction set flag is bit 7 of the detail.
     cells: [[Sum; 256]; LARGE as usize],
-    /// Packets that stand apart, by name. There are fewer names than places.
+    /// Packets that stand apart, by name. There are fewer names than entries.
     large: [(&'static str, Sum); 128],
 }
 
@@ -34,11 +36,11 @@ impl Tally {
     }
 
     /// Counts the packets of a batch.
-    pub fn add(&mut self, batch: &Batch) {
-        for &Packed { value, meaning } in batch.packed.get(..batch.length).unwrap_or_default() {
-            let flag = u8::from(matches!(meaning.tag(), ADDRESS | SOURCE_ADDRESS)) & value as u8;
-            if let Some(cells) = self.cells.get_mut(usize::from(meaning.tag())) {
-                cells[usize::from(meaning.detail() | flag << 7)].add(meaning.length());
+    pub fn add(&mut self, batch: &PacketBatch) {
+        for &Packed { value, descriptor } in batch.packed.get(..batch.length).unwrap_or_default() {
+            let flag = u8::from(matches!(descriptor.tag(), ADDRESS | SOURCE_ADDRESS)) & value as u8;
+            if let Some(cells) = self.cells.get_mut(usize::from(descriptor.tag())) {
+                cells[usize::from(descriptor.detail() | flag << 7)].add(descriptor.length());
             }
         }
         batch.for_each_large(|packet, length| self.add_packet(packet, length));
@@ -47,8 +49,8 @@ impl Tally {
     /// Counts a packet.
     pub fn add_packet(&mut self, packet: &Packet, length: u32) {
         let name = packet.name();
-        if let Some((place, sum)) = self.large.iter_mut().find(|(other, _)| [name, ""].contains(other)) {
-            *place = name;
+        if let Some((entry, sum)) = self.large.iter_mut().find(|(other, _)| [name, ""].contains(other)) {
+            *entry = name;
             sum.add(length);
         }
     }
@@ -75,7 +77,7 @@ impl Default for Tally {
 
 /// The name of the packets of a cell.
 fn name(tag: Tag, detail: u8) -> &'static str {
-    let packed = |tag| Packed { value: u64::from(detail >> 7), meaning: Meaning::new(tag, 0, detail & 0x7F) };
+    let packed = |tag| Packed { value: u64::from(detail >> 7), descriptor: Descriptor::new(tag, 0, detail & 0x7F) };
     let nothing = &[Packet::Ignore; 256];
     match tag {
         ADDRESS => packed(tag).unpack::<ADDRESS>(nothing).name(),

@@ -2,39 +2,92 @@
 //!
 //! An atom says of one P0 instruction whether it was taken (`E`) or not (`N`). Six formats pack 1 to 24 of them
 //! into the header: 1 to 3 in any mixture, 4 and 5 in the commonest patterns, and long runs of `E`.
+//!
+//! ```text
+//! formats 1, 2, 3   header: A, AA, AAA         the oldest in bit 0
+//! format 4          header: 0 to 3             NEEE, NNNN, NENE, ENEN
+//! format 5          header: 0 to 2, 0x20       NNNNN, NENEN, ENENE, NEEEE
+//! format 6          header: N, COUNT[4:0]      COUNT + 3 times E, then N or E
+//! ```
 
 use core::fmt;
 
-use super::{Atoms, Kind};
+use backsight_core::{Field, Text, Value};
 
-/// The 4-atom patterns by header from 0xDC, the 5-atom ones from 0xD4 (0xD4 itself stands for 0xF5). Oldest in
-/// bit 0.
-const F4: [u32; 4] = [0b1110, 0b0000, 0b1010, 0b0101];
-const F5: [u32; 4] = [0b11110, 0b00000, 0b01010, 0b10101];
+use crate::etm4::{EncodeError, Encoder, Kind, lookup};
+
+/// Up to 24 atoms, oldest in bit 0, 1 = `E`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Atoms {
+    /// The atoms. Bits from `count` on are 0.
+    pub bits: u32,
+    /// How many.
+    pub count: u8,
+}
 
 /// Most atoms that one packet holds.
 pub const MAX_ATOMS: u8 = 24;
 
+/// A pattern of atoms and the field of the header that says it.
+type Pattern = (u32, u8);
+
+/// The patterns of formats 4 and 5, oldest in bit 0.
+const F4: [Pattern; 4] = [(0b1110, 0), (0b0000, 1), (0b1010, 2), (0b0101, 3)];
+const F5: [Pattern; 4] = [(0b00000, 0), (0b01010, 1), (0b10101, 2), (0b11110, 0x20)];
+
+/// Fewest atoms of format 6, and in its field: the last of them is `N`.
+const LEAST_RUN: u8 = 4;
+const LAST_IS_N: u8 = 0x20;
+
+/// The field that says a pattern.
+#[inline]
+const fn field_of(patterns: &[Pattern; 4], bits: u32) -> Option<u8> {
+    let mut index = 0;
+    while index < patterns.len() {
+        if patterns[index].0 == bits {
+            return Some(patterns[index].1);
+        }
+        index += 1;
+    }
+    None
+}
+
+/// The pattern that a field says.
+const fn pattern(patterns: &[Pattern; 4], field: u8) -> u32 {
+    let mut index = 0;
+    while index < patterns.len() - 1 && patterns[index].1 != field {
+        index += 1;
+    }
+    patterns[index].0
+}
+
 impl Atoms {
+    /// No atom.
+    pub const NONE: Self = Self { bits: 0, count: 0 };
+
     /// One atom.
     #[inline]
     pub const fn one(taken: bool) -> Self {
         Self { bits: taken as u32, count: 1 }
     }
 
-    /// The atoms of a header from 0xC0 to 0xFF.
-    pub(super) const fn from_header(header: u8) -> Self {
-        let low = header as u32;
-        match header {
-            0xC0..=0xD4 => Self::run((header - 0xC0) + 4, true),
-            0xE0..=0xF4 => Self::run((header - 0xE0) + 4, false),
-            0xF5 => Self { bits: F5[0], count: 5 },
-            0xD5..=0xD7 => Self { bits: F5[low as usize & 3], count: 5 },
-            0xD8..=0xDB => Self { bits: low & 3, count: 2 },
-            0xDC..=0xDF => Self { bits: F4[low as usize & 3], count: 4 },
-            0xF6..=0xF7 => Self { bits: low & 1, count: 1 },
-            0xF8..=0xFF => Self { bits: low & 7, count: 3 },
-            0x00..=0xBF => Self::NONE,
+    /// The atoms, oldest first: `true` is `E`.
+    pub fn iter(self) -> impl Iterator<Item = bool> {
+        (0..self.count).map(move |i| self.bits >> i & 1 != 0)
+    }
+
+    /// The atoms that a header says; none if it is of another kind.
+    pub(in crate::etm4) const fn from_header(header: u8) -> Self {
+        let kind = lookup(header).kind;
+        let field = kind.field(header);
+        match kind {
+            Kind::AtomF1 => Self { bits: field as u32, count: 1 },
+            Kind::AtomF2 => Self { bits: field as u32, count: 2 },
+            Kind::AtomF3 => Self { bits: field as u32, count: 3 },
+            Kind::AtomF4 => Self { bits: pattern(&F4, field), count: 4 },
+            Kind::AtomF5 => Self { bits: pattern(&F5, field), count: 5 },
+            Kind::AtomF6 => Self::run((field & !LAST_IS_N) + LEAST_RUN, field & LAST_IS_N == 0),
+            _ => Self::NONE,
         }
     }
 
@@ -52,24 +105,20 @@ impl Atoms {
             return None;
         }
         Some(match count {
-            1 => 0xF6 | bits as u8,
-            2 => 0xD8 | bits as u8,
-            3 => 0xF8 | bits as u8,
-            _ if bits == Self::run(count, true).bits => 0xC0 + (count - 4),
-            _ if bits == Self::run(count, false).bits => 0xE0 + (count - 4),
-            4 => match bits {
-                0b1110 => 0xDC,
-                0b0000 => 0xDD,
-                0b1010 => 0xDE,
-                0b0101 => 0xDF,
-                _ => return None,
+            1 => Kind::AtomF1.header() + bits as u8,
+            2 => Kind::AtomF2.header() + bits as u8,
+            3 => Kind::AtomF3.header() + bits as u8,
+            _ if bits == Self::run(count, true).bits => Kind::AtomF6.header() + (count - LEAST_RUN),
+            _ if bits == Self::run(count, false).bits => {
+                Kind::AtomF6.header() + LAST_IS_N + (count - LEAST_RUN)
+            }
+            4 => match field_of(&F4, bits) {
+                Some(field) => Kind::AtomF4.header() + field,
+                None => return None,
             },
-            5 => match bits {
-                0b11110 => 0xF5,
-                0b00000 => 0xD5,
-                0b01010 => 0xD6,
-                0b10101 => 0xD7,
-                _ => return None,
+            5 => match field_of(&F5, bits) {
+                Some(field) => Kind::AtomF5.header() + field,
+                None => return None,
             },
             _ => return None,
         })
@@ -91,54 +140,43 @@ impl Atoms {
             return Self::run(count as u8, true);
         }
         let low = bits as u32;
-        if count >= 5 && matches!(low & 0x1F, 0b11110 | 0b00000 | 0b01010 | 0b10101) {
+        if count >= 5 && field_of(&F5, low & 0x1F).is_some() {
             return Self { bits: low & 0x1F, count: 5 };
         }
-        if count >= 4 && matches!(low & 0xF, 0b1110 | 0b0000 | 0b1010 | 0b0101) {
+        if count >= 4 && field_of(&F4, low & 0xF).is_some() {
             return Self { bits: low & 0xF, count: 4 };
         }
         let count = if count < 3 { count } else { 3 };
         Self { bits: low & ((1 << count) - 1), count: count as u8 }
     }
 
-    /// The atoms of a Mispredict or Cancel format 2 header: none, `E`, `EE` or `N`.
-    pub(super) const fn of_cancel(field: u8) -> Self {
-        match field & 3 {
-            0 => Self::NONE,
-            1 => Self { bits: 0b1, count: 1 },
-            2 => Self { bits: 0b11, count: 2 },
-            _ => Self { bits: 0b0, count: 1 },
-        }
-    }
-
-    /// The field of a Mispredict or Cancel format 2 header that says these atoms, if there is one.
-    pub(super) const fn cancel_field(self) -> Option<u8> {
-        match (self.count, self.bits) {
-            (0, 0) => Some(0),
-            (1, 0b1) => Some(1),
-            (2, 0b11) => Some(2),
-            (1, 0b0) => Some(3),
-            _ => None,
-        }
-    }
-
     /// Which of the six formats says these atoms.
     pub(super) const fn kind(self) -> Kind {
-        match (self.count, self.header()) {
-            (0 | 1, _) => Kind::AtomF1,
-            (2, _) => Kind::AtomF2,
-            (3, _) => Kind::AtomF3,
-            (_, Some(0xDC..=0xDF)) => Kind::AtomF4,
-            (_, Some(0xD5..=0xD7 | 0xF5)) => Kind::AtomF5,
-            _ => Kind::AtomF6,
+        match self.header() {
+            Some(header) => lookup(header).kind,
+            None => Kind::AtomF6,
         }
+    }
+
+    #[inline]
+    pub(super) fn write(self, encoder: &mut Encoder) -> Result<(), EncodeError> {
+        encoder.out.header(self.header().ok_or(EncodeError::OutOfRange)?);
+        Ok(())
+    }
+
+    pub(super) fn value(self) -> Value {
+        Value::Outcomes(self.bits.into(), self.count, ['E', 'N'])
+    }
+
+    pub(super) fn fields(self, each: &mut dyn FnMut(Field)) {
+        each(Field::new("atoms", self.value()).text(Text::Plain));
     }
 }
 
 /// Writes the letters, oldest first: `EEN`.
 impl fmt::Display for Atoms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.iter().try_for_each(|taken| f.write_str(if taken { "E" } else { "N" }))
+        self.value().fmt(f)
     }
 }
 
@@ -178,10 +216,7 @@ mod tests {
         for header in 0xC0..=0xFF {
             let atoms = Atoms::from_header(header);
             assert_eq!(atoms.header(), Some(header));
-            assert_eq!(atoms.kind(), super::super::lookup(header).kind);
-        }
-        for field in 0..4 {
-            assert_eq!(Atoms::of_cancel(field).cancel_field(), Some(field));
+            assert_eq!(atoms.kind(), lookup(header).kind);
         }
     }
 

@@ -6,7 +6,7 @@
 
 use backsight_core::{Address, Located};
 
-use super::super::{AddressForm, AddressPacket, CycleCount, CycleCountFormat, Is, Packet, Timestamp};
+use crate::etm4::{AddressForm, AddressPacket, CycleCount, CycleCountFormat, Is, Packet, Timestamp};
 
 /// Packets that a batch holds at most.
 pub(super) const CAPACITY: usize = 1024;
@@ -16,8 +16,8 @@ const LARGE_PACKETS: usize = 64;
 /// What a [`Packed`] is.
 pub(super) type Tag = u8;
 
-/// The packet that its header alone says; the detail is the header.
-pub(super) const WHOLE: Tag = 0;
+/// A packet that is a header alone; the detail is the header.
+pub(super) const HEADER_ONLY: Tag = 0;
 /// An address, its instruction set flag in bit 0; the detail is the index of its form in [`FORMS`].
 pub(super) const ADDRESS: Tag = 1;
 /// A source address, likewise.
@@ -29,11 +29,11 @@ pub(super) const CYCLE_COUNT: Tag = 4;
 /// A packet that stands apart, at index `value`. The count is its length.
 pub(super) const LARGE: Tag = 5;
 
-/// A packet in sixteen bytes: a value, and what it means.
+/// A packet in sixteen bytes: a value, and what that is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     pub value: u64,
-    pub meaning: Meaning,
+    pub descriptor: Descriptor,
 }
 
 const _: () = assert!(size_of::<Packed>() == 16);
@@ -41,30 +41,30 @@ const _: () = assert!(size_of::<Packed>() == 16);
 impl Packed {
     /// A packet that stands apart.
     pub const fn large(index: usize, length: u32) -> Self {
-        Self { value: index as u64, meaning: Meaning::new(LARGE, 0, 0).with_count(length) }
+        Self { value: index as u64, descriptor: Descriptor::new(LARGE, 0, 0).with_count(length) }
     }
 
-    /// The packet, which has this tag. `whole`: the packets that are all in their header.
+    /// The packet, which has this tag. `header_only`: the packets that are a header alone.
     #[inline(always)]
-    pub fn unpack<const TAG: Tag>(self, whole: &[Packet; 256]) -> Packet {
-        let Self { value, meaning } = self;
+    pub fn unpack<const TAG: Tag>(self, header_only: &[Packet; 256]) -> Packet {
+        let Self { value, descriptor } = self;
         match TAG {
-            ADDRESS => Packet::Address(address(value, meaning)),
-            SOURCE_ADDRESS => Packet::SourceAddress(address(value, meaning)),
+            ADDRESS => Packet::Address(address(value, descriptor)),
+            SOURCE_ADDRESS => Packet::SourceAddress(address(value, descriptor)),
             TIMESTAMP => {
-                Packet::Timestamp(Timestamp { value, bytes: meaning.detail(), cycles: meaning.count() })
+                Packet::Timestamp(Timestamp { value, bytes: descriptor.detail(), cycles: descriptor.count() })
             }
             CYCLE_COUNT => Packet::CycleCount(CycleCount {
-                format: FORMATS[usize::from(meaning.detail() & 3)],
+                format: FORMATS[usize::from(descriptor.detail() & 3)],
                 commit: value as u32,
-                cycles: meaning.count(),
+                cycles: descriptor.count(),
             }),
-            _ => whole[usize::from(meaning.detail())],
+            _ => header_only[usize::from(descriptor.detail())],
         }
     }
 }
 
-/// What a value means, in one number, so that the parts can be put together from tables with a few operations:
+/// What a value is, in one number, so that the parts can be put together from tables with a few operations:
 ///
 /// ```text
 /// bits  0 to 31   count
@@ -74,9 +74,9 @@ impl Packed {
 ///      56         there is a count
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Meaning(pub u64);
+pub(super) struct Descriptor(pub u64);
 
-impl Meaning {
+impl Descriptor {
     const TAG: u32 = 32;
     pub const LENGTH: u32 = 40;
     pub const DETAIL: u32 = 48;
@@ -140,26 +140,26 @@ const FORMATS: [CycleCountFormat; 4] =
 
 /// Consecutive packets of a stream.
 #[derive(Clone, Debug)]
-pub struct Batch {
+pub struct PacketBatch {
     /// Where the first begins.
     pub(super) offset: u64,
     pub(super) packed: [Packed; CAPACITY],
     pub(super) length: usize,
     pub(super) large: [Packet; LARGE_PACKETS],
     pub(super) large_length: usize,
-    /// The packets that are all in their header, with the threshold that holds throughout the batch.
-    pub(super) whole: [Packet; 256],
+    /// The packets that are a header alone, with the threshold that holds throughout the batch.
+    pub(super) header_only: [Packet; 256],
 }
 
-impl Batch {
-    pub(super) const fn new() -> Self {
+impl PacketBatch {
+    pub(in crate::etm4) const fn new() -> Self {
         Self {
             offset: 0,
-            packed: [Packed { value: 0, meaning: Meaning(0) }; CAPACITY],
+            packed: [Packed { value: 0, descriptor: Descriptor(0) }; CAPACITY],
             length: 0,
             large: [Packet::Ignore; LARGE_PACKETS],
             large_length: 0,
-            whole: [Packet::Ignore; 256],
+            header_only: [Packet::Ignore; 256],
         }
     }
 
@@ -173,17 +173,17 @@ impl Batch {
         self.length == 0
     }
 
-    pub(super) fn clear(&mut self, offset: u64) {
+    pub(in crate::etm4) fn clear(&mut self, offset: u64) {
         (self.offset, self.length, self.large_length) = (offset, 0, 0);
     }
 
     /// Is there room for another packet of any kind?
-    pub(super) const fn has_room(&self) -> bool {
+    pub(in crate::etm4) const fn has_room(&self) -> bool {
         self.length < CAPACITY && self.large_length < LARGE_PACKETS
     }
 
     /// Adds a packet of any kind, if there is room.
-    pub(super) fn push(&mut self, packet: Located<Packet>) {
+    pub(in crate::etm4) fn push(&mut self, packet: Located<Packet>) {
         if let (Some(packed), Some(large)) =
             (self.packed.get_mut(self.length), self.large.get_mut(self.large_length))
         {
@@ -197,9 +197,9 @@ impl Batch {
     /// Gives the packets that stand apart, each with its length.
     pub(super) fn for_each_large(&self, mut sink: impl FnMut(&Packet, u32)) {
         let packed = self.packed.get(..self.length).unwrap_or_default().iter();
-        let lengths = packed.filter(|packed| packed.meaning.tag() == LARGE);
+        let lengths = packed.filter(|packed| packed.descriptor.tag() == LARGE);
         for (packed, packet) in lengths.zip(&self.large) {
-            sink(packet, packed.meaning.0 as u32);
+            sink(packet, packed.descriptor.0 as u32);
         }
     }
 
@@ -208,17 +208,17 @@ impl Batch {
     pub fn for_each(&self, mut sink: impl FnMut(Located<Packet>)) {
         let mut offset = self.offset;
         for &packed in self.packed.get(..self.length).unwrap_or_default() {
-            let mut length = packed.meaning.length();
+            let mut length = packed.descriptor.length();
             let mut give = |length, value| sink(Located { offset, length, value });
             // A branch for each, so that each can be handed on as what it is.
-            match packed.meaning.tag() {
-                WHOLE => give(length, packed.unpack::<WHOLE>(&self.whole)),
-                ADDRESS => give(length, packed.unpack::<ADDRESS>(&self.whole)),
-                SOURCE_ADDRESS => give(length, packed.unpack::<SOURCE_ADDRESS>(&self.whole)),
-                TIMESTAMP => give(length, packed.unpack::<TIMESTAMP>(&self.whole)),
-                CYCLE_COUNT => give(length, packed.unpack::<CYCLE_COUNT>(&self.whole)),
+            match packed.descriptor.tag() {
+                HEADER_ONLY => give(length, packed.unpack::<HEADER_ONLY>(&self.header_only)),
+                ADDRESS => give(length, packed.unpack::<ADDRESS>(&self.header_only)),
+                SOURCE_ADDRESS => give(length, packed.unpack::<SOURCE_ADDRESS>(&self.header_only)),
+                TIMESTAMP => give(length, packed.unpack::<TIMESTAMP>(&self.header_only)),
+                CYCLE_COUNT => give(length, packed.unpack::<CYCLE_COUNT>(&self.header_only)),
                 _ => {
-                    length = packed.meaning.0 as u32;
+                    length = packed.descriptor.0 as u32;
                     give(length, self.large[packed.value as usize % LARGE_PACKETS]);
                 }
             }
@@ -228,10 +228,10 @@ impl Batch {
 }
 
 #[inline(always)]
-fn address(value: u64, meaning: Meaning) -> AddressPacket {
+fn address(value: u64, descriptor: Descriptor) -> AddressPacket {
     AddressPacket {
         address: Address(value & !1),
         is: if value & 1 == 0 { Is::Is0 } else { Is::Is1 },
-        form: FORMS[usize::from(meaning.detail() & 7)],
+        form: FORMS[usize::from(descriptor.detail() & 7)],
     }
 }

@@ -1,39 +1,33 @@
-//! The fast engine: common packets, in blocks.
-//!
-//! Reading packet after packet is slow because each step waits for the one before: what is this header, how long is
-//! the packet, where does the next one begin? The engine takes the waiting out. The lengths of all packets that
-//! may begin in a block are worked out beforehand ([`super::lengths`]); addresses of all forms, cycle counts of all
-//! formats and timestamps of all lengths are each read by the same arithmetic, without branches that depend on the
-//! data; and where headers alone make up most of the stream, up to eight of them are taken at a time.
-//!
-//! It stops at anything uncommon or wrong, which the clear reader then takes.
+//! The loop over the packets of a block.
 
 use backsight_core::{Address, Located};
 
-use super::super::{AddressHistory, Is, Packet};
 use super::batch::{
-    ADDRESS, Batch, CAPACITY, CYCLE_COUNT, Meaning, Packed, SOURCE_ADDRESS, TIMESTAMP, WHOLE,
+    ADDRESS, CAPACITY, CYCLE_COUNT, Descriptor, HEADER_ONLY, Packed, PacketBatch, SOURCE_ADDRESS, TIMESTAMP,
 };
+use super::headers::{Class, Headers, has_times};
 use super::lengths::{AHEAD, BLOCK, COUNT_TOO_LONG, Lengths, READ, RUN};
-use super::output::{OneByOne, Output, Places};
-use super::reader::Reader;
-use super::rows::{Class, Rows, SHAPES, SHAPES_OF, has_times};
+use super::output::{FreeSlots, OneByOne, PacketOutput};
+use super::shapes::{SHAPES, SHAPES_OF};
+use super::sevens::{compact, compact_count};
+use crate::etm4::decode::ClearReader;
+use crate::etm4::{AddressHistory, Is, Kind, Packet};
 
 /// Bytes that are read at the start of a packet.
 const WINDOW: usize = 16;
 /// Fewer bytes than this are left to the clear reader.
 const LEAST: usize = 2 * WINDOW;
 
-/// What packets that the engine reads change and need.
+/// What packets that the engine reads change and need: part of the state of the stream, in the shape that suits it.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct EngineState {
     /// The last addresses, the newest first, with the instruction set flag in bit 0.
     history: [u64; 3],
     timestamp: u64,
 }
 
-impl State {
-    fn of(reader: &Reader) -> Self {
+impl EngineState {
+    fn of(reader: &ClearReader) -> Self {
         let entry = |index| {
             let (address, is) = reader.state.history.entry(index);
             address.0 | is as u64
@@ -41,7 +35,7 @@ impl State {
         Self { history: [entry(0), entry(1), entry(2)], timestamp: reader.state.timestamp }
     }
 
-    fn put(self, reader: &mut Reader) {
+    fn put(self, reader: &mut ClearReader) {
         let mut history = AddressHistory::EMPTY;
         for entry in self.history.into_iter().rev() {
             history.push(Address(entry & !1), if entry & 1 == 0 { Is::Is0 } else { Is::Is1 });
@@ -53,10 +47,10 @@ impl State {
 
 /// The tables of a configuration.
 #[derive(Clone, Debug)]
-pub(super) struct Engine {
-    /// What headers say where most packets are longer, and where most are a header alone.
-    sparse: Rows,
-    dense: Rows,
+pub(in crate::etm4) struct FastEngine {
+    /// What headers introduce where most packets are longer, and where most are a header alone.
+    sparse: Headers,
+    dense: Headers,
     is_dense: bool,
     has_times: bool,
     threshold: u32,
@@ -64,29 +58,29 @@ pub(super) struct Engine {
     lengths: Lengths,
 }
 
-impl Engine {
-    pub fn new(reader: &Reader, batch: &mut Batch) -> Self {
+impl FastEngine {
+    pub fn new(reader: &ClearReader, batch: &mut PacketBatch) -> Self {
         let engine = Self {
-            sparse: Rows::new(reader, false),
-            dense: Rows::new(reader, true),
+            sparse: Headers::new(reader, false),
+            dense: Headers::new(reader, true),
             is_dense: false,
             has_times: has_times(&reader.config),
             threshold: reader.state.threshold,
-            cycle_mask: reader.cycle_mask,
+            cycle_mask: reader.config.cycle_counter_mask(),
             lengths: Lengths::EMPTY,
         };
-        put_whole(reader, batch);
+        put_header_only(reader, batch);
         engine
     }
 
     /// Reads packets into a batch until it is full or few bytes are left; gives how many bytes that were.
-    pub fn fill(&mut self, reader: &mut Reader, bytes: &[u8], batch: &mut Batch) -> usize {
+    pub fn fill(&mut self, reader: &mut ClearReader, bytes: &[u8], batch: &mut PacketBatch) -> usize {
         self.refresh(reader, batch);
         batch.clear(reader.offset);
-        let mut places = Places::of(batch);
+        let mut slots = FreeSlots::of(batch);
         let used;
-        (used, places) = self.read(reader, bytes, places);
-        let (free, large) = places.taken();
+        (used, slots) = self.read(reader, bytes, slots);
+        let (free, large) = slots.taken();
         (batch.length, batch.large_length) = (CAPACITY - free, large);
         self.decide(used, batch.length);
         used
@@ -95,13 +89,13 @@ impl Engine {
     /// Gives packets one by one until few bytes are left; gives how many bytes that were.
     pub fn give(
         &mut self,
-        reader: &mut Reader,
+        reader: &mut ClearReader,
         bytes: &[u8],
-        batch: &mut Batch,
+        batch: &mut PacketBatch,
         sink: &mut impl FnMut(Located<Packet>),
     ) -> usize {
         self.refresh(reader, batch);
-        let output = OneByOne { sink, offset: reader.offset, count: 0, whole: &batch.whole };
+        let output = OneByOne { sink, offset: reader.offset, count: 0, header_only: &batch.header_only };
         let (used, output) = self.read(reader, bytes, output);
         self.decide(used, output.count);
         used
@@ -115,17 +109,17 @@ impl Engine {
     }
 
     /// Adapts what depends on the threshold.
-    fn refresh(&mut self, reader: &Reader, batch: &mut Batch) {
+    fn refresh(&mut self, reader: &ClearReader, batch: &mut PacketBatch) {
         if self.threshold != reader.state.threshold {
             self.threshold = reader.state.threshold;
-            put_whole(reader, batch);
+            put_header_only(reader, batch);
         }
     }
 
     /// Reads packets until there is no room for more, the threshold changes, or few bytes are left. A packet whose end
     /// is not there is left. Gives how many bytes that were.
     #[inline(always)]
-    fn read<O: Output>(&mut self, reader: &mut Reader, bytes: &[u8], mut output: O) -> (usize, O) {
+    fn read<O: PacketOutput>(&mut self, reader: &mut ClearReader, bytes: &[u8], mut output: O) -> (usize, O) {
         let mut used = 0;
         while let Some(rest) = bytes.get(used..).filter(|rest| rest.len() >= LEAST) {
             let mut padded = [0; READ];
@@ -161,9 +155,9 @@ impl Engine {
     /// Reads the packets that begin before `end` in a block, whose bytes are the first of `rest`. Gives how many bytes
     /// those have, and whether the output may take more.
     #[inline(always)]
-    fn block<O: Output>(
+    fn block<O: PacketOutput>(
         &self,
-        reader: &mut Reader,
+        reader: &mut ClearReader,
         rest: &[u8],
         (block, end): (&[u8; READ], usize),
         mut output: O,
@@ -171,7 +165,7 @@ impl Engine {
         let mut at = 0;
         loop {
             let (from, wide) = (at, reader.state.wide);
-            let mut state = State::of(reader);
+            let mut state = EngineState::of(reader);
             (at, output) = if self.is_dense {
                 self.packets::<true, O>(&mut state, wide, block, (at, end), output)
             } else {
@@ -196,12 +190,12 @@ impl Engine {
         }
     }
 
-    /// Reads packets, from one place to another in a block, until there is one for the clear reader, or no room. Gives
+    /// Reads packets, from one position to another in a block, until there is one for the clear reader, or no room. Gives
     /// where that was.
     #[inline(never)]
-    fn packets<const DENSE: bool, O: Output>(
+    fn packets<const DENSE: bool, O: PacketOutput>(
         &self,
-        state: &mut State,
+        state: &mut EngineState,
         wide: bool,
         block: &[u8; READ],
         (mut at, end): (usize, usize),
@@ -209,8 +203,8 @@ impl Engine {
     ) -> (usize, O) {
         // A local, so that it can be in registers.
         let mut output = output;
-        let State { mut history, mut timestamp } = *state;
-        let Rows { rows, templates } = if DENSE { &self.dense } else { &self.sparse };
+        let EngineState { mut history, mut timestamp } = *state;
+        let Headers { headers, templates } = if DENSE { &self.dense } else { &self.sparse };
         let shapes = &SHAPES_OF[usize::from(wide)];
         let lengths = self.lengths.packet.get(..end).unwrap_or_default();
         while let Some(&length) = lengths.get(at)
@@ -218,44 +212,44 @@ impl Engine {
             && output.has_room()
         {
             let header = window[0];
-            let row = rows[usize::from(header)];
+            let entry = headers[usize::from(header)];
             let template = &templates[usize::from(header)];
             let length = usize::from(length);
-            if DENSE && O::RUNS && row.class.is(Class::RUN) {
+            if DENSE && O::RUNS && entry.class.is(Class::RUN) {
                 let run = usize::from(self.lengths.run[at % BLOCK]);
                 output.put_run(word(window, 0).to_le_bytes(), templates, run);
                 at += run;
-            } else if !(DENSE && O::RUNS) && row.class.is(Class::HEADER) {
-                output.put::<WHOLE>(*template);
+            } else if !(DENSE && O::RUNS) && entry.class.is(Class::HEADER) {
+                output.put::<HEADER_ONLY>(*template);
                 at += 1;
-            } else if row.class.is(Class::ANY_ADDRESS) {
+            } else if entry.class.is(Class::ANY_ADDRESS) {
                 let payload = word(window, 1);
-                let longer = (payload >> 7) as u8 & row.continues;
-                let shape = &shapes[usize::from((row.shape + longer) % SHAPES)];
-                let packed = Packed { value: shape.address(payload, history), meaning: shape.meaning };
+                let longer = (payload >> 7) as u8 & entry.continues;
+                let shape = &shapes[usize::from((entry.shape + longer) % SHAPES)];
+                let packed = Packed { value: shape.address(payload, history), descriptor: shape.descriptor };
                 history = [packed.value, history[0], history[1]];
-                if row.class.is(Class::ADDRESS) {
+                if entry.class.is(Class::ADDRESS) {
                     output.put::<ADDRESS>(packed);
                 } else {
                     output.put::<SOURCE_ADDRESS>(packed);
                 }
                 at += length;
-            } else if row.class.is(Class::CYCLE_COUNT) {
+            } else if entry.class.is(Class::CYCLE_COUNT) {
                 if length > COUNT_TOO_LONG {
                     break;
                 }
                 let fields = half_word(window, 1) & LOW[(length - 1) & 7] as u32;
-                let base = (template.meaning.0 as u32).wrapping_add(self.threshold);
+                let base = (template.descriptor.0 as u32).wrapping_add(self.threshold);
                 let count = base.wrapping_add(compact_count(fields) & template.value as u32);
-                let rest = template.meaning.0 & !u64::from(u32::MAX) | (length as u64) << Meaning::LENGTH;
-                let meaning = Meaning(rest | u64::from(count));
-                output.put::<CYCLE_COUNT>(Packed { value: 0, meaning });
+                let rest = template.descriptor.0 & !u64::from(u32::MAX) | (length as u64) << Descriptor::LENGTH;
+                let descriptor = Descriptor(rest | u64::from(count));
+                output.put::<CYCLE_COUNT>(Packed { value: 0, descriptor });
                 at += length;
-            } else if row.class.is(Class::TIMESTAMP) {
+            } else if entry.class.is(Class::TIMESTAMP) {
                 // Whether a count follows is as good as random: it is read in any case.
-                let behind = at + length;
-                let count_length = usize::from(self.lengths.count[behind.min(BLOCK + AHEAD - 1)]);
-                let counts = usize::from(header & 1);
+                let after = at + length;
+                let count_length = usize::from(self.lengths.count[after.min(BLOCK + AHEAD - 1)]);
+                let counts = usize::from(Kind::Timestamp.field(header));
                 if (length > TIMESTAMP_TOO_LONG) | ((count_length >= COUNT_TOO_LONG) & (counts == 1)) {
                     break;
                 }
@@ -265,28 +259,28 @@ impl Engine {
                 let count = u64::from(compact_count(fields) & self.cycle_mask);
                 let if_counts = 0usize.wrapping_sub(counts);
                 let all = length + (count_length & if_counts);
-                let meaning = Meaning::new(TIMESTAMP, 0, 0).0
+                let descriptor = Descriptor::new(TIMESTAMP, 0, 0).0
                     | count & if_counts as u64
-                    | (all as u64) << Meaning::LENGTH
-                    | (bytes as u64) << Meaning::DETAIL
-                    | (counts as u64) << Meaning::COUNTS;
-                output.put::<TIMESTAMP>(Packed { value: timestamp, meaning: Meaning(meaning) });
+                    | (all as u64) << Descriptor::LENGTH
+                    | (bytes as u64) << Descriptor::DETAIL
+                    | (counts as u64) << Descriptor::COUNTS;
+                output.put::<TIMESTAMP>(Packed { value: timestamp, descriptor: Descriptor(descriptor) });
                 at += all;
-            } else if row.class.is(Class::SINGLE) {
-                output.put::<WHOLE>(*template);
+            } else if entry.class.is(Class::SINGLE) {
+                output.put::<HEADER_ONLY>(*template);
                 at += 1;
             } else {
                 break;
             }
         }
-        *state = State { history, timestamp };
+        *state = EngineState { history, timestamp };
         (at, output)
     }
 }
 
-/// Gives a batch the packets that are all in their header.
-fn put_whole(reader: &Reader, batch: &mut Batch) {
-    for (to, from) in batch.whole.iter_mut().zip(reader.whole) {
+/// Gives a batch the packets that are a header alone.
+fn put_header_only(reader: &ClearReader, batch: &mut PacketBatch) {
+    for (to, from) in batch.header_only.iter_mut().zip(reader.header_only) {
         *to = from.unwrap_or(Packet::Ignore);
     }
 }
@@ -326,36 +320,4 @@ fn half_word(window: &[u8; WINDOW], at: usize) -> u32 {
 #[inline(always)]
 fn word(window: &[u8; WINDOW], at: usize) -> u64 {
     window.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// Puts the low seven bits of each of three bytes together.
-#[inline(always)]
-const fn compact_count(bytes: u32) -> u32 {
-    bytes & 0x7F | bytes >> 1 & 0x7F << 7 | bytes >> 2 & 0x7F << 14
-}
-
-/// Puts the low seven bits of each of eight bytes together.
-#[inline(always)]
-const fn compact(bytes: u64) -> u64 {
-    let bits = bytes & 0x7F7F_7F7F_7F7F_7F7F;
-    let pairs = bits & 0x007F_007F_007F_007F | bits >> 1 & 0x3F80_3F80_3F80_3F80;
-    let fours = pairs & 0x0000_3FFF_0000_3FFF | pairs >> 2 & 0x0FFF_C000_0FFF_C000;
-    fours & 0x0FFF_FFFF | fours >> 4 & 0x00FF_FFFF_F000_0000
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn compact_puts_seven_bits_of_each_byte_together() {
-        for index in 0..8 {
-            for bit in 0..7 {
-                assert_eq!(compact(1 << (8 * index + bit)), 1 << (7 * index + bit));
-            }
-        }
-        assert_eq!(compact(u64::MAX), (1 << 56) - 1);
-        assert_eq!(compact_count(0xFF_FFFF), (1 << 21) - 1);
-        assert_eq!(compact_count(0x01_0102), 1 << 14 | 1 << 7 | 2);
-    }
 }

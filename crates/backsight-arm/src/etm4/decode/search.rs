@@ -6,16 +6,18 @@
 
 use backsight_core::Located;
 
-use super::super::Packet;
+use crate::etm4::Packet;
+use crate::etm4::packet::{ASYNC_END, ASYNC_ZEROS};
 
 /// Bytes of an Async.
-pub(super) const ASYNC: u64 = 12;
+const ASYNC: u64 = ASYNC_ZEROS as u64 + 1;
 
 /// Longest region in one report, because lengths have 32 bits.
 const MAX_REGION: u64 = 1 << 31;
 
+/// Where the search stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hunt {
+pub(super) struct Search {
     /// Where the bytes that have not been reported begin.
     start: u64,
     /// The offset of the next byte.
@@ -31,7 +33,7 @@ enum End {
     GivenUp,
 }
 
-impl Hunt {
+impl Search {
     pub const fn new(offset: u64) -> Self {
         Self { start: offset, offset, zeros: 0, end: None }
     }
@@ -50,15 +52,15 @@ impl Hunt {
     pub fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
-            // Eleven zeros cannot begin here if the eleventh byte from here is none.
-            if self.zeros == 0 && bytes.get(at + 10).is_some_and(|&byte| byte != 0) {
-                at += 11;
+            // So many zeros cannot begin here if the last of so many bytes from here is none.
+            if self.zeros == 0 && bytes.get(at + ASYNC_ZEROS - 1).is_some_and(|&byte| byte != 0) {
+                at += ASYNC_ZEROS;
                 continue;
             }
             at += 1;
             if byte == 0 {
                 self.zeros += 1;
-            } else if byte == 0x80 && self.zeros >= ASYNC - 1 {
+            } else if byte == ASYNC_END && self.zeros >= ASYNC_ZEROS as u64 {
                 self.offset += at as u64;
                 self.end = Some(End::Found);
                 return Some(at);
@@ -70,7 +72,7 @@ impl Hunt {
         None
     }
 
-    /// What the hunt has to report: regions of skipped bytes, then the Async.
+    /// What the search has to report: regions of skipped bytes, then the Async.
     pub fn next(&mut self) -> Option<Located<Packet>> {
         let end = self.end?;
         let skipped = match end {
@@ -94,8 +96,8 @@ mod tests {
 
     #[test]
     fn regions_longer_than_a_length_can_say_are_split() {
-        let mut hunt = Hunt { start: 5, offset: 5 + MAX_REGION + 12 + 3, zeros: 0, end: Some(End::Found) };
-        let lengths = std::iter::from_fn(|| hunt.next()).take(3).map(|packet| (packet.offset, packet.length));
+        let mut search = Search { start: 5, offset: 5 + MAX_REGION + 12 + 3, zeros: 0, end: Some(End::Found) };
+        let lengths = std::iter::from_fn(|| search.next()).take(3).map(|packet| (packet.offset, packet.length));
         let expected = [(5, 1 << 31), (5 + MAX_REGION, 3), (8 + MAX_REGION, 12)];
         assert!(lengths.eq(expected));
     }
@@ -105,15 +107,15 @@ mod tests {
         let mut bytes = std::vec![7; 40];
         bytes.extend([0; 20]);
         bytes.push(0x80);
-        let mut hunt = Hunt::new(0);
-        assert_eq!(hunt.feed(&bytes), Some(61));
-        assert_eq!(hunt.next().map(|packet| (packet.offset, packet.length)), Some((0, 49)));
-        assert_eq!(hunt.next().map(|packet| (packet.offset, packet.value)), Some((49, Packet::Async)));
+        let mut search = Search::new(0);
+        assert_eq!(search.feed(&bytes), Some(61));
+        assert_eq!(search.next().map(|packet| (packet.offset, packet.length)), Some((0, 49)));
+        assert_eq!(search.next().map(|packet| (packet.offset, packet.value)), Some((49, Packet::Async)));
     }
 
     #[test]
     fn ten_zeros_are_no_async() {
-        let mut hunt = Hunt::new(0);
-        assert_eq!(hunt.feed(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0]), None);
+        let mut search = Search::new(0);
+        assert_eq!(search.feed(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0]), None);
     }
 }

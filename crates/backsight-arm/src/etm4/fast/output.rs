@@ -2,13 +2,13 @@
 
 use backsight_core::Located;
 
-use super::super::Packet;
-use super::batch::{Batch, Packed, Tag};
+use super::batch::{LARGE, Packed, PacketBatch, Tag};
 use super::lengths::RUN;
+use crate::etm4::Packet;
 
 /// Takes packets. The engine's loops hand it from one to the next as a value, so that it stays in registers.
-pub(super) trait Output {
-    /// Does it take runs of packets at once, with [`Output::put_run`]?
+pub(super) trait PacketOutput {
+    /// Does it take runs of packets at once, with [`PacketOutput::put_run`]?
     const RUNS: bool;
 
     /// Is there room for a run?
@@ -27,26 +27,26 @@ pub(super) trait Output {
     fn put_any(&mut self, packet: Located<Packet>);
 }
 
-/// The free places of a batch.
-pub(super) struct Places<'a> {
+/// The free slots of a batch.
+pub(super) struct FreeSlots<'a> {
     packed: &'a mut [Packed],
     large: &'a mut [Packet],
     large_used: usize,
 }
 
-impl<'a> Places<'a> {
+impl<'a> FreeSlots<'a> {
     /// All of them.
-    pub fn of(batch: &'a mut Batch) -> Self {
+    pub fn of(batch: &'a mut PacketBatch) -> Self {
         Self { packed: &mut batch.packed, large: &mut batch.large, large_used: 0 }
     }
 
-    /// How many places are free, and how many large packets there are.
+    /// How many slots are free, and how many large packets there are.
     pub fn taken(&self) -> (usize, usize) {
         (self.packed.len(), self.large_used)
     }
 }
 
-impl Output for Places<'_> {
+impl PacketOutput for FreeSlots<'_> {
     const RUNS: bool = true;
 
     #[inline(always)]
@@ -60,8 +60,8 @@ impl Output for Places<'_> {
 
     #[inline(always)]
     fn put<const TAG: Tag>(&mut self, packed: Packed) {
-        if let Some((place, rest)) = core::mem::take(&mut self.packed).split_first_mut() {
-            *place = packed;
+        if let Some((slot, rest)) = core::mem::take(&mut self.packed).split_first_mut() {
+            *slot = packed;
             self.packed = rest;
         }
     }
@@ -70,13 +70,13 @@ impl Output for Places<'_> {
     #[inline(always)]
     fn put_run(&mut self, headers: [u8; RUN], templates: &[Packed; 256], count: usize) {
         let packed = core::mem::take(&mut self.packed);
-        if let Some(places) = packed.first_chunk_mut::<RUN>() {
+        if let Some(slots) = packed.first_chunk_mut::<RUN>() {
             for index in 0..RUN / 2 {
-                places[index] = templates[usize::from(headers[index])];
+                slots[index] = templates[usize::from(headers[index])];
             }
             if count > RUN / 2 {
                 for index in RUN / 2..RUN {
-                    places[index] = templates[usize::from(headers[index])];
+                    slots[index] = templates[usize::from(headers[index])];
                 }
             }
             self.packed = &mut packed[count.min(RUN)..];
@@ -84,9 +84,9 @@ impl Output for Places<'_> {
     }
 
     fn put_any(&mut self, packet: Located<Packet>) {
-        if let Some(place) = self.large.get_mut(self.large_used) {
-            *place = packet.value;
-            self.put::<{ super::batch::LARGE }>(Packed::large(self.large_used, packet.length));
+        if let Some(slot) = self.large.get_mut(self.large_used) {
+            *slot = packet.value;
+            self.put::<LARGE>(Packed::large(self.large_used, packet.length));
             self.large_used += 1;
         }
     }
@@ -98,11 +98,11 @@ pub(super) struct OneByOne<'a, F> {
     pub offset: u64,
     /// How many it gave.
     pub count: usize,
-    /// The packets that are all in their header.
-    pub whole: &'a [Packet; 256],
+    /// The packets that are a header alone.
+    pub header_only: &'a [Packet; 256],
 }
 
-impl<F: FnMut(Located<Packet>)> Output for OneByOne<'_, F> {
+impl<F: FnMut(Located<Packet>)> PacketOutput for OneByOne<'_, F> {
     const RUNS: bool = false;
 
     #[inline(always)]
@@ -116,8 +116,8 @@ impl<F: FnMut(Located<Packet>)> Output for OneByOne<'_, F> {
 
     #[inline(always)]
     fn put<const TAG: Tag>(&mut self, packed: Packed) {
-        let length = packed.meaning.length();
-        (self.sink)(Located { offset: self.offset, length, value: packed.unpack::<TAG>(self.whole) });
+        let length = packed.descriptor.length();
+        (self.sink)(Located { offset: self.offset, length, value: packed.unpack::<TAG>(self.header_only) });
         self.offset += u64::from(length);
         self.count += 1;
     }

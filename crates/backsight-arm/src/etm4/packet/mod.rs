@@ -1,10 +1,40 @@
 //! The packets of an ETMv4 or ETE instruction trace stream.
 //!
-//! A packet holds what the trace unit meant, not only what it wrote: addresses are whole, timestamps have
+//! A packet holds what the trace unit meant, not only what it wrote: addresses are complete, timestamps have
 //! their upper bits, cycle counts include the threshold. What is needed to write the same bytes again is kept
 //! beside that (how an address was compressed, how many timestamp bytes there were).
+//!
+//! Each family of packets is a file: what it holds, how its bytes are laid out, its reader, its writer, and how it is
+//! described. A packet is read to its end before it changes any state, so that one whose end has not been fed can be
+//! read again from its beginning.
 
-use backsight_core::{Address, Privilege, Security};
+mod address;
+mod atoms;
+mod conditional;
+mod context;
+mod cycle_count;
+mod dispatch;
+mod exception;
+mod instrumentation;
+mod q;
+mod speculation;
+mod synchronisation;
+mod timestamp;
+mod trace_info;
+
+pub use address::{AddressForm, AddressPacket, Is};
+pub use atoms::{Atoms, MAX_ATOMS};
+pub use conditional::ConditionalResult;
+pub use context::Context;
+pub use cycle_count::{CycleCount, CycleCountFormat};
+pub(super) use dispatch::{read, write};
+pub use exception::Exception;
+pub use q::Q;
+pub(super) use synchronisation::{ASYNC_END, ASYNC_ZEROS};
+pub use timestamp::Timestamp;
+pub use trace_info::TraceInfo;
+
+use super::Kind;
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +49,7 @@ pub enum Packet {
     TraceInfo(TraceInfo),
     /// Global timestamp.
     Timestamp(Timestamp),
-    /// The next timestamp belongs to this place.
+    /// The next timestamp belongs to this position.
     TimestampMarker,
     /// Tracing begins here, or begins again after a break.
     TraceOn,
@@ -132,177 +162,6 @@ pub enum Packet {
 
 const _: () = assert!(size_of::<Packet>() <= 40);
 
-/// Instruction set flag of an address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Is {
-    /// 4-byte aligned: A64 or A32.
-    #[default]
-    Is0,
-    /// 2-byte aligned: T32.
-    Is1,
-}
-
-/// How an address was compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AddressForm {
-    /// The same as entry 0, 1 or 2 of the address history.
-    Exact(u8),
-    /// Low 9 (IS0) or 8 (IS1) bits, one byte.
-    Short1,
-    /// Low 17 (IS0) or 16 (IS1) bits, two bytes.
-    Short2,
-    /// Low 32 bits.
-    Long32,
-    /// All bits.
-    Long64,
-}
-
-/// An address as a packet gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AddressPacket {
-    /// The whole address.
-    pub address: Address,
-    /// Its instruction set flag.
-    pub is: Is,
-    /// How it was written.
-    pub form: AddressForm,
-}
-
-/// What a decoder needs to begin. A section that is absent has the value 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TraceInfo {
-    /// Which sections are present: bit 0 INFO, 1 KEY, 2 SPEC, 3 CYCT, 4 WNDW.
-    pub sections: u8,
-    /// INFO: bit 0 cycle counting, bits 3:1 conditional tracing, 4 loads are P0, 5 stores are P0, 6 inside a transaction.
-    pub info: u32,
-    /// KEY: P0 key of the next P0 element.
-    pub key: u32,
-    /// SPEC: speculation depth.
-    pub speculation: u32,
-    /// CYCT: cycle count threshold.
-    pub threshold: u32,
-    /// WNDW: commit window.
-    pub window: u32,
-}
-
-/// A global timestamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timestamp {
-    /// The whole value.
-    pub value: u64,
-    /// How many bytes it was written in, 1 to 9.
-    pub bytes: u8,
-    /// Cycles from the most recent cycle count to here (header 0x03).
-    pub cycles: Option<u32>,
-}
-
-/// A cycle count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CycleCount {
-    /// How it was written.
-    pub format: CycleCountFormat,
-    /// P0 elements to commit first; 0 in commit mode 1.
-    pub commit: u32,
-    /// Cycles, threshold included; `None` if unknown.
-    pub cycles: Option<u32>,
-}
-
-/// The three cycle count formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CycleCountFormat {
-    /// Fields of any length.
-    F1,
-    /// One byte; the commit count is counted from 1.
-    F2,
-    /// One byte; the commit count is counted back from the maximum speculation depth.
-    F2FromMaximum,
-    /// In the header.
-    F3,
-}
-
-/// An exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exception {
-    /// TYPE, 10 bits.
-    pub number: u16,
-    /// E1:E0 as written: 0b01 the return address follows, 0b10 it is also the target of the element before; others are reserved.
-    pub address: u8,
-    /// M profile: a fault is pending.
-    pub fault_pending: bool,
-}
-
-impl Exception {
-    /// The address that follows is also where the last branch went.
-    pub const fn address_is_branch_target(&self) -> bool {
-        self.address == 0b10
-    }
-}
-
-/// What a Context packet, or the context part of an Address with Context packet, says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Context {
-    /// Exception level, 0 to 3.
-    pub level: u8,
-    /// Security state.
-    pub security: Security,
-    /// AArch64 state.
-    pub wide: bool,
-    /// VMID, if the packet has one.
-    pub vmid: Option<u32>,
-    /// Context ID, if the packet has one.
-    pub context_id: Option<u32>,
-}
-
-impl From<Context> for backsight_core::Context {
-    fn from(context: Context) -> Self {
-        Self {
-            privilege: Privilege::Arm { level: context.level, security: context.security },
-            wide: context.wide,
-            vmid: context.vmid,
-            context_id: context.context_id.map(u64::from),
-        }
-    }
-}
-
-/// A Q element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Q {
-    /// How many instructions; `None` if unknown.
-    pub count: Option<u32>,
-    /// Where execution continues; `None` if an address packet follows with it.
-    pub address: Option<AddressPacket>,
-}
-
-/// One result set of a conditional result packet, format 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConditionalResult {
-    /// The key.
-    pub key: u32,
-    /// Pass/fail in bit 0, or the flags V, C, Z, N in bits 0 to 3.
-    pub result: u8,
-    /// Conditional instructions up to the key are implied.
-    pub implied: bool,
-}
-
-/// Up to 24 atoms, oldest in bit 0, 1 = `E`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Atoms {
-    /// The atoms. Bits from `count` on are 0.
-    pub bits: u32,
-    /// How many.
-    pub count: u8,
-}
-
-impl Atoms {
-    /// No atom.
-    pub const NONE: Self = Self { bits: 0, count: 0 };
-
-    /// The atoms, oldest first: `true` is `E`.
-    pub fn iter(self) -> impl Iterator<Item = bool> {
-        (0..self.count).map(move |i| self.bits >> i & 1 != 0)
-    }
-}
-
 /// Why bytes are no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bad {
@@ -322,4 +181,29 @@ pub enum Bad {
     FieldTooLong,
     /// The end of the data cut the packet off.
     Incomplete,
+}
+
+impl Bad {
+    /// The reason in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Reserved => "reserved header",
+            Self::ReservedByConfiguration => "header does not exist in this configuration",
+            Self::NotImplemented => "packet that this trace unit cannot send",
+            Self::Extension => "neither Async, Discard nor Overflow",
+            Self::AsyncLength => "Async of a wrong length",
+            Self::FieldTooLong => "field too long",
+            Self::Incomplete => "cut off by the end of the data",
+        }
+    }
+
+    /// The name in listings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reserved | Self::NotImplemented => Kind::Reserved.name(),
+            Self::ReservedByConfiguration => "I_RESERVED_CFG",
+            Self::Extension | Self::AsyncLength | Self::FieldTooLong => "I_BAD_SEQUENCE",
+            Self::Incomplete => "I_INCOMPLETE_EOT",
+        }
+    }
 }
