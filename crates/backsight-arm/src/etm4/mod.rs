@@ -32,7 +32,7 @@ pub use fast::{PacketBatch, Tally};
 pub use history::AddressHistory;
 pub use opencsd::opencsd;
 pub use packet::{
-    AddressForm, AddressPacket, Atoms, Bad, ConditionalResult, Context, CycleCount, CycleCountFormat, Exception, Is,
-    MAX_ATOMS, Packet, Q, Timestamp, TraceInfo,
+    AddressForm, AddressPacket, Atoms, Bad, ConditionalResult, Context, CycleCount, CycleCountFormat,
+    Exception, Is, MAX_ATOMS, Packet, Q, Timestamp, TraceInfo,
 };
 pub use table::{Kind, MAX_PACKET, Part, ROWS, Row, When, lookup};

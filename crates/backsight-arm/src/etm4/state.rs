@@ -16,6 +16,5 @@ pub(super) struct StreamState {
 
 impl StreamState {
     /// What a trace unit has at the beginning.
-    pub const START: Self =
-        Self { history: AddressHistory::EMPTY, timestamp: 0, threshold: 0, wide: false };
+    pub const START: Self = Self { history: AddressHistory::EMPTY, timestamp: 0, threshold: 0, wide: false };
 }

@@ -48,7 +48,8 @@ impl WorstCase {
 
     /// Writes a stream of at least `length` bytes, packet by packet. The same `seed` gives the same stream.
     pub fn write(self, length: u64, seed: u64, sink: &mut impl FnMut(&[u8])) {
-        let mut generator = Generator { encoder: Encoder::new(&self.config()), random: seed, time: 0, written: 0 };
+        let mut generator =
+            Generator { encoder: Encoder::new(&self.config()), random: seed, time: 0, written: 0 };
         let mut synchronise_at = 0;
         while generator.written < length {
             if generator.written >= synchronise_at {

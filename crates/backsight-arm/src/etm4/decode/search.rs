@@ -96,8 +96,10 @@ mod tests {
 
     #[test]
     fn regions_longer_than_a_length_can_say_are_split() {
-        let mut search = Search { start: 5, offset: 5 + MAX_REGION + 12 + 3, zeros: 0, end: Some(End::Found) };
-        let lengths = std::iter::from_fn(|| search.next()).take(3).map(|packet| (packet.offset, packet.length));
+        let mut search =
+            Search { start: 5, offset: 5 + MAX_REGION + 12 + 3, zeros: 0, end: Some(End::Found) };
+        let lengths =
+            std::iter::from_fn(|| search.next()).take(3).map(|packet| (packet.offset, packet.length));
         let expected = [(5, 1 << 31), (5 + MAX_REGION, 3), (8 + MAX_REGION, 12)];
         assert!(lengths.eq(expected));
     }

@@ -8,8 +8,8 @@ use super::batch::{
 use super::headers::{Class, Headers, has_times};
 use super::lengths::{AHEAD, BLOCK, COUNT_TOO_LONG, Lengths, READ, RUN};
 use super::output::{FreeSlots, OneByOne, PacketOutput};
-use super::shapes::{SHAPES, SHAPES_OF};
 use super::sevens::{compact, compact_count};
+use super::shapes::{SHAPES, SHAPES_OF};
 use crate::etm4::decode::ClearReader;
 use crate::etm4::{AddressHistory, Is, Kind, Packet};
 
@@ -241,7 +241,8 @@ impl FastEngine {
                 let fields = half_word(window, 1) & LOW[(length - 1) & 7] as u32;
                 let base = (template.descriptor.0 as u32).wrapping_add(self.threshold);
                 let count = base.wrapping_add(compact_count(fields) & template.value as u32);
-                let rest = template.descriptor.0 & !u64::from(u32::MAX) | (length as u64) << Descriptor::LENGTH;
+                let rest =
+                    template.descriptor.0 & !u64::from(u32::MAX) | (length as u64) << Descriptor::LENGTH;
                 let descriptor = Descriptor(rest | u64::from(count));
                 output.put::<CYCLE_COUNT>(Packed { value: 0, descriptor });
                 at += length;

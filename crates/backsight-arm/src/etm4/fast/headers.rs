@@ -107,9 +107,8 @@ impl Headers {
         let none = Packed { value: 0, descriptor: Descriptor::new(HEADER_ONLY, 1, 0) };
         let mut all = Self { headers: [Header::of(Class::RARE); 256], templates: [none; 256] };
         let alike = !dense && has_times(&reader.config) && reader.config.commit_mode1();
-        let count = |format: CycleCountFormat, count| {
-            Descriptor::new(CYCLE_COUNT, 0, format as u8).with_count(count)
-        };
+        let count =
+            |format: CycleCountFormat, count| Descriptor::new(CYCLE_COUNT, 0, format as u8).with_count(count);
         for byte in 0..=255u8 {
             let index = usize::from(byte);
             let (header, template) = (&mut all.headers[index], &mut all.templates[index]);

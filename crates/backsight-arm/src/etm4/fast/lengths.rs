@@ -176,8 +176,10 @@ mod tests {
             for header in row.first..=row.last {
                 let bytes: [u8; READ] = core::array::from_fn(|at| if at == 0 { header } else { 0 });
                 lengths.timed(&bytes);
-                let is_address = row.name.starts_with("I_ADDR_S") || row.name.starts_with("I_ADDR_L")
-                    || row.name.starts_with("I_SRC_ADDR") || row.name.starts_with("I_SCR_ADDR");
+                let is_address = row.name.starts_with("I_ADDR_S")
+                    || row.name.starts_with("I_ADDR_L")
+                    || row.name.starts_with("I_SRC_ADDR")
+                    || row.name.starts_with("I_SCR_ADDR");
                 let is_time = row.name.starts_with("I_CCNT") || row.name == "I_TIMESTAMP";
                 let expected = match row.payload {
                     [Part::Bytes(bytes)] if is_address || is_time => 1 + bytes,

@@ -77,7 +77,8 @@ impl Default for Tally {
 
 /// The name of the packets of a cell.
 fn name(tag: Tag, detail: u8) -> &'static str {
-    let packed = |tag| Packed { value: u64::from(detail >> 7), descriptor: Descriptor::new(tag, 0, detail & 0x7F) };
+    let packed =
+        |tag| Packed { value: u64::from(detail >> 7), descriptor: Descriptor::new(tag, 0, detail & 0x7F) };
     let nothing = &[Packet::Ignore; 256];
     match tag {
         ADDRESS => packed(tag).unpack::<ADDRESS>(nothing).name(),

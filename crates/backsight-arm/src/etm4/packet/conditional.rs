@@ -95,9 +95,8 @@ pub(super) fn write(packet: &Packet, encoder: &mut Encoder) -> Result<(), Encode
 
 /// The fields of any of them.
 pub(super) fn fields(packet: &Packet, each: &mut dyn FnMut(Field)) {
-    let decimal = |name, label, value: u8| {
-        Field::new(name, Value::Decimal(value.into())).text(Text::Labelled(label))
-    };
+    let decimal =
+        |name, label, value: u8| Field::new(name, Value::Decimal(value.into())).text(Text::Labelled(label));
     match *packet {
         Packet::ConditionalInstructionF1 { key } => each(Field::new("key", Value::Hexadecimal(key.into()))),
         Packet::ConditionalInstructionF2(kind) => each(decimal("kind", "CI", kind)),
@@ -139,7 +138,12 @@ impl ConditionalResult {
         Ok(())
     }
 
-    fn fields(&self, [key, result, implied]: [&'static str; 3], is_second: bool, each: &mut dyn FnMut(Field)) {
+    fn fields(
+        &self,
+        [key, result, implied]: [&'static str; 3],
+        is_second: bool,
+        each: &mut dyn FnMut(Field),
+    ) {
         let mut key = Field::new(key, Value::Hexadecimal(self.key.into())).text(Text::Labelled("key"));
         key.comma = is_second;
         each(key);

@@ -175,13 +175,14 @@ impl Describe for Context {
     }
 
     fn fields(&self, each: &mut dyn FnMut(Field)) {
-        let (bits, state) =
-            if self.wide { (64, "Ctxt: AArch64") } else { (32, "Ctxt: AArch32") };
+        let (bits, state) = if self.wide { (64, "Ctxt: AArch64") } else { (32, "Ctxt: AArch32") };
         each(Field::new("context.bits", Value::Decimal(bits)).text(Text::Words(state)));
         each(level("context.level", self.level).comma());
         each(Field::new("context.security", Value::Word(self.security.name())).text(Text::Plain).comma());
         let identifier = |name, label, value: Option<u32>, digits| match value {
-            Some(value) => Field::new(name, Value::Padded(value.into(), digits)).text(Text::Labelled(label)).comma(),
+            Some(value) => {
+                Field::new(name, Value::Padded(value.into(), digits)).text(Text::Labelled(label)).comma()
+            }
             None => Field::new(name, Value::Absent).text(Text::Hidden),
         };
         each(identifier("context.context_id", "CID", self.context_id, 8));

@@ -154,7 +154,9 @@ impl HeaderRange {
 
     /// The same, of kinds whose payload is so many bytes; gives those as well.
     pub const fn of_bytes(first: Kind, last: Kind) -> (Self, u8) {
-        let [Part::Bytes(bytes)] = lookup(first.header()).payload else { panic!("no payload of fixed length") };
+        let [Part::Bytes(bytes)] = lookup(first.header()).payload else {
+            panic!("no payload of fixed length")
+        };
         let [Part::Bytes(same)] = lookup(last.header()).payload else { panic!("no payload of fixed length") };
         assert!(*bytes == *same, "payloads of different lengths");
         (Self::new(first, last), *bytes)

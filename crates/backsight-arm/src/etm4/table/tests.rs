@@ -57,9 +57,9 @@ fn end(part: Part, config: &Config, bytes: &[u8], at: usize) -> Option<usize> {
         Part::Timestamp => Some(continued(bytes, at, 8).unwrap_or(at + 9)),
         Part::ShortAddress => Some(at + 1 + usize::from(byte >> 7)),
         Part::Context => {
-            let identifiers =
-                [(byte & 0x40, config.vmid_bytes()), (byte & 0x80, config.context_id_bytes())];
-            let bytes = identifiers.iter().map(|&(flag, bytes)| if flag == 0 { 0 } else { usize::from(bytes) });
+            let identifiers = [(byte & 0x40, config.vmid_bytes()), (byte & 0x80, config.context_id_bytes())];
+            let bytes =
+                identifiers.iter().map(|&(flag, bytes)| if flag == 0 { 0 } else { usize::from(bytes) });
             Some(at + 1 + bytes.sum::<usize>())
         }
         Part::TraceInfo => {
@@ -111,8 +111,10 @@ fn the_decoder_agrees_with_the_table_on_every_header_in_every_configuration() {
                         assert_eq!(packet.kind(), row.kind);
                     }
                     (Ok(()), None) => {
-                        let is_bad =
-                            matches!(packet, Packet::Bad(Bad::FieldTooLong | Bad::Extension | Bad::AsyncLength));
+                        let is_bad = matches!(
+                            packet,
+                            Packet::Bad(Bad::FieldTooLong | Bad::Extension | Bad::AsyncLength)
+                        );
                         assert!(is_bad, "{bytes:02x?}");
                     }
                 }
@@ -161,5 +163,18 @@ fn each_configuration_has_the_headers_of_the_manual() {
     let check = |settings: &[(&str, &str)], expected: &str| {
         assert_eq!(valid_headers(&configured(settings)).trim(), expected, "{settings:?}");
     };
-    check(&[], "");
+    check(&[], "00-04 06-07 0c-1f 2d-3f 71-83 85-86 90-92 95-96 9a-9b 9d-9e c0-ff");
+    let version_3_m = [("version", "ETM4.3"), ("profile", "M")];
+    check(&version_3_m, "00-07 0c-1f 2d-3f 70-83 85-86 90-92 95-96 9a-9b 9d-9e c0-ff");
+    let version_6 = [("version", "ETM4.6")];
+    check(&version_6, "00-04 06-07 0c-1f 2d-3f 70-83 85-86 88 90-92 95-96 9a-9b 9d-9e c0-ff");
+    let ete = "00-04 06 0a-1f 2d-3f 70-83 85-86 88 90-92 95-96 9a-9b 9d-9e b0-b2 b4-b9 c0-ff";
+    check(&[("version", "ETE1.0")], ete);
+    check(&[("version", "ETE1.3")], &ete.replace(" 0a-1f", " 09-1f"));
+    let conditional =
+        "00-04 06-07 0c-1f 2d-46 48-4a 4c-4e 50-5f 68-6f 71-83 85-86 90-92 95-96 9a-9b 9d-9e c0-ff";
+    check(&[("conditional", "all")], conditional);
+    check(&[("data_trace", "1")], "00-04 06-07 0c-3f 71-83 85-86 90-92 95-96 9a-9b 9d-9e c0-ff");
+    let q = "00-04 06-07 0c-1f 2d-3f 71-83 85-86 90-92 95-96 9a-9b 9d-9e a0-a2 a5-a6 aa-ac af c0-ff";
+    check(&[("q_elements", "1")], q);
 }
