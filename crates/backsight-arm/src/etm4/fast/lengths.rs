@@ -51,6 +51,8 @@ const LONG32_SOURCE: (HeaderRange, u8) = HeaderRange::of_bytes(Kind::Source32Is0
 const LONG64: (HeaderRange, u8) = HeaderRange::of_bytes(Kind::Address64Is0, Kind::Address64Is1);
 const LONG64_SOURCE: (HeaderRange, u8) = HeaderRange::of_bytes(Kind::Source64Is0, Kind::Source64Is1);
 const TIMESTAMPS: HeaderRange = HeaderRange::new(Kind::Timestamp, Kind::TimestampCycles);
+/// A cycle count of format 1 that has one: U is 0.
+const KNOWN_COUNT: HeaderRange = HeaderRange::only(Kind::CycleCountF1, 0);
 const COUNT_F2: (HeaderRange, u8) = HeaderRange::of_bytes(Kind::CycleCountF2, Kind::CycleCountF2);
 const COUNT_F3: HeaderRange = HeaderRange::new(Kind::CycleCountF3, Kind::CycleCountF3);
 const EVENTS: HeaderRange = HeaderRange::new(Kind::Event, Kind::Event);
@@ -74,12 +76,6 @@ const fn address(header: u8, continues: u8) -> u8 {
     (one_of(header, SHORT) | one_of(header, SHORT_SOURCE)) & (1 + continues)
         | (fixed(header, LONG32) | fixed(header, LONG32_SOURCE))
         | (fixed(header, LONG64) | fixed(header, LONG64_SOURCE))
-}
-
-/// Is this a cycle count of format 1 that has one?
-#[inline(always)]
-const fn is_known_count(header: u8) -> bool {
-    header == Kind::CycleCountF1.header()
 }
 
 impl Lengths {
@@ -132,7 +128,7 @@ impl Lengths {
             *length = 1
                 + (address(header, ahead[1][at] >> 7)
                     | fixed(header, COUNT_F2)
-                    | if is_known_count(header) { *count } else { 0 }
+                    | one_of(header, KNOWN_COUNT) & count
                     | one_of(header, TIMESTAMPS) & timestamp);
         }
     }

@@ -39,18 +39,19 @@ const F5: [Pattern; 4] = [(0b00000, 0), (0b01010, 1), (0b10101, 2), (0b11110, 0x
 const LEAST_RUN: u8 = 4;
 const LAST_IS_N: u8 = 0x20;
 
-/// The field that says a pattern.
-#[inline]
-const fn field_of(patterns: &[Pattern; 4], bits: u32) -> Option<u8> {
-    let mut index = 0;
-    while index < patterns.len() {
-        if patterns[index].0 == bits {
-            return Some(patterns[index].1);
+/// The headers of up to five atoms, by how many and which; 0, which is no atoms, where there is none.
+const HEADERS: [[u8; 32]; 6] = {
+    let mut headers = [[0; 32]; 6];
+    let mut header = 0;
+    while header <= 0xFF {
+        let Atoms { bits, count } = Atoms::from_header(header as u8);
+        if count > 0 && (count as usize) < headers.len() {
+            headers[count as usize][bits as usize] = header as u8;
         }
-        index += 1;
+        header += 1;
     }
-    None
-}
+    headers
+};
 
 /// The pattern that a field says.
 const fn pattern(patterns: &[Pattern; 4], field: u8) -> u32 {
@@ -104,24 +105,19 @@ impl Atoms {
         if count == 0 || count > MAX_ATOMS || bits >> count != 0 {
             return None;
         }
-        Some(match count {
-            1 => Kind::AtomF1.header() + bits as u8,
-            2 => Kind::AtomF2.header() + bits as u8,
-            3 => Kind::AtomF3.header() + bits as u8,
-            _ if bits == Self::run(count, true).bits => Kind::AtomF6.header() + (count - LEAST_RUN),
-            _ if bits == Self::run(count, false).bits => {
-                Kind::AtomF6.header() + LAST_IS_N + (count - LEAST_RUN)
-            }
-            4 => match field_of(&F4, bits) {
-                Some(field) => Kind::AtomF4.header() + field,
-                None => return None,
-            },
-            5 => match field_of(&F5, bits) {
-                Some(field) => Kind::AtomF5.header() + field,
-                None => return None,
-            },
-            _ => return None,
-        })
+        if (count as usize) < HEADERS.len() {
+            return match HEADERS[count as usize][(bits & 0x1F) as usize] {
+                0 => None,
+                header => Some(header),
+            };
+        }
+        if bits == Self::run(count, true).bits {
+            Some(Kind::AtomF6.header() + (count - LEAST_RUN))
+        } else if bits == Self::run(count, false).bits {
+            Some(Kind::AtomF6.header() + LAST_IS_N + (count - LEAST_RUN))
+        } else {
+            None
+        }
     }
 
     /// The longest run of atoms from the oldest on that one packet can say. Takes the atoms still to send, oldest in
@@ -140,10 +136,10 @@ impl Atoms {
             return Self::run(count as u8, true);
         }
         let low = bits as u32;
-        if count >= 5 && field_of(&F5, low & 0x1F).is_some() {
+        if count >= 5 && HEADERS[5][(low & 0x1F) as usize] != 0 {
             return Self { bits: low & 0x1F, count: 5 };
         }
-        if count >= 4 && field_of(&F4, low & 0xF).is_some() {
+        if count >= 4 && HEADERS[4][(low & 0xF) as usize] != 0 {
             return Self { bits: low & 0xF, count: 4 };
         }
         let count = if count < 3 { count } else { 3 };

@@ -99,7 +99,6 @@ pub(in crate::etm4) fn write(packet: &Packet, encoder: &mut Encoder) -> Result<(
 }
 
 fn write_other(packet: &Packet, encoder: &mut Encoder) -> Result<(), EncodeError> {
-    let kind = packet.kind();
     match packet {
         Packet::Async => synchronisation::write_async(encoder),
         Packet::Discard => synchronisation::write_discard(encoder),
@@ -111,15 +110,15 @@ fn write_other(packet: &Packet, encoder: &mut Encoder) -> Result<(), EncodeError
         Packet::TransactionFailure => exception::write_transaction_failure(encoder),
         Packet::Instrumentation { level, value } => instrumentation::write(*level, *value, encoder),
         Packet::CycleCount(count) => count.write(encoder),
-        Packet::NumberedDataSync(number) | Packet::UnnumberedDataSync(number) => encoder.begin(kind, *number),
+        Packet::NumberedDataSync(number) => encoder.begin(Kind::NumberedDataSync, *number),
+        Packet::UnnumberedDataSync(number) => encoder.begin(Kind::UnnumberedDataSync, *number),
         Packet::Commit { count } | Packet::CancelF1 { count, .. } => {
-            speculation::write_count(kind, *count, encoder)
+            speculation::write_count(packet.kind(), *count, encoder)
         }
-        Packet::Mispredict(atoms) | Packet::CancelF2(atoms) => {
-            speculation::write_atoms(kind, *atoms, encoder)
-        }
+        Packet::Mispredict(atoms) => speculation::write_atoms(Kind::Mispredict, *atoms, encoder),
+        Packet::CancelF2(atoms) => speculation::write_atoms(Kind::CancelF2, *atoms, encoder),
         Packet::CancelF3 { atom, count } => speculation::write_cancel_f3(*atom, *count, encoder),
-        Packet::Event(events) => encoder.begin(kind, events.wrapping_sub(1)),
+        Packet::Event(events) => encoder.begin(Kind::Event, events.wrapping_sub(1)),
         Packet::Context(context) => context::write(context.as_ref(), encoder),
         Packet::AddressContext(address, context) => context::write_with_address(address, context, encoder),
         Packet::Q(q) => q.write(encoder),
@@ -130,7 +129,7 @@ fn write_other(packet: &Packet, encoder: &mut Encoder) -> Result<(), EncodeError
         | Packet::TransactionStart
         | Packet::TransactionCommit
         | Packet::Ignore
-        | Packet::TimestampMarker => encoder.begin(kind, 0),
+        | Packet::TimestampMarker => encoder.begin(packet.kind(), 0),
         Packet::Bad(_) | Packet::Unsynchronised => Err(EncodeError::NotAPacket),
         _ => conditional::write(packet, encoder),
     }

@@ -80,6 +80,17 @@ const FIRST: [u8; KINDS] = {
     first
 };
 
+/// The kind of each header: what [`Kind::with`] needs of the table, in few bytes.
+const KIND_OF: [Kind; 256] = {
+    let mut kinds = [Kind::Reserved; 256];
+    let mut header = 0;
+    while header < kinds.len() {
+        kinds[header] = lookup(header as u8).kind;
+        header += 1;
+    }
+    kinds
+};
+
 /// The name of each kind in listings.
 pub(super) const NAMES: [&str; KINDS] = {
     let mut names = [""; KINDS];
@@ -108,7 +119,7 @@ impl Kind {
     #[inline]
     pub const fn with(self, field: u8) -> Option<u8> {
         match self.header().checked_add(field) {
-            Some(header) if lookup(header).kind as u8 == self as u8 => Some(header),
+            Some(header) if KIND_OF[header as usize] as u8 == self as u8 => Some(header),
             _ => None,
         }
     }

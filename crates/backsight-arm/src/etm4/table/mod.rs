@@ -152,7 +152,16 @@ impl HeaderRange {
         Self { first: first.header(), count: ROWS[index].last - first.header() + 1 }
     }
 
-    /// The same, of kinds whose payload is so many bytes; gives those as well.
+    /// The header of a kind with that value in its field, alone.
+    pub const fn only(kind: Kind, field: u8) -> Self {
+        match kind.with(field) {
+            Some(header) => Self { first: header, count: 1 },
+            None => panic!("no such header"),
+        }
+    }
+
+    /// From the lowest header of one kind to the highest of another, of kinds whose payload is
+    /// so many bytes; gives those as well.
     pub const fn of_bytes(first: Kind, last: Kind) -> (Self, u8) {
         let [Part::Bytes(bytes)] = lookup(first.header()).payload else {
             panic!("no payload of fixed length")
