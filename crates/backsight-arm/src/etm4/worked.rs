@@ -1,4 +1,4 @@
-//! Byte sequences with their meaning, worked out by hand.
+//! Byte sequences and what they say, worked out by hand.
 
 use std::vec::Vec;
 

@@ -6,7 +6,7 @@ use super::reader::ClearReader;
 use super::search::Search;
 use crate::etm4::{Bad, Config, Packet};
 
-/// The packets of a whole stream that is in memory.
+/// The packets of a stream all of which is in memory.
 pub fn packets<'a>(config: &Config, bytes: &'a [u8]) -> Packets<'a> {
     Packets { reader: ClearReader::new(config, 0), search: Some(Search::new(0)), rest: bytes }
 }

@@ -57,7 +57,7 @@ pub enum AddressForm {
 /// An address as a packet gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressPacket {
-    /// The whole address.
+    /// The address, all of its bits.
     pub address: Address,
     /// Its instruction set flag.
     pub is: Is,

@@ -150,8 +150,8 @@ impl Packet {
         }
     }
 
-    /// The row of the header map that this packet is of. Those that have none of their own, being one meaning of a
-    /// header of several, give that header's.
+    /// The row of the header map that this packet is of. Those that have none of their own, being one of
+    /// several packets of a header, give that header's.
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Async | Self::Discard | Self::Overflow => Kind::Extension,

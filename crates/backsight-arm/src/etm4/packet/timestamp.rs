@@ -21,7 +21,7 @@ use crate::etm4::{Config, EncodeError, Encoder, Kind};
 /// A global timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamp {
-    /// The whole value.
+    /// The timestamp, all of its bits.
     pub value: u64,
     /// How many bytes it was written in, 1 to 9.
     pub bytes: u8,
