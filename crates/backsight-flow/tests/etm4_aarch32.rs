@@ -99,7 +99,7 @@ fn an_exception_inside_a_wide_instruction_stops_the_walk_there() {
     // nop; ldm.w r0, {r1, r2}; b .
     let code = halfwords(&[NOP16, 0xE890, 0x0006, B_SELF]);
     let lines = follow32(&etm4(&[]), &code, address_t32(0x1000), &[exception(0xE), address_t32(0x1004)]);
-    assert_eq!(lines, ["range 0x1000..0x1006 2 T32", "exception 0xe at 0x1004", END]);
+    assert_eq!(lines, ["range 0x1000..0x1006 2 T32", "interrupt 0xe (IRQ) at 0x1004", END]);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_tail_chained_exception_has_no_return_address() {
         [exception(0xF), address_t32(0xFFFF_FFFE), address_t32(0x1000), pending, address_t32(0x1002)];
     assert_eq!(
         follow32(&m_profile(), &code, address_t32(0x1000), &packets),
-        ["exception 0xf", "range 0x1000..0x1002 1 T32", "exception 0x3 at 0x1002, a fault is pending", END]
+        ["interrupt 0xf (SysTick)", "range 0x1000..0x1002 1 T32", "exception 0x3 (HardFault) at 0x1002, a fault is pending", END]
     );
 }
 

@@ -140,7 +140,7 @@ fn an_exception_has_run_up_to_its_return_address() {
         follow(&etm4(&[]), &code, &packets),
         [
             "range 0x1000..0x1008 2 A64",
-            "exception 0x2 at 0x1008",
+            "exception 0x2 (Call) at 0x1008",
             "range 0x1008..0x1010 2 A64 branch taken",
             END
         ]
@@ -150,7 +150,7 @@ fn an_exception_has_run_up_to_its_return_address() {
 #[test]
 fn an_exception_where_execution_stands_has_no_range() {
     let lines = follow(&etm4(&[]), &words(&[NOP]), &[exception(0xE), address(0x1000)]);
-    assert_eq!(lines, ["exception 0xe at 0x1000", END]);
+    assert_eq!(lines, ["interrupt 0xe (IRQ) at 0x1000", END]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn an_exception_behind_execution_is_a_mismatch_without_a_range() {
     let code = words(&[b(1), NOP]);
     let lines = follow(&etm4(&[]), &code, &[atoms("E"), exception(0xE), address(0x1000)]);
     assert_eq!(lines[1], "mismatch at 0x1004: an exception lies before the place that was reached");
-    assert_eq!(lines[2], "exception 0xe at 0x1000");
+    assert_eq!(lines[2], "interrupt 0xe (IRQ) at 0x1000");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn the_context_of_an_exception_comes_before_it_and_that_of_the_handler_behind() 
         [
             "context EL1 non-secure A64",
             "range 0x1000..0x1004 1 A64",
-            "exception 0x4 at 0x1004",
+            "exception 0x4 (System Error) at 0x1004",
             "context EL2 non-secure A64",
             "range 0x1008..0x100c 1 A64 return taken",
             END
@@ -185,7 +185,7 @@ fn an_exception_at_the_target_of_a_branch_takes_the_place_of_its_address() {
     let packets =
         [atoms("EE"), exception_at_target(0xE), address(0x1008), address(0x1004), atoms("EE"), atoms("E")];
     let lines = follow(&config, &words(CALLS), &packets);
-    assert_eq!(lines[2], "exception 0xe at 0x1008, where a branch went");
+    assert_eq!(lines[2], "interrupt 0xe (IRQ) at 0x1008, where a branch went");
     // Nothing was popped for it: the return takes the newer entry, the next one the older.
     assert_eq!(lines[5], "range 0x1008..0x1010 2 A64 return taken");
 }
@@ -194,14 +194,14 @@ fn an_exception_at_the_target_of_a_branch_takes_the_place_of_its_address() {
 fn an_exception_behind_a_return_pops() {
     let packets = [atoms("EE"), exception(0xE), address(0x1004)];
     let lines = follow(&with_return_stack(), &words(CALLS), &packets);
-    assert_eq!(lines[2..], ["exception 0xe at 0x1004", END]);
+    assert_eq!(lines[2..], ["interrupt 0xe (IRQ) at 0x1004", END]);
 }
 
 #[test]
 fn nothing_is_known_behind_an_exception_until_an_address() {
     let code = words(&[NOP, b(-1)]);
     let lines = follow(&etm4(&[]), &code, &[exception(0xE), address(0x1000), atoms("EE")]);
-    assert_eq!(lines, ["exception 0xe at 0x1000", END]);
+    assert_eq!(lines, ["interrupt 0xe (IRQ) at 0x1000", END]);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_reset_forgets_place_and_context() {
         lines,
         [
             "range 0x1000..0x1004 1 A64 branch taken",
-            "exception 0x0",
+            "exception 0x0 (PE Reset)",
             "context EL1 non-secure A64",
             "range 0x1000..0x1004 1 A64 branch taken",
             END
@@ -275,8 +275,8 @@ fn an_exception_above_missing_code_tells_of_it_again() {
             "range 0x1000..0x1004 1 A64",
             "no code at 0x1004 in EL1N",
             "no code at 0x1004 in EL1N",
-            "exception 0xe at 0x2000",
-            "exception 0xe at 0x1000",
+            "interrupt 0xe (IRQ) at 0x2000",
+            "interrupt 0xe (IRQ) at 0x1000",
             END
         ]
     );

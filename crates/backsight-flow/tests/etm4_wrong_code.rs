@@ -97,7 +97,7 @@ fn a_branch_on_the_way_to_an_exception_is_reported() {
         [
             "range 0x1000..0x100c 3 A64",
             "mismatch at 0x1004: a branch lies before the place of the exception",
-            "exception 0xe at 0x100c",
+            "interrupt 0xe (IRQ) at 0x100c",
             END
         ]
     );
@@ -106,7 +106,7 @@ fn a_branch_on_the_way_to_an_exception_is_reported() {
         [
             "mismatch at 0x1004: a branch lies before the place of the exception",
             "no sync: wrong image",
-            "exception 0xe at 0x100c",
+            "interrupt 0xe (IRQ) at 0x100c",
             END
         ]
     );
@@ -124,7 +124,7 @@ fn code_without_an_end_is_given_up() {
         [
             "range 0x1000..0x1040 16 A64",
             "mismatch at 0x1000: no branch in thousands of instructions",
-            "exception 0xe at 0x10f0",
+            "interrupt 0xe (IRQ) at 0x10f0",
             END
         ]
     );
@@ -143,7 +143,7 @@ fn without_any_code_every_address_is_told() {
     let lines = follow(&etm4(&[]), &words(&[]), &packets);
     assert_eq!(
         lines,
-        ["no code at 0x1000 in EL1N", "no code at 0x2000 in EL1N", "exception 0x2 at 0x2000", END]
+        ["no code at 0x1000 in EL1N", "no code at 0x2000 in EL1N", "exception 0x2 (Call) at 0x2000", END]
     );
 }
 
