@@ -210,11 +210,13 @@ pub enum Symptom {
     BadAddress,
     /// More elements were committed or cancelled than there are.
     SpeculationOverrun,
+    /// The trace counts other instructions than the code has.
+    CountDiffers,
 }
 
 impl Symptom {
     /// Every symptom.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::UnconditionalNotTaken,
         Self::IndirectNotTaken,
         Self::AddressDiffers,
@@ -226,6 +228,7 @@ impl Symptom {
         Self::TargetMissing,
         Self::BadAddress,
         Self::SpeculationOverrun,
+        Self::CountDiffers,
     ];
 
     /// Cannot happen with the code that ran, whatever else is true.
@@ -237,6 +240,7 @@ impl Symptom {
                 | Self::EndlessRange
                 | Self::UndefinedInstruction
                 | Self::BranchBeforeException
+                | Self::CountDiffers
         )
     }
 
@@ -254,6 +258,7 @@ impl Symptom {
             Self::TargetMissing => "the target of an indirect branch is missing",
             Self::BadAddress => "an address does not fit its instruction set",
             Self::SpeculationOverrun => "more elements are resolved than there are",
+            Self::CountDiffers => "the trace counts other instructions than the code has",
         }
     }
 }

@@ -161,7 +161,12 @@ fn a_tail_chained_exception_has_no_return_address() {
         [exception(0xF), address_t32(0xFFFF_FFFE), address_t32(0x1000), pending, address_t32(0x1002)];
     assert_eq!(
         follow32(&m_profile(), &code, address_t32(0x1000), &packets),
-        ["interrupt 0xf (SysTick)", "range 0x1000..0x1002 1 T32", "exception 0x3 (HardFault) at 0x1002, a fault is pending", END]
+        [
+            "interrupt 0xf (SysTick)",
+            "range 0x1000..0x1002 1 T32",
+            "exception 0x3 (HardFault) at 0x1002, a fault is pending",
+            END
+        ]
     );
 }
 

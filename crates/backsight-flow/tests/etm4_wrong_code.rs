@@ -2,8 +2,12 @@
 
 mod scene;
 
+use std::ops::Range;
+
 use backsight_arm::etm4::Packet;
-use backsight_flow::etm4::Options;
+use backsight_core::{AddressSpace, Located};
+use backsight_flow::Event;
+use backsight_flow::etm4::{Follower, Options};
 use scene::*;
 
 const END: &str = "end of trace";
@@ -149,24 +153,26 @@ fn without_any_code_every_address_is_told() {
 
 #[test]
 fn code_that_changes_is_read_again() {
-    use backsight_core::Located;
-    use backsight_flow::etm4::Follower;
-    let mut lines = Vec::new();
-    let mut follower = Follower::new(&etm4(&[]), words(&[b(0)]));
     let begin = [Packet::Async, trace_info(), context(), address(0x1000), atoms("EE")];
     let at = |value| Located { offset: 0, length: 1, value };
-    for packet in begin {
-        follower.push(at(packet), &mut |event| lines.push(event.value.to_string()));
-    }
-    follower.code_mut().bytes = words(&[NOP, b(-1)]).bytes;
-    follower.push(at(atoms("E")), &mut |event| lines.push(event.value.to_string()));
-    assert_eq!(
-        lines[2..],
-        [
-            "range 0x1000..0x1004 1 A64 branch taken",
-            "range 0x1000..0x1004 1 A64 branch taken",
-            "range 0x1000..0x1008 2 A64 branch taken"
-        ]
-    );
-    assert_eq!(follower.statistics().instructions, 4);
+    let followed = |change: &dyn Fn(&mut Follower<Memory>)| {
+        let mut lines = Vec::new();
+        let mut sink = |event: Located<Event>| lines.push(event.value.to_string());
+        let mut follower = Follower::new(&etm4(&[]), words(&[b(0)]));
+        begin.iter().for_each(|&packet| follower.push(at(packet), &mut sink));
+        change(&mut follower);
+        follower.push(at(atoms("E")), &mut sink);
+        lines.split_off(2)
+    };
+    let before = "range 0x1000..0x1004 1 A64 branch taken";
+    let after = "range 0x1000..0x1008 2 A64 branch taken";
+    let new = || words(&[NOP, b(-1)]).bytes;
+    assert_eq!(followed(&|follower| follower.code_mut().bytes = new()), [before, before, after]);
+    let change = |addresses: Range<u64>| {
+        move |follower: &mut Follower<Memory>| {
+            follower.change_code(AddressSpace::ANY, addresses.clone()).bytes = new();
+        }
+    };
+    assert_eq!(followed(&change(0x1000..0x1008)), [before, before, after]);
+    assert_eq!(followed(&change(0x2000..0x3000)), [before, before, before], "remembered");
 }

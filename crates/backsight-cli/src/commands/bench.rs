@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use backsight_arm::etm4;
 use backsight_arm::frame::{Batch, Demultiplexer};
-use backsight_core::TraceId;
+use backsight_core::{Located, TraceId};
 use backsight_flow as flow;
 use backsight_image::Image;
 use clap::{Args, ValueEnum};
@@ -312,7 +312,7 @@ impl Measured<'_> {
             }
             Self::Etm4Flow(decoder, follower) => decoder.feed(bytes, &mut |packet| {
                 work.packets += 1;
-                follower.push(packet, &mut |event| {
+                follower.push(packet, &mut |event: Located<flow::Event>| {
                     if let flow::Event::Range(range) = &event.value {
                         work.instructions += u64::from(range.instructions);
                     }
@@ -341,7 +341,7 @@ impl Measured<'_> {
         match self {
             Self::Etm4Packets(decoder) => decoder.reset(&mut |_| work.packets += 1),
             Self::Etm4Flow(decoder, follower) => {
-                decoder.reset(&mut |packet| follower.push(packet, &mut |_| {}));
+                decoder.reset(&mut |packet| follower.push(packet, &mut |_: Located<flow::Event>| {}));
                 follower.reset();
             }
             Self::EtracePackets(decoder) => decoder.finish(&mut |_| work.packets += 1),

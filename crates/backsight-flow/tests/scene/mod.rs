@@ -5,6 +5,7 @@ use backsight_arm::etm4::{
     AddressForm, AddressPacket, Atoms, Config, Context, Exception, Is, Packet, TraceInfo,
 };
 use backsight_core::{Address, AddressSpace, Located, Security};
+use backsight_flow::Event;
 use backsight_flow::etm4::{Follower, Options};
 use backsight_image::Code;
 
@@ -162,8 +163,8 @@ pub fn raw(config: &Config, code: &Memory, options: Options, packets: &[Packet])
     let mut follower = Follower::with_options(config, code, options);
     for (offset, &value) in packets.iter().enumerate() {
         let packet = Located { offset: offset as u64, length: 1, value };
-        follower.push(packet, &mut |event| lines.push(event.value.to_string()));
+        follower.push(packet, &mut |event: Located<Event>| lines.push(event.value.to_string()));
     }
-    follower.finish(&mut |event| lines.push(event.value.to_string()));
+    follower.finish(&mut |event: Located<Event>| lines.push(event.value.to_string()));
     lines
 }

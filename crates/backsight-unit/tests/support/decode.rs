@@ -38,9 +38,9 @@ pub fn decode(config: &Config, program: &Program, bytes: &[u8]) -> (Vec<Packet>,
     for &packet in &packets {
         let good = !matches!(packet.value, Packet::Bad(Bad::Reserved | Bad::ReservedByConfiguration));
         assert!(good && !matches!(packet.value, Packet::Bad(_) | Packet::Unsynchronised), "{packet:x?}");
-        follower.push(packet, &mut |event| events.push(event.value));
+        follower.push(packet, &mut |event: Located<Event>| events.push(event.value));
     }
-    follower.finish(&mut |event| events.push(event.value));
+    follower.finish(&mut |event: Located<Event>| events.push(event.value));
     (packets.into_iter().map(|packet| packet.value).collect(), events)
 }
 

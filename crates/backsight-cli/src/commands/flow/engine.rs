@@ -55,7 +55,7 @@ pub enum Engine<'i> {
         /// Messages.
         decoder: Box<ntrace::Decoder>,
         /// Execution.
-        follower: Box<flow::ntrace::Follower<'i, Image>>,
+        follower: Box<flow::ntrace::Follower<&'i Image>>,
         /// What was counted.
         statistics: Statistics,
     },
@@ -104,7 +104,7 @@ impl<'i> Engine<'i> {
             }),
             Self::Etrace(harts) => harts.feed(bytes, &mut |event| sink(Item::Event(event))),
             Self::Ntrace { decoder, follower, statistics } => decoder.feed(bytes, &mut |packet| {
-                follower.push(packet, &mut |event| {
+                follower.push(packet, &mut |event: Located<Event>| {
                     statistics.count(&event.value);
                     sink(Item::Event(event));
                 });
