@@ -5,7 +5,7 @@ use std::fmt;
 use backsight_core::{Context, Isa, Security};
 use backsight_isa::Class;
 
-use crate::{Event, NoSync, Outcome, Range, Symptom, TraceOn, Transaction};
+use crate::{Event, NoSync, Outcome, Range, Symptom, TraceOn, TracedAccess, Transaction};
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,10 +49,27 @@ impl fmt::Display for Event {
             Self::Transaction(step) => write!(f, "transaction {step}"),
             Self::Instrumentation { level, value } => write!(f, "instrumentation EL{level} {value:#x}"),
             Self::Condition { key, outcome } => write!(f, "condition {key}: {outcome}"),
+            Self::Access(access) => write!(f, "{access}"),
             Self::Mismatch { symptom, address } => write!(f, "mismatch at {address}: {symptom}"),
             Self::EndOfTrace { after_overflow: false } => f.write_str("end of trace"),
             Self::EndOfTrace { after_overflow: true } => f.write_str("end of trace after overflow"),
         }
+    }
+}
+
+impl fmt::Display for TracedAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} bytes", self.kind().text(), self.size())?;
+        if let Some(address) = self.address() {
+            write!(f, " at {address}")?;
+        }
+        if let Some(value) = self.value() {
+            write!(f, ", value {value:#x}")?;
+        }
+        if let Some(operand) = self.operand() {
+            write!(f, ", operand {operand:#x}")?;
+        }
+        if self.has_failed() { f.write_str(", failed") } else { Ok(()) }
     }
 }
 

@@ -74,6 +74,8 @@ pub enum Event {
         /// What is known about its condition.
         outcome: Outcome,
     },
+    /// Memory or a register was read or written.
+    Access(TracedAccess),
     /// Code and trace do not fit together here.
     Mismatch {
         /// What was noticed.
@@ -182,6 +184,142 @@ pub enum Outcome {
     Flags(u8),
     /// Nothing.
     Unknown,
+}
+
+/// An access that data trace reports. What trace leaves out is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracedAccess {
+    address: u64,
+    value: u64,
+    operand: u64,
+    kind: AccessKind,
+    size: u8,
+    has_address: bool,
+    has_value: bool,
+    has_operand: bool,
+    failed: bool,
+}
+
+impl TracedAccess {
+    /// An access of 1 to 8 bytes of which nothing else is known. Wider ones are several.
+    pub const fn new(kind: AccessKind, size: u8) -> Self {
+        Self {
+            address: 0,
+            value: 0,
+            operand: 0,
+            kind,
+            size,
+            has_address: false,
+            has_value: false,
+            has_operand: false,
+            failed: false,
+        }
+    }
+
+    /// The same at an address.
+    pub fn at(self, address: Option<u64>) -> Self {
+        Self { address: address.unwrap_or(0), has_address: address.is_some(), ..self }
+    }
+
+    /// The same with a value.
+    pub fn with_value(self, value: Option<u64>) -> Self {
+        Self { value: value.unwrap_or(0), has_value: value.is_some(), ..self }
+    }
+
+    /// The same with an operand.
+    pub fn with_operand(self, operand: Option<u64>) -> Self {
+        Self { operand: operand.unwrap_or(0), has_operand: operand.is_some(), ..self }
+    }
+
+    /// The same, but nothing was read.
+    pub const fn failed(self) -> Self {
+        Self { failed: true, ..self }
+    }
+
+    /// What it does.
+    pub const fn kind(&self) -> AccessKind {
+        self.kind
+    }
+
+    /// Number of bytes, 1 to 8.
+    pub const fn size(&self) -> u8 {
+        self.size
+    }
+
+    /// Where; of a control and status register (CSR) its number.
+    pub fn address(&self) -> Option<Address> {
+        self.has_address.then_some(Address(self.address))
+    }
+
+    /// What was read or written; of operations that do both, what was read.
+    pub fn value(&self) -> Option<u64> {
+        self.has_value.then_some(self.value)
+    }
+
+    /// What an atomic or CSR operation combines with what it read.
+    pub fn operand(&self) -> Option<u64> {
+        self.has_operand.then_some(self.operand)
+    }
+
+    /// The access failed: nothing was read.
+    pub const fn has_failed(&self) -> bool {
+        self.failed
+    }
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// Reads memory.
+    Load,
+    /// Writes memory.
+    Store,
+    /// Reads memory and writes the operand.
+    AtomicSwap,
+    /// Reads memory and writes the sum.
+    AtomicAdd,
+    /// Reads memory and writes the bitwise and.
+    AtomicAnd,
+    /// Reads memory and writes the bitwise or.
+    AtomicOr,
+    /// Reads memory and writes the bitwise exclusive or.
+    AtomicXor,
+    /// Reads memory and writes the greater value.
+    AtomicMaximum,
+    /// Reads memory and writes the lesser value.
+    AtomicMinimum,
+    /// A compare-and-swap that stored nothing.
+    CompareAndSwapFailure,
+    /// A conditional store that stored nothing.
+    ConditionalStoreFailure,
+    /// Reads a CSR and writes it.
+    CsrReadWrite,
+    /// Reads a CSR and sets bits of it.
+    CsrReadSet,
+    /// Reads a CSR and clears bits of it.
+    CsrReadClear,
+}
+
+impl AccessKind {
+    /// What it does, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::AtomicSwap => "atomic swap",
+            Self::AtomicAdd => "atomic add",
+            Self::AtomicAnd => "atomic and",
+            Self::AtomicOr => "atomic or",
+            Self::AtomicXor => "atomic xor",
+            Self::AtomicMaximum => "atomic maximum",
+            Self::AtomicMinimum => "atomic minimum",
+            Self::CompareAndSwapFailure => "failed compare-and-swap",
+            Self::ConditionalStoreFailure => "failed conditional store",
+            Self::CsrReadWrite => "CSR read and write",
+            Self::CsrReadSet => "CSR read and set",
+            Self::CsrReadClear => "CSR read and clear",
+        }
+    }
 }
 
 /// A sign that the image is not the code that ran, or that the trace is not what the unit wrote.

@@ -14,7 +14,10 @@ use crate::{Event, NoSync, Range, TraceOn, Transaction};
 pub fn element(event: &Event, cycle_counts: bool) -> Option<Element<'_>> {
     let listed = !matches!(
         event,
-        Event::Mismatch { .. } | Event::Condition { .. } | Event::NoSync(NoSync::WrongImage)
+        Event::Mismatch { .. }
+            | Event::Condition { .. }
+            | Event::Access(_)
+            | Event::NoSync(NoSync::WrongImage)
     );
     listed.then_some(Element { event, cycle_counts })
 }
@@ -68,7 +71,7 @@ impl fmt::Display for Element<'_> {
                 let why = if after_overflow { "overflow" } else { "end-of-trace" };
                 write!(f, "EO_TRACE( [{why}])")
             }
-            Event::Mismatch { .. } | Event::Condition { .. } => f.write_str("CUSTOM()"),
+            Event::Mismatch { .. } | Event::Condition { .. } | Event::Access(_) => f.write_str("CUSTOM()"),
         }
     }
 }

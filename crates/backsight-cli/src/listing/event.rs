@@ -81,6 +81,7 @@ impl fmt::Display for Words<'_> {
             Event::Transaction(what) => write!(f, "transaction {}", transaction_word(*what)),
             Event::Instrumentation { level, value } => write!(f, "instrumentation EL{level} {value:#018x}"),
             Event::Condition { key, outcome } => write!(f, "condition {key}: {}", outcome_words(*outcome)),
+            Event::Access(access) => write!(f, "{access}"),
             Event::Mismatch { symptom, address } => {
                 write!(f, "image does not fit at {address}: {}", symptom.text())
             }
@@ -185,6 +186,15 @@ pub fn json(event: &Event) -> Value {
             let flags = if let Outcome::Flags(flags) = outcome { Some(*flags) } else { None };
             json!({"event": "condition", "key": key, "outcome": outcome_words(*outcome), "flags": flags})
         }
+        Event::Access(access) => json!({
+            "event": "access",
+            "kind": access.kind().text(),
+            "size": access.size(),
+            "address": access.address().map(hex),
+            "value": access.value(),
+            "operand": access.operand(),
+            "failed": access.has_failed(),
+        }),
         Event::Mismatch { symptom, address } => {
             json!({"event": "mismatch", "why": symptom.text(), "address": hex(*address)})
         }

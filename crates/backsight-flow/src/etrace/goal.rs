@@ -1,7 +1,7 @@
 //! Where packets lead to.
 
 use backsight_image::Code;
-use backsight_riscv::etrace::{BranchMap, CountEnd, Hop, Reported};
+use backsight_riscv::etrace::{BranchMap, CountEnd, Reported};
 
 use super::{Fault, Follower, Sink};
 
@@ -77,9 +77,14 @@ impl Goal {
 impl<C: Code> Follower<'_, C> {
     /// Formats 1 and 2.
     #[inline(always)]
-    pub(super) fn hop(&mut self, hop: &Hop, sink: &mut impl Sink) -> Result<(), Fault> {
-        self.outcomes.append(hop.map);
-        self.walk(hop.address, sink)
+    pub(super) fn branches(
+        &mut self,
+        map: BranchMap,
+        address: Option<Reported>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Fault> {
+        self.outcomes.append(map);
+        self.walk(address, sink)
     }
 
     /// Format 0 subformat 0.

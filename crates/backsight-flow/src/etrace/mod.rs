@@ -10,6 +10,7 @@
 //! careful one. [`Settings::careful`] turns it off; both tell the same.
 
 mod blocks;
+mod data;
 mod goal;
 mod outcomes;
 mod rush;
@@ -24,10 +25,11 @@ use backsight_core::{Context, Isa, Located};
 use backsight_image::Code;
 use backsight_riscv::etrace::tables::{JumpCache, ReturnStack};
 use backsight_riscv::etrace::{
-    BadPacket, BranchMap, Dialect, Hop, HopReader, ImplicitReturn, Options, Packet, Params, decode,
+    BranchMap, Content, Dialect, ImplicitReturn, Message, Options, Packet, Params, Reported,
 };
 
 use self::blocks::Blocks;
+use self::data::Requests;
 use self::goal::{Goal, Position};
 use self::outcomes::Outcomes;
 pub use self::settings::{Fault, Faults, Handlers, Settings};
@@ -46,7 +48,6 @@ pub struct Follower<'c, C> {
     position: Option<Position>,
     /// The first instruction of the current block that was not told yet.
     run: Option<u64>,
-    hops: HopReader,
     /// The address that was reported last.
     address: u64,
     /// The bits that an address has.
@@ -70,6 +71,10 @@ pub struct Follower<'c, C> {
     faults: Faults,
     statistics: Statistics,
     place: (u64, u32),
+    /// The time in the frame before.
+    time: Option<u64>,
+    /// Accesses whose data has not come yet.
+    requests: Requests,
     /// There are no implicit returns, no jump target cache, and no branch prediction.
     plain: bool,
     /// Packets of formats 1 and 2 may be followed at once: nothing is open that they would settle.
@@ -87,7 +92,6 @@ impl<'c, C: Code> Follower<'c, C> {
             blocks,
             position: None,
             run: None,
-            hops: HopReader::new(&params),
             address: 0,
             mask: params.wrap(u64::MAX),
             outcomes: Outcomes::new(&params, &options),
@@ -108,6 +112,8 @@ impl<'c, C: Code> Follower<'c, C> {
             faults: Faults::default(),
             statistics: Statistics::default(),
             place: (0, 0),
+            time: None,
+            requests: Requests::default(),
             plain: settings::is_plain(&options),
             calm: false,
             settings,
@@ -130,86 +136,61 @@ impl<'c, C: Code> Follower<'c, C> {
         self.options().implicit_return && self.params().implicit_return == ImplicitReturn::Depth
     }
 
-    /// Takes the payload of a packet. Options that support packets announce are kept. One that is no packet counts
-    /// like [`Self::push_bad`].
-    #[inline]
-    pub fn feed(
+    /// Takes a packet of the hart, or what stands where one was expected. Where it came from does not matter here.
+    #[inline(always)]
+    pub fn push(&mut self, message: Located<impl Into<Message>>, sink: &mut impl FnMut(Located<Event>)) {
+        self.place = (message.offset, message.length);
+        let Message { time, ref content, .. } = message.value.into();
+        match content {
+            Content::Instruction(packet) if self.calm => match packet.branches_and_address() {
+                Some((map, address)) => self.stride(map, address, sink),
+                None => self.take(packet, sink),
+            },
+            Content::Instruction(packet) => self.take(packet, sink),
+            content => self.take_other(content, sink),
+        }
+        if time.is_some() {
+            self.take_time(time, sink);
+        }
+    }
+
+    /// Takes messages one after the other, and asks for each before the one ahead of it is followed: a processor that
+    /// has to guess where a path goes has then something to do that its guesses do not undo.
+    pub fn push_all<M: Into<Message>>(
         &mut self,
-        payload: Located<&[u8]>,
+        messages: impl IntoIterator<Item = Located<M>>,
         sink: &mut impl FnMut(Located<Event>),
-    ) -> Result<(), BadPacket> {
-        self.place = (payload.offset, payload.length);
-        if self.calm
-            && let Some(hop) = self.hops.read(payload.value)
-        {
-            self.stride(&hop, sink);
-            return Ok(());
-        }
-        self.feed_any(payload.value, sink)
-    }
-
-    /// Takes payloads one after the other, and reads each before the one ahead of it is followed: a processor that has
-    /// to guess where a path goes has then something to do that its guesses do not undo. How many are no packets?
-    pub fn feed_all<'p>(
-        &mut self,
-        payloads: impl IntoIterator<Item = Located<&'p [u8]>>,
-        sink: &mut impl FnMut(Located<Event>),
-    ) -> u64 {
-        let mut payloads = payloads.into_iter();
-        let mut read = |hops: &HopReader| payloads.next().map(|payload| (payload, hops.read(payload.value)));
-        let (mut bad, mut next) = (0, read(&self.hops));
-        while let Some((payload, hop)) = next {
-            next = read(&self.hops);
-            self.place = (payload.offset, payload.length);
-            match hop {
-                Some(hop) if self.calm => self.stride(&hop, sink),
-                _ => {
-                    bad += u64::from(self.feed_any(payload.value, sink).is_err());
-                    // It may have changed how packets are read.
-                    next = next.map(|(payload, _)| (payload, self.hops.read(payload.value)));
-                }
-            }
-        }
-        bad
-    }
-
-    fn feed_any(&mut self, payload: &[u8], sink: &mut impl Sink) -> Result<(), BadPacket> {
-        match decode(payload, self.params(), self.options()) {
-            Ok(packet) => self.take(&packet, sink),
-            Err(bad) => {
-                self.lose_place(Fault::BadPacket, sink);
-                return Err(bad);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a packet.
-    #[inline]
-    pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Event>)) {
-        self.place = (packet.offset, packet.length);
-        match Hop::of(&packet.value) {
-            Some(hop) if self.calm => self.stride(&hop, sink),
-            _ => self.take(&packet.value, sink),
+    ) {
+        let mut messages = messages.into_iter();
+        let mut next = messages.next();
+        while let Some(message) = next {
+            next = messages.next();
+            self.push(message, sink);
         }
     }
 
-    /// Takes a payload that is no packet.
-    pub fn push_bad(&mut self, place: Located<()>, sink: &mut impl FnMut(Located<Event>)) {
-        self.place = (place.offset, place.length);
-        self.lose_place(Fault::BadPacket, sink);
+    /// Takes what is no packet of instruction trace.
+    #[cold]
+    fn take_other(&mut self, content: &Content, sink: &mut impl Sink) {
+        match content {
+            Content::Data { record: Ok(record), .. } => self.take_data(record, sink),
+            Content::Data { record: Err(_), .. } | Content::BadData(_) => self.faults.count(Fault::BadData),
+            Content::BadPacket(_) | Content::BadFrame(_) => self.lose_place(Fault::BadPacket, sink),
+            Content::Instruction(_) | Content::Other(..) | Content::Null => {}
+        }
     }
 
     /// Formats 1 and 2 where nothing is open.
-    #[inline]
-    fn stride(&mut self, hop: &Hop, sink: &mut impl Sink) {
+    #[inline(always)]
+    fn stride(&mut self, map: BranchMap, address: Option<Reported>, sink: &mut impl Sink) {
         self.blocks.make_room(&mut self.position);
-        if let Err(fault) = self.hop(hop, sink) {
+        if let Err(fault) = self.branches(map, address, sink) {
             self.lose(fault, sink);
         }
         self.calm = self.inferred.is_none() && self.position.is_some();
     }
 
+    #[inline(never)]
     fn take(&mut self, packet: &Packet, sink: &mut impl Sink) {
         self.begin(sink);
         self.blocks.make_room(&mut self.position);
@@ -250,10 +231,8 @@ impl<'c, C: Code> Follower<'c, C> {
             _ if self.position.is_none() || self.unentered.is_some() => Err(Fault::Unsynchronised),
             Packet::BranchCount { count, end } => self.branch_count(count, end, sink),
             Packet::JumpTarget { index, map, irreport } => self.jump_target(index, map, irreport, sink),
-            Packet::Branches { map, address } => self.hop(&Hop { map, address }, sink),
-            Packet::Address(reported) => {
-                self.hop(&Hop { map: BranchMap::EMPTY, address: Some(reported) }, sink)
-            }
+            Packet::Branches { map, address } => self.branches(map, address, sink),
+            Packet::Address(reported) => self.branches(BranchMap::EMPTY, Some(reported), sink),
         }
     }
 
@@ -262,6 +241,7 @@ impl<'c, C: Code> Follower<'c, C> {
         self.begin(sink);
         self.settle_trap(false, sink);
         self.flush(sink);
+        self.finish_data(sink);
         self.forget();
         self.calm = false;
         self.emit(Event::EndOfTrace { after_overflow: self.lost_trace }, sink);
@@ -275,6 +255,8 @@ impl<'c, C: Code> Follower<'c, C> {
         self.context_known = false;
         self.started = false;
         self.lost_trace = false;
+        self.time = None;
+        self.requests.clear();
     }
 
     fn is_calm(&self) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use backsight_isa::rv::Set;
-use backsight_riscv::etrace::{Options, Params};
+use backsight_riscv::etrace::{Config, Options, Params};
 
 /// Where trap handlers begin, for implicit exception mode, which leaves their addresses out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +54,12 @@ impl Settings {
     }
 }
 
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Self::new(config.params, config.options)
+    }
+}
+
 /// Why a follower lost its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -78,11 +84,13 @@ pub enum Fault {
     PathTooLong,
     /// The handler's address was left out and is not known.
     HandlerUnknown,
+    /// A payload that is no packet of data trace, or one that refers to an access that was not seen.
+    BadData,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::BadPacket,
         Self::TraceLost,
         Self::Unsynchronised,
@@ -93,6 +101,7 @@ impl Fault {
         Self::CacheEntryInvalid,
         Self::PathTooLong,
         Self::HandlerUnknown,
+        Self::BadData,
     ];
 
     /// The reason, in words.
@@ -108,6 +117,7 @@ impl Fault {
             Self::CacheEntryInvalid => "invalid entry of the jump target cache",
             Self::PathTooLong => "address never reached",
             Self::HandlerUnknown => "trap handler not known",
+            Self::BadData => "bad data packet",
         }
     }
 }

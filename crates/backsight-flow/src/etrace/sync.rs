@@ -2,7 +2,7 @@
 
 use backsight_image::Code;
 use backsight_riscv::etrace::tables::{JumpCache, ReturnStack};
-use backsight_riscv::etrace::{ContextPacket, HopReader, Params, QualStatus, Start, Support, TrapPacket};
+use backsight_riscv::etrace::{ContextPacket, Params, QualStatus, Start, Support, TrapPacket};
 
 use super::blocks::End;
 use super::goal::{Goal, GoalKind, Position};
@@ -53,7 +53,6 @@ impl<C: Code> Follower<'_, C> {
         let Settings { params, options, .. } = &mut self.settings;
         let before = (*options, sizes(params));
         support.announce(params, options);
-        self.hops = HopReader::new(params);
         self.plain = settings::is_plain(options);
         if (*options, sizes(params)) != before {
             self.outcomes = Outcomes::new(params, options);

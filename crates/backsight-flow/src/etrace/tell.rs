@@ -72,7 +72,7 @@ impl<C: Code> Follower<'_, C> {
             }
             Fault::OutcomeMissing | Fault::OutcomesLeftOver => Some(Symptom::AddressDiffers),
             Fault::PathTooLong => Some(Symptom::EndlessRange),
-            Fault::BadPacket | Fault::TraceLost | Fault::Unsynchronised => None,
+            Fault::BadPacket | Fault::TraceLost | Fault::Unsynchronised | Fault::BadData => None,
         };
         let reason = match (fault, symptom) {
             (Fault::TraceLost, _) => NoSync::Overflow,

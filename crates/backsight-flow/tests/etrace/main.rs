@@ -2,6 +2,7 @@
 
 mod buffer;
 mod damage;
+mod data;
 mod faults;
 mod independent;
 mod independent_step;

@@ -3,11 +3,10 @@
 use backsight_core::Located;
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, Statistics};
-use backsight_riscv::etrace::Decoder;
+use backsight_riscv::etrace::PayloadDecoder;
 use backsight_testing::Random;
 
 use crate::damage::damage;
-use crate::program::Program;
 use crate::random::Code;
 use crate::roundtrip::{case, following, payloads};
 
@@ -18,53 +17,15 @@ struct Told {
     statistics: Statistics,
 }
 
-/// Takes payloads to a follower.
-type Way = fn(&mut Follower<'_, Program>, &mut Decoder, Located<&[u8]>, &mut Vec<Located<Event>>);
-
-fn by_packets(
-    follower: &mut Follower<'_, Program>,
-    decoder: &mut Decoder,
-    payload: Located<&[u8]>,
-    events: &mut Vec<Located<Event>>,
-) {
+fn told(settings: Settings, code: &Code, payloads: &[Vec<u8>]) -> Told {
+    let mut decoder = PayloadDecoder::new(settings.params, settings.options);
+    let mut follower = Follower::new(settings, &code.program);
+    let mut events = Vec::new();
     let mut sink = |event| events.push(event);
-    match decoder.decode(payload.value) {
-        Ok(packet) => follower.push(payload.map(|_| packet), &mut sink),
-        Err(_) => follower.push_bad(payload.map(|_| ()), &mut sink),
-    }
-}
-
-fn by_payloads(
-    follower: &mut Follower<'_, Program>,
-    decoder: &mut Decoder,
-    payload: Located<&[u8]>,
-    events: &mut Vec<Located<Event>>,
-) {
-    let fed = follower.feed(payload, &mut |event| events.push(event));
-    assert_eq!(fed, decoder.decode(payload.value).map(drop));
-}
-
-fn told(settings: Settings, code: &Code, payloads: &[Vec<u8>], way: Way) -> Told {
-    let mut decoder = Decoder::new(settings.params, settings.options);
-    let mut follower = Follower::new(settings, &code.program);
-    let mut events = Vec::new();
     for (offset, payload) in (0..).zip(payloads) {
-        way(&mut follower, &mut decoder, Located { offset, length: 1, value: payload }, &mut events);
+        follower.push(Located { offset, length: 1, value: decoder.decode(payload) }, &mut sink);
     }
-    end(follower, events)
-}
-
-fn told_at_once(settings: Settings, code: &Code, payloads: &[Vec<u8>]) -> Told {
-    let mut follower = Follower::new(settings, &code.program);
-    let mut events = Vec::new();
-    let located = (0..).zip(payloads).map(|(offset, value)| Located { offset, length: 1, value: &value[..] });
-    let bad = follower.feed_all(located, &mut |event| events.push(event));
-    assert_eq!(bad, follower.faults().of(Fault::BadPacket));
-    end(follower, events)
-}
-
-fn end(mut follower: Follower<'_, Program>, mut events: Vec<Located<Event>>) -> Told {
-    follower.finish(&mut |event| events.push(event));
+    follower.finish(&mut sink);
     Told {
         events,
         faults: Fault::ALL.map(|fault| follower.faults().of(fault)),
@@ -94,12 +55,8 @@ fn the_quick_way_tells_what_the_careful_one_tells() {
         }
         let quick = Settings { longest_path: 1 << 8, ..following(&case, &code) };
         let careful = Settings { careful: true, ..quick.clone() };
-        let expected = told(careful, &code, &payloads, by_packets);
-        let packets = told(quick.clone(), &code, &payloads, by_packets);
-        same(&packets, &expected, &format!("seed {seed}, packets"));
-        let fed = told(quick.clone(), &code, &payloads, by_payloads);
-        same(&fed, &expected, &format!("seed {seed}, payloads"));
-        same(&told_at_once(quick, &code, &payloads), &expected, &format!("seed {seed}, at once"));
+        let expected = told(careful, &code, &payloads);
+        same(&told(quick, &code, &payloads), &expected, &format!("seed {seed}"));
         ranges += expected.statistics.ranges;
         faults += expected.faults.iter().sum::<u64>();
     }

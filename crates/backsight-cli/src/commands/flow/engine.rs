@@ -184,12 +184,12 @@ impl<'i> Engine<'i> {
 
 /// The engine of an E-Trace stream.
 pub fn harts<'i>(etrace: &Etrace, image: &'i Image) -> Harts<'i> {
-    Harts::new(etrace.framing, etrace_settings(etrace, image), image)
+    Harts::new(&etrace.config(), etrace_settings(etrace, image), image)
 }
 
 /// How a source is followed. What the program's ELF file says of its registers comes before the width of addresses.
 fn etrace_settings(etrace: &Etrace, image: &Image) -> flow::etrace::Settings {
-    let mut settings = flow::etrace::Settings::new(etrace.params, etrace.options);
+    let mut settings = flow::etrace::Settings::from(&etrace.config());
     settings.handlers = etrace.handlers.clone();
     settings.set = set_of(image).unwrap_or(settings.set);
     settings
