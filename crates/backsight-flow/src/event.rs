@@ -6,7 +6,9 @@ use backsight_isa::{Class, Flags};
 /// One fact about the execution. The same vocabulary serves every protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The follower lost its place, or has none yet; nothing is known until trace says where execution is.
+    /// Decoding begins.
+    StartOfTrace,
+    /// Something is missing: nothing is known until the trace says where execution is.
     NoSync(NoSync),
     /// Tracing begins, or begins again after a break.
     TraceOn(TraceOn),
@@ -16,12 +18,18 @@ pub enum Event {
     Range(Range),
     /// Some instructions were executed, on a path that is not known.
     PathUnknown {
-        /// The first of them.
-        start: Address,
+        /// The first of them; `None` where the path before was not known either.
+        start: Option<Address>,
         /// Where execution continues.
         next: Address,
         /// How many; 0 if unknown.
         instructions: u32,
+    },
+    /// Execution is in a loop without branches, and how often it went around is not in the trace: it is reported as if
+    /// that was once.
+    UncountedLoop {
+        /// Where the loop begins.
+        address: Address,
     },
     /// The code at this address is not in the image; the flow resumes at the next address in the trace.
     NoMemory {
@@ -60,13 +68,8 @@ pub enum Event {
     TimestampMarker,
     /// A memory transaction.
     Transaction(Transaction),
-    /// A value written by the program.
-    Instrumentation {
-        /// Exception level of the writer.
-        level: u8,
-        /// The value.
-        value: u64,
-    },
+    /// The program wrote a message for whoever reads the trace.
+    Software(SoftwareMessage),
     /// Whether a conditional instruction that is no branch was executed.
     Condition {
         /// The key that pairs results with instructions, in the order of instructions.
@@ -97,7 +100,7 @@ const _: () = assert!(size_of::<Event>() <= 40);
 pub struct Range {
     /// Address of the first instruction.
     pub start: Address,
-    /// Address behind the last instruction.
+    /// Address after the last instruction.
     pub end: Address,
     /// Number of instructions.
     pub instructions: u32,
@@ -119,12 +122,31 @@ impl Range {
     pub const fn ends_in_branch(&self) -> bool {
         matches!(self.class, Class::DirectBranch | Class::IndirectBranch)
     }
+
+    /// How it ended, in a word or two; empty where the last instruction is nothing special.
+    pub const fn ending(&self) -> &'static str {
+        let flags = self.flags;
+        match self.class {
+            Class::Other => "",
+            _ if !self.executed => "not taken",
+            Class::DirectBranch if flags.link => "call",
+            Class::DirectBranch => "branch",
+            Class::IndirectBranch if flags.exception_return => "exception return",
+            Class::IndirectBranch if flags.returns => "return",
+            Class::IndirectBranch if flags.link => "indirect call",
+            Class::IndirectBranch => "indirect branch",
+            Class::Isb => "isb",
+            Class::DataBarrier => "barrier",
+            Class::Wait => "wait",
+            Class::TransactionStart => "tstart",
+        }
+    }
 }
 
 /// Why there is no synchronisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoSync {
-    /// Decoding begins.
+    /// Packets came before the first synchronisation.
     Initial,
     /// A packet that makes no sense.
     BadPacket,
@@ -160,6 +182,35 @@ pub enum TraceOn {
     DebugRestart,
 }
 
+impl TraceOn {
+    /// The reason, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Begin => "begin or filter",
+            Self::Overflow => "after an overflow",
+            Self::DebugRestart => "after debug state",
+        }
+    }
+}
+
+/// A message that the program wrote into a register or a port of the trace hardware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SoftwareMessage {
+    /// Where it was written to.
+    pub channel: Channel,
+    /// The value, zero-extended.
+    pub value: u64,
+    /// Number of bytes, 1 to 8.
+    pub size: u8,
+}
+
+/// Where a software message was written to, in the terms of the trace source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// ETE: the instrumentation register, at this exception level.
+    ExceptionLevel(u8),
+}
+
 /// What happened to a memory transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transaction {
@@ -173,6 +224,18 @@ pub enum Transaction {
     Failure,
 }
 
+impl Transaction {
+    /// What happened, in a word or two.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Initial => "under way",
+            Self::Start => "start",
+            Self::Commit => "commit",
+            Self::Failure => "failure",
+        }
+    }
+}
+
 /// What the trace says about a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -184,6 +247,18 @@ pub enum Outcome {
     Flags(u8),
     /// Nothing.
     Unknown,
+}
+
+impl Outcome {
+    /// What is known, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Passed => "passed",
+            Self::Flags(_) => "by the flags",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// An access that data trace reports. What trace leaves out is `None`.
@@ -390,8 +465,10 @@ impl Symptom {
             Self::AddressDiffers => "the trace names another address than the code leads to",
             Self::EndlessRange => "no branch in thousands of instructions",
             Self::UndefinedInstruction => "an undefined instruction was executed",
-            Self::BranchBeforeException => "a branch lies before the place of the exception",
-            Self::ExceptionBehind => "an exception lies before the place that was reached",
+            Self::BranchBeforeException => {
+                "a branch lies before the instruction where the exception was taken"
+            }
+            Self::ExceptionBehind => "an exception was taken before the address that was reached",
             Self::ReturnStackEmpty => "a return found the return stack empty",
             Self::TargetMissing => "the target of an indirect branch is missing",
             Self::BadAddress => "an address does not fit its instruction set",

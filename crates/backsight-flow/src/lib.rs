@@ -6,8 +6,9 @@
 
 #![forbid(unsafe_code)]
 
+mod beginning;
 mod blocks;
-mod display;
+mod describe;
 pub mod etm4;
 pub mod etrace;
 mod event;

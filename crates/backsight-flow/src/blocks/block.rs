@@ -82,6 +82,8 @@ pub(crate) enum Ending {
     ExceptionReturn,
     /// Calls the environment (RISC-V `ecall`, `ebreak`): nothing retires after it.
     Environment,
+    /// Nothing, but no program means to execute it.
+    Undefined,
     /// There is no instruction: code is missing at the very start.
     NoCode,
     /// The code changed: the block has to be read again.
@@ -220,6 +222,22 @@ impl Block {
     #[inline]
     pub fn last(&self) -> Address {
         Address(self.range.end.0.wrapping_sub(u64::from(self.range.last_size)))
+    }
+
+    /// Is a branch all that is in it?
+    #[inline]
+    pub fn is_only_a_branch(&self) -> bool {
+        self.ending == Ending::Branch && self.range.instructions == 1
+    }
+
+    /// Does it end in a jump back into itself? Then nothing but a trap ends it.
+    #[inline]
+    pub fn is_endless_loop(&self) -> bool {
+        self.ending == Ending::Jump && self.target.0.wrapping_sub(self.range.start.0) < self.bytes()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.range.end.0.wrapping_sub(self.range.start.0)
     }
 
     /// What is wrong with it, and where.

@@ -7,10 +7,10 @@ use backsight_core::{Address, AddressSpace, Isa};
 use crate::walk::Start;
 
 /// ```text
-///  31            16 15    14       8 7        0
-/// ┌────────────────┬─────┬──────────┬──────────┐
-/// │ address space  │stale│ IT state │ ISA      │
-/// └────────────────┴─────┴──────────┴──────────┘
+///  31            16   15      14     13       8 7        0
+/// ┌────────────────┬───────┬────────┬──────────┬──────────┐
+/// │ address space  │ stale │ hidden │ IT state │ ISA      │
+/// └────────────────┴───────┴────────┴──────────┴──────────┘
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
@@ -19,6 +19,7 @@ pub(super) struct Key {
 }
 
 const STALE: u32 = 1 << 15;
+const HIDDEN: u32 = 1 << 14;
 
 impl Key {
     #[inline]
@@ -36,6 +37,15 @@ impl Key {
         Self { state: self.state | STALE, ..self }
     }
 
+    /// The key of a block that is not to be found any more.
+    pub fn hidden(self) -> Self {
+        Self { state: self.state | HIDDEN, ..self }
+    }
+
+    pub fn is_hidden(self) -> bool {
+        self.state & HIDDEN != 0
+    }
+
     /// The key that a block has when its code is not stale.
     pub fn fresh(self) -> Self {
         Self { state: self.state & !STALE, ..self }
@@ -47,7 +57,7 @@ impl Key {
 
     #[inline]
     pub fn it(self) -> u8 {
-        (self.state >> 8 & 0x7F) as u8
+        (self.state >> 8 & 0x3F) as u8
     }
 
     #[inline]
@@ -60,11 +70,17 @@ impl Key {
 }
 
 /// Address spaces by small numbers, so that a key has room for one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Spaces {
     numbers: BTreeMap<AddressSpace, u32>,
     /// The space that was asked for last, and its number.
-    recent: Option<(AddressSpace, u32)>,
+    recent: (AddressSpace, u32),
+}
+
+impl Default for Spaces {
+    fn default() -> Self {
+        Self { numbers: BTreeMap::from([(AddressSpace::ANY, 0)]), recent: (AddressSpace::ANY, 0) }
+    }
 }
 
 impl Spaces {
@@ -75,18 +91,19 @@ impl Spaces {
     #[inline]
     pub fn number(&mut self, space: AddressSpace) -> Option<u32> {
         match self.recent {
-            Some((recent, number)) if recent == space => Some(number),
+            (recent, number) if recent == space => Some(number),
             _ => self.look_up(space),
         }
     }
 
+    #[inline(never)]
     fn look_up(&mut self, space: AddressSpace) -> Option<u32> {
         let next = self.numbers.len();
         if next == Self::MOST && !self.numbers.contains_key(&space) {
             return None;
         }
         let number = *self.numbers.entry(space).or_insert(next as u32);
-        self.recent = Some((space, number));
+        self.recent = (space, number);
         Some(number)
     }
 
@@ -96,9 +113,5 @@ impl Spaces {
         let mut numbers: Vec<u32> = meeting.map(|(_, &number)| number).collect();
         numbers.sort_unstable();
         numbers
-    }
-
-    pub fn clear(&mut self) {
-        *self = Self::default();
     }
 }

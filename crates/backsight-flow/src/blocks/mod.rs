@@ -80,12 +80,12 @@ impl Blocks {
         self.pages.clear();
     }
 
-    /// There are more address spaces than can be told apart: begins anew. The next space has number 0.
+    /// There are more address spaces than can be told apart: begins anew with this one.
     #[cold]
-    fn forget_spaces(&mut self) -> u32 {
+    fn forget_spaces(&mut self, space: AddressSpace) -> u32 {
         self.clear();
-        self.spaces.clear();
-        0
+        self.spaces = Spaces::default();
+        self.spaces.number(space).unwrap_or(0)
     }
 
     /// The code in a range of addresses changed, as seen from `space`: blocks that it touches will be read again.
@@ -99,10 +99,44 @@ impl Blocks {
             let Range { start, end, .. } = block.range;
             let end = if end < start { u64::MAX } else { end.0.saturating_add(LONGEST_INSTRUCTION) };
             let touches = start.0 < changed.end && changed.start < end;
-            if touches && spaces.binary_search(&block.key().space()).is_ok() {
+            let key = block.key();
+            if touches && !key.is_hidden() && spaces.binary_search(&key.space()).is_ok() {
                 block.make_stale();
             }
         }
+    }
+
+    /// The code changed, and nobody says where: all blocks will be read again.
+    pub fn all_code_changed(&mut self) {
+        self.blocks.iter_mut().filter(|block| !block.key().is_hidden()).for_each(Block::make_stale);
+    }
+
+    /// Takes a copy of a block out of reach of changes, and gives its number: execution is inside it, and went there
+    /// before the code changed.
+    pub fn keep_as_it_is(&mut self, number: u32) -> u32 {
+        let mut block = *self.get(number);
+        let map = self.map(number);
+        block.set_key(block.key().hidden());
+        self.blocks.push(block);
+        self.maps.push(map);
+        self.blocks.len() as u32 - 1
+    }
+
+    /// Is there so little room that the next blocks may not find any, and all is forgotten?
+    #[inline]
+    pub fn is_nearly_full(&self) -> bool {
+        self.blocks.len() + 4 >= self.capacity
+    }
+
+    /// Does a block of this number begin at the address?
+    #[inline]
+    pub fn begins(&self, number: u32, address: u64) -> bool {
+        self.blocks.get(number as usize).is_some_and(|block| block.range.start.0 == address)
+    }
+
+    /// The block that execution came from, and whether its last instruction was taken.
+    pub fn came_by(&self, origin: Origin) -> Option<(&Block, bool)> {
+        self.blocks.get(origin.block as usize).map(|block| (block, origin.taken))
     }
 
     /// The number of blocks in it.
@@ -133,7 +167,7 @@ impl Blocks {
         reader: &impl BlockReader,
         code: &impl Code,
     ) -> u32 {
-        let space = self.spaces.number(start.space).unwrap_or_else(|| self.forget_spaces());
+        let space = self.spaces.number(start.space).unwrap_or_else(|| self.forget_spaces(start.space));
         let key = Key::new(start, space);
         let hint = self.blocks.get(origin.block as usize).and_then(|before| before.next(origin.taken));
         match hint {
@@ -211,7 +245,7 @@ impl Blocks {
         let size = (self.table.len() * 2).max(64);
         self.table.clear();
         self.table.resize(size, NONE);
-        for (index, block) in self.blocks.iter().enumerate() {
+        for (index, block) in self.blocks.iter().enumerate().filter(|(_, block)| !block.key().is_hidden()) {
             let mut slot = block.key().hash() & (size - 1);
             while self.table[slot] != NONE {
                 slot = (slot + 1) & (size - 1);

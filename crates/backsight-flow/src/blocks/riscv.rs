@@ -1,13 +1,13 @@
 //! RISC-V code in blocks.
 //!
 //! A block ends at the first instruction that may go elsewhere than to the next one, and is cut where it becomes long. An
-//! upper immediate stays together with the jump that it resolves.
+//! upper immediate stays together with the jump that it resolves; an undefined instruction stands alone.
 
 use backsight_core::Address;
 use backsight_image::Code;
 use backsight_isa::rv::{self, Decoded, JumpKind, Operation, Set};
 
-use super::{Block, BlockReader, Ending};
+use super::{Block, BlockReader, Blocks, Ending};
 use crate::Range;
 use crate::walk::{CodeReader, Start, Stop};
 
@@ -39,7 +39,6 @@ impl BlockReader for RiscvReader {
         let first = start.address.0;
         let Some(mut decoded) = decode(first).filter(|_| first & 1 == 0) else { return self.no_code(start) };
         let (mut last, mut map, mut before) = (first, 1u64, None);
-        let mut undefined = decoded.instruction.flags.undefined.then_some(Address(first));
         while ending(&decoded) == Ending::Plain {
             let next = last.wrapping_add(decoded.instruction.size.into()) & self.mask;
             let distance = next.wrapping_sub(first) / 2;
@@ -48,17 +47,14 @@ impl BlockReader for RiscvReader {
             }
             let Some(following) = decode(next) else { break };
             let is_upper = matches!(following.operation, Operation::UpperImmediate { .. });
-            if is_upper && distance + 2 >= HALF_WORDS {
+            if is_upper && distance + 2 >= HALF_WORDS || ending(&following) == Ending::Undefined {
                 break;
             }
             before = Some((decoded, last));
             (last, decoded) = (next, following);
             map |= 1 << distance;
-            if decoded.instruction.flags.undefined {
-                undefined = undefined.or(Some(Address(next)));
-            }
         }
-        (self.block(start, last, map, &decoded, before, undefined), InstructionMap(map))
+        (self.block(start, last, map, &decoded, before), InstructionMap(map))
     }
 }
 
@@ -70,7 +66,6 @@ impl RiscvReader {
         map: u64,
         decoded: &Decoded,
         before: Option<(Decoded, u64)>,
-        undefined: Option<Address>,
     ) -> Block {
         let ending = ending(decoded);
         let is_jump = match ending {
@@ -93,7 +88,7 @@ impl RiscvReader {
             last_size: instruction.size,
             executed: true,
         };
-        let mut block = Block::new(range, &instruction, ending, Stop::Reached, undefined);
+        let mut block = Block::new(range, &instruction, ending, Stop::Reached, None);
         block.is_sequential = sequential.is_some();
         block
     }
@@ -126,6 +121,7 @@ fn ending(decoded: &Decoded) -> Ending {
         Operation::Jump { kind: JumpKind::Call, .. } => Ending::IndirectCall,
         Operation::Jump { kind: JumpKind::CoroutineSwap, .. } => Ending::Swap,
         Operation::Jump { .. } => Ending::IndirectJump,
+        Operation::Other if decoded.instruction.flags.undefined => Ending::Undefined,
         Operation::Other | Operation::UpperImmediate { .. } => Ending::Plain,
     }
 }
@@ -141,10 +137,47 @@ impl InstructionMap {
     }
 }
 
+/// Instructions inside a block. Addresses are those of its instructions, unless it is said otherwise.
+impl Blocks {
+    fn distance(&self, number: u32, address: u64) -> u64 {
+        address.wrapping_sub(self.get(number).range.start.0) / 2
+    }
+
+    /// Does an instruction of the block begin at this address, whatever it is?
+    pub fn has(&self, number: u32, address: u64) -> bool {
+        let distance = self.distance(number, address);
+        address & 1 == 0 && distance < HALF_WORDS && self.map(number).0 >> distance & 1 != 0
+    }
+
+    /// Number of instructions from `from` to `to`, both included.
+    pub fn between(&self, number: u32, from: u64, to: u64) -> u32 {
+        let (low, high) = (self.distance(number, from).min(63), self.distance(number, to).min(63));
+        (self.map(number).0 >> low << low << (63 - high)).count_ones()
+    }
+
+    /// The instruction after the one at `address`; for the last one, the end.
+    pub fn after(&self, number: u32, address: u64) -> u64 {
+        let distance = self.distance(number, address) as u32;
+        let later = self.map(number).0.checked_shr(distance + 1).unwrap_or(0);
+        match later {
+            0 => self.get(number).range.end.0,
+            _ => address.wrapping_add(2 * (u64::from(later.trailing_zeros()) + 1)),
+        }
+    }
+
+    /// The instruction before the one at `address`; `None` if that is the first.
+    pub fn before(&self, number: u32, address: u64) -> Option<u64> {
+        let distance = self.distance(number, address) as u32;
+        let earlier = self.map(number).0 & !(u64::MAX.checked_shl(distance).unwrap_or(0));
+        let last = 63u32.checked_sub(earlier.leading_zeros())?;
+        Some(self.get(number).range.start.0.wrapping_add(2 * u64::from(last)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocks::{Blocks, Origin};
+    use crate::blocks::Origin;
     use backsight_core::AddressSpace;
 
     struct Bytes(Vec<u8>);
@@ -155,10 +188,14 @@ mod tests {
         }
     }
 
+    const READER: RiscvReader = RiscvReader { set: Set::RV64, mask: u64::MAX, returns_are_jumps: false };
+
+    fn start(address: u64) -> Start {
+        Start { address: Address(address), space: AddressSpace::ANY, isa: Set::RV64.isa(), it: 0 }
+    }
+
     fn read(blocks: &mut Blocks, code: &Bytes, address: u64) -> (Range, Ending, InstructionMap) {
-        let reader = RiscvReader { set: Set::RV64, mask: u64::MAX, returns_are_jumps: false };
-        let (address, space, isa) = (Address(address), AddressSpace::ANY, Set::RV64.isa());
-        let number = blocks.enter(Origin::UNKNOWN, Start { address, space, isa, it: 0 }, &reader, code);
+        let number = blocks.enter(Origin::UNKNOWN, start(address), &READER, code);
         (blocks.get(number).range, blocks.get(number).ending, blocks.map(number))
     }
 
@@ -177,10 +214,27 @@ mod tests {
             let (range, ending, _) = read(&mut blocks, &code, nothing);
             assert_eq!((range.instructions, ending), (0, Ending::NoCode));
         }
+        let number = blocks.enter(Origin::UNKNOWN, start(0), &READER, &code);
+        assert_eq!([0, 2, 4, 6, 8].map(|at| blocks.has(number, at)), [true, true, false, true, false]);
+        assert_eq!([0, 2, 6].map(|at| blocks.after(number, at)), [2, 6, 8]);
+        assert_eq!([0, 2, 6].map(|at| blocks.before(number, at)), [None, Some(0), Some(2)]);
+        assert_eq!((blocks.between(number, 2, 6), blocks.between(number, 6, 6)), (2, 1));
         let nops = Bytes([1, 0].repeat(1000));
         let (range, ending, map) = read(&mut Blocks::new(10), &nops, 0);
         assert_eq!((range.end.0, range.instructions, ending), (128, 64, Ending::Plain));
         assert_eq!((map.first(63), map.first(64)), (Some((63, 2)), None));
+    }
+
+    #[test]
+    fn an_undefined_instruction_stands_alone() {
+        // c.nop, unimp, c.nop
+        let code = Bytes(vec![0x01, 0x00, 0x73, 0x10, 0x00, 0xC0, 0x01, 0x00]);
+        let blocks = &mut Blocks::new(10);
+        let read = [0, 2, 6].map(|address| {
+            let (range, ending, _) = read(blocks, &code, address);
+            (range.instructions, ending)
+        });
+        assert_eq!(read, [(1, Ending::Plain), (1, Ending::Undefined), (1, Ending::Plain)]);
     }
 
     #[test]
@@ -189,9 +243,7 @@ mod tests {
         let pair = [0x97, 0x17, 0, 0, 0x67, 0x80, 0x87, 0];
         for (nops, from) in [(3, 0), (61, 0), (62, 124)] {
             let code = Bytes([[1, 0].repeat(nops), pair.to_vec()].concat());
-            let reader = RiscvReader { set: Set::RV64, mask: u64::MAX, returns_are_jumps: false };
-            let (address, space, isa) = (Address(from), AddressSpace::ANY, Set::RV64.isa());
-            let (block, _) = reader.read(&code, Start { address, space, isa, it: 0 });
+            let (block, _) = READER.read(&code, start(from));
             assert_eq!((block.ending, block.is_sequential), (Ending::IndirectJump, true), "{nops}");
             assert_eq!(block.target, Address(2 * nops as u64 + 0x1008));
         }

@@ -16,7 +16,7 @@ use crate::blocks::{Block, Blocks, Origin, Way};
 use crate::return_stack::ReturnStack;
 use crate::sink::Sink;
 use crate::walk::{Policy, Stop, Waypoints};
-use crate::{Event, NoSync, Range, Statistics, Symptom, TraceOn, Transaction};
+use crate::{Channel, Event, NoSync, Range, SoftwareMessage, Statistics, Symptom, TraceOn, Transaction};
 
 /// No trace unit remembers more calls than this.
 const STACK_DEPTH: usize = 16;
@@ -95,12 +95,6 @@ impl<C: Code> Flow<C> {
         self.position = Position::new(self.m_profile);
     }
 
-    pub(super) fn forget_code(&mut self) {
-        self.blocks.clear();
-        self.here = None;
-        self.origin = Origin::UNKNOWN;
-    }
-
     pub(super) fn emit(&mut self, at: At, event: Event, sink: &mut impl Sink) {
         self.statistics.count(&event);
         sink.take(at.map(|()| event));
@@ -134,6 +128,7 @@ impl<C: Code> Flow<C> {
             Element::Context(Some(context), is) => return self.context(context, is, at, sink),
             Element::TraceInfo { first, info } => return self.trace_info(first, info),
             Element::TraceOn => self.trace_on(),
+            Element::StartOfTrace => Event::StartOfTrace,
             Element::NoSync(why) => {
                 self.lose();
                 self.overflow = why == NoSync::Overflow || self.overflow && why != NoSync::BadPacket;
@@ -170,7 +165,9 @@ impl<C: Code> Flow<C> {
             Element::Timestamp { value, cycles } => Event::Timestamp { value, cycles },
             Element::TimestampMarker => Event::TimestampMarker,
             Element::CycleCount(cycles) => Event::CycleCount(cycles),
-            Element::Instrumentation { level, value } => Event::Instrumentation { level, value },
+            Element::Instrumentation { level, value } => {
+                Event::Software(SoftwareMessage { channel: Channel::ExceptionLevel(level), value, size: 8 })
+            }
             Element::Condition { key, outcome } => Event::Condition { key, outcome },
             Element::EndOfTrace => Event::EndOfTrace { after_overflow: std::mem::take(&mut self.overflow) },
         };
@@ -199,7 +196,7 @@ impl<C: Code> Flow<C> {
             self.policy.waypoints.load = self.loads || info >> 4 & 1 == 1;
             self.policy.waypoints.store = self.stores || info >> 5 & 1 == 1;
             if self.policy != before {
-                self.forget_code();
+                self.blocks.all_code_changed();
             }
         }
     }
@@ -326,30 +323,31 @@ impl<C: Code> Flow<C> {
         self.statistics.taken += taken_branches;
         self.origin = origin;
         let block = self.blocks.get(here);
-        if stopped.is_none() || block.is_stale() {
-            // A stale block is read again when it is looked for.
-            self.here = (!block.is_stale()).then_some(here);
+        let Some((way, taken)) = stopped else {
+            self.here = Some(here);
+            self.position.go(block.range.start, block.range.isa);
+            self.position.it = block.it_before();
+            return atoms;
+        };
+        let block = *block;
+        self.here = None;
+        if way != Way::Odd {
+            self.leave(&block, taken, at, sink);
+            return atoms;
+        }
+        if block.is_stale() {
+            // It is read again when it is looked for.
             self.position.go(block.range.start, block.range.isa);
             self.position.it = block.it_before();
             return atoms;
         }
-        let block = *block;
-        self.here = None;
-        match stopped {
-            Some((Way::Odd, taken)) => {
-                self.origin = Origin::new(here, taken);
-                self.odd(&block, taken, at, sink);
-                Atoms { bits: atoms.bits >> 1, count: atoms.count - 1 }
-            }
-            Some((_, taken)) => {
-                self.leave(&block, taken, at, sink);
-                atoms
-            }
-            None => atoms,
-        }
+        self.origin = Origin::new(here, taken);
+        self.odd(&block, taken, at, sink);
+        Atoms { bits: atoms.bits >> 1, count: atoms.count - 1 }
     }
 
     /// Goes on after a block.
+    #[inline]
     fn leave(&mut self, block: &Block, taken: bool, at: At, sink: &mut impl Sink) {
         let Range { end, isa, class, flags, .. } = block.range;
         match class {

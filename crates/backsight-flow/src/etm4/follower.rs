@@ -133,7 +133,7 @@ impl<C: Code> Follower<C> {
 
     /// The code, to change it: all that was remembered of it is forgotten.
     pub fn code_mut(&mut self) -> &mut C {
-        self.flow.forget_code();
+        self.flow.blocks.all_code_changed();
         &mut self.flow.code
     }
 

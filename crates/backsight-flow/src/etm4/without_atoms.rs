@@ -148,25 +148,21 @@ impl<C: Code> Flow<C> {
         at: At,
         sink: &mut impl Sink,
     ) {
-        if self.settle(at, sink) {
-            let next = within(self.position.isa_of(address.is), address.address);
-            match count.and_then(|count| self.exact(count, next)) {
-                Some(walk) => {
-                    if walk.last.flags.link {
-                        self.stack.clear();
-                    }
-                    self.emit(at, Event::Range(walk.range(true)), sink);
-                }
-                None => {
-                    // Calls on the way were not seen.
+        let next = within(self.position.isa_of(address.is), address.address);
+        let known = self.settle(at, sink);
+        match count.filter(|_| known).and_then(|count| self.exact(count, next)) {
+            Some(walk) => {
+                if walk.last.flags.link {
                     self.stack.clear();
-                    let start = self.position.address;
-                    let instructions = count.unwrap_or(0);
-                    self.emit(at, Event::PathUnknown { start, next, instructions }, sink);
                 }
+                self.emit(at, Event::Range(walk.range(true)), sink);
             }
-        } else {
-            self.statistics.skipped += 1;
+            None => {
+                // Calls on the way were not seen.
+                self.stack.clear();
+                let start = known.then_some(self.position.address);
+                self.emit(at, Event::PathUnknown { start, next, instructions: count.unwrap_or(0) }, sink);
+            }
         }
         self.position.state = State::Unknown;
         if let Some((context, is)) = context {

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use backsight_image::Code;
 use backsight_riscv::ingress::{DataAccess, DataRecord, Dtype};
 
-use super::{Follower, Sink};
+use super::Follower;
+use crate::sink::Sink;
 use crate::{AccessKind, Event, TracedAccess};
 
 /// Requests whose response has not come, by their number. There are no more than numbers of 16 bits.
@@ -17,7 +18,7 @@ pub(super) type Requests = BTreeMap<u16, DataAccess>;
 /// Bytes of the widest access that one event reports: 2^n.
 const WIDEST: u8 = 3;
 
-impl<C: Code> Follower<'_, C> {
+impl<C: Code> Follower<C> {
     pub(super) fn take_data(&mut self, record: &DataRecord, sink: &mut impl Sink) {
         self.begin(sink);
         match *record {
@@ -63,6 +64,10 @@ impl<C: Code> Follower<'_, C> {
     /// Takes the time in a frame: when the packet was sent, after what it reports.
     #[cold]
     pub(super) fn take_time(&mut self, time: Option<u64>, sink: &mut impl Sink) {
+        if let Some(paused) = &mut self.paused {
+            paused.time = time;
+            return;
+        }
         if let Some(value) = time.filter(|_| time != self.time) {
             self.begin(sink);
             self.time = time;

@@ -8,6 +8,7 @@ use backsight_riscv::ntrace::{
 
 use super::Follower;
 use super::walk::{Outcomes, Position, Undecided};
+use crate::blocks::Ending;
 use crate::sink::Sink;
 use crate::{Event, NoSync, Symptom, TraceOn};
 
@@ -35,6 +36,10 @@ pub(super) struct Task {
 enum Then {
     /// More of the same may follow.
     Nothing,
+    /// A direct branch was taken.
+    DirectBranch,
+    /// The same, and execution is at an address, halved.
+    DirectBranchSync { reason: u8, address: u64 },
     /// An indirect branch or a trap went to an address, halved, where that is known.
     Indirect { kind: BranchKind, address: Option<u64> },
     /// Execution is at an address, halved, whatever was known before.
@@ -74,13 +79,16 @@ impl<C: Code> Follower<C> {
         let (step, undecided, then) = match *message {
             M::Ownership { process } => return self.own(process, sink),
             M::Error { .. } => return self.lose(NoSync::Overflow, sink),
-            M::Bad(_) => return self.lose(NoSync::BadPacket, sink),
+            M::Bad(_) => {
+                self.beginning.skip(self.at);
+                return self.lose(NoSync::BadPacket, sink);
+            }
             M::Other(_) => return None,
             M::ResourceFull(resource) => return self.resource_full(resource, sink),
             M::RepeatBranch { count } => return self.repeat(count, sink),
-            M::DirectBranch { count } => ((count, History::EMPTY), Undecided::TakenAtEnd, Then::Nothing),
+            M::DirectBranch { count } => ((count, History::EMPTY), Undecided::TakenAtEnd, Then::DirectBranch),
             M::DirectBranchSync { reason, count, address } => {
-                let then = Then::Synchronise { reason, address };
+                let then = Then::DirectBranchSync { reason, address };
                 ((count, History::EMPTY), Undecided::TakenAtEnd, then)
             }
             M::IndirectBranch { kind, count, address } => {
@@ -113,7 +121,7 @@ impl<C: Code> Follower<C> {
             }
             _ => None,
         };
-        self.begin(Task { step, repeats: 0, undecided, then, timestamp: None }, sink)
+        self.expect(Task { step, repeats: 0, undecided, then, timestamp: None }, sink)
     }
 
     fn learn_mode(&mut self, message: &Message) {
@@ -130,7 +138,7 @@ impl<C: Code> Follower<C> {
     }
 
     /// Adds what a task stands for to what is to be walked.
-    fn begin(&mut self, task: Task, sink: &mut impl Sink) -> Option<Task> {
+    fn expect(&mut self, task: Task, sink: &mut impl Sink) -> Option<Task> {
         let (count, history) = task.step;
         if count > MOST_HALF_WORDS {
             return self.lose(NoSync::BadPacket, sink);
@@ -152,9 +160,9 @@ impl<C: Code> Follower<C> {
                 if self.to_go > MOST_WAITING && self.mode == Some(Mode::History) {
                     return self.lose(NoSync::BadPacket, sink);
                 }
-                self.begin(task((count, History::EMPTY), Undecided::Waits), sink)
+                self.expect(task((count, History::EMPTY), Undecided::Waits), sink)
             }
-            Resource::History(history) => self.begin(task((0, history), Undecided::Waits), sink),
+            Resource::History(history) => self.expect(task((0, history), Undecided::Waits), sink),
             Resource::HistoryRepeat { history, times } if times <= MOST_REPEATS => {
                 self.outcomes = Outcomes::new(history, times);
                 Some(task((0, History::EMPTY), Undecided::Waits))
@@ -188,31 +196,43 @@ impl<C: Code> Follower<C> {
                 self.paused = Some(task);
                 return;
             }
-            self.arrive(&task.then, sink);
-            if task.repeats == 0 || self.position == Position::Unknown {
+            let fits = self.arrive(&task.then, sink);
+            if task.repeats == 0 || !fits || self.position == Position::Unknown {
                 break;
             }
             task.repeats -= 1;
             self.to_go += i64::from(task.step.0);
             self.outcomes = Outcomes::new(task.step.1, 1);
+            if sink.is_full() {
+                self.paused = Some(task);
+                return;
+            }
         }
         if let Some(time) = task.timestamp {
             self.time(time, sink);
         }
     }
 
-    fn arrive(&mut self, then: &Then, sink: &mut impl Sink) {
+    /// The walk is at its end. False: code and trace do not fit.
+    fn arrive(&mut self, then: &Then, sink: &mut impl Sink) -> bool {
+        let mut fits = true;
         if self.to_go < 0 && !matches!(then, Then::Nothing) {
             self.mismatch(Symptom::CountDiffers, sink);
+            fits = false;
         }
         let following = self.position != Position::Unknown;
         match *then {
             Then::Nothing => {}
+            Then::DirectBranch => fits &= self.expect_taken(sink),
+            Then::DirectBranchSync { reason, address } => {
+                fits &= self.expect_taken(sink);
+                self.synchronise(reason, address, sink);
+            }
             Then::Indirect { kind, address } => {
                 if let (BranchKind::Indirect, Position::At(pc)) = (kind, self.position) {
                     // There is no indirect branch just before.
-                    self.report(sink);
-                    self.emit(Event::Mismatch { symptom: Symptom::AddressDiffers, address: pc }, sink);
+                    self.differ(pc, sink);
+                    fits = false;
                 }
                 self.trap(kind, sink);
                 (self.sent, self.to_go) = (address, 0);
@@ -235,6 +255,31 @@ impl<C: Code> Follower<C> {
                 self.report(sink);
                 self.forget();
             }
+        }
+        fits
+    }
+
+    /// The last instruction must be a branch that was taken, or a jump to a target in its opcode.
+    fn expect_taken(&mut self, sink: &mut impl Sink) -> bool {
+        let fits = match self.position {
+            Position::Unknown => return true,
+            Position::At(_) => self.blocks.came_by(self.origin).is_some_and(|(block, taken)| {
+                taken && matches!(block.ending, Ending::Branch | Ending::Jump | Ending::Call)
+            }),
+            Position::AfterJump { .. } => false,
+        };
+        if !fits {
+            self.mismatch(Symptom::CountDiffers, sink);
+        }
+        fits
+    }
+
+    /// The trace leads elsewhere than the code, and says where.
+    fn differ(&mut self, address: Address, sink: &mut impl Sink) {
+        self.report(sink);
+        self.emit(Event::Mismatch { symptom: Symptom::AddressDiffers, address }, sink);
+        if self.options.strict_image {
+            self.emit(Event::NoSync(NoSync::WrongImage), sink);
         }
     }
 
@@ -264,6 +309,7 @@ impl<C: Code> Follower<C> {
         let pc = Address(address << 1);
         match self.position {
             Position::Unknown => {
+                self.end_of_beginning(sink);
                 let why = match reason {
                     sync::OVERRUN => TraceOn::Overflow,
                     sync::EXIT_FROM_DEBUG => TraceOn::DebugRestart,
@@ -272,11 +318,7 @@ impl<C: Code> Follower<C> {
                 self.emit(Event::TraceOn(why), sink);
             }
             Position::At(reached) if reached != pc => {
-                self.report(sink);
-                self.emit(Event::Mismatch { symptom: Symptom::AddressDiffers, address: pc }, sink);
-                if self.options.strict_image {
-                    self.emit(Event::NoSync(NoSync::WrongImage), sink);
-                }
+                self.differ(pc, sink);
             }
             Position::At(_) | Position::AfterJump { .. } => {}
         }

@@ -21,10 +21,11 @@ use backsight_riscv::ntrace::{Message, Mode, Packet};
 
 use self::messages::Task;
 use self::walk::{Outcomes, Position, Unreported};
+use crate::beginning::Beginning;
 use crate::blocks::{Blocks, Origin, RiscvReader};
 use crate::return_stack::ReturnStack;
 use crate::sink::Sink;
-use crate::{Event, Statistics};
+use crate::{Event, NoSync, Statistics};
 
 /// Return addresses that are remembered: no encoder goes deeper.
 const STACK_DEPTH: usize = 1 << 10;
@@ -71,6 +72,7 @@ pub struct Follower<C> {
     time: Option<u64>,
     context: Context,
     overflow: bool,
+    beginning: Beginning,
     at: Located<()>,
     statistics: Statistics,
 }
@@ -102,6 +104,7 @@ impl<C: Code> Follower<C> {
             time: None,
             context: Context::riscv(0, set.wide),
             overflow: false,
+            beginning: Beginning::default(),
             at: Located { offset: 0, length: 0, value: () },
             statistics: Statistics::default(),
         }
@@ -112,6 +115,7 @@ impl<C: Code> Follower<C> {
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
         self.drain(sink);
         self.at = packet.map(|_| ());
+        self.begin(sink);
         if let Some(task) = self.message(&packet.value, sink) {
             self.work(task, sink);
         }
@@ -139,7 +143,9 @@ impl<C: Code> Follower<C> {
     /// knows of the code.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         self.drain(sink);
+        self.begin(sink);
         self.report(sink);
+        self.end_of_beginning(sink);
         let after_overflow = self.overflow;
         self.emit(Event::EndOfTrace { after_overflow }, sink);
         self.reset();
@@ -153,6 +159,21 @@ impl<C: Code> Follower<C> {
         self.time = None;
         self.context = Context::riscv(0, self.reader.set.wide);
         self.overflow = false;
+        self.beginning = Beginning::default();
+    }
+
+    fn begin(&mut self, sink: &mut impl Sink) {
+        if self.beginning.begin() {
+            self.emit(Event::StartOfTrace, sink);
+        }
+    }
+
+    /// Decoding can begin here, or the trace ends.
+    fn end_of_beginning(&mut self, sink: &mut impl Sink) {
+        if let Some(skipped) = self.beginning.synchronise() {
+            self.statistics.count(&Event::NoSync(NoSync::Initial));
+            sink.take(skipped.map(|()| Event::NoSync(NoSync::Initial)));
+        }
     }
 
     /// Forgets where execution is.
@@ -178,8 +199,7 @@ impl<C: Code> Follower<C> {
 
     /// The code, to change it: all that was remembered of it is forgotten.
     pub fn code_mut(&mut self) -> &mut C {
-        self.blocks.clear();
-        self.origin = Origin::UNKNOWN;
+        self.blocks.all_code_changed();
         &mut self.code
     }
 

@@ -6,7 +6,7 @@ use backsight_isa::{Class, Flags};
 use backsight_riscv::ntrace::{History, Mode};
 
 use super::Follower;
-use crate::blocks::{Block, Ending, Origin, Way};
+use crate::blocks::{Block, Ending, Origin};
 use crate::sink::Sink;
 use crate::walk::Start;
 use crate::{Event, NoSync, Range, Symptom};
@@ -172,6 +172,7 @@ impl<C: Code> Follower<C> {
             }
             Position::Unknown => {
                 self.statistics.skipped += 1;
+                self.beginning.skip(self.at);
                 self.forget_walk();
             }
         }
@@ -183,7 +184,7 @@ impl<C: Code> Follower<C> {
     fn leave(&mut self, number: u32, block: &Block, taken: bool, sink: &mut impl Sink) {
         let Range { start, end, instructions, isa, .. } = block.range;
         self.origin = Origin::new(number, taken);
-        if block.way(true) == Way::Odd && !self.accept(block, sink) {
+        if block.ending == Ending::Undefined && !self.accept(block, sink) {
             return;
         }
         self.unreported.add(start, instructions, block.range.last_size);
@@ -264,11 +265,11 @@ impl<C: Code> Follower<C> {
         self.position = Position::At(Address(start.plus(2 * half_words as u64).0 & self.reader.mask));
     }
 
-    /// Something in a block cannot have been executed by a program that is in order. False: so it is not followed.
+    /// An instruction was executed that no program means to execute. False: so it is not followed.
     #[cold]
     fn accept(&mut self, block: &Block, sink: &mut impl Sink) -> bool {
-        let Some((symptom, address)) = block.symptom(true) else { return true };
         self.report(sink);
+        let (symptom, address) = (Symptom::UndefinedInstruction, block.range.start);
         self.emit(Event::Mismatch { symptom, address }, sink);
         if self.options.strict_image {
             self.emit(Event::NoSync(NoSync::WrongImage), sink);

@@ -107,7 +107,10 @@ fn accesses_and_the_times_of_their_packets_are_reported() {
         time(0x1002),
     ];
     assert_eq!((events.as_slice(), bad), (&expected[..], 0));
-    assert_eq!(csr.to_string(), "CSR read and set of 8 bytes at 0x300, value 0x1, operand 0x8");
+    assert_eq!(
+        Event::Access(csr).to_string(),
+        "CSR read and set of 8 bytes at 0x300, value 0x1, operand 0x8"
+    );
 }
 
 #[test]

@@ -142,8 +142,8 @@ pub fn with_speculation(depth: u32) -> Config {
 pub fn follow(config: &Config, code: &Memory, packets: &[Packet]) -> Vec<String> {
     let begin = [Packet::Async, trace_info(), context(), address(0x1000)];
     let mut lines = raw(config, code, Options::default(), &[&begin, packets].concat());
-    assert_eq!(lines.remove(0), "no sync: not synchronised yet");
-    if lines.first().is_some_and(|line| line == "context EL1 non-secure A64") {
+    assert_eq!(lines.remove(0), "start of trace");
+    if lines.first().is_some_and(|line| line == "context: A64 EL1 Non-secure") {
         lines.remove(0);
     }
     lines

@@ -78,7 +78,7 @@ pub fn stretches(program: &Program, events: &[Event]) -> Vec<Stretch> {
                 assert_eq!(addresses.len() - before, range.instructions as usize, "{range:x?}");
             }
             Event::TraceOn(_) | Event::NoSync(NoSync::Overflow) => stretches.push(Stretch::default()),
-            Event::NoSync(NoSync::Initial) => {}
+            Event::StartOfTrace => {}
             // An IT block that an exception interrupted is not seen as one when execution comes back.
             Event::Mismatch {
                 symptom: Symptom::UnconditionalNotTaken | Symptom::IndirectNotTaken, ..

@@ -21,7 +21,7 @@ struct Crew<'i> {
     /// What a new hart's follower is made from.
     settings: Settings,
     image: &'i Image,
-    followers: PerSource<Follower<'i, Image>>,
+    followers: PerSource<Follower<&'i Image>>,
     messages: u64,
 }
 
