@@ -61,6 +61,9 @@ pub enum Text {
     Labelled(&'static str),
     /// The value alone, whose meaning is plain.
     Plain,
+    /// The value between these words, with nothing in between; an address without leading zeros. A value that is absent
+    /// is not written.
+    Within(&'static str, &'static str),
     /// These words, for a flag that is set or a value that is absent. A flag that is not set is not written.
     Words(&'static str),
     /// The first words for a flag that is set, the second for one that is not.
@@ -78,35 +81,46 @@ pub struct Field {
     pub value: Value,
     /// How it is written in a line of text.
     pub text: Text,
-    /// In text, a comma comes between the field before and this one, not only a space.
-    pub comma: bool,
+    /// What comes between the field before and this one in text: a space, if nothing else is said.
+    pub separator: &'static str,
 }
 
 impl Field {
     /// A field that is written as `name=value` in text.
     pub const fn new(name: &'static str, value: Value) -> Self {
-        Self { name, value, text: Text::Labelled(name), comma: false }
+        Self { name, value, text: Text::Labelled(name), separator: " " }
     }
 
     /// The same, with a comma before it in text.
     pub const fn comma(self) -> Self {
-        Self { comma: true, ..self }
+        self.separated(", ")
+    }
+
+    /// The same, with these characters before it in text.
+    pub const fn separated(self, separator: &'static str) -> Self {
+        Self { separator, ..self }
     }
 
     /// Writes it as text, without what separates it from others. Writes nothing where it is not shown.
     fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         match (self.text, self.value) {
-            (Text::Hidden, _) | (Text::Words(_), Value::Flag(false)) => Ok(()),
+            _ if !self.is_shown() => Ok(()),
             (Text::Labelled(label), value) => write!(out, "{label}={value}"),
             (Text::Plain, value) => write!(out, "{value}"),
+            (Text::Within(before, after), Value::Address(address)) => write!(out, "{before}{address}{after}"),
+            (Text::Within(before, after), value) => write!(out, "{before}{value}{after}"),
             (Text::Either(_, words), Value::Flag(false))
             | (Text::Words(words) | Text::Either(words, _), _) => out.write_str(words),
+            (Text::Hidden, _) => Ok(()),
         }
     }
 
     /// Is there anything of it in text?
     const fn is_shown(&self) -> bool {
-        !matches!((self.text, self.value), (Text::Hidden, _) | (Text::Words(_), Value::Flag(false)))
+        !matches!(
+            (self.text, self.value),
+            (Text::Hidden, _) | (Text::Words(_), Value::Flag(false)) | (Text::Within(..), Value::Absent)
+        )
     }
 
     /// The same, written otherwise in text.
@@ -130,16 +144,20 @@ pub trait Describe {
 /// # Errors
 /// If `out` fails.
 pub fn write_text(described: &dyn Describe, out: &mut dyn fmt::Write) -> fmt::Result {
-    let (mut outcome, mut is_first) = (Ok(()), true);
+    write_after("", described, out)
+}
+
+/// The same after some words, as if they were the first field.
+///
+/// # Errors
+/// If `out` fails.
+pub fn write_after(words: &str, described: &dyn Describe, out: &mut dyn fmt::Write) -> fmt::Result {
+    let (mut outcome, mut is_first) = (out.write_str(words), words.is_empty());
     described.fields(&mut |field| {
         if outcome.is_err() || !field.is_shown() {
             return;
         }
-        let separator = match (is_first, field.comma) {
-            (true, _) => "",
-            (false, true) => ", ",
-            (false, false) => " ",
-        };
+        let separator = if is_first { "" } else { field.separator };
         is_first = false;
         outcome = out.write_str(separator).and_then(|()| field.write(out));
     });
@@ -179,8 +197,14 @@ mod tests {
             Field::new("time", Value::Absent).text(Text::Words("time unknown")),
             Field::new("is", Value::Flag(false)).text(Text::Either("yes", "no")).comma(),
             Field::new("kind", Value::Word("load")).text(Text::Plain),
+            Field::new("at", Value::Address(Address(0x10))).text(Text::Within("(at ", ")")),
+            Field::new("next", Value::Absent).text(Text::Within("then ", "")),
+            Field::new("end", Value::Decimal(7)).text(Text::Within("", "")).separated("-"),
         ];
-        assert_eq!(text(FIELDS), "count=3 time unknown, no load");
+        assert_eq!(text(FIELDS), "count=3 time unknown, no load (at 0x10)-7");
+        let mut line = String::new();
+        write_after("words", &Sample(&FIELDS[1..2]), &mut line).unwrap();
+        assert_eq!(line, "words, count=3");
         assert_eq!(text(&[]), "");
     }
 

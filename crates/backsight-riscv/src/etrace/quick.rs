@@ -1,38 +1,17 @@
-//! The quick way through the packets that a long trace is made of: formats 1 and 2 in at most eight bytes.
+//! The packets that a long trace is made of, formats 1 and 2 in at most eight bytes, read by table.
 //!
 //! One table, looked up by format and number of branches, says where the fields are; nothing depends on what was
 //! decoded before. Everything else is left to [`decode`](super::decode), which agrees with this wherever both answer.
 
 use super::{BranchMap, Dialect, Packet, Params, Reported, short};
 
-/// What a packet of format 1 or 2 says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop {
-    /// Outcomes of branches; none in format 2.
-    pub map: BranchMap,
-    /// Where they led to.
-    pub address: Option<Reported>,
-}
-
-impl Hop {
-    /// What a packet says, if it is one of those.
-    #[inline]
-    pub const fn of(packet: &Packet) -> Option<Self> {
-        match *packet {
-            Packet::Branches { map, address } => Some(Self { map, address }),
-            Packet::Address(reported) => Some(Self { map: BranchMap::EMPTY, address: Some(reported) }),
-            _ => None,
-        }
-    }
-}
-
 /// Where the fields before the address are.
 #[derive(Clone, Copy)]
 struct Row {
     /// Number of branches.
     count: u8,
-    /// First bit behind the map.
-    behind: u8,
+    /// First bit after the map.
+    after: u8,
     form: Form,
 }
 
@@ -47,15 +26,15 @@ enum Form {
 
 /// By the lowest seven bits: format, and in format 1 the number of branches.
 static ROWS: [Row; 128] = {
-    let mut rows = [Row { count: 0, behind: 0, form: Form::Other }; 128];
+    let mut rows = [Row { count: 0, after: 0, form: Form::Other }; 128];
     let mut bits = 0;
     while bits < rows.len() {
         let count = (bits >> 2) as u8;
-        let behind = 7 + BranchMap::width(count);
+        let after = 7 + BranchMap::width(count);
         rows[bits] = match (bits & 3, count) {
-            (1, 0) => Row { count: BranchMap::FULL, behind, form: Form::Map },
-            (1, _) => Row { count, behind, form: Form::Address },
-            (2, _) => Row { count: 0, behind: 2, form: Form::Address },
+            (1, 0) => Row { count: BranchMap::FULL, after, form: Form::Map },
+            (1, _) => Row { count, after, form: Form::Address },
+            (2, _) => Row { count: 0, after: 2, form: Form::Address },
             _ => rows[bits],
         };
         bits += 1;
@@ -63,9 +42,9 @@ static ROWS: [Row; 128] = {
     rows
 };
 
-/// Reads hops; widths are worked out once.
+/// Reads formats 1 and 2; widths are worked out once.
 #[derive(Clone, Copy, Debug)]
-pub struct HopReader {
+pub(super) struct QuickReader {
     standard: bool,
     address_width: u32,
     address_mask: u64,
@@ -74,7 +53,7 @@ pub struct HopReader {
     width: u32,
 }
 
-impl HopReader {
+impl QuickReader {
     /// For these parameters.
     pub const fn new(params: &Params) -> Self {
         let (address_width, returns_width) = (params.address_bits() as u32, params.irdepth_bits() as u32);
@@ -89,22 +68,22 @@ impl HopReader {
 
     /// The packet in a payload, if it is one of those.
     #[inline(always)]
-    pub fn read(&self, payload: &[u8]) -> Option<Hop> {
+    pub fn read(&self, payload: &[u8]) -> Option<Packet> {
         let row = &ROWS[usize::from(*payload.first()? & 0x7F)];
         if (row.form == Form::Other) | !self.standard {
             return None;
         }
         let word = short::word(payload)?;
         let map = BranchMap { count: row.count, bits: (word >> 7) as u32 & ((1 << row.count) - 1) };
-        let (address, width) = match row.form {
-            Form::Address => (Some(self.reported(word, row.behind.into())), self.width),
-            _ => (None, 0),
+        let (packet, width) = match row.form {
+            Form::Map => (Packet::Branches { map, address: None }, 0),
+            _ => (map.with_address(self.reported(word, row.after.into())), self.width),
         };
-        let unused_at_most = u32::from(row.behind) + width + 7;
-        (payload.len() as u32 * 8 <= unused_at_most).then_some(Hop { map, address })
+        let unused_at_most = u32::from(row.after) + width + 7;
+        (payload.len() as u32 * 8 <= unused_at_most).then_some(packet)
     }
 
-    /// The address and the flags behind it. Each of those is sent as whether it differs from the bit before it.
+    /// The address and the flags after it. Each of those is sent as whether it differs from the bit before it.
     #[inline(always)]
     fn reported(&self, word: i64, at: u32) -> Reported {
         let address = (word >> at) as u64 & self.address_mask;
@@ -130,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hop_is_what_the_packet_says(
+        fn what_the_table_reads_is_what_the_packet_says(
             bytes in prop::collection::vec(any::<u8>(), 0..11),
             iaddress_width in 3u8..=64,
             iaddress_lsb in 0u8..=2,
@@ -141,10 +120,11 @@ mod tests {
             let params =
                 Params { iaddress_width, iaddress_lsb, return_stack_size, implicit_return, ..Params::default() };
             let packet = decode(&bytes, &params, &Options::default()).ok();
-            let hop = packet.as_ref().and_then(Hop::of);
-            prop_assert_eq!(HopReader::new(&params).read(&bytes), hop.filter(|_| bytes.len() <= 8));
+            let expected =
+                packet.filter(|packet| matches!(packet.format(), (1 | 2, _)) && bytes.len() <= 8);
+            prop_assert_eq!(QuickReader::new(&params).read(&bytes), expected);
             let seed = Params { dialect: Dialect::Seed, ..params };
-            prop_assert_eq!(HopReader::new(&seed).read(&bytes), None);
+            prop_assert_eq!(QuickReader::new(&seed).read(&bytes), None);
         }
     }
 }

@@ -1,17 +1,20 @@
 //! Where packets lead to.
 
 use backsight_image::Code;
-use backsight_riscv::etrace::{BranchMap, CountEnd, Hop, Reported};
+use backsight_riscv::etrace::{BranchMap, CountEnd, Reported};
 
-use super::{Fault, Follower, Sink};
+use super::walk::{Then, Walked};
+use super::{Fault, Follower};
+use crate::blocks::Origin;
+use crate::sink::Sink;
 
 /// Where a packet leads to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Goal {
+pub(super) struct Destination {
     pub address: u64,
     /// The block that begins there, if it is still known.
     pub block: u32,
-    pub kind: GoalKind,
+    pub kind: DestinationKind,
     /// The instruction there is a branch.
     pub at_branch: bool,
     pub notify: bool,
@@ -20,12 +23,12 @@ pub(super) struct Goal {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GoalKind {
+pub(super) enum DestinationKind {
     /// Formats 0, 1 and 2 with an address.
     Address,
     /// The target of an uninferable discontinuity, from the jump target cache.
     Cached,
-    /// No address: to the last branch told.
+    /// No address: to the last branch that has an outcome.
     LastBranch,
     /// Format 3.
     Sync {
@@ -41,25 +44,25 @@ pub(super) struct Position {
     pub pc: u64,
 }
 
-impl Goal {
+impl Destination {
     /// A packet without an address.
     const LAST_BRANCH: Self = Self {
         address: u64::MAX,
         block: 0,
-        kind: GoalKind::LastBranch,
+        kind: DestinationKind::LastBranch,
         at_branch: false,
         notify: false,
         updiscon: false,
         irreport: None,
     };
 
-    /// A packet that names a branch tells its outcome too: the walk ends at the last branch.
+    /// A packet that names a branch has its outcome too: the walk ends at the last branch.
     #[inline]
     pub fn ends_at_last_branch(&self) -> bool {
         match self.kind {
-            GoalKind::LastBranch => true,
-            GoalKind::Sync { .. } => false,
-            GoalKind::Address | GoalKind::Cached => self.at_branch,
+            DestinationKind::LastBranch => true,
+            DestinationKind::Sync { .. } => false,
+            DestinationKind::Address | DestinationKind::Cached => self.at_branch,
         }
     }
 
@@ -67,19 +70,24 @@ impl Goal {
     #[inline]
     pub fn may_be_passed(&self) -> bool {
         match self.kind {
-            GoalKind::LastBranch | GoalKind::Cached => false,
-            GoalKind::Sync { .. } => true,
-            GoalKind::Address => !self.at_branch,
+            DestinationKind::LastBranch | DestinationKind::Cached => false,
+            DestinationKind::Sync { .. } => true,
+            DestinationKind::Address => !self.at_branch,
         }
     }
 }
 
-impl<C: Code> Follower<'_, C> {
+impl<C: Code> Follower<C> {
     /// Formats 1 and 2.
     #[inline(always)]
-    pub(super) fn hop(&mut self, hop: &Hop, sink: &mut impl Sink) -> Result<(), Fault> {
-        self.outcomes.append(hop.map);
-        self.walk(hop.address, sink)
+    pub(super) fn branches(
+        &mut self,
+        map: BranchMap,
+        address: Option<Reported>,
+        sink: &mut impl Sink,
+    ) -> Result<Walked, Fault> {
+        self.outcomes.append(map);
+        self.walk_to_reported(address, sink)
     }
 
     /// Format 0 subformat 0.
@@ -88,15 +96,18 @@ impl<C: Code> Follower<'_, C> {
         count: u32,
         end: CountEnd,
         sink: &mut impl Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<Walked, Fault> {
         let counted = u64::from(count) + u64::from(BranchMap::FULL);
+        if counted > self.settings.longest_path {
+            return Err(Fault::CountTooLarge);
+        }
         let (reported, failed) = match end {
             CountEnd::Mispredicted => (None, true),
             CountEnd::Address(reported) => (Some(reported), false),
             CountEnd::MispredictedAt(reported) => (Some(reported), true),
         };
         self.outcomes.count(counted + u64::from(failed), failed);
-        self.walk(reported, sink)
+        self.walk_to_reported(reported, sink)
     }
 
     /// Format 0 subformat 1.
@@ -106,7 +117,7 @@ impl<C: Code> Follower<'_, C> {
         map: BranchMap,
         irreport: Option<u32>,
         sink: &mut impl Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<Walked, Fault> {
         if self.inferred.is_some()
             && let Some(position) = self.position
         {
@@ -116,36 +127,41 @@ impl<C: Code> Follower<'_, C> {
         let target = self.cache.get(index).ok_or(Fault::CacheEntryInvalid)?;
         self.outcomes.append(map);
         self.address = target;
-        self.walk_to(target, GoalKind::Cached, Reported { irreport, ..Reported::default() }, sink)
+        self.walk_to(target, DestinationKind::Cached, Reported { irreport, ..Reported::default() }, sink)
     }
 
-    /// To an address, or to the last branch told.
+    /// To an address, or to the last branch that has an outcome.
     #[inline(always)]
-    fn walk(&mut self, reported: Option<Reported>, sink: &mut impl Sink) -> Result<(), Fault> {
+    fn walk_to_reported(
+        &mut self,
+        reported: Option<Reported>,
+        sink: &mut impl Sink,
+    ) -> Result<Walked, Fault> {
         let Some(reported) = reported else {
             self.forget_returns();
-            return self.follow(&Goal::LAST_BRANCH, sink);
+            return self.follow(&Destination::LAST_BRANCH, Then::Nothing, sink);
         };
         let distance = self.absolute(reported.address);
         let base = if self.options().full_address { 0 } else { self.address };
-        self.address = base.wrapping_add(distance) & self.mask;
-        self.walk_to(self.address, GoalKind::Address, reported, sink)
+        self.address = base.wrapping_add(distance) & self.reader.mask;
+        self.walk_to(self.address, DestinationKind::Address, reported, sink)
     }
 
     #[inline(always)]
     fn walk_to(
         &mut self,
         address: u64,
-        kind: GoalKind,
+        kind: DestinationKind,
         reported: Reported,
         sink: &mut impl Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<Walked, Fault> {
         self.lost_at = address;
-        let block = self.blocks.at(address)?;
-        let at_branch = self.blocks.get(block).is_branch();
+        let block = self.block_at(Origin::UNKNOWN, address)?;
+        let at_branch = self.blocks.get(block).is_only_a_branch();
         self.forget_returns();
         let Reported { notify, updiscon, irreport, .. } = reported;
-        self.follow(&Goal { address, block, kind, at_branch, notify, updiscon, irreport }, sink)
+        let destination = Destination { address, block, kind, at_branch, notify, updiscon, irreport };
+        self.follow(&destination, Then::Nothing, sink)
     }
 
     /// Implicit returns are counted from the packet on, unless an earlier packet's path is still walked.

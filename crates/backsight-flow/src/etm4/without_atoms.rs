@@ -1,14 +1,15 @@
-//! Stretches of execution that no atom tells about: up to an exception, up to a source address, Q elements.
+//! Execution that no atom stands for: up to an exception, up to a source address, Q elements.
 
 use backsight_arm::etm4::Context;
 use backsight_arm::etm4::{AddressPacket, Exception, Is};
-use backsight_core::{Address, Isa, Located};
+use backsight_core::{Address, Isa};
 use backsight_image::Code;
 use backsight_isa::Class;
 
-use super::Place;
-use super::follower::{At, Flow};
-use crate::walk::{Start, Stop, Stretch, Until, within};
+use super::flow::{At, Flow};
+use super::position::State;
+use crate::sink::Sink;
+use crate::walk::{Start, Stop, Until, Walk, within};
 use crate::{Event, Range, Symptom};
 
 /// M profile: the return address of an exception that follows another one directly (EXC_RETURN without bit 0).
@@ -21,7 +22,7 @@ impl<C: Code> Flow<C> {
         packet: AddressPacket,
         context: Option<(Context, Is)>,
         at: At,
-        sink: &mut impl FnMut(Located<Event>),
+        sink: &mut impl Sink,
     ) {
         if let Some((context, is)) = context {
             self.context(context, is, at, sink);
@@ -41,14 +42,14 @@ impl<C: Code> Flow<C> {
             value: 0,
         };
         self.emit(at, event, sink);
-        self.position.place = Place::Lost;
+        self.position.state = State::Unknown;
         self.position.it = 0;
     }
 
     /// Everything up to the preferred return address was executed, and there is no P0 instruction in it.
-    fn walk_to_exception(&mut self, to: Address, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        if self.position.place == Place::Unreadable {
-            self.position.place = Place::At;
+    fn walk_to_exception(&mut self, to: Address, at: At, sink: &mut impl Sink) {
+        if self.position.state == State::Unreadable {
+            self.position.state = State::Known;
         }
         if !self.settle(at, sink) || self.position.address == to {
             return;
@@ -56,10 +57,10 @@ impl<C: Code> Flow<C> {
         if self.position.address > to {
             return self.mismatch(Symptom::ExceptionBehind, self.position.address, at, sink);
         }
-        let stretch = self.policy.walk(&self.code, self.position.start(), Until::Address(to));
-        let branch = stretch.passed.or(stretch.waypoint.then(|| stretch.last_address()));
-        let symptom = match (stretch.undefined, branch) {
-            _ if stretch.stop == Stop::Limit => Some((Symptom::EndlessRange, stretch.start.address)),
+        let walk = self.policy.walk(&self.code, self.position.start(), Until::Address(to));
+        let branch = walk.passed.or(walk.waypoint.then(|| walk.last_address()));
+        let symptom = match (walk.undefined, branch) {
+            _ if walk.stop == Stop::Limit => Some((Symptom::EndlessRange, walk.start.address)),
             (Some(address), _) => Some((Symptom::UndefinedInstruction, address)),
             (None, Some(address)) => Some((Symptom::BranchBeforeException, address)),
             (None, None) => None,
@@ -70,20 +71,20 @@ impl<C: Code> Flow<C> {
             self.mismatch(symptom, address, at, sink);
             return self.give_up(at, sink);
         }
-        if stretch.instructions > 0 {
-            self.emit(at, Event::Range(stretch.range(true)), sink);
+        if walk.instructions > 0 {
+            self.emit(at, Event::Range(walk.range(true)), sink);
         }
         if let Some((symptom, address)) = symptom {
             self.mismatch(symptom, address, at, sink);
         }
-        if stretch.stop == Stop::NoMemory {
-            self.unreadable(stretch.end, at, sink);
+        if walk.stop == Stop::NoMemory {
+            self.unreadable(walk.end, at, sink);
         }
     }
 
     /// The instruction at the source address was executed as if by an `E` atom; all P0 instructions before it
     /// were not taken.
-    pub(super) fn source(&mut self, packet: AddressPacket, at: At, sink: &mut impl FnMut(Located<Event>)) {
+    pub(super) fn source(&mut self, packet: AddressPacket, at: At, sink: &mut impl Sink) {
         let known = self.settle(at, sink);
         if self.position.context.is_none() {
             self.statistics.skipped += 1;
@@ -106,7 +107,7 @@ impl<C: Code> Flow<C> {
         match branch.last.class {
             Class::DirectBranch => self.position.go(branch.last.target, branch.last.target_isa),
             Class::IndirectBranch => {
-                self.position.place = Place::AfterBranch;
+                self.position.state = State::AfterBranch;
                 self.leave_indirectly((address, isa), branch.last.flags.exception_return, at, sink);
             }
             _ => self.position.go(branch.end, isa),
@@ -114,7 +115,7 @@ impl<C: Code> Flow<C> {
     }
 
     /// Extends the range of a source instruction back to the current position.
-    fn widen(&mut self, range: &mut Range, source: Address, at: At, sink: &mut impl FnMut(Located<Event>)) {
+    fn widen(&mut self, range: &mut Range, source: Address, at: At, sink: &mut impl Sink) {
         let start = self.position.start();
         if start.isa != Isa::T32 {
             // Every instruction has 4 bytes: they can be counted without reading them.
@@ -145,29 +146,25 @@ impl<C: Code> Flow<C> {
         address: AddressPacket,
         context: Option<(Context, Is)>,
         at: At,
-        sink: &mut impl FnMut(Located<Event>),
+        sink: &mut impl Sink,
     ) {
-        if self.settle(at, sink) {
-            let next = within(self.position.isa_of(address.is), address.address);
-            match count.and_then(|count| self.exact(count, next)) {
-                Some(stretch) => {
-                    if stretch.last.flags.link {
-                        self.stack.clear();
-                    }
-                    self.emit(at, Event::Range(stretch.range(true)), sink);
-                }
-                None => {
-                    // Calls on the way were not seen.
+        let next = within(self.position.isa_of(address.is), address.address);
+        let known = self.settle(at, sink);
+        match count.filter(|_| known).and_then(|count| self.exact(count, next)) {
+            Some(walk) => {
+                if walk.last.flags.link {
                     self.stack.clear();
-                    let start = self.position.address;
-                    let instructions = count.unwrap_or(0);
-                    self.emit(at, Event::PathUnknown { start, next, instructions }, sink);
                 }
+                self.emit(at, Event::Range(walk.range(true)), sink);
             }
-        } else {
-            self.statistics.skipped += 1;
+            None => {
+                // Calls on the way were not seen.
+                self.stack.clear();
+                let start = known.then_some(self.position.address);
+                self.emit(at, Event::PathUnknown { start, next, instructions: count.unwrap_or(0) }, sink);
+            }
         }
-        self.position.place = Place::Lost;
+        self.position.state = State::Unknown;
         if let Some((context, is)) = context {
             self.context(context, is, at, sink);
         }
@@ -175,14 +172,14 @@ impl<C: Code> Flow<C> {
     }
 
     /// The way to `next` is known if nothing but the last of `count` instructions can branch.
-    fn exact(&self, count: u32, next: Address) -> Option<Stretch> {
-        let stretch = self.policy.walk(&self.code, self.position.start(), Until::Count(count));
-        let whole = stretch.instructions == count && count > 0;
-        let exact = match stretch.stop {
-            Stop::Reached => whole && stretch.end == next,
+    fn exact(&self, count: u32, next: Address) -> Option<Walk> {
+        let walk = self.policy.walk(&self.code, self.position.start(), Until::Count(count));
+        let whole = walk.instructions == count && count > 0;
+        let exact = match walk.stop {
+            Stop::Reached => whole && walk.end == next,
             Stop::Branch => whole,
             Stop::NoMemory | Stop::Limit => false,
         };
-        exact.then_some(stretch)
+        exact.then_some(walk)
     }
 }

@@ -1,11 +1,13 @@
 //! Something for each source of a stream.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 /// One `T` for each source. That of the source before is found at once: it is most often the next, too.
+#[derive(Clone, Debug)]
 pub struct PerSource<T> {
     all: Vec<T>,
-    places: BTreeMap<u16, usize>,
+    indices: BTreeMap<u16, usize>,
     latest: Option<(u16, usize)>,
     most: usize,
 }
@@ -13,39 +15,39 @@ pub struct PerSource<T> {
 impl<T> PerSource<T> {
     /// For at most so many sources.
     pub const fn new(most: usize) -> Self {
-        Self { all: Vec::new(), places: BTreeMap::new(), latest: None, most }
+        Self { all: Vec::new(), indices: BTreeMap::new(), latest: None, most }
     }
 
     /// That of a source, made when the source is met first; `None` if there are too many.
     #[inline]
     pub fn of(&mut self, source: u16, make: impl FnOnce() -> T) -> Option<&mut T> {
         match self.latest {
-            Some((latest, place)) if latest == source => self.all.get_mut(place),
+            Some((latest, index)) if latest == source => self.all.get_mut(index),
             _ => self.another(source, make),
         }
     }
 
     #[inline(never)]
     fn another(&mut self, source: u16, make: impl FnOnce() -> T) -> Option<&mut T> {
-        let place = match self.places.get(&source) {
-            Some(&place) => place,
+        let index = match self.indices.get(&source) {
+            Some(&index) => index,
             None if self.all.len() == self.most => return None,
             None => {
                 self.all.push(make());
-                self.places.insert(source, self.all.len() - 1);
+                self.indices.insert(source, self.all.len() - 1);
                 self.all.len() - 1
             }
         };
-        self.latest = Some((source, place));
-        self.all.get_mut(place)
+        self.latest = Some((source, index));
+        self.all.get_mut(index)
     }
 
-    /// All of them.
+    /// All of them, in the order in which they were met.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.all.iter()
     }
 
-    /// All of them.
+    /// All of them, in the order in which they were met.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.all.iter_mut()
     }

@@ -1,70 +1,82 @@
-//! What the follower says, and what it says when it loses its place.
+//! What the follower reports, and what it reports when it loses its position.
 
-use backsight_core::{Address, AddressSpace, Located, Mode, Privilege};
+use backsight_core::{Address, Mode, Privilege};
 use backsight_image::Code;
 use backsight_isa::{Class, Flags};
 use backsight_riscv::etrace::ContextPacket;
 
-use super::blocks::End;
-use super::goal::Position;
-use super::{Fault, Follower, Sink};
+use super::destination::Position;
+use super::{Fault, Follower};
+use crate::blocks::Ending;
+use crate::sink::Sink;
 use crate::{Event, NoSync, Range, Symptom, TraceOn};
 
-impl<C: Code> Follower<'_, C> {
+impl<C: Code> Follower<C> {
     #[inline]
     pub(super) fn emit(&mut self, value: Event, sink: &mut impl Sink) {
         self.statistics.count(&value);
-        let (offset, length) = self.place;
-        sink(Located { offset, length, value });
+        sink.take(self.at.map(|()| value));
     }
 
     pub(super) fn begin(&mut self, sink: &mut impl Sink) {
-        if !self.started {
-            self.started = true;
-            self.emit(Event::NoSync(NoSync::Initial), sink);
+        if self.beginning.begin() {
+            self.emit(Event::StartOfTrace, sink);
+        }
+    }
+
+    /// Decoding can begin here, or the trace ends.
+    pub(super) fn end_of_beginning(&mut self, sink: &mut impl Sink) {
+        if let Some(skipped) = self.beginning.synchronise() {
+            let event = Event::NoSync(NoSync::Initial);
+            self.statistics.count(&event);
+            sink.take(skipped.map(|()| event));
         }
     }
 
     pub(super) fn trace_on(&mut self, sink: &mut impl Sink) {
         if self.position.is_none() && self.unentered.is_none() {
+            self.end_of_beginning(sink);
             let why = if self.lost_trace { TraceOn::Overflow } else { TraceOn::Begin };
             self.emit(Event::TraceOn(why), sink);
         }
     }
 
-    /// Tells everything up to where the walk stands.
+    /// Reports everything up to where the walk stands.
     pub(super) fn flush(&mut self, sink: &mut impl Sink) {
         if let Some(position) = self.position {
-            self.emit_part(position, position.pc, sink);
+            self.report_part(position, position.pc, sink);
         }
     }
 
     pub(super) fn forget(&mut self) {
         self.position = None;
-        self.run = None;
+        self.unreported = None;
         self.inferred = None;
         self.unentered = None;
+        self.paused = None;
         self.outcomes.clear();
     }
 
     /// A fault outside of any packet.
-    pub(super) fn lose_place(&mut self, fault: Fault, sink: &mut impl Sink) {
+    pub(super) fn lose_position(&mut self, fault: Fault, sink: &mut impl Sink) {
         self.begin(sink);
+        self.beginning.skip(self.at);
         self.lose(fault, sink);
-        self.calm = false;
+        self.is_settled = false;
     }
 
     pub(super) fn lose(&mut self, fault: Fault, sink: &mut impl Sink) {
         self.faults.count(fault);
         if fault == Fault::Unsynchronised {
             self.statistics.skipped += 1;
+            self.beginning.skip(self.at);
             return;
         }
         let address = Address(self.lost_at);
         self.flush(sink);
         let symptom = match fault {
             Fault::NoCode => {
-                self.emit(Event::NoMemory { address, space: AddressSpace::ANY }, sink);
+                self.emit(Event::NoMemory { address, space: self.context.space() }, sink);
                 None
             }
             Fault::UnexpectedDiscontinuity | Fault::CacheEntryInvalid | Fault::HandlerUnknown => {
@@ -72,11 +84,17 @@ impl<C: Code> Follower<'_, C> {
             }
             Fault::OutcomeMissing | Fault::OutcomesLeftOver => Some(Symptom::AddressDiffers),
             Fault::PathTooLong => Some(Symptom::EndlessRange),
-            Fault::BadPacket | Fault::TraceLost | Fault::Unsynchronised => None,
+            // The symptom was reported with the instruction.
+            Fault::WrongImage => None,
+            Fault::BadPacket
+            | Fault::BadData
+            | Fault::TraceLost
+            | Fault::Unsynchronised
+            | Fault::CountTooLarge => None,
         };
         let reason = match (fault, symptom) {
             (Fault::TraceLost, _) => NoSync::Overflow,
-            (Fault::NoCode, _) | (_, Some(_)) => NoSync::WrongImage,
+            (Fault::NoCode | Fault::WrongImage, _) | (_, Some(_)) => NoSync::WrongImage,
             _ => NoSync::BadPacket,
         };
         if let Some(symptom) = symptom {
@@ -95,7 +113,7 @@ impl<C: Code> Follower<'_, C> {
         if context != self.context || !self.context_known {
             self.context = context;
             self.context_known = true;
-            self.emit(Event::Context(context, self.isa), sink);
+            self.emit(Event::Context(context, self.reader.set.isa()), sink);
         }
         if self.params().time_bits() > 0 {
             self.emit(Event::Timestamp { value: packet.time, cycles: None }, sink);
@@ -112,52 +130,54 @@ impl<C: Code> Follower<'_, C> {
             return;
         }
         if let Some(position) = self.position
-            && self.run != Some(position.pc)
+            && self.unreported != Some(position.pc)
         {
-            if let Some(before) = self.blocks.get(position.block).before(position.pc) {
-                self.emit_part(position, before, sink);
+            if let Some(before) = self.blocks.before(position.block, position.pc) {
+                self.report_part(position, before, sink);
             }
-            self.run = Some(position.pc);
+            self.unreported = Some(position.pc);
         }
         self.take_context(context, sink);
     }
 
-    /// Tells the instructions of a block that was walked to its end.
+    /// Reports the instructions of a block that was walked to its end.
     #[inline]
-    pub(super) fn emit_block(&mut self, block: u32, taken: bool, sink: &mut impl Sink) {
-        let Some(start) = self.run else { return };
-        let block = self.blocks.get(block);
-        let Event::Range(mut range) = block.told[usize::from(taken)] else { return };
-        let trap_return = block.kind == End::TrapReturn;
-        if start != block.start {
+    pub(super) fn report_block(&mut self, number: u32, taken: bool, sink: &mut impl Sink) {
+        let Some(start) = self.unreported else { return };
+        let block = self.blocks.get(number);
+        let ending = block.ending;
+        let mut range = Range { executed: taken || ending != Ending::Branch, ..block.range };
+        if start != range.start.0 {
+            range.instructions = self.blocks.between(number, start, block.last().0);
             range.start = Address(start);
-            range.instructions = block.between(start, block.last);
         }
         self.emit(Event::Range(range), sink);
-        if trap_return {
+        if ending == Ending::ExceptionReturn {
             self.emit(Event::ExceptionReturn, sink);
         }
     }
 
-    /// Tells the instructions up to `to` that were walked but not told.
-    pub(super) fn emit_part(&mut self, position: Position, to: u64, sink: &mut impl Sink) {
-        let Some(start) = self.run else { return };
-        let block = self.blocks.get(position.block);
-        let Event::Range(whole) = block.told[1] else { return };
-        let at_end = to == block.last;
-        let end = block.behind(to);
-        let taken = at_end && block.kind == End::Branch && self.outcomes.peek() == Some(true);
+    /// Reports the instructions up to `to` that were walked but not reported.
+    pub(super) fn report_part(&mut self, position: Position, to: u64, sink: &mut impl Sink) {
+        let Some(start) = self.unreported else { return };
+        let block = *self.blocks.get(position.block);
+        let at_end = to == block.last().0;
+        let end = self.blocks.after(position.block, to);
+        let taken = at_end && block.ending == Ending::Branch && self.outcomes.peek() == Some(true);
         let range = Range {
             start: Address(start),
             end: Address(end),
-            instructions: block.between(start, to),
-            isa: self.isa,
-            class: if at_end { whole.class } else { Class::Other },
-            flags: if at_end { whole.flags } else { Flags::default() },
+            instructions: self.blocks.between(position.block, start, to),
+            isa: block.range.isa,
+            class: if at_end { block.range.class } else { Class::Other },
+            flags: if at_end { block.range.flags } else { Flags::default() },
             last_size: end.wrapping_sub(to) as u8,
-            executed: taken || !at_end || block.kind != End::Branch,
+            executed: taken || !at_end || block.ending != Ending::Branch,
         };
-        self.run = (!at_end).then_some(end);
+        self.unreported = (!at_end).then_some(end);
         self.emit(Event::Range(range), sink);
+        if block.is_endless_loop() {
+            self.emit(Event::UncountedLoop { address: block.target }, sink);
+        }
     }
 }
