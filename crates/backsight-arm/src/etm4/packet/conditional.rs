@@ -144,9 +144,8 @@ impl ConditionalResult {
         is_second: bool,
         each: &mut dyn FnMut(Field),
     ) {
-        let mut key = Field::new(key, Value::Hexadecimal(self.key.into())).text(Text::Labelled("key"));
-        key.comma = is_second;
-        each(key);
+        let key = Field::new(key, Value::Hexadecimal(self.key.into())).text(Text::Labelled("key"));
+        each(if is_second { key.comma() } else { key });
         each(Field::new(result, Value::Hexadecimal(self.result.into())).text(Text::Labelled("result")));
         each(Field::new(implied, Value::Flag(self.implied)).text(Text::Words("implied")));
     }
