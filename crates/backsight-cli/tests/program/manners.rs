@@ -75,7 +75,10 @@ fn wrong_use_is_status_2() {
     line("packets FIRST --format yaml").wrong_use("opencsd");
     line("packets FIRST --id 0x80").wrong_use("0x7f");
     line("packets FIRST --id ten").wrong_use("ten");
-    line("packets FIRST --config TRCCONFIGR=1").wrong_use("--config is for bare files");
+    line("packets FIRST --config TRCWHAT=1").wrong_use("no such register");
+    line("packets FIRST --config 0x11:TRCCONFIGR=1").wrong_use("no source has the ID 0x11");
+    line("bench FIRST --seconds nan").wrong_use("0 to 86400");
+    line("bench FIRST --seconds=-1").wrong_use("0 to 86400");
     line("packets -").wrong_use("--protocol");
     line("packets - --protocol etm4 --config NOSUCH=1").wrong_use("NOSUCH");
     line("packets - --protocol etm4 --config TRCCONFIGR=many").wrong_use("many");

@@ -11,7 +11,7 @@ use backsight_image::Image;
 use backsight_image::disassemble;
 use serde_json::json;
 
-use super::event::{Words, ending, json as event_json};
+use super::event::json as event_json;
 use super::filter::Filter;
 use super::instructions::steps;
 use crate::{Item, Source, decode};
@@ -204,7 +204,7 @@ impl<'i> ExecutionWriter<'i> {
 
     fn text(&self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
         let Event::Range(range) = event else {
-            return writeln!(out, "{:02x}  -- {}", self.id.get(), Words(event));
+            return writeln!(out, "{:02x}  -- {}", self.id.get(), event);
         };
         let line = format!(
             "{:02x}  {:#x}-{:#x}  {:>4}  {}  {:<16}  {}",
@@ -213,7 +213,7 @@ impl<'i> ExecutionWriter<'i> {
             range.end.0,
             range.instructions,
             range.isa,
-            ending(range),
+            range.ending(),
             self.place(range.start)
         );
         writeln!(out, "{}", line.trim_end())?;
@@ -256,7 +256,7 @@ impl<'i> ExecutionWriter<'i> {
                 return Ok(());
             }
             self.leave(out)?;
-            return writeln!(out, "{:02x}  -- {}", self.id.get(), Words(event));
+            return writeln!(out, "{:02x}  -- {}", self.id.get(), event);
         };
         let symbol = self.image.symbolise(self.space, range.start);
         let function = symbol.map(|symbol| symbol.start);

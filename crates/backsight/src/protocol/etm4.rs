@@ -1,6 +1,6 @@
 //! Arm ETMv4 and ETE: described by the registers of the trace unit.
 
-use backsight_arm::etm4::{Config, ConfigError, Decoder, Packet, Tally};
+use backsight_arm::etm4::{Config, ConfigError, Decoder, Packet, PacketBatch, Tally};
 use backsight_core::{Accounting, Located};
 use backsight_flow::etm4::{self, Follower, Options, Record};
 use backsight_flow::{Event, Statistics};
@@ -245,7 +245,7 @@ impl Stream for Packets {
 
 impl Packets {
     /// Takes bytes through `each`, which gets the packets by the thousand.
-    fn batches(&mut self, bytes: &[u8], mut each: impl FnMut(&backsight_arm::etm4::Batch)) {
+    fn batches(&mut self, bytes: &[u8], mut each: impl FnMut(&PacketBatch)) {
         let before = self.decoder.accounting().unsynchronised;
         self.decoder.feed_batches(bytes, &mut |batch| {
             self.packets += batch.len() as u64;

@@ -1,7 +1,7 @@
 //! RISC-V N-Trace (Nexus): described by how many bits the number of a source has.
 
 use backsight_core::{Accounting, Located};
-use backsight_flow::ntrace::Follower;
+use backsight_flow::ntrace::{Follower, Options};
 use backsight_flow::{Event, Statistics};
 use backsight_image::Image;
 use backsight_isa::rv;
@@ -59,18 +59,17 @@ impl Protocol for Ntrace {
         code: &'c Image,
         options: &Following,
     ) -> Result<Execution<'c>, &'static str> {
-        if options.strict_image {
-            return Err(
-                "N-Trace cannot be followed with a strict image: its packets seldom contradict the code",
-            );
-        }
         let set = registers_of(code).unwrap_or(rv::Set::RV64);
+        let options = Options { strict_image: options.strict_image, ..Options::default() };
         let mut followers = BySubSource::new(MOST_HARTS);
         // Without a field for it there is one hart, even if it says nothing.
         if config.source_bits == 0 {
-            followers.of(0, || (Follower::new(set, code), Statistics::default()));
+            followers.of(0, || Follower::with_options(set, code, options));
         }
-        Ok(Execution { decoder: Decoder::new(config), harts: Harts { followers, code, set, packets: 0 } })
+        Ok(Execution {
+            decoder: Decoder::new(config),
+            harts: Harts { followers, code, set, options, packets: 0 },
+        })
     }
 
     fn branches(_config: &Config) -> Result<Never, &'static str> {
@@ -151,38 +150,27 @@ pub struct Execution<'c> {
 }
 
 struct Harts<'c> {
-    followers: BySubSource<(Follower<'c, Image>, Statistics)>,
+    followers: BySubSource<Follower<&'c Image>>,
     code: &'c Image,
     set: rv::Set,
+    options: Options,
     packets: u64,
 }
 
 impl Harts<'_> {
     fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(u16, Located<Event>)) {
         self.packets += 1;
-        let (hart, set, code) = (packet.value.source, self.set, self.code);
+        let (hart, set, code, options) = (packet.value.source, self.set, self.code, self.options);
         // Nobody knows whose the bytes of a bad message were.
         if let Message::Bad(_) = packet.value.message {
-            for (hart, (follower, statistics)) in self.followers.iter_mut() {
-                follower.push(packet, &mut |event| give(hart, event, statistics, sink));
+            for (hart, follower) in self.followers.iter_mut() {
+                follower.push(packet, &mut |event| sink(hart, event));
             }
-            return;
-        }
-        let made = self.followers.of(hart, || (Follower::new(set, code), Statistics::default()));
-        if let Some((follower, statistics)) = made {
-            follower.push(packet, &mut |event| give(hart, event, statistics, sink));
+        } else if let Some(follower) = self.followers.of(hart, || Follower::with_options(set, code, options))
+        {
+            follower.push(packet, &mut |event| sink(hart, event));
         }
     }
-}
-
-fn give(
-    hart: u16,
-    event: Located<Event>,
-    statistics: &mut Statistics,
-    sink: &mut impl FnMut(u16, Located<Event>),
-) {
-    statistics.count(&event.value);
-    sink(hart, event);
 }
 
 impl Stream for Execution<'_> {
@@ -196,8 +184,8 @@ impl Stream for Execution<'_> {
     fn finish<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
         let Self { decoder, harts } = self;
         decoder.finish(&mut |packet| harts.push(packet, sink));
-        for (hart, (follower, statistics)) in harts.followers.iter_mut() {
-            follower.finish(&mut |event| give(hart, event, statistics, sink));
+        for (hart, follower) in harts.followers.iter_mut() {
+            follower.finish(&mut |event| sink(hart, event));
         }
     }
 
@@ -215,7 +203,7 @@ impl Stream for Execution<'_> {
 
     fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();
-        self.harts.followers.iter().for_each(|(_, statistics)| sum += *statistics);
+        self.harts.followers.iter().for_each(|follower| sum += *follower.statistics());
         sum
     }
 }

@@ -3,7 +3,7 @@
 use backsight_capture::is_register;
 use backsight_flow::etrace::Handlers;
 use backsight_riscv::encap::{Encapsulation, Framing};
-use backsight_riscv::etrace::{Options, Params, set};
+use backsight_riscv::etrace::{Config, Options, Params, set};
 
 use super::super::riscv::parse_number;
 use super::super::{BadSetting, Described};
@@ -22,6 +22,13 @@ pub struct Configuration {
     pub framing: Framing,
     /// Where trap handlers are, for traces that leave that out.
     pub handlers: Handlers,
+}
+
+impl Configuration {
+    /// What the decoder must know.
+    pub const fn config(&self) -> Config {
+        Config { params: self.params, options: self.options, framing: self.framing }
+    }
 }
 
 /// What settings have said so far.

@@ -4,7 +4,7 @@ use backsight_core::{Accounting, Located};
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, Statistics};
 use backsight_image::Image;
-use backsight_riscv::encap::{Deframer, Frame, Framing, Kind};
+use backsight_riscv::etrace::{Config, Content, Decoder, Message};
 
 use super::super::Stream;
 use super::super::by_sub_source::BySubSource;
@@ -12,9 +12,9 @@ use super::super::by_sub_source::BySubSource;
 /// Most harts that are kept apart: more are a sign of a wrong framing.
 const MOST_HARTS: usize = 1024;
 
-/// Takes frames apart and follows every hart.
+/// Decodes a stream and follows every hart.
 pub struct Execution<'c> {
-    deframer: Deframer,
+    decoder: Decoder,
     harts: Harts<'c>,
 }
 
@@ -23,18 +23,15 @@ struct Harts<'c> {
     /// What a new hart's follower is made from.
     settings: Settings,
     code: &'c Image,
-    followers: BySubSource<Follower<'c, Image>>,
-    frames: u64,
-    /// Bytes of good frames with bad payloads: the deframer counts them as decoded.
-    bad: u64,
+    followers: BySubSource<Follower<&'c Image>>,
+    messages: u64,
 }
 
 impl<'c> Execution<'c> {
     /// No hart was met yet.
-    pub(super) fn new(framing: Framing, settings: Settings, code: &'c Image) -> Self {
+    pub(super) fn new(config: &Config, settings: Settings, code: &'c Image) -> Self {
         let followers = BySubSource::new(MOST_HARTS);
-        let harts = Harts { settings, code, followers, frames: 0, bad: 0 };
-        Self { deframer: Deframer::new(framing), harts }
+        Self { decoder: Decoder::new(config), harts: Harts { settings, code, followers, messages: 0 } }
     }
 }
 
@@ -42,31 +39,32 @@ impl Stream for Execution<'_> {
     type Value = Event;
 
     fn feed<S: FnMut(u16, Located<Event>)>(&mut self, bytes: &[u8], sink: &mut S) {
-        let Self { deframer, harts } = self;
-        deframer.feed(bytes, &mut |frame| harts.take(&frame, sink));
+        let Self { decoder, harts } = self;
+        decoder.feed(bytes, &mut |message| harts.take(message, sink));
     }
 
     fn finish<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
-        let Self { deframer, harts } = self;
-        deframer.finish(&mut |frame| harts.take(&frame, sink));
+        let Self { decoder, harts } = self;
+        decoder.finish(&mut |message| harts.take(message, sink));
         for (hart, follower) in harts.followers.iter_mut() {
             follower.finish(&mut |event| sink(hart, event));
         }
     }
 
     fn reset<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
-        self.finish(sink);
+        let Self { decoder, harts } = self;
+        decoder.reset(&mut |message| harts.take(message, sink));
+        for (hart, follower) in harts.followers.iter_mut() {
+            follower.finish(&mut |event| sink(hart, event));
+        }
     }
 
     fn accounting(&self) -> Accounting {
-        let mut accounting = self.deframer.accounting();
-        accounting.decoded -= self.harts.bad;
-        accounting.bad += self.harts.bad;
-        accounting
+        self.decoder.accounting()
     }
 
     fn packets(&self) -> u64 {
-        self.harts.frames
+        self.harts.messages
     }
 
     fn statistics(&self) -> Statistics {
@@ -80,7 +78,7 @@ impl Stream for Execution<'_> {
         let followers = &self.harts.followers;
         if followers.iter().any(Follower::is_unreliable) {
             notes.push(
-                "returns were left out of the trace and only their depth is told (irdepth): execution behind them \
+                "returns were left out of the trace and only their depth is reported (irdepth): execution after them \
                  may be wrong without notice"
                     .to_owned(),
             );
@@ -101,26 +99,23 @@ impl Stream for Execution<'_> {
 
 impl Harts<'_> {
     #[inline(always)]
-    fn take(&mut self, frame: &Located<Frame<'_>>, sink: &mut impl FnMut(u16, Located<Event>)) {
-        let Located { offset, length, .. } = *frame;
-        self.frames += 1;
-        match frame.value {
-            Frame::Message(message) if message.kind == Kind::Instruction => {
-                let (settings, code, number) = (&self.settings, self.code, message.source);
-                let hart = self.followers.of(number, || Follower::new(settings.clone(), code));
-                let payload = Located { offset, length, value: message.payload };
-                if hart.is_some_and(|hart| hart.feed(payload, &mut |event| sink(number, event)).is_err()) {
-                    self.bad += u64::from(length);
-                }
-            }
-            // Whose packets these bytes were, nobody knows.
-            Frame::Fault(_) => {
-                let bytes = Located { offset, length, value: () };
-                for (number, follower) in self.followers.iter_mut() {
-                    follower.push_bad(bytes, &mut |event| sink(number, event));
-                }
-            }
-            Frame::Message(_) | Frame::Null => {}
+    fn take(&mut self, message: Located<Message>, sink: &mut impl FnMut(u16, Located<Event>)) {
+        self.messages += 1;
+        if matches!(message.value.content, Content::Other(..)) {
+            return;
+        }
+        let Some(number) = message.value.source else { return self.take_nobodys(message, sink) };
+        let (settings, code) = (&self.settings, self.code);
+        if let Some(hart) = self.followers.of(number, || Follower::new(settings.clone(), code)) {
+            hart.push(message, &mut |event| sink(number, event));
+        }
+    }
+
+    /// Whose packets bad bytes were, nobody knows: every hart may have lost one.
+    #[cold]
+    fn take_nobodys(&mut self, message: Located<Message>, sink: &mut impl FnMut(u16, Located<Event>)) {
+        for (number, hart) in self.followers.iter_mut() {
+            hart.push(message, &mut |event| sink(number, event));
         }
     }
 }

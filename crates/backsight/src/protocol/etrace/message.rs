@@ -1,12 +1,10 @@
-//! E-Trace packets out of a byte stream: framing and payload in one.
+//! E-Trace packets with the parameters that they are listed by.
 
 use backsight_core::{Accounting, Located};
-use backsight_riscv::encap::{Deframer, Frame, FramingFault, Kind};
-use backsight_riscv::etrace::{BadPacket, Decoder, Packet, Params, data};
+use backsight_riscv::PerSource;
+use backsight_riscv::encap::{FramingFault, Kind};
+use backsight_riscv::etrace::{self, BadPacket, Config, Content, Decoder, Options, Packet, Params, data};
 use backsight_riscv::ingress::DataRecord;
-
-use super::super::by_sub_source::BySubSource;
-use super::Configuration;
 
 /// What is found in a stream of E-Trace.
 #[derive(Clone, Copy, Debug)]
@@ -51,113 +49,84 @@ impl Message {
     }
 }
 
-/// Takes frames apart and decodes their payloads. The options that support packets announce are kept for each source.
+/// Decodes a stream, and keeps the parameters of each source, which its packets are listed by.
 pub(super) struct Messages {
-    deframer: Deframer,
-    sources: Sources,
+    decoder: Decoder,
+    params: SourceParams,
 }
 
-/// The decoders of all sources.
-struct Sources {
-    /// What a new source's decoder is.
-    decoder: Decoder,
-    all: BySubSource<Source>,
-    /// Bytes of good frames with bad payloads: the deframer counts them as decoded.
-    bad: u64,
-}
-
-struct Source {
-    decoder: Decoder,
-    /// There is one once the source sent data trace.
-    data: Option<Box<data::Decoder>>,
+struct SourceParams {
+    /// Those of a source that was not met before.
+    fresh: (Params, Options),
+    all: PerSource<(Params, Options)>,
 }
 
 impl Messages {
     /// A stream at its beginning.
-    pub fn new(configuration: &Configuration) -> Self {
-        let decoder = Decoder::new(configuration.params, configuration.options);
-        // As many as the number of a source can say.
-        let sources = Sources { decoder, all: BySubSource::new(1 << 16), bad: 0 };
-        Self { deframer: Deframer::new(configuration.framing), sources }
+    pub fn new(config: &Config) -> Self {
+        // As many sources as their number can say.
+        let params = SourceParams { fresh: (config.params, config.options), all: PerSource::new(1 << 16) };
+        Self { decoder: Decoder::new(config), params }
     }
 
     /// Takes more bytes.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Message>)) {
-        let Self { deframer, sources } = self;
-        deframer.feed(bytes, &mut |frame| sources.take(&frame, sink));
+        let Self { decoder, params } = self;
+        decoder.feed(bytes, &mut |message| sink(params.message(message)));
     }
 
     /// The stream ends.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Message>)) {
-        let Self { deframer, sources } = self;
-        deframer.finish(&mut |frame| sources.take(&frame, sink));
+        let Self { decoder, params } = self;
+        decoder.finish(&mut |message| sink(params.message(message)));
+    }
+
+    /// The stream does not continue here.
+    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Message>)) {
+        let Self { decoder, params } = self;
+        decoder.reset(&mut |message| sink(params.message(message)));
+    }
+
+    /// Takes more bytes, and gives how many messages end in them.
+    pub fn count(&mut self, bytes: &[u8]) -> u64 {
+        let mut count = 0;
+        self.decoder.feed(bytes, &mut |message| {
+            std::hint::black_box(&message);
+            count += 1;
+        });
+        count
     }
 
     /// What became of the bytes.
     pub fn accounting(&self) -> Accounting {
-        let mut accounting = self.deframer.accounting();
-        accounting.decoded -= self.sources.bad;
-        accounting.bad += self.sources.bad;
-        accounting
+        self.decoder.accounting()
     }
 }
 
-impl Sources {
+impl SourceParams {
     #[inline(always)]
-    fn take(&mut self, frame: &Located<Frame<'_>>, sink: &mut impl FnMut(Located<Message>)) {
-        let Located { offset, length, value } = *frame;
-        let found = match value {
-            Frame::Message(message) => self.message(message.source, message.kind, message.payload),
-            Frame::Null => Message::Null,
-            Frame::Fault(fault) => Message::BadFrame(fault),
-        };
-        if matches!(found, Message::BadPacket(_) | Message::BadData(_)) {
-            self.bad += u64::from(length);
-        }
-        sink(Located { offset, length, value: found });
-    }
-
-    #[inline(always)]
-    fn message(&mut self, source: u16, kind: Kind, payload: &[u8]) -> Message {
-        let decoder = self.decoder;
-        let of_source = self.all.of(source, || Source { decoder, data: None });
-        match (kind, of_source) {
-            (Kind::Instruction, Some(of_source)) => match of_source.decoder.decode(payload) {
-                Ok(packet) => {
-                    of_source.keep_in_step(&packet);
-                    Message::Instruction { source, packet, params: *of_source.decoder.params() }
-                }
-                Err(why) => Message::BadPacket(why),
-            },
-            (Kind::Data, Some(of_source)) => {
-                let data = of_source.data();
-                match data.decode(payload) {
-                    Ok(packet) => Message::Data { source, packet, record: data.resolve(&packet) },
-                    Err(why) => Message::BadData(why),
-                }
+    fn message(&mut self, message: Located<etrace::Message>) -> Located<Message> {
+        let source = message.value.source.unwrap_or(0);
+        message.map(|message| match message.content {
+            Content::Instruction(packet) => {
+                let fresh = self.fresh;
+                let params = match self.all.of(source, || fresh) {
+                    Some((params, options)) => {
+                        if let Packet::Support(support) = &packet {
+                            support.announce(params, options);
+                        }
+                        *params
+                    }
+                    None => fresh.0,
+                };
+                Message::Instruction { source, packet, params }
             }
-            _ => Message::Other(kind, payload.len() as u16),
-        }
-    }
-}
-
-impl Source {
-    fn data(&mut self) -> &mut data::Decoder {
-        let Self { decoder, data } = self;
-        data.get_or_insert_with(|| Box::new(data::Decoder::new(decoder.params(), decoder.data_options())))
-    }
-
-    /// Sync packets of instruction trace end the memory of data trace; support packets say its options.
-    #[inline]
-    fn keep_in_step(&mut self, packet: &Packet) {
-        let Some(data) = &mut self.data else { return };
-        if let Packet::Support(support) = packet {
-            data.configure(self.decoder.params(), self.decoder.data_options());
-            if support.dloss {
-                data.synchronise();
-            }
-        } else if packet.is_sync() {
-            data.synchronise();
-        }
+            Content::Data { packet, record } => Message::Data { source, packet, record },
+            Content::Other(kind, bytes) => Message::Other(kind, bytes),
+            Content::Null => Message::Null,
+            Content::BadPacket(why) => Message::BadPacket(why),
+            Content::BadData(why) => Message::BadData(why),
+            Content::BadFrame(why) => Message::BadFrame(why),
+        })
     }
 }

@@ -52,7 +52,7 @@ impl Protocol for Etrace {
     }
 
     fn packets(configuration: &Configuration) -> Packets {
-        Packets { messages: Messages::new(configuration), packets: 0 }
+        Packets { messages: Messages::new(&configuration.config()), packets: 0 }
     }
 
     fn execution<'c>(
@@ -60,16 +60,13 @@ impl Protocol for Etrace {
         code: &'c Image,
         options: &Following,
     ) -> Result<Execution<'c>, &'static str> {
-        if options.strict_image {
-            return Err(
-                "E-Trace cannot be followed with a strict image: its packets seldom contradict the code",
-            );
-        }
-        let mut settings = Settings::new(configuration.params, configuration.options);
+        let config = configuration.config();
+        let mut settings = Settings::from(&config);
         settings.handlers = configuration.handlers.clone();
+        settings.strict_image = options.strict_image;
         // What the program's ELF file says of its registers comes before the width of addresses.
         settings.set = registers_of(code).unwrap_or(settings.set);
-        Ok(Execution::new(configuration.framing, settings, code))
+        Ok(Execution::new(&config, settings, code))
     }
 
     fn branches(_configuration: &Configuration) -> Result<Never, &'static str> {
@@ -111,7 +108,10 @@ impl Stream for Packets {
     }
 
     fn reset<S: FnMut(u16, Located<Message>)>(&mut self, sink: &mut S) {
-        self.finish(sink);
+        self.messages.reset(&mut |message| {
+            self.packets += 1;
+            sink(message.value.source(), message);
+        });
     }
 
     fn accounting(&self) -> Accounting {
@@ -124,6 +124,10 @@ impl Stream for Packets {
 }
 
 impl PacketStream for Packets {
+    fn count(&mut self, bytes: &[u8]) {
+        self.packets += self.messages.count(bytes);
+    }
+
     fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
         self.feed(bytes, &mut |_, message| kinds.add(message.value.name(), 1, message.length.into()));
     }
