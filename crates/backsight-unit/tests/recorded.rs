@@ -4,12 +4,13 @@
 #![cfg(unix)]
 
 use backsight_arm::etm4::{Config, Decoder};
-use backsight_capture::qemu::{Item, RunOptions, run};
 use backsight_core::{Address, AddressSpace, Execution};
 use backsight_flow::Event;
 use backsight_flow::etm4::Follower;
 use backsight_image::Code;
 use backsight_isa::classify;
+use backsight_run::Observation;
+use backsight_run::qemu::{RunOptions, run};
 use backsight_testing::repository;
 use backsight_unit::etm4::{FrontEnd, Unit, UnitConfig};
 use std::collections::HashMap;
@@ -51,9 +52,9 @@ fn recorded(program: &str) -> Option<(Vec<Execution>, Pages)> {
     let mut thread = 0;
     let stop = AtomicBool::new(false);
     let outcome = run(&options, &stop, &mut |item| match item {
-        Item::Execution(Execution::Thread(number)) => thread = number,
-        Item::Execution(item) if thread == 0 && items.len() < MOST => items.push(item),
-        Item::Code { address, bytes } => pages.put(address, bytes),
+        Observation::Execution(Execution::Thread(number)) => thread = number,
+        Observation::Execution(item) if thread == 0 && items.len() < MOST => items.push(item),
+        Observation::Code { address, bytes } => pages.put(address, bytes),
         _ => {}
     });
     match outcome {

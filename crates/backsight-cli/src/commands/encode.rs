@@ -4,19 +4,19 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use backsight_capture::qemu::Target;
-use backsight_capture::retired::Reader;
 use backsight_capture::{Capture, ContextIdLayout, FileRef};
 use backsight_core::{Address, Execution, Isa};
 use backsight_image::ImageSpec;
 use backsight_riscv::ingress::LogReader;
+use backsight_run::Target;
+use backsight_run::retired::RetiredReader;
 use clap::{Args, ValueEnum};
 
 use super::record::{CaptureFormat, Code, Facts, Place, TRUTH, Tracer, UnitArgs, UnitKind, describe};
 use crate::failure::{Failure, Result};
 
 /// A file of retired instructions, wherever it is.
-type Stream = Reader<Box<dyn Read + Send>>;
+type Stream = RetiredReader<Box<dyn Read + Send>>;
 
 /// Turn executed instructions into trace
 ///
@@ -112,7 +112,7 @@ impl Input {
                 (file.to_string(), file.open().map_err(Failure::new)?)
             }
         };
-        let reader = Reader::new(stream).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+        let reader = RetiredReader::new(stream).map_err(|error| Failure::new(format!("{name}: {error}")))?;
         Ok(Some((name, reader)))
     }
 

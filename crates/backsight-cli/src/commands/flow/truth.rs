@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 
-use backsight_capture::retired::Reader;
 use backsight_capture::{Capture, FileRef, Format as CaptureFormat};
 use backsight_core::{Cause, Context, Execution, Located, Privilege, Retired, TraceId, Trap, TrapKind};
 use backsight_flow::{Event, Range, TraceOn};
 use backsight_image::Image;
 use backsight_isa::{Class, classify_retired};
+use backsight_run::retired::{RetiredError, RetiredReader};
 
 use super::filter::Filter;
 use super::printer::{Printer, Style, write_address};
@@ -36,7 +36,7 @@ pub fn run(command: &Flow) -> Result {
             eprintln!("warning: {warning}");
         }
     })?;
-    let mut reader = Reader::new(BufReader::new(file.open().map_err(Failure::new)?))
+    let mut reader = RetiredReader::new(BufReader::new(file.open().map_err(Failure::new)?))
         .map_err(|error| Failure::new(format!("{file}: {error}")))?;
     let mut listing = Listing::new(command, &capture, &image)?;
     let outcome = list(&mut reader, &mut listing);
@@ -46,9 +46,9 @@ pub fn run(command: &Flow) -> Result {
 
 /// The inner error is what is wrong with the file; what came before it is listed.
 fn list<R: Read>(
-    reader: &mut Reader<R>,
+    reader: &mut RetiredReader<R>,
     listing: &mut Listing<'_>,
-) -> Result<std::result::Result<(), backsight_capture::retired::StreamError>> {
+) -> Result<std::result::Result<(), RetiredError>> {
     for item in reader {
         match item {
             Ok(item) => listing.item(item)?,
@@ -140,7 +140,7 @@ impl<'i> Listing<'i> {
                 self.end_range()?;
                 self.event(Event::TraceOn(TraceOn::Begin))
             }
-            Execution::Access(_) | Execution::Thread(_) => Ok(()),
+            Execution::Access(_) | Execution::Input(_) | Execution::Thread(_) => Ok(()),
         }
     }
 

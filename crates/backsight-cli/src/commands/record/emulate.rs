@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use backsight_capture::events::{self, EventLog, Pid};
-use backsight_capture::qemu::{Item, Journal, Map, RunOptions, Target, Tools, run as run_qemu};
-use backsight_core::{Context, Execution};
+use backsight_capture::events::EventLog;
+use backsight_run::qemu::{RunOptions, Tools, run as run_qemu};
+use backsight_run::{CodeMap, Journal, Observation, Target};
 
 use super::code::Code;
 use super::tracer::Tracer;
@@ -37,16 +37,15 @@ pub fn run(
     };
     let limit = command.limit.unwrap_or(u64::MAX);
     let progress = Progress::instructions(command.limit, command.quiet);
-    let mut journal = Journal::new(0);
+    let mut journal = Journal::new();
     // A capture calls the program as its user did.
     let given = command.path().to_string_lossy().into_owned();
     let mut records = Vec::new();
-    let mut context = Context::default();
     let mut looked = 0;
     let mut full = false;
     let outcome = run_qemu(&options, stop, &mut |item| {
         let item = match item {
-            Item::Map(map) if map.program => Item::Map(Map { path: &given, ..map }),
+            Observation::Map(map) if map.program => Observation::Map(CodeMap { path: &given, ..map }),
             item => item,
         };
         if !full {
@@ -54,14 +53,8 @@ pub fn run(
         }
         match item {
             _ if full => {}
-            Item::Execution(item) => {
-                if let Execution::Context(now) = item {
-                    // The number of the thread stays.
-                    context = Context { context_id: context.context_id, ..now };
-                    full = !tracer.push(Execution::Context(context));
-                } else {
-                    full = !tracer.push(item) || tracer.instructions() >= limit;
-                }
+            Observation::Execution(item) => {
+                full = !tracer.push(item) || tracer.instructions() >= limit;
                 if full {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -70,21 +63,21 @@ pub fn run(
                     looked = tracer.instructions();
                 }
             }
-            Item::ThreadStarts { tid, .. } => context.context_id = Some(tid.into()),
-            Item::Map(map) => {
+            Observation::Map(map) => {
                 code.unmap(map.address.0, map.length);
                 if !map.path.is_empty() && !map.writable {
                     code.map(Path::new(map.path), map.address.0, map.length, map.offset);
                 }
             }
-            Item::Unmap { address, length } => code.unmap(address.0, length),
-            Item::Code { address, bytes } => code.see(address, bytes),
-            Item::ThreadEnds { .. } => {}
+            Observation::Unmap { address, length } => code.unmap(address.0, length),
+            Observation::Code { address, bytes } => code.see(address, bytes),
+            Observation::ProcessStarts { .. }
+            | Observation::ThreadStarts { .. }
+            | Observation::ThreadEnds { .. } => {}
         }
     });
     drop(progress);
     let outcome = outcome.map_err(Failure::new)?;
-    name_process(&mut records, outcome.process_id.into());
     let mut notes = Vec::new();
     if let Some(error) = outcome.error {
         notes.push(format!("the recording is damaged, what came before is kept: {error}"));
@@ -103,16 +96,4 @@ pub fn run(
         format!("the program ended: {}", outcome.status)
     };
     Ok((Ended { how, notes }, EventLog { records, problems: Vec::new() }))
-}
-
-/// The number of the process is known at the end only.
-fn name_process(records: &mut [events::Record], number: u64) {
-    for record in records {
-        match &mut record.item {
-            events::Item::Mapping(_, mapping) => mapping.pid = Pid::Process(number),
-            events::Item::Thread { pid, .. } => *pid = Pid::Process(number),
-            events::Item::Patch(patch) => patch.pid = Pid::Process(number),
-            _ => {}
-        }
-    }
 }

@@ -22,9 +22,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use backsight_capture::events::EventLog;
-use backsight_capture::qemu::Target;
 use backsight_capture::{ContextIdLayout, Format};
 use backsight_core::Isa;
+use backsight_run::Target;
 use clap::{Args, ValueEnum};
 
 use crate::args::parse_number;

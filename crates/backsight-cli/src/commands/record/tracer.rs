@@ -6,8 +6,8 @@ use std::path::Path;
 
 use backsight_arm::etm4::Config;
 use backsight_arm::frame::{FormatterConfig, Framing};
-use backsight_capture::retired;
 use backsight_core::{Execution, Isa, TraceId};
+use backsight_run::retired;
 use backsight_unit::{Funnel, System};
 
 use super::hart::{Hart, HartConfig};
@@ -31,7 +31,7 @@ pub struct Tracer {
     hart: Option<HartConfig>,
     bytes: Vec<u8>,
     trace: File,
-    truth: Option<retired::Writer<BufWriter<File>>>,
+    truth: Option<retired::RetiredWriter<BufWriter<File>>>,
     instructions: u64,
     trouble: Option<String>,
 }
@@ -95,7 +95,7 @@ impl Tracer {
             }
         };
         let truth = match truth {
-            Some(isa) => Some(retired::Writer::new(BufWriter::new(create(TRUTH)?), isa)?),
+            Some(isa) => Some(retired::RetiredWriter::new(BufWriter::new(create(TRUTH)?), isa)?),
             None => None,
         };
         let trace = create(TRACE)?;

@@ -1,8 +1,8 @@
 //! The trace unit that watches: which one, and how it is programmed.
 
-use backsight_capture::qemu::Target;
 use backsight_riscv::etrace::{Resync, ResyncMode};
 use backsight_riscv::retire::Retirement;
+use backsight_run::Target;
 use backsight_unit::etm4;
 use clap::{Args, ValueEnum};
 

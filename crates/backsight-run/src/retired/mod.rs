@@ -1,20 +1,20 @@
 //! Retired instructions in a file: the truth beside a trace.
 //!
-//! Writer and reader keep the same table of instructions seen so far, each with where it went the last time.
+//! RetiredWriter and reader keep the same table of instructions seen so far, each with where it went the last time.
 //! An instruction that does again what it did the last time costs nothing but its share of a run length; a branch
 //! that goes the other way costs a byte; an opcode is written when its instruction is first seen. The table
 //! has a fixed size, so that neither side needs more memory for a longer run. The format is described in
 //! `docs/retired-stream.md`.
 //!
 //! ```
-//! use backsight_capture::retired::{Reader, Writer};
+//! use backsight_run::retired::{RetiredReader, RetiredWriter};
 //! use backsight_core::{Execution, Isa};
 //!
-//! let mut writer = Writer::new(Vec::new(), Isa::Rv64)?;
+//! let mut writer = RetiredWriter::new(Vec::new(), Isa::Rv64)?;
 //! writer.push(&Execution::Gap)?;
 //! let file = writer.finish()?;
 //! let mut items = Vec::new();
-//! Reader::new(&file[..])?.read(&mut |item| items.push(item))?;
+//! RetiredReader::new(&file[..])?.read(&mut |item| items.push(item))?;
 //! assert_eq!(items, [Execution::Gap]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -25,8 +25,8 @@ mod read;
 mod tests;
 mod write;
 
-pub use read::{Reader, StreamError};
-pub use write::Writer;
+pub use read::{RetiredError, RetiredReader};
+pub use write::RetiredWriter;
 
 use backsight_core::{Address, Isa, Retired};
 

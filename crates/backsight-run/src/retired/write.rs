@@ -14,7 +14,7 @@ pub(super) const TAKEN: u8 = 16;
 pub(super) const STRAIGHT: u8 = 32;
 
 /// Writes items; [`finish`](Self::finish) completes the file.
-pub struct Writer<W> {
+pub struct RetiredWriter<W> {
     output: W,
     bytes: Vec<u8>,
     checksum: Checksum,
@@ -29,7 +29,7 @@ pub struct Writer<W> {
     instructions: u64,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> RetiredWriter<W> {
     /// Begins a file. `isa`: the instruction set that the program starts in, for those who look at the header.
     pub fn new(output: W, isa: Isa) -> io::Result<Self> {
         let mut bytes = Vec::with_capacity(PIECE + 256);

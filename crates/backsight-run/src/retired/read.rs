@@ -16,7 +16,7 @@ const LONGEST_TOKEN: usize = 96;
 
 /// Why a file cannot be read on. What came before is right, as far as can be told.
 #[derive(Debug)]
-pub enum StreamError {
+pub enum RetiredError {
     /// The system says so.
     Io(io::Error),
     /// It does not begin as such a file does.
@@ -37,7 +37,7 @@ pub enum StreamError {
     },
 }
 
-impl fmt::Display for StreamError {
+impl fmt::Display for RetiredError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "cannot be read: {error}"),
@@ -53,7 +53,7 @@ impl fmt::Display for StreamError {
     }
 }
 
-impl std::error::Error for StreamError {
+impl std::error::Error for RetiredError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(error) => Some(error),
@@ -70,7 +70,7 @@ enum Then {
 }
 
 /// Reads items.
-pub struct Reader<R> {
+pub struct RetiredReader<R> {
     input: R,
     buffer: Vec<u8>,
     /// Bytes of the buffer that were taken, and whether nothing follows what is in it.
@@ -210,9 +210,9 @@ fn token(bytes: &mut Cursor<'_>) -> Result<(u32, u8), Bad> {
     Ok((run, byte & 7))
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> RetiredReader<R> {
     /// Begins to read: checks the header.
-    pub fn new(mut input: R) -> Result<Self, StreamError> {
+    pub fn new(mut input: R) -> Result<Self, RetiredError> {
         let mut header = [0; 12];
         let mut got = 0;
         while got < header.len() {
@@ -220,24 +220,24 @@ impl<R: Read> Reader<R> {
                 Ok(0) => break,
                 Ok(count) => got += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(StreamError::Io(error)),
+                Err(error) => return Err(RetiredError::Io(error)),
             }
         }
         let [magic @ .., v0, v1, isa, bits] = header;
         if got < MAGIC.len() || magic != MAGIC {
-            return Err(StreamError::NotAStream);
+            return Err(RetiredError::NotAStream);
         }
         if got < header.len() {
-            return Err(StreamError::Truncated { offset: got as u64 });
+            return Err(RetiredError::Truncated { offset: got as u64 });
         }
         let version = u16::from_le_bytes([v0, v1]);
         if version != VERSION {
-            return Err(StreamError::Version(version));
+            return Err(RetiredError::Version(version));
         }
         let isa = isa_from_number(isa)
-            .ok_or(StreamError::Corrupt { offset: 10, why: "an unknown instruction set" })?;
+            .ok_or(RetiredError::Corrupt { offset: 10, why: "an unknown instruction set" })?;
         if bits > MOST_TABLE_BITS {
-            return Err(StreamError::Corrupt { offset: 11, why: "a table that is too large" });
+            return Err(RetiredError::Corrupt { offset: 11, why: "a table that is too large" });
         }
         let mut checksum = Checksum::NEW;
         checksum.add(&header);
@@ -264,7 +264,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads everything to the end.
-    pub fn read(&mut self, sink: &mut impl FnMut(Execution)) -> Result<(), StreamError> {
+    pub fn read(&mut self, sink: &mut impl FnMut(Execution)) -> Result<(), RetiredError> {
         while !self.ended {
             while self.run > 0 {
                 match self.state.as_before() {
@@ -281,7 +281,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next item, `None` at the end.
-    pub fn next_item(&mut self) -> Result<Option<Execution>, StreamError> {
+    pub fn next_item(&mut self) -> Result<Option<Execution>, RetiredError> {
         while !self.ended {
             if self.run > 0 {
                 self.run -= 1;
@@ -298,7 +298,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Takes what follows the run, or else the next token.
-    fn step(&mut self) -> Result<Option<Execution>, StreamError> {
+    fn step(&mut self) -> Result<Option<Execution>, RetiredError> {
         self.fetch()?;
         let mut bytes = Cursor::new(&self.buffer[self.taken..]);
         let Some(kind) = self.token.take() else {
@@ -325,7 +325,7 @@ impl<R: Read> Reader<R> {
         Ok(None)
     }
 
-    fn end(&mut self, instructions: u64, checksum: u64) -> Result<(), StreamError> {
+    fn end(&mut self, instructions: u64, checksum: u64) -> Result<(), RetiredError> {
         self.checksum.add(&self.buffer[..self.taken]);
         let why = if checksum != self.checksum.0 {
             "the checksum of the file does not fit"
@@ -335,7 +335,7 @@ impl<R: Read> Reader<R> {
             self.ended = true;
             return Ok(());
         };
-        Err(StreamError::Corrupt { offset: self.place(), why })
+        Err(RetiredError::Corrupt { offset: self.place(), why })
     }
 
     fn place(&self) -> u64 {
@@ -343,17 +343,17 @@ impl<R: Read> Reader<R> {
     }
 
     #[cold]
-    fn wrong(&mut self, bad: Bad) -> StreamError {
+    fn wrong(&mut self, bad: Bad) -> RetiredError {
         self.ended = true;
         match bad {
-            Bad::Short => StreamError::Truncated { offset: self.offset + self.buffer.len() as u64 },
-            Bad::Wrong(why) => StreamError::Corrupt { offset: self.place(), why },
+            Bad::Short => RetiredError::Truncated { offset: self.offset + self.buffer.len() as u64 },
+            Bad::Wrong(why) => RetiredError::Corrupt { offset: self.place(), why },
         }
     }
 
     /// Makes sure that a whole token is in the buffer, unless the file ends.
     #[inline]
-    fn fetch(&mut self) -> Result<(), StreamError> {
+    fn fetch(&mut self) -> Result<(), RetiredError> {
         if self.buffer.len() - self.taken >= LONGEST_TOKEN || self.at_end {
             Ok(())
         } else {
@@ -361,21 +361,21 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn fetch_more(&mut self) -> Result<(), StreamError> {
+    fn fetch_more(&mut self) -> Result<(), RetiredError> {
         self.checksum.add(&self.buffer[..self.taken]);
         self.offset += self.taken as u64;
         self.buffer.drain(..self.taken);
         self.taken = 0;
         let limit = PIECE as u64;
-        let got = (&mut self.input).take(limit).read_to_end(&mut self.buffer).map_err(StreamError::Io)?;
+        let got = (&mut self.input).take(limit).read_to_end(&mut self.buffer).map_err(RetiredError::Io)?;
         self.at_end = (got as u64) < limit;
         Ok(())
     }
 }
 
 /// The items; the first error is the last of them.
-impl<R: Read> Iterator for Reader<R> {
-    type Item = Result<Execution, StreamError>;
+impl<R: Read> Iterator for RetiredReader<R> {
+    type Item = Result<Execution, RetiredError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let item = self.next_item();

@@ -1,4 +1,4 @@
-//! Blocks: code that QEMU translated in one piece.
+//! TranslatedBlocks: code that QEMU translated in one piece.
 //!
 //! Only the last instruction of a block can go elsewhere than to the next, so a block is a list of
 //! instructions ready to be handed out, and a description of how it ends.
@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use backsight_core::{Address, Isa, Retired};
 use backsight_isa::{Class, classify_retired};
 
-use super::{Damage, Target};
+use super::Damage;
+use crate::Target;
 
 /// More instructions than this (1 GiB of them) in distinct blocks are refused.
 const MOST_INSTRUCTIONS: usize = 1 << 25;
@@ -32,7 +33,7 @@ pub enum End {
 
 /// A block.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct TranslatedBlock {
     /// Where it begins.
     pub address: u64,
     /// The address behind its last instruction.
@@ -47,42 +48,42 @@ pub struct Block {
 
 /// All blocks of a stream.
 #[derive(Debug, Default)]
-pub struct Blocks {
+pub struct TranslatedBlocks {
     target: Option<Target>,
-    blocks: Vec<Block>,
+    blocks: Vec<TranslatedBlock>,
     instructions: Vec<Retired>,
     flags: Vec<u8>,
     /// 32-bit Arm: the instruction set at places that are known to be instructions.
     places: BTreeMap<u64, Isa>,
 }
 
-impl Blocks {
+impl TranslatedBlocks {
     pub fn new(target: Target) -> Self {
         Self { target: Some(target), ..Self::default() }
     }
 
     #[inline]
-    pub fn get(&self, number: u32) -> Result<&Block, Damage> {
+    pub fn get(&self, number: u32) -> Result<&TranslatedBlock, Damage> {
         self.blocks.get(number as usize).ok_or(Damage::Block(number))
     }
 
     /// The instructions; those before the last are ready, the last does not yet say where it leads.
     #[inline]
-    pub fn instructions(&self, block: &Block) -> &[Retired] {
+    pub fn instructions(&self, block: &TranslatedBlock) -> &[Retired] {
         &self.instructions[block.first as usize..(block.first + block.count) as usize]
     }
 
-    fn flags(&self, block: &Block) -> &[u8] {
+    fn flags(&self, block: &TranslatedBlock) -> &[u8] {
         &self.flags[block.first as usize..(block.first + block.count) as usize]
     }
 
     /// May the last instruction access memory?
-    pub fn last_may_fault(&self, block: &Block) -> bool {
+    pub fn last_may_fault(&self, block: &TranslatedBlock) -> bool {
         self.flags(block).last().is_some_and(|flags| flags & MAY_FAULT != 0)
     }
 
     /// Index of the watched instruction that was the `begun`-th to begin; of the first if none began.
-    pub fn watched(&self, block: &Block, begun: u32) -> Option<usize> {
+    pub fn watched(&self, block: &TranslatedBlock, begun: u32) -> Option<usize> {
         let mut watched =
             self.flags(block).iter().enumerate().filter(|(_, flags)| *flags & WATCHED != 0).map(|(at, _)| at);
         watched.nth(begun.saturating_sub(1) as usize)
@@ -141,7 +142,7 @@ impl Blocks {
         let end = if last_size == 0 { End::Helper } else { End::Plain };
         let number = self.blocks.len() as u32;
         let count = flags.len() as u32;
-        self.blocks.push(Block { address, end_address: at, end, isa: None, first, count });
+        self.blocks.push(TranslatedBlock { address, end_address: at, end, isa: None, first, count });
         if let Some(isa) = isa {
             self.settle(number, isa);
         }
@@ -158,7 +159,7 @@ impl Blocks {
 
     /// A32 or T32, for a block of 4-byte instructions that control came to without saying: what the bytes can be, else
     /// what the code around is. T32 code has the condition field AL of A32 by chance only.
-    fn likely_isa(&self, block: &Block) -> Isa {
+    fn likely_isa(&self, block: &TranslatedBlock) -> Isa {
         let instructions = self.instructions(block);
         let looked_ahead =
             |retired: &Retired| retired.next.0 & 0xFFF == 0 && retired.next.0 == block.end_address;

@@ -2,8 +2,9 @@
 
 use backsight_core::{Access, Address, Context, Execution, Security};
 
-use super::follow::{Follower, Process};
-use super::{Damage, Item, Map, StreamError, Target};
+use super::follow::{Process, ThreadReader};
+use super::{Damage, StreamError};
+use crate::{CodeMap, Observation, Target};
 
 const STREAM_HEADER: usize = 16;
 const CHUNK_HEADER: usize = 24;
@@ -30,9 +31,8 @@ pub struct Summary {
 
 /// Reads a stream piece by piece.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct StreamReader {
     process: Option<Process>,
-    process_id: u32,
     threads: Vec<Option<Thread>>,
     /// The thread of the items handed out last.
     current: Option<u32>,
@@ -48,11 +48,11 @@ pub struct Reader {
 #[derive(Debug, Default)]
 struct Thread {
     read: u64,
-    follower: Follower,
+    follower: ThreadReader,
     exited: bool,
 }
 
-impl Reader {
+impl StreamReader {
     /// A reader at the start of a stream.
     pub fn new() -> Self {
         Self::default()
@@ -68,16 +68,15 @@ impl Reader {
         self.process.as_ref().map(|process| process.target)
     }
 
-    /// The process ID of QEMU, and so of the program, once the header was read.
-    pub fn process_id(&self) -> u32 {
-        self.process_id
-    }
-
     /// Reads on. Any division of the stream into pieces gives the same items.
     ///
     /// # Errors
     /// If the stream is not what the plugin writes. Nothing more can be read then; what was handed out is good.
-    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(Item<'_>)) -> Result<(), StreamError> {
+    pub fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        sink: &mut impl FnMut(Observation<'_>),
+    ) -> Result<(), StreamError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -102,13 +101,16 @@ impl Reader {
     }
 
     /// Handles every whole header and chunk at the start of `bytes`; gives their length.
-    fn pieces(&mut self, bytes: &[u8], sink: &mut impl FnMut(Item<'_>)) -> Result<usize, StreamError> {
+    fn pieces(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<usize, StreamError> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
             let length = self.wanted(rest).map_err(|what| self.fail(what))?;
             let Some(piece) = rest.get(..length).filter(|piece| !piece.is_empty()) else { return Ok(used) };
-            let done = if self.process.is_none() { self.header(piece) } else { self.chunk(piece, sink) };
+            let done = match &self.process {
+                None => self.header(piece, sink),
+                Some(_) => self.chunk(piece, sink),
+            };
             if let Err(what) = done {
                 return Err(self.fail(what));
             }
@@ -137,7 +139,7 @@ impl Reader {
         *self.failed.insert(StreamError { offset: self.offset, what })
     }
 
-    fn header(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+    fn header(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), Damage> {
         let mut fields = Fields(bytes);
         if fields.bytes(8) != Some(b"BSQEMU\x00\x01") {
             return Err(Damage::Header);
@@ -149,12 +151,13 @@ impl Reader {
             Some(&[other, ..]) => return Err(Damage::Target(other)),
             _ => return Err(Damage::Header),
         };
-        self.process_id = fields.word().ok_or(Damage::Header)?;
+        let pid = fields.word().ok_or(Damage::Header)?;
         self.process = Some(Process::new(target));
+        sink(Observation::ProcessStarts { pid });
         Ok(())
     }
 
-    fn chunk(&mut self, bytes: &[u8], sink: &mut impl FnMut(Item<'_>)) -> Result<(), Damage> {
+    fn chunk(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), Damage> {
         let mut fields = Fields(bytes);
         let header = (fields.word(), fields.word(), fields.long(), fields.word(), fields.word());
         let (Some(source), _, Some(position), Some(tid), _) = header else { return Err(Damage::Position) };
@@ -176,12 +179,16 @@ impl Reader {
         Ok(())
     }
 
-    fn definitions(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(Item<'_>)) -> Result<(), Damage> {
+    fn definitions(
+        &mut self,
+        mut bytes: &[u8],
+        sink: &mut impl FnMut(Observation<'_>),
+    ) -> Result<(), Damage> {
         let process = self.process.as_mut().ok_or(Damage::Header)?;
         self.definitions_read += bytes.len() as u64;
         while !bytes.is_empty() {
             let length =
-                process.blocks.define(bytes, |address, bytes| sink(Item::Code { address, bytes }))?;
+                process.blocks.define(bytes, |address, bytes| sink(Observation::Code { address, bytes }))?;
             bytes = &bytes[length..];
         }
         Ok(())
@@ -192,7 +199,7 @@ impl Reader {
         &mut self,
         number: u32,
         tid: u32,
-        sink: &mut impl FnMut(Item<'_>),
+        sink: &mut impl FnMut(Observation<'_>),
     ) -> Result<&mut Thread, Damage> {
         if number >= MOST_THREADS {
             return Err(Damage::Threads);
@@ -203,22 +210,28 @@ impl Reader {
         }
         if self.current != Some(number) {
             self.current = Some(number);
-            sink(Item::Execution(Execution::Thread(number)));
+            sink(Observation::Execution(Execution::Thread(number)));
         }
         let target = self.target();
         let thread = &mut self.threads[index];
         if thread.is_none() {
-            sink(Item::ThreadStarts { thread: number, tid });
+            sink(Observation::ThreadStarts { thread: number, tid });
             let context = match target {
                 Some(Target::Riscv64) => Context::riscv(0, true),
                 target => Context::arm(0, Security::NonSecure, target != Some(Target::Arm)),
             };
-            sink(Item::Execution(Execution::Context(context)));
+            let context = Context { context_id: Some(tid.into()), ..context };
+            sink(Observation::Execution(Execution::Context(context)));
         }
         Ok(thread.get_or_insert_default())
     }
 
-    fn words(&mut self, number: u32, bytes: &[u8], sink: &mut impl FnMut(Item<'_>)) -> Result<(), Damage> {
+    fn words(
+        &mut self,
+        number: u32,
+        bytes: &[u8],
+        sink: &mut impl FnMut(Observation<'_>),
+    ) -> Result<(), Damage> {
         let process = self.process.as_mut().ok_or(Damage::Header)?;
         let Some(thread) = self.threads.get_mut(number as usize).and_then(Option::as_mut) else {
             return Err(Damage::Threads);
@@ -230,7 +243,9 @@ impl Reader {
         let mut fields = Fields(bytes);
         while let Some(word) = fields.word() {
             if word >> 31 == 0 {
-                thread.follower.block(word, process, &mut |execution| sink(Item::Execution(execution)))?;
+                thread
+                    .follower
+                    .block(word, process, &mut |execution| sink(Observation::Execution(execution)))?;
             } else {
                 let (kind, argument) = (word >> 24 & 0x7F, word & 0x00FF_FFFF);
                 event(number, thread, process, kind, argument, &mut fields, sink)?;
@@ -243,14 +258,14 @@ impl Reader {
     ///
     /// # Errors
     /// If the file is not what the plugin writes, or does not belong to the stream.
-    pub fn tail(&mut self, bytes: &[u8], sink: &mut impl FnMut(Item<'_>)) -> Result<(), StreamError> {
+    pub fn tail(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), StreamError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         self.read_tail(bytes, sink).map_err(|what| self.fail(what))
     }
 
-    fn read_tail(&mut self, bytes: &[u8], sink: &mut impl FnMut(Item<'_>)) -> Result<(), Damage> {
+    fn read_tail(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), Damage> {
         if self.process.is_none() || bytes.len() < TAIL_HEADER {
             return Err(Damage::Tail);
         }
@@ -286,7 +301,7 @@ impl Reader {
         &mut self,
         number: u32,
         cut: Option<u32>,
-        sink: &mut impl FnMut(Item<'_>),
+        sink: &mut impl FnMut(Observation<'_>),
     ) -> Result<(), Damage> {
         let process = self.process.as_mut().ok_or(Damage::Header)?;
         let Some(thread) = self.threads.get_mut(number as usize).and_then(Option::as_mut) else {
@@ -294,13 +309,13 @@ impl Reader {
         };
         if self.current != Some(number) && thread.follower.is_busy() {
             self.current = Some(number);
-            sink(Item::Execution(Execution::Thread(number)));
+            sink(Observation::Execution(Execution::Thread(number)));
         }
-        thread.follower.finish(cut, process, &mut |execution| sink(Item::Execution(execution)))
+        thread.follower.finish(cut, process, &mut |execution| sink(Observation::Execution(execution)))
     }
 
     /// The stream ends here, tails included: hands out what is still known to have executed.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Item<'_>)) -> Summary {
+    pub fn finish(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Summary {
         for number in 0..self.threads.len() as u32 {
             // Only a stream that has already failed can fail here: its summary is not complete.
             if self.finish_thread(number, None, sink).is_err() {
@@ -325,7 +340,7 @@ fn event(
     kind: u32,
     argument: u32,
     fields: &mut Fields<'_>,
-    sink: &mut impl FnMut(Item<'_>),
+    sink: &mut impl FnMut(Observation<'_>),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(kind);
     match kind {
@@ -342,7 +357,7 @@ fn event(
             };
             let size = fields.word().ok_or(malformed)? as usize;
             let path = fields.padded(size).ok_or(malformed)?;
-            sink(Item::Map(Map {
+            sink(Observation::Map(CodeMap {
                 address: Address(address),
                 length,
                 offset,
@@ -353,12 +368,14 @@ fn event(
         }
         7 => {
             let (Some(address), Some(length)) = (fields.long(), fields.long()) else { return Err(malformed) };
-            sink(Item::Unmap { address: Address(address), length });
+            sink(Observation::Unmap { address: Address(address), length });
         }
         8 => {
             thread.exited = true;
-            thread.follower.finish(None, process, &mut |execution| sink(Item::Execution(execution)))?;
-            sink(Item::ThreadEnds { thread: number });
+            thread
+                .follower
+                .finish(None, process, &mut |execution| sink(Observation::Execution(execution)))?;
+            sink(Observation::ThreadEnds { thread: number });
         }
         _ => return Err(Damage::Event(kind)),
     }
@@ -370,7 +387,7 @@ fn access(
     process: &mut Process,
     argument: u32,
     fields: &mut Fields<'_>,
-    sink: &mut impl FnMut(Item<'_>),
+    sink: &mut impl FnMut(Observation<'_>),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(2);
     let size = 1u64 << (argument >> 9 & 7);
@@ -387,7 +404,9 @@ fn access(
         };
         let value = value.ok_or(malformed)?;
         let access = Access { address: Address(address), value, size: size as u8, store, known };
-        thread.follower.access(index, access, process, &mut |execution| sink(Item::Execution(execution)))?;
+        thread
+            .follower
+            .access(index, access, process, &mut |execution| sink(Observation::Execution(execution)))?;
         address = address.wrapping_add(size);
         left -= size;
     }

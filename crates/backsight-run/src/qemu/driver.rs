@@ -15,7 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::tools::Tools;
-use super::{Failure, Item, Reader, StreamError, Summary, Target};
+use super::{QemuError, StreamError, StreamReader, Summary};
+use crate::{Observation, Target};
 
 const POLL: Duration = Duration::from_millis(5);
 /// How long a program may take to end by itself after it was asked to stop.
@@ -60,29 +61,27 @@ pub struct Outcome {
     pub error: Option<StreamError>,
     /// The target of the program.
     pub target: Target,
-    /// The process ID that the program had.
-    pub process_id: u32,
 }
 
 /// Runs a program to its end and hands out what it does while it does it. When `stop` becomes true the
 /// program is ended; what it did until then is handed out in full.
 ///
 /// # Errors
-/// If the program could not be run under QEMU with the plugin: [`Failure`] says why and what to do. A program that fails
+/// If the program could not be run under QEMU with the plugin: [`QemuError`] says why and what to do. A program that fails
 /// or crashes is no error: see [`Outcome::status`].
 pub fn run(
     options: &RunOptions,
     stop: &AtomicBool,
-    sink: &mut impl FnMut(Item<'_>),
-) -> Result<Outcome, Failure> {
+    sink: &mut impl FnMut(Observation<'_>),
+) -> Result<Outcome, QemuError> {
     let target = target_of(&options.program)?;
     let tools = Tools::find(target, options.qemu.as_deref(), options.plugin.as_deref())?;
-    let folder = Folder::new().map_err(Failure::Folder)?;
-    let listener = UnixListener::bind(folder.0.join("socket")).map_err(Failure::Folder)?;
-    listener.set_nonblocking(true).map_err(Failure::Folder)?;
+    let folder = Folder::new().map_err(QemuError::Folder)?;
+    let listener = UnixListener::bind(folder.0.join("socket")).map_err(QemuError::Folder)?;
+    listener.set_nonblocking(true).map_err(QemuError::Folder)?;
     let child = command(options, target, &tools, &folder.0)
         .spawn()
-        .map_err(|error| Failure::Start { qemu: tools.qemu.clone(), error })?;
+        .map_err(|error| QemuError::Start { qemu: tools.qemu.clone(), error })?;
     let child = Mutex::new(child);
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -94,12 +93,12 @@ pub fn run(
 }
 
 /// The target of an ELF file.
-fn target_of(program: &Path) -> Result<Target, Failure> {
-    let unreadable = |error| Failure::Program { program: program.into(), error };
+fn target_of(program: &Path) -> Result<Target, QemuError> {
+    let unreadable = |error| QemuError::Program { program: program.into(), error };
     let mut header = Vec::new();
     let file = File::open(program).map_err(unreadable)?;
     file.take(20).read_to_end(&mut header).map_err(unreadable)?;
-    Target::of_elf(&header).ok_or_else(|| Failure::NotElf(program.into()))
+    Target::of_elf(&header).ok_or_else(|| QemuError::NotElf(program.into()))
 }
 
 fn command(options: &RunOptions, target: Target, tools: &Tools, folder: &Path) -> Command {
@@ -164,10 +163,10 @@ fn watch(stop: &AtomicBool, ended: &AtomicBool, child: &Mutex<Child>) {
     }
 }
 
-fn try_wait(child: &Mutex<Child>) -> Result<Option<ExitStatus>, Failure> {
+fn try_wait(child: &Mutex<Child>) -> Result<Option<ExitStatus>, QemuError> {
     match child.lock() {
-        Ok(mut child) => child.try_wait().map_err(Failure::Stream),
-        Err(_) => Err(Failure::Stream(io::ErrorKind::Other.into())),
+        Ok(mut child) => child.try_wait().map_err(QemuError::Stream),
+        Err(_) => Err(QemuError::Stream(io::ErrorKind::Other.into())),
     }
 }
 
@@ -176,9 +175,9 @@ fn record(
     listener: &UnixListener,
     folder: &Path,
     child: &Mutex<Child>,
-    sink: &mut impl FnMut(Item<'_>),
-) -> Result<Outcome, Failure> {
-    let mut reader = Reader::new();
+    sink: &mut impl FnMut(Observation<'_>),
+) -> Result<Outcome, QemuError> {
+    let mut reader = StreamReader::new();
     let mut error = None;
     match accept(listener, child)? {
         Ok(stream) => {
@@ -186,7 +185,7 @@ fn record(
                 error = Some(damage);
             }
         }
-        Err(status) => return Err(Failure::NotRecorded(status)),
+        Err(status) => return Err(QemuError::NotRecorded(status)),
     }
     if error.is_some()
         && let Ok(mut child) = child.lock()
@@ -206,22 +205,24 @@ fn record(
             error = Some(damage);
         }
     }
-    let process_id = reader.process_id();
-    Ok(Outcome { status, summary: reader.finish(sink), error, target, process_id })
+    Ok(Outcome { status, summary: reader.finish(sink), error, target })
 }
 
 /// Waits for the plugin. The inner error is how QEMU ended without it.
-fn accept(listener: &UnixListener, child: &Mutex<Child>) -> Result<Result<UnixStream, ExitStatus>, Failure> {
+fn accept(
+    listener: &UnixListener,
+    child: &Mutex<Child>,
+) -> Result<Result<UnixStream, ExitStatus>, QemuError> {
     loop {
         // Asked first: QEMU may connect and end between the two questions.
         let ended = try_wait(child)?;
         match listener.accept() {
             Ok((stream, _)) => {
-                stream.set_nonblocking(false).map_err(Failure::Stream)?;
+                stream.set_nonblocking(false).map_err(QemuError::Stream)?;
                 return Ok(Ok(stream));
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(Failure::Stream(error)),
+            Err(error) => return Err(QemuError::Stream(error)),
         }
         if let Some(status) = ended {
             return Ok(Err(status));
@@ -232,9 +233,9 @@ fn accept(listener: &UnixListener, child: &Mutex<Child>) -> Result<Result<UnixSt
 
 fn read(
     mut stream: UnixStream,
-    reader: &mut Reader,
-    sink: &mut impl FnMut(Item<'_>),
-) -> Result<Result<(), StreamError>, Failure> {
+    reader: &mut StreamReader,
+    sink: &mut impl FnMut(Observation<'_>),
+) -> Result<Result<(), StreamError>, QemuError> {
     let mut buffer = vec![0; BUFFER];
     loop {
         match stream.read(&mut buffer) {
@@ -247,7 +248,7 @@ fn read(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // QEMU died with bytes of ours unread, which there are none of: as good as the end.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(Ok(())),
-            Err(error) => return Err(Failure::Stream(error)),
+            Err(error) => return Err(QemuError::Stream(error)),
         }
     }
 }
@@ -306,7 +307,7 @@ mod tests {
     fn a_program_that_is_no_elf_file_is_refused() {
         let options = RunOptions { program: "/etc/passwd".into(), ..RunOptions::default() };
         let failure = run(&options, &AtomicBool::new(false), &mut |_| {}).unwrap_err();
-        assert!(matches!(failure, Failure::NotElf(_)), "{failure}");
+        assert!(matches!(failure, QemuError::NotElf(_)), "{failure}");
         let options = RunOptions { program: "/no/such/file".into(), ..RunOptions::default() };
         let failure = run(&options, &AtomicBool::new(false), &mut |_| {}).unwrap_err();
         assert!(failure.to_string().contains("/no/such/file"), "{failure}");

@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
+use backsight_capture::events::{self, Mapping, Patch, PatchCode, Pid, Record, State};
 use backsight_core::Address;
 
-use super::{Item, Map};
-use crate::events::{self, Mapping, Patch, PatchCode, Pid, Record, State};
+use crate::{CodeMap, Observation};
 
 /// Keeps track of mappings, threads and code of one process, and writes events.
 #[derive(Clone, Debug)]
@@ -21,36 +21,27 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A journal of the process with this number.
-    pub fn new(process_id: u32) -> Self {
-        Self {
-            pid: Pid::Process(process_id.into()),
-            maps: Vec::new(),
-            code: HashMap::new(),
-            threads: HashMap::new(),
-        }
-    }
-
-    /// The process number that events carry.
-    pub fn pid(&self) -> Pid {
-        self.pid
+    /// A journal of a process; its number is 1 until it says otherwise.
+    pub fn new() -> Self {
+        Self { pid: Pid::Process(1), maps: Vec::new(), code: HashMap::new(), threads: HashMap::new() }
     }
 
     /// Appends to `records` the events that `item`, at this time, amounts to: none for execution itself.
-    pub fn note(&mut self, time: Option<u64>, item: &Item<'_>, records: &mut Vec<Record>) {
+    pub fn note(&mut self, time: Option<u64>, item: &Observation<'_>, records: &mut Vec<Record>) {
         let mut push = |item| records.push(Record { line: records.len() as u32 + 1, time, item });
         match *item {
-            Item::Execution(_) => {}
-            Item::ThreadStarts { thread, tid } => {
+            Observation::Execution(_) => {}
+            Observation::ProcessStarts { pid } => self.pid = Pid::Process(pid.into()),
+            Observation::ThreadStarts { thread, tid } => {
                 self.threads.insert(thread, tid.into());
                 push(self.thread(State::Start, tid.into()));
             }
-            Item::ThreadEnds { thread } => {
+            Observation::ThreadEnds { thread } => {
                 if let Some(tid) = self.threads.remove(&thread) {
                     push(self.thread(State::End, tid));
                 }
             }
-            Item::Map(map) => {
+            Observation::Map(map) => {
                 self.unmap(map.address.0, map.length, &mut push);
                 // Code of writable memory is told as it was when it ran.
                 if !map.path.is_empty() && !map.writable {
@@ -59,8 +50,8 @@ impl Journal {
                     self.maps.push((map.address.0, map.length, mapping));
                 }
             }
-            Item::Unmap { address, length } => self.unmap(address.0, length, &mut push),
-            Item::Code { address, bytes } => {
+            Observation::Unmap { address, length } => self.unmap(address.0, length, &mut push),
+            Observation::Code { address, bytes } => {
                 if self.is_new(address, bytes) {
                     self.code.insert(address.0, bytes.into());
                     push(events::Item::Patch(Box::new(Patch {
@@ -78,7 +69,7 @@ impl Journal {
         events::Item::Thread { state, tid, pid: self.pid, name: None }
     }
 
-    fn mapping(&self, map: &Map<'_>) -> Mapping {
+    fn mapping(&self, map: &CodeMap<'_>) -> Mapping {
         Mapping {
             main: map.program,
             pid: self.pid,
@@ -132,10 +123,10 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::EventLog;
+    use backsight_capture::events::EventLog;
 
-    fn map(address: u64, length: u64, writable: bool) -> Item<'static> {
-        Item::Map(Map {
+    fn map(address: u64, length: u64, writable: bool) -> Observation<'static> {
+        Observation::Map(CodeMap {
             address: Address(address),
             length,
             offset: 0x1000,
@@ -145,9 +136,10 @@ mod tests {
         })
     }
 
-    fn lines(items: &[Item<'_>]) -> Vec<String> {
-        let mut journal = Journal::new(7);
+    fn lines(items: &[Observation<'_>]) -> Vec<String> {
+        let mut journal = Journal::new();
         let mut records = Vec::new();
+        journal.note(None, &Observation::ProcessStarts { pid: 7 }, &mut records);
         for (time, item) in items.iter().enumerate() {
             journal.note(Some(time as u64), item, &mut records);
         }
@@ -157,7 +149,7 @@ mod tests {
 
     #[test]
     fn files_are_named_and_code_of_no_file_is_told() {
-        let code = |address, bytes| Item::Code { address: Address(address), bytes };
+        let code = |address, bytes| Observation::Code { address: Address(address), bytes };
         let told = lines(&[
             map(0x4000, 0x2000, false),
             map(0x8000, 0x2000, true),
@@ -176,8 +168,10 @@ mod tests {
 
     #[test]
     fn a_hole_in_a_mapping_leaves_two() {
-        let told =
-            lines(&[map(0x4000, 0x3000, false), Item::Unmap { address: Address(0x5000), length: 0x1000 }]);
+        let told = lines(&[
+            map(0x4000, 0x3000, false),
+            Observation::Unmap { address: Address(0x5000), length: 0x1000 },
+        ]);
         let [_, end, first, second] = &told[..] else { panic!("{told:#?}") };
         assert!(end.contains("declare_library END") && end.contains("base=0x4000"), "{end}");
         assert!(
@@ -189,7 +183,8 @@ mod tests {
 
     #[test]
     fn threads_begin_and_end() {
-        let told = lines(&[Item::ThreadStarts { thread: 1, tid: 99 }, Item::ThreadEnds { thread: 1 }]);
+        let told =
+            lines(&[Observation::ThreadStarts { thread: 1, tid: 99 }, Observation::ThreadEnds { thread: 1 }]);
         assert_eq!(told, ["0 declare_thread START tid=99 pid=7", "1 declare_thread END tid=99 pid=7"]);
     }
 }

@@ -4,6 +4,7 @@ use backsight_core::{Access, Execution, Isa, Retired, Trap, TrapKind};
 use proptest::prelude::*;
 
 use super::*;
+use crate::{Observation, Target};
 
 const DEFINITIONS: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
@@ -92,9 +93,9 @@ fn tail(source: u32, position: u64, begun: u64, expected: u64, payload: &[u8]) -
 
 fn execution(pieces: &[&[u8]], tails: &[Vec<u8>]) -> (Vec<Execution>, Result<Summary, StreamError>) {
     let mut items = Vec::new();
-    let mut reader = Reader::new();
-    let mut sink = |item: Item<'_>| {
-        if let Item::Execution(execution) = item {
+    let mut reader = StreamReader::new();
+    let mut sink = |item: Observation<'_>| {
+        if let Observation::Execution(execution) = item {
             items.push(execution);
         }
     };
@@ -127,7 +128,7 @@ fn in_short(items: &[Execution]) -> Vec<String> {
         }
         Execution::Thread(number) => Some(format!("#{number}")),
         Execution::Gap => Some("gap".into()),
-        Execution::Context(_) => None,
+        Execution::Context(_) | Execution::Input(_) => None,
     };
     items.iter().filter_map(short).collect()
 }
@@ -281,18 +282,19 @@ fn each_thread_follows_its_own_blocks() {
     writer.thread(0, &[1]);
     let stream = writer.end();
     assert_eq!(told(&stream), ["#0", "#1", "1004->1008", "#0", "1000->1004", "1004->1008"]);
-    let mut threads = Vec::new();
-    let mut reader = Reader::new();
-    let mut sink = |item: Item<'_>| match item {
-        Item::ThreadStarts { thread, tid } => threads.push((thread, Some(tid))),
-        Item::ThreadEnds { thread } => threads.push((thread, None)),
+    let (mut process, mut threads) = (0, Vec::new());
+    let mut reader = StreamReader::new();
+    let mut sink = |item: Observation<'_>| match item {
+        Observation::ProcessStarts { pid } => process = pid,
+        Observation::ThreadStarts { thread, tid } => threads.push((thread, Some(tid))),
+        Observation::ThreadEnds { thread } => threads.push((thread, None)),
         _ => {}
     };
     reader.feed(&stream, &mut sink).unwrap();
     let summary = reader.finish(&mut sink);
     assert_eq!(threads, [(0, Some(1000)), (1, Some(1001)), (1, None)]);
     assert_eq!((summary.threads, summary.complete, summary.instructions), (2, true, 3));
-    assert_eq!((reader.target(), reader.process_id()), (Some(Target::Aarch64), 77));
+    assert_eq!((reader.target(), process), (Some(Target::Aarch64), 77));
 }
 
 #[test]
@@ -304,18 +306,18 @@ fn mappings_and_code_are_told() {
     writer.thread(0, &map);
     writer.thread(0, &[event(7, 0), 0x1000, 0, 0x2000, 0]);
     let mut told = Vec::new();
-    Reader::new()
+    StreamReader::new()
         .feed(&writer.end(), &mut |item| match item {
-            Item::Map(map) => told.push(format!("{map:x?}")),
-            Item::Unmap { address, length } => told.push(format!("unmap {address} {length:x}")),
-            Item::Code { address, bytes } => told.push(format!("code {address} {bytes:x?}")),
+            Observation::Map(map) => told.push(format!("{map:x?}")),
+            Observation::Unmap { address, length } => told.push(format!("unmap {address} {length:x}")),
+            Observation::Code { address, bytes } => told.push(format!("code {address} {bytes:x?}")),
             _ => {}
         })
         .unwrap();
     assert_eq!(told[0], "code 0x1000 [1f, 20, 3, d5]");
     assert_eq!(
         told[1],
-        "Map { address: Address(1000), length: 2000, offset: 3000, path: \"/a.so\", program: true, writable: false }"
+        "CodeMap { address: Address(1000), length: 2000, offset: 3000, path: \"/a.so\", program: true, writable: false }"
     );
     assert_eq!(told[2], "unmap 0x1000 2000");
 }

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use backsight_capture::qemu::{Item, RunOptions, run};
 use backsight_core::Execution;
+use backsight_run::Observation;
+use backsight_run::qemu::{RunOptions, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut options = RunOptions::default();
@@ -32,17 +33,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut instructions, mut accesses) = (0u64, 0u64);
     let start = Instant::now();
     let outcome = run(&options, &AtomicBool::new(false), &mut |item| match item {
-        Item::Execution(Execution::Thread(number)) => thread = number,
-        Item::Execution(Execution::Instruction(retired)) => {
+        Observation::Execution(Execution::Thread(number)) => thread = number,
+        Observation::Execution(Execution::Instruction(retired)) => {
             instructions += 1;
             if pcs {
                 let _ = writeln!(out, "{thread} {} {}", retired.address, retired.isa);
             }
         }
-        Item::Execution(Execution::Access(_)) => accesses += 1,
-        Item::Execution(other) if pcs => drop(writeln!(out, "{thread} {other:x?}")),
-        Item::Map(map) if pcs => drop(writeln!(out, "{map:x?}")),
-        Item::Code { .. } => {}
+        Observation::Execution(Execution::Access(_)) => accesses += 1,
+        Observation::Execution(other) if pcs => drop(writeln!(out, "{thread} {other:x?}")),
+        Observation::Map(map) if pcs => drop(writeln!(out, "{map:x?}")),
+        Observation::Code { .. } => {}
         other if pcs => drop(writeln!(out, "{other:x?}")),
         _ => {}
     })?;

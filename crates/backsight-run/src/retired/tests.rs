@@ -1,20 +1,20 @@
 //! Both directions against each other, and against damage.
 
-use super::{Reader, StreamError, Writer};
+use super::{RetiredError, RetiredReader, RetiredWriter};
 use backsight_core::{Access, Address, Context, Execution, Isa, Retired, Security, Trap, TrapKind};
 use proptest::prelude::*;
 
 fn written(items: &[Execution]) -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), Isa::Rv64).unwrap();
+    let mut writer = RetiredWriter::new(Vec::new(), Isa::Rv64).unwrap();
     for item in items {
         writer.push(item).unwrap();
     }
     writer.finish().unwrap()
 }
 
-fn read(file: &[u8]) -> (Vec<Execution>, Result<(), StreamError>) {
+fn read(file: &[u8]) -> (Vec<Execution>, Result<(), RetiredError>) {
     let mut items = Vec::new();
-    let result = Reader::new(file).and_then(|mut reader| reader.read(&mut |item| items.push(item)));
+    let result = RetiredReader::new(file).and_then(|mut reader| reader.read(&mut |item| items.push(item)));
     (items, result)
 }
 
@@ -112,7 +112,7 @@ proptest! {
         let (read, result) = read(&file);
         prop_assert!(result.is_ok(), "{:?}", result);
         prop_assert_eq!(&read, &items);
-        let one_by_one: Result<Vec<_>, _> = Reader::new(Slow(&file)).unwrap().collect();
+        let one_by_one: Result<Vec<_>, _> = RetiredReader::new(Slow(&file)).unwrap().collect();
         prop_assert_eq!(one_by_one.unwrap(), items);
     }
 
@@ -126,8 +126,8 @@ proptest! {
         let (read, result) = read(&file[..length]);
         prop_assert_eq!(&read[..], &items[..read.len()]);
         match result {
-            Err(StreamError::Truncated { offset }) => prop_assert_eq!(offset, length as u64),
-            Err(StreamError::NotAStream) => prop_assert!(length < 8),
+            Err(RetiredError::Truncated { offset }) => prop_assert_eq!(offset, length as u64),
+            Err(RetiredError::NotAStream) => prop_assert!(length < 8),
             other => prop_assert!(false, "{other:?}"),
         }
     }
@@ -156,7 +156,7 @@ fn code_that_comes_again_costs_next_to_nothing() {
 
 #[test]
 fn sizes_that_do_not_exist_are_refused() {
-    let mut writer = Writer::new(Vec::new(), Isa::Rv64).unwrap();
+    let mut writer = RetiredWriter::new(Vec::new(), Isa::Rv64).unwrap();
     let Execution::Instruction(mut retired) = looping(1, 1)[0] else { unreachable!() };
     retired.size = 3;
     assert!(writer.push(&Execution::Instruction(retired)).is_err());
@@ -169,13 +169,13 @@ fn sizes_that_do_not_exist_are_refused() {
 
 #[test]
 fn other_files_and_versions_are_told_apart() {
-    assert!(matches!(Reader::new(&b"\x7FELF"[..]), Err(StreamError::NotAStream)));
+    assert!(matches!(RetiredReader::new(&b"\x7FELF"[..]), Err(RetiredError::NotAStream)));
     let mut file = written(&[]);
     file[8] = 9;
-    assert!(matches!(Reader::new(&file[..]), Err(StreamError::Version(9))));
+    assert!(matches!(RetiredReader::new(&file[..]), Err(RetiredError::Version(9))));
     file[8] = 1;
     file[11] = 40;
-    let Err(error) = Reader::new(&file[..]) else { panic!("was read") };
+    let Err(error) = RetiredReader::new(&file[..]) else { panic!("was read") };
     assert_eq!(error.to_string(), "corrupt at offset 0xb: a table that is too large");
 }
 
@@ -185,7 +185,7 @@ fn a_full_disk_is_an_error() {
         eprintln!("skipped: no /dev/full");
         return;
     };
-    let mut writer = Writer::new(full, Isa::Rv64).unwrap();
+    let mut writer = RetiredWriter::new(full, Isa::Rv64).unwrap();
     writer.push(&Execution::Gap).unwrap();
     assert!(writer.finish().is_err());
 }

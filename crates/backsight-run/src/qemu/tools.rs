@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use super::Target;
+use crate::Target;
 
 const PLUGIN: &str = "libbacksight_qemu.so";
 const BUILT_PLUGIN: &str = "tools/qemu-plugin/target/release/libbacksight_qemu.so";
@@ -26,12 +26,12 @@ impl Tools {
     ///
     /// # Errors
     /// If one of them is not there; the message says how to get it.
-    pub fn find(target: Target, qemu: Option<&Path>, plugin: Option<&Path>) -> Result<Self, Failure> {
+    pub fn find(target: Target, qemu: Option<&Path>, plugin: Option<&Path>) -> Result<Self, QemuError> {
         let qemu = match qemu {
             Some(qemu) => Some(qemu.to_path_buf()),
             None => in_search_path(&format!("qemu-{target}")),
         };
-        let qemu = qemu.filter(|qemu| qemu.is_file()).ok_or(Failure::NoQemu(target))?;
+        let qemu = qemu.filter(|qemu| qemu.is_file()).ok_or(QemuError::NoQemu(target))?;
         let plugin = plugin
             .map(Path::to_path_buf)
             .or_else(|| std::env::var_os("BACKSIGHT_QEMU_PLUGIN").map(PathBuf::from))
@@ -39,7 +39,7 @@ impl Tools {
         match plugin.filter(|plugin| plugin.is_file()) {
             // QEMU looks for a name without a slash elsewhere.
             Some(plugin) => Ok(Self { qemu, plugin: plugin.canonicalize().unwrap_or(plugin) }),
-            None => Err(Failure::NoPlugin),
+            None => Err(QemuError::NoPlugin),
         }
     }
 }
@@ -59,7 +59,7 @@ fn plugin_places() -> Vec<PathBuf> {
 
 /// Why a program could not be recorded.
 #[derive(Debug)]
-pub enum Failure {
+pub enum QemuError {
     /// The program cannot be read.
     Program {
         /// The program.
@@ -88,7 +88,7 @@ pub enum Failure {
     Stream(io::Error),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for QemuError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program { program, error } => write!(f, "{}: {error}", program.display()),
@@ -119,4 +119,4 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for QemuError {}

@@ -1,8 +1,8 @@
 //! How fast the simulator is, and writing and reading what it reports:
-//! `cargo run --release -p backsight-sim --example speed -- PROGRAM [ARGUMENTS]`.
+//! `cargo run --release -p backsight-run --example simulator_speed -- PROGRAM [ARGUMENTS]`.
 
-use backsight_capture::retired::{Reader, Writer};
 use backsight_core::{Execution, Isa};
+use backsight_run::retired::{RetiredReader, RetiredWriter};
 use backsight_sim::{Options, Simulator};
 use std::hint::black_box;
 use std::time::Instant;
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     report("instructions and accesses written to memory", &simulator, start);
 
     let mut simulator = load()?;
-    let mut writer = Writer::new(Vec::new(), Isa::Rv64)?;
+    let mut writer = RetiredWriter::new(Vec::new(), Isa::Rv64)?;
     let mut failed = None;
     let start = Stopwatch::start();
     simulator.run(&mut |item| failed = writer.push(&item).err().or(failed.take()));
@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             items.push(item);
         }
     });
-    let mut writer = Writer::new(Vec::with_capacity(file.len()), Isa::Rv64)?;
+    let mut writer = RetiredWriter::new(Vec::with_capacity(file.len()), Isa::Rv64)?;
     let start = Stopwatch::start();
     for item in &items {
         writer.push(item)?;
@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut sum = 0u64;
     let start = Stopwatch::start();
-    Reader::new(&file[..])?.read(&mut |item| {
+    RetiredReader::new(&file[..])?.read(&mut |item| {
         if let Execution::Instruction(retired) = item {
             sum = sum.wrapping_add(retired.next.0 ^ u64::from(retired.opcode));
         }

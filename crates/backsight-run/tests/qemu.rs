@@ -11,8 +11,9 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use backsight_capture::qemu::{Failure, Item, Outcome, RunOptions, Target, Tools, run};
 use backsight_core::{Execution, Isa, TrapKind};
+use backsight_run::qemu::{Outcome, QemuError, RunOptions, Tools, run};
+use backsight_run::{Observation, Target};
 use backsight_testing::repository;
 
 /// The plugin, built from this checkout.
@@ -34,7 +35,7 @@ fn plugin() -> &'static Path {
 /// Is QEMU there? Says so if not.
 fn installed(target: Target) -> bool {
     match Tools::find(target, None, Some(plugin())) {
-        Err(Failure::NoQemu(target)) => {
+        Err(QemuError::NoQemu(target)) => {
             eprintln!("skipped: no qemu-{target} (apt-get install qemu-user)");
             false
         }
@@ -48,7 +49,7 @@ fn bundled(target: Target, name: &str) -> PathBuf {
 
 /// Compiles a program of `tests/programs`, if the cross compiler is there.
 fn compiled(compiler: &str, flags: &[&str], name: &str) -> Option<PathBuf> {
-    let source = repository().join("crates/backsight-capture/tests/programs").join(format!("{name}.c"));
+    let source = repository().join("crates/backsight-run/tests/programs").join(format!("{name}.c"));
     let flavour = flags.concat();
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{compiler}{flavour}-{name}"));
     let status =
@@ -103,15 +104,15 @@ fn record(options: &RunOptions) -> Run {
     let (mut thread, mut interrupts, mut faults) = (0, 0, 0);
     let mut maps = Vec::new();
     let outcome = run(options, &stop, &mut |item| match item {
-        Item::Execution(Execution::Thread(number)) => thread = number,
-        Item::Execution(Execution::Instruction(retired)) => {
+        Observation::Execution(Execution::Thread(number)) => thread = number,
+        Observation::Execution(Execution::Instruction(retired)) => {
             if let Some(expected) = expected.insert(thread, retired.next.0) {
                 assert_eq!(retired.address.0, expected, "thread {thread}");
             }
             let isa = matches!(retired.isa, Isa::A32 | Isa::T32).then_some(retired.isa);
             threads.entry(thread).or_default().push((retired.address.0, isa));
         }
-        Item::Execution(Execution::Trap(trap)) => {
+        Observation::Execution(Execution::Trap(trap)) => {
             if let Some(expected) = expected.insert(thread, trap.handler.0) {
                 let restart = trap.cause == 2 || trap.cause == 8;
                 assert!(
@@ -128,7 +129,7 @@ fn record(options: &RunOptions) -> Run {
                 }
             }
         }
-        Item::Map(map) => maps.push(map.path.to_string()),
+        Observation::Map(map) => maps.push(map.path.to_string()),
         _ => {}
     })
     .unwrap();
@@ -347,7 +348,7 @@ fn a_program_that_is_stopped_leaves_what_it_did() {
     let mut instructions = 0u64;
     let options = options(&bundled(Target::Aarch64, "vm"), &["1000000"]);
     let outcome = run(&options, &stop, &mut |item| {
-        if let Item::Execution(Execution::Instruction(_)) = item {
+        if let Observation::Execution(Execution::Instruction(_)) = item {
             instructions += 1;
             if instructions == 1_000_000 {
                 stop.store(true, Ordering::Relaxed);
@@ -376,8 +377,8 @@ fn accesses_belong_to_their_instructions_and_values_are_right() {
         let mut memory: BTreeMap<u64, u8> = BTreeMap::new();
         let (mut opcode, mut loads, mut stores) = (0, 0u64, 0u64);
         let outcome = run(&options, &AtomicBool::new(false), &mut |item| match item {
-            Item::Execution(Execution::Instruction(retired)) => opcode = retired.opcode,
-            Item::Execution(Execution::Access(access)) => {
+            Observation::Execution(Execution::Instruction(retired)) => opcode = retired.opcode,
+            Observation::Execution(Execution::Access(access)) => {
                 assert!(access.known && access.size <= 8);
                 let bytes = (access.address.0..).zip(access.value.to_le_bytes()).take(access.size.into());
                 if access.store {

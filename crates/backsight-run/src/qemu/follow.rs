@@ -6,8 +6,9 @@
 
 use backsight_core::{Access, Address, Execution, Isa, Retired, Trap, TrapKind};
 
-use super::block::{Block, Blocks, End};
-use super::{Damage, Target};
+use super::Damage;
+use super::block::{End, TranslatedBlock, TranslatedBlocks};
+use crate::Target;
 
 /// More accesses of one instruction than this are refused.
 const MOST_ACCESSES: usize = 4096;
@@ -16,7 +17,7 @@ const MOST_ACCESSES: usize = 4096;
 #[derive(Debug)]
 pub struct Process {
     pub target: Target,
-    pub blocks: Blocks,
+    pub blocks: TranslatedBlocks,
     /// Handlers of the signals 0 to 64.
     pub handlers: [u64; 65],
     /// Instructions handed out.
@@ -38,7 +39,7 @@ enum After {
 
 /// The place of a thread in the program.
 #[derive(Debug, Default)]
-pub struct Follower {
+pub struct ThreadReader {
     block: Option<u32>,
     /// How many of its instructions were handed out.
     done: usize,
@@ -79,7 +80,7 @@ impl Target {
 
 impl Process {
     pub fn new(target: Target) -> Self {
-        Self { target, blocks: Blocks::new(target), handlers: [0; 65], instructions: 0, traps: 0 }
+        Self { target, blocks: TranslatedBlocks::new(target), handlers: [0; 65], instructions: 0, traps: 0 }
     }
 
     /// The cause of an exception that led to `handler`, if one of its signals is that of an instruction.
@@ -131,7 +132,7 @@ impl Process {
     }
 }
 
-impl Follower {
+impl ThreadReader {
     /// Is there a block that was not handed out in full?
     pub fn is_busy(&self) -> bool {
         self.block.is_some()
@@ -165,7 +166,7 @@ impl Follower {
     #[inline]
     fn complete(
         &mut self,
-        block: &Block,
+        block: &TranslatedBlock,
         next: u64,
         process: &mut Process,
         sink: &mut impl FnMut(Execution),
@@ -181,7 +182,7 @@ impl Follower {
     #[inline]
     fn hand_out_before_last(
         &mut self,
-        block: &Block,
+        block: &TranslatedBlock,
         process: &mut Process,
         sink: &mut impl FnMut(Execution),
     ) -> Retired {
@@ -201,7 +202,7 @@ impl Follower {
     #[inline]
     fn last(
         &mut self,
-        block: &Block,
+        block: &TranslatedBlock,
         last: Retired,
         next: u64,
         process: &mut Process,
@@ -243,7 +244,7 @@ impl Follower {
     #[cold]
     fn signal(
         &mut self,
-        block: &Block,
+        block: &TranslatedBlock,
         last: Retired,
         next: u64,
         process: &mut Process,
@@ -289,7 +290,7 @@ impl Follower {
     #[cold]
     fn complete_rare(
         &mut self,
-        block: &Block,
+        block: &TranslatedBlock,
         next: u64,
         process: &mut Process,
         sink: &mut impl FnMut(Execution),
@@ -341,7 +342,7 @@ impl Follower {
     #[cold]
     fn cut(
         &mut self,
-        block: &Block,
+        block: &TranslatedBlock,
         begun: u32,
         next: Option<u64>,
         process: &mut Process,
@@ -369,7 +370,7 @@ impl Follower {
     /// The instruction at `index` is being executed: those before it have retired.
     fn progress(
         &mut self,
-        block: &Block,
+        block: &TranslatedBlock,
         index: usize,
         process: &mut Process,
         sink: &mut impl FnMut(Execution),
