@@ -14,6 +14,7 @@ mod per_source;
 mod plan;
 mod progress;
 mod queue;
+mod recording;
 mod trail;
 
 use std::process::ExitCode;

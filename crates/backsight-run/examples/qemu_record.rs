@@ -2,15 +2,14 @@
 //! With `--pcs`, one line per instruction on standard error: thread and address.
 
 use std::io::Write;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use backsight_core::Execution;
-use backsight_run::Observation;
-use backsight_run::qemu::{RunOptions, run};
+use backsight_run::qemu::{EmulationOptions, run};
+use backsight_run::{Observation, Stop};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut options = RunOptions::default();
+    let mut options = EmulationOptions::default();
     let mut arguments = std::env::args_os().skip(1).peekable();
     let mut pcs = false;
     while let Some(argument) = arguments.next_if(|argument| argument.as_encoded_bytes().starts_with(b"--")) {
@@ -32,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut thread = 0;
     let (mut instructions, mut accesses) = (0u64, 0u64);
     let start = Instant::now();
-    let outcome = run(&options, &AtomicBool::new(false), &mut |item| match item {
+    let outcome = run(&options, &Stop::new(), &mut |item| match item {
         Observation::Execution(Execution::Thread(number)) => thread = number,
         Observation::Execution(Execution::Instruction(retired)) => {
             instructions += 1;

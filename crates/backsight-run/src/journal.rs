@@ -20,10 +20,16 @@ pub struct Journal {
     threads: HashMap<u32, u64>,
 }
 
+impl Default for Journal {
+    fn default() -> Self {
+        Self { pid: Pid::Process(1), maps: Vec::new(), code: HashMap::new(), threads: HashMap::new() }
+    }
+}
+
 impl Journal {
     /// A journal of a process; its number is 1 until it says otherwise.
     pub fn new() -> Self {
-        Self { pid: Pid::Process(1), maps: Vec::new(), code: HashMap::new(), threads: HashMap::new() }
+        Self::default()
     }
 
     /// Appends to `records` the events that `item`, at this time, amounts to: none for execution itself.

@@ -2,18 +2,16 @@
 //!
 //! What is not installed (QEMU, a cross compiler) is skipped with a message.
 
-#![cfg(unix)]
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use backsight_core::{Execution, Isa, TrapKind};
-use backsight_run::qemu::{Outcome, QemuError, RunOptions, Tools, run};
-use backsight_run::{Observation, Target};
+use backsight_run::qemu::{EmulationOptions, Outcome, QemuError, Tools, run};
+use backsight_run::{Observation, Stop, Target};
 use backsight_testing::repository;
 
 /// The plugin, built from this checkout.
@@ -65,15 +63,15 @@ fn compiled(compiler: &str, flags: &[&str], name: &str) -> Option<PathBuf> {
 }
 
 /// Everything that runs here runs the same way every time.
-fn options(program: &Path, arguments: &[&str]) -> RunOptions {
-    RunOptions {
+fn options(program: &Path, arguments: &[&str]) -> EmulationOptions {
+    EmulationOptions {
         program: program.into(),
         arguments: arguments.iter().map(Into::into).collect(),
         environment: Some(Vec::new()),
         plugin: Some(plugin().into()),
         qemu_arguments: vec!["-seed".into(), "1".into()],
         silent: true,
-        ..RunOptions::default()
+        ..EmulationOptions::default()
     }
 }
 
@@ -96,8 +94,8 @@ struct Run {
 }
 
 /// Runs a program; checks that every item follows from the one before.
-fn record(options: &RunOptions) -> Run {
-    let stop = AtomicBool::new(false);
+fn record(options: &EmulationOptions) -> Run {
+    let stop = Stop::new();
     let call = if target(&options.program) == Target::Riscv64 { 8 } else { 2 };
     let mut threads: BTreeMap<u32, Announced> = BTreeMap::new();
     let mut expected: BTreeMap<u32, u64> = BTreeMap::new();
@@ -148,13 +146,8 @@ fn parse(line: &str, target: Target) -> Option<(u32, Place)> {
 }
 
 /// Runs a program without the plugin, one instruction at a time, and gives QEMU's log of what it executed.
-fn logged(options: &RunOptions) -> Announced {
+fn logged(options: &EmulationOptions) -> Announced {
     let target = target(&options.program);
-    let cpu = match target {
-        Target::Aarch64 => "cortex-a72",
-        Target::Arm => "cortex-a15",
-        Target::Riscv64 => "rv64",
-    };
     let sysroot = options.sysroot.iter().flat_map(|sysroot| ["-L".as_ref(), sysroot.as_os_str()]);
     // Not standard error: a program may close it.
     let path = log_path(&options.program);
@@ -162,7 +155,7 @@ fn logged(options: &RunOptions) -> Announced {
         .args(sysroot)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
-        .args(["-cpu", cpu, "-seed", "1", "-U", "PATH", "-singlestep", "-d", "exec,nochain", "-D"])
+        .args(["-seed", "1", "-U", "PATH", "-singlestep", "-d", "exec,nochain", "-D"])
         .arg(&path)
         .arg(&options.program)
         .args(&options.arguments)
@@ -344,14 +337,14 @@ fn a_program_that_is_stopped_leaves_what_it_did() {
     if !installed(Target::Aarch64) {
         return;
     }
-    let stop = AtomicBool::new(false);
+    let stop = Stop::new();
     let mut instructions = 0u64;
     let options = options(&bundled(Target::Aarch64, "vm"), &["1000000"]);
     let outcome = run(&options, &stop, &mut |item| {
         if let Observation::Execution(Execution::Instruction(_)) = item {
             instructions += 1;
             if instructions == 1_000_000 {
-                stop.store(true, Ordering::Relaxed);
+                stop.request();
             }
         }
     })
@@ -376,7 +369,7 @@ fn accesses_belong_to_their_instructions_and_values_are_right() {
         options.values = true;
         let mut memory: BTreeMap<u64, u8> = BTreeMap::new();
         let (mut opcode, mut loads, mut stores) = (0, 0u64, 0u64);
-        let outcome = run(&options, &AtomicBool::new(false), &mut |item| match item {
+        let outcome = run(&options, &Stop::new(), &mut |item| match item {
             Observation::Execution(Execution::Instruction(retired)) => opcode = retired.opcode,
             Observation::Execution(Execution::Access(access)) => {
                 assert!(access.known && access.size <= 8);

@@ -1,22 +1,27 @@
 //! Runs a program under QEMU and reads its stream while it runs.
 //!
-//! QEMU connects to a socket in a folder made for the run. A reader that is slow to read slows the program
-//! down; nothing piles up. What QEMU had not sent when it died is read from the tails in that folder.
+//! QEMU connects to a socket in a folder made for the run, which is removed as soon as it has: whatever happens then,
+//! nothing stays. A reader that is slow to read slows the program down; nothing piles up. What QEMU had not sent when it
+//! died is read from the file of tails. QEMU ends with its reader: the plugin asks the kernel for it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use backsight_image::elf_headers::{ElfHeaders, PT_INTERP};
+
+use super::rendezvous::{Rendezvous, tails};
 use super::tools::Tools;
 use super::{QemuError, StreamError, StreamReader, Summary};
-use crate::{Observation, Target};
+use crate::{Observation, Stop, Target};
 
 const POLL: Duration = Duration::from_millis(5);
 /// How long a program may take to end by itself after it was asked to stop.
@@ -25,7 +30,7 @@ const BUFFER: usize = 1 << 18;
 
 /// What to run and how.
 #[derive(Clone, Debug, Default)]
-pub struct RunOptions {
+pub struct EmulationOptions {
     /// The program: an ELF file for AArch64, 32-bit Arm or RV64.
     pub program: PathBuf,
     /// Its arguments.
@@ -34,12 +39,14 @@ pub struct RunOptions {
     pub environment: Option<Vec<(OsString, OsString)>>,
     /// Where a dynamically linked program finds its interpreter and libraries (QEMU's `-L`).
     pub sysroot: Option<PathBuf>,
-    /// The processor to be (QEMU's `-cpu`); without one, one that does not change between releases of QEMU.
+    /// The processor to be (QEMU's `-cpu`); without one, that of QEMU itself, which has everything QEMU knows.
     pub cpu: Option<String>,
     /// Record loads and stores.
     pub memory: bool,
     /// Record what was loaded and stored; this needs `memory` and implies it.
     pub values: bool,
+    /// Record what system calls return, and what they write to memory.
+    pub inputs: bool,
     /// Send what the program writes to its standard output nowhere.
     pub silent: bool,
     /// More arguments for QEMU, such as `-seed 1`.
@@ -70,30 +77,34 @@ pub struct Outcome {
 /// If the program could not be run under QEMU with the plugin: [`QemuError`] says why and what to do. A program that fails
 /// or crashes is no error: see [`Outcome::status`].
 pub fn run(
-    options: &RunOptions,
-    stop: &AtomicBool,
+    options: &EmulationOptions,
+    stop: &Stop,
     sink: &mut impl FnMut(Observation<'_>),
 ) -> Result<Outcome, QemuError> {
     let target = target_of(&options.program)?;
     let tools = Tools::find(target, options.qemu.as_deref(), options.plugin.as_deref())?;
-    let folder = Folder::new().map_err(QemuError::Folder)?;
-    let listener = UnixListener::bind(folder.0.join("socket")).map_err(QemuError::Folder)?;
-    listener.set_nonblocking(true).map_err(QemuError::Folder)?;
-    let child = command(options, target, &tools, &folder.0)
+    let rendezvous = Rendezvous::new().map_err(QemuError::Folder)?;
+    let child = command(options, &tools, rendezvous.folder())
         .spawn()
         .map_err(|error| QemuError::Start { qemu: tools.qemu.clone(), error })?;
     let child = Mutex::new(child);
     let ended = AtomicBool::new(false);
-    thread::scope(|scope| {
+    let outcome = thread::scope(|scope| {
         scope.spawn(|| watch(stop, &ended, &child));
-        let result = record(target, &listener, &folder.0, &child, sink);
+        let result = record(target, rendezvous, &child, sink);
         ended.store(true, Ordering::Relaxed);
         result
-    })
+    })?;
+    if outcome.summary.instructions == 0 && !stop.is_requested() {
+        let interpreter = interpreter(&options.program);
+        let cpu = options.cpu.is_some().then_some(target);
+        return Err(QemuError::NothingRan { status: outcome.status, interpreter, cpu });
+    }
+    Ok(outcome)
 }
 
 /// The target of an ELF file.
-fn target_of(program: &Path) -> Result<Target, QemuError> {
+pub(super) fn target_of(program: &Path) -> Result<Target, QemuError> {
     let unreadable = |error| QemuError::Program { program: program.into(), error };
     let mut header = Vec::new();
     let file = File::open(program).map_err(unreadable)?;
@@ -101,17 +112,24 @@ fn target_of(program: &Path) -> Result<Target, QemuError> {
     Target::of_elf(&header).ok_or_else(|| QemuError::NotElf(program.into()))
 }
 
-fn command(options: &RunOptions, target: Target, tools: &Tools, folder: &Path) -> Command {
+/// The dynamic linker that a program wants.
+fn interpreter(program: &Path) -> Option<PathBuf> {
+    let file = std::fs::read(program).ok()?;
+    let headers = ElfHeaders::parse(&file).ok()?;
+    let header = headers.programs.iter().find(|header| header.kind == PT_INTERP)?;
+    let name =
+        file.get(usize::try_from(header.offset).ok()?..)?.get(..usize::try_from(header.file_size).ok()?)?;
+    Some(OsStr::from_bytes(name.split(|&byte| byte == 0).next()?).into())
+}
+
+fn command(options: &EmulationOptions, tools: &Tools, folder: &Path) -> Command {
     let mut command = Command::new(&tools.qemu);
     if let Some(environment) = &options.environment {
         command.env_clear().envs(environment.iter().cloned());
     }
-    let cpu = options.cpu.as_deref().unwrap_or(match target {
-        Target::Aarch64 => "cortex-a72",
-        Target::Arm => "cortex-a15",
-        Target::Riscv64 => "rv64",
-    });
-    command.arg("-cpu").arg(cpu);
+    if let Some(cpu) = &options.cpu {
+        command.arg("-cpu").arg(cpu);
+    }
     if let Some(sysroot) = &options.sysroot {
         command.arg("-L").arg(sysroot);
     }
@@ -128,13 +146,15 @@ fn command(options: &RunOptions, target: Target, tools: &Tools, folder: &Path) -
     if options.values {
         plugin.push(",values=on");
     }
+    if options.inputs {
+        plugin.push(",inputs=on");
+    }
     command.arg("-plugin").arg(plugin).arg(&options.program).args(&options.arguments);
     command
 }
 
 /// A comma ends an option of QEMU; two are one comma of a name.
 fn escaped(name: &OsStr) -> OsString {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
     let mut bytes = Vec::with_capacity(name.len());
     for &byte in name.as_bytes() {
         bytes.push(byte);
@@ -145,15 +165,15 @@ fn escaped(name: &OsStr) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Ends the program when `stop` says so. A terminal tells it to stop at the same time: it has a moment to do so.
-fn watch(stop: &AtomicBool, ended: &AtomicBool, child: &Mutex<Child>) {
+/// Ends the program when `stop` says so. A terminal asks it to stop at the same time: it has a moment to do so.
+fn watch(stop: &Stop, ended: &AtomicBool, child: &Mutex<Child>) {
     let mut asked = None;
     while !ended.load(Ordering::Relaxed) {
         thread::sleep(POLL);
-        if !stop.load(Ordering::Relaxed) {
+        if !stop.is_requested() {
             continue;
         }
-        if asked.get_or_insert_with(Instant::now).elapsed() < GRACE {
+        if asked.get_or_insert_with(Instant::now).elapsed() < GRACE && !stop.is_at_once() {
             continue;
         }
         if let Ok(mut child) = child.lock() {
@@ -172,24 +192,21 @@ fn try_wait(child: &Mutex<Child>) -> Result<Option<ExitStatus>, QemuError> {
 
 fn record(
     target: Target,
-    listener: &UnixListener,
-    folder: &Path,
+    rendezvous: Rendezvous,
     child: &Mutex<Child>,
     sink: &mut impl FnMut(Observation<'_>),
 ) -> Result<Outcome, QemuError> {
     let mut reader = StreamReader::new();
-    let mut error = None;
-    match accept(listener, child)? {
-        Ok(stream) => {
-            if let Err(damage) = read(stream, &mut reader, sink)? {
-                error = Some(damage);
-            }
-        }
+    let stream = match accept(rendezvous.listener(), child)? {
+        Ok(stream) => stream,
         Err(status) => return Err(QemuError::NotRecorded(status)),
-    }
+    };
+    let tail_file = rendezvous.remove().map_err(QemuError::Folder)?;
+    let mut error = read(stream, &mut reader, sink)?.err();
     if error.is_some()
         && let Ok(mut child) = child.lock()
     {
+        // It may have ended by itself.
         let _ = child.kill();
     }
     let status = loop {
@@ -198,7 +215,7 @@ fn record(
             None => thread::sleep(POLL),
         }
     };
-    for tail in tails(folder) {
+    for tail in tails(&tail_file) {
         if error.is_none()
             && let Err(damage) = reader.tail(&tail, sink)
         {
@@ -253,47 +270,6 @@ fn read(
     }
 }
 
-/// The tails that are there: definitions first, then threads in start order.
-fn tails(folder: &Path) -> impl Iterator<Item = Vec<u8>> {
-    let mut threads: Vec<u32> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("tail.")?.parse().ok())
-        .collect();
-    threads.sort_unstable();
-    let names = std::iter::once("tail.definitions".to_string());
-    let folder = folder.to_path_buf();
-    names
-        .chain(threads.into_iter().map(|thread| format!("tail.{thread}")))
-        .filter_map(move |name| fs::read(folder.join(name)).ok())
-}
-
-/// A folder that goes when it is no longer needed.
-struct Folder(PathBuf);
-
-impl Folder {
-    /// In memory where there is such a place: the tails in it are written all the time.
-    fn new() -> io::Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("backsight-{}-{count}", std::process::id());
-        let memory = Path::new("/dev/shm").join(&name);
-        if fs::create_dir(&memory).is_ok() {
-            return Ok(Self(memory));
-        }
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir(&folder)?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,11 +281,11 @@ mod tests {
 
     #[test]
     fn a_program_that_is_no_elf_file_is_refused() {
-        let options = RunOptions { program: "/etc/passwd".into(), ..RunOptions::default() };
-        let failure = run(&options, &AtomicBool::new(false), &mut |_| {}).unwrap_err();
+        let options = EmulationOptions { program: "/etc/passwd".into(), ..EmulationOptions::default() };
+        let failure = run(&options, &Stop::new(), &mut |_| {}).unwrap_err();
         assert!(matches!(failure, QemuError::NotElf(_)), "{failure}");
-        let options = RunOptions { program: "/no/such/file".into(), ..RunOptions::default() };
-        let failure = run(&options, &AtomicBool::new(false), &mut |_| {}).unwrap_err();
+        let options = EmulationOptions { program: "/no/such/file".into(), ..EmulationOptions::default() };
+        let failure = run(&options, &Stop::new(), &mut |_| {}).unwrap_err();
         assert!(failure.to_string().contains("/no/such/file"), "{failure}");
     }
 }

@@ -4,7 +4,7 @@
 //! always one block behind. Where the next block does not follow from the last, the kernel was in between:
 //! a system call, a fault, a signal.
 
-use backsight_core::{Access, Address, Execution, Isa, Retired, Trap, TrapKind};
+use backsight_core::{Access, Address, Execution, Input, Isa, Retired, Trap, TrapKind};
 
 use super::Damage;
 use super::block::{End, TranslatedBlock, TranslatedBlocks};
@@ -43,6 +43,8 @@ pub struct ThreadReader {
     block: Option<u32>,
     /// How many of its instructions were handed out.
     done: usize,
+    /// The last instruction, a system call, was handed out with what the call brought.
+    called: bool,
     after: After,
     /// Accesses of the instruction at an index of the block, until it is known to have retired.
     held: Vec<Access>,
@@ -157,6 +159,7 @@ impl ThreadReader {
         }
         self.block = Some(number);
         self.done = 0;
+        self.called = false;
         self.after = After::Nothing;
         Ok(())
     }
@@ -308,7 +311,9 @@ impl ThreadReader {
         if self.after == After::Nothing {
             return Ok(self.last(block, last, next, process, sink));
         }
-        self.retire(last, process, sink);
+        if !self.called {
+            self.retire(last, process, sink);
+        }
         let end = block.end_address;
         let call = process.target.causes().call;
         match self.after {
@@ -411,6 +416,28 @@ impl ThreadReader {
         Ok(())
     }
 
+    /// Something that the system call at the end of the block brought: its instruction has retired.
+    pub fn input(
+        &mut self,
+        input: Input,
+        process: &mut Process,
+        sink: &mut impl FnMut(Execution),
+    ) -> Result<(), Damage> {
+        let malformed = Damage::EventContents(10);
+        if self.after != After::SystemCall {
+            return Err(malformed);
+        }
+        if !self.called {
+            let block = *self.block.ok_or(malformed).and_then(|block| process.blocks.get(block))?;
+            self.progress(&block, process.blocks.instructions(&block).len() - 1, process, sink)?;
+            let last = self.hand_out_before_last(&block, process, sink);
+            self.retire(last, process, sink);
+            self.called = true;
+        }
+        sink(Execution::Input(input));
+        Ok(())
+    }
+
     /// An event that qualifies the block before it.
     pub fn event(&mut self, kind: u32, argument: u32) -> Result<(), Damage> {
         self.block.ok_or(Damage::EventContents(kind))?;
@@ -447,9 +474,10 @@ impl ThreadReader {
         self.progress(&block, process.blocks.instructions(&block).len() - 1, process, sink)?;
         let last = self.hand_out_before_last(&block, process, sink);
         let completed = block.end == End::Plain && !process.blocks.last_may_fault(&block);
-        if completed || self.after != After::Nothing {
+        if !self.called && (completed || self.after != After::Nothing) {
             self.retire(last, process, sink);
         }
+        self.called = false;
         self.held.clear();
         self.after = After::Nothing;
         Ok(())

@@ -18,18 +18,19 @@
 //! `return_address` of the next trap.
 
 mod block;
-#[cfg(unix)]
 mod driver;
+mod emulated;
 mod follow;
 mod reader;
+mod rendezvous;
 #[cfg(test)]
 mod tests;
 mod tools;
 
 use std::fmt;
 
-#[cfg(unix)]
-pub use driver::{Outcome, RunOptions, run};
+pub use driver::{EmulationOptions, Outcome, run};
+pub use emulated::EmulatedProgram;
 pub use reader::{StreamReader, Summary};
 pub use tools::{QemuError, Tools};
 

@@ -1,6 +1,6 @@
 //! The stream: header, chunks, definitions, events of each thread.
 
-use backsight_core::{Access, Address, Context, Execution, Security};
+use backsight_core::{Access, Address, Context, Execution, Input, Security};
 
 use super::follow::{Process, ThreadReader};
 use super::{Damage, StreamError};
@@ -377,9 +377,30 @@ fn event(
                 .finish(None, process, &mut |execution| sink(Observation::Execution(execution)))?;
             sink(Observation::ThreadEnds { thread: number });
         }
+        10 | 11 => input(thread, process, kind, argument, fields, sink)?,
         _ => return Err(Damage::Event(kind)),
     }
     Ok(())
+}
+
+/// What a system call returned, or wrote to memory.
+fn input(
+    thread: &mut Thread,
+    process: &mut Process,
+    kind: u32,
+    length: u32,
+    fields: &mut Fields<'_>,
+    sink: &mut impl FnMut(Observation<'_>),
+) -> Result<(), Damage> {
+    let malformed = Damage::EventContents(kind);
+    let first = fields.long().ok_or(malformed)?;
+    let mut each = |execution| sink(Observation::Execution(execution));
+    if kind == 10 {
+        return thread.follower.input(Input::Result(first), process, &mut each);
+    }
+    let bytes = fields.padded(length as usize).ok_or(malformed)?;
+    Input::written(Address(first), bytes)
+        .try_for_each(|input| thread.follower.input(input, process, &mut each))
 }
 
 fn access(

@@ -1,6 +1,6 @@
 //! Streams written by hand.
 
-use backsight_core::{Access, Execution, Isa, Retired, Trap, TrapKind};
+use backsight_core::{Access, Execution, Input, Isa, Retired, Trap, TrapKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -128,7 +128,11 @@ fn in_short(items: &[Execution]) -> Vec<String> {
         }
         Execution::Thread(number) => Some(format!("#{number}")),
         Execution::Gap => Some("gap".into()),
-        Execution::Context(_) | Execution::Input(_) => None,
+        Execution::Input(Input::Result(value)) => Some(format!("={value:x}")),
+        Execution::Input(Input::Memory { address, value, size }) => {
+            Some(format!("w{size} {:x}={value:x}", address.0))
+        }
+        Execution::Context(_) | Execution::Input(Input::Register(_)) => None,
     };
     items.iter().filter_map(short).collect()
 }
@@ -270,6 +274,32 @@ fn accesses_follow_their_instruction_and_those_of_a_fault_are_dropped() {
         "100c->1010",
     ];
     assert_eq!(told(&writer.end()), expected);
+}
+
+#[test]
+fn what_a_system_call_brings_follows_its_instruction() {
+    let mut writer = Writer::new(1);
+    writer.words_at(0x1000, &[NOP, SVC]);
+    writer.words_at(0x1008, &[NOP]);
+    let written = [event(11, 9), 0x8000, 0, 0x0403_0201, 0x0807_0605, 9];
+    let call = [&[0, event(9, 63), event(10, 0), 9, 0], &written[..], &[1]].concat();
+    writer.thread(0, &call);
+    let expected = [
+        "#0",
+        "1000->1004",
+        "1004->1008",
+        "=9",
+        "w8 8000=807060504030201",
+        "w1 8008=9",
+        "!2 1008->1008",
+        "1008->100c",
+    ];
+    assert_eq!(told(&writer.end()), expected);
+    let mut writer = Writer::new(1);
+    writer.words_at(0x1000, &[NOP]);
+    writer.thread(0, &[0, event(10, 0), 9, 0]);
+    let (_, result) = execution(&[&writer.end()], &[]);
+    assert_eq!(result.unwrap_err().what, Damage::EventContents(10));
 }
 
 #[test]

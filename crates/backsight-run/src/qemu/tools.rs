@@ -8,7 +8,8 @@ use std::process::ExitStatus;
 use crate::Target;
 
 const PLUGIN: &str = "libbacksight_qemu.so";
-const BUILT_PLUGIN: &str = "tools/qemu-plugin/target/release/libbacksight_qemu.so";
+/// The variable that names the plugin.
+const VARIABLE: &str = "BACKSIGHT_QEMU_PLUGIN";
 
 /// What it takes to record a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub struct Tools {
 
 impl Tools {
     /// Finds both. QEMU: `qemu`, else `qemu-TARGET` of the search path. The plugin: `plugin`, else the file that
-    /// `BACKSIGHT_QEMU_PLUGIN` names, else beside this executable, else where a checkout builds it, if this
-    /// executable or the current folder is in one.
+    /// `BACKSIGHT_QEMU_PLUGIN` names, else the one beside this executable. It is looked for nowhere else: what QEMU loads
+    /// runs with all rights of the user.
     ///
     /// # Errors
     /// If one of them is not there; the message says how to get it.
@@ -32,14 +33,17 @@ impl Tools {
             None => in_search_path(&format!("qemu-{target}")),
         };
         let qemu = qemu.filter(|qemu| qemu.is_file()).ok_or(QemuError::NoQemu(target))?;
-        let plugin = plugin
-            .map(Path::to_path_buf)
-            .or_else(|| std::env::var_os("BACKSIGHT_QEMU_PLUGIN").map(PathBuf::from))
-            .or_else(|| plugin_places().into_iter().find(|place| place.is_file()));
-        match plugin.filter(|plugin| plugin.is_file()) {
+        let named = plugin.map(Path::to_path_buf).or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
+        let beside = std::env::current_exe().ok().map(|executable| executable.with_file_name(PLUGIN));
+        let plugin = match named {
+            Some(named) if named.is_file() => Some(named),
+            Some(named) => return Err(QemuError::PluginMissing(named)),
+            None => beside.clone().filter(|file| file.is_file()),
+        };
+        match plugin {
             // QEMU looks for a name without a slash elsewhere.
             Some(plugin) => Ok(Self { qemu, plugin: plugin.canonicalize().unwrap_or(plugin) }),
-            None => Err(QemuError::NoPlugin),
+            None => Err(QemuError::NoPlugin(beside.unwrap_or_else(|| PLUGIN.into()))),
         }
     }
 }
@@ -47,14 +51,6 @@ impl Tools {
 fn in_search_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
-}
-
-fn plugin_places() -> Vec<PathBuf> {
-    let executable = std::env::current_exe().ok();
-    let beside = executable.iter().filter_map(|file| file.parent()).map(|folder| folder.join(PLUGIN));
-    let here = std::env::current_dir().ok();
-    let above = executable.iter().chain(&here).flat_map(|place| place.ancestors());
-    beside.chain(above.map(|folder| folder.join(BUILT_PLUGIN))).collect()
 }
 
 /// Why a program could not be recorded.
@@ -71,8 +67,10 @@ pub enum QemuError {
     NotElf(PathBuf),
     /// QEMU is not installed.
     NoQemu(Target),
-    /// The plugin is not built.
-    NoPlugin,
+    /// There is no plugin, and nobody named one: where it was looked for.
+    NoPlugin(PathBuf),
+    /// The plugin that was named is not there.
+    PluginMissing(PathBuf),
     /// QEMU cannot be started.
     Start {
         /// QEMU.
@@ -82,6 +80,15 @@ pub enum QemuError {
     },
     /// QEMU ended before the plugin was there.
     NotRecorded(ExitStatus),
+    /// QEMU ended before the program's first instruction.
+    NothingRan {
+        /// How it ended.
+        status: ExitStatus,
+        /// The dynamic linker that the program wants.
+        interpreter: Option<PathBuf>,
+        /// It was told which processor to be: of this target.
+        cpu: Option<Target>,
+    },
     /// The folder for the run cannot be made.
     Folder(io::Error),
     /// The stream cannot be read.
@@ -102,17 +109,46 @@ impl fmt::Display for QemuError {
                 "qemu-{target} is not installed; on Debian 12: apt-get install qemu-user (version 7.2; \
                  versions that are linked statically load no plugins)"
             ),
-            Self::NoPlugin => write!(
+            Self::NoPlugin(beside) => write!(
                 f,
-                "the QEMU plugin is not built; in the checkout of Backsight: cargo build --release --manifest-path \
-                 tools/qemu-plugin/Cargo.toml (or set BACKSIGHT_QEMU_PLUGIN to {PLUGIN})"
+                "the QEMU plugin is not built, or not where it is looked for ({}). In the checkout of Backsight: cargo \
+                 build --release --manifest-path tools/qemu-plugin/Cargo.toml && cp \
+                 tools/qemu-plugin/target/release/{PLUGIN} {} (or name the file with {VARIABLE} or --qemu-plugin)",
+                beside.display(),
+                beside.parent().unwrap_or(Path::new(".")).display()
             ),
+            Self::PluginMissing(plugin) => {
+                write!(
+                    f,
+                    "{}: there is no such QEMU plugin ({VARIABLE} or --qemu-plugin names it)",
+                    plugin.display()
+                )
+            }
             Self::Start { qemu, error } => write!(f, "{}: {error}", qemu.display()),
             Self::NotRecorded(status) => write!(
                 f,
                 "QEMU ended ({status}) before the program began; its own message is above. It must be able to load plugins: \
                  Debian 12's qemu-user 7.2 is"
             ),
+            Self::NothingRan { status, interpreter, cpu } => {
+                write!(
+                    f,
+                    "QEMU ended ({status}) before the program's first instruction; its own message is above"
+                )?;
+                if let Some(interpreter) = interpreter {
+                    write!(
+                        f,
+                        ". The program is dynamically linked and needs {}: name the folder that has it and the \
+                         libraries with --sysroot DIR (Debian: /usr/aarch64-linux-gnu of libc6-arm64-cross, and others \
+                         like it)",
+                        interpreter.display()
+                    )?;
+                }
+                match cpu {
+                    Some(target) => write!(f, ". `qemu-{target} -cpu help` lists what --cpu takes"),
+                    None => Ok(()),
+                }
+            }
             Self::Folder(error) => write!(f, "no folder for the recording: {error}"),
             Self::Stream(error) => write!(f, "the recording cannot be read: {error}"),
         }

@@ -2,7 +2,7 @@
 //! side by side.
 
 use super::{Checksum, other, unzigzag, zigzag};
-use backsight_core::{Access, Address, Context, Mode, Privilege, Security, Trap, TrapKind};
+use backsight_core::{Access, Address, Context, Input, Mode, Privilege, Security, Trap, TrapKind};
 
 /// Why bytes cannot be taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,46 @@ pub(super) fn take_access(bytes: &mut Cursor<'_>, before: u64) -> Result<Access,
         size: (flags & 7) + 1,
         store: flags & STORE != 0,
         known: flags & KNOWN != 0,
+    })
+}
+
+/// The byte that begins an input: one of these, or for memory the size.
+const RESULT: u8 = 0;
+const REGISTER: u8 = 9;
+
+/// `before`: the address of the access before. Results of system calls are small numbers of either sign.
+pub(super) fn put_input(out: &mut Vec<u8>, input: &Input, before: u64) {
+    out.push(other::INPUT);
+    match *input {
+        Input::Result(value) => {
+            out.push(RESULT);
+            put_distance(out, value);
+        }
+        Input::Register(value) => {
+            out.push(REGISTER);
+            put_number(out, value);
+        }
+        Input::Memory { address, value, size } => {
+            out.push(size);
+            put_distance(out, address.0.wrapping_sub(before));
+            out.extend(value.to_le_bytes().into_iter().take(size.into()));
+        }
+    }
+}
+
+pub(super) fn take_input(bytes: &mut Cursor<'_>, before: u64) -> Result<Input, Bad> {
+    Ok(match bytes.byte()? {
+        RESULT => Input::Result(bytes.distance()?),
+        REGISTER => Input::Register(bytes.number()?),
+        size @ 1..=8 => {
+            let address = Address(before.wrapping_add(bytes.distance()?));
+            let mut value = [0; 8];
+            for byte in value.iter_mut().take(size.into()) {
+                *byte = bytes.byte()?;
+            }
+            Input::Memory { address, value: u64::from_le_bytes(value), size }
+        }
+        _ => return Err(Bad::Wrong("an unknown kind of input")),
     })
 }
 

@@ -30,6 +30,11 @@ pub use write::RetiredWriter;
 
 use backsight_core::{Address, Isa, Retired};
 
+/// Does a file that begins so hold retired instructions?
+pub fn is_retired(begin: &[u8]) -> bool {
+    begin.starts_with(&MAGIC)
+}
+
 const MAGIC: [u8; 8] = *b"BSRETIRE";
 const VERSION: u16 = 1;
 /// log2 of the number of instructions in the table that a writer uses.
@@ -58,6 +63,7 @@ mod other {
     pub const CONTEXT: u8 = 2;
     pub const TRAP: u8 = 3;
     pub const GAP: u8 = 4;
+    pub const INPUT: u8 = 5;
 }
 
 /// An instruction in the table.

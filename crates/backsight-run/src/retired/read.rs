@@ -1,11 +1,11 @@
 //! From bytes to items.
 
-use super::item::{Bad, Cursor, take_access, take_context, take_trap};
+use super::item::{Bad, Cursor, take_access, take_context, take_input, take_trap};
 use super::write::{STRAIGHT, TAKEN, WIDE};
 use super::{
     Checksum, Entry, LONGEST_RUN, MAGIC, MOST_TABLE_BITS, Table, VERSION, isa_from_number, kind, other,
 };
-use backsight_core::{Address, Execution, Isa, Retired};
+use backsight_core::{Address, Execution, Input, Isa, Retired};
 use std::fmt;
 use std::io::{self, Read};
 
@@ -191,6 +191,13 @@ impl State {
                 Execution::Trap(trap)
             }
             other::GAP => Execution::Gap,
+            other::INPUT => {
+                let input = take_input(bytes, self.access)?;
+                if let Input::Memory { address, .. } = input {
+                    self.access = address.0;
+                }
+                Execution::Input(input)
+            }
             _ => return Err(Bad::Wrong("an unknown item")),
         }))
     }
@@ -265,19 +272,31 @@ impl<R: Read> RetiredReader<R> {
 
     /// Reads everything to the end.
     pub fn read(&mut self, sink: &mut impl FnMut(Execution)) -> Result<(), RetiredError> {
-        while !self.ended {
-            while self.run > 0 {
+        while self.read_some(usize::MAX, sink)? {}
+        Ok(())
+    }
+
+    /// Reads `most` items at most. False: that was the end.
+    pub fn read_some(&mut self, most: usize, sink: &mut impl FnMut(Execution)) -> Result<bool, RetiredError> {
+        let mut room = most;
+        while !self.ended && room > 0 {
+            let now = room.min(self.run as usize);
+            for _ in 0..now {
                 match self.state.as_before() {
                     Ok(retired) => sink(Execution::Instruction(retired)),
                     Err(bad) => return Err(self.wrong(bad)),
                 }
-                self.run -= 1;
             }
-            if let Some(item) = self.step()? {
+            self.run -= now as u32;
+            room -= now;
+            if room > 0
+                && let Some(item) = self.step()?
+            {
                 sink(item);
+                room -= 1;
             }
         }
-        Ok(())
+        Ok(!self.ended)
     }
 
     /// The next item, `None` at the end.

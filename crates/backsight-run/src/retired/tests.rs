@@ -1,7 +1,7 @@
 //! Both directions against each other, and against damage.
 
 use super::{RetiredError, RetiredReader, RetiredWriter};
-use backsight_core::{Access, Address, Context, Execution, Isa, Retired, Security, Trap, TrapKind};
+use backsight_core::{Access, Address, Context, Execution, Input, Isa, Retired, Security, Trap, TrapKind};
 use proptest::prelude::*;
 
 fn written(items: &[Execution]) -> Vec<u8> {
@@ -62,9 +62,17 @@ fn item() -> impl Strategy<Value = Execution> {
             Execution::Trap(Trap { kind, cause, value, return_address, handler, cycle })
         },
     );
+    let input = (0u8..10, address(), any::<u64>()).prop_map(|(size, address, value)| {
+        Execution::Input(match size {
+            0 => Input::Result(value),
+            9 => Input::Register(value),
+            _ => Input::Memory { address, value: value >> (64 - 8 * u32::from(size)), size },
+        })
+    });
     prop_oneof![
         20 => retired(),
         2 => access,
+        1 => input,
         1 => context,
         1 => trap,
         1 => any::<u32>().prop_map(Execution::Thread),

@@ -1,8 +1,8 @@
 //! From items to bytes.
 
-use super::item::{put_access, put_context, put_distance, put_end, put_number, put_trap};
+use super::item::{put_access, put_context, put_distance, put_end, put_input, put_number, put_trap};
 use super::{Checksum, Entry, LONGEST_RUN, MAGIC, TABLE_BITS, Table, VERSION, isa_number, kind, other};
-use backsight_core::{Access, Execution, Isa, Retired};
+use backsight_core::{Access, Address, Execution, Input, Isa, Retired};
 use std::io::{self, Write};
 
 /// Bytes are handed on when there are this many.
@@ -151,8 +151,10 @@ impl<W: Write> RetiredWriter<W> {
     }
 
     fn rest(&mut self, item: &Execution) -> io::Result<()> {
-        if let Execution::Access(access) = item {
-            return self.access(access);
+        match item {
+            Execution::Access(access) => return self.access(access),
+            Execution::Input(Input::Memory { size, address, .. }) => check_size(*size, *address)?,
+            _ => {}
         }
         self.token(kind::OTHER);
         match item {
@@ -166,16 +168,19 @@ impl<W: Write> RetiredWriter<W> {
                 self.expected = trap.handler.0;
                 self.cycle = trap.cycle;
             }
+            Execution::Input(input) => {
+                put_input(&mut self.bytes, input, self.access);
+                if let Input::Memory { address, .. } = input {
+                    self.access = address.0;
+                }
+            }
             _ => self.bytes.push(other::GAP),
         }
         self.hand_on()
     }
 
     fn access(&mut self, access: &Access) -> io::Result<()> {
-        if !(1..=8).contains(&access.size) {
-            let error = format!("an access of {} bytes at {}", access.size, access.address);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
-        }
+        check_size(access.size, access.address)?;
         self.token(kind::ACCESS);
         put_access(&mut self.bytes, access, self.access);
         self.access = access.address.0;
@@ -221,4 +226,12 @@ impl<W: Write> RetiredWriter<W> {
         self.output.flush()?;
         Ok(self.output)
     }
+}
+
+fn check_size(size: u8, address: Address) -> io::Result<()> {
+    if (1..=8).contains(&size) {
+        return Ok(());
+    }
+    let error = format!("an access of {size} bytes at {address}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, error))
 }

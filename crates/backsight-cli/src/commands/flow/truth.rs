@@ -8,12 +8,12 @@ use backsight_core::{Cause, Context, Execution, Located, Privilege, Retired, Tra
 use backsight_flow::{Event, Range, TraceOn};
 use backsight_image::Image;
 use backsight_isa::{Class, classify_retired};
+use backsight_run::TRUTH;
 use backsight_run::retired::{RetiredError, RetiredReader};
 
 use super::filter::Filter;
 use super::printer::{Printer, Style, write_address};
 use super::{Flow, Format};
-use crate::commands::record::TRUTH;
 use crate::failure::{Failure, Result};
 use crate::images;
 use crate::output::Output;

@@ -1,10 +1,23 @@
-//! What the cycles of a hart cost, and a buffer of limited size, in words.
+//! What units counted, in words: the cycles of a hart, a buffer of limited size.
 
 use backsight_riscv::etrace::Losses;
 use backsight_riscv::retire::Figures;
+use backsight_run::units::UnitFigures;
+
+/// The lines for the units of some threads.
+pub fn in_words(figures: &[(u32, UnitFigures)]) -> Vec<String> {
+    let several = figures.len() > 1;
+    let mut lines = Vec::new();
+    for (thread, UnitFigures { cycles, losses }) in figures {
+        let thread = if several { format!("thread {thread}: ") } else { String::new() };
+        let words = cycles.iter().map(cycles_in_words).chain(losses.iter().map(losses_in_words));
+        lines.extend(words.map(|line| thread.clone() + &line));
+    }
+    lines
+}
 
 /// One line for the figures of a hart.
-pub fn in_words(figures: &Figures) -> String {
+fn cycles_in_words(figures: &Figures) -> String {
     let mut words = format!(
         "{} cycles: {:.3} instructions, {:.3} blocks (most {}), {:.4} packets (most {}) a cycle",
         figures.cycles,
@@ -26,7 +39,7 @@ pub fn in_words(figures: &Figures) -> String {
 }
 
 /// One line for what a buffer cost.
-pub fn losses_in_words(losses: &Losses) -> String {
+fn losses_in_words(losses: &Losses) -> String {
     let Losses { gaps, stalls, fullest } = losses;
     match (gaps, stalls) {
         (0, 0) => format!("the buffer was large enough: at most {fullest} bytes were in it"),
@@ -50,10 +63,10 @@ mod tests {
     #[test]
     fn only_what_cost_something_is_said() {
         let figures = Figures { cycles: 10, instructions: 15, blocks: 5, packets: 1, ..Figures::default() };
-        let plain = in_words(&figures);
+        let plain = cycles_in_words(&figures);
         assert!(plain.starts_with("10 cycles: 1.500 instructions, 0.500 blocks"), "{plain}");
         assert!(!plain.contains(';'), "{plain}");
-        let held = in_words(&Figures { held: 3, ..figures });
+        let held = cycles_in_words(&Figures { held: 3, ..figures });
         assert!(held.ends_with("; 3 ended early for the interface"), "{held}");
     }
 }

@@ -1,34 +1,91 @@
-//! How an N-Trace unit is programmed by `KEY=VALUE`, and how a capture says it.
+//! RISC-V N-Trace: how a unit is programmed by `KEY=VALUE`, and how a capture describes it.
 
+use backsight_capture::{Protocol, SourceConfig};
+use backsight_core::{Execution, Isa, TraceId};
 use backsight_riscv::etrace::{Resync, ResyncMode};
 use backsight_riscv::ntrace::{MOST_RETURNS, Mode, Timestamps};
-use backsight_riscv::retire::Retirement;
 use backsight_unit::ntrace::{Unit, UnitConfig};
 
-use super::filter::{self, Conditions};
-use super::hart::HartConfig;
-use super::unit::{Programmed, flag, number, resync};
-use crate::failure::{Failure, Result};
+use super::riscv_filter::{self, Conditions, FIRST_ID, RETIRE};
+use super::{TraceUnit, UnitDescription, UnitFigures, UnitKind, UnitTemplate};
+use crate::settings::{SettingError, Settings, flag, listed, number, resync};
+
+/// The row of N-Trace.
+pub const NTRACE: UnitKind = UnitKind {
+    name: "ntrace",
+    title: "RISC-V Nexus Trace",
+    isas: &[Isa::Rv64, Isa::Rv32],
+    retires: true,
+    program: |_, settings| Ok(Box::new(program(settings)?)),
+};
 
 /// What this unit takes, each with what it means.
-const OPTIONS: [(&str, &str); 10] = [
+const OPTIONS: [(&str, &str); 11] = [
     ("mode", "history: outcomes of branches collect; branch: every taken branch is a message"),
     ("history_bits", "outcomes in a full history, 1 to 31"),
     ("repeat_history", "0 or 1: the same full history several times is sent once"),
     ("repeat_branch", "0 or 1: the same branch message several times is sent once"),
-    ("count_limit", "half-words that a message can tell of"),
-    ("return_stack", "calls whose returns are not told, 0 to 64"),
+    ("count_limit", "half-words that a message can count"),
+    ("return_stack", "calls whose returns are not sent, 0 to 64"),
     ("resync", "messages between synchronisations, or N:cycles, N:halfwords; 0: none"),
-    ("ownership", "0 or 1: tell privilege and context"),
+    ("ownership", "0 or 1: send privilege and context"),
     ("timestamps", "off, sync: in messages that synchronise, or all"),
     ("source, source_bits", "SRC of the messages, and its bits"),
+    RETIRE,
 ];
 /// Messages between synchronisations, unless `resync` says otherwise.
 const USUAL_RESYNC: u64 = 4096;
 
+/// A programmed unit.
+#[derive(Clone, Debug)]
+struct NtraceTemplate(Box<UnitConfig>);
+
+impl UnitTemplate for NtraceTemplate {
+    fn first_id(&self) -> TraceId {
+        FIRST_ID
+    }
+
+    fn framing(&self) -> Option<&'static str> {
+        Some("raw")
+    }
+
+    fn in_frames(&self) -> Box<dyn UnitTemplate> {
+        Box::new(self.clone())
+    }
+
+    fn build(&self, _: TraceId) -> Result<Box<dyn TraceUnit>, String> {
+        Ok(Box::new(Unit::new(*self.0).map_err(|error| error.to_string())?))
+    }
+
+    fn describe(&self, _: TraceId) -> UnitDescription {
+        let options = match self.0.config.source_bits {
+            0 => Vec::new(),
+            bits => vec![("source_bits".to_owned(), bits.to_string())],
+        };
+        let (protocol, config) = (Protocol::Ntrace, SourceConfig::Plain);
+        UnitDescription { protocol, registers: Vec::new(), options, config }
+    }
+}
+
+impl TraceUnit for Unit {
+    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+        items.iter().for_each(|&item| Unit::push(self, item, out));
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
+        Unit::finish(self, out);
+        Ok(())
+    }
+
+    fn figures(&self) -> UnitFigures {
+        UnitFigures { cycles: self.cycles(), losses: None }
+    }
+}
+
 /// A unit with these settings.
-pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) -> Result<Programmed> {
-    let mut unit = UnitConfig { retirement, ..UnitConfig::default() };
+fn program(settings: &Settings) -> Result<NtraceTemplate, SettingError> {
+    let mut unit = UnitConfig::default();
     unit.settings.resync = Resync { mode: ResyncMode::Packets, limit: USUAL_RESYNC };
     let mut conditions = Conditions::default();
     for (key, value) in settings {
@@ -38,12 +95,12 @@ pub fn program(settings: &[(String, String)], retirement: Option<Retirement>) ->
         }
     }
     unit.filter = conditions.filter()?;
-    Unit::new(unit).map_err(|why| Failure::usage(format!("--config: {why}")))?;
-    Ok(Programmed::Hart(HartConfig::Ntrace(Box::new(unit))))
+    Unit::new(unit).map_err(SettingError::together)?;
+    Ok(NtraceTemplate(Box::new(unit)))
 }
 
-fn set(unit: &mut UnitConfig, key: &str, value: &str) -> Result {
-    let wrong = |why: &str| Failure::usage(format!("--config {key}={value}: {why}"));
+fn set(unit: &mut UnitConfig, key: &str, value: &str) -> Result<(), SettingError> {
+    let wrong = |why: &str| SettingError::new(key, value, why);
     let to = &mut unit.settings;
     match key {
         "mode" => {
@@ -83,41 +140,30 @@ fn set(unit: &mut UnitConfig, key: &str, value: &str) -> Result {
                 _ => return Err(wrong("expected off, sync or all")),
             };
         }
+        "retire" => unit.retirement = Some(value.parse().map_err(|why: String| wrong(&why))?),
         "source" => to.source = number(key, value)?,
         "source_bits" => unit.config.source_bits = number(key, value)?,
         _ => {
-            let options = OPTIONS.iter().chain(&filter::OPTIONS);
-            let all: Vec<_> = options.map(|(name, meaning)| format!("{name} ({meaning})")).collect();
-            return Err(wrong(&format!("unknown; expected {}", all.join(", "))));
+            let (own, filters) = (listed(&OPTIONS), listed(&riscv_filter::OPTIONS));
+            return Err(wrong(&format!("unknown; expected {own}, {filters}")));
         }
     }
     Ok(())
-}
-
-/// What a decoder must know, as a capture keeps it.
-pub fn described(unit: &UnitConfig) -> Vec<(String, String)> {
-    match unit.config.source_bits {
-        0 => Vec::new(),
-        bits => vec![("source_bits".to_owned(), bits.to_string())],
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn unit(settings: &[(&str, &str)]) -> Result<UnitConfig> {
+    fn template(settings: &[(&str, &str)]) -> Result<NtraceTemplate, SettingError> {
         let settings: Vec<_> =
             settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        match program(&settings, None)? {
-            Programmed::Hart(HartConfig::Ntrace(unit)) => Ok(*unit),
-            _ => panic!("another unit"),
-        }
+        program(&settings)
     }
 
     #[test]
     fn every_setting_is_taken() {
-        let made = unit(&[
+        let NtraceTemplate(made) = template(&[
             ("mode", "branch"),
             ("repeat_branch", "1"),
             ("history_bits", "30"),
@@ -133,7 +179,8 @@ mod tests {
         .expect("all are known");
         assert_eq!((made.settings.mode, made.settings.timestamps), (Mode::Branch, Timestamps::Synchronising));
         assert!(made.settings.repeat_branch && made.settings.ownership && made.filter.is_some());
-        assert_eq!(described(&made), [("source_bits".to_owned(), "4".to_owned())]);
+        let options = NtraceTemplate(made).describe(TraceId::new(1)).options;
+        assert_eq!(options, [("source_bits".to_owned(), "4".to_owned())]);
     }
 
     #[test]
@@ -145,9 +192,10 @@ mod tests {
             ("count_limit", "0x400000", "22 bits"),
             ("return_stack", "65", "0 to 64"),
             ("timestamps", "some", "sync"),
+            ("retire", "blocks:0", "branches:N"),
             ("source", "1", "does not fit 0 bits"),
         ] {
-            let refused = unit(&[(key, value)]).expect_err(key).to_string();
+            let refused = template(&[(key, value)]).expect_err(key).to_string();
             assert!(refused.contains(expected), "{refused}");
         }
     }

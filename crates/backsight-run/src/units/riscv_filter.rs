@@ -5,9 +5,17 @@
 
 use backsight_riscv::filter::{Check, Comparator, Filter, FilterUnit, Input, Seed, Standard};
 
-use super::unit::{flag, number};
-use crate::args::{parse_number, parse_range};
-use crate::failure::{Failure, Result};
+use backsight_core::TraceId;
+
+use crate::settings::{self, SettingError, flag, number, parse_number};
+
+type Result<T> = std::result::Result<T, SettingError>;
+
+/// Trace ID of the first hart.
+pub const FIRST_ID: TraceId = TraceId::new(1);
+/// What a unit of either protocol takes for the cycles of its hart.
+pub const RETIRE: (&str, &str) =
+    ("retire", "single, branches:N or blocks:N: a hart that retires several instructions a cycle");
 
 /// What is taken, each with what it means.
 pub const OPTIONS: [(&str, &str); 11] = [
@@ -47,9 +55,9 @@ pub struct Conditions {
 impl Conditions {
     /// Takes a setting; false: it is about something else.
     pub fn set(&mut self, key: &str, value: &str) -> Result<bool> {
-        let wrong = |why: String| Failure::usage(format!("--config {key}={value}: {why}"));
+        let wrong = |why: String| SettingError::new(key, value, why);
         let range = |comparator: fn(Input, u64, u64) -> Comparator, input| {
-            parse_range(value).map_err(wrong).map(|range| comparator(input, range.start, range.end))
+            settings::range(key, value).map(|range| comparator(input, range.start, range.end))
         };
         match key {
             "range" => self.ranges.push(range(Comparator::within, Input::Iaddr)?),
@@ -100,8 +108,7 @@ impl Conditions {
 
     fn set_seed(&mut self, key: &str, value: &str) -> Result<bool> {
         let check = if value.contains("..") {
-            let range =
-                parse_range(value).map_err(|why| Failure::usage(format!("--config {key}={value}: {why}")))?;
+            let range = settings::range(key, value)?;
             Check::Range(range.start, range.end - 1)
         } else {
             Check::Match(number(key, value)?)
@@ -126,21 +133,21 @@ impl Conditions {
             return Ok(None);
         }
         if self.common.len() + usize::from(!self.ranges.is_empty()) > 3 {
-            return Err(Failure::usage(
-                "--config: a filter has three comparators: `range` takes one, `exclude`, `window`, `context` and `tval` one each",
+            return Err(SettingError::together(
+                "a filter has three comparators: `range` takes one, `exclude`, `window`, `context` and `tval` one each",
             ));
         }
         if self.common.len() + self.ranges.len() + self.notify.len() > MOST_COMPARATORS {
-            return Err(Failure::usage(format!(
-                "--config: a unit has {MOST_COMPARATORS} comparators: `range`, `exclude`, `window`, `context`, `tval` and \
+            return Err(SettingError::together(format!(
+                "a unit has {MOST_COMPARATORS} comparators: `range`, `exclude`, `window`, `context`, `tval` and \
                  `notify` take one each"
             )));
         }
         let mut standard = Standard::new(NESTED);
         let mut programmed = 0;
         let mut program = |comparator: &Comparator| {
-            if let Some(place) = standard.comparator_mut(programmed) {
-                *place = *comparator;
+            if let Some(free) = standard.comparator_mut(programmed) {
+                *free = *comparator;
             }
             programmed += 1;
             Some(programmed as u8 - 1)
@@ -156,9 +163,9 @@ impl Conditions {
         }
         if is_set {
             for (index, &comparators) in uses.iter().enumerate() {
-                if let Some(place) = standard.filter_mut(index) {
-                    *place = self.shared;
-                    (place.enabled, place.comparators) = (true, comparators);
+                if let Some(filter) = standard.filter_mut(index) {
+                    *filter = self.shared;
+                    (filter.enabled, filter.comparators) = (true, comparators);
                 }
             }
             standard.select(((1u32 << uses.len()) - 1) as u16);

@@ -29,6 +29,9 @@ pub struct Variant {
 
 impl Variant {
     /// A new encoder of the specification's E-Trace.
+    ///
+    /// # Errors
+    /// If parameters and options do not fit together.
     pub fn encoder(&self) -> Result<Encoder, EncoderError> {
         Encoder::new(self.params, self.options, Settings::default())
     }
@@ -41,7 +44,7 @@ pub const THESIS: &str = "thesis's encoder";
 
 /// Every option alone, and all together, on top of `base`. Full addresses cost where the others save: all of them are
 /// shown with differences and with full addresses. Beside them the thesis's own encoder, and the other ratified trace.
-pub fn all(params: Params, base: Options) -> Vec<Variant> {
+pub fn variants(params: Params, base: Options) -> Vec<Variant> {
     let savings = Options {
         implicit_return: true,
         implicit_exception: true,

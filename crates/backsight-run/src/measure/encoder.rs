@@ -6,13 +6,12 @@ use backsight_riscv::etrace::{
 use backsight_riscv::ingress::Ingress;
 use backsight_riscv::{BlockEncoder, ntrace};
 
-use super::measure::Figures;
-use super::variants::{Variant, Which};
+use super::{Sent, Variant, Which};
 
 /// One of the encoders that are compared.
-pub struct Lane {
+pub struct MeasuredEncoder {
     encoder: AnyEncoder,
-    figures: Figures,
+    sent: Sent,
 }
 
 enum AnyEncoder {
@@ -21,7 +20,7 @@ enum AnyEncoder {
     Ntrace(Box<ntrace::Encoder>),
 }
 
-impl Lane {
+impl MeasuredEncoder {
     /// A new encoder for the variant.
     pub fn new(variant: &Variant) -> Result<Self, EncoderError> {
         let encoder = match variant.which {
@@ -35,43 +34,41 @@ impl Lane {
                 AnyEncoder::Ntrace(Box::new(ntrace::Encoder::new(settings)))
             }
         };
-        Ok(Self { encoder, figures: Figures::default() })
+        Ok(Self { encoder, sent: Sent::default() })
     }
 
-    /// Takes what a hart tells.
+    /// Takes what a hart reports.
     #[inline]
     pub fn push(&mut self, ingress: &Ingress) {
-        let Self { encoder, figures } = self;
+        let Self { encoder, sent } = self;
         match encoder {
             AnyEncoder::Standard(encoder) => {
-                let mut count = Payloads(|payload: &Payload| figures.count(payload.len()));
+                let mut count = Payloads(|payload: &Payload| sent.count(payload.len()));
                 match ingress {
                     Ingress::Block(block) => encoder.push(block, &mut count),
                     Ingress::Gap => encoder.unqualified(&mut count),
                 }
             }
             AnyEncoder::Thesis(encoder) => hand_over(ingress, &mut **encoder, |packet| {
-                figures.count(thesis_bytes(&packet));
+                sent.count(thesis_bytes(&packet));
             }),
             AnyEncoder::Ntrace(encoder) => hand_over(ingress, &mut **encoder, |packet| {
-                figures.count(message_bytes(&packet));
+                sent.count(message_bytes(&packet));
             }),
         }
     }
 
     /// What was sent in all.
-    pub fn finish(mut self) -> Figures {
-        let Self { encoder, figures } = &mut self;
+    pub fn finish(mut self) -> Sent {
+        let Self { encoder, sent } = &mut self;
         match encoder {
             AnyEncoder::Standard(encoder) => {
-                encoder.finish(&mut Payloads(|payload: &Payload| figures.count(payload.len())));
+                encoder.finish(&mut Payloads(|payload: &Payload| sent.count(payload.len())));
             }
-            AnyEncoder::Thesis(encoder) => encoder.finish(&mut |packet| figures.count(thesis_bytes(&packet))),
-            AnyEncoder::Ntrace(encoder) => {
-                encoder.finish(&mut |packet| figures.count(message_bytes(&packet)))
-            }
+            AnyEncoder::Thesis(encoder) => encoder.finish(&mut |packet| sent.count(thesis_bytes(&packet))),
+            AnyEncoder::Ntrace(encoder) => encoder.finish(&mut |packet| sent.count(message_bytes(&packet))),
         }
-        self.figures
+        self.sent
     }
 }
 

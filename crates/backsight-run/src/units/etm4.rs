@@ -1,11 +1,32 @@
-//! How an ETMv4 or ETE unit is programmed by `KEY=VALUE`.
+//! Arm ETMv4 and ETE: how a unit is programmed by `KEY=VALUE`, and how a capture describes it.
 
 use backsight_arm::etm4::{Config, ConfigError};
+use backsight_capture::{Protocol, Register, SourceConfig};
+use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::etm4::{Fifo, FrontEnd, Unit, UnitConfig};
 
-use super::unit::{Programmed, flag, number};
-use crate::args::parse_range;
-use crate::failure::{Failure, Result};
+use super::{TraceUnit, UnitDescription, UnitKind, UnitTemplate};
+use crate::settings::{SettingError, Settings, flag, listed, number, pair, range};
+
+const ISAS: &[Isa] = &[Isa::A64, Isa::A32, Isa::T32];
+
+/// The row of ETMv4.
+pub const ETM4: UnitKind = UnitKind {
+    name: "etm4",
+    title: "Arm ETMv4",
+    isas: ISAS,
+    retires: false,
+    program: |_, settings| Ok(Box::new(program(Config::etm4_default(), settings)?)),
+};
+
+/// The row of ETE.
+pub const ETE: UnitKind = UnitKind {
+    name: "ete",
+    title: "Arm Embedded Trace Extension",
+    isas: ISAS,
+    retires: false,
+    program: |_, settings| Ok(Box::new(program(Config::ete_default(), settings)?)),
+};
 
 /// Trace ID of the first thread.
 const FIRST_ID: u32 = 0x10;
@@ -26,12 +47,88 @@ const OPTIONS: [(&str, &str); 13] = [
     ("speculation", "a front end that guesses wrong in so many of 256 cases"),
     ("source_addresses", "ETE: name taken branches that replace so many N atoms"),
     ("longest_q", "most instructions in a Q element"),
-    ("halt_at_end", "tell by a debug halt how far execution went"),
+    ("halt_at_end", "show by a debug halt how far execution went"),
 ];
 
+/// The registers of a unit that a decoder needs.
+const REGISTERS: [&str; 11] = [
+    "TRCCONFIGR",
+    "TRCTRACEIDR",
+    "TRCIDR0",
+    "TRCIDR1",
+    "TRCIDR2",
+    "TRCIDR8",
+    "TRCIDR9",
+    "TRCIDR12",
+    "TRCIDR13",
+    "TRCDEVARCH",
+    "TRCCCCTLR",
+];
+
+/// A programmed unit.
+#[derive(Debug)]
+struct Etm4Template(UnitConfig);
+
+impl Etm4Template {
+    fn with_id(&self, id: TraceId) -> UnitConfig {
+        let mut unit = self.0.clone();
+        unit.config.registers.traceidr = id.get().into();
+        unit
+    }
+}
+
+impl UnitTemplate for Etm4Template {
+    fn first_id(&self) -> TraceId {
+        TraceId::new(self.0.config.trace_id())
+    }
+
+    fn framing(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn in_frames(&self) -> Box<dyn UnitTemplate> {
+        Box::new(Self(self.0.clone()))
+    }
+
+    fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, String> {
+        Ok(Box::new(Unit::new(self.with_id(id)).map_err(|error| error.to_string())?))
+    }
+
+    fn describe(&self, id: TraceId) -> UnitDescription {
+        let config = self.with_id(id).config;
+        UnitDescription {
+            protocol: if config.is_ete() { Protocol::Ete } else { Protocol::Etm4 },
+            registers: registers(&config),
+            options: Vec::new(),
+            config: SourceConfig::Etm4(Box::new(config)),
+        }
+    }
+}
+
+impl TraceUnit for Unit {
+    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+        self.push_all(items, out);
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
+        Unit::finish(self, out);
+        Ok(())
+    }
+}
+
+fn registers(config: &Config) -> Vec<Register> {
+    let wanted = REGISTERS.iter().filter(|name| **name != "TRCDEVARCH" || config.is_ete());
+    let register = |name: &&str| {
+        let value = config.register(name)?;
+        let text = format!("{value:#010x}");
+        Some(Register { name: (*name).to_owned(), info: String::new(), text, value: Some(value.into()) })
+    };
+    wanted.filter_map(register).collect()
+}
+
 /// A unit with these settings.
-pub fn program(ete: bool, settings: &[(String, String)]) -> Result<Programmed> {
-    let mut config = if ete { Config::ete_default() } else { Config::etm4_default() };
+fn program(mut config: Config, settings: &Settings) -> Result<Etm4Template, SettingError> {
     config.registers.traceidr = FIRST_ID;
     let mut unit = UnitConfig::new(config);
     let mut ranges = 0;
@@ -41,12 +138,18 @@ pub fn program(ete: bool, settings: &[(String, String)]) -> Result<Programmed> {
     if unit.front_end.is_some() && unit.config.max_speculation() == 0 {
         unit.config.registers.idr8 = USUAL_DEPTH;
     }
-    Unit::new(unit.clone()).map_err(|why| Failure::usage(format!("--config: {why}")))?;
-    Ok(Programmed::Etm4(Box::new(unit)))
+    if !TraceId::new(unit.config.trace_id()).is_source() {
+        return Err(SettingError::together(format!(
+            "trace ID {:#x} is not that of a source: 0x01 to 0x6f is expected",
+            unit.config.trace_id()
+        )));
+    }
+    Unit::new(unit.clone()).map_err(SettingError::together)?;
+    Ok(Etm4Template(unit))
 }
 
-fn set(unit: &mut UnitConfig, ranges: &mut usize, key: &str, value: &str) -> Result {
-    let wrong = |why: &dyn std::fmt::Display| Failure::usage(format!("--config {key}={value}: {why}"));
+fn set(unit: &mut UnitConfig, ranges: &mut usize, key: &str, value: &str) -> Result<(), SettingError> {
+    let wrong = |why: &dyn std::fmt::Display| SettingError::new(key, value, why);
     match key {
         "sync_period" => {
             let bytes: u64 = number(key, value)?;
@@ -69,9 +172,8 @@ fn set(unit: &mut UnitConfig, ranges: &mut usize, key: &str, value: &str) -> Res
             unit.config.set_option("branch_broadcast", "1").map_err(|why| wrong(&why))?;
         }
         "fifo" => {
-            let (capacity, drain) =
-                value.split_once(':').ok_or_else(|| wrong(&"BYTES:DRAIN is expected, as in 256:512"))?;
-            unit.fifo = Some(Fifo { capacity: number(key, capacity)?, drain: number(key, drain)? });
+            let (capacity, drain) = pair(key, value)?;
+            unit.fifo = Some(Fifo { capacity, drain });
         }
         "speculation" => {
             unit.front_end = Some(FrontEnd { wrong: number(key, value)?, ..FrontEnd::default() });
@@ -81,23 +183,23 @@ fn set(unit: &mut UnitConfig, ranges: &mut usize, key: &str, value: &str) -> Res
         "halt_at_end" => unit.halt_at_end = flag(key, value)?,
         _ if key.starts_with("trc") && unit.controls.set_register(key, number(key, value)?) => {}
         _ => unit.config.set(key, value).map_err(|why| match why {
-            ConfigError::UnknownOption => wrong(&format_args!("{why}; or {}", options())),
+            ConfigError::UnknownOption => wrong(&format_args!("{why}; or {}", listed(&OPTIONS))),
             why => wrong(&why),
         })?,
     }
     Ok(())
 }
 
-fn options() -> String {
-    OPTIONS.map(|(name, meaning)| format!("{name} ({meaning})")).join(", ")
-}
-
 /// Programs the next pair of address comparators; gives its number.
-fn take_range(unit: &mut UnitConfig, ranges: &mut usize, key: &str, value: &str) -> Result<usize> {
-    let wrong = |why: &str| Failure::usage(format!("--config {key}={value}: {why}"));
-    let range = parse_range(value).map_err(|why| wrong(&why))?;
+fn take_range(
+    unit: &mut UnitConfig,
+    ranges: &mut usize,
+    key: &str,
+    value: &str,
+) -> Result<usize, SettingError> {
+    let range = range(key, value)?;
     if *ranges == 8 {
-        return Err(wrong("a unit has 8 address ranges, and all are used"));
+        return Err(SettingError::new(key, value, "a unit has 8 address ranges, and all are used"));
     }
     let number = *ranges;
     unit.controls.set_range(number, range.start, range.end - 1);
@@ -109,13 +211,10 @@ fn take_range(unit: &mut UnitConfig, ranges: &mut usize, key: &str, value: &str)
 mod tests {
     use super::*;
 
-    fn unit(settings: &[(&str, &str)]) -> Result<UnitConfig> {
+    fn unit(settings: &[(&str, &str)]) -> Result<UnitConfig, SettingError> {
         let settings: Vec<_> =
             settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        match program(false, &settings)? {
-            Programmed::Etm4(unit) => Ok(*unit),
-            Programmed::Hart(_) => panic!("another unit"),
-        }
+        program(Config::etm4_default(), &settings).map(|template| template.0)
     }
 
     #[test]
@@ -145,6 +244,7 @@ mod tests {
             ("fifo", "5", "BYTES:DRAIN"),
             ("source_addresses", "1", "ETE only"),
             ("cyclecount", "maybe", "0 or 1"),
+            ("TRCTRACEIDR", "0x70", "0x01 to 0x6f"),
         ] {
             let refused = unit(&[(key, value)]).expect_err(key).to_string();
             assert!(refused.contains(expected), "{refused}");
