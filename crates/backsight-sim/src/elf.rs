@@ -84,6 +84,8 @@ pub struct Elf<'a> {
     pub headers: u64,
     /// Number of program headers.
     pub header_count: u16,
+    /// What was added to every address of the file: not 0 for position-independent programs.
+    pub bias: u64,
 }
 
 /// Where position-independent programs go.
@@ -147,6 +149,7 @@ impl<'a> Elf<'a> {
             segments: Vec::new(),
             headers: 0,
             header_count,
+            bias,
         };
         for number in 0..header_count {
             let at = table.saturating_add(u64::from(number) * u64::from(header_size));
