@@ -75,8 +75,16 @@ pub struct Access {
 pub enum Input {
     /// What a system call returned.
     Result(u64),
-    /// What a register that changes by itself showed: time, cycles.
-    Register(u64),
+    /// What a counter showed that was read: time, cycles.
+    Counter(u64),
+    /// The system gave a register a value: at the start of a program or thread, and where a signal handler starts or
+    /// has returned.
+    Register {
+        /// Its number in DWARF for the architecture.
+        number: u16,
+        /// The value.
+        value: u64,
+    },
     /// The system wrote to the program's memory.
     Memory {
         /// Where.
@@ -85,6 +93,13 @@ pub enum Input {
         value: u64,
         /// Number of bytes, 1 to 8; more are several items.
         size: u8,
+    },
+    /// The system cleared memory of the program: it is zero now, or gone.
+    Cleared {
+        /// Where.
+        address: Address,
+        /// Number of bytes.
+        length: u64,
     },
 }
 

@@ -28,7 +28,6 @@ mod retired_file;
 pub mod settings;
 mod simulated;
 mod source;
-mod stoppable_input;
 mod target;
 pub mod units;
 
@@ -40,6 +39,5 @@ pub use record::{CodePart, Recorded, Recorder, Recording, TRUTH};
 pub use retired_file::RetiredFile;
 pub use simulated::SimulatedProgram;
 pub use source::{Ended, Ending, ExecutionSource, Stop};
-pub use stoppable_input::StoppableInput;
 pub use target::Target;
 pub use units::UnitKind;

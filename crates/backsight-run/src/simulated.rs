@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use backsight_core::{Address, Execution, Isa, Retired};
-use backsight_image::elf_headers::{ElfHeaders, PF_W, PF_X, PT_LOAD};
-use backsight_sim::{Elf, Exit, Options, Simulator};
+use backsight_core::{Address, Execution, Input, Isa};
+use backsight_image::elf_headers::{ElfHeaders, PF_W, PF_X, PT_LOAD, ProgramHeader};
+use backsight_sim::{Event, Exit, Hart, Observer, Options, Simulator, Watch};
 
 use crate::{CodeMap, Ended, Ending, Error, ExecutionSource, Observation, Stop};
 
@@ -30,6 +30,18 @@ struct CodeSegment {
     bytes: Vec<u8>,
 }
 
+impl CodeSegment {
+    fn new(header: &ProgramHeader, file: &[u8], bias: u64) -> Option<Self> {
+        if header.kind != PT_LOAD || header.flags & PF_X == 0 || header.file_size == 0 {
+            return None;
+        }
+        let start = usize::try_from(header.offset).ok()?;
+        let bytes = file.get(start..)?.get(..usize::try_from(header.file_size).ok()?)?.to_vec();
+        let (address, writable) = (header.address.wrapping_add(bias), header.flags & PF_W != 0);
+        Some(Self { address, offset: header.offset, writable, bytes })
+    }
+}
+
 impl SimulatedProgram {
     /// Loads the program that was read from `path`. Its [`stop`](ExecutionSource::stop) is the simulator's flag for
     /// interrupts.
@@ -41,18 +53,8 @@ impl SimulatedProgram {
         let stop = Stop::of(Arc::clone(&options.interrupt));
         let simulator = Simulator::load(file, options).map_err(refused)?;
         let headers = ElfHeaders::parse(file).map_err(|error| refused(error.into()))?;
-        let moved = Elf::parse(file).map_err(refused)?.entry.wrapping_sub(headers.entry);
-        let executable = |header: &&_| is_code(header);
-        let segments = headers.programs.iter().filter(executable).filter_map(|header| {
-            let end = header.offset.checked_add(header.file_size)?;
-            Some(CodeSegment {
-                address: header.address.wrapping_add(moved),
-                offset: header.offset,
-                writable: header.flags & PF_W != 0,
-                bytes: file.get(usize::try_from(header.offset).ok()?..usize::try_from(end).ok()?)?.to_vec(),
-            })
-        });
-        let segments = segments.collect();
+        let segment = |header: &ProgramHeader| CodeSegment::new(header, file, simulator.bias());
+        let segments = headers.programs.iter().filter_map(segment).collect();
         Ok(Self { simulator, path: path.display().to_string(), segments, stop, data: false })
     }
 
@@ -62,7 +64,7 @@ impl SimulatedProgram {
         self
     }
 
-    /// Tells what code there is before the first instruction.
+    /// Shows what code there is before the first instruction.
     fn show_code(&self, sink: &mut impl FnMut(Observation<'_>)) {
         for segment in &self.segments {
             let address = Address(segment.address);
@@ -85,20 +87,11 @@ impl SimulatedProgram {
             Exit::Fault(fault) => Ended::Fault(fault),
             Exit::Limit => Ended::Limit,
             Exit::Interrupted => Ended::Stopped,
+            Exit::Deadlock => Ended::Deadlock,
             Exit::EndOfRecording => Ended::EndOfFile,
         };
-        let unknown = self.simulator.unknown_system_calls().iter();
-        let note = |(number, count): (&u64, &u64)| {
-            format!(
-                "system call {number} is not known here and failed with ENOSYS ({count} times); --qemu has more"
-            )
-        };
-        Ending { ended, notes: unknown.map(note).collect() }
+        Ending { ended, notes: self.simulator.missing().iter().map(ToString::to_string).collect() }
     }
-}
-
-fn is_code(header: &backsight_image::elf_headers::ProgramHeader) -> bool {
-    header.kind == PT_LOAD && header.flags & PF_X != 0 && header.file_size > 0
 }
 
 impl ExecutionSource for SimulatedProgram {
@@ -117,58 +110,93 @@ impl ExecutionSource for SimulatedProgram {
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
         sink(Observation::ProcessStarts { pid: PROCESS });
         self.show_code(sink);
-        let mut made = MadeCode::new(&self.segments);
-        let mut each = |item: Execution| {
-            if let Execution::Instruction(retired) = &item
-                && made.is_possible(retired.address)
-            {
-                made.show(retired, sink);
-            }
-            sink(Observation::Execution(item));
-        };
-        let exit = match self.data {
-            true => self.simulator.run_with_accesses(&mut each),
-            false => self.simulator.run(&mut each),
+        let exit = if self.data {
+            let first = Some(Box::new(self.simulator.hart().clone()));
+            let mut observer = DataObserver { sink, first, thread: 0, calls: HashMap::new() };
+            self.simulator.observe(Watch { accesses: true, external: true }, &mut observer)
+        } else {
+            self.simulator.observe(Watch::default(), &mut PlainObserver(sink))
         };
         Ok(self.ending(exit))
     }
 }
 
-/// Code that the program makes while it runs, or that it may change: it shows when it is executed.
-struct MadeCode {
-    /// The largest segment that cannot change: where instructions usually are.
-    start: u64,
-    length: u64,
-    /// The other segments that cannot change: first address and length.
-    others: Vec<(u64, u64)>,
-    /// What was shown.
-    shown: HashMap<u64, u32>,
+/// Passes on what is executed, and what happens to code and threads.
+struct PlainObserver<'a, F>(&'a mut F);
+
+impl<F: FnMut(Observation<'_>)> Observer for PlainObserver<'_, F> {
+    #[inline(always)]
+    fn execution(&mut self, item: Execution) {
+        (self.0)(Observation::Execution(item));
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::ThreadStarts { thread, tid } => (self.0)(Observation::ThreadStarts { thread, tid }),
+            Event::ThreadEnds { thread } => (self.0)(Observation::ThreadEnds { thread }),
+            Event::Code { address, bytes } => (self.0)(Observation::Code { address, bytes }),
+            _ => {}
+        }
+    }
 }
 
-impl MadeCode {
-    fn new(segments: &[CodeSegment]) -> Self {
-        let fixed = segments.iter().filter(|segment| !segment.writable);
-        let mut others: Vec<_> = fixed.map(|segment| (segment.address, segment.bytes.len() as u64)).collect();
-        others.sort_by_key(|&(_, length)| length);
-        let (start, length) = others.pop().unwrap_or_default();
-        Self { start, length, others, shown: HashMap::new() }
+/// Passes on data, too.
+struct DataObserver<'a, F> {
+    sink: &'a mut F,
+    /// The registers that the program begins with, until they were handed out.
+    first: Option<Box<Hart>>,
+    thread: u32,
+    /// Threads in a system call: where they go on if it just returns.
+    calls: HashMap<u32, u64>,
+}
+
+impl<F: FnMut(Observation<'_>)> DataObserver<'_, F> {
+    fn input(&mut self, input: Input) {
+        (self.sink)(Observation::Execution(Execution::Input(input)));
     }
 
-    #[inline(always)]
-    fn is_possible(&self, address: Address) -> bool {
-        address.0.wrapping_sub(self.start) >= self.length
-    }
-
-    #[cold]
-    fn show(&mut self, retired: &Retired, sink: &mut impl FnMut(Observation<'_>)) {
-        let address = retired.address;
-        let fixed = |&(start, length): &(u64, u64)| address.0.wrapping_sub(start) < length;
-        if self.others.iter().any(fixed)
-            || self.shown.insert(address.0, retired.opcode) == Some(retired.opcode)
-        {
-            return;
+    /// All registers of RV64, as DWARF numbers them: x0 to x31, f0 to f31, control and status registers from 4096 on.
+    fn registers(&mut self, hart: &Hart) {
+        const FCSR: u16 = 4096 + 3;
+        let integers = (0..).zip(hart.integers()).skip(1);
+        let floats = (32..).zip(hart.floats().iter().copied());
+        let fcsr = (FCSR, u64::from(hart.frm) << 5 | u64::from(hart.fflags));
+        for (number, value) in integers.chain(floats).chain([fcsr]) {
+            self.input(Input::Register { number, value });
         }
-        let bytes = retired.opcode.to_le_bytes();
-        sink(Observation::Code { address, bytes: bytes.get(..retired.size.into()).unwrap_or(&bytes) });
+    }
+}
+
+impl<F: FnMut(Observation<'_>)> Observer for DataObserver<'_, F> {
+    fn execution(&mut self, item: Execution) {
+        const ECALL: u32 = 0x73;
+        match item {
+            Execution::Thread(thread) => self.thread = thread,
+            Execution::Instruction(retired) if retired.opcode == ECALL => {
+                self.calls.insert(self.thread, retired.next.0);
+            }
+            _ => {}
+        }
+        (self.sink)(Observation::Execution(item));
+        if matches!(item, Execution::Context(_))
+            && let Some(hart) = self.first.take()
+        {
+            self.registers(&hart);
+        }
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Written { address, bytes } => {
+                Input::written(address, bytes).for_each(|input| self.input(input))
+            }
+            Event::Cleared { address, length } => self.input(Input::Cleared { address, length }),
+            Event::Time(time) => self.input(Input::Counter(time)),
+            Event::Registers(hart) => match self.calls.remove(&self.thread) {
+                Some(next) if next == hart.pc => self.input(Input::Result(hart.x(10))),
+                _ => self.registers(hart),
+            },
+            event => PlainObserver(&mut *self.sink).event(event),
+        }
     }
 }

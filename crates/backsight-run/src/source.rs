@@ -16,7 +16,7 @@ pub trait ExecutionSource {
     /// The instruction set that execution starts in.
     fn isa(&self) -> Isa;
 
-    /// May there be more than one thread?
+    /// Is more than one thread to be expected?
     fn has_threads(&self) -> bool;
 
     /// How to end it early, from wherever one is.
@@ -97,6 +97,8 @@ pub enum Ended {
     Limit,
     /// Somebody wanted it to stop.
     Stopped,
+    /// All threads wait for something that cannot happen.
+    Deadlock,
     /// There is no more in the file.
     EndOfFile,
 }
@@ -109,6 +111,7 @@ impl fmt::Display for Ended {
             Self::Fault(fault) => write!(f, "the program crashed: {fault} (signal {})", fault.signal()),
             Self::Limit => f.write_str("the instruction limit was reached"),
             Self::Stopped => f.write_str("interrupted"),
+            Self::Deadlock => f.write_str("all threads wait for something that cannot happen"),
             Self::EndOfFile => f.write_str("all of it was read"),
         }
     }

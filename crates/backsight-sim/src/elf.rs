@@ -88,6 +88,8 @@ pub struct Elf<'a> {
     pub headers: u64,
     /// Number of program headers.
     pub header_count: u16,
+    /// What was added to every address of the file: not 0 for position-independent programs.
+    pub bias: u64,
 }
 
 /// Where position-independent programs go.
@@ -132,6 +134,7 @@ impl<'a> Elf<'a> {
             segments: Vec::new(),
             headers: 0,
             header_count: headers.programs.len() as u16,
+            bias,
         };
         for (number, header) in headers.programs.iter().enumerate() {
             match header.kind {

@@ -13,7 +13,7 @@ use crate::target::Call;
 use crate::thread::{self, SystemCall, Thread};
 use crate::{Recorder, api, inputs, recorder, system};
 
-const MAP_ANONYMOUS: u64 = 0x20;
+pub const MAP_ANONYMOUS: u64 = 0x20;
 pub const FAILED: std::ops::Range<i64> = -4095..0;
 
 /// Where executable memory is, as far as the stream has told: (address, length).

@@ -25,6 +25,8 @@ pub const SYSTEM_CALL: u32 = 9;
 pub const RESULT: u32 = 10;
 /// The system call just made wrote so many bytes (argument) to memory: address (2 words), the bytes.
 pub const WRITTEN: u32 = 11;
+/// The system call just made cleared memory: address, length (2 words each).
+pub const CLEARED: u32 = 12;
 
 /// In the argument of [`MAP`]: readable, writable, executable as in `mmap`.
 pub const MAP_EXECUTABLE: u32 = 4;

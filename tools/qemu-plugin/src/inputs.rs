@@ -4,14 +4,15 @@
 //! tell. A call that is not in the tables here writes nothing, as far as this plugin knows.
 
 use crate::Recorder;
-use crate::calls::FAILED;
-use crate::event::{RESULT, WRITTEN, event};
+use crate::calls::{FAILED, MAP_ANONYMOUS};
+use crate::event::{CLEARED, RESULT, WRITTEN, event};
 use crate::system;
-use crate::target::Target;
+use crate::target::{self, Target};
 use crate::thread::Thread;
 
 /// Bytes in one record: several fit a chunk.
 const PIECE: usize = 1 << 14;
+const MADV_DONTNEED: u64 = 4;
 /// Vectors of one call.
 const MOST_VECTORS: u64 = 1024;
 
@@ -43,11 +44,20 @@ type Writes = &'static [(usize, Size)];
 /// Everything that a call wrote, and what it returned.
 pub fn record(thread: &mut Thread, recorder: &Recorder, result: i64) {
     let value = result as u64;
-    thread.push(&[event(RESULT, 0), value as u32, (value >> 32) as u32]);
-    if FAILED.contains(&result) {
-        return;
+    if !FAILED.contains(&result) {
+        succeeded(thread, recorder, value);
     }
+    thread.push(&[event(RESULT, 0), value as u32, (value >> 32) as u32]);
+}
+
+fn succeeded(thread: &mut Thread, recorder: &Recorder, value: u64) {
     let call = thread.call;
+    let [first, second, third, fourth, ..] = call.arguments;
+    match recorder.target.call(call.number) {
+        target::Call::Map { .. } if fourth & MAP_ANONYMOUS != 0 => cleared(thread, value, second),
+        target::Call::Advise if third == MADV_DONTNEED => cleared(thread, first, second),
+        _ => {}
+    }
     let writes = match recorder.target {
         Target::Arm => arm(call.number),
         Target::Aarch64 | Target::Riscv64 => generic(call.number, recorder.target),
@@ -120,6 +130,11 @@ impl Call<'_> {
             visit(field(4), field(5));
         }
     }
+}
+
+fn cleared(thread: &mut Thread, address: u64, length: u64) {
+    let [[a, b], [c, d]] = [address, length].map(|number| [number as u32, (number >> 32) as u32]);
+    thread.push(&[event(CLEARED, 0), a, b, c, d]);
 }
 
 /// Writes down what is in memory now.

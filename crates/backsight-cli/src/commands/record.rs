@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
-use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, StoppableInput, Target};
-use backsight_sim::{Options, Streams};
-use clap::Args;
+use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, Target};
+use backsight_sim::Options;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 
 use crate::args::parse_number;
 use crate::failure::{Failure, Result};
@@ -35,9 +35,10 @@ pub struct Record {
     #[command(flatten)]
     unit: UnitArgs,
 
-    /// Also write every executed instruction into the capture: `flow --truth` lists them
-    #[arg(long)]
-    truth: bool,
+    /// Also keep what was executed in the capture, beside the trace: `flow --truth` lists it, `encode` traces it again
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "instructions")]
+    truth: Option<Truth>,
 
     /// Format of the capture
     #[arg(long, value_enum, default_value_t)]
@@ -78,6 +79,16 @@ pub struct Record {
     program: Vec<OsString>,
 }
 
+/// What is kept beside the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Truth {
+    /// Every instruction
+    Instructions,
+    /// And its loads and stores with their values, and what comes from outside: results of system calls and the memory
+    /// that they write, time, registers that the system sets
+    Accesses,
+}
+
 impl Record {
     fn path(&self) -> &Path {
         self.program.first().map_or(Path::new(""), Path::new)
@@ -94,20 +105,18 @@ pub fn run(command: &Record) -> Result {
     let recording = Recording::new(unit)
         .title(format!("{} ({target})", words.join(" ")))
         .format(command.format.written(&command.output)?)
-        .truth(command.truth)
+        .truth(command.truth.is_some())
         .limit(command.limit.unwrap_or(u64::MAX))
         .replace(command.force);
+    let data = command.truth == Some(Truth::Accesses);
     if target == Target::Riscv64 && !command.qemu {
-        let stop = Stop::new();
-        let input = Box::new(StoppableInput::new(std::io::stdin(), stop.clone()));
         let options = Options {
             arguments: words.iter().map(|word| word.to_string()).collect(),
             instructions: command.limit.unwrap_or(u64::MAX),
-            streams: Streams { input, ..Streams::inherited() },
-            interrupt: stop.flag(),
             ..Options::default()
         };
-        return record(command, recording, SimulatedProgram::load(path, &contents, options)?);
+        let program = SimulatedProgram::load(path, &contents, options)?;
+        return record(command, recording, if data { program.with_data() } else { program });
     }
     let options = EmulationOptions {
         program: path.to_owned(),
@@ -115,6 +124,8 @@ pub fn run(command: &Record) -> Result {
         sysroot: command.sysroot.clone(),
         cpu: command.cpu.clone(),
         plugin: command.qemu_plugin.clone(),
+        values: data,
+        inputs: data,
         ..EmulationOptions::default()
     };
     record(command, recording, EmulatedProgram::new(options)?)

@@ -377,13 +377,13 @@ fn event(
                 .finish(None, process, &mut |execution| sink(Observation::Execution(execution)))?;
             sink(Observation::ThreadEnds { thread: number });
         }
-        10 | 11 => input(thread, process, kind, argument, fields, sink)?,
+        10..=12 => input(thread, process, kind, argument, fields, sink)?,
         _ => return Err(Damage::Event(kind)),
     }
     Ok(())
 }
 
-/// What a system call returned, or wrote to memory.
+/// What a system call returned, or did to memory.
 fn input(
     thread: &mut Thread,
     process: &mut Process,
@@ -397,6 +397,11 @@ fn input(
     let mut each = |execution| sink(Observation::Execution(execution));
     if kind == 10 {
         return thread.follower.input(Input::Result(first), process, &mut each);
+    }
+    if kind == 12 {
+        let length = fields.long().ok_or(malformed)?;
+        let cleared = Input::Cleared { address: Address(first), length };
+        return thread.follower.input(cleared, process, &mut each);
     }
     let bytes = fields.padded(length as usize).ok_or(malformed)?;
     Input::written(Address(first), bytes)

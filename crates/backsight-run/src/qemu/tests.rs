@@ -132,7 +132,8 @@ fn in_short(items: &[Execution]) -> Vec<String> {
         Execution::Input(Input::Memory { address, value, size }) => {
             Some(format!("w{size} {:x}={value:x}", address.0))
         }
-        Execution::Context(_) | Execution::Input(Input::Register(_)) => None,
+        Execution::Input(Input::Cleared { address, length }) => Some(format!("z{length:x} {:x}", address.0)),
+        Execution::Context(_) | Execution::Input(_) => None,
     };
     items.iter().filter_map(short).collect()
 }
@@ -282,15 +283,17 @@ fn what_a_system_call_brings_follows_its_instruction() {
     writer.words_at(0x1000, &[NOP, SVC]);
     writer.words_at(0x1008, &[NOP]);
     let written = [event(11, 9), 0x8000, 0, 0x0403_0201, 0x0807_0605, 9];
-    let call = [&[0, event(9, 63), event(10, 0), 9, 0], &written[..], &[1]].concat();
+    let cleared = [event(12, 0), 0x9000, 0, 0x1000, 0];
+    let call = [&[0, event(9, 63)], &written[..], &cleared, &[event(10, 0), 9, 0, 1]].concat();
     writer.thread(0, &call);
     let expected = [
         "#0",
         "1000->1004",
         "1004->1008",
-        "=9",
         "w8 8000=807060504030201",
         "w1 8008=9",
+        "z1000 9000",
+        "=9",
         "!2 1008->1008",
         "1008->100c",
     ];

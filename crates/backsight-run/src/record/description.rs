@@ -9,8 +9,8 @@ use backsight_core::{Address, AddressSpace, Isa};
 
 use super::code::{CodeDump, RecordedCode};
 use super::folder::CaptureFolder;
-use super::threads::ThreadUnits;
-use super::trace::TRACE;
+use super::threads::{ThreadSource, ThreadUnits};
+use super::trace::trace_name;
 use crate::{Error, TRUTH};
 
 /// The facts of a recording.
@@ -41,14 +41,19 @@ pub fn capture(
     let folder: Arc<dyn Folder> = Arc::new(Directory(facts.folder.part.clone()));
     let file = |name: &str| FileRef::new(&folder, name);
     let (framing_word, framing) = units.framing();
-    let buffer = Buffer {
-        name: "trace".to_owned(),
-        files: vec![file(TRACE)?],
-        framing,
-        format: framing_word.to_owned(),
-        wrapped: false,
-        details: Vec::new(),
-    };
+    let streams = units.sources().map(|source| source.stream + 1).max().unwrap_or(1);
+    let mut buffers = Vec::new();
+    for stream in 0..streams {
+        let name = trace_name(stream);
+        buffers.push(Buffer {
+            files: vec![file(&name)?],
+            name: name.trim_end_matches(".bin").to_owned(),
+            framing,
+            format: framing_word.to_owned(),
+            wrapped: false,
+            details: Vec::new(),
+        });
+    }
     let package = facts.format == Format::Package;
     let sources: Vec<Source> = sources(units);
     let mut memory = Vec::new();
@@ -73,7 +78,7 @@ pub fn capture(
         name: facts.folder.path().display().to_string(),
         format: facts.format,
         description: Some(facts.title),
-        buffers: vec![buffer],
+        buffers,
         cores: cores(units, facts.isa),
         sources,
         memory,
@@ -104,20 +109,20 @@ fn cores(units: &ThreadUnits, isa: Isa) -> Vec<Core> {
         registers: Vec::new(),
         location: None,
     };
-    units.sources().map(|(thread, ..)| core(thread)).collect()
+    units.sources().map(|source| core(source.thread)).collect()
 }
 
 fn sources(units: &ThreadUnits) -> Vec<Source> {
-    let source = |(core, (thread, id, unit)): (usize, (u32, _, crate::units::UnitDescription))| Source {
-        name: format!("unit_{thread}"),
-        id: Some(id),
-        protocol: unit.protocol,
+    let source = |(core, source): (usize, ThreadSource)| Source {
+        name: format!("unit_{}", source.thread),
+        id: Some(source.id),
+        protocol: source.description.protocol,
         format: String::new(),
-        registers: unit.registers,
-        options: unit.options,
-        config: unit.config,
+        registers: source.description.registers,
+        options: source.description.options,
+        config: source.description.config,
         core: Some(core),
-        buffers: vec![0],
+        buffers: vec![source.stream],
         location: None,
     };
     units.sources().enumerate().map(source).collect()

@@ -31,6 +31,8 @@ pub struct CaptureFolder {
     format: Format,
     /// Held while it is written.
     mark: Option<File>,
+    /// The files that were there before the description.
+    recorded: Option<BTreeSet<String>>,
 }
 
 /// Does the name ask for an archive?
@@ -57,7 +59,7 @@ impl CaptureFolder {
             Ok(file)
         });
         match marked {
-            Ok(file) => Ok(Self { part, path, replace, format, mark: Some(file) }),
+            Ok(file) => Ok(Self { part, path, replace, format, mark: Some(file), recorded: None }),
             Err(error) => {
                 let _ = fs::remove_dir_all(&part);
                 Err(Error::file(&mark, error))
@@ -79,10 +81,9 @@ impl CaptureFolder {
     }
 
     /// Writes the description. Gives what the format could not hold, in words.
-    pub fn describe(&self, capture: &Capture) -> Result<Vec<String>, DescribeError> {
-        let kept: BTreeSet<String> =
-            capture.folder.files().into_iter().filter(|file| !is_description(file)).collect();
-        let mut output = InPlace { kept, folder: &self.part, full: false };
+    pub fn describe(&mut self, capture: &Capture) -> Result<Vec<String>, DescribeError> {
+        let recorded = self.recorded.get_or_insert_with(|| capture.folder.files().into_iter().collect());
+        let mut output = InPlace { recorded, folder: &self.part, full: false };
         let lost = capture.write(self.format, &mut output);
         lost.map_err(|error| DescribeError { error: error.into(), full: output.full })
     }
@@ -155,21 +156,16 @@ fn remove_abandoned(part: &Path) -> Result<(), Error> {
     }
 }
 
-/// A file that `describe` writes, perhaps for the second time.
-fn is_description(file: &str) -> bool {
-    file == MARK || !(file.starts_with("code/") || file == super::trace::TRACE || file == crate::TRUTH)
-}
-
 /// Puts a description beside what is there already.
 struct InPlace<'a> {
     folder: &'a Path,
-    kept: BTreeSet<String>,
+    recorded: &'a BTreeSet<String>,
     full: bool,
 }
 
 impl Output for InPlace<'_> {
     fn file(&mut self, path: &str, contents: &mut dyn Read) -> io::Result<()> {
-        if self.kept.contains(path) {
+        if self.recorded.contains(path) {
             return Ok(());
         }
         let path = self.folder.join(path);

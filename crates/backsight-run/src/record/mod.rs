@@ -25,7 +25,7 @@ mod trace;
 use std::path::{Path, PathBuf};
 
 use backsight_capture::events::{self, EventLog};
-use backsight_capture::{Capture, Format};
+use backsight_capture::{Buffer, Capture, Format};
 use backsight_core::{Address, Execution, Isa};
 
 use self::code::RecordedCode;
@@ -321,7 +321,7 @@ impl Recorder {
             ending,
             instructions: self.instructions(),
             threads: capture.sources.len(),
-            bytes: capture.buffers.first().and_then(backsight_capture::Buffer::length).unwrap_or(0),
+            bytes: capture.buffers.iter().filter_map(Buffer::length).sum(),
             figures: self.writer.units.figures().collect(),
             cut_short,
         };
@@ -341,7 +341,7 @@ impl Recorder {
         }
     }
 
-    fn try_to_describe(&self) -> Result<Capture, DescribeError> {
+    fn try_to_describe(&mut self) -> Result<Capture, DescribeError> {
         let plain = |error| DescribeError { error, full: false };
         let dumps = self.code.finish().map_err(|error| DescribeError {
             full: matches!(&error, Error::File { error, .. } if folder::is_full(error)),

@@ -1,4 +1,8 @@
-//! One unit for each thread, and one stream of bytes from all of them.
+//! One unit for each thread, and the streams of bytes that come from them.
+//!
+//! Where several threads are to be expected, the bytes of all travel in one stream of CoreSight frames, which tell them
+//! apart. Else the bytes of a unit stand alone, in its own framing; should there be another thread after all, its bytes
+//! are a stream of their own.
 
 use backsight_arm::frame::{FormatterConfig, Framing};
 use backsight_core::{Execution, TraceId};
@@ -17,38 +21,56 @@ pub struct ThreadUnits {
     threads: Vec<ThreadUnit>,
     /// The thread that executes.
     current: usize,
-    /// `None`: there is one thread, and its bytes stand alone.
-    funnel: Option<Funnel>,
+    framed: Option<Framed>,
 }
 
 struct ThreadUnit {
     thread: u32,
     id: TraceId,
     unit: Box<dyn TraceUnit>,
-    /// Bytes that the funnel does not have yet.
+    /// Bytes that were not handed on yet.
     bytes: Vec<u8>,
 }
 
+/// The one stream that all units share.
+struct Framed {
+    funnel: Funnel,
+    bytes: Vec<u8>,
+}
+
+/// A source of trace.
+pub struct ThreadSource {
+    /// The thread.
+    pub thread: u32,
+    /// Its trace ID; where its bytes stand alone, only a label.
+    pub id: TraceId,
+    /// The stream that its bytes are in.
+    pub stream: usize,
+    /// How a capture describes it.
+    pub description: UnitDescription,
+}
+
 impl ThreadUnits {
-    /// Units for one thread, or for as many as there are trace IDs.
+    /// Units for one thread, or for `several`.
     pub fn new(template: Box<dyn UnitTemplate>, several: bool) -> Result<Self, String> {
         let framed = several || template.framing().is_none();
         let template = if framed { template.in_frames() } else { template };
-        let funnel = framed.then(|| Funnel::new(FormatterConfig::new(Framing::Coresight), HOLD));
-        let mut units = Self { template, threads: Vec::new(), current: 0, funnel };
+        let funnel = || Funnel::new(FormatterConfig::new(Framing::Coresight), HOLD);
+        let framed = framed.then(|| Framed { funnel: funnel(), bytes: Vec::new() });
+        let mut units = Self { template, threads: Vec::new(), current: 0, framed };
         if !several {
             units.switch_to(0)?;
         }
         Ok(units)
     }
 
-    /// Steps of execution, of whichever threads; bytes go to the end of `out`.
-    pub fn push(&mut self, mut items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+    /// Steps of execution, of whichever threads.
+    pub fn push(&mut self, mut items: &[Execution]) -> Result<(), String> {
         loop {
             let change = items.iter().position(|item| matches!(item, Execution::Thread(_)));
             let (now, later) = items.split_at(change.unwrap_or(items.len()));
             if !now.is_empty() {
-                self.push_current(now, out)?;
+                self.push_current(now)?;
             }
             match later.split_first() {
                 Some((&Execution::Thread(thread), rest)) => {
@@ -60,16 +82,18 @@ impl ThreadUnits {
         }
     }
 
-    fn push_current(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+    fn push_current(&mut self, items: &[Execution]) -> Result<(), String> {
         if self.threads.is_empty() {
             self.switch_to(0)?;
         }
-        let Some(ThreadUnit { unit, bytes, .. }) = self.threads.get_mut(self.current) else { return Ok(()) };
-        if self.funnel.is_none() {
-            return unit.push(items, out);
-        }
+        let Some(ThreadUnit { unit, bytes, id, .. }) = self.threads.get_mut(self.current) else {
+            return Ok(());
+        };
         unit.push(items, bytes)?;
-        if bytes.len() >= PORTION { self.hand_on(self.current, out) } else { Ok(()) }
+        match &mut self.framed {
+            Some(framed) if bytes.len() >= PORTION => framed.take(*id, bytes),
+            _ => Ok(()),
+        }
     }
 
     /// The thread that executes from now on.
@@ -80,7 +104,7 @@ impl ThreadUnits {
         }
         let number = usize::from(self.template.first_id().get()) + self.threads.len();
         let id = TraceId::new(number.min(0x7F) as u8);
-        if !id.is_source() || (self.funnel.is_none() && !self.threads.is_empty()) {
+        if !id.is_source() {
             return Err(format!("too many threads: there are trace IDs for {}", self.threads.len()));
         }
         let unit = self.template.build(id)?;
@@ -89,37 +113,40 @@ impl ThreadUnits {
         Ok(())
     }
 
-    fn hand_on(&mut self, number: usize, out: &mut Vec<u8>) -> Result<(), String> {
-        let (Some(thread), Some(funnel)) = (self.threads.get_mut(number), &mut self.funnel) else {
-            return Ok(());
-        };
-        let sink = &mut |frames: &[u8]| out.extend_from_slice(frames);
-        funnel.push(thread.id, &thread.bytes, sink).map_err(|error| error.to_string())?;
-        thread.bytes.clear();
-        Ok(())
-    }
-
     /// Execution ends.
-    pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
-        let framed = self.funnel.is_some();
-        for number in 0..self.threads.len() {
-            if let Some(ThreadUnit { unit, bytes, .. }) = self.threads.get_mut(number) {
-                unit.finish(if framed { bytes } else { out })?;
+    pub fn finish(&mut self) -> Result<(), String> {
+        for ThreadUnit { unit, bytes, id, .. } in &mut self.threads {
+            unit.finish(bytes)?;
+            if let Some(framed) = &mut self.framed {
+                framed.take(*id, bytes)?;
             }
-            self.hand_on(number, out)?;
         }
-        match &mut self.funnel {
-            Some(funnel) => {
-                let sink = &mut |frames: &[u8]| out.extend_from_slice(frames);
+        match &mut self.framed {
+            Some(Framed { funnel, bytes }) => {
+                let sink = &mut |frames: &[u8]| bytes.extend_from_slice(frames);
                 funnel.finish(sink).map_err(|error| error.to_string())
             }
             None => Ok(()),
         }
     }
 
-    /// The threads so far, each with its trace ID and how a capture describes its unit.
-    pub fn sources(&self) -> impl Iterator<Item = (u32, TraceId, UnitDescription)> {
-        self.threads.iter().map(|unit| (unit.thread, unit.id, self.template.describe(unit.id)))
+    /// The streams, each with the bytes that are ready: whoever takes them clears them.
+    pub fn streams(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
+        let alone = if self.framed.is_some() { &mut [] } else { &mut self.threads[..] };
+        self.framed
+            .iter_mut()
+            .map(|framed| &mut framed.bytes)
+            .chain(alone.iter_mut().map(|unit| &mut unit.bytes))
+    }
+
+    /// The threads so far.
+    pub fn sources(&self) -> impl Iterator<Item = ThreadSource> {
+        self.threads.iter().enumerate().map(|(number, unit)| ThreadSource {
+            thread: unit.thread,
+            id: unit.id,
+            stream: if self.framed.is_some() { 0 } else { number },
+            description: self.template.describe(unit.id),
+        })
     }
 
     /// What the unit of each thread counted.
@@ -127,11 +154,21 @@ impl ThreadUnits {
         self.threads.iter().map(|unit| (unit.thread, unit.unit.figures()))
     }
 
-    /// How the bytes are framed: the word for it, and what carries them.
+    /// How the bytes of a stream are framed: the word for it, and what carries them.
     pub fn framing(&self) -> (&'static str, Framing) {
-        match (&self.funnel, self.template.framing()) {
+        match (&self.framed, self.template.framing()) {
             (None, Some(word)) => (word, Framing::Raw),
             _ => ("coresight", Framing::Coresight),
         }
+    }
+}
+
+impl Framed {
+    fn take(&mut self, id: TraceId, bytes: &mut Vec<u8>) -> Result<(), String> {
+        let Self { funnel, bytes: frames } = self;
+        let sink = &mut |part: &[u8]| frames.extend_from_slice(part);
+        funnel.push(id, bytes, sink).map_err(|error| error.to_string())?;
+        bytes.clear();
+        Ok(())
     }
 }

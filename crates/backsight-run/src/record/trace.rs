@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backsight_core::{Execution, Isa};
 
@@ -12,8 +12,14 @@ use super::threads::ThreadUnits;
 use crate::retired::RetiredWriter;
 use crate::{Error, TRUTH};
 
-/// Name of the trace in a capture.
-pub const TRACE: &str = "trace.bin";
+/// The name of a stream of trace in a capture.
+pub fn trace_name(stream: usize) -> String {
+    match stream {
+        0 => "trace.bin".to_owned(),
+        number => format!("trace-{number}.bin"),
+    }
+}
+
 /// Trace bytes that are written at a time.
 const PIECE: usize = 1 << 16;
 /// Steps of execution that units take at a time: as many as fit the nearest cache.
@@ -23,9 +29,9 @@ const BATCH: usize = 256;
 pub struct TraceWriter {
     pub units: ThreadUnits,
     batch: Vec<Execution>,
-    bytes: Vec<u8>,
-    written: u64,
-    trace: File,
+    folder: PathBuf,
+    /// A file for each stream.
+    traces: Vec<File>,
     truth: Option<RetiredWriter<BufWriter<File>>>,
     instructions: u64,
     trouble: Option<String>,
@@ -34,13 +40,9 @@ pub struct TraceWriter {
 impl TraceWriter {
     /// Writes into `folder`.
     pub fn new(folder: &Path, units: ThreadUnits, truth: Option<Isa>) -> Result<Self, Error> {
-        let create = |name: &str| {
-            let path = folder.join(name);
-            File::create(&path).map_err(|error| Error::file(path, error))
-        };
         let truth = match truth {
             Some(isa) => {
-                let file = BufWriter::new(create(TRUTH)?);
+                let file = BufWriter::new(create(folder, TRUTH)?);
                 Some(RetiredWriter::new(file, isa).map_err(|error| Error::file(TRUTH, error))?)
             }
             None => None,
@@ -48,9 +50,8 @@ impl TraceWriter {
         Ok(Self {
             units,
             batch: Vec::with_capacity(BATCH),
-            bytes: Vec::with_capacity(PIECE + 4096),
-            written: 0,
-            trace: create(TRACE)?,
+            folder: folder.to_owned(),
+            traces: vec![create(folder, &trace_name(0))?],
             truth,
             instructions: 0,
             trouble: None,
@@ -76,22 +77,32 @@ impl TraceWriter {
         {
             self.trouble = Some(format!("{TRUTH}: {error}"));
         }
-        if let Err(error) = self.units.push(&self.batch, &mut self.bytes) {
+        if let Err(error) = self.units.push(&self.batch) {
             self.trouble = Some(error);
         }
         self.batch.clear();
-        if self.bytes.len() >= PIECE {
-            self.write();
-        }
+        self.write(PIECE);
         self.trouble.is_none()
     }
 
-    fn write(&mut self) {
-        match self.trace.write_all(&self.bytes) {
-            Ok(()) => self.written += self.bytes.len() as u64,
-            Err(error) => drop(self.trouble.get_or_insert(format!("{TRACE}: {error}"))),
+    /// Writes the streams that have at least so many bytes ready.
+    fn write(&mut self, least: usize) {
+        for (number, bytes) in self.units.streams().enumerate() {
+            if bytes.len() < least {
+                continue;
+            }
+            let name = trace_name(number);
+            if number == self.traces.len() {
+                match create(&self.folder, &name) {
+                    Ok(file) => self.traces.push(file),
+                    Err(error) => drop(self.trouble.get_or_insert(error.to_string())),
+                }
+            }
+            if let Some(Err(error)) = self.traces.get_mut(number).map(|file| file.write_all(bytes)) {
+                self.trouble.get_or_insert(format!("{name}: {error}"));
+            }
+            bytes.clear();
         }
-        self.bytes.clear();
     }
 
     /// Instructions seen so far.
@@ -103,10 +114,10 @@ impl TraceWriter {
     /// Writes what there is to say at the end. Gives what went wrong, now or before.
     pub fn finish(&mut self) -> Option<String> {
         self.take_batch();
-        if let Err(error) = self.units.finish(&mut self.bytes) {
+        if let Err(error) = self.units.finish() {
             self.trouble.get_or_insert(error);
         }
-        self.write();
+        self.write(0);
         if let Some(truth) = self.truth.take()
             && let Err(error) = truth.finish().and_then(|file| file.into_inner().map_err(io::Error::from))
         {
@@ -115,10 +126,19 @@ impl TraceWriter {
         self.trouble.take()
     }
 
-    /// Gives up the last bytes of the trace, so that there is room for what must not be missing. False: there is nothing
-    /// left to give up.
+    /// Gives up the last bytes of the longest stream, so that there is room for what must not be missing. False: there is
+    /// nothing left to give up.
     pub fn give_up(&mut self, bytes: u64) -> bool {
-        let Ok(length) = self.trace.metadata().map(|file| file.len()) else { return false };
-        length > 0 && self.trace.set_len(length.saturating_sub(bytes)).is_ok()
+        let length = |file: &File| file.metadata().map_or(0, |file| file.len());
+        let longest = self.traces.iter().max_by_key(|file| length(file));
+        longest.is_some_and(|file| {
+            let length = length(file);
+            length > 0 && file.set_len(length.saturating_sub(bytes)).is_ok()
+        })
     }
+}
+
+fn create(folder: &Path, name: &str) -> Result<File, Error> {
+    let path = folder.join(name);
+    File::create(&path).map_err(|error| Error::file(path, error))
 }

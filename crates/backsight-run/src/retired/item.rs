@@ -110,7 +110,9 @@ pub(super) fn take_access(bytes: &mut Cursor<'_>, before: u64) -> Result<Access,
 
 /// The byte that begins an input: one of these, or for memory the size.
 const RESULT: u8 = 0;
-const REGISTER: u8 = 9;
+const COUNTER: u8 = 9;
+const REGISTER: u8 = 10;
+const CLEARED: u8 = 11;
 
 /// `before`: the address of the access before. Results of system calls are small numbers of either sign.
 pub(super) fn put_input(out: &mut Vec<u8>, input: &Input, before: u64) {
@@ -120,9 +122,19 @@ pub(super) fn put_input(out: &mut Vec<u8>, input: &Input, before: u64) {
             out.push(RESULT);
             put_distance(out, value);
         }
-        Input::Register(value) => {
-            out.push(REGISTER);
+        Input::Counter(value) => {
+            out.push(COUNTER);
             put_number(out, value);
+        }
+        Input::Register { number, value } => {
+            out.push(REGISTER);
+            put_number(out, number.into());
+            put_number(out, value);
+        }
+        Input::Cleared { address, length } => {
+            out.push(CLEARED);
+            put_distance(out, address.0.wrapping_sub(before));
+            put_number(out, length);
         }
         Input::Memory { address, value, size } => {
             out.push(size);
@@ -135,7 +147,16 @@ pub(super) fn put_input(out: &mut Vec<u8>, input: &Input, before: u64) {
 pub(super) fn take_input(bytes: &mut Cursor<'_>, before: u64) -> Result<Input, Bad> {
     Ok(match bytes.byte()? {
         RESULT => Input::Result(bytes.distance()?),
-        REGISTER => Input::Register(bytes.number()?),
+        COUNTER => Input::Counter(bytes.number()?),
+        REGISTER => {
+            let number = u16::try_from(bytes.number()?);
+            let number = number.map_err(|_| Bad::Wrong("a register that does not exist"))?;
+            Input::Register { number, value: bytes.number()? }
+        }
+        CLEARED => {
+            let address = Address(before.wrapping_add(bytes.distance()?));
+            Input::Cleared { address, length: bytes.number()? }
+        }
         size @ 1..=8 => {
             let address = Address(before.wrapping_add(bytes.distance()?));
             let mut value = [0; 8];

@@ -62,10 +62,12 @@ fn item() -> impl Strategy<Value = Execution> {
             Execution::Trap(Trap { kind, cause, value, return_address, handler, cycle })
         },
     );
-    let input = (0u8..10, address(), any::<u64>()).prop_map(|(size, address, value)| {
+    let input = (0u8..12, address(), any::<u64>()).prop_map(|(size, address, value)| {
         Execution::Input(match size {
             0 => Input::Result(value),
-            9 => Input::Register(value),
+            9 => Input::Counter(value),
+            10 => Input::Register { number: value as u16, value },
+            11 => Input::Cleared { address, length: value },
             _ => Input::Memory { address, value: value >> (64 - 8 * u32::from(size)), size },
         })
     });
