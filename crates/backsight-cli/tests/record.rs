@@ -4,6 +4,9 @@ mod support;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use backsight_core::Execution;
+use backsight_run::retired::RetiredReader;
 use support::{Scratch, assert_same, backsight, program, record, run};
 
 fn complaint(arguments: &[&str]) -> (i32, String) {
@@ -84,6 +87,42 @@ fn a_run_can_be_encoded_again_by_another_unit() {
     for capture in [&again, &other] {
         assert_same(&backsight(&["flow", "--format", "pcs", "--strict"], capture), &truth, "encoded");
     }
+}
+
+#[test]
+fn loads_stores_and_results_of_system_calls_are_kept_on_demand_and_change_nothing_else() {
+    let scratch = Scratch::new("accesses");
+    let (plain, data) = (scratch.path("plain"), scratch.path("data"));
+    let options = |truth| ["--limit", "50000", truth];
+    assert!(record(&plain, &options("--truth"), &[&program("riscv64", "pack")]));
+    assert!(record(&data, &options("--truth=accesses"), &[&program("riscv64", "pack")]));
+    let trace = |capture: &std::path::Path| std::fs::read(capture.join("trace.bin")).expect("trace");
+    assert!(trace(&plain) == trace(&data), "the trace differs");
+    let counted = |capture: &std::path::Path| {
+        let file = std::fs::File::open(capture.join("truth.retired")).expect("the truth");
+        let (mut instructions, mut accesses, mut inputs) = (0, 0, 0);
+        let mut reader = RetiredReader::new(file).expect("a stream");
+        reader
+            .read(&mut |item| match item {
+                Execution::Instruction(_) => instructions += 1,
+                Execution::Access(access) => accesses += u32::from(access.known),
+                Execution::Input(_) => inputs += 1,
+                _ => {}
+            })
+            .expect("a whole stream");
+        (instructions, accesses, inputs)
+    };
+    assert_eq!(counted(&plain), (50_000, 0, 0));
+    let (instructions, accesses, inputs) = counted(&data);
+    assert!(
+        instructions == 50_000 && accesses > 5_000 && inputs > 60,
+        "{accesses} accesses, {inputs} inputs"
+    );
+    let (input, again) = (data.display().to_string(), scratch.path("again"));
+    let (code, said) = complaint(&["encode", "--truth", &input, "-o", &again.display().to_string()]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(counted(&again), counted(&data), "encode keeps what there is");
+    assert!(trace(&again) == trace(&data));
 }
 
 #[test]
