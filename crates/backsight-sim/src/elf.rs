@@ -86,6 +86,8 @@ pub struct Elf<'a> {
     pub header_count: u16,
     /// What was added to every address of the file: not 0 for position-independent programs.
     pub bias: u64,
+    /// It executes code on its stack (functions inside functions do).
+    pub executable_stack: bool,
 }
 
 /// Where position-independent programs go.
@@ -94,6 +96,7 @@ const PIE_BASE: u64 = 0x2A_AAAA_A000;
 const HIGHEST: u64 = 0x30_0000_0000;
 const LOAD: u32 = 1;
 const INTERPRETER: u32 = 3;
+const GNU_STACK: u32 = 0x6474_E551;
 const RISCV: u16 = 243;
 const HEADER_SIZE: u64 = 56;
 
@@ -150,12 +153,14 @@ impl<'a> Elf<'a> {
             headers: 0,
             header_count,
             bias,
+            executable_stack: false,
         };
         for number in 0..header_count {
             let at = table.saturating_add(u64::from(number) * u64::from(header_size));
             match u32_at(file, at)? {
                 LOAD => elf.add(file, at, table, number, bias)?,
                 INTERPRETER => return Err(ElfError::Dynamic),
+                GNU_STACK => elf.executable_stack = u32_at(file, at.saturating_add(4))? & 1 != 0,
                 _ => {}
             }
         }

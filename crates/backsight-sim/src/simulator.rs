@@ -166,7 +166,8 @@ impl Simulator {
         }
         let bounds = Bounds { instructions: self.limit, interrupt: &self.interrupt };
         let mut recorder = Recorder { kernel: &mut self.kernel, value, unfinished: &mut self.unfinished };
-        let exit = run::<false, _>(&mut self.hart, &mut self.blocks, &mut recorder, &bounds, &mut Items(sink));
+        let exit =
+            run::<false, _>(&mut self.hart, &mut self.blocks, &mut recorder, &bounds, &mut Items(sink));
         self.end(exit)
     }
 

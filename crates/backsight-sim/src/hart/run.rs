@@ -48,7 +48,8 @@ pub fn run<const ACCESSES: bool, E: Environment>(
         }
         // Slices end at multiples of their length, so that a run in pieces has the same slices as one without a break.
         let shared = environment.has_slices();
-        let slice_end = ((hart.retired / SLICE).saturating_add(1).saturating_mul(SLICE)).min(bounds.instructions);
+        let slice_end =
+            ((hart.retired / SLICE).saturating_add(1).saturating_mul(SLICE)).min(bounds.instructions);
         let exact = if shared { slice_end } else { bounds.instructions };
         after = match run_slice::<ACCESSES, E>(hart, blocks, environment, slice_end, exact, observer) {
             None if shared && hart.retired.is_multiple_of(SLICE) => Ok(environment.end_of_slice(hart)),
@@ -56,7 +57,9 @@ pub fn run<const ACCESSES: bool, E: Environment>(
             Some(End::Next | End::TimeRead) => Ok(After::Continue),
             Some(End::SystemCall) => environment.system_call(hart),
             Some(End::Fault(Cause::EndOfRecording, _)) => return Exit::EndOfRecording,
-            Some(End::Fault(cause, value)) => Ok(environment.fault(hart, Fault { cause, pc: hart.pc, value })),
+            Some(End::Fault(cause, value)) => {
+                Ok(environment.fault(hart, Fault { cause, pc: hart.pc, value }))
+            }
         };
     }
 }

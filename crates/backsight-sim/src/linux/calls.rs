@@ -52,7 +52,9 @@ impl Kernel {
             PREAD64 => self.read(a[0], a[1], a[2], Some(a[3])),
             PWRITE64 => self.write(a[0], a[1], a[2], Some(a[3])),
             READV => self.vectors(a[1], a[2], |kernel, to, length, _| kernel.read(a[0], to, length, None)),
-            WRITEV => self.vectors(a[1], a[2], |kernel, from, length, _| kernel.write(a[0], from, length, None)),
+            WRITEV => {
+                self.vectors(a[1], a[2], |kernel, from, length, _| kernel.write(a[0], from, length, None))
+            }
             PREADV => self.vectors(a[1], a[2], |kernel, to, length, done| {
                 kernel.read(a[0], to, length, Some(a[3].wrapping_add(done)))
             }),
@@ -165,8 +167,17 @@ impl Kernel {
             GETRANDOM => self.random_bytes(a),
             // There are no children, no other groups and no priorities; what is set shows nowhere.
             WAIT4 | WAITID => Err(Errno::CHILD),
-            GETGROUPS | PERSONALITY | SETPGID | SETRLIMIT | SETPRIORITY | SCHED_SETPARAM | SCHED_SETSCHEDULER
-            | SCHED_GETSCHEDULER | SCHED_SETAFFINITY | SCHED_GET_PRIORITY_MAX | SCHED_GET_PRIORITY_MIN => Ok(0),
+            GETGROUPS
+            | PERSONALITY
+            | SETPGID
+            | SETRLIMIT
+            | SETPRIORITY
+            | SCHED_SETPARAM
+            | SCHED_SETSCHEDULER
+            | SCHED_GETSCHEDULER
+            | SCHED_SETAFFINITY
+            | SCHED_GET_PRIORITY_MAX
+            | SCHED_GET_PRIORITY_MIN => Ok(0),
             // Older systems do not have them either: C libraries ask, and go on without.
             RISCV_HWPROBE | RSEQ => Err(Errno::NOSYS),
             _ => Err(self.missing.call(number)),

@@ -39,7 +39,9 @@ impl Time {
     pub fn new(kind: Clock) -> Self {
         let epoch = match kind {
             Clock::Instructions => EPOCH * NANOSECONDS,
-            Clock::Host => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64),
+            Clock::Host => {
+                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+            }
         };
         Self { kind, retired: 0, idle: 0, started: Instant::now(), epoch }
     }

@@ -86,16 +86,13 @@ impl Kernel {
         let flags = a[1] & (O_NONBLOCK | O_CLOEXEC);
         let (reader, writer) = self.files.pipes.create();
         let read = self.files.insert(Resource::Pipe(reader), flags, None)?;
-        let written = self
-            .files
-            .insert(Resource::Pipe(writer), flags | O_WRONLY, None)
-            .and_then(|write| {
-                let both = [read as u32, write as u32].map(u32::to_le_bytes);
-                self.memory.write(a[0], both.as_flattened()).map_err(|cause| {
-                    let _ = self.files.close(write);
-                    Errno::from(cause)
-                })
-            });
+        let written = self.files.insert(Resource::Pipe(writer), flags | O_WRONLY, None).and_then(|write| {
+            let both = [read as u32, write as u32].map(u32::to_le_bytes);
+            self.memory.write(a[0], both.as_flattened()).map_err(|cause| {
+                let _ = self.files.close(write);
+                Errno::from(cause)
+            })
+        });
         if let Err(errno) = written {
             let _ = self.files.close(read);
             return Err(errno);

@@ -174,7 +174,9 @@ impl Kernel {
         if word & TID != tid {
             return;
         }
-        if self.memory.write(address & !3, &(word & WAITERS | OWNER_DIED).to_le_bytes()).is_ok() && word & WAITERS != 0 {
+        if self.memory.write(address & !3, &(word & WAITERS | OWNER_DIED).to_le_bytes()).is_ok()
+            && word & WAITERS != 0
+        {
             self.wake(address & !3, 1, u32::MAX);
         }
     }

@@ -47,7 +47,8 @@ impl Kernel {
         if !possible {
             return Ok(self.heap_end);
         }
-        let fits = if new > old { self.memory.map(old, new, Protection::DATA) } else { self.memory.unmap(new, old) };
+        let fits =
+            if new > old { self.memory.map(old, new, Protection::DATA) } else { self.memory.unmap(new, old) };
         if fits {
             self.heap_end = wanted;
         }
@@ -101,7 +102,8 @@ impl Kernel {
     /// The address that the program would like, if it is free.
     fn hinted(&self, address: u64, length: u64) -> Option<u64> {
         let (start, end) = range(address & !(PAGE - 1), length).ok()?;
-        (start >= LOWEST && end <= MAPPINGS_TOP && self.memory.mappings().is_free(start, end)).then_some(start)
+        (start >= LOWEST && end <= MAPPINGS_TOP && self.memory.mappings().is_free(start, end))
+            .then_some(start)
     }
 
     /// `munmap`.
@@ -191,8 +193,11 @@ impl Kernel {
         let mut text = String::new();
         for (start, end, protection) in self.memory.mappings().parts(0, END) {
             let letter = |is: bool, letter: char| if is { letter } else { '-' };
-            let (r, w, x) =
-                (letter(protection.read, 'r'), letter(protection.write, 'w'), letter(protection.execute, 'x'));
+            let (r, w, x) = (
+                letter(protection.read, 'r'),
+                letter(protection.write, 'w'),
+                letter(protection.execute, 'x'),
+            );
             let name = match () {
                 () if end == STACK_TOP => "[stack]",
                 () if start == page_end(self.heap_start) && end == page_end(self.heap_end) => "[heap]",

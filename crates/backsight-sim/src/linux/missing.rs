@@ -17,11 +17,7 @@ pub struct Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = if self.count == 1 { "once".to_owned() } else { format!("{} times", self.count) };
-        write!(
-            f,
-            "the simulator does not have {}: it failed ({times}); use --qemu",
-            self.name
-        )
+        write!(f, "the simulator does not have {}: it failed ({times}); use --qemu", self.name)
     }
 }
 

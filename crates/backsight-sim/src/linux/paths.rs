@@ -40,7 +40,10 @@ impl Paths {
 
     /// What the kernel itself has at a path: the rest of it under `/proc/self`.
     fn in_own_process<'a>(&self, path: &'a Path) -> Option<&'a OsStr> {
-        let rest = path.strip_prefix("/proc/self").or_else(|_| path.strip_prefix(format!("/proc/{PROCESS}"))).ok()?;
+        let rest = path
+            .strip_prefix("/proc/self")
+            .or_else(|_| path.strip_prefix(format!("/proc/{PROCESS}")))
+            .ok()?;
         Some(rest.as_os_str())
     }
 }
@@ -173,7 +176,11 @@ impl Kernel {
     /// `unlinkat`.
     pub(super) fn unlink(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
         let path = self.path(a[0], a[1])?;
-        if a[2] & AT_REMOVEDIR != 0 { fs::remove_dir(path)? } else { fs::remove_file(path)? }
+        if a[2] & AT_REMOVEDIR != 0 {
+            fs::remove_dir(path)?
+        } else {
+            fs::remove_file(path)?
+        }
         Ok(0)
     }
 

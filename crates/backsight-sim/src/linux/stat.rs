@@ -87,7 +87,9 @@ impl Stat {
         put(40, &self.size.to_le_bytes());
         put(48, &self.blocks.to_le_bytes());
         // Access, birth (not known), change, modification.
-        for (at, (seconds, nanoseconds)) in [64, 96, 112].into_iter().zip([self.times[0], self.times[2], self.times[1]]) {
+        for (at, (seconds, nanoseconds)) in
+            [64, 96, 112].into_iter().zip([self.times[0], self.times[2], self.times[1]])
+        {
             put(at, &seconds.to_le_bytes());
             put(at + 8, &(nanoseconds as u32).to_le_bytes());
         }

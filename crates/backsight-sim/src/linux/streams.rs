@@ -54,8 +54,10 @@ pub fn is_writable(file: &impl AsFd) -> bool {
 }
 
 fn is_ready(file: &impl AsFd, flags: PollFlags, wait: Duration) -> bool {
-    let wait =
-        Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: wait.subsec_nanos().into() };
+    let wait = Timespec {
+        tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: wait.subsec_nanos().into(),
+    };
     match poll(&mut [PollFd::new(file, flags)], Some(&wait)) {
         Ok(ready) => ready > 0,
         // A signal of this process; whoever asked looks at its interrupt and asks again.

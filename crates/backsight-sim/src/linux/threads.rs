@@ -61,7 +61,9 @@ impl Wait {
     pub fn deadline(&self) -> Option<u64> {
         match *self {
             Self::Sleep { deadline, .. } => Some(deadline),
-            Self::Futex { deadline, .. } | Self::Again { deadline, .. } | Self::Signal { deadline, .. } => deadline,
+            Self::Futex { deadline, .. } | Self::Again { deadline, .. } | Self::Signal { deadline, .. } => {
+                deadline
+            }
         }
     }
 
@@ -204,7 +206,8 @@ impl Kernel {
         };
         // Flags, pidfd, child and parent TID, signal at exit, stack and its size, TLS.
         let stack = field(5).wrapping_add(field(6));
-        let clone = Clone { flags: field(0), stack, parent_tid: field(3), child_tid: field(2), tls: field(7) };
+        let clone =
+            Clone { flags: field(0), stack, parent_tid: field(3), child_tid: field(2), tls: field(7) };
         self.start_thread(hart, &clone)
     }
 

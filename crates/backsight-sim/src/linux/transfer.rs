@@ -172,7 +172,14 @@ impl Kernel {
     }
 
     /// `sendfile`, `copy_file_range`: one piece. `from_at`, `to_at`: addresses of offsets, or 0.
-    pub(super) fn copy(&mut self, from: u64, from_at: u64, to: u64, to_at: u64, count: u64) -> Result<u64, Errno> {
+    pub(super) fn copy(
+        &mut self,
+        from: u64,
+        from_at: u64,
+        to: u64,
+        to_at: u64,
+        count: u64,
+    ) -> Result<u64, Errno> {
         let offset = |kernel: &mut Self, address: u64| match address {
             0 => Ok(None),
             address => kernel.memory.load(address).map(|bytes| Some(u64::from_le_bytes(bytes))),
@@ -224,7 +231,8 @@ impl Kernel {
                     2 => text.len() as i64,
                     _ => return Err(Errno::INVAL),
                 };
-                *position = base.checked_add(offset).and_then(|to| u64::try_from(to).ok()).ok_or(Errno::INVAL)?;
+                *position =
+                    base.checked_add(offset).and_then(|to| u64::try_from(to).ok()).ok_or(Errno::INVAL)?;
                 Ok(*position)
             }
             _ => Err(Errno::SPIPE),

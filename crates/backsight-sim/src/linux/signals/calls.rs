@@ -1,8 +1,8 @@
 //! System calls about signals.
 
 use super::{
-    Action, AlternateStack, Info, LAST, SA_SIGINFO_FLAGS, SI_TKILL, SI_USER, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
-    UNBLOCKABLE, set,
+    Action, AlternateStack, Info, LAST, SA_SIGINFO_FLAGS, SI_TKILL, SI_USER, SS_AUTODISARM, SS_DISABLE,
+    SS_ONSTACK, UNBLOCKABLE, set,
 };
 use crate::linux::Kernel;
 use crate::linux::errno::Errno;
@@ -36,12 +36,18 @@ impl Kernel {
     }
 
     /// `tkill`, `tgkill`: one thread.
-    pub(in crate::linux) fn kill_thread(&mut self, process: u64, tid: u64, number: u64) -> Result<u64, Errno> {
+    pub(in crate::linux) fn kill_thread(
+        &mut self,
+        process: u64,
+        tid: u64,
+        number: u64,
+    ) -> Result<u64, Errno> {
         let signal = signal(number)?;
         if tid as i32 <= 0 || process as i32 <= 0 {
             return Err(Errno::INVAL);
         }
-        let thread = self.threads.find(tid as u32).filter(|_| process as u32 == PROCESS).ok_or(Errno::SRCH)?;
+        let thread =
+            self.threads.find(tid as u32).filter(|_| process as u32 == PROCESS).ok_or(Errno::SRCH)?;
         if signal != 0 {
             self.send(Some(thread), Info::sent(signal, SI_TKILL))?;
         }
@@ -166,7 +172,8 @@ impl Kernel {
         }
         let accepted = self.load_word(wanted)? & !UNBLOCKABLE;
         let deadline = self.deadline_after(timeout)?;
-        let taken = self.thread().signals.pending.take(accepted).or_else(|| self.signals.pending.take(accepted));
+        let taken =
+            self.thread().signals.pending.take(accepted).or_else(|| self.signals.pending.take(accepted));
         match taken {
             Some(taken) => self.give_info(info, &taken),
             None => Err(self.wait(Wait::Signal { accepted, info, deadline })),

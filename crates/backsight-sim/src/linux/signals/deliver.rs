@@ -3,7 +3,8 @@
 use super::frame::{self, Restored};
 use super::number::{SIGBUS, SIGILL, SIGSEGV, SIGTRAP};
 use super::{
-    Info, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SIG_DEFAULT, SIG_IGNORE, SS_AUTODISARM, UNBLOCKABLE, set,
+    Info, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SIG_DEFAULT, SIG_IGNORE, SS_AUTODISARM,
+    UNBLOCKABLE, set,
 };
 use crate::environment::After;
 use crate::fault::{Cause, Fault};
@@ -82,7 +83,8 @@ impl Kernel {
         let Wait::Signal { accepted, info: address, .. } = wait else {
             return None;
         };
-        let taken = self.thread().signals.pending.take(accepted).or_else(|| self.signals.pending.take(accepted))?;
+        let taken =
+            self.thread().signals.pending.take(accepted).or_else(|| self.signals.pending.take(accepted))?;
         let result = self.give_info(address, &taken);
         self.complete(hart, result);
         Some(self.return_to_program(hart))
@@ -112,7 +114,9 @@ impl Kernel {
                 let mapped = self.memory.mappings().at(fault.value).is_some();
                 (SIGSEGV, if mapped { PERMISSION } else { MAPPING }, fault.value)
             }
-            Cause::OutOfMemory | Cause::EndOfRecording | Cause::CodeWritten => return self.end_by_fault(fault),
+            Cause::OutOfMemory | Cause::EndOfRecording | Cause::CodeWritten => {
+                return self.end_by_fault(fault);
+            }
         };
         let blocked = self.thread().signals.blocked & set(signal) != 0;
         let info = Info::fault(signal, code, address);
