@@ -90,12 +90,15 @@ pub struct Elf<'a> {
     pub header_count: u16,
     /// What was added to every address of the file: not 0 for position-independent programs.
     pub bias: u64,
+    /// It executes code on its stack (functions inside functions do).
+    pub executable_stack: bool,
 }
 
 /// Where position-independent programs go.
 const PIE_BASE: u64 = 0x2A_AAAA_A000;
 /// The end of what a program may occupy: above are its heap, mappings and stack.
 const HIGHEST: u64 = 0x30_0000_0000;
+const GNU_STACK: u32 = 0x6474_E551;
 const RISCV: u16 = 243;
 
 impl From<ElfHeaderError> for ElfError {
@@ -135,11 +138,13 @@ impl<'a> Elf<'a> {
             headers: 0,
             header_count: headers.programs.len() as u16,
             bias,
+            executable_stack: false,
         };
         for (number, header) in headers.programs.iter().enumerate() {
             match header.kind {
                 PT_LOAD => elf.add(file, header, headers.table, number as u16, bias)?,
                 PT_INTERP => return Err(ElfError::Dynamic),
+                GNU_STACK => elf.executable_stack = header.flags & PF_X != 0,
                 _ => {}
             }
         }

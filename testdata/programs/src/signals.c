@@ -17,7 +17,7 @@ struct action {
 enum { CONTEXT_REGISTERS = 176 / 8, SP = 2 };
 
 static volatile u32 seen[65];
-static volatile u32 depth, deepest;
+static volatile u32 depth, deepest, to_send;
 static volatile u64 fault_address, fault_code;
 static u8 own_stack[16384] __attribute__((aligned(16)));
 static volatile u32 on_own_stack;
@@ -49,7 +49,7 @@ static void nest(int signal, void *info, void *context)
     depth++;
     if (depth > deepest)
         deepest = depth;
-    if (depth < 3)
+    if (to_send && to_send--)
         send(signal == USR1 ? USR2 : USR1);
     count(signal, info, context);
     depth--;
@@ -106,10 +106,12 @@ int program(u32 scale)
 
     handle(USR1, nest, NODEFER);
     handle(USR2, nest, NODEFER);
+    to_send = 2;
     send(USR1);
     put_line("deepest", deepest);
     /* Without NODEFER a signal waits until its handler has returned. */
     deepest = 0;
+    to_send = 2;
     handle(USR1, nest, 0);
     handle(USR2, nest, 0);
     send(USR1);

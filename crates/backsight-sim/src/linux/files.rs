@@ -57,13 +57,13 @@ struct Descriptor {
 /// What a descriptor is ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
-    /// Reading would not wait.
+    /// There is something to read, or an end to reach.
     pub read: bool,
     /// Writing would not wait.
     pub write: bool,
-    /// The other end is gone.
+    /// Nobody writes to it any more.
     pub hang_up: bool,
-    /// Writing would fail.
+    /// Nobody reads from it any more.
     pub error: bool,
 }
 

@@ -108,7 +108,8 @@ pub fn build_stack(
     arguments: &[String],
     variables: &[String],
 ) -> Result<u64, ElfError> {
-    memory.map(STACK_TOP - STACK_SIZE, STACK_TOP, Protection::DATA);
+    let protection = Protection { execute: elf.executable_stack, ..Protection::DATA };
+    memory.map(STACK_TOP - STACK_SIZE, STACK_TOP, protection);
     let mut stack = Stack { memory, pointer: STACK_TOP - 8 };
     let name = stack.push_text(arguments.first().map_or("program", String::as_str))?;
     let variables: Vec<u64> =

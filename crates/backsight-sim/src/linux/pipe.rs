@@ -72,11 +72,11 @@ impl Pipes {
             return Ready::default();
         };
         if end.writes {
-            let gone = pipe.readers == 0;
-            Ready { write: gone || pipe.bytes.len() + ATOMIC <= CAPACITY, error: gone, ..Ready::default() }
+            let write = pipe.bytes.len() + ATOMIC <= CAPACITY;
+            Ready { write, error: pipe.readers == 0, ..Ready::default() }
         } else {
-            let gone = pipe.writers == 0;
-            Ready { read: gone || !pipe.bytes.is_empty(), hang_up: gone, ..Ready::default() }
+            let read = !pipe.bytes.is_empty();
+            Ready { read, hang_up: pipe.writers == 0, ..Ready::default() }
         }
     }
 

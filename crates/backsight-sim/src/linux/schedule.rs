@@ -16,6 +16,9 @@ use std::time::Duration;
 /// Between two looks at the interrupt while nothing can run.
 const PATIENCE: u64 = 20_000_000;
 
+/// Looks in a row at threads that all wait, with a clock that costs nothing: then nobody will ever run.
+const MOST_LOOKS: u32 = 1_000_000;
+
 /// What can be done while all threads wait.
 enum Idle {
     /// Time has passed, or the host may have something.
@@ -28,7 +31,7 @@ impl Kernel {
     /// Lets a thread run: the first that can, beginning `first` threads after the current one.
     pub(super) fn schedule(&mut self, hart: &mut Hart, first: usize) -> After {
         let mut first = first;
-        loop {
+        for _ in 0..MOST_LOOKS {
             self.fire_timers();
             let count = self.threads.list.len();
             let current = self.threads.current;
@@ -47,6 +50,8 @@ impl Kernel {
                 Idle::Stop(exit) => return After::Exit(exit),
             }
         }
+        // A timer whose signal nobody takes, for example. Who waits for the host has waited for hours.
+        After::Exit(Exit::Deadlock)
     }
 
     /// Could the thread go on now?
