@@ -210,9 +210,9 @@ fn damage_to_a_real_stream_loses_no_byte_and_does_not_show_how_it_was_cut() {
                 _ => bytes.truncate(bytes.len() - bytes.len() / 500),
             }
         }
-        let whole = decode(&buffer.configs[0], &bytes, bytes.len());
+        let in_one = decode(&buffer.configs[0], &bytes, bytes.len());
         for piece in [1, 3, 64] {
-            assert_eq!(decode(&buffer.configs[0], &bytes, piece), whole, "{}", buffer.folder.display());
+            assert_eq!(decode(&buffer.configs[0], &bytes, piece), in_one, "{}", buffer.folder.display());
         }
     }
 }

@@ -54,7 +54,7 @@ impl Decoder {
     pub fn reset(&mut self, sink: &mut Sink<'_>) {
         match self {
             Self::Etm4(decoder) => decoder.reset(&mut |packet| sink(listed(&packet))),
-            Self::Etrace(decoder) => decoder.finish(&mut |packet| sink(listed(&packet))),
+            Self::Etrace(decoder) => decoder.reset(&mut |packet| sink(listed(&packet))),
             Self::Ntrace(decoder) => decoder.reset(&mut |packet| sink(listed(&packet))),
         }
     }

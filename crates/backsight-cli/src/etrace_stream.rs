@@ -1,11 +1,11 @@
-//! E-Trace packets out of a byte stream: framing and payload in one.
+//! E-Trace packets for listings, with the parameters that they are listed by.
 
 use backsight_core::{Accounting, Located};
-use backsight_riscv::encap::{Deframer, Frame, FramingFault, Kind, Message};
-use backsight_riscv::etrace::{BadPacket, Decoder, Packet, Params, data};
+use backsight_riscv::PerSource;
+use backsight_riscv::encap::{FramingFault, Kind};
+use backsight_riscv::etrace::{BadPacket, Content, Decoder, Message, Options, Packet, Params, data};
 use backsight_riscv::ingress::DataRecord;
 
-use crate::per_source::PerSource;
 use crate::plan::Etrace;
 
 /// What is found in the stream.
@@ -41,132 +41,69 @@ pub enum Found<'s> {
     BadFrame(FramingFault),
 }
 
-/// Takes frames apart and decodes their payloads. The options that support packets announce are kept for each source.
+/// Decodes a stream and keeps the parameters of each source.
 pub struct EtraceStream {
-    deframer: Deframer,
-    sources: Sources,
+    decoder: Decoder,
+    params: SourceParams,
 }
 
-/// The decoders of all sources.
-struct Sources {
-    /// What a new source's decoder is.
-    decoder: Decoder,
-    all: PerSource<Source>,
-    /// Bytes of good frames with bad payloads: the deframer counts them as decoded.
-    bad: u64,
-}
-
-struct Source {
-    decoder: Decoder,
-    /// There is one once the source sent data trace.
-    data: Option<Box<data::Decoder>>,
+struct SourceParams {
+    /// Those of a new source.
+    fresh: (Params, Options),
+    all: PerSource<(Params, Options)>,
 }
 
 impl EtraceStream {
     /// A stream at its beginning.
     pub fn new(etrace: &Etrace) -> Self {
-        let decoder = Decoder::new(etrace.params, etrace.options);
-        // As many as the number of a source can tell apart.
-        let sources = Sources { decoder, all: PerSource::new(1 << 16), bad: 0 };
-        Self { deframer: Deframer::new(etrace.framing), sources }
+        let params = SourceParams { fresh: (etrace.params, etrace.options), all: PerSource::new(1 << 16) };
+        Self { decoder: Decoder::new(&etrace.config()), params }
     }
 
     /// Takes more bytes.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Found<'_>>)) {
-        let Self { deframer, sources } = self;
-        deframer.feed(bytes, &mut |frame| sources.take(&frame, sink));
+        let Self { decoder, params } = self;
+        decoder.feed(bytes, &mut |message| params.take(&message, sink));
     }
 
     /// The stream ends.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Found<'_>>)) {
-        let Self { deframer, sources } = self;
-        deframer.finish(&mut |frame| sources.take(&frame, sink));
+        let Self { decoder, params } = self;
+        decoder.finish(&mut |message| params.take(&message, sink));
+    }
+
+    /// The stream does not continue here.
+    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Found<'_>>)) {
+        let Self { decoder, params } = self;
+        decoder.reset(&mut |message| params.take(&message, sink));
     }
 
     /// What became of the bytes.
     pub fn accounting(&self) -> Accounting {
-        let mut accounting = self.deframer.accounting();
-        accounting.decoded -= self.sources.bad;
-        accounting.bad += self.sources.bad;
-        accounting
+        self.decoder.accounting()
     }
 }
 
-impl Sources {
-    #[inline(always)]
-    fn take(&mut self, frame: &Located<Frame<'_>>, sink: &mut impl FnMut(Located<Found<'_>>)) {
-        let Located { offset, length, value } = *frame;
-        let mut tell = |value: Found<'_>| sink(Located { offset, length, value });
-        let understood = match value {
-            Frame::Message(message) => self.message(&message, &mut tell),
-            Frame::Null => {
-                tell(Found::Null);
-                true
-            }
-            Frame::Fault(fault) => {
-                tell(Found::BadFrame(fault));
-                true
-            }
-        };
-        if !understood {
-            self.bad += u64::from(length);
-        }
-    }
-
-    /// Is its payload a packet?
-    #[inline(always)]
-    fn message(&mut self, message: &Message<'_>, tell: &mut impl FnMut(Found<'_>)) -> bool {
-        let (source, payload, kind) = (message.source, message.payload, message.kind);
-        let decoder = self.decoder;
-        let of_source = self.all.of(source, || Source { decoder, data: None });
-        match (kind, of_source) {
-            (Kind::Instruction, Some(of_source)) => match of_source.decoder.decode(payload) {
-                Ok(packet) => {
-                    of_source.keep_in_step(&packet);
-                    let params = of_source.decoder.params();
-                    tell(Found::Instruction { source, packet: &packet, params });
+impl SourceParams {
+    fn take(&mut self, message: &Located<Message>, sink: &mut impl FnMut(Located<Found<'_>>)) {
+        let Located { offset, length, value } = message;
+        let mut give = |value: Found<'_>| sink(Located { offset: *offset, length: *length, value });
+        let source = value.source.unwrap_or(0);
+        match &value.content {
+            Content::Instruction(packet) => {
+                let fresh = self.fresh;
+                let Some((params, options)) = self.all.of(source, || fresh) else { return };
+                if let Packet::Support(support) = packet {
+                    support.announce(params, options);
                 }
-                Err(why) => {
-                    tell(Found::BadPacket(why));
-                    return false;
-                }
-            },
-            (Kind::Data, Some(of_source)) => {
-                let data = of_source.data();
-                match data.decode(payload) {
-                    Ok(packet) => {
-                        let record = &data.resolve(&packet);
-                        tell(Found::Data { source, packet: &packet, record });
-                    }
-                    Err(why) => {
-                        tell(Found::BadData(why));
-                        return false;
-                    }
-                }
+                give(Found::Instruction { source, packet, params });
             }
-            _ => tell(Found::Other(kind, payload.len() as u16)),
-        }
-        true
-    }
-}
-
-impl Source {
-    fn data(&mut self) -> &mut data::Decoder {
-        let Self { decoder, data } = self;
-        data.get_or_insert_with(|| Box::new(data::Decoder::new(decoder.params(), decoder.data_options())))
-    }
-
-    /// Sync packets of instruction trace end the memory of data trace; support packets tell its options.
-    #[inline]
-    fn keep_in_step(&mut self, packet: &Packet) {
-        let Some(data) = &mut self.data else { return };
-        if let Packet::Support(support) = packet {
-            data.configure(self.decoder.params(), self.decoder.data_options());
-            if support.dloss {
-                data.synchronise();
-            }
-        } else if packet.is_sync() {
-            data.synchronise();
+            Content::Data { packet, record } => give(Found::Data { source, packet, record }),
+            Content::Other(kind, bytes) => give(Found::Other(*kind, *bytes)),
+            Content::Null => give(Found::Null),
+            Content::BadPacket(why) => give(Found::BadPacket(*why)),
+            Content::BadData(why) => give(Found::BadData(*why)),
+            Content::BadFrame(why) => give(Found::BadFrame(*why)),
         }
     }
 }
@@ -174,8 +111,8 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use backsight_riscv::encap::{Framer, Framing};
-    use backsight_riscv::etrace::{DataOptions, Options, Start, Support, encode};
+    use backsight_riscv::encap::{Encapsulated, Framer, Framing};
+    use backsight_riscv::etrace::{DataOptions, Start, Support, encode};
     use backsight_riscv::ingress::{DataAccess, Dtype};
 
     use crate::listing::packet::Listed;
@@ -200,7 +137,7 @@ mod tests {
         let start = Packet::Start(Start { branch: true, ..Start::default() });
         let (mut framer, mut bytes) = (Framer::new(etrace.framing), Vec::new());
         let mut frame = |source, kind, payload: &[u8]| {
-            framer.frame(&Message { source, kind, flow: 0, time: None, payload }, &mut bytes).unwrap();
+            framer.frame(&Encapsulated { source, kind, flow: 0, time: None, payload }, &mut bytes).unwrap();
         };
         let mut encoder = data::Encoder::new(&etrace.params, &data_options);
         let mut sent = Vec::new();

@@ -10,7 +10,6 @@ mod failure;
 mod images;
 mod listing;
 mod output;
-mod per_source;
 mod plan;
 mod progress;
 mod queue;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use backsight_riscv::encap::{Framer, Framing, Kind, Message};
+use backsight_riscv::encap::{Encapsulated, Framer, Framing, Kind};
 use backsight_riscv::etrace::{self, Encoder, ImplicitReturn, Options, Packet, Params, Start, Support};
 use backsight_riscv::ingress::{Block, Itype};
 use backsight_testing::{corpus, gunzip};
@@ -264,7 +264,8 @@ fn traced_in(
     let (mut framer, mut bytes) = (Framer::new(framing), Vec::new());
     let mut send = |packet| {
         let payload = etrace::encode(&packet, params, options);
-        let message = Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
+        let message =
+            Encapsulated { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
         framer.frame(&message, &mut bytes).expect("it fits");
     };
     blocks.iter().for_each(|block| encoder.push(block, &mut send));
@@ -347,7 +348,7 @@ fn each_hart_of_a_stream_is_followed_by_its_own_options() {
     let (trace, images) = traced("harts", &tables(), &Options::default(), &[]);
     let (mut framer, mut bytes) = (Framer::new(Framing::SIEMENS), Vec::new());
     let mut frame = |source, payload: &[u8]| {
-        let message = Message { source, kind: Kind::Instruction, flow: 0, time: None, payload };
+        let message = Encapsulated { source, kind: Kind::Instruction, flow: 0, time: None, payload };
         framer.frame(&message, &mut bytes).expect("it fits");
     };
     let harts = [false, true].map(|full_address| {
@@ -414,7 +415,8 @@ fn returns_that_are_told_by_depth_are_warned_of() {
     let mut bytes = Vec::new();
     for packet in [Packet::Support(support), Packet::Start(start)] {
         let payload = etrace::encode(&packet, &params, &options);
-        let message = Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
+        let message =
+            Encapsulated { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
         Framer::new(Framing::REFERENCE).frame(&message, &mut bytes).expect("it fits");
     }
     let (trace, images) = traced("irdepth", &tables(), &Options::default(), &[]);

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::describe::{Describe, Field, Text, Value, write_after, write_text};
+
 /// Security state of an Arm processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Security {
@@ -159,17 +161,45 @@ impl Context {
     }
 }
 
+/// Each field has a name that says that it is a member of the context.
+impl Describe for Context {
+    fn name(&self) -> &'static str {
+        "context"
+    }
+
+    fn fields(&self, each: &mut dyn FnMut(Field)) {
+        let mut ids = ("VMID", "CID");
+        match self.privilege {
+            Privilege::Unknown => {}
+            Privilege::Arm { level, security } => {
+                each(Field::new("context.level", Value::Decimal(level.into())).text(Text::Within("EL", "")));
+                each(Field::new("context.security", Value::Word(security.name())).text(Text::Plain));
+            }
+            Privilege::Riscv(mode) => {
+                let number = Field::new("context.mode", Value::Decimal(mode.0.into()));
+                let name = Field::new("context.mode_name", mode.name().map_or(Value::Absent, Value::Word));
+                let unnamed = Text::Within("privilege mode ", "");
+                each(number.text(if mode.name().is_some() { Text::Hidden } else { unnamed }));
+                each(name.text(Text::Within("", " mode")));
+                ids = ("hcontext", "context");
+            }
+        }
+        each(Field::new("context.bits", Value::Decimal(if self.wide { 64 } else { 32 })).text(Text::Hidden));
+        let id = |name, label, id: Option<u64>| match id {
+            Some(id) => Field::new(name, Value::Hexadecimal(id)).text(Text::Labelled(label)),
+            None => Field::new(name, Value::Absent).text(Text::Hidden),
+        };
+        each(id("context.vmid", ids.0, self.vmid.map(u64::from)));
+        each(id("context.context_id", ids.1, self.context_id));
+    }
+}
+
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.privilege)?;
-        let riscv = matches!(self.privilege, Privilege::Riscv(_));
-        if let Some(vmid) = self.vmid {
-            write!(f, " {}={vmid:#x}", if riscv { "hcontext" } else { "VMID" })?;
+        match self.privilege {
+            Privilege::Unknown => write_after("unknown privilege", self, f),
+            _ => write_text(self, f),
         }
-        if let Some(id) = self.context_id {
-            write!(f, " {}={id:#x}", if riscv { "context" } else { "CID" })?;
-        }
-        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@
 
 mod address;
 mod context;
-mod describe;
+pub mod describe;
 mod exception;
 mod located;
 mod retired;

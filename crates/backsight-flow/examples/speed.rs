@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use backsight_arm::etm4::Decoder;
 use backsight_arm::frame::{Batch, Demultiplexer};
-use backsight_core::TraceId;
+use backsight_core::{Located, TraceId};
 use backsight_flow::Event;
 use backsight_flow::etm4::Follower;
 
@@ -37,8 +37,8 @@ fn main() {
         while begin.elapsed().as_secs_f64() < seconds {
             instructions = 0;
             let mut frames = Demultiplexer::new(buffer.framing);
-            let mut sink = |event: Event| {
-                if let Event::Range(range) = event {
+            let mut sink = |event: Located<Event>| {
+                if let Event::Range(range) = event.value {
                     instructions += u64::from(range.instructions);
                 }
             };
@@ -46,7 +46,6 @@ fn main() {
                 if let Batch::Data { id, bytes, .. } = batch {
                     for (source, decoder, follower) in &mut sources {
                         if id == TraceId::NULL || id.get() == source.config.trace_id() {
-                            let mut sink = |event: backsight_core::Located<Event>| sink(event.value);
                             decoder.feed(bytes, &mut |packet| follower.push(packet, &mut sink));
                         }
                     }
@@ -55,8 +54,8 @@ fn main() {
             frames.feed(&buffer.bytes, &mut batch);
             frames.finish(&mut batch);
             for (_, decoder, follower) in &mut sources {
-                decoder.finish(&mut |packet| follower.push(packet, &mut |event| sink(event.value)));
-                follower.finish(&mut |event| sink(event.value));
+                decoder.finish(&mut |packet| follower.push(packet, &mut sink));
+                follower.finish(&mut sink);
             }
             rounds += 1;
         }

@@ -6,7 +6,9 @@ use backsight_isa::{Class, Flags};
 /// One fact about the execution. The same vocabulary serves every protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The follower lost its place, or has none yet; nothing is known until trace says where execution is.
+    /// Decoding begins.
+    StartOfTrace,
+    /// Something is missing: nothing is known until the trace says where execution is.
     NoSync(NoSync),
     /// Tracing begins, or begins again after a break.
     TraceOn(TraceOn),
@@ -16,12 +18,18 @@ pub enum Event {
     Range(Range),
     /// Some instructions were executed, on a path that is not known.
     PathUnknown {
-        /// The first of them.
-        start: Address,
+        /// The first of them; `None` where the path before was not known either.
+        start: Option<Address>,
         /// Where execution continues.
         next: Address,
         /// How many; 0 if unknown.
         instructions: u32,
+    },
+    /// Execution is in a loop without branches, and how often it went around is not in the trace: it is reported as if
+    /// that was once.
+    UncountedLoop {
+        /// Where the loop begins.
+        address: Address,
     },
     /// The code at this address is not in the image; the flow resumes at the next address in the trace.
     NoMemory {
@@ -60,13 +68,8 @@ pub enum Event {
     TimestampMarker,
     /// A memory transaction.
     Transaction(Transaction),
-    /// A value written by the program.
-    Instrumentation {
-        /// Exception level of the writer.
-        level: u8,
-        /// The value.
-        value: u64,
-    },
+    /// The program wrote a message for whoever reads the trace.
+    Software(SoftwareMessage),
     /// Whether a conditional instruction that is no branch was executed.
     Condition {
         /// The key that pairs results with instructions, in the order of instructions.
@@ -74,6 +77,8 @@ pub enum Event {
         /// What is known about its condition.
         outcome: Outcome,
     },
+    /// Memory or a register was read or written.
+    Access(TracedAccess),
     /// Code and trace do not fit together here.
     Mismatch {
         /// What was noticed.
@@ -95,7 +100,7 @@ const _: () = assert!(size_of::<Event>() <= 40);
 pub struct Range {
     /// Address of the first instruction.
     pub start: Address,
-    /// Address behind the last instruction.
+    /// Address after the last instruction.
     pub end: Address,
     /// Number of instructions.
     pub instructions: u32,
@@ -117,12 +122,31 @@ impl Range {
     pub const fn ends_in_branch(&self) -> bool {
         matches!(self.class, Class::DirectBranch | Class::IndirectBranch)
     }
+
+    /// How it ended, in a word or two; empty where the last instruction is nothing special.
+    pub const fn ending(&self) -> &'static str {
+        let flags = self.flags;
+        match self.class {
+            Class::Other => "",
+            _ if !self.executed => "not taken",
+            Class::DirectBranch if flags.link => "call",
+            Class::DirectBranch => "branch",
+            Class::IndirectBranch if flags.exception_return => "exception return",
+            Class::IndirectBranch if flags.returns => "return",
+            Class::IndirectBranch if flags.link => "indirect call",
+            Class::IndirectBranch => "indirect branch",
+            Class::Isb => "isb",
+            Class::DataBarrier => "barrier",
+            Class::Wait => "wait",
+            Class::TransactionStart => "tstart",
+        }
+    }
 }
 
 /// Why there is no synchronisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoSync {
-    /// Decoding begins.
+    /// Packets came before the first synchronisation.
     Initial,
     /// A packet that makes no sense.
     BadPacket,
@@ -158,6 +182,35 @@ pub enum TraceOn {
     DebugRestart,
 }
 
+impl TraceOn {
+    /// The reason, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Begin => "begin or filter",
+            Self::Overflow => "after an overflow",
+            Self::DebugRestart => "after debug state",
+        }
+    }
+}
+
+/// A message that the program wrote into a register or a port of the trace hardware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SoftwareMessage {
+    /// Where it was written to.
+    pub channel: Channel,
+    /// The value, zero-extended.
+    pub value: u64,
+    /// Number of bytes, 1 to 8.
+    pub size: u8,
+}
+
+/// Where a software message was written to, in the terms of the trace source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// ETE: the instrumentation register, at this exception level.
+    ExceptionLevel(u8),
+}
+
 /// What happened to a memory transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transaction {
@@ -171,6 +224,18 @@ pub enum Transaction {
     Failure,
 }
 
+impl Transaction {
+    /// What happened, in a word or two.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Initial => "under way",
+            Self::Start => "start",
+            Self::Commit => "commit",
+            Self::Failure => "failure",
+        }
+    }
+}
+
 /// What the trace says about a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -182,6 +247,154 @@ pub enum Outcome {
     Flags(u8),
     /// Nothing.
     Unknown,
+}
+
+impl Outcome {
+    /// What is known, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Passed => "passed",
+            Self::Flags(_) => "by the flags",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// An access that data trace reports. What trace leaves out is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracedAccess {
+    address: u64,
+    value: u64,
+    operand: u64,
+    kind: AccessKind,
+    size: u8,
+    has_address: bool,
+    has_value: bool,
+    has_operand: bool,
+    failed: bool,
+}
+
+impl TracedAccess {
+    /// An access of 1 to 8 bytes of which nothing else is known. Wider ones are several.
+    pub const fn new(kind: AccessKind, size: u8) -> Self {
+        Self {
+            address: 0,
+            value: 0,
+            operand: 0,
+            kind,
+            size,
+            has_address: false,
+            has_value: false,
+            has_operand: false,
+            failed: false,
+        }
+    }
+
+    /// The same at an address.
+    pub fn at(self, address: Option<u64>) -> Self {
+        Self { address: address.unwrap_or(0), has_address: address.is_some(), ..self }
+    }
+
+    /// The same with a value.
+    pub fn with_value(self, value: Option<u64>) -> Self {
+        Self { value: value.unwrap_or(0), has_value: value.is_some(), ..self }
+    }
+
+    /// The same with an operand.
+    pub fn with_operand(self, operand: Option<u64>) -> Self {
+        Self { operand: operand.unwrap_or(0), has_operand: operand.is_some(), ..self }
+    }
+
+    /// The same, but nothing was read.
+    pub const fn failed(self) -> Self {
+        Self { failed: true, ..self }
+    }
+
+    /// What it does.
+    pub const fn kind(&self) -> AccessKind {
+        self.kind
+    }
+
+    /// Number of bytes, 1 to 8.
+    pub const fn size(&self) -> u8 {
+        self.size
+    }
+
+    /// Where; of a control and status register (CSR) its number.
+    pub fn address(&self) -> Option<Address> {
+        self.has_address.then_some(Address(self.address))
+    }
+
+    /// What was read or written; of operations that do both, what was read.
+    pub fn value(&self) -> Option<u64> {
+        self.has_value.then_some(self.value)
+    }
+
+    /// What an atomic or CSR operation combines with what it read.
+    pub fn operand(&self) -> Option<u64> {
+        self.has_operand.then_some(self.operand)
+    }
+
+    /// The access failed: nothing was read.
+    pub const fn has_failed(&self) -> bool {
+        self.failed
+    }
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// Reads memory.
+    Load,
+    /// Writes memory.
+    Store,
+    /// Reads memory and writes the operand.
+    AtomicSwap,
+    /// Reads memory and writes the sum.
+    AtomicAdd,
+    /// Reads memory and writes the bitwise and.
+    AtomicAnd,
+    /// Reads memory and writes the bitwise or.
+    AtomicOr,
+    /// Reads memory and writes the bitwise exclusive or.
+    AtomicXor,
+    /// Reads memory and writes the greater value.
+    AtomicMaximum,
+    /// Reads memory and writes the lesser value.
+    AtomicMinimum,
+    /// A compare-and-swap that stored nothing.
+    CompareAndSwapFailure,
+    /// A conditional store that stored nothing.
+    ConditionalStoreFailure,
+    /// Reads a CSR and writes it.
+    CsrReadWrite,
+    /// Reads a CSR and sets bits of it.
+    CsrReadSet,
+    /// Reads a CSR and clears bits of it.
+    CsrReadClear,
+}
+
+impl AccessKind {
+    /// What it does, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::AtomicSwap => "atomic swap",
+            Self::AtomicAdd => "atomic add",
+            Self::AtomicAnd => "atomic and",
+            Self::AtomicOr => "atomic or",
+            Self::AtomicXor => "atomic xor",
+            Self::AtomicMaximum => "atomic maximum",
+            Self::AtomicMinimum => "atomic minimum",
+            Self::CompareAndSwapFailure => "failed compare-and-swap",
+            Self::ConditionalStoreFailure => "failed conditional store",
+            Self::CsrReadWrite => "CSR read and write",
+            Self::CsrReadSet => "CSR read and set",
+            Self::CsrReadClear => "CSR read and clear",
+        }
+    }
 }
 
 /// A sign that the image is not the code that ran, or that the trace is not what the unit wrote.
@@ -210,11 +423,13 @@ pub enum Symptom {
     BadAddress,
     /// More elements were committed or cancelled than there are.
     SpeculationOverrun,
+    /// The trace counts other instructions than the code has.
+    CountDiffers,
 }
 
 impl Symptom {
     /// Every symptom.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::UnconditionalNotTaken,
         Self::IndirectNotTaken,
         Self::AddressDiffers,
@@ -226,6 +441,7 @@ impl Symptom {
         Self::TargetMissing,
         Self::BadAddress,
         Self::SpeculationOverrun,
+        Self::CountDiffers,
     ];
 
     /// Cannot happen with the code that ran, whatever else is true.
@@ -237,6 +453,7 @@ impl Symptom {
                 | Self::EndlessRange
                 | Self::UndefinedInstruction
                 | Self::BranchBeforeException
+                | Self::CountDiffers
         )
     }
 
@@ -248,12 +465,15 @@ impl Symptom {
             Self::AddressDiffers => "the trace names another address than the code leads to",
             Self::EndlessRange => "no branch in thousands of instructions",
             Self::UndefinedInstruction => "an undefined instruction was executed",
-            Self::BranchBeforeException => "a branch lies before the place of the exception",
-            Self::ExceptionBehind => "an exception lies before the place that was reached",
+            Self::BranchBeforeException => {
+                "a branch lies before the instruction where the exception was taken"
+            }
+            Self::ExceptionBehind => "an exception was taken before the address that was reached",
             Self::ReturnStackEmpty => "a return found the return stack empty",
             Self::TargetMissing => "the target of an indirect branch is missing",
             Self::BadAddress => "an address does not fit its instruction set",
             Self::SpeculationOverrun => "more elements are resolved than there are",
+            Self::CountDiffers => "the trace counts other instructions than the code has",
         }
     }
 }

@@ -1,22 +1,25 @@
 //! From trace packets to executed instructions.
 //!
 //! A follower takes the packets of one source, reads the code they speak about, and says what was executed as
-//! [`Event`]s. There is one follower per protocol; the parts they share are here: the walk through code
-//! ([`walk`]), the blocks it remembers ([`blocks`]), the [`return_stack`] and the queue of [`speculation`].
+//! [`Event`]s. There is one follower per protocol. They share what is no matter of the protocol: a cache of the code that
+//! they walked through before, the return stack, and the queue of what a processor did speculatively.
 
 #![forbid(unsafe_code)]
 
-pub mod blocks;
-mod display;
+mod beginning;
+mod blocks;
+mod describe;
 pub mod etm4;
 pub mod etrace;
 mod event;
 pub mod ntrace;
 pub mod opencsd;
-pub mod return_stack;
-pub mod speculation;
+mod return_stack;
+mod sink;
+mod speculation;
 mod statistics;
-pub mod walk;
+mod walk;
 
 pub use event::*;
+pub use sink::{Buffer, Sink};
 pub use statistics::{Gaps, Statistics};

@@ -7,14 +7,19 @@ use std::fmt;
 use backsight_core::{AddressSpace, Context, Isa, Security};
 use backsight_isa::Class;
 
-use crate::{Event, NoSync, Range, TraceOn, Transaction};
+use crate::{Channel, Event, NoSync, Range, SoftwareMessage, TraceOn, Transaction};
 
 /// The line for an event, without its index and trace ID; `None` where that listing has no line for it.
 /// `cycle_counts` says whether cycle counting was switched on: timestamps then show a count too.
 pub fn element(event: &Event, cycle_counts: bool) -> Option<Element<'_>> {
     let listed = !matches!(
         event,
-        Event::Mismatch { .. } | Event::Condition { .. } | Event::NoSync(NoSync::WrongImage)
+        Event::Mismatch { .. }
+            | Event::Condition { .. }
+            | Event::Access(_)
+            | Event::UncountedLoop { .. }
+            | Event::PathUnknown { start: None, .. }
+            | Event::NoSync(NoSync::Initial | NoSync::WrongImage)
     );
     listed.then_some(Element { event, cycle_counts })
 }
@@ -30,11 +35,13 @@ impl fmt::Display for Element<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OCSD_GEN_TRC_ELEM_")?;
         match *self.event {
+            Event::StartOfTrace => f.write_str("NO_SYNC( [init-decoder])"),
             Event::NoSync(why) => write!(f, "NO_SYNC( [{}])", no_sync(why)),
             Event::TraceOn(why) => write!(f, "TRACE_ON( [{}])", trace_on(why)),
             Event::Context(context, isa) => pe_context(&context, isa, f),
             Event::Range(range) => instr_range(&range, f),
             Event::PathUnknown { start, next, instructions } => {
+                let start = start.unwrap_or(next);
                 write!(f, "I_RANGE_NOPATH(first {start}:[next {next}] num_i({instructions}) )")
             }
             Event::NoMemory { address, space } => {
@@ -61,14 +68,17 @@ impl fmt::Display for Element<'_> {
             Event::UnitEvents(events) => write!(f, "EVENT( Numbered:{events}; )"),
             Event::TimestampMarker => f.write_str("SYNC_MARKER( [Timestamp marker(0x00000000)])"),
             Event::Transaction(step) => write!(f, "MEMTRANS( {})", transaction(step)),
-            Event::Instrumentation { level, value } => {
+            Event::Software(SoftwareMessage { channel: Channel::ExceptionLevel(level), value, .. }) => {
                 write!(f, "INSTRUMENTATION( EL{level}; 0x{value:016x})")
             }
             Event::EndOfTrace { after_overflow } => {
                 let why = if after_overflow { "overflow" } else { "end-of-trace" };
                 write!(f, "EO_TRACE( [{why}])")
             }
-            Event::Mismatch { .. } | Event::Condition { .. } => f.write_str("CUSTOM()"),
+            Event::Mismatch { .. }
+            | Event::Condition { .. }
+            | Event::Access(_)
+            | Event::UncountedLoop { .. } => f.write_str("CUSTOM()"),
         }
     }
 }
@@ -168,7 +178,7 @@ mod tests {
     fn elements_that_no_capture_has_are_spelt_as_documented() {
         let at = Address(0x1000);
         assert_eq!(
-            line(Event::PathUnknown { start: at, next: Address(0x2000), instructions: 3 }),
+            line(Event::PathUnknown { start: Some(at), next: Address(0x2000), instructions: 3 }),
             "I_RANGE_NOPATH(first 0x1000:[next 0x2000] num_i(3) )"
         );
         assert_eq!(

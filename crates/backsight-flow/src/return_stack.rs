@@ -1,58 +1,103 @@
 //! The return stack: where returns go without the trace saying so.
 //!
-//! The trace unit keeps the return addresses of the last calls. An indirect branch that goes where the newest
-//! entry says needs no address in the trace; the decoder keeps the same stack and finds the target there.
+//! The trace unit keeps the return addresses of the last calls. A return that goes where the newest entry says needs no
+//! address in the trace; the decoder keeps the same stack and finds the target there. How deep it is, and whether calls
+//! from the same place share an entry, is the business of the protocol.
 
 use backsight_core::{Address, Isa};
 
-/// No hardware has more entries than this.
-const DEPTH: usize = 16;
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    address: Address,
+    /// The same call was made so many times more.
+    repeats: u32,
+    isa: Isa,
+}
 
 /// Return addresses of calls, newest on top. When it is full the oldest entry is lost.
 #[derive(Clone, Debug)]
-pub struct ReturnStack {
-    entries: [(Address, Isa); DEPTH],
+pub(crate) struct ReturnStack {
+    /// As many as a power of two, or none.
+    entries: Vec<Entry>,
+    /// Counts up with each entry; the newest one is just before it.
     top: usize,
-    length: usize,
-}
-
-impl Default for ReturnStack {
-    fn default() -> Self {
-        Self { entries: [(Address(0), Isa::A64); DEPTH], top: 0, length: 0 }
-    }
+    depth: usize,
+    most_repeats: u32,
 }
 
 impl ReturnStack {
+    /// A stack of `depth` entries, which is a power of two; with 0 it stays empty.
+    pub fn new(depth: usize) -> Self {
+        let depth = if depth == 0 { 0 } else { depth.next_power_of_two() };
+        let entry = Entry { address: Address(0), repeats: 0, isa: Isa::A64 };
+        Self { entries: vec![entry; depth], top: 0, depth: 0, most_repeats: 0 }
+    }
+
+    /// The newest entry takes calls from the same place up to so many times more.
+    #[must_use]
+    pub fn with_repeats(self, most: u32) -> Self {
+        Self { most_repeats: most, ..self }
+    }
+
+    #[inline]
+    fn newest(&mut self) -> Option<&mut Entry> {
+        if self.depth == 0 {
+            return None;
+        }
+        let index = self.top.wrapping_sub(1) & (self.entries.len().wrapping_sub(1));
+        self.entries.get_mut(index)
+    }
+
     /// A call: it will return to `address`, in the instruction set of the caller.
     #[inline]
     pub fn push(&mut self, address: Address, isa: Isa) {
-        self.top = (self.top + 1) % DEPTH;
-        self.entries[self.top] = (address, isa);
-        self.length = (self.length + 1).min(DEPTH);
+        let most = self.most_repeats;
+        if most > 0
+            && let Some(entry) = self.newest()
+            && entry.address == address
+            && entry.repeats < most
+        {
+            entry.repeats += 1;
+            return;
+        }
+        let index = self.top & (self.entries.len().wrapping_sub(1));
+        if let Some(entry) = self.entries.get_mut(index) {
+            *entry = Entry { address, repeats: 0, isa };
+            self.top = self.top.wrapping_add(1);
+            self.depth = (self.depth + 1).min(self.entries.len());
+        }
     }
 
     /// A return: takes the newest entry.
     #[inline]
     pub fn pop(&mut self) -> Option<(Address, Isa)> {
-        self.length = self.length.checked_sub(1)?;
-        let entry = self.entries[self.top];
-        self.top = (self.top + DEPTH - 1) % DEPTH;
-        Some(entry)
+        let entry = self.newest()?;
+        let found = (entry.address, entry.isa);
+        if entry.repeats > 0 {
+            entry.repeats -= 1;
+        } else {
+            self.depth -= 1;
+            self.top = self.top.wrapping_sub(1);
+        }
+        Some(found)
     }
 
-    /// Forgets all entries.
-    pub fn clear(&mut self) {
-        self.length = 0;
+    /// Where the next return goes.
+    #[inline]
+    pub fn peek(&mut self) -> Option<Address> {
+        self.newest().map(|entry| entry.address)
     }
 
     /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.length
+    #[inline]
+    pub fn depth(&self) -> usize {
+        self.depth
     }
 
-    /// Is it empty?
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
+    /// Forgets all entries.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.depth = 0;
     }
 }
 
@@ -60,36 +105,44 @@ impl ReturnStack {
 mod tests {
     use super::*;
 
+    fn pop_all(stack: &mut ReturnStack) -> Vec<u64> {
+        std::iter::from_fn(|| stack.pop()).map(|(address, _)| address.0).collect()
+    }
+
     #[test]
     fn the_newest_call_returns_first() {
-        let mut stack = ReturnStack::default();
+        let mut stack = ReturnStack::new(16);
         stack.push(Address(4), Isa::A32);
         stack.push(Address(6), Isa::T32);
+        assert_eq!((stack.depth(), stack.peek()), (2, Some(Address(6))));
         assert_eq!(stack.pop(), Some((Address(6), Isa::T32)));
         assert_eq!(stack.pop(), Some((Address(4), Isa::A32)));
-        assert_eq!(stack.pop(), None);
+        assert_eq!((stack.pop(), stack.peek()), (None, None));
     }
 
     #[test]
     fn a_full_stack_loses_its_oldest_entry() {
-        let mut stack = ReturnStack::default();
-        for n in 0..=DEPTH as u64 {
-            stack.push(Address(n), Isa::A64);
-        }
-        assert_eq!(stack.len(), DEPTH);
-        for n in (1..=DEPTH as u64).rev() {
-            assert_eq!(stack.pop(), Some((Address(n), Isa::A64)));
-        }
-        assert!(stack.is_empty() && stack.pop().is_none());
+        let mut stack = ReturnStack::new(4);
+        (0..7).for_each(|n| stack.push(Address(n), Isa::A64));
+        assert_eq!(pop_all(&mut stack), [6, 5, 4, 3]);
+        stack.push(Address(1), Isa::A64);
+        stack.clear();
+        assert_eq!(stack.pop(), None);
     }
 
     #[test]
-    fn a_cleared_stack_is_usable_again() {
-        let mut stack = ReturnStack::default();
-        stack.push(Address(8), Isa::A64);
-        stack.clear();
-        assert_eq!(stack.pop(), None);
-        stack.push(Address(12), Isa::A64);
-        assert_eq!(stack.pop(), Some((Address(12), Isa::A64)));
+    fn a_repeated_call_shares_an_entry_where_it_may() {
+        for (most, expected) in [(0, [7, 7].as_slice()), (3, &[7, 7, 7, 7, 7])] {
+            let mut stack = ReturnStack::new(2).with_repeats(most);
+            (0..5).for_each(|_| stack.push(Address(7), Isa::Rv64));
+            assert_eq!(pop_all(&mut stack), expected);
+        }
+    }
+
+    #[test]
+    fn a_stack_without_entries_stays_empty() {
+        let mut stack = ReturnStack::new(0);
+        stack.push(Address(7), Isa::Rv64);
+        assert_eq!((stack.depth(), stack.pop()), (0, None));
     }
 }

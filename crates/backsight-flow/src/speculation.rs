@@ -63,7 +63,7 @@ impl<T: Speculative> Queue<T> {
     }
 
     /// Nothing waits.
-    #[inline]
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.unseen == 0
     }
@@ -160,7 +160,7 @@ impl<T: Speculative> Queue<T> {
         if missing > unseen { Err(Overrun) } else { Ok(()) }
     }
 
-    /// Inverts the newest branch and removes the addresses behind it.
+    /// Inverts the newest branch and removes the addresses after it.
     ///
     /// # Errors
     /// There is none, neither here nor among the unseen elements.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_stops_right_behind_its_last_p0_element() {
+    fn a_commit_stops_right_after_its_last_p0_element() {
         let mut queue = queue(&[Context, Atom(true), Time(1), Exception, Address(2), Atom(false)]);
         assert_eq!(commit(&mut queue, 2), (vec![Context, Atom(true), Time(1), Exception], Ok(())));
         assert_eq!(queue.depth(), 1);

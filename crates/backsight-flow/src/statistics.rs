@@ -1,8 +1,8 @@
 //! What a follower counts.
 
-use crate::{Event, NoSync, Range, Symptom};
+use crate::{Event, NoSync, Symptom};
 
-/// Counts over a stretch of execution.
+/// Counts over all that was executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Instructions executed, those of unknown path included where their number is known.
@@ -17,15 +17,15 @@ pub struct Statistics {
     pub exceptions: u64,
     /// Times that tracing began.
     pub trace_on: u64,
-    /// P0 elements that could not be followed because the place or the context was not known.
+    /// P0 elements that could not be followed because the position or the context was not known.
     pub skipped: u64,
-    /// Places where something is missing, by reason.
+    /// Gaps, by reason.
     pub gaps: Gaps,
     /// Signs that code and trace do not fit, in the order of [`Symptom::ALL`].
     pub symptoms: [u64; Symptom::ALL.len()],
 }
 
-/// Places where something is missing.
+/// How often something is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
     /// Bad packets and broken speculation.
@@ -38,7 +38,7 @@ pub struct Gaps {
     pub wrong_image: u64,
     /// Code that is not in the image.
     pub no_memory: u64,
-    /// Stretches of unknown path.
+    /// Unknown paths.
     pub path_unknown: u64,
 }
 
@@ -95,60 +95,6 @@ impl Statistics {
     }
 }
 
-/// Counts of ranges alone.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    instructions: u64,
-    ranges: u64,
-    branches: u64,
-    taken: u64,
-}
-
-impl std::ops::AddAssign<Tally> for Statistics {
-    #[inline]
-    fn add_assign(&mut self, other: Tally) {
-        self.instructions += other.instructions;
-        self.ranges += other.ranges;
-        self.branches += other.branches;
-        self.taken += other.taken;
-    }
-}
-
-/// Instructions, branches and taken branches of ranges, for a walk that tells many of them in a row: three small counts in
-/// one number. There is room for 2^16 ranges of 64 instructions.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Count(u64);
-
-impl Count {
-    const BRANCHES: u32 = 24;
-    const TAKEN: u32 = 44;
-
-    /// Those of one range.
-    pub const fn of(range: &Range) -> Self {
-        let branch = range.ends_in_branch();
-        let taken = branch && range.executed;
-        Self(range.instructions as u64 | (branch as u64) << Self::BRANCHES | (taken as u64) << Self::TAKEN)
-    }
-
-    /// The counts, of so many ranges.
-    #[inline]
-    pub const fn tally(self, ranges: u64) -> Tally {
-        Tally {
-            instructions: self.0 & ((1 << Self::BRANCHES) - 1),
-            ranges,
-            branches: self.0 >> Self::BRANCHES & ((1 << (Self::TAKEN - Self::BRANCHES)) - 1),
-            taken: self.0 >> Self::TAKEN,
-        }
-    }
-}
-
-impl std::ops::AddAssign for Count {
-    #[inline]
-    fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
-    }
-}
-
 impl std::ops::AddAssign for Statistics {
     fn add_assign(&mut self, other: Self) {
         self.instructions += other.instructions;
@@ -173,39 +119,10 @@ impl std::ops::AddAssign for Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use backsight_core::{Address, Isa};
-    use backsight_isa::{Class, Flags};
+    use backsight_core::Address;
 
     #[test]
-    fn ranges_count_the_same_one_by_one_and_many_at_once() {
-        let range = |class, executed, instructions| Range {
-            start: Address(0),
-            end: Address(0),
-            instructions,
-            isa: Isa::Rv64,
-            class,
-            flags: Flags::NONE,
-            last_size: 4,
-            executed,
-        };
-        let ranges = [
-            range(Class::DirectBranch, true, 64),
-            range(Class::DirectBranch, false, 1),
-            range(Class::IndirectBranch, true, 7),
-            range(Class::Other, true, 3),
-        ];
-        let (mut statistics, mut at_once, mut count) =
-            (Statistics::default(), Statistics::default(), Count::default());
-        for range in ranges.iter().cycle().take(1 << 16) {
-            statistics.count(&Event::Range(*range));
-            count += Count::of(range);
-        }
-        at_once += count.tally(1 << 16);
-        assert_eq!(at_once, statistics);
-    }
-
-    #[test]
-    fn every_symptom_has_a_place_of_its_own() {
+    fn every_symptom_has_a_count_of_its_own() {
         let mut statistics = Statistics::default();
         for symptom in Symptom::ALL {
             statistics.count(&Event::Mismatch { symptom, address: Address(0) });

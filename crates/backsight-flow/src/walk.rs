@@ -8,6 +8,7 @@ use backsight_image::Code;
 use backsight_isa::{Class, Instruction};
 
 use crate::Range;
+use crate::blocks::{Block, BlockReader, Ending, InstructionMap};
 
 /// Which instructions besides branches the trace speaks about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,14 +96,14 @@ pub enum Stop {
 
 /// The instructions of a walk.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct Walk {
     /// Where it began.
     pub start: Start,
-    /// The address behind its last instruction.
+    /// The address after its last instruction.
     pub end: Address,
     /// How many instructions.
     pub instructions: u32,
-    /// T32: how many instructions behind it are still inside an IT block.
+    /// T32: how many instructions after it are still inside an IT block.
     pub it: u8,
     /// The last instruction. Its class is `Other` unless it is a waypoint.
     pub last: Instruction,
@@ -116,7 +117,7 @@ pub struct Stretch {
     pub stop: Stop,
 }
 
-impl Stretch {
+impl Walk {
     /// Address of the last instruction.
     pub fn last_address(&self) -> Address {
         within(self.start.isa, Address(self.end.0.wrapping_sub(u64::from(self.last.size))))
@@ -137,11 +138,21 @@ impl Stretch {
     }
 }
 
+impl BlockReader for Policy {
+    fn read(&self, code: &impl Code, start: Start) -> (Block, InstructionMap) {
+        let walk = self.walk(code, start, Until::Waypoint);
+        let ending = if walk.instructions == 0 { Ending::NoCode } else { Ending::of(&walk.last) };
+        let mut block = Block::new(walk.range(true), &walk.last, ending, walk.stop, walk.undefined);
+        block.it = walk.it;
+        (block, InstructionMap::default())
+    }
+}
+
 impl Policy {
     /// Walks from `start`.
-    pub fn walk(&self, code: &impl Code, start: Start, until: Until) -> Stretch {
-        let mut reader = Reader { code, space: start.space, base: Address(0), window: &[] };
-        let mut stretch = Stretch {
+    pub fn walk(&self, code: &impl Code, start: Start, until: Until) -> Walk {
+        let mut reader = CodeReader::new(code, start);
+        let mut walk = Walk {
             start,
             end: start.address,
             instructions: 0,
@@ -152,32 +163,33 @@ impl Policy {
             undefined: None,
             stop: Stop::Reached,
         };
-        while !stretch.there(until) {
-            let address = stretch.end;
-            let Some(mut instruction) = reader.instruction(start.isa, address) else {
-                stretch.stop = Stop::NoMemory;
+        while !walk.there(until) {
+            let address = walk.end;
+            let classify = |bytes: &[u8]| backsight_isa::classify(start.isa, bytes, address);
+            let Some(mut instruction) = reader.read(start.isa, address, classify) else {
+                walk.stop = Stop::NoMemory;
                 break;
             };
-            if stretch.instructions == self.limit {
-                stretch.stop = Stop::Limit;
+            if walk.instructions == self.limit {
+                walk.stop = Stop::Limit;
                 break;
             }
             self.adapt(&mut instruction);
-            if stretch.waypoint {
-                stretch.passed = stretch.passed.or(Some(stretch.last_address()));
+            if walk.waypoint {
+                walk.passed = walk.passed.or(Some(walk.last_address()));
             }
-            stretch.waypoint = self.waypoints.include(&instruction);
-            stretch.add(instruction);
+            walk.waypoint = self.waypoints.include(&instruction);
+            walk.add(instruction);
             match until {
-                Until::Waypoint if stretch.waypoint => break,
+                Until::Waypoint if walk.waypoint => break,
                 Until::Count(_) if instruction.is_branch() => {
-                    stretch.stop = Stop::Branch;
+                    walk.stop = Stop::Branch;
                     break;
                 }
                 _ => {}
             }
         }
-        stretch
+        walk
     }
 
     /// What this processor and this trace unit make of an instruction.
@@ -190,7 +202,7 @@ impl Policy {
     }
 }
 
-impl Stretch {
+impl Walk {
     fn there(&self, until: Until) -> bool {
         match until {
             Until::Waypoint => false,
@@ -228,36 +240,43 @@ pub(crate) fn within(isa: Isa, address: Address) -> Address {
 }
 
 /// Reads code piece by piece; asks for each piece once.
-struct Reader<'c, C> {
+pub(crate) struct CodeReader<'c, C> {
     code: &'c C,
     space: AddressSpace,
     base: Address,
     window: &'c [u8],
 }
 
-impl<C: Code> Reader<'_, C> {
-    fn instruction(&mut self, isa: Isa, address: Address) -> Option<Instruction> {
+impl<'c, C: Code> CodeReader<'c, C> {
+    /// Reads in the address space of `start`.
+    pub fn new(code: &'c C, start: Start) -> Self {
+        Self { code, space: start.space, base: Address(0), window: &[] }
+    }
+
+    /// What `parse` makes of the bytes at `address`. It is given fewer than there are only where they lie in several
+    /// pieces of memory, and then four at most; it says `None` if they are too few.
+    pub fn read<T>(&mut self, isa: Isa, address: Address, parse: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         let offset = address.0.wrapping_sub(self.base.0);
         if let Some(bytes) = usize::try_from(offset).ok().and_then(|offset| self.window.get(offset..))
-            && let Some(instruction) = backsight_isa::classify(isa, bytes, address)
+            && let Some(parsed) = parse(bytes)
         {
-            return Some(instruction);
+            return Some(parsed);
         }
         self.window = self.code.bytes_at(self.space, address)?;
         self.base = address;
-        backsight_isa::classify(isa, self.window, address).or_else(|| self.across(isa, address))
+        parse(self.window).or_else(|| self.read_across(isa, address, parse))
     }
 
     /// An instruction that begins in one piece of memory and ends in another.
-    fn across(&self, isa: Isa, address: Address) -> Option<Instruction> {
+    fn read_across<T>(&self, isa: Isa, address: Address, parse: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         let mut bytes = [0; 4];
         for (count, byte) in bytes.iter_mut().enumerate() {
             let at = within(isa, address.plus(count as u64));
             let Some(piece) = self.code.bytes_at(self.space, at).and_then(|piece| piece.first()) else {
-                return backsight_isa::classify(isa, &bytes[..count], address);
+                return parse(&bytes[..count]);
             };
             *byte = *piece;
         }
-        backsight_isa::classify(isa, &bytes, address)
+        parse(&bytes)
     }
 }

@@ -24,8 +24,8 @@ fn m_profile() -> Config {
 fn a_branch_in_an_it_block_is_conditional() {
     let code = halfwords(&[IT_EQ, BX_LR, NOP16, B_SELF]);
     let lines = follow32(&etm4(&[]), &code, address_t32(0x1000), &[atoms("N"), atoms("E")]);
-    assert_eq!(lines[0], "range 0x1000..0x1004 2 T32 return not taken");
-    assert_eq!(lines[1], "range 0x1004..0x1008 2 T32 branch taken");
+    assert_eq!(lines[0], "0x1000-0x1004 2 instructions T32 not taken");
+    assert_eq!(lines[1], "0x1004-0x1008 2 instructions T32 branch");
     assert_eq!(lines[2], END);
 }
 
@@ -37,9 +37,9 @@ fn an_it_block_reaches_over_a_waypoint_inside_it() {
     assert_eq!(
         lines,
         [
-            "range 0x1000..0x1006 2 T32 isb not executed",
-            "range 0x1006..0x1008 1 T32 return not taken",
-            "range 0x1008..0x100a 1 T32 branch taken",
+            "0x1000-0x1006 2 instructions T32 not taken",
+            "0x1006-0x1008 1 instructions T32 not taken",
+            "0x1008-0x100a 1 instructions T32 branch",
             END
         ]
     );
@@ -48,8 +48,8 @@ fn an_it_block_reaches_over_a_waypoint_inside_it() {
 #[test]
 fn outside_of_it_blocks_an_indirect_branch_not_taken_is_a_mismatch() {
     let lines = follow32(&etm4(&[]), &halfwords(&[BX_LR, B_SELF]), address_t32(0x1000), &[atoms("NE")]);
-    assert_eq!(lines[1], "mismatch at 0x1000: an unconditional indirect branch was not taken");
-    assert_eq!(lines[2], "range 0x1002..0x1004 1 T32 branch taken");
+    assert_eq!(lines[1], "image does not fit at 0x1000: an unconditional indirect branch was not taken");
+    assert_eq!(lines[2], "0x1002-0x1004 1 instructions T32 branch");
 }
 
 #[test]
@@ -61,9 +61,9 @@ fn blx_changes_the_instruction_set_both_ways() {
     assert_eq!(
         lines,
         [
-            "range 0x1000..0x1004 1 A32 call taken",
-            "range 0x1008..0x100c 1 T32 call taken",
-            "range 0x1000..0x1004 1 A32 call taken",
+            "0x1000-0x1004 1 instructions A32 call",
+            "0x1008-0x100c 1 instructions T32 call",
+            "0x1000-0x1004 1 instructions A32 call",
             END
         ]
     );
@@ -78,9 +78,9 @@ fn a_return_restores_the_instruction_set_of_the_caller() {
     assert_eq!(
         lines,
         [
-            "range 0x1000..0x1004 1 A32 call taken",
-            "range 0x1008..0x100a 1 T32 return taken",
-            "range 0x1004..0x1008 1 A32 branch taken",
+            "0x1000-0x1004 1 instructions A32 call",
+            "0x1008-0x100a 1 instructions T32 return",
+            "0x1004-0x1008 1 instructions A32 branch",
             END
         ]
     );
@@ -89,9 +89,9 @@ fn a_return_restores_the_instruction_set_of_the_caller() {
 #[test]
 fn a_narrow_instruction_in_the_last_two_bytes_can_be_read() {
     let lines = follow32(&etm4(&[]), &halfwords(&[NOP16, BX_LR]), address_t32(0x1000), &[atoms("E")]);
-    assert_eq!(lines[0], "range 0x1000..0x1004 2 T32 return taken");
+    assert_eq!(lines[0], "0x1000-0x1004 2 instructions T32 return");
     let lines = follow32(&etm4(&[]), &halfwords(&[NOP16, 0xF000]), address_t32(0x1000), &[atoms("E")]);
-    assert_eq!(lines[..2], ["range 0x1000..0x1002 1 T32", "no code at 0x1002 in EL1N"]);
+    assert_eq!(lines[..2], ["0x1000-0x1002 1 instructions T32", "gap: no code at 0x1002 (EL1N)"]);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn an_exception_inside_a_wide_instruction_stops_the_walk_there() {
     // nop; ldm.w r0, {r1, r2}; b .
     let code = halfwords(&[NOP16, 0xE890, 0x0006, B_SELF]);
     let lines = follow32(&etm4(&[]), &code, address_t32(0x1000), &[exception(0xE), address_t32(0x1004)]);
-    assert_eq!(lines, ["range 0x1000..0x1006 2 T32", "exception 0xe at 0x1004", END]);
+    assert_eq!(lines, ["0x1000-0x1006 2 instructions T32", "interrupt 0xe (IRQ), returns to 0x1004", END]);
 }
 
 #[test]
@@ -107,14 +107,14 @@ fn t32_source_addresses_count_instructions_by_reading_them() {
     let code = halfwords(&[NOP16, 0xE890, 0x0006, BX_LR]);
     let source = Packet::SourceAddress(address_of(0x1006, Is::Is1));
     let lines = follow32(&ete(&[]), &code, address_t32(0x1000), &[source]);
-    assert_eq!(lines[0], "range 0x1000..0x1008 3 T32 return taken");
+    assert_eq!(lines[0], "0x1000-0x1008 3 instructions T32 return");
 }
 
 #[test]
 fn the_flag_of_a_source_address_is_no_change_of_instruction_set() {
     let source = Packet::SourceAddress(address_of(0x1004, Is::Is1));
     let lines = follow32(&ete(&[]), &words(&[0xE320_F000, 0xEAFF_FFFE]), address(0x1000), &[source]);
-    assert_eq!(lines[0], "range 0x1000..0x1008 2 A32 branch taken");
+    assert_eq!(lines[0], "0x1000-0x1008 2 instructions A32 branch");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn addresses_of_32_bit_code_are_32_bits_wide() {
     // b .+0x1000 at 0xfffff000 of a 4 GiB space, which wraps to 0.
     let code = Memory { base: 0xFFFF_F000, bytes: 0xEA00_03FE_u32.to_le_bytes().to_vec() };
     let lines = follow32(&etm4(&[]), &code, address(0xFFFF_FFFF_FFFF_F000), &[atoms("EE")]);
-    assert_eq!(lines[..2], ["range 0xfffff000..0xfffff004 1 A32 branch taken", "no code at 0x0 in EL1N"]);
+    assert_eq!(lines[..2], ["0xfffff000-0xfffff004 1 instructions A32 branch", "gap: no code at 0x0 (EL1N)"]);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_m_profile_has_t32_only() {
     // blx to A32 does not exist there: the opcode does nothing to the flow.
     let code = halfwords(&[0xF7FF, 0xEFFA, B_SELF]);
     let lines = follow32(&m_profile(), &code, address(0x1000), &[atoms("E")]);
-    assert_eq!(lines[0], "range 0x1000..0x1006 2 T32 branch taken");
+    assert_eq!(lines[0], "0x1000-0x1006 2 instructions T32 branch");
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn exception_returns_of_the_m_profile_are_counted_and_do_not_pop() {
     assert_eq!(
         lines,
         [
-            "range 0x1000..0x1004 1 T32 call taken",
-            "range 0x1006..0x1008 1 T32 return taken",
+            "0x1000-0x1004 1 instructions T32 call",
+            "0x1006-0x1008 1 instructions T32 return",
             "exception return",
             END
         ]
@@ -161,7 +161,12 @@ fn a_tail_chained_exception_has_no_return_address() {
         [exception(0xF), address_t32(0xFFFF_FFFE), address_t32(0x1000), pending, address_t32(0x1002)];
     assert_eq!(
         follow32(&m_profile(), &code, address_t32(0x1000), &packets),
-        ["exception 0xf", "range 0x1000..0x1002 1 T32", "exception 0x3 at 0x1002, a fault is pending", END]
+        [
+            "interrupt 0xf (SysTick)",
+            "0x1000-0x1002 1 instructions T32",
+            "exception 0x3 (HardFault), returns to 0x1002, fault pending",
+            END
+        ]
     );
 }
 
@@ -169,7 +174,7 @@ fn a_tail_chained_exception_has_no_return_address() {
 fn ete_marks_no_exception_returns_of_32_bit_code() {
     // subs pc, lr, #4
     let lines = follow32(&ete(&[]), &words(&[0xE25E_F004]), address(0x1000), &[atoms("E")]);
-    assert_eq!(lines, ["range 0x1000..0x1004 1 A32 exception return taken", END]);
+    assert_eq!(lines, ["0x1000-0x1004 1 instructions A32 exception return", END]);
 }
 
 #[test]
@@ -177,5 +182,5 @@ fn a_source_address_behind_an_indirect_branch_is_in_the_instruction_set_of_the_b
     // A32: blx 0x1008. T32 at 0x1008: bx r3; b .
     let code = halfwords(&[0x0000, 0xFA00, NOP16, NOP16, 0x4718, B_SELF]);
     let lines = follow32(&ete(&[]), &code, address(0x1000), &[atoms("EE"), source(0x100A)]);
-    assert_eq!(lines[3], "range 0x100a..0x100c 1 T32 branch taken");
+    assert_eq!(lines[3], "0x100a-0x100c 1 instructions T32 branch");
 }

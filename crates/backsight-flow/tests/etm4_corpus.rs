@@ -231,7 +231,7 @@ fn a_patched_branch_is_reported_and_a_strict_follower_stops_there() {
                 let mut follower = Follower::with_options(&source.config, &memory, options);
                 let mut blind = false;
                 for &packet in &packets {
-                    follower.push(packet, &mut |event| match event.value {
+                    follower.push(packet, &mut |event: Located<Event>| match event.value {
                         Event::Mismatch { symptom: Symptom::UnconditionalNotTaken, address } => {
                             reported |= address.0 == patched;
                             blind = strict;

@@ -2,8 +2,12 @@
 
 mod scene;
 
+use std::ops::Range;
+
 use backsight_arm::etm4::Packet;
-use backsight_flow::etm4::Options;
+use backsight_core::{AddressSpace, Located};
+use backsight_flow::Event;
+use backsight_flow::etm4::{Follower, Options};
 use scene::*;
 
 const END: &str = "end of trace";
@@ -22,9 +26,9 @@ fn an_unconditional_branch_that_was_not_taken_is_reported_and_passed() {
     assert_eq!(
         follow(&etm4(&[]), &code, &[atoms("NE")]),
         [
-            "range 0x1000..0x1004 1 A64 branch not taken",
-            "mismatch at 0x1000: an unconditional branch was not taken",
-            "range 0x1004..0x100c 2 A64 branch taken",
+            "0x1000-0x1004 1 instructions A64 not taken",
+            "image does not fit at 0x1000: an unconditional branch was not taken",
+            "0x1004-0x100c 2 instructions A64 branch",
             END
         ]
     );
@@ -33,7 +37,7 @@ fn an_unconditional_branch_that_was_not_taken_is_reported_and_passed() {
 #[test]
 fn a_branch_to_the_next_instruction_may_be_reported_as_not_taken() {
     let lines = follow(&etm4(&[]), &words(&[b(1), b(0)]), &[atoms("NE")]);
-    assert_eq!(lines[1], "range 0x1004..0x1008 1 A64 branch taken");
+    assert_eq!(lines[1], "0x1004-0x1008 1 instructions A64 branch");
 }
 
 #[test]
@@ -42,9 +46,9 @@ fn a_strict_follower_lists_nothing_after_evidence_until_an_address() {
     assert_eq!(
         strictly(&code, &[atoms("NEE"), atoms("E"), address(0x1008), atoms("E")]),
         [
-            "mismatch at 0x1000: an unconditional branch was not taken",
-            "no sync: wrong image",
-            "range 0x1008..0x100c 1 A64 branch taken",
+            "image does not fit at 0x1000: an unconditional branch was not taken",
+            "gap: wrong image",
+            "0x1008-0x100c 1 instructions A64 branch",
             END
         ]
     );
@@ -58,15 +62,15 @@ fn an_address_that_differs_wins_and_is_reported() {
     assert_eq!(
         usual,
         [
-            "range 0x1000..0x1004 1 A64 branch taken",
-            "mismatch at 0x1004: the trace names another address than the code leads to",
-            "range 0x1008..0x100c 1 A64 branch taken",
-            "range 0x1008..0x100c 1 A64 branch taken",
+            "0x1000-0x1004 1 instructions A64 branch",
+            "image does not fit at 0x1004: the trace names another address than the code leads to",
+            "0x1008-0x100c 1 instructions A64 branch",
+            "0x1008-0x100c 1 instructions A64 branch",
             END
         ]
     );
     let strict = strictly(&code, &packets);
-    assert_eq!(strict[2], "no sync: wrong image");
+    assert_eq!(strict[2], "gap: wrong image");
     assert_eq!(strict[3..], usual[2..]);
 }
 
@@ -77,14 +81,14 @@ fn an_undefined_instruction_is_walked_over_and_reported() {
     assert_eq!(
         lines,
         [
-            "range 0x1000..0x100c 3 A64 branch taken",
-            "mismatch at 0x1004: an undefined instruction was executed",
+            "0x1000-0x100c 3 instructions A64 branch",
+            "image does not fit at 0x1004: an undefined instruction was executed",
             END
         ]
     );
     assert_eq!(
         strictly(&code, &[atoms("E")]),
-        ["mismatch at 0x1004: an undefined instruction was executed", "no sync: wrong image", END]
+        ["image does not fit at 0x1004: an undefined instruction was executed", "gap: wrong image", END]
     );
 }
 
@@ -95,18 +99,18 @@ fn a_branch_on_the_way_to_an_exception_is_reported() {
     assert_eq!(
         lines,
         [
-            "range 0x1000..0x100c 3 A64",
-            "mismatch at 0x1004: a branch lies before the place of the exception",
-            "exception 0xe at 0x100c",
+            "0x1000-0x100c 3 instructions A64",
+            "image does not fit at 0x1004: a branch lies before the instruction where the exception was taken",
+            "interrupt 0xe (IRQ), returns to 0x100c",
             END
         ]
     );
     assert_eq!(
         strictly(&code, &[exception(0xE), address(0x100c)]),
         [
-            "mismatch at 0x1004: a branch lies before the place of the exception",
-            "no sync: wrong image",
-            "exception 0xe at 0x100c",
+            "image does not fit at 0x1004: a branch lies before the instruction where the exception was taken",
+            "gap: wrong image",
+            "interrupt 0xe (IRQ), returns to 0x100c",
             END
         ]
     );
@@ -122,9 +126,9 @@ fn code_without_an_end_is_given_up() {
     assert_eq!(
         lines[2..],
         [
-            "range 0x1000..0x1040 16 A64",
-            "mismatch at 0x1000: no branch in thousands of instructions",
-            "exception 0xe at 0x10f0",
+            "0x1000-0x1040 16 instructions A64",
+            "image does not fit at 0x1000: no branch in thousands of instructions",
+            "interrupt 0xe (IRQ), returns to 0x10f0",
             END
         ]
     );
@@ -133,8 +137,8 @@ fn code_without_an_end_is_given_up() {
 #[test]
 fn an_address_of_t32_in_64_bit_state_is_reported() {
     let lines = follow(&etm4(&[]), &words(&[BR, b(0)]), &[atoms("E"), address_t32(0x1004), atoms("E")]);
-    assert_eq!(lines[1], "mismatch at 0x1004: an address does not fit its instruction set");
-    assert_eq!(lines[2], "range 0x1004..0x1008 1 A64 branch taken");
+    assert_eq!(lines[1], "image does not fit at 0x1004: an address does not fit its instruction set");
+    assert_eq!(lines[2], "0x1004-0x1008 1 instructions A64 branch");
 }
 
 #[test]
@@ -143,30 +147,37 @@ fn without_any_code_every_address_is_told() {
     let lines = follow(&etm4(&[]), &words(&[]), &packets);
     assert_eq!(
         lines,
-        ["no code at 0x1000 in EL1N", "no code at 0x2000 in EL1N", "exception 0x2 at 0x2000", END]
+        [
+            "gap: no code at 0x1000 (EL1N)",
+            "gap: no code at 0x2000 (EL1N)",
+            "exception 0x2 (Call), returns to 0x2000",
+            END
+        ]
     );
 }
 
 #[test]
 fn code_that_changes_is_read_again() {
-    use backsight_core::Located;
-    use backsight_flow::etm4::Follower;
-    let mut lines = Vec::new();
-    let mut follower = Follower::new(&etm4(&[]), words(&[b(0)]));
     let begin = [Packet::Async, trace_info(), context(), address(0x1000), atoms("EE")];
     let at = |value| Located { offset: 0, length: 1, value };
-    for packet in begin {
-        follower.push(at(packet), &mut |event| lines.push(event.value.to_string()));
-    }
-    follower.code_mut().bytes = words(&[NOP, b(-1)]).bytes;
-    follower.push(at(atoms("E")), &mut |event| lines.push(event.value.to_string()));
-    assert_eq!(
-        lines[2..],
-        [
-            "range 0x1000..0x1004 1 A64 branch taken",
-            "range 0x1000..0x1004 1 A64 branch taken",
-            "range 0x1000..0x1008 2 A64 branch taken"
-        ]
-    );
-    assert_eq!(follower.statistics().instructions, 4);
+    let followed = |change: &dyn Fn(&mut Follower<Memory>)| {
+        let mut lines = Vec::new();
+        let mut sink = |event: Located<Event>| lines.push(event.value.to_string());
+        let mut follower = Follower::new(&etm4(&[]), words(&[b(0)]));
+        begin.iter().for_each(|&packet| follower.push(at(packet), &mut sink));
+        change(&mut follower);
+        follower.push(at(atoms("E")), &mut sink);
+        lines.split_off(2)
+    };
+    let before = "0x1000-0x1004 1 instructions A64 branch";
+    let after = "0x1000-0x1008 2 instructions A64 branch";
+    let new = || words(&[NOP, b(-1)]).bytes;
+    assert_eq!(followed(&|follower| follower.code_mut().bytes = new()), [before, before, after]);
+    let change = |addresses: Range<u64>| {
+        move |follower: &mut Follower<Memory>| {
+            follower.change_code(AddressSpace::ANY, addresses.clone()).bytes = new();
+        }
+    };
+    assert_eq!(followed(&change(0x1000..0x1008)), [before, before, after]);
+    assert_eq!(followed(&change(0x2000..0x3000)), [before, before, before], "remembered");
 }

@@ -9,7 +9,7 @@ mod random;
 use std::collections::BTreeSet;
 
 use backsight_core::{Address, AddressSpace, Execution, Isa, Located, Retired};
-use backsight_flow::{Event, ntrace::Follower};
+use backsight_flow::{Buffer, Event, ntrace::Follower};
 use backsight_image::Code as _;
 use backsight_isa::rv;
 use backsight_riscv::etrace::{Resync, ResyncMode};
@@ -95,10 +95,34 @@ fn told(code: &Program, bytes: &[u8], config: &Config) -> Told {
         Event::Mismatch { .. } | Event::NoMemory { .. } | Event::NoSync(_) => panic!("{event:x?}"),
         _ => {}
     };
-    messages(config, bytes).into_iter().for_each(|packet| follower.push(packet, &mut sink));
-    follower.finish(&mut sink);
+    let mut all = Vec::new();
+    let mut both = |event: Located<Event>| {
+        all.push(event);
+        sink(event);
+    };
+    messages(config, bytes).into_iter().for_each(|packet| follower.push(packet, &mut both));
+    follower.finish(&mut both);
+    assert!(in_pieces(code, bytes, config) == all, "a sink that has enough gets other events");
     owners.dedup();
     Told { facts, owners, times }
+}
+
+/// The events, through a sink that has enough after each.
+fn in_pieces(code: &Program, bytes: &[u8], config: &Config) -> Vec<Located<Event>> {
+    let mut follower = Follower::new(rv::Set::RV64, code);
+    let (mut events, mut buffer) = (Vec::new(), Buffer::new(1));
+    for packet in messages(config, bytes) {
+        follower.push(packet, &mut buffer);
+        while follower.is_paused() {
+            assert!(buffer.events().len() < 8);
+            events.extend(buffer.drain());
+            follower.resume(&mut buffer);
+        }
+        events.extend(buffer.drain());
+    }
+    follower.finish(&mut buffer);
+    events.extend(buffer.drain());
+    events
 }
 
 /// Privileges and contexts of the traced blocks.

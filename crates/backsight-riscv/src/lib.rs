@@ -19,6 +19,8 @@ pub mod etrace;
 pub mod filter;
 pub mod ingress;
 pub mod ntrace;
+mod per_source;
 pub mod retire;
 
 pub use encoding::BlockEncoder;
+pub use per_source::PerSource;

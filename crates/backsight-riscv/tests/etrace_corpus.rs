@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use backsight_riscv::encap::{Deframer, Frame, Framer, Framing, Kind, Message};
+use backsight_riscv::encap::{Deframer, Encapsulated, Frame, Framer, Framing, Kind};
 use backsight_riscv::etrace::{
-    Algorithm, Decoder, Encoder, Packet, Params, Resync, ResyncMode, Settings, encode,
+    Algorithm, Encoder, Packet, Params, PayloadDecoder, Resync, ResyncMode, Settings, encode,
 };
 use backsight_riscv::ingress::csv;
 use backsight_testing::{corpus, gunzip};
@@ -25,7 +25,7 @@ fn payloads(bytes: &[u8], framing: Framing) -> Vec<Vec<u8>> {
     let mut payloads = Vec::new();
     let mut deframer = Deframer::new(framing);
     let mut sink = |frame: backsight_core::Located<Frame<'_>>| match frame.value {
-        Frame::Message(message) => payloads.push(message.payload.to_vec()),
+        Frame::Packet(message) => payloads.push(message.payload.to_vec()),
         other => panic!("{other:?} at {}", frame.offset),
     };
     deframer.feed(bytes, &mut sink);
@@ -55,14 +55,19 @@ fn packets_equal_the_csv_and_encode_to_the_same_bytes() {
             let csv = gunzip(&path.with_extension("te_inst.csv.gz"));
             let mut lines = std::str::from_utf8(&csv).unwrap().lines();
             assert_eq!(lines.next(), Some(Packet::COLUMNS.join(",").as_str()));
-            let mut decoder = Decoder::new(params, options);
+            let mut decoder = PayloadDecoder::new(params, options);
             let (mut framer, mut again) = (Framer::new(Framing::REFERENCE), Vec::new());
             for payload in payloads(&bytes, Framing::REFERENCE) {
                 let packet = decoder.decode(&payload).unwrap();
                 assert_eq!(Some(csv_line(&packet, &params).as_str()), lines.next(), "{}", path.display());
                 let payload = encode(&packet, &params, decoder.options());
-                let message =
-                    Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
+                let message = Encapsulated {
+                    source: 0,
+                    kind: Kind::Instruction,
+                    flow: 0,
+                    time: None,
+                    payload: &payload,
+                };
                 framer.frame(&message, &mut again).unwrap();
             }
             assert_eq!(lines.next(), None);
@@ -80,7 +85,7 @@ fn captures_of_the_seed_parse_to_the_end_and_encode_to_the_same_bytes() {
         let encap =
             payloads(&fs::read(folder.join(format!("{name}.encap.bin"))).unwrap(), Framing::PULP_ENCAP);
         assert_eq!(beats, encap, "{name}");
-        let mut decoder = Decoder::new(Params::seed(), Default::default());
+        let mut decoder = PayloadDecoder::new(Params::seed(), Default::default());
         for payload in &beats {
             let packet = decoder.decode(payload).unwrap_or_else(|bad| panic!("{name}: {bad} {payload:02x?}"));
             let again = encode(&packet, decoder.params(), decoder.options());
@@ -113,7 +118,7 @@ fn the_encoder_makes_the_same_bytes_from_the_ingress() {
         let mut sink = |packet: Packet| {
             let payload = encode(&packet, &params, &options);
             let message =
-                Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
+                Encapsulated { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
             framer.frame(&message, &mut bytes).unwrap();
         };
         for block in &blocks {
@@ -121,7 +126,8 @@ fn the_encoder_makes_the_same_bytes_from_the_ingress() {
         }
         encoder.finish(&mut sink);
         let (got, want) = (payloads(&bytes, Framing::REFERENCE), payloads(&expected, Framing::REFERENCE));
-        let decode = |payload: Option<&Vec<u8>>| payload.map(|p| Decoder::new(params, options).decode(p));
+        let decode =
+            |payload: Option<&Vec<u8>>| payload.map(|p| PayloadDecoder::new(params, options).decode(p));
         for n in 0..got.len().max(want.len()) {
             let (got, want) = (got.get(n), want.get(n));
             assert_eq!(decode(got), decode(want), "packet {n} of {}", path.display());

@@ -6,7 +6,7 @@
 
 use backsight_core::Execution;
 use backsight_riscv::BlockEncoder;
-use backsight_riscv::encap::{FrameError, Framer, Framing, Kind, Message};
+use backsight_riscv::encap::{Encapsulated, FrameError, Framer, Framing, Kind};
 use backsight_riscv::etrace::{
     BufferedEncoder, Encoder, EncoderError, Fidelity, Fifo, Losses, Options, Packet, Params, Payload,
     Payloads, SeedEncoder, SeedSettings, Settings, encode,
@@ -226,7 +226,7 @@ impl Transport {
             self.framer.synchronise(out);
             self.since_sync = Some(0);
         }
-        let message = Message {
+        let message = Encapsulated {
             source: self.source,
             kind: Kind::Instruction,
             flow: 0,

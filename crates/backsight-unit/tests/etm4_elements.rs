@@ -5,7 +5,7 @@ mod support;
 
 use backsight_arm::etm4::{Config, CycleCountFormat, Packet};
 use backsight_core::{Address, Context, Execution, Trap};
-use backsight_flow::{Event, NoSync, Transaction};
+use backsight_flow::{Event, Transaction};
 use backsight_testing::Random;
 use backsight_unit::etm4::{FrontEnd, Unit, UnitConfig};
 use support::decode::{addresses, assert_same, decode, trace, truth};
@@ -243,7 +243,7 @@ fn a_q_element_tells_how_many_instructions_and_where_they_end() {
                     at += told.len();
                 }
                 Event::PathUnknown { start, next, instructions } => {
-                    assert_eq!(Some(start), truth.get(at), "seed {seed} at {at}");
+                    assert_eq!(start.as_ref(), truth.get(at), "seed {seed} at {at}");
                     at += *instructions as usize;
                     let follows = decoded.events[number + 1..].iter().find(|event| {
                         matches!(event, Event::Range(_) | Event::PathUnknown { .. } | Event::Exception { .. })
@@ -255,7 +255,7 @@ fn a_q_element_tells_how_many_instructions_and_where_they_end() {
                     );
                     unknown += 1;
                 }
-                Event::NoSync(NoSync::Initial) => {}
+                Event::StartOfTrace => {}
                 Event::NoSync(_) | Event::NoMemory { .. } => panic!("{event:x?}"),
                 _ => {}
             }
@@ -280,7 +280,7 @@ fn a_q_element_without_a_number_still_tells_where_execution_goes_on() {
     let truth = truth(&items);
     let mut unknown = 0;
     for event in &decoded.events {
-        if let Event::PathUnknown { start, next, instructions: 0 } = event {
+        if let Event::PathUnknown { start: Some(start), next, instructions: 0 } = event {
             assert!(inside(start) && truth.contains(next), "{event:x?}");
             unknown += 1;
         }
@@ -340,7 +340,7 @@ fn events_and_instrumentation_are_told_between_elements() {
     let (_, events) = decode(&options.config, &program, &bytes);
     assert!(events.contains(&Event::UnitEvents(0b1010)));
     let written =
-        |event: &Event| matches!(event, Event::Instrumentation { value: 0x1234_5678_9ABC_DEF0, .. });
+        |event: &Event| matches!(event, Event::Software(message) if message.value == 0x1234_5678_9ABC_DEF0);
     assert!(events.iter().any(written));
     assert_same(&addresses(&program, &events), &truth(&items), || "events".into());
 }

@@ -4,8 +4,10 @@ use backsight_core::{Address, AddressSpace, Execution, Isa, Located, Retired};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings as Following};
 use backsight_image::Image;
-use backsight_riscv::encap::{Deframer, Frame, Framing};
-use backsight_riscv::etrace::{Decoder, ImplicitReturn, Options, Params, Resync, ResyncMode, Settings};
+use backsight_riscv::encap::Framing;
+use backsight_riscv::etrace::{
+    Config, Content, Decoder, ImplicitReturn, Message, Options, Params, Resync, ResyncMode, Settings,
+};
 use backsight_sim::{Simulator, Streams};
 use backsight_testing::repository;
 use backsight_unit::etrace::{Unit, UnitConfig};
@@ -27,8 +29,10 @@ fn execution(file: &[u8]) -> Vec<Execution> {
 
 /// The addresses that a trace tells.
 fn decode(config: &UnitConfig, image: &Image, bytes: &[u8]) -> Vec<Address> {
-    let mut decoder = Decoder::new(config.params, config.options);
-    let mut follower = Follower::new(Following::new(config.params, config.options), image);
+    let UnitConfig { params, options, framing, .. } = *config;
+    let config = Config { params, options, framing };
+    let mut decoder = Decoder::new(&config);
+    let mut follower = Follower::new(Following::from(&config), image);
     let mut told = Vec::new();
     let mut sink = |event: Located<Event>| match event.value {
         Event::Range(range) => {
@@ -42,17 +46,13 @@ fn decode(config: &UnitConfig, image: &Image, bytes: &[u8]) -> Vec<Address> {
         Event::NoMemory { .. } | Event::Mismatch { .. } => panic!("{event:x?}"),
         _ => {}
     };
-    let mut deframer = Deframer::new(config.framing);
-    let mut frames = |frame: Located<Frame<'_>>| match frame.value {
-        Frame::Message(message) => {
-            let packet = decoder.decode(message.payload).unwrap_or_else(|bad| panic!("{frame:x?}: {bad}"));
-            follower.push(frame.map(|_| packet), &mut sink);
-        }
-        Frame::Null => {}
-        Frame::Fault(fault) => panic!("{frame:x?}: {fault:?}"),
+    let mut messages = |message: Located<Message>| {
+        let good = matches!(message.value.content, Content::Instruction(_) | Content::Null);
+        assert!(good, "{message:x?}");
+        follower.push(message, &mut sink);
     };
-    deframer.feed(bytes, &mut frames);
-    deframer.finish(&mut frames);
+    decoder.feed(bytes, &mut messages);
+    decoder.finish(&mut messages);
     follower.finish(&mut sink);
     told
 }

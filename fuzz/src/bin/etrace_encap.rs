@@ -8,7 +8,7 @@ fn run(deframer: &mut Deframer, bytes: &[u8], chunk: usize) -> Vec<(u64, u32, Ve
     let mut frames = Vec::new();
     let mut sink = |frame: Located<Frame<'_>>| {
         let payload = match frame.value {
-            Frame::Message(message) => message.payload.to_vec(),
+            Frame::Packet(message) => message.payload.to_vec(),
             _ => Vec::new(),
         };
         frames.push((frame.offset, frame.length, payload));

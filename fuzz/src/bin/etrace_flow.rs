@@ -4,7 +4,7 @@
 use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code;
-use backsight_riscv::etrace::{Decoder, ImplicitReturn, Options, Params};
+use backsight_riscv::etrace::{ImplicitReturn, Options, Params, PayloadDecoder};
 
 const BASE: u64 = 0x8000_0000;
 
@@ -46,21 +46,15 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     settings.handlers.base = Some(BASE);
     let careful = Settings { careful: true, ..settings.clone() };
     let (mut follower, mut reference) = (Follower::new(settings, &memory), Follower::new(careful, &memory));
-    let mut decoder = Decoder::new(params, options);
+    let mut decoder = PayloadDecoder::new(params, options);
     let (mut events, mut expected) = (Vec::new(), Vec::new());
     let mut offset = 0;
     while let Some((&length, rest)) = stream.split_first() {
         let (value, rest) = rest.split_at(usize::from(length % 16).min(rest.len()));
         stream = rest;
-        let payload = Located { offset, length: 1, value };
-        let fed = follower.feed(payload, &mut |event| events.push(event));
-        let mut sink = |event| expected.push(event);
-        let decoded = decoder.decode(value);
-        assert_eq!(fed, decoded.map(drop));
-        match decoded {
-            Ok(packet) => reference.push(payload.map(|_| packet), &mut sink),
-            Err(_) => reference.push_bad(payload.map(|_| ()), &mut sink),
-        }
+        let packet = Located { offset, length: 1, value: decoder.decode(value) };
+        follower.push(packet, &mut |event| events.push(event));
+        reference.push(packet, &mut |event| expected.push(event));
         assert_eq!(events, expected);
         (events.clear(), expected.clear());
         offset += 1;

@@ -2,7 +2,7 @@
 //!
 //! A trace unit remembers the last three addresses that it sent, each with its instruction set flag. A new
 //! address may be sent as one of them, or as its low bits with the rest taken from the newest. Decoder and
-//! encoder mirror this state; every address pushes, speculation or not.
+//! encoder both keep this state; every address pushes, speculation or not.
 
 use backsight_core::Address;
 

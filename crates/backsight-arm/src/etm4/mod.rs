@@ -1,30 +1,38 @@
 //! ETMv4 (4.0 to 4.6) and ETE (1.0 to 1.3) instruction trace.
 //!
 //! A trace unit writes down as little as it can: an atom for each branch, an address where the program image
-//! does not tell the target, and beside that context, time and cycle counts. [`Config`] says how the unit was
+//! does not give the target, and beside that context, time and cycle counts. [`Config`] says how the unit was
 //! built and programmed, [`Packet`] is what it can say, [`Decoder`] turns its bytes into packets and [`Encoder`] packets
-//! into bytes.
+//! into bytes. [`ROWS`] is the header map that all of them go by.
 
-mod atoms;
 mod config;
 mod decode;
 mod encode;
+mod fast;
 mod history;
-mod name;
+mod opencsd;
 mod packet;
-#[cfg(test)]
-mod round_trips;
+mod state;
 pub mod synthetic;
 mod table;
+
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod round_trips;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod worked;
 
-pub use atoms::MAX_ATOMS;
 pub use config::*;
-pub use decode::{Batch, Decoder, MAX_PACKET, Packets, Tally, packets};
+pub use decode::{Decoder, Packets, packets};
 pub use encode::{EncodeError, Encoder};
+pub use fast::{PacketBatch, Tally};
 pub use history::AddressHistory;
-pub use packet::*;
-pub use table::{Kind, Payload, ROWS, Row, When, lookup};
+pub use opencsd::opencsd;
+pub use packet::{
+    AddressForm, AddressPacket, Atoms, Bad, ConditionalResult, Context, CycleCount, CycleCountFormat,
+    Exception, Is, MAX_ATOMS, Packet, Q, Timestamp, TraceInfo,
+};
+pub use table::{Kind, MAX_PACKET, Part, ROWS, Row, When, lookup};

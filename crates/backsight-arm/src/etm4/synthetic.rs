@@ -8,7 +8,7 @@
 
 use backsight_core::Address;
 
-use super::{Atoms, Config, Encoder, Is, Packet, TraceInfo};
+use super::{Atoms, Config, Encoder, Is, Kind, Packet, TraceInfo};
 
 /// A kind of stream that is hard to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,17 +48,18 @@ impl WorstCase {
 
     /// Writes a stream of at least `length` bytes, packet by packet. The same `seed` gives the same stream.
     pub fn write(self, length: u64, seed: u64, sink: &mut impl FnMut(&[u8])) {
-        let mut source = Source { encoder: Encoder::new(&self.config()), random: seed, time: 0, written: 0 };
+        let mut generator =
+            Generator { encoder: Encoder::new(&self.config()), random: seed, time: 0, written: 0 };
         let mut synchronise_at = 0;
-        while source.written < length {
-            if source.written >= synchronise_at {
-                synchronise_at = source.written + 4096;
-                source.synchronise(sink);
+        while generator.written < length {
+            if generator.written >= synchronise_at {
+                synchronise_at = generator.written + 4096;
+                generator.synchronise(sink);
             }
             match self {
-                Self::OneByte => source.one_byte(sink),
-                Self::Addresses => source.address(sink),
-                Self::Timed => source.timed(sink),
+                Self::OneByte => generator.one_byte(sink),
+                Self::Addresses => generator.address(sink),
+                Self::Timed => generator.timed(sink),
             }
         }
     }
@@ -67,14 +68,17 @@ impl WorstCase {
 /// Cycle count threshold in the Trace Info packets.
 const THRESHOLD: u32 = 4;
 
-struct Source {
+/// How many headers are atoms.
+const ATOM_HEADERS: u64 = 0x40;
+
+struct Generator {
     encoder: Encoder,
     random: u64,
     time: u64,
     written: u64,
 }
 
-impl Source {
+impl Generator {
     fn put(&mut self, packet: Packet, sink: &mut impl FnMut(&[u8])) {
         // What is made here is always expressible; a test says so.
         if let Ok(bytes) = self.encoder.encode(&packet) {
@@ -99,7 +103,7 @@ impl Source {
     }
 
     fn atom(&mut self) -> Packet {
-        Packet::Atoms(Atoms::from_header(0xC0 | self.below(0x40) as u8))
+        Packet::Atoms(Atoms::from_header(Kind::AtomF6.header() + self.below(ATOM_HEADERS) as u8))
     }
 
     fn one_byte(&mut self, sink: &mut impl FnMut(&[u8])) {

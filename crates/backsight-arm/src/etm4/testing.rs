@@ -4,11 +4,24 @@ use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use backsight_core::{Accounting, Address, Located, Security};
+use proptest::prelude::*;
 
 use super::{
     AddressForm, AddressPacket, Atoms, ConditionalResult, Config, Context, CycleCount, CycleCountFormat,
     Decoder, Encoder, Exception, Is, Packet, Q, Tally, Timestamp, TraceInfo,
 };
+
+/// The bytes of an Async.
+pub(super) const ASYNC: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80];
+
+/// The default of an ETMv4, with settings.
+pub(super) fn configured(settings: &[(&str, &str)]) -> Config {
+    let mut config = Config::etm4_default();
+    for (name, value) in settings {
+        config.set(name, value).unwrap();
+    }
+    config
+}
 
 /// A configuration for each thing that changes how a stream is read.
 pub(super) fn configurations() -> Vec<Config> {
@@ -32,11 +45,7 @@ pub(super) fn configurations() -> Vec<Config> {
     let mut all = Vec::new();
     for base in bases {
         for feature in features {
-            let mut config = Config::etm4_default();
-            for (name, value) in base.iter().chain(*feature) {
-                config.set(name, value).unwrap();
-            }
-            all.push(config);
+            all.push(configured(&[*base, *feature].concat()));
         }
     }
     all
@@ -99,6 +108,31 @@ fn decode_batches(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Packet>> {
 
 /// Raw material for one packet.
 pub(super) type Draw = (u8, u64, u64, u64);
+
+/// Encodes what the configuration has of the packets that the draws give.
+pub(super) fn encode(config: &Config, draws: &[Draw]) -> (Vec<Packet>, Vec<u8>) {
+    let mut encoder = Encoder::new(config);
+    let mut bytes = encoder.encode(&Packet::Async).unwrap().to_vec();
+    let mut written = Vec::from([Packet::Async]);
+    for &draw in draws {
+        let packet = packet(&encoder, draw);
+        if let Ok(encoded) = encoder.encode(&packet) {
+            bytes.extend_from_slice(encoded);
+            written.push(packet);
+        }
+    }
+    (written, bytes)
+}
+
+/// Draws for fewer than so many packets.
+pub(super) fn draws(count: usize) -> impl Strategy<Value = Vec<Draw>> {
+    prop::collection::vec(any::<Draw>(), 1..count)
+}
+
+/// One of the configurations.
+pub(super) fn configuration() -> impl Strategy<Value = Config> {
+    prop::sample::select(configurations())
+}
 
 /// A packet that the encoder can write next if its configuration has it, made from random numbers.
 pub(super) fn packet(encoder: &Encoder, (kind, a, b, c): Draw) -> Packet {

@@ -1,26 +1,17 @@
-//! Byte sequences with their meaning, worked out by hand.
+//! Byte sequences and what they say, worked out by hand.
 
 use std::vec::Vec;
 
 use backsight_core::{Address, Located, Security};
 
-use super::testing::{configurations, decode};
+use super::testing::{ASYNC, configurations, configured as etm4, decode};
 use super::{
     AddressForm, AddressPacket, Atoms, Bad, Config, Context, CycleCount, CycleCountFormat, Decoder, Encoder,
     Exception, Is, Packet, Q, Timestamp, TraceInfo,
 };
 
-const ASYNC: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80];
-
-fn etm4(settings: &[(&str, &str)]) -> Config {
-    configured(Config::etm4_default(), settings)
-}
-
 fn ete(settings: &[(&str, &str)]) -> Config {
-    configured(Config::ete_default(), settings)
-}
-
-fn configured(mut config: Config, settings: &[(&str, &str)]) -> Config {
+    let mut config = Config::ete_default();
     for (name, value) in settings {
         config.set(name, value).unwrap();
     }
@@ -258,7 +249,7 @@ fn bad_packets_leave_the_stream_aligned() {
 }
 
 #[test]
-fn names_tell_the_kinds_of_bad_packets_apart() {
+fn each_kind_of_bad_packet_has_a_name() {
     let name = |config: &Config, bytes: &[u8]| damaged(config, bytes)[0].1.name();
     assert_eq!(name(&etm4(&[]), &[0x84]), "I_RESERVED");
     assert_eq!(name(&etm4(&[]), &[0xA0]), "I_RESERVED");
@@ -269,7 +260,7 @@ fn names_tell_the_kinds_of_bad_packets_apart() {
 }
 
 #[test]
-fn discard_and_overflow_do_not_make_the_decoder_hunt() {
+fn discard_and_overflow_do_not_make_the_decoder_search_for_an_async() {
     let expected = [(2, Packet::Discard), (2, Packet::Overflow), (1, Packet::TraceOn)];
     assert_eq!(damaged(&etm4(&[]), &[0x00, 0x03, 0x00, 0x05, 0x04]), expected);
 }

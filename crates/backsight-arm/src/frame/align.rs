@@ -8,13 +8,13 @@ use super::{Deframer, Framing};
 pub struct PortAlignment {
     /// Bits to drop at the beginning, 0 to 7: a byte begins in the middle of a captured one.
     pub bits: u8,
-    /// The capture device stored 32-bit words with the last byte first; this is where the first whole word is.
+    /// The capture device stored 32-bit words with the last byte first; this is where the first complete word is.
     pub swapped: Option<u8>,
     /// Full syncs found this way.
     pub syncs: usize,
 }
 
-/// Searches a stretch of a trace port capture for full syncs: at every bit offset, and in words whose bytes are
+/// Searches part of a trace port capture for full syncs: at every bit offset, and in words whose bytes are
 /// swapped. Gives the arrangement with the most, or nothing if there is no full sync at all.
 pub fn find_port_alignment(bytes: &[u8]) -> Option<PortAlignment> {
     let mut shifted = [0; 8];
@@ -30,8 +30,8 @@ pub fn find_port_alignment(bytes: &[u8]) -> Option<PortAlignment> {
         }
     }
     shifted[0] += usize::from(bytes.ends_with(&FULL_SYNC));
-    for (place, window) in bytes.windows(4).enumerate() {
-        swapped[place % 4] += usize::from(window == [0x7F, 0xFF, 0xFF, 0xFF]);
+    for (at, window) in bytes.windows(4).enumerate() {
+        swapped[at % 4] += usize::from(window == [0x7F, 0xFF, 0xFF, 0xFF]);
     }
     let plain = (0..8).map(|bits| PortAlignment { bits, swapped: None, syncs: shifted[usize::from(bits)] });
     let words =
@@ -41,14 +41,14 @@ pub fn find_port_alignment(bytes: &[u8]) -> Option<PortAlignment> {
 }
 
 /// Brings a trace port capture into order, as [`find_port_alignment`] found necessary.
-/// Bits at the end that are no whole byte, and bytes that are no whole word, are dropped.
+/// Bits at the end that are no complete byte, and bytes that are no complete word, are dropped.
 #[derive(Clone, Debug)]
 pub struct BitAligner {
     alignment: PortAlignment,
     /// Bytes in hand: of a word to swap, or the one whose bits are needed with the next byte.
     held: [u8; 4],
     count: usize,
-    /// Bytes still to drop before the first whole word.
+    /// Bytes still to drop before the first complete word.
     skip: u8,
 }
 
@@ -103,10 +103,10 @@ impl BitAligner {
     }
 }
 
-/// How well frames decode from one of the 16 places where they may begin.
+/// How well frames decode from one of the 16 offsets where they may begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alignment {
-    /// Where the first whole frame begins, 0 to 15.
+    /// Where the first complete frame begins, 0 to 15.
     pub offset: usize,
     /// Different IDs with data.
     pub ids: u64,
@@ -126,23 +126,23 @@ impl Alignment {
 
 /// Searches for the beginning of frames in formatted data of unknown alignment without sync packets.
 ///
-/// Tries the 16 offsets on the stretch `bytes` (a hundred frames and more tell them apart) and gives them, the
-/// likeliest first. The number and kind of IDs tell odd from even offsets; the even ones among themselves are told
-/// apart by padding that is not zero and by `errors`, which gets the bytes from that offset on, takes them apart,
+/// Tries the 16 offsets on `bytes` (a hundred frames and more are enough to distinguish them) and gives them, the
+/// likeliest first. The number and kind of IDs distinguish odd from even offsets; the even ones among themselves are distinguished
+/// by padding that is not zero and by `errors`, which gets the bytes from that offset on, takes them apart,
 /// decodes the known streams and says how many packets were bad (`|_| 0` where nothing is known of the streams).
 pub fn find_alignment(bytes: &[u8], mut errors: impl FnMut(&[u8]) -> u64) -> [Alignment; 16] {
     let mut candidates = [Alignment::default(); 16];
     for (offset, candidate) in candidates.iter_mut().enumerate() {
-        let stretch = bytes.get(offset..).unwrap_or_default();
+        let candidate_bytes = bytes.get(offset..).unwrap_or_default();
         let mut deframer = Deframer::new(Framing::Coresight);
-        deframer.feed(stretch, &mut |_| {});
+        deframer.feed(candidate_bytes, &mut |_| {});
         let counts = deframer.counts();
         *candidate = Alignment {
             offset,
             ids: counts.data.iter().filter(|&&bytes| bytes != 0).count() as u64,
             illegal: counts.illegal_ids + counts.reserved(),
             nonzero_padding: counts.nonzero_padding,
-            errors: errors(stretch),
+            errors: errors(candidate_bytes),
         };
     }
     candidates.sort_unstable_by_key(|candidate| (candidate.badness(), candidate.offset));

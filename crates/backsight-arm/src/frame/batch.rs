@@ -1,6 +1,6 @@
 //! The same streams in large pieces, for consumers that want speed.
 
-use super::layout::{FRAME, Output};
+use super::layout::{FRAME, FrameOutput};
 use super::{Chunk, Counts, Deframer, Framing, Loss};
 use backsight_core::TraceId;
 
@@ -9,7 +9,7 @@ const CAPACITY: usize = 4096;
 /// Runs of one batch at most.
 const RUNS: usize = 512;
 
-/// A stretch of a batch whose bytes have consecutive indices.
+/// Part of a batch, whose bytes have consecutive indices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// Index of its first byte in listings.
@@ -40,7 +40,7 @@ pub enum Batch<'a> {
         /// Index of the marker.
         index: u64,
     },
-    /// Bytes are missing here, of every source: each stream decoder must start afresh.
+    /// Bytes are missing here, of every source: each stream decoder must start anew.
     Discontinuity {
         /// Where it was noticed.
         index: u64,
@@ -124,10 +124,10 @@ struct Batches<'a, F> {
 }
 
 impl<F: FnMut(Batch<'_>)> Batches<'_, F> {
-    /// Makes room for `count` bytes. The place is always of a frame's size, so that copies have a fixed size;
-    /// what is behind `count` is written over later.
+    /// Makes room for `count` bytes. The room is always of a frame's size, so that copies have a fixed size;
+    /// what is after `count` is written over later.
     #[inline(always)]
-    fn place(&mut self, id: TraceId, index: u64, count: usize) -> Option<&mut [u8; FRAME]> {
+    fn room(&mut self, id: TraceId, index: u64, count: usize) -> Option<&mut [u8; FRAME]> {
         if id != self.buffer.id || self.buffer.length > CAPACITY - FRAME || self.buffer.run_count == RUNS {
             self.deliver();
             self.buffer.id = id;
@@ -154,11 +154,11 @@ impl<F: FnMut(Batch<'_>)> Batches<'_, F> {
     }
 }
 
-impl<F: FnMut(Batch<'_>)> Output for Batches<'_, F> {
+impl<F: FnMut(Batch<'_>)> FrameOutput for Batches<'_, F> {
     #[inline(always)]
     fn frame(&mut self, id: TraceId, index: u64, halves: [u64; 2]) {
-        if let Some(place) = self.place(id, index, 15) {
-            let (low, high) = place.split_at_mut(8);
+        if let Some(room) = self.room(id, index, 15) {
+            let (low, high) = room.split_at_mut(8);
             low.copy_from_slice(&halves[0].to_le_bytes());
             high.copy_from_slice(&halves[1].to_le_bytes());
         }
@@ -166,9 +166,8 @@ impl<F: FnMut(Batch<'_>)> Output for Batches<'_, F> {
 
     #[inline]
     fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize) {
-        if let (Some(place), Some(source)) = (self.place(id, index, to - from), data.get(from..from + FRAME))
-        {
-            place.copy_from_slice(source);
+        if let (Some(room), Some(source)) = (self.room(id, index, to - from), data.get(from..from + FRAME)) {
+            room.copy_from_slice(source);
         }
     }
 

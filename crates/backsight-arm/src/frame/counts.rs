@@ -21,7 +21,7 @@ pub struct Counts {
     pub unsynchronised: u64,
     /// Bytes of frames that were cut off, by damage or by the end.
     pub partial: u64,
-    /// Whole frames; each has one auxiliary byte.
+    /// Complete frames; each has one auxiliary byte.
     pub frames: u64,
     /// Times that the streams did not continue.
     pub discontinuities: u64,
@@ -29,7 +29,7 @@ pub struct Counts {
     pub illegal_ids: u64,
     /// Padding bytes that are not zero: a sign of wrong alignment.
     pub nonzero_padding: u64,
-    /// ID bytes in the last place whose auxiliary bit is set, against the rules; the bit is ignored.
+    /// ID bytes in the last position whose auxiliary bit is set, against the rules; the bit is ignored.
     pub stray_aux: u64,
 }
 

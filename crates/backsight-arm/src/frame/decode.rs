@@ -1,6 +1,6 @@
 //! Finding frames in what carries them.
 
-use super::layout::{FRAME, FULL_SYNC, Output, Runs, SYNC_BYTE, SYNC_END, Unpacker};
+use super::layout::{FRAME, FULL_SYNC, FrameOutput, Runs, SYNC_BYTE, SYNC_END, Unpacker};
 use super::{Chunk, Counts, Framing, Loss};
 use backsight_core::TraceId;
 
@@ -32,22 +32,22 @@ pub struct Deframer {
     /// Bytes taken, without DSTREAM footers.
     offset: u64,
     /// A frame that is not complete: its first `filled` bytes, and the offset that counts as its own. In a port
-    /// capture that is the one behind the last frame or full sync: half syncs before a frame count as part of it.
+    /// capture that is the one after the last frame or full sync: half syncs before a frame count as part of it.
     frame: [u8; FRAME],
     filled: usize,
     start: u64,
     port: Port,
     /// The byte before the pair in hand.
     last: u8,
-    /// Place in the DSTREAM block.
-    place: u16,
+    /// Position in the DSTREAM block.
+    position: u16,
 }
 
 /// Where the search for frames in a trace port capture stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Port {
     /// Searching for a full sync; so many of its FF bytes were just seen.
-    Hunting(u8),
+    Searching(u8),
     /// At a frame or inside one, with the first bytes of a pair or of a sync packet in hand.
     Aligned { held: u8, first: u8, second: u8 },
 }
@@ -65,9 +65,9 @@ impl Deframer {
             frame: [0; FRAME],
             filled: 0,
             start: 0,
-            port: Port::Hunting(0),
+            port: Port::Searching(0),
             last: 0,
-            place: 0,
+            position: 0,
         }
     }
 
@@ -103,11 +103,11 @@ impl Deframer {
     pub(super) fn drop_rest(&mut self) {
         let held = match self.port {
             Port::Aligned { held, .. } => u64::from(held),
-            Port::Hunting(_) => 0,
+            Port::Searching(_) => 0,
         };
         self.unpacker.counts.partial += self.filled as u64 + held;
         self.filled = 0;
-        self.port = Port::Hunting(0);
+        self.port = Port::Searching(0);
     }
 
     fn feed_raw(&mut self, bytes: &[u8], sink: &mut impl FnMut(Chunk<'_>)) {
@@ -120,7 +120,7 @@ impl Deframer {
     }
 
     #[inline]
-    pub(super) fn feed_frames(&mut self, bytes: &[u8], out: &mut impl Output) {
+    pub(super) fn feed_frames(&mut self, bytes: &[u8], out: &mut impl FrameOutput) {
         match self.framing {
             Framing::Raw | Framing::Coresight => self.feed_memory(bytes, out),
             Framing::Tpiu | Framing::TpiuHsync => self.feed_port(bytes, out),
@@ -130,7 +130,7 @@ impl Deframer {
 
     /// Frames at multiples of 16.
     #[inline]
-    fn feed_memory(&mut self, mut bytes: &[u8], out: &mut impl Output) {
+    fn feed_memory(&mut self, mut bytes: &[u8], out: &mut impl FrameOutput) {
         if self.filled > 0 {
             let (head, rest) = bytes.split_at(bytes.len().min(FRAME - self.filled));
             self.frame[self.filled..self.filled + head.len()].copy_from_slice(head);
@@ -152,7 +152,7 @@ impl Deframer {
     }
 
     #[inline(always)]
-    fn memory_frame(&mut self, frame: &[u8; FRAME], out: &mut impl Output) {
+    fn memory_frame(&mut self, frame: &[u8; FRAME], out: &mut impl FrameOutput) {
         // Only a frame that begins with FF can be a barrier.
         if frame[0] == SYNC_BYTE && frame.as_chunks::<4>().0.iter().all(|word| *word == FULL_SYNC) {
             self.unpacker.counts.sync += FRAME as u64;
@@ -164,23 +164,23 @@ impl Deframer {
     }
 
     /// Cuts the footers off and passes on what is between them.
-    fn feed_blocks(&mut self, mut bytes: &[u8], out: &mut impl Output) {
+    fn feed_blocks(&mut self, mut bytes: &[u8], out: &mut impl FrameOutput) {
         while !bytes.is_empty() {
-            let end = if self.place < BLOCK_DATA { BLOCK_DATA } else { BLOCK };
-            let (part, rest) = bytes.split_at(bytes.len().min(usize::from(end - self.place)));
+            let end = if self.position < BLOCK_DATA { BLOCK_DATA } else { BLOCK };
+            let (part, rest) = bytes.split_at(bytes.len().min(usize::from(end - self.position)));
             bytes = rest;
-            if self.place < BLOCK_DATA {
+            if self.position < BLOCK_DATA {
                 self.feed_port(part, out);
             } else {
                 self.unpacker.counts.footers += part.len() as u64;
             }
             // At most 512: both parts of a block are shorter.
-            self.place = (self.place + part.len() as u16) % BLOCK;
+            self.position = (self.position + part.len() as u16) % BLOCK;
         }
     }
 
     /// Frames with sync packets, in byte pairs.
-    fn feed_port(&mut self, mut bytes: &[u8], out: &mut impl Output) {
+    fn feed_port(&mut self, mut bytes: &[u8], out: &mut impl FrameOutput) {
         loop {
             if self.port == ALIGNED {
                 bytes = self.feed_aligned(bytes, out);
@@ -191,8 +191,8 @@ impl Deframer {
         }
     }
 
-    /// Takes whole frames and pairs as long as no sync packet is in the way; gives back what it left.
-    fn feed_aligned<'a>(&mut self, mut bytes: &'a [u8], out: &mut impl Output) -> &'a [u8] {
+    /// Takes complete frames and pairs as long as no sync packet is in the way; gives back what it left.
+    fn feed_aligned<'a>(&mut self, mut bytes: &'a [u8], out: &mut impl FrameOutput) -> &'a [u8] {
         loop {
             while self.filled == 0
                 && let Some((frame, rest)) = bytes.split_first_chunk::<FRAME>()
@@ -214,10 +214,10 @@ impl Deframer {
         }
     }
 
-    fn port_byte(&mut self, byte: u8, out: &mut impl Output) {
+    fn port_byte(&mut self, byte: u8, out: &mut impl FrameOutput) {
         self.offset += 1;
         match self.port {
-            Port::Hunting(seen) => self.hunt(seen, byte),
+            Port::Searching(seen) => self.search(seen, byte),
             Port::Aligned { held: 0, .. } => self.port = Port::Aligned { held: 1, first: byte, second: 0 },
             Port::Aligned { held: 1, first: SYNC_BYTE, .. } => match byte {
                 SYNC_BYTE => self.port = Port::Aligned { held: 2, first: SYNC_BYTE, second: SYNC_BYTE },
@@ -245,7 +245,7 @@ impl Deframer {
     }
 
     /// A full sync where one may be, or inside a frame.
-    fn full_sync(&mut self, out: &mut impl Output) {
+    fn full_sync(&mut self, out: &mut impl FrameOutput) {
         self.unpacker.counts.sync += FULL_SYNC.len() as u64;
         self.align();
         if self.filled > 0 {
@@ -256,8 +256,8 @@ impl Deframer {
     }
 
     /// A full sync that began one byte before the pairs in hand: an odd number of bytes is missing or too many.
-    fn odd_sync(&mut self, out: &mut impl Output) {
-        // Its first byte was taken for the last of a partial frame, or for the auxiliary byte of a whole one, and
+    fn odd_sync(&mut self, out: &mut impl FrameOutput) {
+        // Its first byte was taken for the last of a partial frame, or for the auxiliary byte of a complete one, and
         // is counted there.
         self.unpacker.counts.partial += self.filled as u64;
         self.unpacker.counts.sync += FULL_SYNC.len() as u64 - 1;
@@ -268,9 +268,9 @@ impl Deframer {
 
     /// Two bytes of a frame.
     #[inline]
-    fn pair(&mut self, pair: [u8; 2], out: &mut impl Output) {
-        if let Some(place) = self.frame.get_mut(self.filled..self.filled + 2) {
-            place.copy_from_slice(&pair);
+    fn pair(&mut self, pair: [u8; 2], out: &mut impl FrameOutput) {
+        if let Some(free) = self.frame.get_mut(self.filled..self.filled + 2) {
+            free.copy_from_slice(&pair);
         }
         self.last = pair[1];
         self.filled += 2;
@@ -283,20 +283,20 @@ impl Deframer {
     }
 
     /// The bytes just seen are neither data nor a sync packet: searches for a full sync from them on.
-    fn lose_sync(&mut self, seen: &[u8], out: &mut impl Output) {
+    fn lose_sync(&mut self, seen: &[u8], out: &mut impl FrameOutput) {
         self.unpacker.counts.partial += self.filled as u64;
         self.filled = 0;
         self.unpacker.lose(self.offset - seen.len() as u64, Loss::SyncLost, out);
-        self.port = Port::Hunting(0);
+        self.port = Port::Searching(0);
         for &byte in seen {
-            if let Port::Hunting(count) = self.port {
-                self.hunt(count, byte);
+            if let Port::Searching(count) = self.port {
+                self.search(count, byte);
             }
         }
     }
 
     /// One byte of the search for a full sync, which may begin at any byte: no frame can hold its four bytes.
-    fn hunt(&mut self, seen: u8, byte: u8) {
+    fn search(&mut self, seen: u8, byte: u8) {
         self.unpacker.counts.unsynchronised += 1;
         match (seen, byte) {
             (3, SYNC_END) => {
@@ -304,8 +304,8 @@ impl Deframer {
                 self.unpacker.counts.sync += FULL_SYNC.len() as u64;
                 self.align();
             }
-            (_, SYNC_BYTE) => self.port = Port::Hunting(3.min(seen + 1)),
-            _ => self.port = Port::Hunting(0),
+            (_, SYNC_BYTE) => self.port = Port::Searching(3.min(seen + 1)),
+            _ => self.port = Port::Searching(0),
         }
     }
 
@@ -315,12 +315,12 @@ impl Deframer {
     }
 }
 
-/// Is there an FF at an even place?
+/// Is there an FF at an even position?
 #[inline(always)]
 fn has_sync_byte(frame: &[u8; FRAME]) -> bool {
     const EVEN: u64 = 0x00FF_00FF_00FF_00FF;
     const CARRY: u64 = 0x0100_0100_0100_0100;
-    let whole = u128::from_le_bytes(*frame);
+    let bits = u128::from_le_bytes(*frame);
     // Adding 1 carries out of a byte exactly if it is FF.
-    [whole as u64, (whole >> 64) as u64].iter().any(|half| ((half & EVEN) + (CARRY >> 8)) & CARRY != 0)
+    [bits as u64, (bits >> 64) as u64].iter().any(|half| ((half & EVEN) + (CARRY >> 8)) & CARRY != 0)
 }

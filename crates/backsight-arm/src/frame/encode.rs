@@ -1,7 +1,7 @@
 //! Making frames: the formatter of a trace sink.
 //!
-//! An ID byte may only stand at an even place. Where the source changes at an odd place, the formatter goes back
-//! one byte: the ID byte takes the even place, the old source's byte moves behind it, and the auxiliary bit says
+//! An ID byte may only stand at an even position. Where the source changes at an odd one, the formatter goes back
+//! one byte: the ID byte takes the even position, the old source's byte moves after it, and the auxiliary bit says
 //! that the new ID counts one byte later. So no data byte is ever lost or added by a change of source.
 
 use super::Framing;
@@ -11,9 +11,9 @@ use core::fmt;
 
 /// Data bytes between the footers of a DSTREAM dump.
 const BLOCK_DATA: usize = 504;
-/// What a capture unit writes behind each block.
+/// What a capture unit writes after each block.
 const FOOTER: [u8; 8] = [0, 0, 0, 0, 0x7E, 0, 0xFE, 0x0F];
-/// Place of the last mixed byte.
+/// Position of the last mixed byte.
 const LAST: usize = 14;
 
 /// How a [`Formatter`] packs.
@@ -70,7 +70,7 @@ pub struct Formatter {
     config: FormatterConfig,
     frame: [u8; FRAME],
     /// Where the next byte goes.
-    place: usize,
+    position: usize,
     current: Option<TraceId>,
     /// Frames since the last ID byte.
     since_id: u32,
@@ -88,7 +88,7 @@ impl Formatter {
         Self {
             config,
             frame: [0; FRAME],
-            place: 0,
+            position: 0,
             current: None,
             since_id: 0,
             until_full: 0,
@@ -138,11 +138,11 @@ impl Formatter {
 
     /// Fills the frame with padding, so that everything pushed is written.
     pub fn flush(&mut self, sink: &mut impl FnMut(&[u8])) {
-        if self.place == 0 {
+        if self.position == 0 {
             return;
         }
         self.select(TraceId::NULL, sink);
-        while self.place != 0 {
+        while self.position != 0 {
             self.put(0, sink);
         }
     }
@@ -170,18 +170,19 @@ impl Formatter {
 
     /// Makes `id` the source of the next byte.
     fn select(&mut self, id: TraceId, sink: &mut impl FnMut(&[u8])) {
-        let repeat = self.place == 0 && self.config.repeat_id != 0 && self.since_id >= self.config.repeat_id;
+        let repeat =
+            self.position == 0 && self.config.repeat_id != 0 && self.since_id >= self.config.repeat_id;
         if self.current == Some(id) && !repeat {
             return;
         }
         let id_byte = id.get() << 1 | 1;
-        let pair = self.place / 2;
-        if self.place.is_multiple_of(2) {
-            self.frame[self.place] = id_byte;
+        let pair = self.position / 2;
+        if self.position.is_multiple_of(2) {
+            self.frame[self.position] = id_byte;
         } else {
-            // The old source's byte moves to the odd place, with all its bits.
-            self.frame[self.place] = self.frame[self.place - 1] | self.frame[15] >> pair & 1;
-            self.frame[self.place - 1] = id_byte;
+            // The old source's byte moves to the odd position, with all its bits.
+            self.frame[self.position] = self.frame[self.position - 1] | self.frame[15] >> pair & 1;
+            self.frame[self.position - 1] = id_byte;
             self.frame[15] |= 1 << pair;
         }
         self.current = Some(id);
@@ -191,23 +192,23 @@ impl Formatter {
 
     /// Puts a data byte of the current source.
     fn put(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
-        if self.place.is_multiple_of(2) {
-            self.frame[self.place] = byte & 0xFE;
-            self.frame[15] |= (byte & 1) << (self.place / 2);
+        if self.position.is_multiple_of(2) {
+            self.frame[self.position] = byte & 0xFE;
+            self.frame[15] |= (byte & 1) << (self.position / 2);
         } else {
-            self.frame[self.place] = byte;
+            self.frame[self.position] = byte;
         }
         self.advance(sink);
     }
 
-    /// Goes to the next place; writes the frame once it is full.
+    /// Goes to the next position; writes the frame once it is full.
     fn advance(&mut self, sink: &mut impl FnMut(&[u8])) {
-        if self.place < LAST {
-            self.place += 1;
+        if self.position < LAST {
+            self.position += 1;
             return;
         }
         let frame = core::mem::take(&mut self.frame);
-        self.place = 0;
+        self.position = 0;
         self.since_id = self.since_id.saturating_add(1);
         match self.config.framing {
             Framing::Raw | Framing::Coresight => self.write(&frame, sink),
@@ -236,7 +237,7 @@ impl Formatter {
         }
     }
 
-    /// Writes bytes, with a footer behind every block of a DSTREAM dump.
+    /// Writes bytes, with a footer after every block of a DSTREAM dump.
     fn write(&mut self, bytes: &[u8], sink: &mut impl FnMut(&[u8])) {
         if self.config.framing != Framing::Dstream {
             return sink(bytes);

@@ -7,19 +7,19 @@ use backsight_core::TraceId;
 pub(super) const FRAME: usize = 16;
 /// Full sync, in stream order.
 pub(super) const FULL_SYNC: [u8; 4] = [0xFF, 0xFF, 0xFF, 0x7F];
-/// The first byte of every sync packet; never at an even place of a frame.
+/// The first byte of every sync packet; never at an even position of a frame.
 pub(super) const SYNC_BYTE: u8 = 0xFF;
 /// The last byte of every sync packet.
 pub(super) const SYNC_END: u8 = 0x7F;
 
 /// Bit 0 of the four mixed bytes in half a frame.
 const ID_FLAGS: u64 = 0x0001_0001_0001_0001;
-/// In place of an ID until the first one is seen.
+/// Instead of an ID until the first one is seen.
 const UNKNOWN: u8 = 0x80;
 
 /// Receives what a frame holds.
-pub(super) trait Output {
-    /// The 15 data bytes of a frame without ID bytes, with a byte of no meaning behind them.
+pub(super) trait FrameOutput {
+    /// The 15 data bytes of a frame without ID bytes, with a byte after them that says nothing.
     fn frame(&mut self, id: TraceId, index: u64, halves: [u64; 2]);
     /// Bytes `from..to` of `data`, of one source.
     fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize);
@@ -30,7 +30,7 @@ pub(super) trait Output {
 /// Every run on its own, to a closure.
 pub(super) struct Runs<'a, F>(pub(super) &'a mut F);
 
-impl<F: FnMut(Chunk<'_>)> Output for Runs<'_, F> {
+impl<F: FnMut(Chunk<'_>)> FrameOutput for Runs<'_, F> {
     #[inline(always)]
     fn frame(&mut self, id: TraceId, index: u64, halves: [u64; 2]) {
         (self.0)(Chunk::Data { id, index, bytes: &join(halves)[..15] });
@@ -68,7 +68,7 @@ impl Unpacker {
     }
 
     /// Says that the streams do not continue here.
-    pub(super) fn lose(&mut self, index: u64, why: Loss, out: &mut impl Output) {
+    pub(super) fn lose(&mut self, index: u64, why: Loss, out: &mut impl FrameOutput) {
         self.forget();
         self.counts.discontinuities += 1;
         out.mark(Chunk::Discontinuity { index, why });
@@ -76,10 +76,10 @@ impl Unpacker {
 
     /// Takes apart the frame that begins at `offset`.
     #[inline(always)]
-    pub(super) fn frame(&mut self, frame: &[u8; FRAME], offset: u64, out: &mut impl Output) {
+    pub(super) fn frame(&mut self, frame: &[u8; FRAME], offset: u64, out: &mut impl FrameOutput) {
         self.counts.frames += 1;
-        let whole = u128::from_le_bytes(*frame);
-        let (low, high) = (whole as u64, (whole >> 64) as u64);
+        let bits = u128::from_le_bytes(*frame);
+        let (low, high) = (bits as u64, (bits >> 64) as u64);
         let aux = frame[15];
         let data = [low | spread(aux), high | spread(aux >> 4)];
         let id = TraceId::new(self.current);
@@ -94,7 +94,7 @@ impl Unpacker {
     }
 
     /// A frame with ID bytes: bit `k` of `ids` says that byte `2k` is one.
-    fn mixed_frame(&mut self, ids: u8, aux: u8, halves: [u64; 2], offset: u64, out: &mut impl Output) {
+    fn mixed_frame(&mut self, ids: u8, aux: u8, halves: [u64; 2], offset: u64, out: &mut impl FrameOutput) {
         self.counts.ids += u64::from(ids.count_ones());
         let mut data = [0; 2 * FRAME];
         data[..FRAME].copy_from_slice(&join(halves));
@@ -104,24 +104,24 @@ impl Unpacker {
         while rest != 0 {
             let k = rest.trailing_zeros() as usize;
             rest &= rest - 1;
-            let place = 2 * k;
-            let (id, delayed) = (data[place] >> 1, aux >> k & 1 != 0);
+            let position = 2 * k;
+            let (id, delayed) = (data[position] >> 1, aux >> k & 1 != 0);
             self.counts.stray_aux += u64::from(delayed && k == 7);
             if id == self.current {
                 // Repeated: the run goes on, and the ID byte is not counted in its indices.
-                self.run(index, &data, from, place, out);
-                index += (place - from) as u64;
-                from = place + 1;
+                self.run(index, &data, from, position, out);
+                index += (position - from) as u64;
+                from = position + 1;
                 continue;
             }
-            let mut end = place;
+            let mut end = position;
             if delayed && k < 7 {
-                // The data byte behind the ID byte still belongs to the old source.
-                data[place] = data[place + 1];
+                // The data byte after the ID byte still belongs to the old source.
+                data[position] = data[position + 1];
                 end += 1;
             }
             self.run(index, &data, from, end, out);
-            (from, index) = (end + 1, offset + place as u64);
+            (from, index) = (end + 1, offset + position as u64);
             self.current = id;
             if id == TraceId::ILLEGAL.get() {
                 self.counts.illegal_ids += 1;
@@ -133,7 +133,14 @@ impl Unpacker {
 
     /// Delivers or discards bytes `from..to` of the current source.
     #[inline]
-    fn run(&mut self, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize, out: &mut impl Output) {
+    fn run(
+        &mut self,
+        index: u64,
+        data: &[u8; 2 * FRAME],
+        from: usize,
+        to: usize,
+        out: &mut impl FrameOutput,
+    ) {
         if from >= to {
             return;
         }
@@ -147,7 +154,7 @@ impl Unpacker {
     }
 
     /// Bytes that belong to no source.
-    fn special(&mut self, index: u64, bytes: &[u8], out: &mut impl Output) {
+    fn special(&mut self, index: u64, bytes: &[u8], out: &mut impl FrameOutput) {
         let length = bytes.len() as u64;
         if self.current >= UNKNOWN {
             self.counts.unknown += length;
@@ -194,8 +201,8 @@ mod tests {
         for nibble in 0..16 {
             assert_eq!(gather(spread(nibble)), nibble);
             assert_eq!(gather(spread(nibble) | !ID_FLAGS), nibble);
-            let places = (0..4).filter(|k| spread(nibble) >> (16 * k) & 1 == 1).map(|k| 1 << k).sum::<u8>();
-            assert_eq!(places, nibble);
+            let gathered = (0..4).filter(|k| spread(nibble) >> (16 * k) & 1 == 1).map(|k| 1 << k).sum::<u8>();
+            assert_eq!(gathered, nibble);
         }
     }
 }

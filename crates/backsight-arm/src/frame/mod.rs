@@ -1,7 +1,7 @@
 //! CoreSight formatter frames: many trace sources in one byte stream.
 //!
 //! A trace sink packs the bytes of all its sources into frames of 16 bytes. Seven bytes of a frame are data
-//! only; the eight at even places are either data or a new source ID, told apart by their lowest bit; the last
+//! only; the eight at even positions are either data or a new source ID, as their lowest bit says; the last
 //! byte holds the lowest data bits that this took away. A trace port adds synchronisation packets between
 //! frames and, in continuous mode, inside them.
 //!
@@ -101,7 +101,7 @@ pub enum Chunk<'a> {
         /// Index of the marker.
         index: u64,
     },
-    /// Bytes are missing here, of every source: each stream decoder must start afresh.
+    /// Bytes are missing here, of every source: each stream decoder must start anew.
     Discontinuity {
         /// Where it was noticed.
         index: u64,

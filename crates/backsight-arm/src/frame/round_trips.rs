@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-/// What a sink is told, one at a time.
+/// What a formatter is given, one at a time.
 #[derive(Clone, Debug)]
 enum Step {
     Data(u8, Vec<u8>),
@@ -92,22 +92,22 @@ proptest! {
     }
 
     #[test]
-    fn damage_loses_no_more_than_what_lies_before_the_second_sync_behind_it(
-        steps in steps(), place in any::<proptest::sample::Index>(), cut in 1_usize..40,
+    fn damage_loses_no_more_than_what_lies_before_the_second_sync_after_it(
+        steps in steps(), position in any::<proptest::sample::Index>(), cut in 1_usize..40,
     ) {
         let config = FormatterConfig { full_sync: 4, repeat_id: 1, ..FormatterConfig::new(Framing::TpiuHsync) };
         let stream = encode(config, &steps);
         prop_assume!(!stream.is_empty());
-        let from = place.index(stream.len());
+        let from = position.index(stream.len());
         let to = (from + cut).min(stream.len());
         let damaged = [&stream[..from], &stream[to..]].concat();
         let syncs: Vec<usize> =
-            (to..stream.len()).filter(|&place| stream[place..].starts_with(&[0xFF, 0xFF, 0xFF, 0x7F])).collect();
+            (to..stream.len()).filter(|&at| stream[at..].starts_with(&[0xFF, 0xFF, 0xFF, 0x7F])).collect();
         prop_assume!(syncs.len() >= 2);
-        let (whole, _) = decode(config.framing, &stream[syncs[1]..]);
+        let (undamaged, _) = decode(config.framing, &stream[syncs[1]..]);
         let (found, _) = decode(config.framing, &damaged);
-        let (whole, found) = (items_of_pieces(&whole), items_of_pieces(&found));
-        prop_assert!(found.ends_with(&whole));
+        let (undamaged, found) = (items_of_pieces(&undamaged), items_of_pieces(&found));
+        prop_assert!(found.ends_with(&undamaged));
     }
 }
 
@@ -128,7 +128,7 @@ fn an_unchanged_id_is_repeated_as_often_as_configured() {
     for repeat_id in [0, 1, 3] {
         let config = FormatterConfig { repeat_id, ..FormatterConfig::new(Framing::Coresight) };
         let stream = encode(config, &[Step::Data(0x10, vec![0xAA; 1000])]);
-        let ids: Vec<usize> = (0..stream.len()).step_by(16).filter(|&place| stream[place] == 0x21).collect();
+        let ids: Vec<usize> = (0..stream.len()).step_by(16).filter(|&at| stream[at] == 0x21).collect();
         let gaps: Vec<usize> = ids.windows(2).map(|pair| (pair[1] - pair[0]) / 16).collect();
         assert!(gaps.iter().all(|&gap| gap == repeat_id as usize), "{gaps:?}");
         assert_eq!(gaps.is_empty(), repeat_id == 0);

@@ -201,7 +201,7 @@ fn a_barrier_frame_resets_the_streams() {
     assert_eq!(
         pieces[3..],
         [Piece::Discontinuity(16, Loss::Barrier)],
-        "the source is unknown behind a barrier"
+        "the source is unknown after a barrier"
     );
     assert_eq!((counts.sync, counts.unknown, counts.illegal_ids), (16, 2, 0));
 }
@@ -265,7 +265,7 @@ fn footers_of_dstream_blocks_are_cut_out_of_frames_and_syncs() {
     assert_eq!((counts.footers, counts.sync), (56, 400));
 }
 
-/// Frames of sources that take turns at random places, with repeated, reserved and null IDs.
+/// Frames of sources that take turns at random, with repeated, reserved and null IDs.
 fn random_frames(random: &mut Random, count: usize) -> Vec<u8> {
     let mut frames = Vec::new();
     for _ in 0..count {
@@ -312,10 +312,10 @@ fn any_split_of_the_input_gives_the_same_output() {
     for _ in 0..300 {
         let stream = random_stream(&mut random);
         for framing in [Framing::Coresight, Framing::Tpiu, Framing::TpiuHsync, Framing::Dstream] {
-            let whole = decode(framing, &stream);
-            assert_eq!(decode_in_pieces(framing, &stream, || 1), whole, "{framing} byte by byte");
+            let in_one = decode(framing, &stream);
+            assert_eq!(decode_in_pieces(framing, &stream, || 1), in_one, "{framing} byte by byte");
             let split = decode_in_pieces(framing, &stream, || random.below(50) as usize);
-            assert_eq!(split, whole, "{framing} in pieces");
+            assert_eq!(split, in_one, "{framing} in pieces");
         }
     }
 }

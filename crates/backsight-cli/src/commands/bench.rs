@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use backsight_arm::etm4;
 use backsight_arm::frame::{Batch, Demultiplexer};
-use backsight_core::TraceId;
+use backsight_core::{Located, TraceId};
 use backsight_flow as flow;
 use backsight_image::Image;
+use backsight_riscv::etrace;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::args::{CaptureArgs, OutputArgs};
 use crate::commands::flow::{Engine, Harts, Item, Manner, harts};
 use crate::decoder::Decoder;
-use crate::etrace_stream::EtraceStream;
 use crate::failure::{Failure, Result};
 use crate::images::{self, ImageArgs};
 use crate::output::{Output, tell};
@@ -276,7 +276,9 @@ impl<'i> Lane<'i> {
             ),
             (Decoding::Etm4(config), _) => Measured::Etm4Packets(Box::new(etm4::Decoder::new(config))),
             (Decoding::Etrace(etrace), Stage::Flow) => Measured::EtraceFlow(Box::new(harts(etrace, image))),
-            (Decoding::Etrace(etrace), _) => Measured::EtracePackets(Box::new(EtraceStream::new(etrace))),
+            (Decoding::Etrace(etrace), _) => {
+                Measured::EtracePackets(Box::new(etrace::Decoder::new(&etrace.config())))
+            }
             (decoding, Stage::Flow) => Measured::Flow(Engine::new(decoding, image, Manner::default())?),
             (decoding, _) => Measured::Packets(Decoder::new(decoding)?),
         };
@@ -296,7 +298,7 @@ impl<'i> Lane<'i> {
 enum Measured<'i> {
     Etm4Packets(Box<etm4::Decoder>),
     Etm4Flow(Box<etm4::Decoder>, Box<flow::etm4::Follower<&'i Image>>),
-    EtracePackets(Box<EtraceStream>),
+    EtracePackets(Box<etrace::Decoder>),
     EtraceFlow(Box<Harts<'i>>),
     Packets(Decoder),
     Flow(Engine<'i>),
@@ -312,7 +314,7 @@ impl Measured<'_> {
             }
             Self::Etm4Flow(decoder, follower) => decoder.feed(bytes, &mut |packet| {
                 work.packets += 1;
-                follower.push(packet, &mut |event| {
+                follower.push(packet, &mut |event: Located<flow::Event>| {
                     if let flow::Event::Range(range) = &event.value {
                         work.instructions += u64::from(range.instructions);
                     }
@@ -341,7 +343,7 @@ impl Measured<'_> {
         match self {
             Self::Etm4Packets(decoder) => decoder.reset(&mut |_| work.packets += 1),
             Self::Etm4Flow(decoder, follower) => {
-                decoder.reset(&mut |packet| follower.push(packet, &mut |_| {}));
+                decoder.reset(&mut |packet| follower.push(packet, &mut |_: Located<flow::Event>| {}));
                 follower.reset();
             }
             Self::EtracePackets(decoder) => decoder.finish(&mut |_| work.packets += 1),

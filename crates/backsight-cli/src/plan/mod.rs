@@ -101,6 +101,13 @@ pub struct Etrace {
     pub unknown: Vec<String>,
 }
 
+impl Etrace {
+    /// What the decoder must know.
+    pub const fn config(&self) -> etrace::Config {
+        etrace::Config { params: self.params, options: self.options, framing: self.framing }
+    }
+}
+
 /// One source of a buffer.
 #[derive(Clone, Debug)]
 pub struct Source {

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use backsight_core::{Execution, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
-use backsight_riscv::etrace::{Decoder, Encoder, ImplicitReturn, Options, Params, Payload, Payloads};
+use backsight_riscv::etrace::{Encoder, ImplicitReturn, Options, Params, Payload, PayloadDecoder, Payloads};
 use backsight_riscv::ingress::{Block, Builder, Ctype};
 use backsight_testing::corpus;
 use workload::{Steps, Workload};
@@ -202,11 +202,14 @@ fn decode(
     board: Option<&mut Board>,
 ) {
     let label = if board.is_some() { "" } else { "all options: " };
+    let decoder = PayloadDecoder::new(params, options);
     let mut follower = Follower::new(Settings::new(params, options), &work.code);
     let ours = || {
-        let mut count = 0;
+        let (mut decoder, mut count) = (decoder, 0);
         let mut sink = |event| count += instructions_of(event);
-        assert_eq!(follower.feed_all(payloads(bytes).map(place), &mut sink), 0);
+        payloads(bytes).for_each(|payload| {
+            decoder.decode_to(payload, |packet| follower.push(place(packet), &mut sink));
+        });
         follower.finish(&mut sink);
         assert_eq!(count, instructions);
     };
@@ -228,7 +231,6 @@ fn decode(
         report("all options: decode to ranges", rate(instructions, ours));
     }
 
-    let decoder = Decoder::new(params, options);
     let packets = rate(instructions, || {
         let mut decoder = decoder;
         payloads(bytes).for_each(|payload| _ = black_box(decoder.decode(payload)));

@@ -181,7 +181,9 @@ impl List {
                 self.address(address, at, sink);
             }
             Element::TraceOn => self.gap(Gap::TraceOff, at, sink),
-            Element::NoSync(NoSync::Initial) | Element::TraceInfo { first: true, .. } => {
+            Element::StartOfTrace
+            | Element::NoSync(NoSync::Initial)
+            | Element::TraceInfo { first: true, .. } => {
                 self.expect = Expect::Entry;
             }
             Element::NoSync(why) => self.gap(Gap::NoSync(why), at, sink),

@@ -9,6 +9,8 @@ use crate::{NoSync, Outcome};
 /// One element. Those that come out of a [`super::Resolver`] happened: speculation has been resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
+    /// Decoding begins.
+    StartOfTrace,
     /// Nothing is known any more.
     NoSync(NoSync),
     /// More elements were committed or cancelled than there are; [`Element::NoSync`] follows.
@@ -119,7 +121,8 @@ impl Speculative for Element {
             | Self::TimestampMarker
             | Self::CycleCount(_)
             | Self::Instrumentation { .. } => Role::Record,
-            Self::NoSync(_)
+            Self::StartOfTrace
+            | Self::NoSync(_)
             | Self::Overrun
             | Self::TraceInfo { .. }
             | Self::TraceOn

@@ -1,20 +1,16 @@
-//! From elements to execution.
-//!
-//! Each atom stands for one P0 instruction, and says whether it was executed; all instructions before it were.
-//! Direct branches lead on by themselves; indirect ones need an address from the trace or the return stack.
-//! Code that does not fit the trace is reported where it shows, and the flow goes on as the trace says; a
-//! strict follower stops there until the trace names an address again.
+//! The follower of an ETMv4 or ETE stream: packets in, events out.
 
-use backsight_arm::etm4::{AddressPacket, Atoms, Config, Is, Packet, Profile};
-use backsight_core::{Address, Cause, Context, Isa, Located};
+use std::collections::VecDeque;
+use std::ops;
+
+use backsight_arm::etm4::{Config, Packet};
+use backsight_core::{AddressSpace, Located};
 use backsight_image::Code;
-use backsight_isa::Class;
 
-use super::{Element, Place, Position, Resolver};
-use crate::blocks::{Block, Blocks, Trail, Way};
-use crate::return_stack::ReturnStack;
-use crate::walk::{Policy, Stop, Waypoints};
-use crate::{Event, NoSync, Range, Statistics, Symptom, TraceOn, Transaction};
+use super::flow::Flow;
+use super::{Element, Resolver};
+use crate::Statistics;
+use crate::sink::Sink;
 
 /// How to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +29,13 @@ impl Default for Options {
     }
 }
 
-/// Follows the execution that an ETMv4 or ETE stream tells about.
+/// Follows the execution that an ETMv4 or ETE stream reports.
 #[derive(Clone, Debug)]
 pub struct Follower<C> {
     resolver: Resolver,
     flow: Flow<C>,
+    /// Elements that happened while the sink had enough.
+    waiting: VecDeque<Located<Element>>,
     end: u64,
 }
 
@@ -49,26 +47,67 @@ impl<C: Code> Follower<C> {
 
     /// The same, with options.
     pub fn with_options(config: &Config, code: C, options: Options) -> Self {
-        Self { resolver: Resolver::new(config), flow: Flow::new(config, code, options), end: 0 }
+        Self {
+            resolver: Resolver::new(config),
+            flow: Flow::new(config, code, options),
+            waiting: VecDeque::new(),
+            end: 0,
+        }
     }
 
-    /// Takes the next packet; gives what is certain by now.
+    /// Takes the next packet; gives what is certain by now, or as much of it as the sink wants. What the packet before
+    /// still stands for is given first, even if the sink has enough.
     #[inline]
-    pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Event>)) {
+    pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
+        if self.is_paused() {
+            self.drain(sink);
+        }
         self.end = packet.end();
-        let flow = &mut self.flow;
+        let (flow, waiting) = (&mut self.flow, &mut self.waiting);
         // Most packets are atoms, and happened: the short way.
         if let Packet::Atoms(atoms) = packet.value
             && self.resolver.is_certain()
+            && !sink.is_full()
         {
             self.resolver.release(&mut |element| flow.element(element, sink));
             return flow.atoms(atoms, packet.map(|_| ()), sink);
         }
-        self.resolver.push(packet, &mut |element| flow.element(element, sink));
+        self.resolver.push(packet, &mut |element| {
+            if sink.is_full() || !waiting.is_empty() {
+                waiting.push_back(element);
+            } else {
+                flow.element(element, sink);
+            }
+        });
     }
 
-    /// The trace ends. The follower is as new afterwards, but for what it counted.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Event>)) {
+    /// Had the sink enough, so that part of the last packet is still to come?
+    #[inline]
+    pub fn is_paused(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Goes on where the sink had enough.
+    pub fn resume(&mut self, sink: &mut impl Sink) {
+        while let Some(element) = self.waiting.pop_front() {
+            self.flow.element(element, sink);
+            if sink.is_full() {
+                break;
+            }
+        }
+    }
+
+    #[cold]
+    fn drain(&mut self, sink: &mut impl Sink) {
+        while self.is_paused() {
+            self.resume(sink);
+        }
+    }
+
+    /// The trace ends: gives all that is certain. The follower is as new afterwards, but for what it counted and what it
+    /// knows of the code.
+    pub fn finish(&mut self, sink: &mut impl Sink) {
+        self.drain(sink);
         let flow = &mut self.flow;
         self.resolver.finish(self.end, &mut |element| flow.element(element, sink));
         self.flow.begin_anew();
@@ -76,6 +115,7 @@ impl<C: Code> Follower<C> {
 
     /// Begins anew, as after a gap in the data. Counts go on.
     pub fn reset(&mut self) {
+        self.waiting.clear();
         self.resolver.reset();
         self.flow.begin_anew();
         self.flow.overflow = false;
@@ -91,421 +131,15 @@ impl<C: Code> Follower<C> {
         &self.flow.code
     }
 
-    /// The code, to change it: what was remembered of it is forgotten.
+    /// The code, to change it: all that was remembered of it is forgotten.
     pub fn code_mut(&mut self) -> &mut C {
-        self.flow.forget_code();
+        self.flow.blocks.all_code_changed();
         &mut self.flow.code
     }
-}
 
-/// The place of an element in the trace.
-pub(super) type At = Located<()>;
-
-/// Walks elements through the code.
-#[derive(Clone, Debug)]
-pub(super) struct Flow<C> {
-    pub(super) code: C,
-    pub(super) policy: Policy,
-    blocks: Blocks,
-    /// The block at the current position, once it was looked for.
-    here: Option<u32>,
-    /// The way that led to the current position.
-    trail: Trail,
-    pub(super) position: Position,
-    pub(super) stack: ReturnStack,
-    return_stack: bool,
-    /// A periodic Trace Info holds calls back from the return stack until the next address.
-    hold_calls: bool,
-    ete: bool,
-    loads: bool,
-    stores: bool,
-    pub(super) m_profile: bool,
-    pub(super) strict: bool,
-    overflow: bool,
-    /// Does the trace unit write VMIDs and context IDs? A flag for one of no bytes means nothing.
-    identifiers: (bool, bool),
-    pub(super) statistics: Statistics,
-}
-
-impl<C: Code> Flow<C> {
-    fn new(config: &Config, code: C, options: Options) -> Self {
-        let m_profile = config.profile == Profile::M;
-        let waypoints = Waypoints {
-            isb: true,
-            data_barrier: false,
-            wait: config.wfx_p0(),
-            transaction_start: config.is_ete(),
-            load: config.loads_p0() && !config.is_ete(),
-            store: config.stores_p0() && !config.is_ete(),
-        };
-        Self {
-            code,
-            policy: Policy { waypoints, t32_only: m_profile, limit: options.walk_limit.max(1) },
-            blocks: Blocks::new(options.cached_blocks),
-            here: None,
-            trail: Trail::NOWHERE,
-            position: Position::new(m_profile),
-            stack: ReturnStack::default(),
-            return_stack: config.return_stack(),
-            hold_calls: false,
-            ete: config.is_ete(),
-            loads: waypoints.load,
-            stores: waypoints.store,
-            m_profile,
-            strict: options.strict_image,
-            overflow: false,
-            identifiers: (config.vmid_bytes() > 0, config.context_id_bytes() > 0),
-            statistics: Statistics::default(),
-        }
-    }
-
-    fn lose(&mut self) {
-        self.here = None;
-        self.position.forget();
-        self.stack.clear();
-        self.hold_calls = false;
-    }
-
-    /// Another trace: identifiers of before mean nothing in it.
-    fn begin_anew(&mut self) {
-        self.lose();
-        self.position = Position::new(self.m_profile);
-    }
-
-    fn forget_code(&mut self) {
-        self.blocks.clear();
-        self.here = None;
-        self.trail = Trail::NOWHERE;
-    }
-
-    pub(super) fn emit(&mut self, at: At, event: Event, sink: &mut impl FnMut(Located<Event>)) {
-        self.statistics.count(&event);
-        sink(at.map(|()| event));
-    }
-
-    #[inline]
-    fn element(&mut self, element: Located<Element>, sink: &mut impl FnMut(Located<Event>)) {
-        let at = element.map(|_| ());
-        match element.value {
-            Element::Atoms(atoms) => self.atoms(atoms, at, sink),
-            Element::Address(address) => {
-                self.here = None;
-                self.address(address, at, sink);
-            }
-            _ => {
-                self.here = None;
-                self.other(element, at, sink);
-            }
-        }
-    }
-
-    fn other(&mut self, element: Located<Element>, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        let event = match element.value {
-            Element::Atoms(_) | Element::Address(_) | Element::FunctionReturn => return,
-            Element::SourceAddress(source) => return self.source(source, at, sink),
-            Element::Exception { exception, address, context } => {
-                return self.exception(exception, address, context, at, sink);
-            }
-            Element::Q { count, address, context } => return self.q(count, address, context, at, sink),
-            Element::Context(None, _) => return,
-            Element::Context(Some(context), is) => return self.context(context, is, at, sink),
-            Element::TraceInfo { first, info } => return self.trace_info(first, info),
-            Element::TraceOn => self.trace_on(),
-            Element::NoSync(why) => {
-                self.lose();
-                self.overflow = why == NoSync::Overflow || self.overflow && why != NoSync::BadPacket;
-                Event::NoSync(why)
-            }
-            Element::Overrun => {
-                Event::Mismatch { symptom: Symptom::SpeculationOverrun, address: self.position.address }
-            }
-            Element::PeReset => {
-                self.position.forget();
-                Event::Exception {
-                    cause: self.cause(0),
-                    return_address: None,
-                    is_branch_target: false,
-                    fault_pending: false,
-                    value: 0,
-                }
-            }
-            Element::ExceptionReturn { .. } => {
-                // An exception return never takes its target from the return stack.
-                if self.position.place == Place::AfterBranch {
-                    self.position.place = Place::Lost;
-                }
-                Event::ExceptionReturn
-            }
-            Element::TransactionInitial => Event::Transaction(Transaction::Initial),
-            Element::TransactionStart { .. } => Event::Transaction(Transaction::Start),
-            Element::TransactionCommit => Event::Transaction(Transaction::Commit),
-            Element::TransactionFailure => {
-                self.position.place = Place::Lost;
-                Event::Transaction(Transaction::Failure)
-            }
-            Element::Event(events) => Event::UnitEvents(events),
-            Element::Timestamp { value, cycles } => Event::Timestamp { value, cycles },
-            Element::TimestampMarker => Event::TimestampMarker,
-            Element::CycleCount(cycles) => Event::CycleCount(cycles),
-            Element::Instrumentation { level, value } => Event::Instrumentation { level, value },
-            Element::Condition { key, outcome } => Event::Condition { key, outcome },
-            Element::EndOfTrace => Event::EndOfTrace { after_overflow: std::mem::take(&mut self.overflow) },
-        };
-        self.emit(at, event, sink);
-    }
-
-    pub(super) const fn cause(&self, number: u16) -> Cause {
-        if self.m_profile { Cause::ArmM(number) } else { Cause::Arm(number) }
-    }
-
-    fn trace_on(&mut self) -> Event {
-        self.position.place = Place::Lost;
-        self.stack.clear();
-        let overflow = std::mem::take(&mut self.overflow);
-        Event::TraceOn(if overflow { TraceOn::Overflow } else { TraceOn::Begin })
-    }
-
-    fn trace_info(&mut self, first: bool, info: u32) {
-        if first {
-            self.lose();
-        }
-        self.position.restate();
-        self.hold_calls = true;
-        if !self.ete {
-            let before = self.policy;
-            self.policy.waypoints.load = self.loads || info >> 4 & 1 == 1;
-            self.policy.waypoints.store = self.stores || info >> 5 & 1 == 1;
-            if self.policy != before {
-                self.forget_code();
-            }
-        }
-    }
-
-    pub(super) fn context(
-        &mut self,
-        context: backsight_arm::etm4::Context,
-        is: Is,
-        at: At,
-        sink: &mut impl FnMut(Located<Event>),
-    ) {
-        let mut context = Context::from(context);
-        context.vmid = context.vmid.filter(|_| self.identifiers.0);
-        context.context_id = context.context_id.filter(|_| self.identifiers.1);
-        let context = self.position.enter(context);
-        self.emit(at, Event::Context(context, self.position.isa_of(is)), sink);
-    }
-
-    #[inline]
-    pub(super) fn address(&mut self, packet: AddressPacket, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        let before = self.position;
-        self.hold_calls = false;
-        self.position.name(packet.address, packet.is);
-        if before.is_known() && before.address != self.position.address {
-            self.mismatch(Symptom::AddressDiffers, before.address, at, sink);
-            if self.strict {
-                self.stack.clear();
-                self.emit(at, Event::NoSync(NoSync::WrongImage), sink);
-            }
-        }
-        let wide = self.position.isa == Isa::A64 && before.context.is_some();
-        if packet.is == Is::Is1 && wide || packet.address.0 & 1 != 0 {
-            self.mismatch(Symptom::BadAddress, packet.address, at, sink);
-        }
-    }
-
-    pub(super) fn mismatch(
-        &mut self,
-        symptom: Symptom,
-        address: Address,
-        at: At,
-        sink: &mut impl FnMut(Located<Event>),
-    ) {
-        self.emit(at, Event::Mismatch { symptom, address }, sink);
-    }
-
-    /// Strict: the code here cannot be what was executed. Nothing is certain until the next address.
-    pub(super) fn give_up(&mut self, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        self.position.place = Place::Lost;
-        self.stack.clear();
-        self.emit(at, Event::NoSync(NoSync::WrongImage), sink);
-    }
-
-    /// A P0 element is to be followed. Finds the target of an indirect branch before it on the return stack.
-    /// False: the place or the context is not known.
-    #[inline]
-    pub(super) fn settle(&mut self, at: At, sink: &mut impl FnMut(Located<Event>)) -> bool {
-        self.position.is_known() || self.settle_slowly(at, sink)
-    }
-
-    fn settle_slowly(&mut self, at: At, sink: &mut impl FnMut(Located<Event>)) -> bool {
-        if self.position.place == Place::AfterBranch {
-            match self.stack.pop() {
-                Some((address, isa)) => self.position.go(address, isa),
-                None => {
-                    let on = self.return_stack;
-                    let symptom = if on { Symptom::ReturnStackEmpty } else { Symptom::TargetMissing };
-                    self.position.place = Place::Lost;
-                    self.mismatch(symptom, self.position.address, at, sink);
-                }
-            }
-        }
-        self.position.is_known()
-    }
-
-    /// Each atom tells of one block.
-    #[inline]
-    fn atoms(&mut self, mut atoms: Atoms, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        while atoms.count > 0 {
-            let here = self.here;
-            let here = match here {
-                Some(here) => here,
-                None if self.settle(at, sink) => {
-                    self.blocks.enter(self.trail, self.position.start(), &self.policy, &self.code)
-                }
-                None => {
-                    self.statistics.skipped += u64::from(atoms.count);
-                    return;
-                }
-            };
-            atoms = self.run(here, atoms, at, sink);
-        }
-    }
-
-    /// Goes from block to block as long as it is known where execution goes; gives the atoms that are left.
-    #[inline]
-    fn run(
-        &mut self,
-        mut here: u32,
-        mut atoms: Atoms,
-        at: At,
-        sink: &mut impl FnMut(Located<Event>),
-    ) -> Atoms {
-        let (mut instructions, mut ranges, mut branches, mut taken_branches) = (0, 0, 0, 0);
-        let mut trail = self.trail;
-        let mut stopped = None;
-        while atoms.count > 0 {
-            let block = self.blocks.get(here);
-            let taken = atoms.bits & 1 == 1;
-            let way = block.way(taken);
-            atoms = Atoms { bits: atoms.bits >> 1, count: atoms.count - 1 };
-            trail = Trail::new(here, taken);
-            if way == Way::Odd {
-                stopped = Some((way, taken));
-                break;
-            }
-            instructions += u64::from(block.range.instructions);
-            ranges += 1;
-            branches += u64::from(block.is_branch());
-            taken_branches += u64::from(block.is_branch() & taken);
-            sink(at.map(|()| Event::Range(Range { executed: taken, ..block.range })));
-            if way == Way::Call && self.return_stack && !self.hold_calls {
-                self.stack.push(block.range.end, block.range.isa);
-            }
-            match block.next(taken) {
-                Some(next) if way != Way::Indirect => here = next,
-                _ => {
-                    stopped = Some((way, taken));
-                    break;
-                }
-            }
-        }
-        self.statistics.instructions += instructions;
-        self.statistics.ranges += ranges;
-        self.statistics.branches += branches;
-        self.statistics.taken += taken_branches;
-        self.trail = trail;
-        let block = self.blocks.get(here);
-        let Some((way, taken)) = stopped else {
-            self.here = Some(here);
-            self.position.go(block.range.start, block.range.isa);
-            self.position.it = block.it_before();
-            return atoms;
-        };
-        let block = *block;
-        self.here = None;
-        match way {
-            Way::Odd => self.odd(&block, taken, at, sink),
-            _ => self.leave(&block, taken, at, sink),
-        }
-        atoms
-    }
-
-    /// Goes on behind a block.
-    fn leave(&mut self, block: &Block, taken: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        let Range { end, isa, class, flags, .. } = block.range;
-        match class {
-            Class::DirectBranch if taken => self.position.go(block.target, block.target_isa),
-            Class::IndirectBranch if taken => {
-                self.call(flags.link, end, isa);
-                self.leave_indirectly((block.last(), isa), flags.exception_return, at, sink);
-            }
-            _ => {
-                self.position.go(end, isa);
-                self.position.it = block.it;
-            }
-        }
-    }
-
-    #[inline]
-    pub(super) fn call(&mut self, link: bool, address: Address, isa: Isa) {
-        if link && self.return_stack && !self.hold_calls {
-            self.stack.push(address, isa);
-        }
-    }
-
-    pub(super) fn leave_indirectly(
-        &mut self,
-        (branch, isa): (Address, Isa),
-        exception_return: bool,
-        at: At,
-        sink: &mut impl FnMut(Located<Event>),
-    ) {
-        self.position.it = 0;
-        self.position.address = branch;
-        self.position.isa = isa;
-        self.position.place = if exception_return { Place::Lost } else { Place::AfterBranch };
-        // A processor with ETE has AArch32 at EL0 only: no exception returns from there.
-        if exception_return && self.ete && isa == Isa::A64 {
-            self.emit(at, Event::ExceptionReturn, sink);
-        }
-    }
-
-    /// A block that something is wrong with.
-    #[cold]
-    fn odd(&mut self, block: &Block, taken: bool, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        let symptom = block.symptom(taken);
-        if let Some((symptom, address)) = symptom
-            && self.strict
-            && symptom.is_strong()
-        {
-            self.mismatch(symptom, address, at, sink);
-            return self.give_up(at, sink);
-        }
-        let Range { end, isa, .. } = block.range;
-        let executed = taken || block.stop != Stop::Reached;
-        if block.range.instructions > 0 {
-            self.emit(at, Event::Range(Range { executed, ..block.range }), sink);
-        }
-        if let Some((symptom, address)) = symptom {
-            self.mismatch(symptom, address, at, sink);
-        }
-        match block.stop {
-            Stop::NoMemory => self.unreadable(end, at, sink),
-            Stop::Limit => self.position.place = Place::Lost,
-            Stop::Reached | Stop::Branch => {
-                let direct = block.range.class == Class::DirectBranch;
-                self.call(direct && taken && block.range.flags.link, end, isa);
-                self.leave(block, taken, at, sink);
-            }
-        }
-    }
-
-    /// Execution went on at an address that cannot be read. Calls may be missed from here on.
-    pub(super) fn unreadable(&mut self, address: Address, at: At, sink: &mut impl FnMut(Located<Event>)) {
-        self.position.place = Place::Unreadable;
-        self.position.address = address;
-        self.stack.clear();
-        let space = self.position.space();
-        self.emit(at, Event::NoMemory { address, space }, sink);
+    /// The code, to change it in a range of addresses, as seen from an address space: only what lies there is read again.
+    pub fn change_code(&mut self, space: AddressSpace, addresses: ops::Range<u64>) -> &mut C {
+        self.flow.blocks.code_changed(space, addresses);
+        &mut self.flow.code
     }
 }

@@ -5,23 +5,23 @@ use backsight_core::{Address, AddressSpace, Context, Isa};
 
 use crate::walk::{Start, within};
 
-/// What is known about the place of execution.
+/// What is known about where execution is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum State {
     /// It is at the address.
-    At,
+    Known,
     /// An indirect branch at the address was taken: its target is in the trace or on the return stack.
     AfterBranch,
     /// It went on from the address, which cannot be read.
     Unreadable,
     /// Nothing.
-    Lost,
+    Unknown,
 }
 
-/// Place, instruction set and context of execution.
+/// Address, instruction set and context of execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
-    pub place: Place,
+    pub state: State,
     pub address: Address,
     pub isa: Isa,
     /// T32: how many instructions from here on are still inside an IT block.
@@ -37,7 +37,7 @@ pub(super) struct Position {
 impl Position {
     pub fn new(t32_only: bool) -> Self {
         Self {
-            place: Place::Lost,
+            state: State::Unknown,
             address: Address(0),
             isa: if t32_only { Isa::T32 } else { Isa::A64 },
             it: 0,
@@ -52,7 +52,7 @@ impl Position {
     /// Is everything known that a walk needs?
     #[inline]
     pub fn is_known(&self) -> bool {
-        self.place == Place::At && self.context.is_some()
+        self.state == State::Known && self.context.is_some()
     }
 
     /// Forgets everything but the identifiers: a trace unit repeats only those that it is set up to trace.
@@ -83,7 +83,7 @@ impl Position {
     /// Execution is at this address.
     #[inline]
     pub fn go(&mut self, address: Address, isa: Isa) {
-        self.place = Place::At;
+        self.state = State::Known;
         self.address = address;
         self.isa = isa;
         self.it = 0;
@@ -94,7 +94,7 @@ impl Position {
     pub fn name(&mut self, address: Address, is: Is) {
         let isa = self.isa_of(is);
         let address = within(isa, address);
-        let same = self.place == Place::At && self.address == address && self.isa == isa;
+        let same = self.state == State::Known && self.address == address && self.isa == isa;
         let it = if same { self.it } else { 0 };
         self.last_is = is;
         self.go(address, isa);
@@ -110,7 +110,7 @@ impl Position {
         self.context = Some(context);
         self.space = context.space();
         // An address may have come before the width of its registers was known.
-        if self.place != Place::At || before.is_none_or(|before| before.wide != context.wide) {
+        if self.state != State::Known || before.is_none_or(|before| before.wide != context.wide) {
             self.isa = self.isa_of(self.last_is);
             self.address = within(self.isa, self.address);
         }

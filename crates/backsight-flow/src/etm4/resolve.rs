@@ -13,6 +13,7 @@ use backsight_core::Located;
 
 use super::{Conditional, Element};
 use crate::NoSync;
+use crate::beginning::Beginning;
 use crate::speculation::{Overrun, Queue, Role, Speculative};
 
 /// Where synchronisation stands.
@@ -45,9 +46,7 @@ pub struct Resolver {
     transaction_start_p0: bool,
     timestamp_markers: bool,
     state: State,
-    begun: bool,
-    /// A bad packet was met; it is told when the next packet arrives.
-    bad: Option<Located<()>>,
+    beginning: Beginning,
     marker_seen: bool,
     last_is: Is,
     open: Option<(Located<Open>, OwnContext)>,
@@ -65,8 +64,7 @@ impl Resolver {
             transaction_start_p0: config.transaction_start_p0(),
             timestamp_markers: config.timestamp_markers(),
             state: State::Unsynchronised,
-            begun: false,
-            bad: None,
+            beginning: Beginning::default(),
             marker_seen: false,
             last_is: Is::Is0,
             open: None,
@@ -78,8 +76,7 @@ impl Resolver {
     /// Begins anew, as after a gap in the data.
     pub fn reset(&mut self) {
         self.state = State::Unsynchronised;
-        self.begun = false;
-        self.bad = None;
+        self.beginning = Beginning::default();
         self.forget();
     }
 
@@ -120,6 +117,7 @@ impl Resolver {
     /// The trace ends: gives what is certain by now.
     pub fn finish(&mut self, end: u64, sink: &mut impl FnMut(Located<Element>)) {
         self.begin(end, sink);
+        self.end_of_beginning(sink);
         let certain = self.queue.depth() == 0 || self.max_speculation == 0;
         let unseen = self.queue.unseen() > 0;
         for element in self.queue.drain() {
@@ -136,27 +134,34 @@ impl Resolver {
     }
 
     fn begin(&mut self, offset: u64, sink: &mut impl FnMut(Located<Element>)) {
-        if !self.begun {
-            self.begun = true;
-            sink(Located { offset, length: 0, value: Element::NoSync(NoSync::Initial) });
+        if self.beginning.begin() {
+            sink(Located { offset, length: 0, value: Element::StartOfTrace });
+        }
+    }
+
+    /// Decoding can begin here, or the trace ends.
+    fn end_of_beginning(&mut self, sink: &mut impl FnMut(Located<Element>)) {
+        if let Some(skipped) = self.beginning.synchronise() {
+            sink(skipped.map(|()| Element::NoSync(NoSync::Initial)));
         }
     }
 
     #[cold]
     fn wait(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Element>)) {
         self.begin(packet.offset, sink);
-        if let Some(bad) = self.bad.take() {
-            sink(bad.map(|()| Element::NoSync(NoSync::BadPacket)));
-        }
         match (self.state, packet.value) {
             (State::Unsynchronised, Packet::Async) => self.state = State::WaitInfo,
-            (State::WaitInfo, Packet::TraceInfo(info)) => self.synchronise(packet.map(|_| info)),
+            (State::WaitInfo, Packet::TraceInfo(info)) => {
+                self.end_of_beginning(sink);
+                self.synchronise(packet.map(|_| info));
+            }
             // ETE may tell of events before the first Trace Info.
             (State::WaitInfo, Packet::Event(events)) if self.ete => {
                 // A full queue cannot take it, and nothing else depends on it.
                 let _ = self.queue.push(packet.map(|_| Element::Event(events)));
             }
-            _ => {}
+            (_, Packet::Async | Packet::Ignore) => {}
+            _ => self.beginning.skip(packet.map(|_| ())),
         }
     }
 
@@ -265,9 +270,9 @@ impl Resolver {
             }
             Packet::Bad(Bad::Incomplete) => Ok(()),
             Packet::Bad(_) => {
-                self.forget();
-                self.bad = Some(packet.map(|_| ()));
-                self.state = State::Unsynchronised;
+                // What came before it happened, unless it waits for a commit.
+                self.queue.release(sink);
+                self.lose(packet.map(|_| NoSync::BadPacket), false, sink);
                 Ok(())
             }
             _ => self.remark(packet, sink),

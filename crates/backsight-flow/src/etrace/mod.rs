@@ -5,111 +5,121 @@
 //! reached by plain flow may yet mean a later visit, behind an uninferable jump back to it; which one was meant, the
 //! next packet tells. Return stack, predictor and jump target cache are kept in step with the encoder.
 //!
-//! There are two ways to walk. The careful one looks at every block: may the walk end here, how is the block left? The
-//! quick one goes from block to block while the answers are plain, which is nearly always, and leaves the rest to the
-//! careful one. [`Settings::careful`] turns it off; both tell the same.
+//! There are two ways to walk. The clear one looks at every block: may the walk end here, how is the block left? The
+//! fast one goes from block to block while the answers are plain, which is nearly always, and leaves the rest to the
+//! clear one. [`Settings::fast_walk`] turns it off; both report the same.
 
-mod blocks;
-mod goal;
+mod data;
+mod destination;
+mod fast;
 mod outcomes;
-mod rush;
+mod report;
 mod seed;
 mod settings;
 mod sync;
-mod tell;
 mod trap;
 mod walk;
 
-use backsight_core::{Context, Isa, Located};
+use std::ops;
+
+use backsight_core::{Address, AddressSpace, Context, Located};
 use backsight_image::Code;
-use backsight_riscv::etrace::tables::{JumpCache, ReturnStack};
+use backsight_riscv::etrace::tables::JumpCache;
 use backsight_riscv::etrace::{
-    BadPacket, BranchMap, Dialect, Hop, HopReader, ImplicitReturn, Options, Packet, Params, decode,
+    BranchMap, Content, Dialect, ImplicitReturn, Message, Options, Packet, Params, Reported,
 };
 
-use self::blocks::Blocks;
-use self::goal::{Goal, Position};
+use self::data::Requests;
+use self::destination::{Destination, Position};
 use self::outcomes::Outcomes;
 pub use self::settings::{Fault, Faults, Handlers, Settings};
 use self::trap::Deferred;
+use self::walk::{Paused, Walked};
+use crate::beginning::Beginning;
+use crate::blocks::{Blocks, Ending, Origin, RiscvReader};
+use crate::return_stack::ReturnStack;
+use crate::sink::Sink;
+use crate::walk::Start;
 use crate::{Event, Statistics};
 
-/// Takes events.
-trait Sink: FnMut(Located<Event>) {}
-impl<T: FnMut(Located<Event>)> Sink for T {}
-
-/// Follows the execution of one hart.
-pub struct Follower<'c, C> {
+/// Follows the execution of one source: of one hart.
+#[derive(Clone, Debug)]
+pub struct Follower<C> {
+    code: C,
     settings: Settings,
-    isa: Isa,
-    blocks: Blocks<'c, C>,
+    reader: RiscvReader,
+    blocks: Blocks,
     position: Option<Position>,
-    /// The first instruction of the current block that was not told yet.
-    run: Option<u64>,
-    hops: HopReader,
-    /// The address that was reported last.
+    /// The first instruction of the current block that was not reported yet.
+    unreported: Option<u64>,
+    /// The address that a packet named last.
     address: u64,
-    /// The bits that an address has.
-    mask: u64,
     outcomes: Outcomes,
     stack: ReturnStack,
     cache: JumpCache,
     /// Implicit returns since the last branch or packet.
     irets: u32,
     /// The packet whose address was reached by plain flow, while it may mean a later visit.
-    inferred: Option<Goal>,
+    inferred: Option<Destination>,
     /// The packet before was a trap whose handler was not entered: the first instruction of it, if known.
     unentered: Option<Option<u64>>,
     deferred: Option<Deferred>,
+    /// A packet that the sink did not want all of.
+    paused: Option<Paused>,
     context: Context,
     context_known: bool,
-    started: bool,
+    beginning: Beginning,
     /// Where the walk was when it failed.
     lost_at: u64,
     lost_trace: bool,
     faults: Faults,
     statistics: Statistics,
-    place: (u64, u32),
+    at: Located<()>,
+    /// The time in the frame before.
+    time: Option<u64>,
+    /// Accesses whose data has not come yet.
+    requests: Requests,
     /// There are no implicit returns, no jump target cache, and no branch prediction.
-    plain: bool,
+    is_plain: bool,
     /// Packets of formats 1 and 2 may be followed at once: nothing is open that they would settle.
-    calm: bool,
+    is_settled: bool,
 }
 
-impl<'c, C: Code> Follower<'c, C> {
-    /// A follower without a position.
-    pub fn new(settings: Settings, code: &'c C) -> Self {
+impl<C: Code> Follower<C> {
+    /// A follower for the packets of one source, through `code`.
+    pub fn new(settings: Settings, code: C) -> Self {
         let (params, options) = (settings.params, settings.options);
-        let isa = settings.set.isa();
-        let blocks = Blocks::new(code, settings.set, params.wrap(u64::MAX), params.itype_width == 3);
+        let (set, mask) = (settings.set, params.wrap(u64::MAX));
         Self {
-            isa,
-            blocks,
+            code,
+            reader: RiscvReader { set, mask, returns_are_jumps: params.itype_width == 3 },
+            blocks: Blocks::new(settings.cached_blocks),
             position: None,
-            run: None,
-            hops: HopReader::new(&params),
+            unreported: None,
             address: 0,
-            mask: params.wrap(u64::MAX),
             outcomes: Outcomes::new(&params, &options),
             stack: match params.dialect {
-                Dialect::Standard => ReturnStack::new(&params),
-                Dialect::Seed => seed::return_stack(&params),
+                Dialect::Standard => settings::return_stack(&params),
+                Dialect::Seed => seed::return_stack(),
             },
             cache: JumpCache::new(&params),
             irets: 0,
             inferred: None,
             unentered: None,
             deferred: None,
-            context: Context::riscv(0, settings.set.wide),
+            paused: None,
+            context: Context::riscv(0, set.wide),
             context_known: false,
-            started: false,
+            beginning: Beginning::default(),
             lost_at: 0,
             lost_trace: false,
             faults: Faults::default(),
             statistics: Statistics::default(),
-            place: (0, 0),
-            plain: settings::is_plain(&options),
-            calm: false,
+            at: Located { offset: 0, length: 0, value: () },
+            time: None,
+            requests: Requests::default(),
+            is_plain: settings::is_plain(&options),
+            is_settled: false,
             settings,
         }
     }
@@ -125,114 +135,124 @@ impl<'c, C: Code> Follower<'c, C> {
     }
 
     /// Is the trace one whose implicit returns may be followed wrongly without notice? The ratified irdepth does not
-    /// tell enough.
+    /// say enough.
     pub fn is_unreliable(&self) -> bool {
         self.options().implicit_return && self.params().implicit_return == ImplicitReturn::Depth
     }
 
-    /// Takes the payload of a packet. Options that support packets announce are kept. One that is no packet counts
-    /// like [`Self::push_bad`].
+    /// Takes a packet of the hart, or what stands where one was expected; gives what is certain by now, or as much of it as
+    /// the sink wants. What the packet before still stands for is given first, even if the sink has enough. Where the
+    /// packet came from does not matter here.
+    #[inline(always)]
+    pub fn push(&mut self, message: Located<impl Into<Message>>, sink: &mut impl Sink) {
+        if self.is_paused() {
+            self.drain(sink);
+        }
+        self.at = Located { offset: message.offset, length: message.length, value: () };
+        let Message { time, ref content, .. } = message.value.into();
+        match content {
+            Content::Instruction(packet) if self.is_settled => match packet.branches_and_address() {
+                Some((map, address)) => self.follow_branches(map, address, sink),
+                None => self.take(packet, sink),
+            },
+            Content::Instruction(packet) => self.take(packet, sink),
+            content => self.take_other(content, sink),
+        }
+        if time.is_some() {
+            self.take_time(time, sink);
+        }
+    }
+
+    /// Had the sink enough, so that part of the last packet is still to come?
     #[inline]
-    pub fn feed(
+    pub const fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    /// Goes on where the sink had enough.
+    pub fn resume(&mut self, sink: &mut impl Sink) {
+        let Some(paused) = self.paused.take() else { return };
+        let result = self.follow_on(&paused, sink);
+        self.finish_packet(result, sink);
+        self.take_time(paused.time, sink);
+    }
+
+    #[cold]
+    fn drain(&mut self, sink: &mut impl Sink) {
+        while self.is_paused() {
+            self.resume(sink);
+        }
+    }
+
+    /// Takes messages one after the other, and asks for each before the one ahead of it is followed: a processor that
+    /// has to guess where a path goes has then something to do that its guesses do not undo.
+    pub fn push_all<M: Into<Message>>(
         &mut self,
-        payload: Located<&[u8]>,
-        sink: &mut impl FnMut(Located<Event>),
-    ) -> Result<(), BadPacket> {
-        self.place = (payload.offset, payload.length);
-        if self.calm
-            && let Some(hop) = self.hops.read(payload.value)
-        {
-            self.stride(&hop, sink);
-            return Ok(());
-        }
-        self.feed_any(payload.value, sink)
-    }
-
-    /// Takes payloads one after the other, and reads each before the one ahead of it is followed: a processor that has
-    /// to guess where a path goes has then something to do that its guesses do not undo. How many are no packets?
-    pub fn feed_all<'p>(
-        &mut self,
-        payloads: impl IntoIterator<Item = Located<&'p [u8]>>,
-        sink: &mut impl FnMut(Located<Event>),
-    ) -> u64 {
-        let mut payloads = payloads.into_iter();
-        let mut read = |hops: &HopReader| payloads.next().map(|payload| (payload, hops.read(payload.value)));
-        let (mut bad, mut next) = (0, read(&self.hops));
-        while let Some((payload, hop)) = next {
-            next = read(&self.hops);
-            self.place = (payload.offset, payload.length);
-            match hop {
-                Some(hop) if self.calm => self.stride(&hop, sink),
-                _ => {
-                    bad += u64::from(self.feed_any(payload.value, sink).is_err());
-                    // It may have changed how packets are read.
-                    next = next.map(|(payload, _)| (payload, self.hops.read(payload.value)));
-                }
-            }
-        }
-        bad
-    }
-
-    fn feed_any(&mut self, payload: &[u8], sink: &mut impl Sink) -> Result<(), BadPacket> {
-        match decode(payload, self.params(), self.options()) {
-            Ok(packet) => self.take(&packet, sink),
-            Err(bad) => {
-                self.lose_place(Fault::BadPacket, sink);
-                return Err(bad);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a packet.
-    #[inline]
-    pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Event>)) {
-        self.place = (packet.offset, packet.length);
-        match Hop::of(&packet.value) {
-            Some(hop) if self.calm => self.stride(&hop, sink),
-            _ => self.take(&packet.value, sink),
+        messages: impl IntoIterator<Item = Located<M>>,
+        sink: &mut impl Sink,
+    ) {
+        let mut messages = messages.into_iter();
+        let mut next = messages.next();
+        while let Some(message) = next {
+            next = messages.next();
+            self.push(message, sink);
         }
     }
 
-    /// Takes a payload that is no packet.
-    pub fn push_bad(&mut self, place: Located<()>, sink: &mut impl FnMut(Located<Event>)) {
-        self.place = (place.offset, place.length);
-        self.lose_place(Fault::BadPacket, sink);
+    /// Takes what is no packet of instruction trace.
+    #[cold]
+    fn take_other(&mut self, content: &Content, sink: &mut impl Sink) {
+        match content {
+            Content::Data { record: Ok(record), .. } => self.take_data(record, sink),
+            Content::Data { record: Err(_), .. } | Content::BadData(_) => self.faults.count(Fault::BadData),
+            Content::BadPacket(_) | Content::BadFrame(_) => self.lose_position(Fault::BadPacket, sink),
+            Content::Instruction(_) | Content::Other(..) | Content::Null => {}
+        }
     }
 
     /// Formats 1 and 2 where nothing is open.
-    #[inline]
-    fn stride(&mut self, hop: &Hop, sink: &mut impl Sink) {
-        self.blocks.make_room(&mut self.position);
-        if let Err(fault) = self.hop(hop, sink) {
+    #[inline(always)]
+    fn follow_branches(&mut self, map: BranchMap, address: Option<Reported>, sink: &mut impl Sink) {
+        if self.blocks.is_nearly_full() {
+            self.make_room();
+        }
+        if let Err(fault) = self.branches(map, address, sink) {
             self.lose(fault, sink);
         }
-        self.calm = self.inferred.is_none() && self.position.is_some();
+        self.is_settled = self.inferred.is_none() && self.position.is_some();
     }
 
+    #[inline(never)]
     fn take(&mut self, packet: &Packet, sink: &mut impl Sink) {
         self.begin(sink);
-        self.blocks.make_room(&mut self.position);
+        if self.blocks.is_nearly_full() {
+            self.make_room();
+        }
         if self.deferred.is_some() && !matches!(packet, Packet::Context(_)) {
             self.settle_trap(matches!(packet, Packet::Trap(_)), sink);
         }
         let result = match self.params().dialect {
             Dialect::Standard => self.take_standard(packet, sink),
-            Dialect::Seed => self.push_seed(*packet, sink),
+            Dialect::Seed => self.push_seed(*packet, sink).map(|()| Walked::Arrived),
         };
+        self.finish_packet(result, sink);
+    }
+
+    /// A packet was followed, or as far as the sink wanted.
+    fn finish_packet(&mut self, result: Result<Walked, Fault>, sink: &mut impl Sink) {
         if let Err(fault) = result {
             self.lose(fault, sink);
         }
-        self.calm = self.is_calm();
+        self.is_settled = self.may_follow_branches();
     }
 
-    fn take_standard(&mut self, packet: &Packet, sink: &mut impl Sink) -> Result<(), Fault> {
+    fn take_standard(&mut self, packet: &Packet, sink: &mut impl Sink) -> Result<Walked, Fault> {
         match *packet {
             Packet::Support(ref support) => self.support(support, sink),
             Packet::Context(ref context) => {
                 self.flush(sink);
                 self.take_context(context, sink);
-                Ok(())
+                Ok(Walked::Arrived)
             }
             Packet::Start(ref start) => {
                 self.trace_on(sink);
@@ -245,46 +265,103 @@ impl<'c, C: Code> Follower<'c, C> {
                     return self.enter_handler(trap, sink);
                 }
                 self.inferred = None;
-                Ok(())
+                Ok(Walked::Arrived)
             }
             _ if self.position.is_none() || self.unentered.is_some() => Err(Fault::Unsynchronised),
             Packet::BranchCount { count, end } => self.branch_count(count, end, sink),
             Packet::JumpTarget { index, map, irreport } => self.jump_target(index, map, irreport, sink),
-            Packet::Branches { map, address } => self.hop(&Hop { map, address }, sink),
-            Packet::Address(reported) => {
-                self.hop(&Hop { map: BranchMap::EMPTY, address: Some(reported) }, sink)
-            }
+            Packet::Branches { map, address } => self.branches(map, address, sink),
+            Packet::Address(reported) => self.branches(BranchMap::EMPTY, Some(reported), sink),
         }
     }
 
-    /// Takes the end of the trace.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Event>)) {
+    /// The trace ends: gives all that is certain. The follower is as new afterwards, but for what it counted, what it knows
+    /// of the code, and the options that support packets announced.
+    pub fn finish(&mut self, sink: &mut impl Sink) {
+        self.drain(sink);
         self.begin(sink);
         self.settle_trap(false, sink);
         self.flush(sink);
-        self.forget();
-        self.calm = false;
+        self.finish_data(sink);
+        self.end_of_beginning(sink);
         self.emit(Event::EndOfTrace { after_overflow: self.lost_trace }, sink);
+        self.reset();
     }
 
-    /// Back to the beginning of a trace; counts and code stay.
+    /// Begins anew, as after a gap in the data. Counts go on, and so do options: no packet need repeat them.
     pub fn reset(&mut self) {
         self.forget();
-        self.calm = false;
+        self.is_settled = false;
         self.deferred = None;
         self.context_known = false;
-        self.started = false;
+        self.beginning = Beginning::default();
         self.lost_trace = false;
+        self.time = None;
+        self.requests.clear();
     }
 
-    fn is_calm(&self) -> bool {
-        self.started
-            && self.position.is_some()
+    /// The code it walks through.
+    pub const fn code(&self) -> &C {
+        &self.code
+    }
+
+    /// The code, to change it: all that was remembered of it is forgotten.
+    pub fn code_mut(&mut self) -> &mut C {
+        self.keep_current_block();
+        self.blocks.all_code_changed();
+        &mut self.code
+    }
+
+    /// The code, to change it in a range of addresses, as seen from an address space: only what lies there is read again.
+    pub fn change_code(&mut self, space: AddressSpace, addresses: ops::Range<u64>) -> &mut C {
+        self.keep_current_block();
+        self.blocks.code_changed(space, addresses);
+        &mut self.code
+    }
+
+    /// Execution came into the current block before the code changed.
+    fn keep_current_block(&mut self) {
+        if let Some(position) = &mut self.position {
+            position.block = self.blocks.keep_as_it_is(position.block);
+        }
+        if let (Some(position), Some(paused)) = (self.position, &mut self.paused) {
+            paused.stand_at(position);
+        }
+    }
+
+    /// Empties the cache of blocks, but for the current one.
+    #[cold]
+    fn make_room(&mut self) {
+        let start = self.position.map(|position| self.blocks.get(position.block).range.start.0);
+        self.blocks.clear();
+        if let Some(start) = start {
+            let block = self.enter(Origin::UNKNOWN, start);
+            self.position = self.position.map(|position| Position { block, ..position });
+        }
+    }
+
+    /// The block that begins at `address`; it may have no code.
+    #[inline]
+    fn enter(&mut self, origin: Origin, address: u64) -> u32 {
+        let (space, isa) = (self.context.space(), self.reader.set.isa());
+        let start = Start { address: Address(address), space, isa, it: 0 };
+        self.blocks.enter(origin, start, &self.reader, &self.code)
+    }
+
+    /// The block that begins at `address`.
+    #[inline]
+    fn block_at(&mut self, origin: Origin, address: u64) -> Result<u32, Fault> {
+        let number = self.enter(origin, address);
+        if self.blocks.get(number).ending == Ending::NoCode { Err(Fault::NoCode) } else { Ok(number) }
+    }
+
+    fn may_follow_branches(&self) -> bool {
+        self.position.is_some()
             && self.unentered.is_none()
             && self.deferred.is_none()
             && self.inferred.is_none()
             && self.params().dialect == Dialect::Standard
-            && !self.settings.careful
+            && self.settings.fast_walk
     }
 
     const fn params(&self) -> &Params {
@@ -298,6 +375,6 @@ impl<'c, C: Code> Follower<'c, C> {
     /// The address in an address field.
     #[inline]
     const fn absolute(&self, field: u64) -> u64 {
-        field << self.params().iaddress_lsb & self.mask
+        field << self.params().iaddress_lsb & self.reader.mask
     }
 }

@@ -4,41 +4,42 @@
 //! for a walk, as the captures show:
 //!
 //! - Every address is that of the *last* instruction of a block: a branch, a jump, or what retired before a trap. A
-//!   packet behind an uninferable jump therefore does not tell its target. For a return it is the return address of the
-//!   call, if plain flow leads from there to the named instruction; behind other jumps the instructions before the
+//!   packet after an uninferable jump therefore does not have its target. For a return it is the return address of the
+//!   call, if plain flow leads from there to the named instruction; after other jumps the instructions before the
 //!   named one are not in the trace, and [`Event::PathUnknown`] stands for them.
-//! - `updiscon` is set on every packet behind an uninferable jump. Without it the address is reached by the program and
+//! - `updiscon` is set on every packet after an uninferable jump. Without it the address is reached by the program and
 //!   the outcomes alone, and no packet needs to be walked twice.
 //! - Only packets with a map empty the map. The outcome of a branch that format 3 names comes with the next map, and
 //!   a resync repeats the address of the packet that flushed the map before it: nothing moves. So do idle cycles at the
 //!   end, which repeat it again and again.
-//! - A resync may stand in for the packet behind an uninferable jump.
+//! - A resync may stand in for the packet after an uninferable jump.
 //! - 16 to 30 branches with an address are written as 0 branches: the number is the one that leads to the address.
 //! - The trace begins with the last instruction of a block, and nothing closes it.
 
 use backsight_core::{Address, Located};
 use backsight_image::Code;
-use backsight_riscv::etrace::tables::ReturnStack;
-use backsight_riscv::etrace::{BranchMap, ContextPacket, Packet, Params, Reported};
+use backsight_riscv::etrace::{BranchMap, ContextPacket, Packet, Reported};
 
-use super::blocks::{Block, End};
-use super::goal::Position;
-use super::{Fault, Follower, Sink};
+use super::destination::Position;
+use super::{Fault, Follower};
 use crate::Event;
+use crate::blocks::{Block, Ending, Origin};
+use crate::return_stack::ReturnStack;
+use crate::sink::Sink;
 
 /// Exits of blocks in a row that need no outcome, before the path is not believed.
 const MOST_JUMPS: u32 = 1 << 12;
-/// Return addresses that are remembered: 2^n.
-const RETURN_STACK_SIZE: u8 = 8;
+/// Return addresses that are remembered.
+const STACK_DEPTH: usize = 1 << 8;
 
 /// Where a packet leads to.
 #[derive(Clone, Copy, Debug)]
-struct Goal {
-    /// The named instruction; without one, the last branch told.
+struct Target {
+    /// The named instruction; without one, the last branch that has an outcome.
     address: Option<u64>,
     /// Outcomes that are left there.
     left: u64,
-    /// It is behind an uninferable discontinuity.
+    /// It is after an uninferable discontinuity.
     updiscon: bool,
 }
 
@@ -52,15 +53,15 @@ enum Fit {
 }
 
 /// Calls under way. The encoder keeps none: this is for the follower alone.
-pub(super) fn return_stack(params: &Params) -> ReturnStack {
-    ReturnStack::new(&Params { return_stack_size: RETURN_STACK_SIZE, call_counter_size: 0, ..*params })
+pub(super) fn return_stack() -> ReturnStack {
+    ReturnStack::new(STACK_DEPTH)
 }
 
-impl<C: Code> Follower<'_, C> {
+impl<C: Code> Follower<C> {
     /// Takes a packet of the dialect.
     pub(super) fn push_seed(&mut self, packet: Packet, sink: &mut impl Sink) -> Result<(), Fault> {
         match packet {
-            Packet::Support(support) => self.support(&support, sink),
+            Packet::Support(support) => self.support(&support, sink).map(drop),
             Packet::Context(context) => {
                 self.flush(sink);
                 self.take_context(&context, sink);
@@ -79,7 +80,7 @@ impl<C: Code> Follower<'_, C> {
                     is_there && self.address == address && self.context.level() == start.privilege;
                 if !is_repeated {
                     self.address = address;
-                    self.seed_walk(Goal { address: Some(address), left: 0, updiscon: false }, sink)?;
+                    self.seed_walk(Target { address: Some(address), left: 0, updiscon: false }, sink)?;
                     self.enter_context(&context, sink);
                 }
                 Ok(())
@@ -97,51 +98,51 @@ impl<C: Code> Follower<'_, C> {
             }
             _ if self.position.is_none() || self.unentered.is_some() => Err(Fault::Unsynchronised),
             Packet::Branches { map: BranchMap { count: 0, bits }, address: Some(reported) } => {
-                let goal = self.seed_goal(reported)?;
-                self.uncounted(bits, goal, sink)
+                let target = self.seed_target(reported)?;
+                self.uncounted(bits, target, sink)
             }
             Packet::Branches { map, address: Some(reported) } => {
-                let goal = self.seed_goal(reported)?;
+                let target = self.seed_target(reported)?;
                 self.outcomes.append(map);
-                self.seed_walk(goal, sink).map(drop)
+                self.seed_walk(target, sink).map(drop)
             }
             Packet::Branches { map, address: None } => {
                 self.outcomes.append(map);
-                self.seed_walk(Goal { address: None, left: 1, updiscon: false }, sink).map(drop)
+                self.seed_walk(Target { address: None, left: 1, updiscon: false }, sink).map(drop)
             }
             Packet::Address(reported) => {
-                let goal = self.seed_goal(reported)?;
-                self.seed_walk(goal, sink).map(drop)
+                let target = self.seed_target(reported)?;
+                self.seed_walk(target, sink).map(drop)
             }
             // The encoder has neither a predictor nor a jump target cache.
             Packet::BranchCount { .. } | Packet::JumpTarget { .. } => Err(Fault::BadPacket),
         }
     }
 
-    fn seed_goal(&mut self, reported: Reported) -> Result<Goal, Fault> {
+    fn seed_target(&mut self, reported: Reported) -> Result<Target, Fault> {
         let field = self.absolute(reported.address);
         let full = self.options().full_address;
-        self.address = if full { field } else { self.params().wrap(self.address.wrapping_add(field)) };
+        self.address = if full { field } else { self.address.wrapping_add(field) & self.reader.mask };
         self.lost_at = self.address;
-        let block = self.blocks.at(self.address)?;
-        let left = u64::from(self.blocks.get(block).is_branch());
-        Ok(Goal { address: Some(self.address), left, updiscon: reported.updiscon })
+        let block = self.block_at(Origin::UNKNOWN, self.address)?;
+        let left = u64::from(self.blocks.get(block).is_only_a_branch());
+        Ok(Target { address: Some(self.address), left, updiscon: reported.updiscon })
     }
 
     /// Begins anew at the last instruction of a block.
     fn anchor(&mut self, address: u64, context: &ContextPacket, sink: &mut impl Sink) -> Result<(), Fault> {
         self.flush(sink);
         if self.position.is_none() && self.unentered.is_none() {
-            self.stack.reset();
+            self.stack.clear();
         }
         (self.unentered, self.address, self.lost_at) = (None, address, address);
         self.outcomes.clear();
-        let block = self.blocks.at(address)?;
+        let block = self.block_at(Origin::UNKNOWN, address)?;
         if self.position.is_some() {
             self.instructions_unknown(address, sink);
         }
         self.position = Some(Position { block, pc: address });
-        self.run = Some(address);
+        self.unreported = Some(address);
         self.enter_context(context, sink);
         self.lost_trace = false;
         Ok(())
@@ -149,30 +150,29 @@ impl<C: Code> Follower<'_, C> {
 
     /// Instructions lead to `next` by plain flow; how many is not known, nor where they begin.
     fn instructions_unknown(&mut self, next: u64, sink: &mut impl Sink) {
-        let next = Address(next);
-        self.emit(Event::PathUnknown { start: next, next, instructions: 0 }, sink);
+        self.emit(Event::PathUnknown { start: None, next: Address(next), instructions: 0 }, sink);
     }
 
     /// 16 to 30 branches with an address: takes the number of them that leads there.
-    fn uncounted(&mut self, bits: u32, goal: Goal, sink: &mut impl Sink) -> Result<(), Fault> {
+    fn uncounted(&mut self, bits: u32, target: Target, sink: &mut impl Sink) -> Result<(), Fault> {
         let Some(position) = self.position else { return Err(Fault::Unsynchronised) };
-        let start = self.blocks.get(position.block).start;
-        let before = (self.run, self.outcomes.clone(), self.stack.clone(), self.statistics);
+        let start = self.blocks.get(position.block).range.start.0;
+        let before = (self.unreported, self.outcomes.clone(), self.stack.clone(), self.statistics);
         let (mut best, mut others) = (None, false);
         for count in (16..BranchMap::FULL).filter(|&count| bits >> count == 0) {
             self.outcomes.append(BranchMap::new(count, bits));
-            let fit = self.seed_walk(goal, &mut |_: Located<Event>| {}).ok();
+            let fit = self.seed_walk(target, &mut |_: Located<Event>| {}).ok();
             if fit > best.map(|(fit, _)| fit) {
                 (best, others) = (fit.map(|fit| (fit, count)), false);
             } else {
                 others |= fit.is_some() && fit == best.map(|(fit, _)| fit);
             }
-            (self.run, self.outcomes, self.stack, self.statistics) = before.clone();
-            self.position = Some(Position { block: self.blocks.at(start)?, ..position });
+            (self.unreported, self.outcomes, self.stack, self.statistics) = before.clone();
+            self.position = Some(Position { block: self.block_at(Origin::UNKNOWN, start)?, ..position });
         }
         let (_, count) = best.ok_or(Fault::OutcomesLeftOver)?;
         self.outcomes.append(BranchMap::new(count, bits));
-        self.seed_walk(goal, sink)?;
+        self.seed_walk(target, sink)?;
         if others {
             // More turns of a loop would fit as well.
             self.flush(sink);
@@ -181,42 +181,52 @@ impl<C: Code> Follower<'_, C> {
         Ok(())
     }
 
-    /// Walks to the goal.
-    fn seed_walk(&mut self, mut goal: Goal, sink: &mut impl Sink) -> Result<Fit, Fault> {
+    /// Walks to the target.
+    fn seed_walk(&mut self, mut target: Target, sink: &mut impl Sink) -> Result<Fit, Fault> {
         let Some(mut position) = self.position else { return Err(Fault::Unsynchronised) };
         let (mut entered, mut jumps) = (false, MOST_JUMPS);
         loop {
             let block = *self.blocks.get(position.block);
-            if let Some(stop) = self.seed_stop(&block, position.pc, entered, &goal) {
+            if let Some(stop) = self.seed_stop(position, entered, &target) {
                 self.position = Some(Position { pc: stop, ..position });
                 return Ok(Fit::Whole);
             }
-            self.lost_at = block.last;
+            let (last, end) = (block.last().0, block.range.end.0);
+            self.lost_at = last;
             let before = self.outcomes.len();
-            let next = match block.kind {
-                End::Branch => {
-                    let taken = self.outcomes.take(block.last).ok_or(Fault::OutcomeMissing)?;
-                    self.emit_block(position.block, taken, sink);
-                    if taken { block.target } else { block.end }
+            let next = match block.ending {
+                Ending::Branch => {
+                    let taken = self.outcomes.take(last).ok_or(Fault::OutcomeMissing)?;
+                    self.report_block(position.block, taken, sink);
+                    if taken { block.target.0 } else { end }
                 }
-                End::Jump if block.target == block.last => return Err(Fault::PathTooLong),
-                End::Plain | End::Environment | End::Jump => {
-                    self.emit_block(position.block, true, sink);
-                    if block.kind == End::Jump { block.target } else { block.end }
+                Ending::Jump | Ending::Call if block.target.0 == last => return Err(Fault::PathTooLong),
+                Ending::Jump | Ending::Call => {
+                    self.report_block(position.block, true, sink);
+                    block.target.0
                 }
-                End::Return | End::Uninferable | End::TrapReturn => {
-                    let address = goal.address.ok_or(Fault::UnexpectedDiscontinuity)?;
-                    if self.outcomes.len() != goal.left {
+                Ending::Return
+                | Ending::IndirectJump
+                | Ending::IndirectCall
+                | Ending::Swap
+                | Ending::ExceptionReturn => {
+                    let address = target.address.ok_or(Fault::UnexpectedDiscontinuity)?;
+                    if self.outcomes.len() != target.left {
                         return Err(Fault::OutcomesLeftOver);
                     }
-                    self.emit_block(position.block, true, sink);
+                    self.report_block(position.block, true, sink);
                     match self.returns_to(&block, address) {
                         Some(next) => {
-                            goal.updiscon = false;
+                            target.updiscon = false;
                             next
                         }
                         None => return self.jump_to(&block, address, sink),
                     }
+                }
+                Ending::NoCode => return Err(Fault::NoCode),
+                Ending::Plain | Ending::Undefined | Ending::Environment | Ending::Stale => {
+                    self.report_block(position.block, true, sink);
+                    end
                 }
             };
             self.remember_call(&block);
@@ -225,44 +235,46 @@ impl<C: Code> Follower<'_, C> {
             if jumps == 0 {
                 return Err(Fault::PathTooLong);
             }
-            position = Position { block: self.blocks.at(next)?, pc: next };
-            self.position = Some(Position { pc: self.blocks.get(position.block).last, ..position });
-            (self.run, entered) = (Some(next), true);
+            let origin = Origin::new(position.block, next != end);
+            position = Position { block: self.block_at(origin, next)?, pc: next };
+            self.position = Some(Position { pc: self.blocks.get(position.block).last().0, ..position });
+            (self.unreported, entered) = (Some(next), true);
         }
     }
 
-    /// Does the walk end in `block`, which it entered at `pc`, or behind `pc`, where it stood?
-    fn seed_stop(&self, block: &Block, pc: u64, entered: bool, goal: &Goal) -> Option<u64> {
-        if goal.updiscon || self.outcomes.len() != goal.left {
+    /// Does the walk end in the block that it entered at `position`, or after `position`, where it stood?
+    fn seed_stop(&self, position: Position, entered: bool, target: &Target) -> Option<u64> {
+        if target.updiscon || self.outcomes.len() != target.left {
             return None;
         }
-        let address = match goal.address {
+        let block = self.blocks.get(position.block);
+        let address = match target.address {
             Some(address) => address,
-            None if block.kind == End::Branch => block.last,
+            None if block.ending == Ending::Branch => block.last().0,
             None => return None,
         };
-        let distance = address.wrapping_sub(block.start);
-        let is_later = entered || distance > pc.wrapping_sub(block.start);
-        (is_later && block.has(address)).then_some(address)
+        let start = block.range.start.0;
+        let is_later = entered || address.wrapping_sub(start) > position.pc.wrapping_sub(start);
+        (is_later && self.blocks.has(position.block, address)).then_some(address)
     }
 
     /// The return address, if plain flow leads from there to `address`.
     fn returns_to(&mut self, block: &Block, address: u64) -> Option<u64> {
-        if block.kind != End::Return {
+        if block.ending != Ending::Return {
             return None;
         }
-        let next = self.stack.pop()?;
+        let next = self.stack.pop()?.0.0;
         let mut at = next;
         for _ in 0..MOST_JUMPS {
-            let index = self.blocks.at(at).ok()?;
-            let block = self.blocks.get(index);
-            if block.has(address) {
+            let number = self.block_at(Origin::UNKNOWN, at).ok()?;
+            if self.blocks.has(number, address) {
                 return Some(next);
             }
-            if block.kind != End::Plain {
+            let block = self.blocks.get(number);
+            if block.ending != Ending::Plain {
                 return None;
             }
-            at = block.end;
+            at = block.range.end.0;
         }
         None
     }
@@ -271,16 +283,16 @@ impl<C: Code> Follower<'_, C> {
     fn jump_to(&mut self, from: &Block, address: u64, sink: &mut impl Sink) -> Result<Fit, Fault> {
         self.remember_call(from);
         (self.position, self.lost_at) = (None, address);
-        let block = self.blocks.at(address)?;
+        let block = self.block_at(Origin::UNKNOWN, address)?;
         self.instructions_unknown(address, sink);
         self.position = Some(Position { block, pc: address });
-        self.run = Some(address);
+        self.unreported = Some(address);
         Ok(Fit::Partly)
     }
 
     fn remember_call(&mut self, block: &Block) {
-        if block.call {
-            self.stack.push(block.end);
+        if matches!(block.ending, Ending::Call | Ending::IndirectCall) {
+            self.stack.push(block.range.end, block.range.isa);
         }
     }
 }

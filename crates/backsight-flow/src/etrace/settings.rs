@@ -1,10 +1,12 @@
-//! What a follower is told beyond parameters, and what it may complain about.
+//! How to follow, and what may go wrong.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use backsight_isa::rv::Set;
-use backsight_riscv::etrace::{Options, Params};
+use backsight_riscv::etrace::{Config, ImplicitReturn, Options, Params};
+
+use crate::return_stack::ReturnStack;
 
 /// Where trap handlers begin, for implicit exception mode, which leaves their addresses out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,22 +41,42 @@ pub struct Settings {
     pub set: Set,
     /// Trap handlers, where packets leave them out.
     pub handlers: Handlers,
-    /// Blocks that one packet may lead through before its path is not believed.
+    /// Blocks that one packet may lead through before its path is not believed. A packet that counts more branches is
+    /// damage.
     pub longest_path: u64,
-    /// Looks at every block before it is left. This is slower and makes no other difference: it is what the quick way
-    /// is compared with.
-    pub careful: bool,
+    /// Stop at strong evidence that the code is not what was executed; go on at the next synchronisation.
+    pub strict_image: bool,
+    /// How many blocks of code to remember.
+    pub cached_blocks: usize,
+    /// Walk without a look at every block where none is needed. Without it the follower is slower, and nothing else is
+    /// different: it is what the fast way is compared with.
+    pub fast_walk: bool,
 }
 
 impl Settings {
     /// Settings for RV64GC, or RV32GC where addresses have 32 bits.
     pub fn new(params: Params, options: Options) -> Self {
         let set = if params.iaddress_width > 32 { Set::RV64 } else { Set::RV32 };
-        Self { params, options, set, handlers: Handlers::default(), longest_path: 1 << 28, careful: false }
+        Self {
+            params,
+            options,
+            set,
+            handlers: Handlers::default(),
+            longest_path: 1 << 28,
+            strict_image: false,
+            cached_blocks: 1 << 18,
+            fast_walk: true,
+        }
     }
 }
 
-/// Why a follower lost its place.
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        Self::new(config.params, config.options)
+    }
+}
+
+/// Why a follower lost its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Fault {
@@ -66,9 +88,9 @@ pub enum Fault {
     Unsynchronised,
     /// There is no code at an address that execution reaches.
     NoCode,
-    /// An uninferable discontinuity where the packet tells only branches.
+    /// An uninferable discontinuity where the packet has only branches.
     UnexpectedDiscontinuity,
-    /// A branch whose outcome no packet told.
+    /// A branch whose outcome is in no packet.
     OutcomeMissing,
     /// Outcomes of more branches than there are.
     OutcomesLeftOver,
@@ -78,11 +100,17 @@ pub enum Fault {
     PathTooLong,
     /// The handler's address was left out and is not known.
     HandlerUnknown,
+    /// A payload that is no packet of data trace, or one that refers to an access that was not seen.
+    BadData,
+    /// A packet that counts more branches than is believed.
+    CountTooLarge,
+    /// An instruction that no program means to execute was executed.
+    WrongImage,
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::BadPacket,
         Self::TraceLost,
         Self::Unsynchronised,
@@ -93,6 +121,9 @@ impl Fault {
         Self::CacheEntryInvalid,
         Self::PathTooLong,
         Self::HandlerUnknown,
+        Self::BadData,
+        Self::CountTooLarge,
+        Self::WrongImage,
     ];
 
     /// The reason, in words.
@@ -108,6 +139,9 @@ impl Fault {
             Self::CacheEntryInvalid => "invalid entry of the jump target cache",
             Self::PathTooLong => "address never reached",
             Self::HandlerUnknown => "trap handler not known",
+            Self::BadData => "bad data packet",
+            Self::CountTooLarge => "more branches counted than is believed",
+            Self::WrongImage => "undefined instruction",
         }
     }
 }
@@ -138,7 +172,21 @@ impl Faults {
     }
 }
 
-/// Does the trace leave out nothing that tables would have to tell?
+/// Does the trace leave out nothing that only tables could give back?
 pub(super) const fn is_plain(options: &Options) -> bool {
     !(options.implicit_return || options.jump_target_cache || options.branch_prediction)
+}
+
+/// The return stack that an encoder with these parameters keeps. With `return_stack_size` it has 2^n entries. With
+/// `call_counter_size` alone the encoder only counts, and the decoder keeps as many addresses as the counter counts
+/// levels. With both (draft) an entry counts how often the same call was repeated.
+pub(super) fn return_stack(params: &Params) -> ReturnStack {
+    let (stack, counter) = (params.return_stack_size.min(16), params.call_counter_size.min(16));
+    let repeats = stack > 0 && counter > 0 && params.implicit_return == ImplicitReturn::Returns;
+    let depth = match (stack, counter) {
+        (0, 0) => 0,
+        (0, counter) => 1 << counter,
+        (stack, _) => 1 << stack,
+    };
+    ReturnStack::new(depth).with_repeats(if repeats { (1 << counter) - 1 } else { 0 })
 }

@@ -1,36 +1,48 @@
 //! Format 3: where execution is, and how it is traced.
 
 use backsight_image::Code;
-use backsight_riscv::etrace::tables::{JumpCache, ReturnStack};
-use backsight_riscv::etrace::{ContextPacket, HopReader, Params, QualStatus, Start, Support, TrapPacket};
+use backsight_riscv::etrace::tables::JumpCache;
+use backsight_riscv::etrace::{ContextPacket, Params, QualStatus, Start, Support, TrapPacket};
 
-use super::blocks::End;
-use super::goal::{Goal, GoalKind, Position};
+use super::destination::{Destination, DestinationKind, Position};
 use super::outcomes::Outcomes;
-use super::{Fault, Follower, Settings, Sink, settings};
+use super::walk::{Then, Walked};
+use super::{Fault, Follower, Settings, settings};
+use crate::blocks::{Ending, Origin};
+use crate::sink::Sink;
 
-impl<C: Code> Follower<'_, C> {
-    pub(super) fn support(&mut self, support: &Support, sink: &mut impl Sink) -> Result<(), Fault> {
+impl<C: Code> Follower<C> {
+    pub(super) fn support(&mut self, support: &Support, sink: &mut impl Sink) -> Result<Walked, Fault> {
         // What it says about a handler is out of date; that it was not entered stays true.
         self.unentered = self.unentered.map(|_| None);
-        let mut walked = Ok(());
         if support.qual_status == QualStatus::EndedNtr
             && let (Some(earlier), Some(position)) = (self.inferred, self.position)
         {
             // The last packet named the target of a jump: walk on to it.
             self.inferred = None;
-            let goal = Goal {
+            let destination = Destination {
                 address: position.pc,
                 updiscon: true,
                 notify: false,
-                kind: GoalKind::Cached,
+                kind: DestinationKind::Cached,
                 ..earlier
             };
-            walked = self.follow(&goal, sink);
+            match self.follow(&destination, Then::Support(*support), sink) {
+                Ok(Walked::Paused) => return Ok(Walked::Paused),
+                Ok(Walked::Arrived) => {}
+                Err(fault) => {
+                    // A walk that failed is no reason to overlook what is announced.
+                    self.learn(support);
+                    return Err(fault);
+                }
+            }
         }
-        // A walk that failed is no reason to overlook what is announced.
+        self.announced(support, sink).map(|()| Walked::Arrived)
+    }
+
+    /// What a support packet says is true from here on.
+    pub(super) fn announced(&mut self, support: &Support, sink: &mut impl Sink) -> Result<(), Fault> {
         self.learn(support);
-        walked?;
         match support.qual_status {
             QualStatus::NoChange => Ok(()),
             QualStatus::TraceLost => {
@@ -53,17 +65,16 @@ impl<C: Code> Follower<'_, C> {
         let Settings { params, options, .. } = &mut self.settings;
         let before = (*options, sizes(params));
         support.announce(params, options);
-        self.hops = HopReader::new(params);
-        self.plain = settings::is_plain(options);
+        self.is_plain = settings::is_plain(options);
         if (*options, sizes(params)) != before {
             self.outcomes = Outcomes::new(params, options);
         }
         if sizes(params) != before.1 {
-            (self.stack, self.cache) = (ReturnStack::new(params), JumpCache::new(params));
+            (self.stack, self.cache) = (settings::return_stack(params), JumpCache::new(params));
         }
     }
 
-    pub(super) fn enter_handler(&mut self, trap: &TrapPacket, sink: &mut impl Sink) -> Result<(), Fault> {
+    pub(super) fn enter_handler(&mut self, trap: &TrapPacket, sink: &mut impl Sink) -> Result<Walked, Fault> {
         let lsb = self.params().iaddress_lsb;
         let implied = || self.settings.handlers.of(trap.ecause, trap.interrupt).map(|handler| handler >> lsb);
         let address = trap.address.or_else(implied).ok_or(Fault::HandlerUnknown)?;
@@ -83,16 +94,16 @@ impl<C: Code> Follower<'_, C> {
         start: &Start,
         trap: bool,
         sink: &mut impl Sink,
-    ) -> Result<(), Fault> {
+    ) -> Result<Walked, Fault> {
         self.inferred = None;
         self.address = self.absolute(start.address);
-        let beginning = self.position.is_none();
-        let anchor = trap || beginning || self.unentered.is_some();
+        let is_first = self.position.is_none();
+        let begins_here = trap || is_first || self.unentered.is_some();
         self.unentered = None;
         self.lost_at = self.address;
-        let block = self.blocks.at(self.address)?;
-        let at_branch = self.blocks.get(block).is_branch();
-        if anchor {
+        let block = self.block_at(Origin::UNKNOWN, self.address)?;
+        let at_branch = self.blocks.get(block).is_only_a_branch();
+        if begins_here {
             self.flush(sink);
             self.pass_last();
             self.outcomes.clear();
@@ -100,51 +111,56 @@ impl<C: Code> Follower<'_, C> {
         if at_branch {
             self.outcomes.push(!start.branch);
         }
-        if anchor {
+        if begins_here {
             self.position = Some(Position { block, pc: self.address });
-            self.run = Some(self.address);
+            self.unreported = Some(self.address);
         } else {
-            let goal = Goal {
+            let destination = Destination {
                 address: self.address,
                 block,
-                kind: GoalKind::Sync { privilege: start.privilege },
+                kind: DestinationKind::Sync { privilege: start.privilege },
                 at_branch,
                 notify: false,
                 updiscon: false,
                 irreport: None,
             };
-            self.follow(&goal, sink)?;
+            if self.follow(&destination, Then::Synchronise(*start), sink)? == Walked::Paused {
+                return Ok(Walked::Paused);
+            }
         }
+        self.synchronised(start, is_first, sink);
+        Ok(Walked::Arrived)
+    }
+
+    /// Execution is at the instruction that format 3 names.
+    pub(super) fn synchronised(&mut self, start: &Start, is_first: bool, sink: &mut impl Sink) {
         self.lost_trace = false;
-        if beginning || !self.options().resync_disabled {
-            self.stack.reset();
+        if is_first || !self.options().resync_disabled {
+            self.stack.clear();
             self.cache.reset();
             self.outcomes.reset_predictor();
         }
         self.irets = 0;
         let context = ContextPacket { privilege: start.privilege, time: start.time, context: start.context };
         self.enter_context(&context, sink);
-        Ok(())
     }
 
-    /// A trap came behind the latest instruction. The walk never leaves it, but it retired, and tables that outlive
+    /// A trap came after the latest instruction. The walk never leaves it, but it retired, and tables that outlive
     /// the trap know it.
     fn pass_last(&mut self) {
         let Some(position) = self.position else { return };
         let block = *self.blocks.get(position.block);
-        if position.pc != block.last {
+        if position.pc != block.last().0 {
             return;
         }
-        let implicit = self.options().implicit_return;
-        match block.kind {
-            End::Branch => {
-                self.outcomes.take(block.last);
+        match block.ending {
+            Ending::Branch => {
+                self.outcomes.take(position.pc);
             }
-            End::Return if implicit => {
+            Ending::Return if self.options().implicit_return => {
                 self.stack.pop();
             }
-            _ if implicit && block.call => self.stack.push(block.end),
-            _ => {}
+            _ => self.call(&block),
         }
     }
 }

@@ -1,12 +1,16 @@
-//! Following the path that a packet describes.
+//! Following the path that a packet describes, block by block.
+//!
+//! This is the clear way: it looks at every block. The fast way goes along while nothing needs a look.
 
 use backsight_image::Code;
-use backsight_riscv::etrace::ImplicitReturn;
+use backsight_riscv::etrace::{ImplicitReturn, Start, Support};
 
-use super::blocks::{Block, End};
-use super::goal::{Goal, GoalKind, Position};
-use super::rush::Rushed;
-use super::{Fault, Follower, Sink};
+use super::destination::{Destination, DestinationKind, Position};
+use super::fast::FastEnd;
+use super::{Fault, Follower};
+use crate::blocks::{Block, Ending, Origin};
+use crate::sink::Sink;
+use crate::{Event, Symptom};
 
 /// Exits of blocks in a row that need no outcome, before the path is not believed.
 pub(super) const MOST_JUMPS: u32 = 1 << 16;
@@ -19,197 +23,307 @@ pub(super) struct Walk {
     pub left: u64,
     /// Exits in a row that it may still take without an outcome.
     pub jumps: u32,
+    /// The instruction where it began.
+    start: u64,
+    /// It entered a block and did not look at it yet.
+    pub is_undecided: bool,
 }
 
-/// What leaving a block takes to know.
-#[derive(Clone, Copy)]
-struct Exit {
-    last: u64,
-    end: u64,
-    target: u64,
-    kind: End,
-    call: bool,
-    sequential: bool,
+/// A walk that its sink had enough of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paused {
+    walk: Walk,
+    destination: Destination,
+    then: Then,
+    /// The time of the message.
+    pub time: Option<u64>,
 }
 
-impl Exit {
-    #[inline]
-    const fn of(block: &Block) -> Self {
-        let Block { target, kind, call, sequential, .. } = *block;
-        Self { last: block.last, end: block.end, target, kind, call, sequential }
+impl Paused {
+    /// The block that the walk is in has another number.
+    pub fn stand_at(&mut self, position: Position) {
+        self.walk.position = position;
     }
 }
 
-impl<C: Code> Follower<'_, C> {
-    /// Walks to the goal.
+/// What follows a walk.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Then {
+    Nothing,
+    Synchronise(Start),
+    Support(Support),
+}
+
+/// How far a packet was followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walked {
+    Arrived,
+    Paused,
+}
+
+/// How the last instruction of a block was left.
+struct Exit {
+    next: u64,
+    taken: bool,
+    /// Only the destination says where it went.
+    crossed: bool,
+}
+
+impl Exit {
+    const fn new(next: u64, taken: bool) -> Self {
+        Self { next, taken, crossed: false }
+    }
+}
+
+impl<C: Code> Follower<C> {
+    /// Walks to the destination.
     #[inline(always)]
-    pub(super) fn follow(&mut self, goal: &Goal, sink: &mut impl Sink) -> Result<(), Fault> {
+    pub(super) fn follow(
+        &mut self,
+        destination: &Destination,
+        then: Then,
+        sink: &mut impl Sink,
+    ) -> Result<Walked, Fault> {
         let Some(position) = self.position else { return Err(Fault::Unsynchronised) };
-        let mut walk = Walk { position, left: self.settings.longest_path, jumps: MOST_JUMPS };
-        let mut rushed = Rushed::Undecided { moved: false };
-        if self.may_hurry() {
-            rushed = if self.plain {
-                self.rush_with::<true>(&mut walk, goal, sink)
+        let (left, jumps) = (self.settings.longest_path, MOST_JUMPS);
+        let mut walk = Walk { position, left, jumps, start: position.pc, is_undecided: false };
+        let mut end = FastEnd::Undecided;
+        if self.may_walk_fast() {
+            end = if self.is_plain {
+                self.walk_fast_with::<true>(&mut walk, destination, sink)
             } else {
-                self.rush(&mut walk, goal, sink)
-            }
-            .inspect_err(|_| self.lose_walk(&walk))?;
+                self.walk_fast(&mut walk, destination, sink)
+            };
         }
-        let result = match rushed {
-            Rushed::Arrived => Ok(()),
-            rushed => self.look(rushed, &mut walk, goal, sink)?,
+        self.go_on(end, walk, destination, then, sink)
+    }
+
+    /// Goes on with a walk that its sink had enough of.
+    pub(super) fn follow_on(&mut self, paused: &Paused, sink: &mut impl Sink) -> Result<Walked, Fault> {
+        let Paused { mut walk, ref destination, then, .. } = *paused;
+        let mut end = FastEnd::Undecided;
+        if self.may_walk_fast() && !walk.is_undecided {
+            end = self.walk_fast(&mut walk, destination, sink);
+        }
+        let walked = self.go_on(end, walk, destination, then, sink)?;
+        if walked == Walked::Arrived {
+            self.arrive(&then, sink)?;
+        }
+        Ok(walked)
+    }
+
+    /// What follows a walk that was interrupted.
+    fn arrive(&mut self, then: &Then, sink: &mut impl Sink) -> Result<(), Fault> {
+        match then {
+            Then::Nothing => Ok(()),
+            Then::Synchronise(start) => {
+                self.synchronised(start, false, sink);
+                Ok(())
+            }
+            Then::Support(support) => self.announced(support, sink),
+        }
+    }
+
+    #[inline(always)]
+    fn go_on(
+        &mut self,
+        end: FastEnd,
+        mut walk: Walk,
+        destination: &Destination,
+        then: Then,
+        sink: &mut impl Sink,
+    ) -> Result<Walked, Fault> {
+        let result = match end {
+            FastEnd::Arrived => Ok(Walked::Arrived),
+            FastEnd::Paused => Ok(Walked::Paused),
+            FastEnd::Undecided => self.walk_clearly(&mut walk, destination, sink),
         };
         self.lost_at = walk.position.pc;
+        if result == Err(Fault::NoCode) {
+            self.position = None;
+            return Err(Fault::NoCode);
+        }
         self.position = Some(walk.position);
-        if result.is_ok() {
-            self.outcomes.settle(walk.position.pc);
+        match result {
+            Ok(Walked::Arrived) => self.outcomes.settle(walk.position.pc),
+            Ok(Walked::Paused) => {
+                self.paused = Some(Paused { walk, destination: *destination, then, time: None });
+            }
+            Err(_) => {}
         }
         result
     }
 
-    /// Is a walk to a goal like any other?
+    /// Is it a walk like any other?
     #[inline]
-    const fn may_hurry(&self) -> bool {
-        self.inferred.is_none() && !self.settings.careful
+    const fn may_walk_fast(&self) -> bool {
+        self.inferred.is_none() && self.settings.fast_walk
     }
 
-    /// There is no code where the walk is.
-    #[cold]
-    fn lose_walk(&mut self, walk: &Walk) {
-        self.lost_at = walk.position.pc;
-        self.position = None;
-    }
-
-    /// Goes on block by block and looks at each. The outer error leaves no position: there is no code.
-    fn look(
+    /// Goes on block by block and looks at each.
+    fn walk_clearly(
         &mut self,
-        mut rushed: Rushed,
         walk: &mut Walk,
-        goal: &Goal,
+        destination: &Destination,
         sink: &mut impl Sink,
-    ) -> Result<Result<(), Fault>, Fault> {
-        let start = walk.position.pc;
+    ) -> Result<Walked, Fault> {
         loop {
             let earlier = self.inferred.is_some();
-            match rushed {
-                Rushed::Arrived => return Ok(Ok(())),
-                Rushed::Undecided { moved: true } => {
-                    let Position { pc, block } = walk.position;
-                    if let Some(done) = self.stops_at(pc, block, false, goal) {
-                        return Ok(done);
-                    }
+            self.refresh(walk)?;
+            if std::mem::take(&mut walk.is_undecided) {
+                let Position { pc, block } = walk.position;
+                if let Some(done) = self.stops_at(pc, block, false, destination) {
+                    return done;
                 }
-                Rushed::Undecided { moved: false } => {}
             }
-            let block = self.blocks.get(walk.position.block);
-            if walk.position.pc != block.last {
-                if !earlier && let Some((stop, inferred)) = self.stops_inside(block, walk.position.pc, goal) {
+            let number = walk.position.block;
+            let block = *self.blocks.get(number);
+            let last = block.last().0;
+            if walk.position.pc != last {
+                if !earlier
+                    && let Some((stop, inferred)) = self.stops_inside(number, walk.position.pc, destination)
+                {
                     walk.position.pc = stop;
-                    self.inferred = inferred.then_some(*goal);
-                    return Ok(Ok(()));
+                    self.inferred = inferred.then_some(*destination);
+                    return Ok(Walked::Arrived);
                 }
-                walk.position.pc = block.last;
+                walk.position.pc = last;
             }
-            let exit = Exit::of(block);
             let outcomes_before = self.outcomes.len();
+            if block.ending == Ending::Undefined {
+                self.meet_undefined(&block, sink)?;
+            }
             // While the path of an earlier packet is walked on, that packet's fields count.
-            let exited = match self.inferred {
-                Some(earlier) => self.leave(&exit, &Goal { address: start, ..earlier }, true),
-                None => self.leave(&exit, goal, false),
+            let exit = match self.inferred {
+                Some(earlier) => self.leave(&block, &Destination { address: walk.start, ..earlier }, true)?,
+                None => self.leave(&block, destination, false)?,
             };
-            let (next, taken, crossed) = match exited {
-                Ok(exited) => exited,
-                Err(fault) => return Ok(Err(fault)),
-            };
-            self.emit_block(walk.position.block, taken, sink);
-            let entered = self.blocks.behind(walk.position.block, taken, next).inspect_err(|_| {
-                self.lost_at = next;
-                self.position = None;
-            })?;
-            walk.position = Position { block: entered, pc: next };
-            self.run = Some(next);
+            self.report_block(number, exit.taken, sink);
+            walk.position.pc = exit.next;
+            let entered = self.block_at(Origin::new(number, exit.taken), exit.next)?;
+            walk.position.block = entered;
+            self.unreported = Some(exit.next);
             if earlier {
-                if crossed {
+                if exit.crossed {
                     self.inferred = None;
                     self.irets = 0;
                 }
-            } else if let Some(done) = self.stops_at(next, entered, crossed, goal) {
-                return Ok(done);
+            } else if let Some(done) = self.stops_at(exit.next, entered, exit.crossed, destination) {
+                if done.is_ok() && block.is_endless_loop() {
+                    self.emit(Event::UncountedLoop { address: block.target }, sink);
+                }
+                return done;
             }
             walk.jumps = if self.outcomes.len() < outcomes_before { MOST_JUMPS } else { walk.jumps - 1 };
             walk.left = walk.left.saturating_sub(1);
-            let stuck = exit.kind == End::Jump && next == exit.last;
-            if walk.left == 0 || walk.jumps == 0 || stuck {
-                return Ok(Err(Fault::PathTooLong));
+            if walk.left == 0 || walk.jumps == 0 || block.ending == Ending::Jump && exit.next == last {
+                return Err(Fault::PathTooLong);
             }
-            rushed = Rushed::Undecided { moved: false };
-            if self.may_hurry() {
-                rushed = self.rush(walk, goal, sink).inspect_err(|_| self.lose_walk(walk))?;
+            if sink.is_full() {
+                return Ok(Walked::Paused);
+            }
+            if self.may_walk_fast() {
+                match self.walk_fast(walk, destination, sink) {
+                    FastEnd::Arrived => return Ok(Walked::Arrived),
+                    FastEnd::Paused => return Ok(Walked::Paused),
+                    FastEnd::Undecided => {}
+                }
             }
         }
     }
 
-    /// Does the walk end inside `block`, behind `pc`? Where, and is that a guess?
+    /// An instruction was executed that no program means to execute.
+    #[cold]
+    fn meet_undefined(&mut self, block: &Block, sink: &mut impl Sink) -> Result<(), Fault> {
+        let (symptom, address) = (Symptom::UndefinedInstruction, block.range.start);
+        self.emit(Event::Mismatch { symptom, address }, sink);
+        if self.settings.strict_image {
+            self.unreported = None;
+            return Err(Fault::WrongImage);
+        }
+        Ok(())
+    }
+
+    /// The block where the walk is may have no code, or code that changed.
+    fn refresh(&mut self, walk: &mut Walk) -> Result<(), Fault> {
+        match self.blocks.get(walk.position.block).ending {
+            Ending::NoCode => Err(Fault::NoCode),
+            Ending::Stale => {
+                walk.position.block = self.block_at(Origin::UNKNOWN, walk.position.pc)?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does the walk end inside a block, after `pc`? Where, and is that a guess?
     #[inline]
-    fn stops_inside(&self, block: &Block, pc: u64, goal: &Goal) -> Option<(u64, bool)> {
+    fn stops_inside(&self, number: u32, pc: u64, destination: &Destination) -> Option<(u64, bool)> {
         let left = self.outcomes.len();
         if left > 1 {
             return None;
         }
-        let ends_in_branch = block.kind == End::Branch;
-        if left == 1 && ends_in_branch && goal.ends_at_last_branch() {
-            return Some((block.last, false));
+        let block = self.blocks.get(number);
+        let (start, last) = (block.range.start.0, block.last().0);
+        let ends_in_branch = block.ending == Ending::Branch;
+        if left == 1 && ends_in_branch && destination.ends_at_last_branch() {
+            return Some((last, false));
         }
-        let distance = goal.address.wrapping_sub(block.start);
-        if distance <= pc.wrapping_sub(block.start) || distance > block.last.wrapping_sub(block.start) {
+        let distance = destination.address.wrapping_sub(start);
+        if distance <= pc.wrapping_sub(start) || distance > last.wrapping_sub(start) {
             return None;
         }
-        let at_branch = ends_in_branch && goal.address == block.last;
-        if (left == 1) != at_branch || !block.has(goal.address) {
+        let at_branch = ends_in_branch && destination.address == last;
+        if (left == 1) != at_branch || !self.blocks.has(number, destination.address) {
             return None;
         }
-        self.arrives(goal).map(|inferred| (goal.address, inferred))
+        self.arrives(destination).map(|inferred| (destination.address, inferred))
     }
 
     /// Does the walk end at `pc`, where a block was just entered?
     #[inline]
-    fn stops_at(&mut self, pc: u64, block: u32, crossed: bool, goal: &Goal) -> Option<Result<(), Fault>> {
+    fn stops_at(
+        &mut self,
+        pc: u64,
+        block: u32,
+        crossed: bool,
+        destination: &Destination,
+    ) -> Option<Result<Walked, Fault>> {
         let left = self.outcomes.len();
         if left > 1 && !crossed {
             return None;
         }
-        let block = self.blocks.get(block);
-        let at_branch = block.kind == End::Branch && block.last == pc;
-        if left == 1 && at_branch && goal.ends_at_last_branch() {
-            return Some(Ok(()));
+        let at_branch = self.blocks.get(block).is_only_a_branch();
+        if left == 1 && at_branch && destination.ends_at_last_branch() {
+            return Some(Ok(Walked::Arrived));
         }
         let used_up = left == u64::from(at_branch);
         if crossed {
-            return Some(if used_up { Ok(()) } else { Err(Fault::OutcomesLeftOver) });
+            return Some(if used_up { Ok(Walked::Arrived) } else { Err(Fault::OutcomesLeftOver) });
         }
-        if pc != goal.address || !used_up {
+        if pc != destination.address || !used_up {
             return None;
         }
-        self.arrives(goal).map(|inferred| {
-            self.inferred = inferred.then_some(*goal);
-            Ok(())
+        self.arrives(destination).map(|inferred| {
+            self.inferred = inferred.then_some(*destination);
+            Ok(Walked::Arrived)
         })
     }
 
-    /// The walk stands on the goal's address with all outcomes used. Does it end, and is that a guess: the packet
+    /// The walk stands on the destination's address with all outcomes used. Does it end, and is that a guess: the packet
     /// may mean the target of an uninferable jump that leads back here.
-    fn arrives(&self, goal: &Goal) -> Option<bool> {
-        match goal.kind {
-            GoalKind::Sync { privilege } => (privilege == self.context.level()).then_some(false),
-            GoalKind::Address if !goal.at_branch => {
-                let returned = match (self.params().implicit_return, goal.irreport) {
+    fn arrives(&self, destination: &Destination) -> Option<bool> {
+        match destination.kind {
+            DestinationKind::Sync { privilege } => (privilege == self.context.level()).then_some(false),
+            DestinationKind::Address if !destination.at_branch => {
+                let returned = match (self.params().implicit_return, destination.irreport) {
                     (_, None) => true,
                     (ImplicitReturn::Returns, Some(irets)) => irets <= self.irets,
                     (ImplicitReturn::Depth, Some(depth)) => {
-                        goal.notify || depth as usize == self.stack.depth()
+                        destination.notify || depth as usize == self.stack.depth()
                     }
                 };
-                match (returned, goal.notify, goal.updiscon) {
+                match (returned, destination.notify, destination.updiscon) {
                     (false, ..) => None,
                     (true, true, _) => Some(false),
                     (true, false, false) => Some(true),
@@ -220,89 +334,92 @@ impl<C: Code> Follower<'_, C> {
         }
     }
 
-    /// Executes the last instruction of a block: where it goes, by which exit, and whether only the goal told so.
+    /// Executes the last instruction of a block. `used_up` says that all outcomes before it were used.
     #[inline]
-    fn leave(&mut self, block: &Exit, goal: &Goal, used_up: bool) -> Result<(u64, bool, bool), Fault> {
-        match block.kind {
-            End::Branch => {
-                let taken = self.outcomes.take(block.last).ok_or(Fault::OutcomeMissing)?;
+    fn leave(&mut self, block: &Block, destination: &Destination, used_up: bool) -> Result<Exit, Fault> {
+        let (target, end) = (block.target.0, block.range.end.0);
+        match block.ending {
+            Ending::Branch => {
+                let taken = self.outcomes.take(block.last().0).ok_or(Fault::OutcomeMissing)?;
                 self.irets = 0;
-                Ok((if taken { block.target } else { block.end }, taken, false))
+                Ok(Exit::new(if taken { target } else { end }, taken))
             }
-            End::Jump => {
-                if block.call {
-                    self.call(block.end);
-                }
-                Ok((block.target, true, false))
+            Ending::Jump => Ok(Exit::new(target, true)),
+            Ending::Call => {
+                self.call(block);
+                Ok(Exit::new(target, true))
             }
-            End::Plain | End::Environment => Ok((block.end, false, false)),
-            _ => self.leave_uninferable(block, goal, used_up),
+            Ending::Plain | Ending::Undefined | Ending::Environment => Ok(Exit::new(end, false)),
+            _ => self.leave_uninferable(block, destination, used_up),
         }
     }
 
     fn leave_uninferable(
         &mut self,
-        block: &Exit,
-        goal: &Goal,
+        block: &Block,
+        destination: &Destination,
         used_up: bool,
-    ) -> Result<(u64, bool, bool), Fault> {
-        if block.sequential && self.options().sijump {
-            if block.call {
-                self.call(block.end);
-            }
-            return Ok((block.target, true, false));
+    ) -> Result<Exit, Fault> {
+        if block.is_sequential && self.options().sijump {
+            self.call(block);
+            return Ok(Exit::new(block.target.0, true));
         }
         let mut predicted = None;
-        if block.kind == End::Return && self.options().implicit_return {
+        if block.ending == Ending::Return && self.options().implicit_return {
             predicted = self.stack.peek();
-            let told = used_up || self.outcomes.len() == u64::from(goal.at_branch);
+            let is_last = used_up || self.outcomes.len() == u64::from(destination.at_branch);
             let counted = match self.params().implicit_return {
                 ImplicitReturn::Returns => self.irets,
                 ImplicitReturn::Depth => self.stack.depth() as u32,
             };
-            let reported = goal.irreport == Some(counted) && told;
+            let reported = destination.irreport == Some(counted) && is_last;
             // Under the ratified scheme a return that fails leaves its entry.
             if !reported || self.params().implicit_return == ImplicitReturn::Returns {
                 self.stack.pop();
             }
             if let (Some(target), false) = (predicted, reported) {
                 self.irets += 1;
-                return Ok((target, true, false));
+                return Ok(Exit::new(target.0, true));
             }
         }
-        if goal.kind == GoalKind::LastBranch {
+        if destination.kind == DestinationKind::LastBranch {
             return Err(Fault::UnexpectedDiscontinuity);
         }
-        if self.options().jump_target_cache && predicted != Some(goal.address) {
-            self.cache.insert(goal.address);
+        if self.options().jump_target_cache && predicted.is_none_or(|target| target.0 != destination.address)
+        {
+            self.cache.insert(destination.address);
         }
-        if block.call {
-            self.call(block.end);
-        }
-        Ok((goal.address, true, true))
+        self.call(block);
+        Ok(Exit { next: destination.address, taken: true, crossed: true })
     }
 
+    /// The last instruction of a block was executed: if it is a call, it will be returned from.
     #[inline]
-    fn call(&mut self, return_address: u64) {
-        if self.options().implicit_return {
-            self.stack.push(return_address);
+    pub(super) fn call(&mut self, block: &Block) {
+        if matches!(block.ending, Ending::Call | Ending::IndirectCall) && self.options().implicit_return {
+            self.stack.push(block.range.end, block.range.isa);
         }
     }
 
-    /// Where execution goes from `position`, as far as the program and pending outcomes tell.
+    /// Where execution goes from `position`, as far as the program and pending outcomes say.
     pub(super) fn next_address(&mut self, position: Position) -> Option<u64> {
         let block = *self.blocks.get(position.block);
-        if position.pc != block.last {
-            return Some(block.behind(position.pc));
+        let (target, end) = (block.target.0, block.range.end.0);
+        if position.pc != block.last().0 {
+            return Some(self.blocks.after(position.block, position.pc));
         }
-        match block.kind {
-            End::Plain => Some(block.end),
-            End::Environment => Some(block.last),
-            End::Jump => Some(block.target),
-            End::Branch => self.outcomes.peek().map(|taken| if taken { block.target } else { block.end }),
-            End::Uninferable | End::Return if block.sequential && self.options().sijump => Some(block.target),
-            End::Return if self.options().implicit_return => self.stack.peek(),
-            End::Uninferable | End::Return | End::TrapReturn => None,
+        match block.ending {
+            Ending::Plain | Ending::Undefined => Some(end),
+            Ending::Environment => Some(block.last().0),
+            Ending::Jump | Ending::Call => Some(target),
+            Ending::Branch => self.outcomes.peek().map(|taken| if taken { target } else { end }),
+            Ending::Return | Ending::IndirectJump | Ending::IndirectCall | Ending::Swap
+                if block.is_sequential && self.options().sijump =>
+            {
+                Some(target)
+            }
+            Ending::Return if self.options().implicit_return => self.stack.peek().map(|target| target.0),
+            _ => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use backsight_core::Located;
 use backsight_flow::Event;
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_riscv::etrace::{
-    self, Decoder, Encoder, ImplicitReturn, Options, Packet, Params, Resync, ResyncMode,
+    self, Encoder, ImplicitReturn, Options, Packet, Params, PayloadDecoder, Resync, ResyncMode,
 };
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 use backsight_testing::Random;
@@ -79,16 +79,13 @@ fn damage_is_counted_and_recovered_from() {
         let mut settings = Settings::new(params, options);
         settings.longest_path = 1 << 12;
         let mut follower = Follower::new(settings, &code.program);
-        let mut decoder = Decoder::new(params, options);
+        let mut decoder = PayloadDecoder::new(params, options);
         let mut sink = |event: Located<Event>| {
             lost += u64::from(matches!(event.value, Event::NoSync(_)));
             found += u64::from(matches!(event.value, Event::TraceOn(_)));
         };
         for (offset, payload) in (0..).zip(&payloads) {
-            match decoder.decode(payload) {
-                Ok(value) => follower.push(Located { offset, length: 1, value }, &mut sink),
-                Err(_) => follower.push_bad(Located { offset, length: 1, value: () }, &mut sink),
-            }
+            follower.push(Located { offset, length: 1, value: decoder.decode(payload) }, &mut sink);
         }
         follower.finish(&mut sink);
         let counted: u64 = Fault::ALL.iter().map(|&fault| follower.faults().of(fault)).sum();
@@ -101,10 +98,11 @@ fn damage_is_counted_and_recovered_from() {
 /// Follows a trace of one program with settings and code that may be others: faults, and how often tracing began.
 fn follow(settings: Settings, code: &Code, payloads: &[Vec<u8>]) -> (u64, u64) {
     let settings = Settings { longest_path: 1 << 12, ..settings };
+    let mut decoder = PayloadDecoder::new(settings.params, settings.options);
     let (mut follower, mut begun) = (Follower::new(settings, &code.program), 0);
     let mut sink = |event: Located<Event>| begun += u64::from(matches!(event.value, Event::TraceOn(_)));
     for (offset, payload) in (0..).zip(payloads) {
-        let _ = follower.feed(Located { offset, length: 1, value: payload }, &mut sink);
+        follower.push(Located { offset, length: 1, value: decoder.decode(payload) }, &mut sink);
     }
     follower.finish(&mut sink);
     (follower.faults().total(), begun)

@@ -1,10 +1,10 @@
-//! Everything that a follower may complain about: named, told, and over at the next synchronisation.
+//! Everything that may go wrong for a follower: named, reported, and over at the next synchronisation.
 
 use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, NoSync, Symptom, TraceOn};
 use backsight_riscv::etrace::{
-    BranchMap, Options, Packet, Params, QualStatus, Reported, Start, Support, TrapPacket,
+    BadPacket, BranchMap, CountEnd, Options, Packet, Params, QualStatus, Reported, Start, Support, TrapPacket,
 };
 
 use crate::program::Program;
@@ -17,6 +17,8 @@ fn program() -> Program {
         &0x0001u16.to_le_bytes(),          // 1008  nop
         &0xFE02_8BE3u32.to_le_bytes(),     // 100a  beq 1000
         &0x0000_006Fu32.to_le_bytes(),     // 100e  j 100e
+        &0x0000u16.to_le_bytes(),          // 1012  c.unimp
+        &0x8302u16.to_le_bytes(),          // 1014  jr t1
     ];
     Program(vec![(0x1000, bytes.concat())])
 }
@@ -44,8 +46,8 @@ fn packets(fault: Fault) -> Vec<Packet> {
     let address = |address| Packet::Address(reported(address));
     let full = BranchMap::new(BranchMap::FULL, 0);
     match fault {
-        // A payload that is no packet comes behind these.
-        Fault::BadPacket => vec![start(0x1006)],
+        // A payload that is no packet comes after these.
+        Fault::BadPacket | Fault::BadData => vec![start(0x1006)],
         Fault::TraceLost => {
             let lost = Support { qual_status: QualStatus::TraceLost, options: OPTIONS, ..Support::default() };
             vec![start(0x1006), Packet::Support(lost)]
@@ -63,6 +65,11 @@ fn packets(fault: Fault) -> Vec<Packet> {
             vec![start(0x1004), Packet::JumpTarget { index: 1, map: BranchMap::EMPTY, irreport: None }]
         }
         Fault::PathTooLong => vec![start(0x100E), address(0x1004)],
+        Fault::CountTooLarge => {
+            let end = CountEnd::Address(reported(0x1006));
+            vec![start(0x1006), Packet::BranchCount { count: 1_431_743_824, end }]
+        }
+        Fault::WrongImage => vec![start(0x1012), address(0x1006)],
         Fault::HandlerUnknown => {
             vec![start(0x1006), Packet::Trap(TrapPacket { thaddr: true, ..TrapPacket::default() })]
         }
@@ -74,7 +81,9 @@ fn complaint(fault: Fault) -> Vec<Event> {
     let mismatch = |symptom, address| Event::Mismatch { symptom, address: Address(address) };
     let wrong_image = Event::NoSync(NoSync::WrongImage);
     match fault {
-        Fault::BadPacket => vec![Event::NoSync(NoSync::BadPacket)],
+        Fault::BadPacket | Fault::BadData | Fault::CountTooLarge => {
+            vec![Event::NoSync(NoSync::BadPacket)]
+        }
         Fault::TraceLost => vec![Event::NoSync(NoSync::Overflow)],
         Fault::Unsynchronised => vec![],
         Fault::NoCode => {
@@ -85,6 +94,7 @@ fn complaint(fault: Fault) -> Vec<Event> {
         Fault::OutcomesLeftOver => vec![mismatch(Symptom::AddressDiffers, 0x1006), wrong_image],
         Fault::CacheEntryInvalid => vec![mismatch(Symptom::TargetMissing, 0x1004), wrong_image],
         Fault::PathTooLong => vec![mismatch(Symptom::EndlessRange, 0x100E), wrong_image],
+        Fault::WrongImage => vec![mismatch(Symptom::UndefinedInstruction, 0x1012), wrong_image],
         Fault::HandlerUnknown => vec![mismatch(Symptom::TargetMissing, 0x1006), wrong_image],
     }
 }
@@ -93,22 +103,25 @@ fn complaint(fault: Fault) -> Vec<Event> {
 fn every_fault_is_named_and_the_next_start_is_a_new_beginning() {
     let params = Params { cache_size: 2, ..Params::default() };
     let program = program();
-    for fault in Fault::ALL {
-        for careful in [false, true] {
-            let settings = Settings { careful, ..Settings::new(params, OPTIONS) };
+    // Bad data leaves the position alone.
+    for fault in Fault::ALL.into_iter().filter(|&fault| fault != Fault::BadData) {
+        for fast_walk in [false, true] {
+            let strict_image = fault == Fault::WrongImage;
+            let settings = Settings { fast_walk, strict_image, ..Settings::new(params, OPTIONS) };
             let (mut follower, mut events) = (Follower::new(settings, &program), Vec::new());
             let mut sink = |event: Located<Event>| events.push(event.value);
             for value in packets(fault) {
                 follower.push(Located { offset: 0, length: 1, value }, &mut sink);
             }
             if fault == Fault::BadPacket {
-                follower.push_bad(Located { offset: 0, length: 1, value: () }, &mut sink);
+                let bad: Result<Packet, _> = Err(BadPacket::Empty);
+                follower.push(Located { offset: 0, length: 1, value: bad }, &mut sink);
             }
             let counted: Vec<Fault> =
                 Fault::ALL.into_iter().filter(|&fault| follower.faults().of(fault) > 0).collect();
             assert_eq!(counted, [fault]);
-            let place = Located { offset: 1, length: 1, value: start(0x1006) };
-            follower.push(place, &mut sink);
+            let again = Located { offset: 1, length: 1, value: start(0x1006) };
+            follower.push(again, &mut sink);
             let complaint = complaint(fault);
             let found = events.windows(complaint.len() + 1).any(|seen| {
                 let (seen, next) = seen.split_at(complaint.len());
@@ -121,4 +134,24 @@ fn every_fault_is_named_and_the_next_start_is_a_new_beginning() {
             assert_eq!(last, Some(&Event::TraceOn(begin)), "{fault:?}");
         }
     }
+}
+
+#[test]
+fn an_undefined_instruction_is_reported_and_passed_unless_the_image_is_to_be_strict() {
+    let program = program();
+    let settings = Settings::new(Params { cache_size: 2, ..Params::default() }, OPTIONS);
+    let (mut follower, mut lines) = (Follower::new(settings, &program), Vec::new());
+    let mut sink = |event: Located<Event>| lines.push(event.value.to_string());
+    for value in packets(Fault::WrongImage) {
+        follower.push(Located { offset: 0, length: 1, value }, &mut sink);
+    }
+    follower.finish(&mut sink);
+    let expected = [
+        "image does not fit at 0x1012: an undefined instruction was executed",
+        "0x1012-0x1014 1 instructions RV32",
+        "0x1014-0x1016 1 instructions RV32 indirect branch",
+        "0x1006-0x1008 1 instructions RV32",
+        "end of trace",
+    ];
+    assert_eq!(lines[3..], expected);
 }

@@ -6,7 +6,7 @@
 use backsight_core::{Execution, Located, Retired};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
-use backsight_riscv::etrace::{self, Decoder, Encoder, Hop, ImplicitReturn, Options, Packet, Params};
+use backsight_riscv::etrace::{self, Encoder, ImplicitReturn, Options, Packet, Params, PayloadDecoder};
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
 use backsight_testing::Random;
 use riscv_etrace::binary::{self, Adaptable};
@@ -204,7 +204,7 @@ fn our_follower_follows_what_its_generator_sends() {
         for_its_generator(&mut executed, wild);
         // Of longer blocks that generator counts the branch at the end too early.
         let steps: Vec<Step> = blocks(&executed, params.itype_width, 1).into_iter().map(Step).collect();
-        let mut decoder = Decoder::new(params, options);
+        let mut decoder = PayloadDecoder::new(params, options);
         let mut follower = Follower::new(Settings::new(params, options), &code.program);
         let mut told = Vec::new();
         let mut sink = |event: Located<Event>| told.extend(addresses(&code.program, &[event.value]));
@@ -242,7 +242,9 @@ fn returns_that_well_behaved_code_leaves_out_are_followed_alike() {
         encoder.finish(&mut |packet| packets.push(packet));
         // Without the end of the trace, whose place takes a count.
         packets.truncate(packets.len() - 2);
-        let counts = |packet: &Packet| Hop::of(packet).and_then(|hop| hop.address?.irreport).is_some();
+        let counts = |packet: &Packet| {
+            packet.branches_and_address().and_then(|(_, address)| address?.irreport).is_some()
+        };
         if packets.iter().any(counts) {
             continue;
         }
@@ -255,8 +257,8 @@ fn returns_that_well_behaved_code_leaves_out_are_followed_alike() {
         let mut follower = Follower::new(Settings::new(ratified, options), &code.program);
         let mut ours = Vec::new();
         let mut sink = |event: Located<Event>| ours.extend(addresses(&code.program, &[event.value]));
-        for payload in &payloads {
-            follower.feed(Located { offset: 0, length: 1, value: payload }, &mut sink).unwrap();
+        for value in packets.iter().copied() {
+            follower.push(Located { offset: 0, length: 1, value }, &mut sink);
         }
         follower.finish(&mut sink);
         assert!(follower.is_unreliable());

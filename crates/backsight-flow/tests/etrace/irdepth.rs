@@ -36,7 +36,7 @@ fn two_calls() -> Program {
 }
 
 /// From the start: branches, oldest first, and then an instruction that is reported with a depth of the stack.
-fn told(program: &Program, taken: &[bool], address: u64, depth: Option<u32>) -> Vec<u64> {
+fn followed(program: &Program, taken: &[bool], address: u64, depth: Option<u32>) -> Vec<u64> {
     let start = Packet::Start(Start { branch: true, address: BASE >> 1, ..Start::default() });
     let reported = Reported { address: (address - BASE) >> 1, irreport: depth, ..Reported::default() };
     let mut map = BranchMap::EMPTY;
@@ -46,9 +46,9 @@ fn told(program: &Program, taken: &[bool], address: u64, depth: Option<u32>) -> 
         _ => Packet::Branches { map, address: Some(reported) },
     };
     let params = Params { return_stack_size: 2, ..Params::default() };
-    let quick = Settings::new(params, Options { implicit_return: true, ..Options::default() });
-    let careful = Settings { careful: true, ..quick.clone() };
-    let [quick, careful] = [quick, careful].map(|settings| {
+    let fast = Settings::new(params, Options { implicit_return: true, ..Options::default() });
+    let clear = Settings { fast_walk: false, ..fast.clone() };
+    let [fast, clear] = [fast, clear].map(|settings| {
         let (mut follower, mut events) = (Follower::new(settings, program), Vec::new());
         assert!(follower.is_unreliable());
         let mut sink = |event: Located<Event>| events.push(event.value);
@@ -59,29 +59,29 @@ fn told(program: &Program, taken: &[bool], address: u64, depth: Option<u32>) -> 
         assert_eq!(follower.faults().total(), 0);
         events
     });
-    assert_eq!(quick, careful);
-    addresses(program, &quick)
+    assert_eq!(fast, clear);
+    addresses(program, &fast)
 }
 
 #[test]
 fn a_return_to_its_call_needs_no_packet() {
     // One level deeper, and back through both.
     let path = [0x1000, 0x100A, 0x1012, 0x100A, 0x100E, 0x1010, 0x1016, 0x1018, 0x1004, 0x1006];
-    assert_eq!(told(&recursive(), &[true, false], 0x1006, None), path);
+    assert_eq!(followed(&recursive(), &[true, false], 0x1006, None), path);
 }
 
 #[test]
 fn a_return_that_goes_elsewhere_is_reported_with_the_depth_before_it() {
     // The stack holds two calls; the inner return goes to 1008 instead of 1016.
     let path = [0x1000, 0x100A, 0x1012, 0x100A, 0x100E, 0x1010, 0x1008];
-    assert_eq!(told(&recursive(), &[true, false], 0x1008, Some(2)), path);
+    assert_eq!(followed(&recursive(), &[true, false], 0x1008, Some(2)), path);
 }
 
 #[test]
 fn the_depth_tells_which_visit_of_an_instruction_is_meant() {
     // Three levels deep, 1016 is passed twice on the way back: with two calls on the stack, and with one.
     let visits = |depth| {
-        let path = told(&recursive(), &[true, true, false], 0x1016, Some(depth));
+        let path = followed(&recursive(), &[true, true, false], 0x1016, Some(depth));
         path.iter().filter(|&&address| address == 0x1016).count()
     };
     assert_eq!((visits(2), visits(1)), (1, 2));
@@ -92,6 +92,6 @@ fn the_depth_tells_which_visit_of_an_instruction_is_meant() {
 #[test]
 fn returns_at_the_same_depth_without_a_branch_between_them_cannot_be_told_apart() {
     let executed = [0x1000, 0x100C, 0x1004, 0x100C, 0x100A];
-    let path = told(&two_calls(), &[], 0x100A, Some(1));
+    let path = followed(&two_calls(), &[], 0x100A, Some(1));
     assert_eq!(path, [executed[0], executed[1], executed[4]]);
 }

@@ -2,13 +2,15 @@
 
 mod buffer;
 mod damage;
+mod data;
+mod fast;
 mod faults;
 mod independent;
 mod independent_step;
 mod irdepth;
+mod loops;
 mod program;
 mod pulp;
-mod quick;
 mod random;
 mod reference;
 mod resync;

@@ -9,8 +9,8 @@ use backsight_flow::etrace::{Follower, Settings};
 use backsight_flow::{Event, Statistics};
 use backsight_image::{Code, Image};
 use backsight_isa::rv::{self, JumpKind, Operation, Set, Source};
-use backsight_riscv::encap::{Deframer, Frame, Framing};
-use backsight_riscv::etrace::{Decoder, Packet, Params};
+use backsight_riscv::encap::Framing;
+use backsight_riscv::etrace::{Config, Content, Decoder, Message, Packet, Params};
 use backsight_testing::corpus;
 
 use crate::reference::addresses;
@@ -31,18 +31,18 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 fn packets(bytes: &[u8], framing: Framing) -> Vec<Located<Packet>> {
-    let (mut decoder, mut packets) = (Decoder::new(Params::seed(), Default::default()), Vec::new());
-    let (mut deframer, mut end) = (Deframer::new(framing), 0);
-    let mut sink = |frame: Located<Frame<'_>>| {
-        assert_eq!(frame.offset, end);
-        end = frame.end();
-        match frame.value {
-            Frame::Message(message) => packets.push(frame.map(|_| decoder.decode(message.payload).unwrap())),
+    let config = Config { params: Params::seed(), options: Default::default(), framing };
+    let (mut decoder, mut packets, mut end) = (Decoder::new(&config), Vec::new(), 0);
+    let mut sink = |message: Located<Message>| {
+        assert_eq!(message.offset, end);
+        end = message.end();
+        match message.value.content {
+            Content::Instruction(packet) => packets.push(message.map(|_| packet)),
             other => panic!("{other:?}"),
         }
     };
-    deframer.feed(bytes, &mut sink);
-    deframer.finish(&mut sink);
+    decoder.feed(bytes, &mut sink);
+    decoder.finish(&mut sink);
     assert_eq!(end, bytes.len() as u64, "every byte is a packet's");
     packets
 }

@@ -8,8 +8,8 @@ use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code;
 use backsight_isa::rv;
-use backsight_riscv::encap::{Deframer, Frame, Framer, Framing, Kind, Message};
-use backsight_riscv::etrace::{self, Algorithm, Decoder, Encoder, Packet, Params};
+use backsight_riscv::encap::{Encapsulated, Framer, Framing, Kind};
+use backsight_riscv::etrace::{self, Algorithm, Config, Content, Decoder, Encoder, Message, Packet, Params};
 use backsight_riscv::ingress::{Builder, Ctype, Ingress, LogReader};
 use backsight_testing::{corpus, gunzip};
 
@@ -33,14 +33,14 @@ pub fn addresses(code: &impl Code, events: &[Event]) -> Vec<u64> {
 }
 
 pub fn packets(bytes: &[u8], params: Params) -> Vec<Located<Packet>> {
-    let (mut decoder, mut packets) = (Decoder::new(params, Default::default()), Vec::new());
-    let mut deframer = Deframer::new(Framing::REFERENCE);
-    let mut sink = |frame: Located<Frame<'_>>| match frame.value {
-        Frame::Message(message) => packets.push(frame.map(|_| decoder.decode(message.payload).unwrap())),
+    let config = Config { params, options: Default::default(), framing: Framing::REFERENCE };
+    let (mut decoder, mut packets) = (Decoder::new(&config), Vec::new());
+    let mut sink = |message: Located<Message>| match message.value.content {
+        Content::Instruction(packet) => packets.push(message.map(|_| packet)),
         other => panic!("{other:?}"),
     };
-    deframer.feed(bytes, &mut sink);
-    deframer.finish(&mut sink);
+    decoder.feed(bytes, &mut sink);
+    decoder.finish(&mut sink);
     packets
 }
 
@@ -148,7 +148,7 @@ fn the_list_of_instructions_encodes_to_the_stream() {
         let mut sink = |packet: Packet| {
             let payload = etrace::encode(&packet, &params, &options);
             let message =
-                Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
+                Encapsulated { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload: &payload };
             framer.frame(&message, &mut bytes).unwrap();
         };
         let mut ingress = |ingress: Ingress| {

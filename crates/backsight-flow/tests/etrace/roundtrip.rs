@@ -218,7 +218,7 @@ fn run(seed: u64) -> Result<(), String> {
     let code = Code::new(&mut random, 60);
     let executed = execute(&code, &mut random, 400, case.wild);
     let blocks = blocks(&case, &executed, &mut random);
-    let mut decoder = etrace::Decoder::new(case.params, case.options);
+    let mut decoder = etrace::PayloadDecoder::new(case.params, case.options);
     let decode = |payload: Vec<u8>| {
         decoder.decode(&payload).unwrap_or_else(|bad| panic!("seed {seed}: {bad} {payload:x?}"))
     };

@@ -5,7 +5,7 @@ use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code as _;
 use backsight_isa::rv;
-use backsight_riscv::encap::{Framer, Framing, Kind, Message};
+use backsight_riscv::encap::{Encapsulated, Framer, Framing, Kind};
 use backsight_riscv::etrace::{
     self, Fidelity, Options, Packet, Params, Resync, ResyncMode, SeedEncoder, SeedSettings,
 };
@@ -84,7 +84,7 @@ fn what_the_hardware_sent_is_sent_again() {
         let mut send = |packet: Packet| {
             let payload = etrace::encode(&packet, &params, &options);
             let kind = Kind::Instruction;
-            let message = Message { source: 0, kind, flow: 0, time: None, payload: &payload };
+            let message = Encapsulated { source: 0, kind, flow: 0, time: None, payload: &payload };
             framer.frame(&message, &mut bytes).unwrap();
             sent.push(packet);
         };
@@ -192,7 +192,7 @@ fn run(seed: u64) -> usize {
     let settings = SeedSettings { resync, ..SeedSettings::default() };
     let options = Options { full_address: random.below(4) == 0, ..Options::default() };
     let mut encoder = SeedEncoder::new(Params::seed(), options, settings).unwrap();
-    let mut decoder = etrace::Decoder::new(Params::seed(), Options::default());
+    let mut decoder = etrace::PayloadDecoder::new(Params::seed(), Options::default());
     let mut packets = Vec::new();
     let mut send = |packet: Packet| {
         packets.push(decoder.decode(&etrace::encode(&packet, &Params::seed(), &options)).unwrap());

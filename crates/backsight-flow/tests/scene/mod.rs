@@ -5,6 +5,7 @@ use backsight_arm::etm4::{
     AddressForm, AddressPacket, Atoms, Config, Context, Exception, Is, Packet, TraceInfo,
 };
 use backsight_core::{Address, AddressSpace, Located, Security};
+use backsight_flow::Event;
 use backsight_flow::etm4::{Follower, Options};
 use backsight_image::Code;
 
@@ -141,8 +142,8 @@ pub fn with_speculation(depth: u32) -> Config {
 pub fn follow(config: &Config, code: &Memory, packets: &[Packet]) -> Vec<String> {
     let begin = [Packet::Async, trace_info(), context(), address(0x1000)];
     let mut lines = raw(config, code, Options::default(), &[&begin, packets].concat());
-    assert_eq!(lines.remove(0), "no sync: not synchronised yet");
-    if lines.first().is_some_and(|line| line == "context EL1 non-secure A64") {
+    assert_eq!(lines.remove(0), "start of trace");
+    if lines.first().is_some_and(|line| line == "context: A64 EL1 Non-secure") {
         lines.remove(0);
     }
     lines
@@ -162,8 +163,8 @@ pub fn raw(config: &Config, code: &Memory, options: Options, packets: &[Packet])
     let mut follower = Follower::with_options(config, code, options);
     for (offset, &value) in packets.iter().enumerate() {
         let packet = Located { offset: offset as u64, length: 1, value };
-        follower.push(packet, &mut |event| lines.push(event.value.to_string()));
+        follower.push(packet, &mut |event: Located<Event>| lines.push(event.value.to_string()));
     }
-    follower.finish(&mut |event| lines.push(event.value.to_string()));
+    follower.finish(&mut |event: Located<Event>| lines.push(event.value.to_string()));
     lines
 }

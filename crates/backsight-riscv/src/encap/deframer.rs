@@ -4,7 +4,7 @@ use core::fmt;
 
 use backsight_core::{Accounting, Located};
 
-use super::{Encapsulation, Frame, Framing, Kind, Message};
+use super::{Encapsulated, Encapsulation, Frame, Framing, Kind};
 
 /// Bytes of the longest frame: a 40-byte beat, or header, source, time and 31 bytes of payload.
 const LONGEST: usize = 48;
@@ -221,13 +221,13 @@ impl Deframer {
     fn message(
         &mut self,
         length: usize,
-        message: Option<Message<'_>>,
+        message: Option<Encapsulated<'_>>,
         sink: &mut impl FnMut(Located<Frame<'_>>),
     ) {
         match message {
             Some(message) => {
                 self.accounting.decoded += length as u64;
-                self.give(length, Frame::Message(message), sink);
+                self.give(length, Frame::Packet(message), sink);
             }
             None => {
                 self.accounting.bad += length as u64;
@@ -264,7 +264,7 @@ fn little_endian(bytes: &[u8]) -> u64 {
 }
 
 #[inline(always)]
-fn reference(frame: &[u8], hart_bits: u8) -> Option<Message<'_>> {
+fn reference(frame: &[u8], hart_bits: u8) -> Option<Encapsulated<'_>> {
     let (&first, rest) = frame.split_first()?;
     let kind = match first >> 5 & 3 {
         2 => Kind::Instruction,
@@ -276,7 +276,7 @@ fn reference(frame: &[u8], hart_bits: u8) -> Option<Message<'_>> {
         false => (None, rest),
     };
     let (hart, payload) = rest.split_at_checked(usize::from(hart_bits.div_ceil(8)))?;
-    Some(Message { source: little_endian(hart) as u16, kind, flow: 0, time, payload })
+    Some(Encapsulated { source: little_endian(hart) as u16, kind, flow: 0, time, payload })
 }
 
 /// What stands before source and type where those are read bit by bit: whole bytes of the source, and the time.
@@ -299,19 +299,23 @@ fn head(frame: &[u8], e: Encapsulation) -> Option<Head<'_>> {
 
 /// Source and type fill whole bytes.
 #[inline(always)]
-fn aligned(frame: &[u8], e: Encapsulation) -> Option<Message<'_>> {
+fn aligned(frame: &[u8], e: Encapsulation) -> Option<Encapsulated<'_>> {
     let Head { flow, mut source, time, rest } = head(frame, e)?;
     let source_rest = e.source_bits % 8;
     if source_rest + e.type_bits == 0 {
-        return Some(Message { source, kind: e.kind(0), flow, time, payload: rest });
+        return Some(Encapsulated { source, kind: e.kind(0), flow, time, payload: rest });
     }
     let (&both, payload) = rest.split_first()?;
     source |= u16::from(both & ((1 << source_rest) - 1)) << (e.source_bits - source_rest).min(15);
-    Some(Message { source, kind: e.kind(both >> source_rest), flow, time, payload })
+    Some(Encapsulated { source, kind: e.kind(both >> source_rest), flow, time, payload })
 }
 
 /// The payload begins inside a byte, and is shifted into `scratch`.
-fn shifted<'a>(frame: &'a [u8], e: Encapsulation, scratch: &'a mut [u8; LONGEST]) -> Option<Message<'a>> {
+fn shifted<'a>(
+    frame: &'a [u8],
+    e: Encapsulation,
+    scratch: &'a mut [u8; LONGEST],
+) -> Option<Encapsulated<'a>> {
     let Head { flow, mut source, time, rest } = head(frame, e)?;
     let source_rest = e.source_bits % 8;
     // Padding at the top is "don't care", but an encoder pads with the sign: extend what is there.
@@ -322,17 +326,17 @@ fn shifted<'a>(frame: &'a [u8], e: Encapsulation, scratch: &'a mut [u8; LONGEST]
     for slot in scratch.iter_mut().take(length) {
         *slot = bits.take(8) as u8;
     }
-    Some(Message { source, kind, flow, time, payload: scratch.get(..length)? })
+    Some(Encapsulated { source, kind, flow, time, payload: scratch.get(..length)? })
 }
 
 /// The two bytes behind the header number the packets; they tell no time.
-fn esp32(frame: &[u8]) -> Option<Message<'_>> {
+fn esp32(frame: &[u8]) -> Option<Encapsulated<'_>> {
     let payload = frame.get(3..)?;
-    Some(Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload })
+    Some(Encapsulated { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload })
 }
 
 /// Reversed, a beat is header, eight bytes of time, payload; bytes beyond the length are zero.
-fn pulp<'a>(frame: &'a [u8], scratch: &'a mut [u8; LONGEST]) -> Option<Message<'a>> {
+fn pulp<'a>(frame: &'a [u8], scratch: &'a mut [u8; LONGEST]) -> Option<Encapsulated<'a>> {
     for (slot, &byte) in scratch.iter_mut().zip(frame.iter().rev()) {
         *slot = byte;
     }
@@ -345,5 +349,11 @@ fn pulp<'a>(frame: &'a [u8], scratch: &'a mut [u8; LONGEST]) -> Option<Message<'
     }
     let message_time = Some(little_endian(time));
     let payload = payload.get(..length)?;
-    Some(Message { source: 0, kind: Kind::Instruction, flow: *header >> 5 & 3, time: message_time, payload })
+    Some(Encapsulated {
+        source: 0,
+        kind: Kind::Instruction,
+        flow: *header >> 5 & 3,
+        time: message_time,
+        payload,
+    })
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{Encapsulation, Framing, Kind, Message};
+use super::{Encapsulated, Encapsulation, Framing, Kind};
 use crate::etrace::BitWriter;
 
 /// Why a message cannot be framed.
@@ -43,7 +43,7 @@ impl Framer {
     }
 
     /// Appends the frame of one message. The payload's own bytes are kept as they are.
-    pub fn frame(&mut self, message: &Message<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
+    pub fn frame(&mut self, message: &Encapsulated<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
         match self.framing {
             Framing::Reference { hart_bits } => reference(message, hart_bits, out),
             Framing::Standard(encapsulation) => standard(message, encapsulation, out),
@@ -72,7 +72,7 @@ fn checked_length(length: usize, most: usize) -> Result<u8, FrameError> {
     if (1..=most).contains(&length) { Ok(length as u8) } else { Err(FrameError::Length(length)) }
 }
 
-fn reference(message: &Message<'_>, hart_bits: u8, out: &mut Vec<u8>) -> Result<(), FrameError> {
+fn reference(message: &Encapsulated<'_>, hart_bits: u8, out: &mut Vec<u8>) -> Result<(), FrameError> {
     let length = checked_length(message.payload.len(), 31)?;
     let kind = match message.kind {
         Kind::Instruction => 2,
@@ -91,7 +91,7 @@ fn reference(message: &Message<'_>, hart_bits: u8, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-fn standard(message: &Message<'_>, e: Encapsulation, out: &mut Vec<u8>) -> Result<(), FrameError> {
+fn standard(message: &Encapsulated<'_>, e: Encapsulation, out: &mut Vec<u8>) -> Result<(), FrameError> {
     let kind = e.type_of(message.kind).ok_or(FrameError::Kind(message.kind))?;
     if u32::from(message.source) >> e.source_bits.min(16) != 0 {
         return Err(FrameError::Source(message.source));
@@ -120,7 +120,7 @@ fn standard(message: &Message<'_>, e: Encapsulation, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-fn pulp(message: &Message<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
+fn pulp(message: &Encapsulated<'_>, out: &mut Vec<u8>) -> Result<(), FrameError> {
     let length = checked_length(message.payload.len(), 31)?;
     out.resize(out.len() + 31 - message.payload.len(), 0);
     out.extend(message.payload.iter().rev());

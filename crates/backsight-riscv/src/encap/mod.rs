@@ -37,7 +37,7 @@ pub enum Kind {
 
 /// One packet taken out of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct Encapsulated<'a> {
     /// Which hart or other source sent it; 0 where the framing does not tell.
     pub source: u16,
     /// What it is about.
@@ -54,7 +54,7 @@ pub struct Message<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// A packet.
-    Message(Message<'a>),
+    Packet(Encapsulated<'a>),
     /// Null packets: idle or alignment.
     Null,
     /// Bytes that are no packet.

@@ -12,7 +12,7 @@ fn take_apart(deframer: &mut Deframer, bytes: &[u8], chunk: usize) -> (Vec<Owned
         assert_eq!(frame.offset, end, "no byte is skipped or told twice");
         end = frame.end();
         match frame.value {
-            Frame::Message(m) => messages.push((m.source, m.kind, m.time, m.payload.to_vec())),
+            Frame::Packet(m) => messages.push((m.source, m.kind, m.time, m.payload.to_vec())),
             Frame::Null => {}
             Frame::Fault(fault) => faults.push(fault),
         }
@@ -96,7 +96,7 @@ fn every_framing_gives_back_what_was_framed_in_any_chunking() {
         let sent: Vec<Owned> = (0..40).map(|_| message(framing, &mut random)).collect();
         let (mut framer, mut bytes) = (Framer::new(framing), Vec::new());
         for (source, kind, time, payload) in &sent {
-            let message = Message { source: *source, kind: *kind, flow: 0, time: *time, payload };
+            let message = Encapsulated { source: *source, kind: *kind, flow: 0, time: *time, payload };
             framer.frame(&message, &mut bytes).unwrap();
         }
         for chunk in [1, 2, 7, bytes.len()] {
@@ -111,7 +111,7 @@ fn every_framing_gives_back_what_was_framed_in_any_chunking() {
 fn published_examples_come_out_as_printed() {
     let frame = |framing, source, payload: &[u8]| {
         let mut bytes = Vec::new();
-        let message = Message { source, kind: Kind::Instruction, flow: 0, time: None, payload };
+        let message = Encapsulated { source, kind: Kind::Instruction, flow: 0, time: None, payload };
         Framer::new(framing).frame(&message, &mut bytes).unwrap();
         bytes
     };
@@ -127,7 +127,8 @@ fn published_examples_come_out_as_printed() {
 fn a_receiver_that_comes_late_starts_at_the_synchronisation_sequence() {
     for framing in [Framing::ATB, Framing::SIEMENS, Framing::PULP_ENCAP] {
         let (mut framer, mut bytes) = (Framer::new(framing), Vec::new());
-        let message = |payload| Message { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload };
+        let message =
+            |payload| Encapsulated { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload };
         framer.frame(&message(&[0; 31 - 1]), &mut bytes).unwrap();
         framer.synchronise(&mut bytes);
         framer.frame(&message(&[1, 2, 3]), &mut bytes).unwrap();
@@ -157,7 +158,7 @@ fn damage_is_told_and_every_byte_is_accounted_for() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let mut out = Vec::new();
-    let message = |source, kind, payload| Message { source, kind, flow: 0, time: None, payload };
+    let message = |source, kind, payload| Encapsulated { source, kind, flow: 0, time: None, payload };
     let mut siemens = Framer::new(Framing::SIEMENS);
     let long = [0; 40];
     assert!(matches!(siemens.frame(&message(0, Kind::Data, &long), &mut out), Err(FrameError::Length(41))));

@@ -5,7 +5,20 @@
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use crate::encap::Framing;
+
 use super::{Dialect, ImplicitReturn, Options, Params, ParamsError, SupportLayout};
+
+/// What a decoder must know of a stream, for it does not travel with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Parameters of the encoders.
+    pub params: Params,
+    /// Options in force until a support packet says otherwise.
+    pub options: Options,
+    /// How packets are framed.
+    pub framing: Framing,
+}
 
 /// A line that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]

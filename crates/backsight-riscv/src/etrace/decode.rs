@@ -2,10 +2,11 @@
 
 use core::fmt;
 
+use super::quick::QuickReader;
 use super::short::{Bits, ShortReader};
 use super::{
     BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Options, Packet, Params, Reported,
-    Start, Support, TrapPacket,
+    Start, TrapPacket,
 };
 
 /// Why a payload is not a packet.
@@ -37,27 +38,19 @@ impl fmt::Display for BadPacket {
 
 impl core::error::Error for BadPacket {}
 
-/// Decodes payloads and keeps the options that support packets announce.
+/// Decodes the payloads of one source and keeps the options that its support packets announce.
 #[derive(Clone, Copy, Debug)]
-pub struct Decoder {
+pub struct PayloadDecoder {
+    quick: QuickReader,
     params: Params,
     options: Options,
     data_options: DataOptions,
 }
 
-impl Decoder {
+impl PayloadDecoder {
     /// A decoder that assumes `options` until a support packet says otherwise.
-    pub const fn new(params: Params, options: Options) -> Self {
-        Self {
-            params,
-            options,
-            data_options: DataOptions {
-                no_address: false,
-                no_data: false,
-                full_address: false,
-                full_data: false,
-            },
-        }
+    pub fn new(params: Params, options: Options) -> Self {
+        Self { quick: QuickReader::new(&params), params, options, data_options: DataOptions::default() }
     }
 
     /// The parameters; the draft's support packets change them.
@@ -78,17 +71,31 @@ impl Decoder {
     /// Decodes one payload.
     #[inline]
     pub fn decode(&mut self, payload: &[u8]) -> Result<Packet, BadPacket> {
-        let packet = decode(payload, &self.params, &self.options)?;
-        if let Packet::Support(support) = &packet {
-            self.learn(support);
+        match self.quick.read(payload) {
+            Some(packet) => Ok(packet),
+            None => self.decode_any(payload),
         }
-        Ok(packet)
     }
 
-    #[cold]
-    fn learn(&mut self, support: &Support) {
-        support.announce(&mut self.params, &mut self.options);
-        self.data_options = support.data_options;
+    /// Decodes one payload and hands the packet over. The common formats and all others are handed over in two places,
+    /// so that what takes the common ones can be compiled into their reader.
+    #[inline(always)]
+    pub fn decode_to(&mut self, payload: &[u8], mut sink: impl FnMut(Result<Packet, BadPacket>)) {
+        match self.quick.read(payload) {
+            Some(packet) => sink(Ok(packet)),
+            None => sink(self.decode_any(payload)),
+        }
+    }
+
+    #[inline(never)]
+    fn decode_any(&mut self, payload: &[u8]) -> Result<Packet, BadPacket> {
+        let packet = decode(payload, &self.params, &self.options)?;
+        if let Packet::Support(support) = &packet {
+            support.announce(&mut self.params, &mut self.options);
+            self.data_options = support.data_options;
+            self.quick = QuickReader::new(&self.params);
+        }
+        Ok(packet)
     }
 }
 

@@ -15,12 +15,14 @@ mod buffer;
 mod config;
 pub mod data;
 mod decode;
+mod decoder;
 mod encode;
 mod encoder;
 mod fields;
-mod hop;
+mod message;
 mod packet;
 mod params;
+mod quick;
 mod seed;
 mod short;
 mod support;
@@ -28,14 +30,15 @@ pub mod tables;
 
 pub use bits::{BitReader, BitWriter, Payload};
 pub use buffer::{BufferedEncoder, Fifo, Losses};
-pub use config::{ConfigError, set};
-pub use decode::{BadPacket, Decoder, decode};
+pub use config::{Config, ConfigError, set};
+pub use decode::{BadPacket, PayloadDecoder, decode};
+pub use decoder::Decoder;
 pub use encode::encode;
 pub use encoder::{
     Algorithm, Encoder, EncoderError, EncoderPort, Payloads, Resync, ResyncMode, Settings, Sink,
 };
 pub use fields::Value;
-pub use hop::{Hop, HopReader};
+pub use message::{Content, Message};
 pub use packet::*;
 pub use params::{DataOptions, Dialect, ImplicitReturn, Options, Params, ParamsError};
 pub use seed::{Fidelity, SeedEncoder, SeedSettings};

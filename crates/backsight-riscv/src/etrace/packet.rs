@@ -275,6 +275,16 @@ impl Packet {
         }
     }
 
+    /// What a packet of format 1 or 2 says: outcomes of branches, none in format 2, and where they led to.
+    #[inline]
+    pub const fn branches_and_address(&self) -> Option<(BranchMap, Option<Reported>)> {
+        match *self {
+            Self::Branches { map, address } => Some((map, address)),
+            Self::Address(reported) => Some((BranchMap::EMPTY, Some(reported))),
+            _ => None,
+        }
+    }
+
     /// Is this a synchronisation packet (format 3 subformat 0 or 1)?
     pub const fn is_sync(&self) -> bool {
         matches!(self, Self::Start(_) | Self::Trap(_))

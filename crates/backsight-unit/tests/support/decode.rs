@@ -38,9 +38,9 @@ pub fn decode(config: &Config, program: &Program, bytes: &[u8]) -> (Vec<Packet>,
     for &packet in &packets {
         let good = !matches!(packet.value, Packet::Bad(Bad::Reserved | Bad::ReservedByConfiguration));
         assert!(good && !matches!(packet.value, Packet::Bad(_) | Packet::Unsynchronised), "{packet:x?}");
-        follower.push(packet, &mut |event| events.push(event.value));
+        follower.push(packet, &mut |event: Located<Event>| events.push(event.value));
     }
-    follower.finish(&mut |event| events.push(event.value));
+    follower.finish(&mut |event: Located<Event>| events.push(event.value));
     (packets.into_iter().map(|packet| packet.value).collect(), events)
 }
 
@@ -78,7 +78,7 @@ pub fn stretches(program: &Program, events: &[Event]) -> Vec<Stretch> {
                 assert_eq!(addresses.len() - before, range.instructions as usize, "{range:x?}");
             }
             Event::TraceOn(_) | Event::NoSync(NoSync::Overflow) => stretches.push(Stretch::default()),
-            Event::NoSync(NoSync::Initial) => {}
+            Event::StartOfTrace => {}
             // An IT block that an exception interrupted is not seen as one when execution comes back.
             Event::Mismatch {
                 symptom: Symptom::UnconditionalNotTaken | Symptom::IndirectNotTaken, ..

@@ -123,6 +123,12 @@ impl Config {
         12 + (self.registers.idr2 >> 25 & 0xF) as u8
     }
 
+    /// The bits of the cycle counter, all set.
+    #[inline]
+    pub const fn cycle_counter_mask(&self) -> u32 {
+        (1 << self.cycle_counter_bits()) - 1
+    }
+
     /// Bits of an instruction address, 32 or 64.
     #[inline]
     pub const fn address_bits(&self) -> u8 {

@@ -2,20 +2,20 @@
 
 use backsight_core::{Accounting, Located};
 
-use super::super::{Bad, Config, Packet};
-use super::hunt::Hunt;
-use super::reader::Reader;
+use super::reader::ClearReader;
+use super::search::Search;
+use crate::etm4::{Bad, Config, Packet};
 
-/// The packets of a whole stream that is in memory.
+/// The packets of a stream all of which is in memory.
 pub fn packets<'a>(config: &Config, bytes: &'a [u8]) -> Packets<'a> {
-    Packets { reader: Reader::new(config, 0), hunt: Some(Hunt::new(0)), rest: bytes }
+    Packets { reader: ClearReader::new(config, 0), search: Some(Search::new(0)), rest: bytes }
 }
 
 /// Iterator over the packets of a stream, see [`packets`].
 #[derive(Clone, Debug)]
 pub struct Packets<'a> {
-    reader: Reader,
-    hunt: Option<Hunt>,
+    reader: ClearReader,
+    search: Option<Search>,
     rest: &'a [u8],
 }
 
@@ -30,15 +30,15 @@ impl Iterator for Packets<'_> {
     type Item = Located<Packet>;
 
     fn next(&mut self) -> Option<Located<Packet>> {
-        if let Some(hunt) = &mut self.hunt {
-            if !hunt.is_over() {
-                let used = hunt.feed(self.rest).unwrap_or_else(|| {
-                    hunt.give_up();
+        if let Some(search) = &mut self.search {
+            if !search.is_over() {
+                let used = search.feed(self.rest).unwrap_or_else(|| {
+                    search.give_up();
                     self.rest.len()
                 });
                 self.rest = self.rest.get(used..).unwrap_or_default();
             }
-            return self.reader.hunted(&mut self.hunt);
+            return self.reader.searched(&mut self.search);
         }
         if let Some(packet) = self.reader.read(self.rest) {
             self.rest = self.rest.get(packet.length as usize..).unwrap_or_default();
@@ -49,6 +49,6 @@ impl Iterator for Packets<'_> {
         }
         let length = self.rest.len();
         self.rest = &[];
-        Some(self.reader.place(Packet::Bad(Bad::Incomplete), length))
+        Some(self.reader.locate(Packet::Bad(Bad::Incomplete), length))
     }
 }

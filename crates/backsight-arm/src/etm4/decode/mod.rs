@@ -1,51 +1,34 @@
 //! Bytes to packets.
 //!
-//! The stream of a trace unit has no framing of its own. A decoder hunts for an Async, after which packet follows
+//! The stream of a trace unit has no framing of its own. A decoder searches for an Async, after which packet follows
 //! packet; it needs the address history, the last timestamp and the cycle threshold to read them. Nothing but
-//! a gap in the stream makes it hunt again: bad packets, Discard and Overflow leave the bytes aligned.
+//! a gap in the stream makes it search again: bad packets, Discard and Overflow leave the bytes aligned.
 //!
-//! Two readers share the work: a clear one that takes any packet ([`reader`]), and a fast one for long stretches of
-//! common packets ([`engine`]).
+//! Two readers share the work: a clear one that takes any packet ([`reader`]), and a fast one for long runs of
+//! common packets ([`super::fast`]).
 
-mod batch;
-mod engine;
-mod fields;
-mod hunt;
 mod iterator;
-mod lengths;
-mod output;
-mod payload;
+mod payload_reader;
 mod reader;
-mod rows;
-mod tally;
-mod whole;
+mod search;
 
 use backsight_core::{Accounting, Located};
 
-use super::{Bad, Config, Packet};
-pub use batch::Batch;
-use engine::Engine;
-use hunt::Hunt;
+use super::fast::{FastEngine, PacketBatch};
+use super::{Bad, Config, MAX_PACKET, Packet};
 pub use iterator::{Packets, packets};
-pub(super) use payload::timestamp_bits;
-use reader::Reader;
-pub use tally::Tally;
-
-/// No packet is longer: a Trace Info has a header, 5 control bytes and 5 sections of 5 bytes.
-pub const MAX_PACKET: usize = 31;
-
-/// Greatest number of bytes of a field with a 32-bit value.
-const FIELD: usize = 5;
-/// Greatest number of bytes of a cycle count.
-const COUNT: usize = 3;
+pub(super) use payload_reader::{PayloadReader, Stop};
+pub(super) use reader::ClearReader;
+use search::Search;
 
 /// Decodes the instruction trace stream of one trace unit.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    reader: Reader,
-    engine: Engine,
-    batch: Batch,
-    hunt: Option<Hunt>,
+    reader: ClearReader,
+    engine: FastEngine,
+    batch: PacketBatch,
+    /// The search for an Async, until it has found one.
+    search: Option<Search>,
     /// The beginning of a packet whose end has not been fed.
     carry: [u8; MAX_PACKET],
     carried: usize,
@@ -59,10 +42,11 @@ impl Decoder {
 
     /// A decoder that begins with the byte at `offset` of a stream.
     pub fn starting_at(config: &Config, offset: u64) -> Self {
-        let reader = Reader::new(config, offset);
-        let mut batch = Batch::new();
-        let engine = Engine::new(&reader, &mut batch);
-        Self { reader, engine, batch, hunt: Some(Hunt::new(offset)), carry: [0; MAX_PACKET], carried: 0 }
+        let reader = ClearReader::new(config, offset);
+        let mut batch = PacketBatch::new();
+        let engine = FastEngine::new(&reader, &mut batch);
+        let search = Some(Search::new(offset));
+        Self { reader, engine, batch, search, carry: [0; MAX_PACKET], carried: 0 }
     }
 
     /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into
@@ -86,7 +70,7 @@ impl Decoder {
 
     /// Takes the next bytes of the stream and gives the packets that end in them, many at a time: the fastest way to
     /// count them, or to pick some from a long stream.
-    pub fn feed_batches(&mut self, bytes: &[u8], sink: &mut impl FnMut(&Batch)) {
+    pub fn feed_batches(&mut self, bytes: &[u8], sink: &mut impl FnMut(&PacketBatch)) {
         let mut rest = bytes;
         self.batch.clear(0);
         while let Some(packet) = self.first(&mut rest) {
@@ -113,20 +97,20 @@ impl Decoder {
         self.reset(sink);
     }
 
-    /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and hunts for the
+    /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for the
     /// next Async. Offsets go on as if nothing was missing.
     pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        if let Some(hunt) = &mut self.hunt {
-            hunt.give_up();
-            while let Some(packet) = self.reader.hunted(&mut self.hunt) {
+        if let Some(search) = &mut self.search {
+            search.give_up();
+            while let Some(packet) = self.reader.searched(&mut self.search) {
                 sink(packet);
             }
         } else if self.carried > 0 {
-            sink(self.reader.place(Packet::Bad(Bad::Incomplete), self.carried));
+            sink(self.reader.locate(Packet::Bad(Bad::Incomplete), self.carried));
             self.carried = 0;
         }
         self.reader.forget();
-        self.hunt = Some(Hunt::new(self.reader.offset));
+        self.search = Some(Search::new(self.reader.offset));
     }
 
     /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
@@ -135,7 +119,7 @@ impl Decoder {
     }
 
     /// Puts a packet into the batch.
-    fn collect(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(&Batch)) {
+    fn collect(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(&PacketBatch)) {
         if !self.batch.has_room() {
             self.deliver(sink);
         }
@@ -146,21 +130,21 @@ impl Decoder {
     }
 
     /// Gives the batch, unless it is empty, and empties it.
-    fn deliver(&mut self, sink: &mut impl FnMut(&Batch)) {
+    fn deliver(&mut self, sink: &mut impl FnMut(&PacketBatch)) {
         if !self.batch.is_empty() {
             sink(&self.batch);
             self.batch.clear(self.reader.offset);
         }
     }
 
-    /// The next packet that begins in bytes fed before: what a hunt has found, or a packet that was carried over.
+    /// The next packet that begins in bytes fed before: what a search has found, or a packet that was carried over.
     fn first(&mut self, rest: &mut &[u8]) -> Option<Located<Packet>> {
-        if let Some(hunt) = &mut self.hunt {
-            if !hunt.is_over() {
-                let used = hunt.feed(rest).unwrap_or(rest.len());
+        if let Some(search) = &mut self.search {
+            if !search.is_over() {
+                let used = search.feed(rest).unwrap_or(rest.len());
                 *rest = rest.get(used..).unwrap_or_default();
             }
-            return self.reader.hunted(&mut self.hunt);
+            return self.reader.searched(&mut self.search);
         }
         if self.carried == 0 {
             return None;

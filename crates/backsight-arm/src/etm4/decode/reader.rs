@@ -5,108 +5,103 @@
 
 use backsight_core::{Accounting, Located};
 
-use super::super::{AddressHistory, Bad, Config, CycleCountFormat, Kind, Packet, lookup};
-use super::fields::Stop;
-use super::hunt::Hunt;
-use super::whole;
+use super::payload_reader::Stop;
+use super::search::Search;
+use crate::etm4::packet;
+use crate::etm4::state::StreamState;
+use crate::etm4::{Bad, Config, Kind, Packet, lookup};
 
 /// What is known between two packets.
 #[derive(Clone, Debug)]
-pub(super) struct Reader {
+pub(in crate::etm4) struct ClearReader {
     pub config: Config,
-    /// The packets that are all in their header.
-    pub whole: [Option<Packet>; 256],
-    /// How to go on after the other headers.
-    pub next: [Next; 256],
-    /// The bits of the cycle counter.
-    pub cycle_mask: u32,
-    pub state: State,
+    /// What each header introduces in this configuration, or why it introduces nothing.
+    pub kinds: [Result<Kind, Bad>; 256],
+    /// The packets that are a header alone and need no address history. Most bytes of a trace are such packets: they
+    /// are made once, and looked up.
+    pub header_only: [Option<Packet>; 256],
+    pub state: StreamState,
     /// Stream offset of the first byte that is in no packet yet.
     pub offset: u64,
     pub accounting: Accounting,
 }
 
-/// What packets change and need.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
-    pub history: AddressHistory,
-    pub timestamp: u64,
-    pub threshold: u32,
-    /// SF of the last context packet: a 32-bit address keeps the upper half of the newest address.
-    pub wide: bool,
-}
-
-/// How to read what a header introduces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Bad(Bad),
-    Payload(Kind),
-}
-
-impl Reader {
+impl ClearReader {
     pub fn new(config: &Config, offset: u64) -> Self {
+        let kind = |header: usize| {
+            let row = lookup(header as u8);
+            row.when.check(config).map(|()| row.kind)
+        };
         let mut reader = Self {
             config: *config,
-            whole: [None; 256],
-            next: [Next::Bad(Bad::Reserved); 256],
-            cycle_mask: (1 << config.cycle_counter_bits()) - 1,
-            state: State::default(),
+            kinds: core::array::from_fn(kind),
+            header_only: [None; 256],
+            state: StreamState::START,
             offset,
             accounting: Accounting::default(),
         };
-        for header in 0..=255u8 {
-            let index = usize::from(header);
-            let row = lookup(header);
-            match row.when.check(config) {
-                Ok(()) => {
-                    reader.whole[index] = whole::whole(header, config);
-                    reader.next[index] = Next::Payload(row.kind);
-                }
-                Err(why) => reader.next[index] = Next::Bad(why),
-            }
+        for header in 0..=255 {
+            reader.header_only[usize::from(header)] = reader.read_header_only(header);
         }
         reader
     }
 
+    /// The packet that a header alone says, whatever the address history holds.
+    fn read_header_only(&self, header: u8) -> Option<Packet> {
+        let kind = self.kinds[usize::from(header)].ok()?;
+        if matches!(kind, Kind::AddressExact | Kind::SourceExact)
+            || !lookup(header).is_header_only(&self.config)
+        {
+            return None;
+        }
+        packet::read(kind, &[header], &self.config, &mut self.state.clone()).ok().map(|(packet, _)| packet)
+    }
+
     /// Forgets what packets have said.
     pub fn forget(&mut self) {
-        self.set_threshold(0);
-        self.state = State::default();
+        let threshold = self.state.threshold;
+        self.state = StreamState::START;
+        self.renew_header_only(threshold);
     }
 
     /// The packet at the start of `bytes`, if all of it is there.
     pub fn read(&mut self, bytes: &[u8]) -> Option<Located<Packet>> {
         let header = usize::from(*bytes.first()?);
-        if let Some(packet) = self.whole[header] {
-            return Some(self.place(packet, 1));
+        if let Some(packet) = self.header_only[header] {
+            return Some(self.locate(packet, 1));
         }
-        match self.next[header] {
-            Next::Bad(why) => Some(self.place(Packet::Bad(why), 1)),
-            Next::Payload(kind) => match self.payload(kind, bytes) {
-                Ok((packet, length)) => Some(self.place(packet, length)),
-                Err(Stop::TooLong(length)) => Some(self.place(Packet::Bad(Bad::FieldTooLong), length)),
-                Err(Stop::Incomplete) => None,
-            },
+        let kind = match self.kinds[header] {
+            Ok(kind) => kind,
+            Err(why) => return Some(self.locate(Packet::Bad(why), 1)),
+        };
+        let threshold = self.state.threshold;
+        match packet::read(kind, bytes, &self.config, &mut self.state) {
+            Ok((packet, length)) => {
+                self.renew_header_only(threshold);
+                Some(self.locate(packet, length))
+            }
+            Err(Stop::TooLong(length)) => Some(self.locate(Packet::Bad(Bad::FieldTooLong), length)),
+            Err(Stop::Incomplete) => None,
         }
     }
 
-    /// The next packet that a hunt has found: skipped bytes, then the Async, which ends it.
-    pub fn hunted(&mut self, hunt: &mut Option<Hunt>) -> Option<Located<Packet>> {
-        let packet = hunt.as_mut()?.next()?;
+    /// The next packet that a search has found: skipped bytes, then the Async, which ends it.
+    pub(super) fn searched(&mut self, search: &mut Option<Search>) -> Option<Located<Packet>> {
+        let packet = search.as_mut()?.next()?;
         match packet.value {
             Packet::Unsynchronised => self.accounting.unsynchronised += u64::from(packet.length),
             _ => {
                 self.accounting.decoded += u64::from(packet.length);
-                *hunt = None;
+                *search = None;
             }
         }
         self.offset = packet.end();
         Some(packet)
     }
 
-    /// Places a packet at the current offset, and counts its bytes.
+    /// Puts a packet at the current offset, and counts its bytes.
     #[inline]
-    pub fn place(&mut self, packet: Packet, length: usize) -> Located<Packet> {
+    pub fn locate(&mut self, packet: Packet, length: usize) -> Located<Packet> {
         let located = Located { offset: self.offset, length: length as u32, value: packet };
         self.offset += length as u64;
         match packet {
@@ -116,18 +111,14 @@ impl Reader {
         located
     }
 
-    /// The threshold is part of every cycle count, also of those that are all in their header.
-    pub fn set_threshold(&mut self, threshold: u32) {
-        if threshold == self.state.threshold {
+    /// The threshold is part of every cycle count, also of those that are a header alone.
+    fn renew_header_only(&mut self, threshold_before: u32) {
+        if self.state.threshold == threshold_before {
             return;
         }
-        let change = threshold.wrapping_sub(self.state.threshold);
-        self.state.threshold = threshold;
-        for packet in &mut self.whole {
-            if let Some(Packet::CycleCount(count)) = packet
-                && count.format == CycleCountFormat::F3
-            {
-                count.cycles = count.cycles.map(|cycles| cycles.wrapping_add(change));
+        for header in 0..=255 {
+            if let Some(Packet::CycleCount(_)) = self.header_only[usize::from(header)] {
+                self.header_only[usize::from(header)] = self.read_header_only(header);
             }
         }
     }

@@ -1,30 +1,26 @@
 //! Packets to bytes.
 //!
-//! The encoder mirrors the state that the decoder at the other end will have, so that it can tell whether a
-//! packet means there what it holds. A packet that the configuration or the state cannot express is an error
-//! and changes nothing.
+//! The encoder has the state that the decoder at the other end will have, so that it knows whether a packet means
+//! there what it holds. A packet that the configuration or the state cannot express is an error and changes nothing.
+//! How each packet is written is beside how it is read: in [`super::packet`].
 
-mod bytes;
-mod choose;
-mod payload;
+mod writer;
 
 use core::fmt;
 
-use super::{AddressHistory, Config, Packet, lookup};
-use bytes::Bytes;
-use payload::{ADDRESS, SOURCE, within};
+use super::packet::write;
+use super::state::StreamState;
+use super::{AddressHistory, Config, Kind, Packet, lookup};
+pub(super) use writer::PacketWriter;
 
 /// Encodes the instruction trace stream of one trace unit.
 #[derive(Clone, Debug)]
 pub struct Encoder {
-    config: Config,
+    pub(super) config: Config,
     /// Is this header valid in this configuration?
     valid: [bool; 256],
-    history: AddressHistory,
-    timestamp: u64,
-    threshold: u32,
-    wide: bool,
-    out: Bytes,
+    pub(super) state: StreamState,
+    pub(super) out: PacketWriter,
 }
 
 /// Why a packet cannot be written.
@@ -59,11 +55,8 @@ impl Encoder {
         Self {
             config: *config,
             valid: core::array::from_fn(|header| lookup(header as u8).when.check(config).is_ok()),
-            history: AddressHistory::EMPTY,
-            timestamp: 0,
-            threshold: 0,
-            wide: false,
-            out: Bytes::EMPTY,
+            state: StreamState::START,
+            out: PacketWriter::EMPTY,
         }
     }
 
@@ -74,17 +67,17 @@ impl Encoder {
 
     /// The addresses that the next ones are compressed against.
     pub const fn history(&self) -> &AddressHistory {
-        &self.history
+        &self.state.history
     }
 
     /// The cycle count threshold of the last Trace Info.
     pub const fn threshold(&self) -> u32 {
-        self.threshold
+        self.state.threshold
     }
 
     /// The last timestamp since the last Trace Info, else 0.
     pub const fn last_timestamp(&self) -> u64 {
-        self.timestamp
+        self.state.timestamp
     }
 
     /// The bytes of a packet that comes next in the stream.
@@ -94,65 +87,26 @@ impl Encoder {
     /// before.
     #[inline]
     pub fn encode(&mut self, packet: &Packet) -> Result<&[u8], EncodeError> {
-        match packet {
-            Packet::Atoms(atoms) => self.out.start(atoms.header().ok_or(EncodeError::OutOfRange)?),
-            Packet::Address(address) => self.address(address, ADDRESS)?,
-            _ => self.other(packet)?,
-        }
-        Ok(self.out.get())
+        write(packet, self)?;
+        Ok(self.out.written())
     }
 
-    fn other(&mut self, packet: &Packet) -> Result<(), EncodeError> {
-        match packet {
-            Packet::Async => self.with(0x00, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80]),
-            Packet::Discard => self.with(0x00, &[0x03]),
-            Packet::Overflow => self.with(0x00, &[0x05]),
-            Packet::TraceInfo(info) => self.trace_info(info),
-            Packet::Timestamp(timestamp) => self.write_timestamp(timestamp),
-            Packet::TimestampMarker => self.header(0x88),
-            Packet::TraceOn => self.header(0x04),
-            Packet::FunctionReturn => self.header(0x05),
-            Packet::Exception(exception) => self.exception(exception),
-            Packet::PeReset => self.without_address(&[0x01, 0x70]),
-            Packet::TransactionFailure => self.without_address(&[0x31, 0x70]),
-            Packet::ExceptionReturn => self.header(0x07),
-            Packet::Instrumentation { level, value } => self.instrumentation(*level, *value),
-            Packet::TransactionStart => self.header(0x0A),
-            Packet::TransactionCommit => self.header(0x0B),
-            Packet::CycleCount(count) => self.write_cycle_count(count),
-            Packet::NumberedDataSync(number) => self.header(0x20 | within(*number, 7)?),
-            Packet::UnnumberedDataSync(number) => self.header(0x28 | within(*number, 4)?),
-            Packet::Commit { count } => self.continued(0x2D, *count),
-            Packet::CancelF1 { count, mispredict } => self.continued(0x2E | u8::from(*mispredict), *count),
-            Packet::Mispredict(atoms) => {
-                self.header(0x30 | atoms.cancel_field().ok_or(EncodeError::OutOfRange)?)
-            }
-            Packet::CancelF2(atoms) => {
-                self.header(0x34 | atoms.cancel_field().ok_or(EncodeError::OutOfRange)?)
-            }
-            Packet::CancelF3 { atom, count } => {
-                let more = within(count.wrapping_sub(2), 3)?;
-                self.header(0x38 | more << 1 | u8::from(*atom))
-            }
-            Packet::Ignore => self.header(0x70),
-            Packet::Event(events @ 1..=15) => self.header(0x70 | events),
-            Packet::Event(_) => Err(EncodeError::OutOfRange),
-            Packet::Context(None) => self.header(0x80),
-            Packet::Context(Some(context)) => self.context(context),
-            Packet::Address(address) => self.address(address, ADDRESS),
-            Packet::AddressContext(address, context) => self.address_context(address, context),
-            Packet::Q(q) => self.q(q),
-            Packet::SourceAddress(address) => self.address(address, SOURCE),
-            Packet::Atoms(atoms) => self.header(atoms.header().ok_or(EncodeError::OutOfRange)?),
-            Packet::Bad(_) | Packet::Unsynchronised => Err(EncodeError::NotAPacket),
-            _ => self.conditional(packet),
-        }
+    /// Begins a packet of this kind with that value in the field of its header.
+    #[inline]
+    pub(super) fn begin(&mut self, kind: Kind, field: u8) -> Result<(), EncodeError> {
+        self.begin_header(kind.with(field).ok_or(EncodeError::OutOfRange)?)
     }
 
     /// Begins a packet, if the configuration has it.
     #[inline]
-    fn header(&mut self, header: u8) -> Result<(), EncodeError> {
-        self.out.start(header);
+    pub(super) fn begin_header(&mut self, header: u8) -> Result<(), EncodeError> {
+        self.out.header(header);
         if self.valid[usize::from(header)] { Ok(()) } else { Err(EncodeError::NotConfigured) }
     }
+}
+
+/// A value that may be at most `maximum`.
+#[inline]
+pub(super) const fn within(value: u8, maximum: u8) -> Result<u8, EncodeError> {
+    if value <= maximum { Ok(value) } else { Err(EncodeError::OutOfRange) }
 }

@@ -55,7 +55,7 @@ pub enum Engine<'i> {
         /// Messages.
         decoder: Box<ntrace::Decoder>,
         /// Execution.
-        follower: Box<flow::ntrace::Follower<'i, Image>>,
+        follower: Box<flow::ntrace::Follower<&'i Image>>,
         /// What was counted.
         statistics: Statistics,
     },
@@ -104,7 +104,7 @@ impl<'i> Engine<'i> {
             }),
             Self::Etrace(harts) => harts.feed(bytes, &mut |event| sink(Item::Event(event))),
             Self::Ntrace { decoder, follower, statistics } => decoder.feed(bytes, &mut |packet| {
-                follower.push(packet, &mut |event| {
+                follower.push(packet, &mut |event: Located<Event>| {
                     statistics.count(&event.value);
                     sink(Item::Event(event));
                 });
@@ -184,12 +184,12 @@ impl<'i> Engine<'i> {
 
 /// The engine of an E-Trace stream.
 pub fn harts<'i>(etrace: &Etrace, image: &'i Image) -> Harts<'i> {
-    Harts::new(etrace.framing, etrace_settings(etrace, image), image)
+    Harts::new(&etrace.config(), etrace_settings(etrace, image), image)
 }
 
 /// How a source is followed. What the program's ELF file says of its registers comes before the width of addresses.
 fn etrace_settings(etrace: &Etrace, image: &Image) -> flow::etrace::Settings {
-    let mut settings = flow::etrace::Settings::new(etrace.params, etrace.options);
+    let mut settings = flow::etrace::Settings::from(&etrace.config());
     settings.handlers = etrace.handlers.clone();
     settings.set = set_of(image).unwrap_or(settings.set);
     settings

@@ -81,8 +81,11 @@ impl Filter {
             self.contexts.is_empty() || self.context.is_some_and(|context| self.contexts.contains(&context));
         let at_place = match event {
             Event::Range(range) => self.overlaps(range.start.0, range.end.0),
-            Event::PathUnknown { start, .. } => self.wants_address(*start),
-            Event::NoMemory { address, .. } | Event::Mismatch { address, .. } => self.wants_address(*address),
+            Event::PathUnknown { start: Some(address), .. }
+            | Event::PathUnknown { next: address, .. }
+            | Event::UncountedLoop { address }
+            | Event::NoMemory { address, .. }
+            | Event::Mismatch { address, .. } => self.wants_address(*address),
             Event::Exception { return_address: Some(address), .. } => self.wants_address(*address),
             _ => self.anywhere,
         };

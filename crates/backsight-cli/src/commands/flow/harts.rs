@@ -4,16 +4,15 @@ use backsight_core::{Accounting, Located};
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, Statistics};
 use backsight_image::Image;
-use backsight_riscv::encap::{Deframer, Frame, Framing, Kind};
-
-use crate::per_source::PerSource;
+use backsight_riscv::PerSource;
+use backsight_riscv::etrace::{Config, Content, Decoder, Message};
 
 /// Most harts that are told apart: more are a sign of a wrong framing.
 const MOST_HARTS: usize = 1024;
 
-/// Takes frames apart and follows every hart.
+/// Decodes a stream and follows every hart.
 pub struct Harts<'i> {
-    deframer: Deframer,
+    decoder: Decoder,
     crew: Crew<'i>,
 }
 
@@ -22,44 +21,39 @@ struct Crew<'i> {
     /// What a new hart's follower is made from.
     settings: Settings,
     image: &'i Image,
-    followers: PerSource<Follower<'i, Image>>,
-    frames: u64,
-    /// Bytes of good frames with bad payloads: the deframer counts them as decoded.
-    bad: u64,
+    followers: PerSource<Follower<&'i Image>>,
+    messages: u64,
 }
 
 impl<'i> Harts<'i> {
     /// No hart was seen yet.
-    pub fn new(framing: Framing, settings: Settings, image: &'i Image) -> Self {
+    pub fn new(config: &Config, settings: Settings, image: &'i Image) -> Self {
         let followers = PerSource::new(MOST_HARTS);
-        let crew = Crew { settings, image, followers, frames: 0, bad: 0 };
-        Self { deframer: Deframer::new(framing), crew }
+        let crew = Crew { settings, image, followers, messages: 0 };
+        Self { decoder: Decoder::new(config), crew }
     }
 
     /// Takes more bytes.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Event>)) {
-        let Self { deframer, crew } = self;
-        deframer.feed(bytes, &mut |frame| crew.take(&frame, sink));
+        let Self { decoder, crew } = self;
+        decoder.feed(bytes, &mut |message| crew.take(message, sink));
     }
 
     /// The stream ends, or does not continue.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Event>)) {
-        let Self { deframer, crew } = self;
-        deframer.finish(&mut |frame| crew.take(&frame, sink));
+        let Self { decoder, crew } = self;
+        decoder.finish(&mut |message| crew.take(message, sink));
         crew.followers.iter_mut().for_each(|follower| follower.finish(sink));
     }
 
     /// Frames so far, those that are no packets included.
     pub const fn frames(&self) -> u64 {
-        self.crew.frames
+        self.crew.messages
     }
 
     /// What became of the bytes.
     pub fn accounting(&self) -> Accounting {
-        let mut accounting = self.deframer.accounting();
-        accounting.decoded -= self.crew.bad;
-        accounting.bad += self.crew.bad;
-        accounting
+        self.decoder.accounting()
     }
 
     /// What was counted.
@@ -95,24 +89,24 @@ impl<'i> Harts<'i> {
 
 impl Crew<'_> {
     #[inline(always)]
-    fn take(&mut self, frame: &Located<Frame<'_>>, sink: &mut impl FnMut(Located<Event>)) {
-        let Located { offset, length, .. } = *frame;
-        self.frames += 1;
-        match frame.value {
-            Frame::Message(message) if message.kind == Kind::Instruction => {
-                let (settings, image) = (&self.settings, self.image);
-                let hart = self.followers.of(message.source, || Follower::new(settings.clone(), image));
-                let payload = Located { offset, length, value: message.payload };
-                if hart.is_some_and(|hart| hart.feed(payload, sink).is_err()) {
-                    self.bad += u64::from(length);
-                }
-            }
-            // Whose packets these bytes were, nobody knows.
-            Frame::Fault(_) => {
-                let place = Located { offset, length, value: () };
-                self.followers.iter_mut().for_each(|follower| follower.push_bad(place, sink));
-            }
-            Frame::Message(_) | Frame::Null => {}
+    fn take(&mut self, message: Located<Message>, sink: &mut impl FnMut(Located<Event>)) {
+        self.messages += 1;
+        if matches!(message.value.content, Content::Other(..)) {
+            return;
         }
+        if let Some(source) = message.value.source {
+            let (settings, image) = (&self.settings, self.image);
+            if let Some(hart) = self.followers.of(source, || Follower::new(settings.clone(), image)) {
+                hart.push(message, sink);
+            }
+        } else {
+            self.take_nobodys(&message, sink);
+        }
+    }
+
+    /// Whose packets bad bytes were, nobody knows: every hart may have lost one.
+    #[cold]
+    fn take_nobodys(&mut self, message: &Located<Message>, sink: &mut impl FnMut(Located<Event>)) {
+        self.followers.iter_mut().for_each(|hart| hart.push(*message, sink));
     }
 }

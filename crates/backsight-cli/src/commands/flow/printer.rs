@@ -11,7 +11,7 @@ use serde_json::json;
 use super::filter::Filter;
 use super::{EventNames, Format};
 
-use crate::listing::event::{Words, ending, json as event_json};
+use crate::listing::event::json as event_json;
 use crate::listing::instructions::steps;
 
 /// How much to show.
@@ -137,7 +137,7 @@ impl<'i> Printer<'i> {
 
     fn text(&self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
         let Event::Range(range) = event else {
-            return writeln!(out, "{:02x}  -- {}", self.id.get(), Words(event));
+            return writeln!(out, "{:02x}  -- {}", self.id.get(), event);
         };
         let line = format!(
             "{:02x}  {:#x}-{:#x}  {:>4}  {}  {:<16}  {}",
@@ -146,7 +146,7 @@ impl<'i> Printer<'i> {
             range.end.0,
             range.instructions,
             range.isa,
-            ending(range),
+            range.ending(),
             self.place(range.start)
         );
         writeln!(out, "{}", line.trim_end())?;
@@ -186,7 +186,7 @@ impl<'i> Printer<'i> {
                 return Ok(());
             }
             self.leave(out)?;
-            return writeln!(out, "{:02x}  -- {}", self.id.get(), Words(event));
+            return writeln!(out, "{:02x}  -- {}", self.id.get(), event);
         };
         let symbol = self.image.symbolise(self.space, range.start);
         let function = symbol.map(|symbol| symbol.start);

@@ -3,7 +3,7 @@ use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::{Code, Image};
 use backsight_isa::rv;
-use backsight_riscv::etrace::Decoder;
+use backsight_riscv::etrace::PayloadDecoder;
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 use backsight_sim::{Simulator, Streams};
 use backsight_testing::repository;
@@ -149,7 +149,7 @@ fn execution(file: &[u8]) -> Vec<Execution> {
 fn round_trip(variant: &Variant, executed: &[Execution], image: &Image) -> Vec<Address> {
     let mut packets = Vec::new();
     let mut encoder = variant.encoder().unwrap();
-    let mut decoder = Decoder::new(variant.params, variant.options);
+    let mut decoder = PayloadDecoder::new(variant.params, variant.options);
     let mut sink = |packet| {
         let payload = backsight_riscv::etrace::encode(&packet, &variant.params, &variant.options);
         packets.push(decoder.decode(&payload).unwrap());

@@ -1,0 +1,298 @@
+//! Code that has been read before.
+//!
+//! A program spends its time in loops, so that the same blocks are walked again and again. Each is read once and
+//! remembered, and remembers in turn which block came after it: following an outcome is then one step from block to
+//! block. Every follower walks through this cache, whatever its protocol; how code is cut into blocks is the business
+//! of a [`BlockReader`]. Memory is bounded: a full cache is emptied and filled anew. Where code changes, only the blocks
+//! that it touches are read again, and they keep their numbers.
+
+mod block;
+mod key;
+mod riscv;
+
+use std::ops;
+
+use backsight_core::AddressSpace;
+use backsight_image::Code;
+
+use self::block::NONE;
+pub(crate) use self::block::{Block, Ending, Way};
+use self::key::{Key, Spaces};
+pub(crate) use self::riscv::{InstructionMap, RiscvReader};
+use crate::Range;
+use crate::walk::Start;
+
+/// Cuts code into blocks.
+pub(crate) trait BlockReader {
+    /// Reads the block that begins at `start`. Where there is no code it has no instructions.
+    fn read(&self, code: &impl Code, start: Start) -> (Block, InstructionMap);
+}
+
+/// Where execution came from: a block, and whether its last instruction was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    block: u32,
+    taken: bool,
+}
+
+impl Origin {
+    /// From nowhere known.
+    pub const UNKNOWN: Self = Self { block: NONE, taken: false };
+
+    /// From a block, by its branch (`taken`) or at its end.
+    #[inline]
+    pub fn new(block: u32, taken: bool) -> Self {
+        Self { block, taken }
+    }
+}
+
+/// Blocks by where they begin.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    blocks: Vec<Block>,
+    /// Where the instructions of each block begin. Only walks that end inside a block look here.
+    maps: Vec<InstructionMap>,
+    /// Open addressing: indexes into `blocks`, at most half of them used.
+    table: Vec<u32>,
+    spaces: Spaces,
+    pages: Pages,
+    capacity: usize,
+}
+
+impl Blocks {
+    /// A cache of at most `capacity` blocks (at least one; 0 counts as one).
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            blocks: Vec::new(),
+            maps: Vec::new(),
+            table: Vec::new(),
+            spaces: Spaces::default(),
+            pages: Pages::default(),
+            capacity: capacity.clamp(1, 1 << 28),
+        }
+    }
+
+    /// Forgets all blocks. Numbers and an [`Origin`] of before must not be used any more.
+    pub fn clear(&mut self) {
+        self.blocks.clear();
+        self.maps.clear();
+        self.table.fill(NONE);
+        self.pages.clear();
+    }
+
+    /// There are more address spaces than can be told apart: begins anew with this one.
+    #[cold]
+    fn forget_spaces(&mut self, space: AddressSpace) -> u32 {
+        self.clear();
+        self.spaces = Spaces::default();
+        self.spaces.number(space).unwrap_or(0)
+    }
+
+    /// The code in a range of addresses changed, as seen from `space`: blocks that it touches will be read again.
+    pub fn code_changed(&mut self, space: AddressSpace, changed: ops::Range<u64>) {
+        if changed.is_empty() || !self.pages.may_hold(&changed) {
+            return;
+        }
+        let spaces = self.spaces.that_meet(space);
+        for block in &mut self.blocks {
+            // A block that ends where code is missing depends on the bytes after it.
+            let Range { start, end, .. } = block.range;
+            let end = if end < start { u64::MAX } else { end.0.saturating_add(LONGEST_INSTRUCTION) };
+            let touches = start.0 < changed.end && changed.start < end;
+            let key = block.key();
+            if touches && !key.is_hidden() && spaces.binary_search(&key.space()).is_ok() {
+                block.make_stale();
+            }
+        }
+    }
+
+    /// The code changed, and nobody says where: all blocks will be read again.
+    pub fn all_code_changed(&mut self) {
+        self.blocks.iter_mut().filter(|block| !block.key().is_hidden()).for_each(Block::make_stale);
+    }
+
+    /// Takes a copy of a block out of reach of changes, and gives its number: execution is inside it, and went there
+    /// before the code changed.
+    pub fn keep_as_it_is(&mut self, number: u32) -> u32 {
+        let mut block = *self.get(number);
+        let map = self.map(number);
+        block.set_key(block.key().hidden());
+        self.blocks.push(block);
+        self.maps.push(map);
+        self.blocks.len() as u32 - 1
+    }
+
+    /// Is there so little room that the next blocks may not find any, and all is forgotten?
+    #[inline]
+    pub fn is_nearly_full(&self) -> bool {
+        self.blocks.len() + 4 >= self.capacity
+    }
+
+    /// Does a block of this number begin at the address?
+    #[inline]
+    pub fn begins(&self, number: u32, address: u64) -> bool {
+        self.blocks.get(number as usize).is_some_and(|block| block.range.start.0 == address)
+    }
+
+    /// The block that execution came from, and whether its last instruction was taken.
+    pub fn came_by(&self, origin: Origin) -> Option<(&Block, bool)> {
+        self.blocks.get(origin.block as usize).map(|block| (block, origin.taken))
+    }
+
+    /// The number of blocks in it.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// A block by its number.
+    #[inline]
+    pub fn get(&self, block: u32) -> &Block {
+        &self.blocks[block as usize]
+    }
+
+    /// Where the instructions of a block begin.
+    #[inline]
+    pub fn map(&self, block: u32) -> InstructionMap {
+        self.maps[block as usize]
+    }
+
+    /// The number of the block at `start`, which is not stale. Numbers of before may be void afterwards. `origin` is
+    /// where execution came from, if that is known; it makes the search short.
+    #[inline]
+    pub fn enter(
+        &mut self,
+        origin: Origin,
+        start: Start,
+        reader: &impl BlockReader,
+        code: &impl Code,
+    ) -> u32 {
+        let space = self.spaces.number(start.space).unwrap_or_else(|| self.forget_spaces(start.space));
+        let key = Key::new(start, space);
+        let hint = self.blocks.get(origin.block as usize).and_then(|before| before.next(origin.taken));
+        match hint {
+            Some(hint) if self.blocks.get(hint as usize).is_some_and(|block| block.key() == key) => hint,
+            _ => self.find(origin, key, start, reader, code),
+        }
+    }
+
+    #[inline(never)]
+    fn find(
+        &mut self,
+        origin: Origin,
+        key: Key,
+        start: Start,
+        reader: &impl BlockReader,
+        code: &impl Code,
+    ) -> u32 {
+        if self.blocks.len() * 2 >= self.table.len() {
+            self.grow();
+        }
+        let mask = self.table.len() - 1;
+        let mut slot = key.hash() & mask;
+        while self.table[slot] != NONE {
+            let index = self.table[slot];
+            let found = self.blocks[index as usize].key();
+            if found.fresh() == key {
+                if found != key {
+                    self.put(index, key, reader.read(code, start));
+                }
+                self.link(origin, key, index);
+                return index;
+            }
+            slot = (slot + 1) & mask;
+        }
+        let read = reader.read(code, start);
+        if self.blocks.len() >= self.capacity {
+            self.clear();
+            slot = key.hash() & mask;
+        } else {
+            self.link(origin, key, self.blocks.len() as u32);
+        }
+        let index = self.blocks.len() as u32;
+        self.table[slot] = index;
+        self.put(index, key, read);
+        index
+    }
+
+    /// Stores a block under its number, which may be the next one.
+    fn put(&mut self, index: u32, key: Key, (mut block, map): (Block, InstructionMap)) {
+        block.set_key(key);
+        self.pages.add(block.range.start.0..block.range.end.0.saturating_add(LONGEST_INSTRUCTION));
+        match self.blocks.get_mut(index as usize) {
+            Some(stale) => {
+                *stale = block;
+                self.maps[index as usize] = map;
+            }
+            None => {
+                self.blocks.push(block);
+                self.maps.push(map);
+            }
+        }
+    }
+
+    /// Remembers where a way led to, unless something else happened on it.
+    fn link(&mut self, origin: Origin, key: Key, to: u32) {
+        if let Some(before) = self.blocks.get_mut(origin.block as usize)
+            && !before.is_stale()
+            && before.leads_to(origin.taken).is_none_or(|known| known == key)
+        {
+            before.set_next(origin.taken, to);
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = (self.table.len() * 2).max(64);
+        self.table.clear();
+        self.table.resize(size, NONE);
+        for (index, block) in self.blocks.iter().enumerate().filter(|(_, block)| !block.key().is_hidden()) {
+            let mut slot = block.key().hash() & (size - 1);
+            while self.table[slot] != NONE {
+                slot = (slot + 1) & (size - 1);
+            }
+            self.table[slot] = index as u32;
+        }
+    }
+}
+
+/// No instruction has more bytes.
+const LONGEST_INSTRUCTION: u64 = 4;
+
+/// Which pages hold code that was read, as far as a small table can say: pages that fall on the same bit are not told
+/// apart. Most changes of code are to pages that never ran before, and need no search.
+#[derive(Clone, Debug)]
+struct Pages(Vec<u64>);
+
+impl Pages {
+    const PAGE: u32 = 12;
+    const COUNT: u64 = 1 << 16;
+
+    fn pages(addresses: &ops::Range<u64>) -> impl Iterator<Item = usize> {
+        let first = addresses.start >> Self::PAGE;
+        let last = addresses.end.max(addresses.start.saturating_add(1)) - 1 >> Self::PAGE;
+        (first..=last.min(first + Self::COUNT - 1)).map(|page| (page % Self::COUNT) as usize)
+    }
+
+    fn add(&mut self, addresses: ops::Range<u64>) {
+        for page in Self::pages(&addresses) {
+            self.0[page / 64] |= 1 << (page % 64);
+        }
+    }
+
+    fn may_hold(&self, addresses: &ops::Range<u64>) -> bool {
+        Self::pages(addresses).any(|page| self.0[page / 64] >> (page % 64) & 1 == 1)
+    }
+
+    fn clear(&mut self) {
+        self.0.fill(0);
+    }
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self(vec![0; (Self::COUNT / 64) as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests;

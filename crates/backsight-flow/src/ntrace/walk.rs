@@ -1,0 +1,320 @@
+//! The way through the code that half-words and outcomes describe.
+
+use backsight_core::Address;
+use backsight_image::Code;
+use backsight_isa::{Class, Flags};
+use backsight_riscv::ntrace::{History, Mode};
+
+use super::Follower;
+use crate::blocks::{Block, Ending, Origin};
+use crate::sink::Sink;
+use crate::walk::Start;
+use crate::{Event, NoSync, Range, Symptom};
+
+/// Instructions without a branch that are believed.
+const MOST_STRAIGHT: u32 = 1 << 20;
+
+/// Where execution is, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// Nowhere: a synchronisation is needed.
+    Unknown,
+    /// At this address.
+    At(Address),
+    /// After a jump whose target is not in its opcode.
+    AfterJump {
+        /// The jump.
+        jump: Address,
+        /// Where it went to if the trace says nothing: for a return, where its call came from.
+        target: Option<Address>,
+        /// It is a return.
+        is_return: bool,
+    },
+}
+
+impl Position {
+    /// The next instruction.
+    pub const fn address(self) -> Option<Address> {
+        match self {
+            Self::Unknown => None,
+            Self::At(address) => Some(address),
+            Self::AfterJump { target, .. } => target,
+        }
+    }
+}
+
+/// What a message says about a branch without an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Undecided {
+    /// The outcome may come with a later message.
+    Waits,
+    /// It was not taken.
+    NotTaken,
+    /// It was taken if it is the last instruction.
+    TakenAtEnd,
+    /// If it is the last instruction, it led to this address.
+    Named(Address),
+}
+
+/// Outcomes of branches, oldest first: a history, so many times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcomes {
+    history: History,
+    /// Outcomes that are left of the current occurrence.
+    left: u32,
+    /// Occurrences after it.
+    repeats: u32,
+}
+
+impl Default for Outcomes {
+    fn default() -> Self {
+        Self { history: History::EMPTY, left: 0, repeats: 0 }
+    }
+}
+
+impl Outcomes {
+    /// The outcomes of a history that occurred so many times in a row.
+    pub const fn new(history: History, times: u32) -> Self {
+        if history.is_empty() || times == 0 {
+            return Self { history: History::EMPTY, left: 0, repeats: 0 };
+        }
+        Self { history, left: history.len(), repeats: times - 1 }
+    }
+
+    #[inline]
+    const fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<bool> {
+        self.left = self.left.checked_sub(1)?;
+        let taken = self.history.0 >> self.left & 1 == 1;
+        if self.left == 0 && self.repeats > 0 {
+            self.left = self.history.len();
+            self.repeats -= 1;
+        }
+        Some(taken)
+    }
+}
+
+/// Instructions that were executed one after the other and not yet reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unreported {
+    start: Address,
+    instructions: u32,
+    last_size: u8,
+}
+
+impl Unreported {
+    #[inline]
+    fn add(&mut self, start: Address, instructions: u32, last_size: u8) {
+        if self.instructions == 0 {
+            self.start = start;
+        }
+        self.instructions = self.instructions.saturating_add(instructions);
+        self.last_size = last_size;
+    }
+}
+
+impl<C: Code> Follower<C> {
+    /// Walks until half-words and outcomes are used up, or to a branch that has to wait for its outcome. False: the sink
+    /// has enough.
+    pub(super) fn walk(&mut self, undecided: Undecided, sink: &mut impl Sink) -> bool {
+        let mut straight = 0;
+        while self.to_go > 0 || !self.outcomes.is_empty() {
+            let Some(pc) = self.next_instruction(sink) else { break };
+            let start = Start { address: pc, space: self.context.space(), isa: self.reader.set.isa(), it: 0 };
+            let number = self.blocks.enter(self.origin, start, &self.reader, &self.code);
+            let block = *self.blocks.get(number);
+            let half_words = (block.range.end.0.wrapping_sub(pc.0) & self.reader.mask) as i64 / 2;
+            if block.ending == Ending::NoCode {
+                self.no_memory(start, sink);
+                break;
+            }
+            if self.outcomes.is_empty() && self.to_go < half_words {
+                self.walk_part(number, self.to_go, sink);
+                break;
+            }
+            let mut taken = true;
+            if block.ending == Ending::Branch {
+                let outcome = self.outcomes.take().or_else(|| self.decide(&block, half_words, undecided));
+                let Some(outcome) = outcome else {
+                    self.wait_before_branch(number, half_words, undecided, sink);
+                    break;
+                };
+                (taken, straight) = (outcome, 0);
+            } else {
+                straight += block.range.instructions;
+                if straight > MOST_STRAIGHT {
+                    self.mismatch(Symptom::EndlessRange, sink);
+                    break;
+                }
+            }
+            self.to_go -= half_words;
+            self.leave(number, &block, taken, sink);
+            if sink.is_full() && (self.to_go > 0 || !self.outcomes.is_empty()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The instruction where the walk goes on; `None` if that is not known.
+    #[inline]
+    fn next_instruction(&mut self, sink: &mut impl Sink) -> Option<Address> {
+        match self.position {
+            Position::At(pc) => return Some(pc),
+            Position::AfterJump { target: Some(target), .. } => return Some(target),
+            Position::AfterJump { is_return, .. } => {
+                let symptom = if is_return { Symptom::ReturnStackEmpty } else { Symptom::TargetMissing };
+                self.mismatch(symptom, sink);
+            }
+            Position::Unknown => {
+                self.statistics.skipped += 1;
+                self.beginning.skip(self.at);
+                self.forget_walk();
+            }
+        }
+        None
+    }
+
+    /// The last instruction of a block was executed.
+    #[inline]
+    fn leave(&mut self, number: u32, block: &Block, taken: bool, sink: &mut impl Sink) {
+        let Range { start, end, instructions, isa, .. } = block.range;
+        self.origin = Origin::new(number, taken);
+        if block.ending == Ending::Undefined && !self.accept(block, sink) {
+            return;
+        }
+        self.unreported.add(start, instructions, block.range.last_size);
+        if !matches!(block.ending, Ending::Plain | Ending::Environment) {
+            let Unreported { start, instructions, .. } = std::mem::take(&mut self.unreported);
+            let range = Range { start, instructions, executed: taken, ..block.range };
+            self.emit(Event::Range(range), sink);
+        }
+        self.position = match block.ending {
+            Ending::Branch if taken => Position::At(block.target),
+            Ending::Jump => Position::At(block.target),
+            Ending::Call => {
+                self.stack.push(end, isa);
+                Position::At(block.target)
+            }
+            Ending::Return => self.after_jump(block, true, true),
+            Ending::Swap => {
+                let position = self.after_jump(block, true, false);
+                self.stack.push(end, isa);
+                position
+            }
+            Ending::IndirectCall => {
+                self.stack.push(end, isa);
+                self.after_jump(block, false, false)
+            }
+            Ending::IndirectJump | Ending::ExceptionReturn => self.after_jump(block, false, false),
+            _ => Position::At(end),
+        };
+    }
+
+    fn after_jump(&mut self, block: &Block, pops: bool, is_return: bool) -> Position {
+        let target = if pops { self.stack.pop().map(|(target, _)| target) } else { None };
+        Position::AfterJump { jump: block.last(), target, is_return }
+    }
+
+    /// The outcome of a branch that no history has; `None` if it is not known.
+    fn decide(&self, block: &Block, half_words: i64, undecided: Undecided) -> Option<bool> {
+        let at_end = self.to_go == half_words;
+        match (undecided, self.mode) {
+            (Undecided::Named(address), mode) if at_end && mode != Some(Mode::Branch) => {
+                Some(address == block.target)
+            }
+            (Undecided::Waits, Some(Mode::History) | None) | (_, Some(Mode::History)) => None,
+            (Undecided::TakenAtEnd, _) => Some(at_end),
+            _ => Some(false),
+        }
+    }
+
+    /// Walks up to the branch at the end of a block. Where no later message can have its outcome, code and trace do not
+    /// fit.
+    fn wait_before_branch(
+        &mut self,
+        number: u32,
+        half_words: i64,
+        undecided: Undecided,
+        sink: &mut impl Sink,
+    ) {
+        let size = i64::from(self.blocks.get(number).range.last_size / 2);
+        if half_words > size {
+            let to_go = self.to_go;
+            self.walk_part(number, half_words - size, sink);
+            self.to_go = to_go - (half_words - size);
+        }
+        if undecided != Undecided::Waits {
+            self.mismatch(Symptom::CountDiffers, sink);
+        }
+    }
+
+    /// Walks through the first half-words of a block.
+    fn walk_part(&mut self, number: u32, half_words: i64, sink: &mut impl Sink) {
+        let (start, map) = (self.blocks.get(number).range.start, self.blocks.map(number));
+        let Some((instructions, last_size)) = map.first(half_words as u64) else {
+            return self.mismatch(Symptom::CountDiffers, sink);
+        };
+        self.unreported.add(start, instructions, last_size);
+        self.to_go = 0;
+        self.origin = Origin::UNKNOWN;
+        self.position = Position::At(Address(start.plus(2 * half_words as u64).0 & self.reader.mask));
+    }
+
+    /// An instruction was executed that no program means to execute. False: so it is not followed.
+    #[cold]
+    fn accept(&mut self, block: &Block, sink: &mut impl Sink) -> bool {
+        self.report(sink);
+        let (symptom, address) = (Symptom::UndefinedInstruction, block.range.start);
+        self.emit(Event::Mismatch { symptom, address }, sink);
+        if self.options.strict_image {
+            self.emit(Event::NoSync(NoSync::WrongImage), sink);
+            self.forget();
+        }
+        !self.options.strict_image
+    }
+
+    #[cold]
+    fn no_memory(&mut self, start: Start, sink: &mut impl Sink) {
+        self.report(sink);
+        let Start { address, space, .. } = start;
+        self.emit(Event::NoMemory { address, space }, sink);
+        self.forget_walk();
+    }
+
+    /// Code and trace do not fit where the walk is. Nothing is known until the next synchronisation.
+    #[cold]
+    pub(super) fn mismatch(&mut self, symptom: Symptom, sink: &mut impl Sink) {
+        let address = match self.position {
+            Position::AfterJump { jump, .. } => jump,
+            position => position.address().unwrap_or_default(),
+        };
+        self.report(sink);
+        self.emit(Event::Mismatch { symptom, address }, sink);
+        self.forget_walk();
+    }
+
+    /// The walk cannot go on; addresses that the trace sends are still understood.
+    fn forget_walk(&mut self) {
+        self.position = Position::Unknown;
+        self.to_go = 0;
+        self.outcomes = Outcomes::default();
+    }
+
+    /// Reports what was executed since the last report; there is no branch at its end.
+    pub(super) fn report(&mut self, sink: &mut impl Sink) {
+        let Unreported { start, instructions, last_size } = std::mem::take(&mut self.unreported);
+        let Position::At(end) = self.position else { return };
+        if instructions == 0 {
+            return;
+        }
+        let isa = self.reader.set.isa();
+        let (class, flags) = (Class::default(), Flags::default());
+        let range = Range { start, end, instructions, isa, class, flags, last_size, executed: true };
+        self.emit(Event::Range(range), sink);
+    }
+}
