@@ -25,8 +25,6 @@ pub mod archive;
 pub mod events;
 pub mod folder;
 pub mod ini;
-pub mod qemu;
-pub mod retired;
 
 mod bare;
 mod error;

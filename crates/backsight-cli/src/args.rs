@@ -10,6 +10,7 @@ use clap::builder::PossibleValuesParser;
 use crate::failure::{Failure, Result};
 use crate::output::say;
 use crate::progress::Progress;
+pub use backsight_run::settings::{parse_number, parse_range};
 
 /// What to read, and how.
 #[derive(Args, Clone, Debug)]
@@ -88,25 +89,6 @@ fn framings() -> PossibleValuesParser {
     backsight::framings().collect::<Vec<_>>().into()
 }
 
-/// A number as people write it: decimal, or hexadecimal with `0x`. Underscores may group digits.
-pub fn parse_number(text: &str) -> std::result::Result<u64, String> {
-    let digits = text.trim().replace('_', "");
-    let parsed = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
-        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16),
-        None => digits.parse(),
-    };
-    parsed.map_err(|_| format!("`{text}` is no number (decimal, or hexadecimal with 0x)"))
-}
-
-/// Two numbers with `..` between them: the first is included, the second is not. Either may be absent.
-pub fn parse_range(text: &str) -> std::result::Result<std::ops::Range<u64>, String> {
-    let (from, to) =
-        text.split_once("..").ok_or_else(|| format!("`{text}` is no range: FROM..TO is expected"))?;
-    let from = if from.is_empty() { 0 } else { parse_number(from)? };
-    let to = if to.is_empty() { u64::MAX } else { parse_number(to)? };
-    if from < to { Ok(from..to) } else { Err(format!("`{text}` is an empty range")) }
-}
-
 impl CaptureArgs {
     /// Opens the capture. Doubts about it go to standard error unless `quiet`.
     pub fn open(&self, images: &ImageArgs, quiet: bool) -> Result<Capture> {
@@ -171,25 +153,5 @@ impl CaptureArgs {
         decode = self.id.iter().fold(decode, |decode, id| decode.id(*id));
         let progress = Progress::bytes(self.chosen(capture).map(Buffer::size).sum(), quiet);
         decode.progress(move |bytes| progress.add(bytes))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_decimal_or_hexadecimal() {
-        assert_eq!(parse_number("0x1_F"), Ok(31));
-        assert_eq!(parse_number("12"), Ok(12));
-        assert!(parse_number("12h").is_err() && parse_number("").is_err());
-    }
-
-    #[test]
-    fn ranges_may_be_open() {
-        assert_eq!(parse_range("0x10..0x20"), Ok(16..32));
-        assert_eq!(parse_range("..8"), Ok(0..8));
-        assert_eq!(parse_range("8.."), Ok(8..u64::MAX));
-        assert!(parse_range("8..8").is_err() && parse_range("8").is_err());
     }
 }

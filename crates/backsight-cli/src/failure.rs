@@ -54,6 +54,21 @@ impl From<backsight::Error> for Failure {
     }
 }
 
+impl From<backsight_run::Error> for Failure {
+    fn from(error: backsight_run::Error) -> Self {
+        match error {
+            backsight_run::Error::Setting(error) => Self::usage(format!("--config {error}")),
+            error => Self::new(error),
+        }
+    }
+}
+
+impl From<backsight_run::qemu::QemuError> for Failure {
+    fn from(error: backsight_run::qemu::QemuError) -> Self {
+        Self::new(error)
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,6 +7,7 @@ mod commands;
 mod failure;
 mod output;
 mod progress;
+mod recording;
 
 use std::process::ExitCode;
 

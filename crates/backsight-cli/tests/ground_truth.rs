@@ -144,6 +144,31 @@ fn threads_are_told_each_by_a_source_of_its_own() {
 }
 
 #[test]
+fn threads_in_the_simulator_have_streams_of_their_own() {
+    let scratch = Scratch::new("simulated-threads");
+    for unit in ["etrace", "ntrace"] {
+        let capture = scratch.path(unit);
+        assert!(record(&capture, &["--truth", "--unit", unit], &[&program("riscv64", "threads")]));
+        assert!(capture.join("trace-3.bin").exists());
+        for id in ["1", "2", "3", "4"] {
+            let told = backsight(&["flow", "--format", "pcs", "--strict", "--id", id], &capture);
+            let truth = backsight(&["flow", "--truth", "--format", "pcs", "--id", id], &capture);
+            assert!(truth.lines().count() > 100, "{unit}, ID {id}: {} instructions", truth.lines().count());
+            assert_same(&told, &truth, &format!("{unit}, ID {id}"));
+        }
+    }
+}
+
+#[test]
+fn code_that_a_program_makes_is_kept_by_the_simulator() {
+    let scratch = Scratch::new("simulated-jit");
+    let capture = scratch.path("capture");
+    assert!(record(&capture, &["--truth"], &[&program("riscv64", "jit")]));
+    let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+    assert_same(&told, &backsight(&["flow", "--truth", "--format", "pcs"], &capture), "jit");
+}
+
+#[test]
 fn a_filter_leaves_exactly_what_it_lets_through() {
     let scratch = Scratch::new("filter");
     let path = program("aarch64", "calls");

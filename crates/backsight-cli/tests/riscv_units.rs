@@ -5,9 +5,9 @@ mod support;
 use std::fs::File;
 use std::path::Path;
 
-use backsight_capture::retired::Reader;
 use backsight_core::Execution;
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
+use backsight_run::retired::RetiredReader;
 use support::{Scratch, backsight, program, record, run};
 
 const PROGRAMS: [&str; 5] = ["calls", "isa", "pack", "sort", "vm"];
@@ -140,7 +140,7 @@ fn blocks(capture: &Path) -> Vec<(Block, Vec<u64>)> {
     let truth = File::open(capture.join("truth.retired")).expect("the truth");
     let (mut builder, mut blocks, mut addresses) =
         (Builder::new(4, Ctype::Unreported), Vec::new(), Vec::new());
-    for item in Reader::new(truth).expect("a stream") {
+    for item in RetiredReader::new(truth).expect("a stream") {
         let item = item.expect("an item");
         if let Execution::Instruction(retired) = item {
             addresses.push(retired.address.0);

@@ -20,4 +20,4 @@ pub use context::{AddressSpace, Context, Mode, Privilege, Security};
 pub use describe::{Describe, Field, Text, Value};
 pub use exception::Cause;
 pub use located::{Accounting, Located};
-pub use retired::{Access, Execution, Retired, Trap, TrapKind};
+pub use retired::{Access, Execution, Input, Retired, Trap, TrapKind};

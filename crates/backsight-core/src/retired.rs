@@ -17,6 +17,8 @@ pub enum Execution {
     Instruction(Retired),
     /// A load or store of the instruction just before.
     Access(Access),
+    /// Something that came to the program from outside, with the instruction just before.
+    Input(Input),
     /// An exception or interrupt was taken: control goes to its handler.
     Trap(Trap),
     /// Execution was not observed for a while: the next instruction need not follow from the last.
@@ -67,6 +69,55 @@ pub struct Access {
     pub known: bool,
 }
 
+/// What comes to a program from outside: it follows from nothing that the program did. With the code, the first
+/// state and these items, everything else that a program does can be computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// What a system call returned.
+    Result(u64),
+    /// What a counter showed that was read: time, cycles.
+    Counter(u64),
+    /// The system gave a register a value: at the start of a program or thread, and where a signal handler starts or
+    /// has returned.
+    Register {
+        /// Its number in DWARF for the architecture.
+        number: u16,
+        /// The value.
+        value: u64,
+    },
+    /// The system wrote to the program's memory.
+    Memory {
+        /// Where.
+        address: Address,
+        /// The bytes, zero-extended.
+        value: u64,
+        /// Number of bytes, 1 to 8; more are several items.
+        size: u8,
+    },
+    /// The system cleared memory of the program: it is zero now, or gone.
+    Cleared {
+        /// Where.
+        address: Address,
+        /// Number of bytes.
+        length: u64,
+    },
+}
+
+impl Input {
+    /// The items for bytes that the system wrote to memory.
+    pub fn written(address: Address, bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
+        bytes.chunks(8).enumerate().map(move |(number, part)| {
+            let mut value = [0; 8];
+            value[..part.len()].copy_from_slice(part);
+            Self::Memory {
+                address: address.plus(8 * number as u64),
+                value: u64::from_le_bytes(value),
+                size: part.len() as u8,
+            }
+        })
+    }
+}
+
 /// Why control went to a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrapKind {
@@ -101,5 +152,12 @@ mod tests {
     fn items_stay_small() {
         assert!(size_of::<Retired>() <= 32);
         assert!(size_of::<Execution>() <= 48);
+    }
+
+    #[test]
+    fn bytes_that_the_system_wrote_are_pieces_of_at_most_eight() {
+        let pieces = Input::written(Address(0x1000), &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let first = Input::Memory { address: Address(0x1000), value: 0x0807_0605_0403_0201, size: 8 };
+        assert!(pieces.eq([first, Input::Memory { address: Address(0x1008), value: 9, size: 1 }]));
     }
 }

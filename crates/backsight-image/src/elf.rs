@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use object::elf::{ET_CORE, ET_DYN, ET_EXEC, FileHeader32, FileHeader64, PT_LOAD};
-use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, FileKind, Object};
+use object::Object;
 
+use crate::elf_headers::{ElfHeaders, PT_LOAD};
 use crate::segments::Segment;
 use crate::{Contents, ImageError};
 
@@ -62,11 +61,8 @@ impl Elf {
         if !Self::is_elf(bytes) {
             return Err(ImageError::other(name, "is no ELF file"));
         }
-        let mut elf = match FileKind::parse(bytes).map_err(|error| ImageError::elf(name, error))? {
-            FileKind::Elf32 => read::<FileHeader32<Endianness>>(name, bytes)?,
-            FileKind::Elf64 => read::<FileHeader64<Endianness>>(name, bytes)?,
-            _ => return Err(ImageError::other(name, "is neither a 32-bit nor a 64-bit ELF file")),
-        };
+        let headers = ElfHeaders::parse(bytes).map_err(|error| ImageError::elf(name, error))?;
+        let mut elf = read(name, bytes, &headers)?;
         // A damaged section table costs the build identifier, not the code.
         elf.build_id = object::File::parse(bytes)
             .ok()
@@ -114,29 +110,17 @@ impl Elf {
     }
 }
 
-fn read<Header: FileHeader<Endian = Endianness>>(name: &Path, bytes: &[u8]) -> Result<Elf, ImageError> {
-    let wrong = |error| ImageError::elf(name, error);
-    let header = Header::parse(bytes).map_err(wrong)?;
-    let endian = header.endian().map_err(wrong)?;
-    let kind = match header.e_type(endian) {
-        ET_EXEC => ElfKind::Fixed,
-        ET_DYN => ElfKind::Relocatable,
-        ET_CORE => ElfKind::Core,
+fn read(name: &Path, bytes: &[u8], headers: &ElfHeaders) -> Result<Elf, ImageError> {
+    let kind = match headers.identity.file_type {
+        2 => ElfKind::Fixed,
+        3 => ElfKind::Relocatable,
+        4 => ElfKind::Core,
         _ => return Err(ImageError::other(name, "is not linked: expected a program or shared object")),
     };
     let mut segments = Vec::new();
-    for header in header.program_headers(endian, bytes).map_err(wrong)? {
-        if header.p_type(endian) != PT_LOAD {
-            continue;
-        }
-        let segment = ElfSegment {
-            address: header.p_vaddr(endian).into(),
-            offset: header.p_offset(endian).into(),
-            length: header.p_filesz(endian).into(),
-        };
-        if segment.length > 0 {
-            segments.push(checked(name, segment, bytes.len() as u64)?);
-        }
+    for header in headers.programs.iter().filter(|header| header.kind == PT_LOAD && header.file_size > 0) {
+        let segment = ElfSegment { address: header.address, offset: header.offset, length: header.file_size };
+        segments.push(checked(name, segment, bytes.len() as u64)?);
     }
     if segments.is_empty() {
         return Err(ImageError::other(
@@ -146,9 +130,9 @@ fn read<Header: FileHeader<Endian = Endianness>>(name: &Path, bytes: &[u8]) -> R
     }
     Ok(Elf {
         kind,
-        machine: header.e_machine(endian).0,
-        wide: header.is_type_64(),
-        entry: header.e_entry(endian).into(),
+        machine: headers.identity.machine,
+        wide: headers.identity.wide,
+        entry: headers.entry,
         segments,
         build_id: None,
     })

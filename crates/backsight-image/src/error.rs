@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
+use crate::elf_headers::ElfHeaderError;
+
 /// A file that cannot be used, and why.
 #[derive(Debug)]
 pub struct ImageError {
@@ -13,7 +15,7 @@ pub struct ImageError {
 #[derive(Debug)]
 enum Why {
     Io(io::Error),
-    Elf(object::Error),
+    Elf(ElfHeaderError),
     Other(String),
 }
 
@@ -22,7 +24,7 @@ impl ImageError {
         Self { file: file.to_owned(), why: Why::Io(error) }
     }
 
-    pub(crate) fn elf(file: &Path, error: object::Error) -> Self {
+    pub(crate) fn elf(file: &Path, error: ElfHeaderError) -> Self {
         Self { file: file.to_owned(), why: Why::Elf(error) }
     }
 

@@ -10,6 +10,7 @@ mod contents;
 #[cfg(feature = "disassemble")]
 mod disassemble;
 mod elf;
+pub mod elf_headers;
 mod error;
 mod image;
 mod lines;

@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     };
     let exit = simulator.run(&mut |_| {});
     eprintln!("{path}: {exit}; {} instructions", simulator.retired());
-    for (number, count) in simulator.unknown_system_calls() {
-        eprintln!("{path}: system call {number} is not implemented; called {count} times");
+    for missing in simulator.missing() {
+        eprintln!("{path}: {missing}");
     }
     ExitCode::from(exit.status().unwrap_or(1))
 }

@@ -3,6 +3,7 @@
 use crate::decode::{Op, decode};
 use crate::environment::Environment;
 use crate::fault::Cause;
+use crate::memory::PAGE;
 use std::collections::HashMap;
 
 /// Entries of the table that most lookups are answered from.
@@ -26,43 +27,62 @@ const NONE: Block = Block { start: u64::MAX, first: 0, count: 0 };
 pub struct Blocks {
     ops: Vec<Op>,
     all: HashMap<u64, Block>,
+    /// The blocks that have a part in a page, by their starts.
+    pages: HashMap<u64, Vec<u64>>,
     recent: Box<[Block]>,
 }
 
 impl Default for Blocks {
     fn default() -> Self {
-        Self { ops: Vec::new(), all: HashMap::new(), recent: vec![NONE; RECENT].into() }
+        let recent = vec![NONE; RECENT].into();
+        Self { ops: Vec::new(), all: HashMap::new(), pages: HashMap::new(), recent }
     }
 }
 
+fn slot(pc: u64) -> usize {
+    (pc / 2) as usize % RECENT
+}
+
 impl Blocks {
-    /// Forgets everything: code changed.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         self.ops.clear();
         self.all.clear();
+        self.pages.clear();
         self.recent.fill(NONE);
     }
 
-    /// The block at `pc`: at least one instruction.
-    #[inline(always)]
-    pub fn at<E: Environment>(&mut self, pc: u64, environment: &mut E) -> Result<&[Op], Cause> {
-        let mut block = self.recent[(pc / 2) as usize % RECENT];
-        if block.start != pc {
-            block = self.find(pc, environment)?;
+    /// Forgets the blocks that have a part in a page: code there changed.
+    pub fn forget(&mut self, page: u64) {
+        for start in self.pages.remove(&page).unwrap_or_default() {
+            self.all.remove(&start);
+            let recent = &mut self.recent[slot(start)];
+            if recent.start == start {
+                *recent = NONE;
+            }
         }
-        let first = block.first as usize;
-        Ok(self.ops.get(first..first + block.count as usize).unwrap_or(&[]))
     }
 
+    /// The block at `pc`, at least one instruction; `None` if [`find`](Self::find) must be called first.
+    #[inline(always)]
+    pub fn at(&self, pc: u64) -> Option<&[Op]> {
+        let block = self.recent[slot(pc)];
+        if block.start != pc {
+            return None;
+        }
+        let first = block.first as usize;
+        self.ops.get(first..first + block.count as usize)
+    }
+
+    /// Finds or decodes the block at `pc`.
     #[cold]
     #[inline(never)]
-    fn find<E: Environment>(&mut self, pc: u64, environment: &mut E) -> Result<Block, Cause> {
+    pub fn find<E: Environment>(&mut self, pc: u64, environment: &mut E) -> Result<(), Cause> {
         let block = match self.all.get(&pc) {
             Some(&block) => block,
             None => self.translate(pc, environment)?,
         };
-        self.recent[(pc / 2) as usize % RECENT] = block;
-        Ok(block)
+        self.recent[slot(pc)] = block;
+        Ok(())
     }
 
     fn translate<E: Environment>(&mut self, pc: u64, environment: &mut E) -> Result<Block, Cause> {
@@ -86,11 +106,18 @@ impl Blocks {
         }
         let block = Block { start: pc, first: first as u32, count: (self.ops.len() - first) as u32 };
         self.all.insert(pc, block);
+        environment.decoded(pc, address);
+        let last = address.wrapping_sub(1) & !(PAGE - 1);
+        self.pages.entry(pc & !(PAGE - 1)).or_default().push(pc);
+        if last != pc & !(PAGE - 1) {
+            self.pages.entry(last).or_default().push(pc);
+        }
         Ok(block)
     }
 }
 
-fn fetch<E: Environment>(address: u64, environment: &mut E) -> Result<Op, Cause> {
+/// Decodes the one instruction at an address.
+pub fn fetch<E: Environment>(address: u64, environment: &mut E) -> Result<Op, Cause> {
     let first = environment.fetch(address)?;
     let second = if first & 3 == 3 { environment.fetch(address.wrapping_add(2))? } else { 0 };
     Ok(decode(first, second))

@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use backsight_image::elf_headers::{
+    ElfHeaderError, ElfHeaders, ElfIdentity, PF_X, PT_INTERP, PT_LOAD, ProgramHeader,
+};
+
 /// Why a file cannot be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElfError {
@@ -84,75 +88,63 @@ pub struct Elf<'a> {
     pub headers: u64,
     /// Number of program headers.
     pub header_count: u16,
+    /// What was added to every address of the file: not 0 for position-independent programs.
+    pub bias: u64,
+    /// It executes code on its stack (functions inside functions do).
+    pub executable_stack: bool,
 }
 
 /// Where position-independent programs go.
 const PIE_BASE: u64 = 0x2A_AAAA_A000;
 /// The end of what a program may occupy: above are its heap, mappings and stack.
 const HIGHEST: u64 = 0x30_0000_0000;
-const LOAD: u32 = 1;
-const INTERPRETER: u32 = 3;
+const GNU_STACK: u32 = 0x6474_E551;
 const RISCV: u16 = 243;
-const HEADER_SIZE: u64 = 56;
 
-fn field<const N: usize>(file: &[u8], offset: u64) -> Result<[u8; N], ElfError> {
-    usize::try_from(offset)
-        .ok()
-        .and_then(|offset| file.get(offset..)?.first_chunk().copied())
-        .ok_or(ElfError::Truncated(offset))
-}
-
-fn u16_at(file: &[u8], offset: u64) -> Result<u16, ElfError> {
-    field(file, offset).map(u16::from_le_bytes)
-}
-
-fn u32_at(file: &[u8], offset: u64) -> Result<u32, ElfError> {
-    field(file, offset).map(u32::from_le_bytes)
-}
-
-fn u64_at(file: &[u8], offset: u64) -> Result<u64, ElfError> {
-    field(file, offset).map(u64::from_le_bytes)
+impl From<ElfHeaderError> for ElfError {
+    fn from(error: ElfHeaderError) -> Self {
+        match error {
+            ElfHeaderError::NotElf => Self::NotElf,
+            ElfHeaderError::Class(_) => Self::Not64Bit,
+            ElfHeaderError::Encoding(_) => Self::NotLittleEndian,
+            ElfHeaderError::Truncated(offset) => Self::Truncated(offset),
+            ElfHeaderError::HeaderSize(_) => Self::BadSegment(0),
+        }
+    }
 }
 
 impl<'a> Elf<'a> {
     /// Takes a file apart.
     pub fn parse(file: &'a [u8]) -> Result<Self, ElfError> {
-        if !file.starts_with(b"\x7FELF") {
-            return Err(ElfError::NotElf);
-        }
-        let [class, data] = field(file, 4)?;
-        if class != 2 {
+        let identity = ElfIdentity::parse(file)?;
+        if !identity.wide {
             return Err(ElfError::Not64Bit);
         }
-        if data != 1 {
+        if !identity.little_endian {
             return Err(ElfError::NotLittleEndian);
         }
-        let machine = u16_at(file, 18)?;
-        if machine != RISCV {
-            return Err(ElfError::WrongMachine(machine));
+        if identity.machine != RISCV {
+            return Err(ElfError::WrongMachine(identity.machine));
         }
-        let bias = match u16_at(file, 16)? {
+        let bias = match identity.file_type {
             2 => 0,
             3 => PIE_BASE,
             other => return Err(ElfError::NotExecutable(other)),
         };
-        let table = u64_at(file, 32)?;
-        let header_size = u16_at(file, 54)?;
-        let header_count = u16_at(file, 56)?;
-        if header_count > 0 && u64::from(header_size) < HEADER_SIZE {
-            return Err(ElfError::BadSegment(0));
-        }
+        let headers = ElfHeaders::parse(file)?;
         let mut elf = Self {
-            entry: u64_at(file, 24)?.wrapping_add(bias),
+            entry: headers.entry.wrapping_add(bias),
             segments: Vec::new(),
             headers: 0,
-            header_count,
+            header_count: headers.programs.len() as u16,
+            bias,
+            executable_stack: false,
         };
-        for number in 0..header_count {
-            let at = table.saturating_add(u64::from(number) * u64::from(header_size));
-            match u32_at(file, at)? {
-                LOAD => elf.add(file, at, table, number, bias)?,
-                INTERPRETER => return Err(ElfError::Dynamic),
+        for (number, header) in headers.programs.iter().enumerate() {
+            match header.kind {
+                PT_LOAD => elf.add(file, header, headers.table, number as u16, bias)?,
+                PT_INTERP => return Err(ElfError::Dynamic),
+                GNU_STACK => elf.executable_stack = header.flags & PF_X != 0,
                 _ => {}
             }
         }
@@ -160,18 +152,22 @@ impl<'a> Elf<'a> {
         Ok(elf)
     }
 
-    fn add(&mut self, file: &'a [u8], at: u64, table: u64, number: u16, bias: u64) -> Result<(), ElfError> {
+    fn add(
+        &mut self,
+        file: &'a [u8],
+        header: &ProgramHeader,
+        table: u64,
+        number: u16,
+        bias: u64,
+    ) -> Result<(), ElfError> {
         let bad = ElfError::BadSegment(number);
-        let flags = u32_at(file, at + 4)?;
-        let offset = u64_at(file, at + 8)?;
-        let address = u64_at(file, at + 16)?.wrapping_add(bias);
-        let in_file = u64_at(file, at + 32)?;
-        let size = u64_at(file, at + 40)?;
+        let ProgramHeader { flags, offset, file_size, memory_size: size, .. } = *header;
+        let address = header.address.wrapping_add(bias);
         let end = address.checked_add(size).ok_or(bad)?;
-        if in_file > size || end > HIGHEST {
+        if file_size > size || end > HIGHEST {
             return Err(bad);
         }
-        let last = offset.checked_add(in_file).ok_or(bad)?;
+        let last = offset.checked_add(file_size).ok_or(bad)?;
         let bytes = usize::try_from(offset)
             .ok()
             .zip(usize::try_from(last).ok())
@@ -192,7 +188,8 @@ impl<'a> Elf<'a> {
             return Err(ElfError::NoSegments);
         }
         let executable = self.segments.iter().any(|segment| {
-            segment.flags & 1 != 0 && (segment.address..segment.address + segment.size).contains(&self.entry)
+            segment.flags & PF_X != 0
+                && (segment.address..segment.address + segment.size).contains(&self.entry)
         });
         if executable { Ok(()) } else { Err(ElfError::BadEntry(self.entry)) }
     }

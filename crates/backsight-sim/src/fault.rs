@@ -1,5 +1,6 @@
 //! Why an instruction could not be executed.
 
+use backsight_core::{Address, Trap, TrapKind};
 use std::fmt;
 
 /// A RISC-V exception, with the numbers of `scause`.
@@ -16,6 +17,8 @@ pub enum Cause {
     OutOfMemory = 24,
     /// A replay has no more values.
     EndOfRecording = 25,
+    /// A store changes code that was decoded. The simulator handles it; no program sees it.
+    CodeWritten = 26,
     /// Fetched from where there is no code.
     InstructionPageFault = 12,
     /// A load from where nothing may be read.
@@ -36,6 +39,18 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// The trap that it is, to a handler at this address; 0 where there is none.
+    pub fn trap(&self, handler: u64) -> Trap {
+        Trap {
+            kind: TrapKind::Exception,
+            cause: self.cause as u32,
+            value: self.value,
+            return_address: Address(self.pc),
+            handler: Address(handler),
+            cycle: 0,
+        }
+    }
+
     /// The signal that Linux would send.
     pub fn signal(&self) -> u8 {
         match self.cause {
@@ -61,6 +76,7 @@ impl fmt::Display for Fault {
             }
             Cause::StorePageFault => write!(f, "bad memory access: pc {pc:#x} writes {value:#x}"),
             Cause::EndOfRecording => write!(f, "the recording ended at pc {pc:#x}"),
+            Cause::CodeWritten => write!(f, "pc {pc:#x} writes code at {value:#x}"),
             Cause::StoreAddressMisaligned => {
                 write!(f, "misaligned atomic access: pc {pc:#x}, address {value:#x}")
             }

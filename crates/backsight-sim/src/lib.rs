@@ -32,12 +32,15 @@ mod float;
 mod hart;
 mod linux;
 mod memory;
+mod observer;
+mod recorder;
 mod replay;
 mod simulator;
 
 pub use elf::{Elf, ElfError, Segment};
 pub use fault::{Cause, Fault};
 pub use hart::Hart;
-pub use linux::Streams;
+pub use linux::{Missing, Streams};
+pub use observer::{Event, Observer, Watch};
 pub use replay::Replay;
 pub use simulator::{Clock, Exit, Options, Simulator};

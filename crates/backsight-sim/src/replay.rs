@@ -7,9 +7,10 @@
 use crate::blocks::Blocks;
 use crate::elf::Elf;
 use crate::environment::{After, Environment};
-use crate::fault::Cause;
+use crate::fault::{Cause, Fault};
 use crate::hart::Hart;
-use crate::hart::execute::{Bounds, run};
+use crate::hart::run::{Bounds, run};
+use crate::observer::{Items, Observer};
 use crate::simulator::{Exit, USER};
 use backsight_core::Execution;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +21,8 @@ const A0: u8 = 10;
 struct Recorded<'a, I> {
     elf: &'a Elf<'a>,
     values: I,
+    /// The fault that ended the program.
+    fault: Option<Fault>,
 }
 
 impl<I: Iterator<Item = u64>> Recorded<'_, I> {
@@ -38,7 +41,7 @@ impl<I: Iterator<Item = u64>> Environment for Recorded<'_, I> {
         Ok(())
     }
 
-    fn check_store(&mut self, _address: u64) -> Result<(), Cause> {
+    fn check_store(&mut self, _address: u64, _size: u64) -> Result<(), Cause> {
         Ok(())
     }
 
@@ -50,7 +53,7 @@ impl<I: Iterator<Item = u64>> Environment for Recorded<'_, I> {
         let segment = segment.ok_or(Cause::InstructionPageFault)?;
         let at = usize::try_from(address - segment.address).unwrap_or(usize::MAX);
         let bytes = segment.bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-        // Behind what the file gives there are zeros.
+        // After what the file gives there are zeros.
         Ok(bytes.map_or(0, |&bytes| u16::from_le_bytes(bytes)))
     }
 
@@ -62,6 +65,17 @@ impl<I: Iterator<Item = u64>> Environment for Recorded<'_, I> {
         let result = self.next()?;
         hart.set_x(A0, result);
         Ok(After::Continue)
+    }
+
+    fn fault(&mut self, _hart: &mut Hart, fault: Fault) -> After {
+        self.fault = Some(fault);
+        After::Exit(Exit::Fault(fault))
+    }
+
+    fn report(&mut self, observer: &mut impl Observer) {
+        if let Some(fault) = self.fault.take() {
+            observer.execution(Execution::Trap(fault.trap(0)));
+        }
     }
 }
 
@@ -75,7 +89,9 @@ impl<I: Iterator<Item = u64>> Environment for Recorded<'_, I> {
 ///   `time` register;
 /// - the number of instructions, because a program that ended in the middle of a store left no other mark.
 ///
-/// Code that the program itself made or mapped is not in the file, and such a program cannot be replayed.
+/// That is enough for a program of one thread without signal handlers whose code is all in its file
+/// ([`Simulator::is_replayable`](crate::Simulator::is_replayable)). Others can be repeated from what
+/// [`Watch::external`](crate::Watch::external) reports.
 pub struct Replay<'a, I> {
     environment: Recorded<'a, I>,
     hart: Hart,
@@ -87,7 +103,7 @@ pub struct Replay<'a, I> {
 impl<'a, I: Iterator<Item = u64>> Replay<'a, I> {
     /// Begins again at `hart`, for this many instructions.
     pub fn new(elf: &'a Elf<'a>, hart: Hart, values: I, instructions: u64) -> Self {
-        let environment = Recorded { elf, values };
+        let environment = Recorded { elf, values, fault: None };
         let instructions = hart.retired.saturating_add(instructions);
         Self { environment, hart, blocks: Blocks::default(), instructions, started: false }
     }
@@ -99,7 +115,7 @@ impl<'a, I: Iterator<Item = u64>> Replay<'a, I> {
             sink(Execution::Context(USER));
         }
         let bounds = Bounds { instructions: self.instructions, interrupt: &AtomicBool::new(false) };
-        run::<false, _>(&mut self.hart, &mut self.blocks, &mut self.environment, &bounds, sink)
+        run::<false, _>(&mut self.hart, &mut self.blocks, &mut self.environment, &bounds, &mut Items(sink))
     }
 
     /// The registers.

@@ -2,12 +2,12 @@
 
 use crate::blocks::Blocks;
 use crate::elf::{Elf, ElfError};
-use crate::environment::{After, Environment};
-use crate::fault::{Cause, Fault};
+use crate::fault::Fault;
 use crate::hart::Hart;
-use crate::hart::execute::{Bounds, run};
-use crate::linux::{Kernel, Streams};
-use crate::memory::Memory;
+use crate::hart::run::{Bounds, run};
+use crate::linux::{Kernel, Missing, Streams};
+use crate::observer::{Items, Observer, Watch};
+use crate::recorder::Recorder;
 use backsight_core::{Context, Execution};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,7 +65,7 @@ pub enum Clock {
 pub enum Exit {
     /// The program ended with this status.
     Status(u8),
-    /// A signal that the program sent to itself ended it.
+    /// A signal ended the program.
     Signal(u8),
     /// An instruction could not be executed.
     Fault(Fault),
@@ -73,6 +73,8 @@ pub enum Exit {
     Limit,
     /// [`Options::interrupt`] was set.
     Interrupted,
+    /// All threads wait for something that cannot happen: for each other, or for a signal that nobody sends.
+    Deadlock,
     /// A [replay](crate::Replay) has no more values.
     EndOfRecording,
 }
@@ -84,7 +86,7 @@ impl Exit {
             Self::Status(status) => Some(*status),
             Self::Signal(signal) => Some(128 + signal),
             Self::Fault(fault) => Some(128 + fault.signal()),
-            Self::Limit | Self::Interrupted | Self::EndOfRecording => None,
+            Self::Limit | Self::Interrupted | Self::Deadlock | Self::EndOfRecording => None,
         }
     }
 }
@@ -97,86 +99,9 @@ impl fmt::Display for Exit {
             Self::Fault(fault) => write!(f, "{fault}"),
             Self::Limit => f.write_str("the instruction limit was reached"),
             Self::Interrupted => f.write_str("interrupted"),
+            Self::Deadlock => f.write_str("all threads wait for something that cannot happen"),
             Self::EndOfRecording => f.write_str("the recording ended"),
         }
-    }
-}
-
-/// Memory and kernel of a process.
-pub(crate) struct Process {
-    memory: Memory,
-    kernel: Kernel,
-}
-
-impl Environment for Process {
-    #[inline(always)]
-    fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
-        self.memory.load(address)
-    }
-
-    #[inline(always)]
-    fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
-        self.memory.store(address, bytes)
-    }
-
-    fn check_store(&mut self, address: u64) -> Result<(), Cause> {
-        self.memory.check_store(address)
-    }
-
-    fn fetch(&mut self, address: u64) -> Result<u16, Cause> {
-        self.memory.fetch(address)
-    }
-
-    fn time(&mut self, hart: &Hart) -> Result<u64, Cause> {
-        Ok(self.kernel.ticks(hart.retired))
-    }
-
-    fn system_call(&mut self, hart: &mut Hart) -> Result<After, Cause> {
-        Ok(self.kernel.call(&mut self.memory, hart))
-    }
-}
-
-/// Writes down every value that enters the hart.
-struct Recorder<'a, F> {
-    process: &'a mut Process,
-    note: &'a mut F,
-}
-
-impl<F: FnMut(u64)> Environment for Recorder<'_, F> {
-    #[inline(always)]
-    fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
-        let bytes = self.process.load::<N>(address)?;
-        let mut value = [0; 8];
-        value[..N].copy_from_slice(&bytes);
-        (self.note)(u64::from_le_bytes(value));
-        Ok(bytes)
-    }
-
-    #[inline(always)]
-    fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
-        self.process.store(address, bytes)
-    }
-
-    fn check_store(&mut self, address: u64) -> Result<(), Cause> {
-        self.process.check_store(address)
-    }
-
-    fn fetch(&mut self, address: u64) -> Result<u16, Cause> {
-        self.process.fetch(address)
-    }
-
-    fn time(&mut self, hart: &Hart) -> Result<u64, Cause> {
-        let time = self.process.time(hart)?;
-        (self.note)(time);
-        Ok(time)
-    }
-
-    fn system_call(&mut self, hart: &mut Hart) -> Result<After, Cause> {
-        let after = self.process.system_call(hart)?;
-        if !matches!(after, After::Exit(_)) {
-            (self.note)(hart.x(10));
-        }
-        Ok(after)
     }
 }
 
@@ -184,10 +109,14 @@ impl<F: FnMut(u64)> Environment for Recorder<'_, F> {
 pub struct Simulator {
     hart: Hart,
     blocks: Blocks,
-    process: Process,
+    kernel: Kernel,
     limit: u64,
     interrupt: Arc<AtomicBool>,
-    started: bool,
+    bias: u64,
+    /// The result of a system call is missing from a recording.
+    unfinished: bool,
+    /// How the program ended.
+    ended: Option<Exit>,
 }
 
 impl Simulator {
@@ -196,38 +125,62 @@ impl Simulator {
         let elf = Elf::parse(file)?;
         let limit = options.instructions;
         let interrupt = Arc::clone(&options.interrupt);
-        let (kernel, memory, hart) = Kernel::load(&elf, options)?;
-        let process = Process { memory, kernel };
-        Ok(Self { hart, blocks: Blocks::default(), process, limit, interrupt, started: false })
+        let (kernel, hart) = Kernel::load(&elf, options)?;
+        let blocks = Blocks::default();
+        Ok(Self { hart, blocks, kernel, limit, interrupt, bias: elf.bias, unfinished: false, ended: None })
     }
 
     /// Runs; every instruction that retires goes to `sink`. The first item is the context.
     pub fn run(&mut self, sink: &mut impl FnMut(Execution)) -> Exit {
-        self.start(sink);
-        let bounds = Bounds { instructions: self.limit, interrupt: &self.interrupt };
-        run::<false, _>(&mut self.hart, &mut self.blocks, &mut self.process, &bounds, sink)
+        self.observe(Watch::default(), &mut Items(sink))
     }
 
     /// Like [`run`](Self::run), and the loads and stores of each instruction follow it.
     pub fn run_with_accesses(&mut self, sink: &mut impl FnMut(Execution)) -> Exit {
-        self.start(sink);
-        let bounds = Bounds { instructions: self.limit, interrupt: &self.interrupt };
-        run::<true, _>(&mut self.hart, &mut self.blocks, &mut self.process, &bounds, sink)
+        self.observe(Watch { accesses: true, external: false }, &mut Items(sink))
     }
 
-    /// Like [`run`](Self::run), and every value that [`Replay`](crate::Replay) needs goes to `note`.
-    pub fn record(&mut self, note: &mut impl FnMut(u64), sink: &mut impl FnMut(Execution)) -> Exit {
-        self.start(sink);
-        let bounds = Bounds { instructions: self.limit, interrupt: &self.interrupt };
-        let mut recorder = Recorder { process: &mut self.process, note };
-        run::<false, _>(&mut self.hart, &mut self.blocks, &mut recorder, &bounds, sink)
-    }
-
-    fn start(&mut self, sink: &mut impl FnMut(Execution)) {
-        if !self.started {
-            self.started = true;
-            sink(Execution::Context(USER));
+    /// Like [`run`](Self::run), and the observer receives all that there is to see.
+    pub fn observe(&mut self, watch: Watch, observer: &mut impl Observer) -> Exit {
+        if let Some(exit) = self.ended {
+            return exit;
         }
+        if watch.external {
+            self.kernel.watch_external();
+        }
+        let bounds = Bounds { instructions: self.limit, interrupt: &self.interrupt };
+        let Self { hart, blocks, kernel, .. } = self;
+        let exit = if watch.accesses {
+            run::<true, _>(hart, blocks, kernel, &bounds, observer)
+        } else {
+            run::<false, _>(hart, blocks, kernel, &bounds, observer)
+        };
+        self.end(exit)
+    }
+
+    /// Like [`run`](Self::run), and every value that [`Replay`](crate::Replay) needs goes to `value`. Whether they are
+    /// enough says [`is_replayable`](Self::is_replayable) afterwards.
+    pub fn record(&mut self, value: &mut impl FnMut(u64), sink: &mut impl FnMut(Execution)) -> Exit {
+        if let Some(exit) = self.ended {
+            return exit;
+        }
+        let bounds = Bounds { instructions: self.limit, interrupt: &self.interrupt };
+        let mut recorder = Recorder { kernel: &mut self.kernel, value, unfinished: &mut self.unfinished };
+        let exit =
+            run::<false, _>(&mut self.hart, &mut self.blocks, &mut recorder, &bounds, &mut Items(sink));
+        self.end(exit)
+    }
+
+    /// A program that has ended stays so.
+    fn end(&mut self, exit: Exit) -> Exit {
+        self.ended = (!matches!(exit, Exit::Limit | Exit::Interrupted)).then_some(exit);
+        exit
+    }
+
+    /// Can [`Replay`](crate::Replay) repeat what has run so far? It cannot repeat threads, signal handlers, and code that is
+    /// not in the program's file.
+    pub fn is_replayable(&self) -> bool {
+        self.kernel.is_replayable()
     }
 
     /// Allows this many instructions, counted from the start of the program.
@@ -235,20 +188,35 @@ impl Simulator {
         self.limit = instructions;
     }
 
-    /// The registers.
+    /// The registers of the thread that runs.
     pub fn hart(&self) -> &Hart {
         &self.hart
     }
 
-    /// Instructions retired so far.
+    /// The number that the program knows the thread by that runs.
+    pub fn tid(&self) -> u32 {
+        self.kernel.tid()
+    }
+
+    /// Instructions retired so far, by all threads.
     pub fn retired(&self) -> u64 {
         self.hart.retired
+    }
+
+    /// How far the program was moved from the addresses in its file: 0 unless it is position-independent.
+    pub fn bias(&self) -> u64 {
+        self.bias
     }
 
     /// System calls that the program made and that are not implemented (they fail with `ENOSYS`): their numbers,
     /// and how often.
     pub fn unknown_system_calls(&self) -> &BTreeMap<u64, u64> {
-        self.process.kernel.unknown()
+        self.kernel.unknown()
+    }
+
+    /// All that the program asked for and that is not implemented, in words.
+    pub fn missing(&self) -> Vec<Missing> {
+        self.kernel.missing()
     }
 }
 

@@ -25,6 +25,14 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// The QEMU plugin: the file that `BACKSIGHT_QEMU_PLUGIN` names, else the one that this checkout built. Where there is
+/// none, tests that record under QEMU say so.
+pub fn qemu_plugin() -> Option<PathBuf> {
+    let built = repository().join("tools/qemu-plugin/target/release/libbacksight_qemu.so");
+    let named = std::env::var_os("BACKSIGHT_QEMU_PLUGIN").map(PathBuf::from);
+    named.or(Some(built)).filter(|plugin| plugin.is_file())
+}
+
 /// The contents of a gzip file.
 ///
 /// # Panics

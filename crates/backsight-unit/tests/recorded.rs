@@ -1,19 +1,17 @@
 //! Real Arm programs, recorded under QEMU, traced and decoded: what is decoded is what was executed, in every
 //! configuration of the unit. Needs QEMU and the plugin (`tools/qemu-plugin`, built); without them it says so.
 
-#![cfg(unix)]
-
 use backsight_arm::etm4::{Config, Decoder};
-use backsight_capture::qemu::{Item, RunOptions, run};
 use backsight_core::{Address, AddressSpace, Execution};
 use backsight_flow::Event;
 use backsight_flow::etm4::Follower;
 use backsight_image::Code;
 use backsight_isa::classify;
+use backsight_run::qemu::{EmulationOptions, run};
+use backsight_run::{Observation, Stop};
 use backsight_testing::repository;
 use backsight_unit::etm4::{FrontEnd, Unit, UnitConfig};
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 
 /// Instructions of each program that are looked at.
 const MOST: usize = 300_000;
@@ -40,20 +38,21 @@ impl Code for Pages {
 
 /// What the first thread of a program executes, and its code.
 fn recorded(program: &str) -> Option<(Vec<Execution>, Pages)> {
-    let options = RunOptions {
+    let options = EmulationOptions {
         program: repository().join("testdata/programs").join(program),
         environment: Some(Vec::new()),
         silent: true,
-        ..RunOptions::default()
+        plugin: backsight_testing::qemu_plugin(),
+        ..EmulationOptions::default()
     };
     let mut items = Vec::new();
     let mut pages = Pages::default();
     let mut thread = 0;
-    let stop = AtomicBool::new(false);
+    let stop = Stop::new();
     let outcome = run(&options, &stop, &mut |item| match item {
-        Item::Execution(Execution::Thread(number)) => thread = number,
-        Item::Execution(item) if thread == 0 && items.len() < MOST => items.push(item),
-        Item::Code { address, bytes } => pages.put(address, bytes),
+        Observation::Execution(Execution::Thread(number)) => thread = number,
+        Observation::Execution(item) if thread == 0 && items.len() < MOST => items.push(item),
+        Observation::Code { address, bytes } => pages.put(address, bytes),
         _ => {}
     });
     match outcome {

@@ -1,7 +1,8 @@
 //! Streams of the QEMU plugin: whatever is in them, in whatever pieces, the reader says the same and nothing breaks.
 #![no_main]
 
-use backsight_capture::qemu::{Item, Reader, Summary};
+use backsight_run::Observation;
+use backsight_run::qemu::{StreamReader, Summary};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((&choice, rest)) = data.split_first() else { return };
@@ -14,11 +15,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
 });
 
 fn read(stream: &[u8], piece: usize, tail: &[u8]) -> (u64, u64, Summary) {
-    let mut reader = Reader::new();
+    let mut reader = StreamReader::new();
     let (mut items, mut sum) = (0, 0u64);
-    let mut sink = |item: Item<'_>| {
+    let mut sink = |item: Observation<'_>| {
         items += 1;
-        if let Item::Code { address, bytes } = item {
+        if let Observation::Code { address, bytes } = item {
             sum = sum.wrapping_add(address.0).wrapping_add(bytes.len() as u64);
         }
     };

@@ -1,5 +1,5 @@
 /* Three threads beside the first, started as the C library starts them; each sorts numbers of its own, and the
- * first waits for all. Runs under Linux only: the simulator has one thread. */
+ * first waits for all. */
 #include "runtime.h"
 
 enum { THREADS = 3, STACK = 16384, COUNT = 200 };

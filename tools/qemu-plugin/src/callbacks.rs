@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use crate::api::{self, Block, PluginId};
 use crate::event::{ACCESS, EXIT, access, event};
 use crate::target::Target;
-use crate::{Recorder, calls, recorder, system, thread};
+use crate::thread::{self, Thread};
+use crate::{Recorder, calls, recorder, system};
 
 /// In a definition: the instruction is counted when it begins.
 const WATCHED: u8 = 0x80;
@@ -34,9 +35,9 @@ pub extern "C" fn program_ends(_: PluginId, _: *mut c_void) {
     if recorder().is_abandoned() {
         return;
     }
-    thread::for_each(|index, thread| {
+    thread::for_each(|thread| {
         thread.flush();
-        thread::remove_file(index);
+        thread.retire();
     });
     if let Some(mut output) = recorder().output() {
         output.finish();
@@ -51,7 +52,7 @@ pub extern "C" fn in_forked_child() {
     if descriptor >= 0 {
         system::close(descriptor);
     }
-    thread::for_each(|_, thread| thread.make_private());
+    thread::for_each(Thread::make_private);
     // Another thread may have held the lock when the child was made: then its holder is not here to use it.
     if let Ok(mut output) = recorder.output.try_lock() {
         output.abandon();

@@ -11,10 +11,10 @@ use crate::event::{
 use crate::mappings::{self, Mapping};
 use crate::target::Call;
 use crate::thread::{self, SystemCall, Thread};
-use crate::{Recorder, api, recorder, system};
+use crate::{Recorder, api, inputs, recorder, system};
 
-const MAP_ANONYMOUS: u64 = 0x20;
-const FAILED: std::ops::Range<i64> = -4095..0;
+pub const MAP_ANONYMOUS: u64 = 0x20;
+pub const FAILED: std::ops::Range<i64> = -4095..0;
 
 /// Where executable memory is, as far as the stream has told: (address, length).
 static CODE: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
@@ -47,6 +47,9 @@ pub fn end(index: u32, number: i64, result: i64) {
         api::RESULT_SIGRETURN => return thread.push(&[event(SIGNAL_RETURN, 0)]),
         api::RESULT_RESTART => return thread.push(&[event(RESTART, 0)]),
         _ => {}
+    }
+    if recorder.inputs {
+        inputs::record(thread, recorder, result);
     }
     if FAILED.contains(&result) || thread.call.number != number {
         return;
@@ -176,9 +179,13 @@ fn unmapped(thread: &mut Thread, address: u64, length: u64) -> bool {
 
 impl Recorder {
     /// Reads a pointer of the program's memory.
-    fn pointer_at(&self, address: u64) -> Option<u64> {
+    pub fn pointer_at(&self, address: u64) -> Option<u64> {
+        self.number_at(address, self.target.pointer())
+    }
+
+    /// Reads a number of the program's memory.
+    pub fn number_at(&self, address: u64, size: usize) -> Option<u64> {
         let mut bytes = [0; 8];
-        let size = self.target.pointer();
         let read = system::read_memory(self.base()?.wrapping_add(address), &mut bytes[..size]);
         (read == size).then(|| u64::from_le_bytes(bytes))
     }

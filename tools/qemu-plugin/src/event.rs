@@ -21,6 +21,12 @@ pub const UNMAP: u32 = 7;
 pub const EXIT: u32 = 8;
 /// The last instruction of the block before makes the system call of this number.
 pub const SYSTEM_CALL: u32 = 9;
+/// What the system call just made returned (2 words).
+pub const RESULT: u32 = 10;
+/// The system call just made wrote so many bytes (argument) to memory: address (2 words), the bytes.
+pub const WRITTEN: u32 = 11;
+/// The system call just made cleared memory: address, length (2 words each).
+pub const CLEARED: u32 = 12;
 
 /// In the argument of [`MAP`]: readable, writable, executable as in `mmap`.
 pub const MAP_EXECUTABLE: u32 = 4;

@@ -7,12 +7,14 @@
 //! (version 1 of the interface has no counters per thread).
 //!
 //! Arguments: `dir=DIR` (required: where the stream goes), `memory=on` (loads and stores, their addresses),
-//! `values=on` (and what was loaded or stored), `watch=off` (faster; blocks are not exact where they fault).
+//! `values=on` (and what was loaded or stored), `inputs=on` (results of system calls, and the memory that they wrote),
+//! `watch=off` (faster; blocks are not exact where they fault).
 
 mod api;
 mod callbacks;
 mod calls;
 mod event;
+mod inputs;
 mod mappings;
 mod output;
 mod system;
@@ -26,6 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock};
 
 use crate::output::Output;
+use crate::tail::Tails;
 use crate::target::Target;
 
 /// The version of the interface that the plugin was written for.
@@ -38,10 +41,11 @@ static RECORDER: OnceLock<Recorder> = OnceLock::new();
 /// What all callbacks share.
 pub(crate) struct Recorder {
     target: Target,
-    directory: PathBuf,
+    tails: &'static Tails,
     watch: bool,
     memory: bool,
     values: bool,
+    inputs: bool,
     output: Mutex<Output>,
     /// For a child to close; -1 when there is none.
     descriptor: AtomicI32,
@@ -94,12 +98,14 @@ struct Arguments {
     directory: PathBuf,
     memory: bool,
     values: bool,
+    inputs: bool,
     watch: bool,
 }
 
 impl Arguments {
     fn parse<'a>(arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut parsed = Self { directory: PathBuf::new(), memory: false, values: false, watch: true };
+        let mut parsed =
+            Self { directory: PathBuf::new(), memory: false, values: false, inputs: false, watch: true };
         for argument in arguments {
             let (key, value) = argument.split_once('=').unwrap_or((argument, "on"));
             let on = match value {
@@ -111,8 +117,11 @@ impl Arguments {
                 "dir" => parsed.directory = value.into(),
                 "memory" => parsed.memory = on?,
                 "values" => parsed.values = on?,
+                "inputs" => parsed.inputs = on?,
                 "watch" => parsed.watch = on?,
-                _ => return Err(format!("unknown argument {key}; known: dir, memory, values, watch")),
+                _ => {
+                    return Err(format!("unknown argument {key}; known: dir, memory, values, inputs, watch"));
+                }
             }
         }
         parsed.memory |= parsed.values;
@@ -154,15 +163,18 @@ fn install(id: api::PluginId, info: &api::Info, arguments: &[&str]) -> Result<()
     let target = Target::named(name.to_bytes()).filter(|_| !info.system_emulation).ok_or_else(|| {
         format!("cannot record {name:?}: only programs for aarch64, arm and riscv64 under user-mode QEMU")
     })?;
-    let Arguments { directory, memory, values, watch } = Arguments::parse(arguments.iter().copied())?;
-    let output =
-        Output::new(&directory, target).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let Arguments { directory, memory, values, inputs, watch } = Arguments::parse(arguments.iter().copied())?;
+    let failed = |error| format!("{}: {error}", directory.display());
+    // The memory in it is never given back.
+    let tails: &'static Tails = Box::leak(Box::new(Tails::new(&directory).map_err(failed)?));
+    let output = Output::new(&directory, target, tails).map_err(failed)?;
     let recorder = Recorder {
         target,
-        directory,
+        tails,
         watch,
         memory,
         values,
+        inputs,
         descriptor: AtomicI32::new(output.descriptor().unwrap_or(-1)),
         output: Mutex::new(output),
         abandoned: AtomicBool::new(false),

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::system;
-use crate::tail::{CAPACITY, Tail};
+use crate::tail::{CAPACITY, Tail, Tails};
 use crate::target::Target;
 
 /// The source of chunks that define blocks.
@@ -35,16 +35,19 @@ pub struct Output {
 }
 
 impl Output {
-    /// Connects to `DIR/socket` if there is one, else makes the file `DIR/stream`; writes the header.
-    pub fn new(directory: &Path, target: Target) -> io::Result<Self> {
+    /// Connects to `DIR/socket` if there is one, else makes the file `DIR/stream`; writes the header. Everything of the
+    /// folder is open then: a reader at the socket may remove it.
+    pub fn new(directory: &Path, target: Target, tails: &'static Tails) -> io::Result<Self> {
         let socket = directory.join("socket");
         let sink = if socket.exists() {
-            Sink::Socket(system::out_of_the_way(UnixStream::connect(socket)?.into()))
+            let socket = system::out_of_the_way(UnixStream::connect(socket)?.into());
+            system::end_with_reader(socket.as_raw_fd());
+            Sink::Socket(socket)
         } else {
             let file = File::create(directory.join("stream"))?;
             Sink::File(system::out_of_the_way(file.into()).into())
         };
-        let definitions = Tail::new(directory, "definitions", DEFINITIONS)?;
+        let definitions = tails.tail(DEFINITIONS)?;
         let mut output = Self { sink, definitions, numbers: HashMap::new() };
         let mut header = [0; 16];
         header[..8].copy_from_slice(&MAGIC);
@@ -99,7 +102,7 @@ impl Output {
         self.write_definitions();
         self.write_tail(END, 0, 0, &[]);
         self.sink = Sink::Closed;
-        self.definitions.remove_file();
+        self.definitions.retire();
     }
 
     /// Forgets everything: in a forked child, where all of it is the parent's.
@@ -129,7 +132,8 @@ impl Output {
         self.write(bytes);
     }
 
-    /// Writes, or says once why not and stops recording: the program goes on.
+    /// Writes. A reader that is gone ends the program: nobody is there to see it, or to end it. If a file cannot be
+    /// written, says so once and stops recording; the program goes on.
     fn write(&mut self, bytes: &[u8]) {
         let result = match &mut self.sink {
             Sink::Socket(socket) => send_all(socket.as_raw_fd(), bytes),
@@ -137,6 +141,9 @@ impl Output {
             Sink::Closed => Ok(()),
         };
         if let Err(error) = result {
+            if matches!(self.sink, Sink::Socket(_)) {
+                system::end_process();
+            }
             eprintln!("backsight: recording stopped: {error}; the program goes on");
             self.sink = Sink::Closed;
         }

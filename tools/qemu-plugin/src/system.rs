@@ -26,6 +26,16 @@ mod c {
         pub fn gettid() -> c_int;
         pub fn close(fd: c_int) -> c_int;
         pub fn fcntl(fd: c_int, command: c_int, argument: c_long) -> c_int;
+        pub fn prctl(option: c_int, argument: c_long) -> c_int;
+        pub fn getppid() -> c_int;
+        pub fn getsockopt(
+            fd: c_int,
+            level: c_int,
+            name: c_int,
+            value: *mut c_void,
+            length: *mut u32,
+        ) -> c_int;
+        pub fn kill(pid: c_int, signal: c_int) -> c_int;
         pub fn send(fd: c_int, bytes: *const c_void, length: usize, flags: c_int) -> isize;
         pub fn process_vm_readv(
             pid: c_int,
@@ -51,17 +61,55 @@ const MAP_FIXED: c_int = 0x10;
 const MAP_ANONYMOUS: c_int = 0x20;
 const F_DUPFD_CLOEXEC: c_int = 1030;
 const MSG_NOSIGNAL: c_int = 0x4000;
+const PR_SET_PDEATHSIG: c_int = 1;
+const SIGKILL: c_int = 9;
+const SOL_SOCKET: c_int = 1;
+const SO_PEERCRED: c_int = 17;
+
+/// Who is at the other end of a socket.
+#[repr(C)]
+#[derive(Default)]
+struct Peer {
+    process: c_int,
+    user: u32,
+    group: u32,
+}
+
+/// Has this process end when its parent does, if that is who listens at the other end of the socket. Of whoever started
+/// QEMU by other ways, the socket itself tells when it is gone.
+pub fn end_with_reader(socket: RawFd) {
+    let mut peer = Peer::default();
+    let mut length = size_of::<Peer>() as u32;
+    // SAFETY: the kernel writes at most `length` bytes; the other calls have no conditions.
+    unsafe {
+        let known = c::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, (&raw mut peer).cast(), &mut length) == 0;
+        if known && peer.process == c::getppid() {
+            c::prctl(PR_SET_PDEATHSIG, SIGKILL.into());
+            // It may have gone before it was asked for.
+            if peer.process != c::getppid() {
+                end_process();
+            }
+        }
+    }
+}
+
+/// Ends this process, and the program with it, at once.
+pub fn end_process() {
+    // SAFETY: has no conditions.
+    unsafe { c::kill(std::process::id() as c_int, SIGKILL) };
+}
 
 /// Maps `length` bytes of `file`, which is given that size on disk first: a full disk must show here, not
 /// as a fault when the memory is written.
-pub fn map_file(file: &File, length: usize) -> io::Result<*mut u8> {
+pub fn map_file(file: &File, offset: u64, length: usize) -> io::Result<*mut u8> {
+    let (fd, offset) = (file.as_raw_fd(), offset as i64);
     // SAFETY: plain calls with an open file; a new mapping touches no memory of ours.
     unsafe {
-        match c::posix_fallocate(file.as_raw_fd(), 0, length as i64) {
+        match c::posix_fallocate(fd, offset, length as i64) {
             0 => {}
             error => return Err(io::Error::from_raw_os_error(error)),
         }
-        mapped(c::mmap(std::ptr::null_mut(), length, PROT_READ_WRITE, MAP_SHARED, file.as_raw_fd(), 0))
+        mapped(c::mmap(std::ptr::null_mut(), length, PROT_READ_WRITE, MAP_SHARED, fd, offset))
     }
 }
 

@@ -1,12 +1,14 @@
 //! The newest bytes of a stream, kept where they survive the process.
 //!
 //! A program that dies of a signal takes QEMU with it, and no callback tells the plugin. So whatever has not
-//! yet been written stands in a small file mapped into memory: the kernel keeps it, and the reader takes the
-//! rest of the stream from there.
+//! yet been written stands in a file mapped into memory, in a slot for each source: the kernel keeps it, and the
+//! reader takes the rest of the stream from there.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::system;
@@ -15,9 +17,68 @@ use crate::system;
 pub const CAPACITY: u32 = 1 << 16;
 const HEADER: usize = 64;
 const LENGTH: usize = HEADER + CAPACITY as usize;
+/// Distance of two slots in the file: a multiple of every page size.
+const STRIDE: u64 = 1 << 17;
 const MAGIC: [u8; 8] = *b"BSQTAIL1";
 
-/// The beginning of a tail file.
+/// The file, and which of its slots are in use.
+pub struct Tails {
+    file: File,
+    /// Device and number of the file: the program may close all descriptors, and open another file under this one.
+    identity: (u64, u64),
+    slots: Mutex<Vec<bool>>,
+}
+
+impl Tails {
+    /// Opens `DIR/tails`, or makes it.
+    pub fn new(directory: &Path) -> io::Result<Self> {
+        let path = directory.join("tails");
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        let file = File::from(system::out_of_the_way(file.into()));
+        let metadata = file.metadata()?;
+        Ok(Self { file, identity: (metadata.dev(), metadata.ino()), slots: Mutex::new(Vec::new()) })
+    }
+
+    /// A tail for a source. Where there is no room in the file, the bytes stand in plain memory.
+    pub fn tail(&'static self, source: u32) -> io::Result<Tail> {
+        const { assert!(size_of::<Header>() == HEADER) };
+        let slot = self.take_slot();
+        let mapped = slot.map(|slot| system::map_file(&self.file, slot as u64 * STRIDE, LENGTH));
+        let (memory, slot) = match (mapped, slot) {
+            (Some(Ok(memory)), slot) => (memory, slot),
+            (_, slot) => {
+                self.free_slot(slot);
+                (system::map_memory(LENGTH)?, None)
+            }
+        };
+        let header = memory.cast::<Header>();
+        let fields =
+            Header { magic: MAGIC, source, fill: 0, position: 0, begun: 0, expected: 0, reserved: [0; 3] };
+        // SAFETY: the mapping is new, writable, page-aligned and large enough.
+        unsafe { header.write(fields) };
+        Ok(Tail { header, slot, tails: self })
+    }
+
+    fn take_slot(&self) -> Option<usize> {
+        let metadata = self.file.metadata().ok()?;
+        let mut slots =
+            self.slots.lock().ok().filter(|_| (metadata.dev(), metadata.ino()) == self.identity)?;
+        let free = slots.iter().position(|used| !used).unwrap_or(slots.len());
+        if free == slots.len() {
+            slots.push(true);
+        }
+        slots[free] = true;
+        Some(free)
+    }
+
+    fn free_slot(&self, slot: Option<usize>) {
+        if let (Some(slot), Ok(mut slots)) = (slot, self.slots.lock()) {
+            slots[slot] = false;
+        }
+    }
+}
+
+/// The beginning of a slot.
 #[repr(C)]
 pub struct Header {
     magic: [u8; 8],
@@ -34,44 +95,17 @@ pub struct Header {
     reserved: [u64; 3],
 }
 
-/// A buffer in a file of its own.
+/// A buffer in a slot of the file.
 pub struct Tail {
     header: *mut Header,
-    path: PathBuf,
+    slot: Option<usize>,
+    tails: &'static Tails,
 }
 
 // SAFETY: a tail is used by one thread at a time; its memory belongs to it alone.
 unsafe impl Send for Tail {}
 
 impl Tail {
-    /// Makes `DIR/tail.NAME`. Without it (no room, no permission) the bytes stand in plain memory.
-    pub fn new(directory: &Path, name: &str, source: u32) -> io::Result<Self> {
-        const { assert!(size_of::<Header>() == HEADER) };
-        let path = directory.join(format!("tail.{name}"));
-        let memory = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)
-            .and_then(|file| system::map_file(&file, LENGTH))
-            .or_else(|_| system::map_memory(LENGTH))?;
-        let header = memory.cast::<Header>();
-        // SAFETY: the mapping is new, writable, page-aligned and large enough.
-        unsafe {
-            header.write(Header {
-                magic: MAGIC,
-                source,
-                fill: 0,
-                position: 0,
-                begun: 0,
-                expected: 0,
-                reserved: [0; 3],
-            });
-        }
-        Ok(Self { header, path })
-    }
-
     /// The header, which others may change between two looks at it.
     #[inline]
     pub fn header(&self) -> *mut Header {
@@ -129,16 +163,18 @@ impl Tail {
         unsafe { system::make_private(self.header.cast(), LENGTH) };
     }
 
-    /// Removes the file; the memory stays.
-    pub fn remove_file(&self) {
-        let _ = fs::remove_file(&self.path);
+    /// Nothing is to be read here any more; the memory stays.
+    pub fn retire(&self) {
+        // SAFETY: the mapping lives as long as `self`.
+        unsafe { (*self.header).magic = [0; 8] };
     }
 
-    /// Removes file and memory.
+    /// Gives the slot back.
     pub fn remove(self) {
-        self.remove_file();
+        self.retire();
         // SAFETY: the whole mapping, and `self` ends here.
         unsafe { system::unmap(self.header.cast(), LENGTH) };
+        self.tails.free_slot(self.slot);
     }
 }
 
@@ -147,20 +183,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_appended_is_in_the_file() {
-        let directory = std::env::temp_dir();
-        let name = format!("test.{}", std::process::id());
-        let mut tail = Tail::new(&directory, &name, 7).unwrap();
-        tail.append(&[1, 2, 3, 4]);
-        tail.clear();
-        tail.append(&[5, 6, 7, 8]);
-        let file = fs::read(directory.join(format!("tail.{name}"))).unwrap();
-        assert_eq!(&file[..8], b"BSQTAIL1");
-        assert_eq!(file[8..12], 7u32.to_le_bytes());
-        assert_eq!(file[12..16], 4u32.to_le_bytes());
-        assert_eq!(file[16..24], 4u64.to_le_bytes());
-        assert_eq!(file[64..68], [5, 6, 7, 8]);
-        tail.remove();
-        assert!(!directory.join(format!("tail.{name}")).exists());
+    fn what_is_appended_is_in_the_file_at_once() {
+        let directory = std::env::temp_dir().join(format!("backsight-tails-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let tails: &'static Tails = Box::leak(Box::new(Tails::new(&directory).unwrap()));
+        let first = tails.tail(7).unwrap();
+        let mut second = tails.tail(8).unwrap();
+        second.append(&[1, 2, 3, 4]);
+        second.clear();
+        second.append(&[5, 6, 7, 8]);
+        let file = std::fs::read(directory.join("tails")).unwrap();
+        let slot = &file[STRIDE as usize..];
+        assert_eq!(&slot[..8], b"BSQTAIL1");
+        assert_eq!(slot[8..12], 8u32.to_le_bytes());
+        assert_eq!(slot[12..16], 4u32.to_le_bytes());
+        assert_eq!(slot[16..24], 4u64.to_le_bytes());
+        assert_eq!(slot[64..68], [5, 6, 7, 8]);
+        first.remove();
+        let file = std::fs::read(directory.join("tails")).unwrap();
+        assert_eq!(file[..8], [0; 8], "nothing to be read there");
+        assert_eq!(tails.tail(9).unwrap().slot, Some(0), "a slot is used again");
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

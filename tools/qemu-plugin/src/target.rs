@@ -20,6 +20,8 @@ pub enum Call {
     Remap,
     Protect,
     Execute,
+    /// `madvise`.
+    Advise,
     /// `rt_sigaction` and `sigaction`.
     SignalAction,
     Other,
@@ -58,6 +60,7 @@ impl Target {
                 91 => Call::Unmap,
                 163 => Call::Remap,
                 125 => Call::Protect,
+                220 => Call::Advise,
                 11 | 387 => Call::Execute,
                 67 | 174 => Call::SignalAction,
                 _ => Call::Other,
@@ -68,6 +71,7 @@ impl Target {
                 215 => Call::Unmap,
                 216 => Call::Remap,
                 226 => Call::Protect,
+                233 => Call::Advise,
                 221 | 281 => Call::Execute,
                 134 => Call::SignalAction,
                 _ => Call::Other,

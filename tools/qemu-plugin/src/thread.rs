@@ -72,25 +72,25 @@ pub fn end(index: u32) {
     let thread = unsafe { Box::from_raw(thread) };
     if thread.number == 0 {
         // Translated code may still count in the header of the first thread.
-        thread.tail.remove_file();
+        thread.tail.retire();
         std::mem::forget(thread);
     } else {
         thread.tail.remove();
     }
 }
 
-/// Calls `visit` with every thread and the number that QEMU has for it.
-pub fn for_each(mut visit: impl FnMut(u32, &'static mut Thread)) {
+/// Calls `visit` with every thread.
+pub fn for_each(mut visit: impl FnMut(&'static mut Thread)) {
     for index in 0..THREADS.len().min(started() as usize + 1) as u32 {
         if let Some(thread) = get(index) {
-            visit(index, thread);
+            visit(thread);
         }
     }
 }
 
 impl Thread {
     fn new(number: u32) -> io::Result<Self> {
-        let tail = Tail::new(&recorder().directory, &number.to_string(), number)?;
+        let tail = recorder().tails.tail(number)?;
         Ok(Self { number, tail, limit: 0, thread_id: 0, call: SystemCall::default() })
     }
 
@@ -162,15 +162,13 @@ impl Thread {
         }
     }
 
+    /// Everything is written: nothing is to be read from the tail.
+    pub fn retire(&mut self) {
+        self.tail.retire();
+    }
+
     /// Cuts the thread off from its file: in a forked child.
     pub fn make_private(&mut self) {
         self.tail.make_private();
-    }
-}
-
-/// Removes the file of a thread; its memory stays.
-pub fn remove_file(index: u32) {
-    if let Some(thread) = get(index) {
-        thread.tail.remove_file();
     }
 }

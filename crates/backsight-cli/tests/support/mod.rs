@@ -33,12 +33,18 @@ pub fn program(target: &str, name: &str) -> String {
     backsight_testing::repository().join("testdata/programs").join(target).join(name).display().to_string()
 }
 
+/// The program, which finds the QEMU plugin if there is one.
+pub fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_backsight"));
+    if let Some(plugin) = backsight_testing::qemu_plugin() {
+        command.env("BACKSIGHT_QEMU_PLUGIN", plugin);
+    }
+    command
+}
+
 /// The program with these arguments.
 pub fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_backsight"))
-        .args(arguments)
-        .output()
-        .expect("the program that was built")
+    command().args(arguments).output().expect("the program that was built")
 }
 
 /// Records a program. False, and a word about it, where QEMU or its plugin is missing.

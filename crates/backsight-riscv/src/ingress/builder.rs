@@ -115,7 +115,8 @@ impl Builder {
                 self.upper = None;
                 port.gap();
             }
-            Execution::Instruction(_) | Execution::Thread(_) | Execution::Access(_) => {}
+            Execution::Instruction(_) | Execution::Thread(_) | Execution::Access(_) | Execution::Input(_) => {
+            }
         }
     }
 

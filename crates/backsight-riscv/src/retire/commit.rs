@@ -77,7 +77,7 @@ impl CommitStage {
                 self.before = None;
                 sink(Committed::Gap);
             }
-            Execution::Thread(_) | Execution::Access(_) => {}
+            Execution::Thread(_) | Execution::Access(_) | Execution::Input(_) => {}
         }
     }
 

@@ -1,4 +1,7 @@
-//! The A extension. With one thread every read-modify-write is atomic; what remains is LR and SC.
+//! The A extension.
+//!
+//! Threads take turns between instructions, so every read-modify-write is atomic. A thread loses its reservation when
+//! another continues, and when a signal handler starts.
 
 use super::Hart;
 use crate::environment::Environment;
@@ -73,12 +76,16 @@ fn store_conditional<E: Environment>(
     operand: u64,
     rd: u8,
 ) -> Result<Accesses, Cause> {
-    // Whatever it does, the reservation is gone.
-    if hart.reservation.take() != Some((address, size)) {
+    // Whether it succeeds or not, the reservation is gone; but not if it faults: it may be executed again.
+    let reserved = hart.reservation == Some((address, size));
+    if reserved {
+        store(environment, address, size, operand)?;
+    }
+    hart.reservation = None;
+    if !reserved {
         hart.set_x(rd, 1);
         return Ok([None, None]);
     }
-    store(environment, address, size, operand)?;
     hart.set_x(rd, 0);
     Ok([access(address, size, operand, true), None])
 }
@@ -92,7 +99,7 @@ fn modify<E: Environment>(
     operand: u64,
     rd: u8,
 ) -> Result<Accesses, Cause> {
-    environment.check_store(address)?;
+    environment.check_store(address, u64::from(size))?;
     let old = load(environment, address, size)?;
     // Word operands compare as words: sign-extended on both sides, or zero-extended on both.
     let (a, b) = if size == 8 { (old, operand) } else { (old, operand as i32 as u64) };

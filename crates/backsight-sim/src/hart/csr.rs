@@ -11,9 +11,14 @@ const CYCLE: u32 = 0xC00;
 const TIME: u32 = 0xC01;
 const INSTRET: u32 = 0xC02;
 
+/// Does a CSR instruction name the `time` register?
+pub fn is_time(opcode: u32) -> bool {
+    opcode >> 20 == TIME
+}
+
 /// Executes CSRRW, CSRRS, CSRRC and their immediate forms. False: illegal. One cycle passes per instruction.
 pub fn execute<E: Environment>(hart: &mut Hart, environment: &mut E, opcode: u32) -> Result<bool, Cause> {
-    let time = if opcode >> 20 == TIME { environment.time(hart)? } else { 0 };
+    let time = if is_time(opcode) { environment.time(hart)? } else { 0 };
     Ok(access(hart, opcode, time))
 }
 

@@ -1,84 +1,22 @@
-//! The loop that executes.
+//! What each instruction does.
 
 use super::{Hart, atomic, csr, float};
-use crate::blocks::Blocks;
 use crate::decode::{Kind, Op};
-use crate::environment::{After, Environment};
-use crate::fault::{Cause, Fault};
-use crate::simulator::Exit;
-use backsight_core::{Access, Address, Execution, Isa, Retired, Trap, TrapKind};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// When to stop although the program goes on.
-pub struct Bounds<'a> {
-    /// Instructions that may retire, counted from the start of the program.
-    pub instructions: u64,
-    /// Set from outside, to stop soon.
-    pub interrupt: &'a AtomicBool,
-}
+use crate::environment::Environment;
+use crate::fault::Cause;
+use crate::observer::Observer;
+use backsight_core::{Access, Address, Execution, Isa, Retired};
 
 /// How a block ended.
-enum End {
+pub enum End {
     /// Execution goes on at `pc`.
     Next,
     /// ECALL retired.
     SystemCall,
-    /// FENCE.I retired.
-    CodeFence,
+    /// The time was read: there may be something to report.
+    TimeRead,
     /// The instruction at `pc` did not retire.
     Fault(Cause, u64),
-}
-
-/// Executes until the program ends or a bound is reached. Every instruction that retires goes to `sink`,
-/// followed by its accesses if `ACCESSES`.
-pub fn run<const ACCESSES: bool, E: Environment>(
-    hart: &mut Hart,
-    blocks: &mut Blocks,
-    environment: &mut E,
-    bounds: &Bounds<'_>,
-    sink: &mut impl FnMut(Execution),
-) -> Exit {
-    loop {
-        let room = bounds.instructions.saturating_sub(hart.retired);
-        if room == 0 {
-            return Exit::Limit;
-        }
-        if bounds.interrupt.load(Ordering::Relaxed) {
-            return Exit::Interrupted;
-        }
-        let end = match blocks.at(hart.pc, environment) {
-            Ok(ops) => {
-                let ops = if (ops.len() as u64) > room { &ops[..room as usize] } else { ops };
-                run_block::<ACCESSES, E>(hart, ops, environment, sink)
-            }
-            Err(cause) => End::Fault(cause, hart.pc),
-        };
-        match end {
-            End::Next => {}
-            End::CodeFence => blocks.clear(),
-            End::SystemCall => match environment.system_call(hart) {
-                Ok(After::Continue) => {}
-                Ok(After::CodeChanged) => blocks.clear(),
-                Ok(After::Exit(exit)) => return exit,
-                Err(_) => return Exit::EndOfRecording,
-            },
-            End::Fault(Cause::EndOfRecording, _) => return Exit::EndOfRecording,
-            End::Fault(cause, value) => return fault(Fault { cause, pc: hart.pc, value }, sink),
-        }
-    }
-}
-
-#[cold]
-fn fault(fault: Fault, sink: &mut impl FnMut(Execution)) -> Exit {
-    sink(Execution::Trap(Trap {
-        kind: TrapKind::Exception,
-        cause: fault.cause as u32,
-        value: fault.value,
-        return_address: Address(fault.pc),
-        handler: Address(0),
-        cycle: 0,
-    }));
-    Exit::Fault(fault)
 }
 
 fn word(value: u64) -> u64 {
@@ -87,11 +25,11 @@ fn word(value: u64) -> u64 {
 
 /// Executes straight-line code; only the last instruction can go elsewhere than to the next.
 #[inline(always)]
-fn run_block<const ACCESSES: bool, E: Environment>(
+pub fn run_block<const ACCESSES: bool, E: Environment>(
     hart: &mut Hart,
     ops: &[Op],
     environment: &mut E,
-    sink: &mut impl FnMut(Execution),
+    observer: &mut impl Observer,
 ) -> End {
     let mut pc = hart.pc;
     let mut end = End::Next;
@@ -280,8 +218,8 @@ fn run_block<const ACCESSES: bool, E: Environment>(
                 Ok(_) => {}
                 Err((cause, address)) => fail!(cause, address),
             },
-            Kind::Fence => {}
-            Kind::FenceI => end = End::CodeFence,
+            // Stores to decoded code are noticed when they happen.
+            Kind::Fence | Kind::FenceI => {}
             Kind::Ecall => end = End::SystemCall,
             Kind::Ebreak => fail!(Cause::Breakpoint, pc),
             Kind::Csr => {
@@ -293,12 +231,15 @@ fn run_block<const ACCESSES: bool, E: Environment>(
                     Ok(legal) => legal!(legal),
                     Err(cause) => fail!(cause, pc),
                 }
+                if csr::is_time(op.opcode) {
+                    end = End::TimeRead;
+                }
             }
             Kind::Illegal => legal!(false),
         }
 
         retired += 1;
-        sink(Execution::Instruction(Retired {
+        observer.execution(Execution::Instruction(Retired {
             address: Address(pc),
             next: Address(next),
             cycle: 0,
@@ -309,7 +250,7 @@ fn run_block<const ACCESSES: bool, E: Environment>(
         }));
         if ACCESSES {
             for access in accesses.into_iter().flatten() {
-                sink(Execution::Access(access));
+                observer.execution(Execution::Access(access));
             }
         }
         pc = next;

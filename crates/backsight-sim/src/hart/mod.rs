@@ -4,6 +4,7 @@ pub mod atomic;
 pub mod csr;
 pub mod execute;
 pub mod float;
+pub mod run;
 
 use crate::decode::NOWHERE;
 use crate::float::Rounding;
@@ -22,7 +23,7 @@ pub struct Hart {
     /// Dynamic rounding mode, as written: it may be reserved.
     pub frm: u8,
     /// Address and width of the reservation that LR made.
-    reservation: Option<(u64, u8)>,
+    pub(crate) reservation: Option<(u64, u8)>,
     /// Instructions retired so far.
     pub retired: u64,
 }

@@ -1,275 +1,224 @@
-//! File descriptors, and reading and writing through them.
+//! File descriptors: numbers, the open files that they stand for, and pipes.
 
+use super::directory::Directory;
 use super::errno::Errno;
-use crate::memory::Memory;
+use super::pipe::{End, Pipes};
+use super::streams::{Streams, is_readable, is_writable};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Where the standard streams of the program go.
-pub struct Streams {
-    /// Standard input.
-    pub input: Box<dyn Read + Send>,
-    /// Standard output.
-    pub output: Box<dyn Write + Send>,
-    /// Standard error.
-    pub error: Box<dyn Write + Send>,
-}
-
-impl Streams {
-    /// Those of this process.
-    pub fn inherited() -> Self {
-        Self { input: Box::new(io::stdin()), output: Box::new(io::stdout()), error: Box::new(io::stderr()) }
-    }
-
-    /// Nothing to read; what is written is dropped.
-    pub fn none() -> Self {
-        Self { input: Box::new(io::empty()), output: Box::new(io::sink()), error: Box::new(io::sink()) }
-    }
-}
-
-/// What a descriptor stands for.
-pub enum Descriptor {
+/// What an open file is.
+pub enum Resource {
     /// Standard input.
     Input,
     /// Standard output.
     Output,
     /// Standard error.
     Error,
-    /// A file of the host.
+    /// A file of the host whose reads never wait.
     File(File),
-    /// A directory of the host: its path, its entries in order of their names, and how many were read.
-    Directory(PathBuf, Vec<(String, u8)>, usize),
+    /// Another file of the host: a terminal, a FIFO.
+    Device(File),
+    /// A directory of the host.
+    Directory(Directory),
+    /// One end of a pipe of the program.
+    Pipe(End),
+    /// A text that the kernel made, and how many bytes were read.
+    Text(Vec<u8>, u64),
 }
 
-impl Descriptor {
-    fn duplicate(&self) -> Result<Self, Errno> {
-        Ok(match self {
-            Self::Input => Self::Input,
-            Self::Output => Self::Output,
-            Self::Error => Self::Error,
-            Self::File(file) => Self::File(file.try_clone()?),
-            Self::Directory(path, entries, read) => Self::Directory(path.clone(), entries.clone(), *read),
-        })
-    }
+/// An open file; several descriptors may stand for it.
+pub struct Open {
+    /// What it is.
+    pub resource: Resource,
+    /// `O_RDONLY`, `O_WRONLY`, `O_RDWR` and status flags.
+    pub flags: u64,
+    /// Its path, where it has one.
+    pub path: Option<PathBuf>,
+    references: usize,
 }
+
+pub const O_ACCMODE: u64 = 3;
+pub const O_WRONLY: u64 = 1;
+pub const O_APPEND: u64 = 0o2000;
+pub const O_NONBLOCK: u64 = 0o4000;
+pub const O_CLOEXEC: u64 = 0o2_000_000;
 
 /// As many as Linux allows by default.
-const MOST: usize = 1024;
-/// Data moves in pieces of this size, whatever the program asks for.
-const PIECE: usize = 1 << 16;
-/// Vectors of `readv` and `writev`.
-const MOST_VECTORS: u64 = 1024;
+pub const MOST: usize = 1024;
+
+#[derive(Clone, Copy)]
+struct Descriptor {
+    open: usize,
+    close_on_exec: bool,
+}
+
+/// What a descriptor is ready for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// There is something to read, or an end to reach.
+    pub read: bool,
+    /// Writing would not wait.
+    pub write: bool,
+    /// Nobody writes to it any more.
+    pub hang_up: bool,
+    /// Nobody reads from it any more.
+    pub error: bool,
+}
 
 /// The descriptors of a process.
 pub struct Files {
-    streams: Streams,
-    table: Vec<Option<Descriptor>>,
+    pub(super) streams: Streams,
+    pub(super) pipes: Pipes,
+    descriptors: Vec<Option<Descriptor>>,
+    open: Vec<Option<Open>>,
 }
 
 impl Files {
     /// The three standard streams.
     pub fn new(streams: Streams) -> Self {
-        let table = vec![Some(Descriptor::Input), Some(Descriptor::Output), Some(Descriptor::Error)];
-        Self { streams, table }
+        let mut files = Self { streams, pipes: Pipes::default(), descriptors: Vec::new(), open: Vec::new() };
+        for (resource, flags) in
+            [(Resource::Input, 0), (Resource::Output, O_WRONLY), (Resource::Error, O_WRONLY)]
+        {
+            // There is room for three.
+            let _ = files.insert(resource, flags, None);
+        }
+        files
+    }
+
+    fn descriptor(&self, fd: u64) -> Result<Descriptor, Errno> {
+        let descriptor = usize::try_from(fd as u32).ok().and_then(|fd| *self.descriptors.get(fd)?);
+        descriptor.ok_or(Errno::BADF)
     }
 
     /// What `fd` stands for.
-    pub fn get(&mut self, fd: u64) -> Result<&mut Descriptor, Errno> {
-        usize::try_from(fd).ok().and_then(|fd| self.table.get_mut(fd)?.as_mut()).ok_or(Errno::BADF)
+    pub fn get(&mut self, fd: u64) -> Result<&mut Open, Errno> {
+        let descriptor = self.descriptor(fd)?;
+        self.open.get_mut(descriptor.open).and_then(Option::as_mut).ok_or(Errno::BADF)
     }
 
-    /// Gives a descriptor the lowest free number from `lowest` on.
-    pub fn insert(&mut self, descriptor: Descriptor, lowest: u64) -> Result<u64, Errno> {
-        let lowest = usize::try_from(lowest).ok().filter(|&fd| fd < MOST).ok_or(Errno::INVAL)?;
-        let free = (lowest..MOST).find(|&fd| !matches!(self.table.get(fd), Some(Some(_))));
-        let fd = free.ok_or(Errno::MFILE)?;
-        if fd >= self.table.len() {
-            self.table.resize_with(fd + 1, || None);
+    /// The streams, the pipes, and what `fd` stands for.
+    pub fn parts(&mut self, fd: u64) -> Result<(&mut Streams, &mut Pipes, &mut Open), Errno> {
+        let descriptor = self.descriptor(fd)?;
+        let open = self.open.get_mut(descriptor.open).and_then(Option::as_mut).ok_or(Errno::BADF)?;
+        Ok((&mut self.streams, &mut self.pipes, open))
+    }
+
+    /// Opens a file: its descriptor is the lowest that is free.
+    pub fn insert(&mut self, resource: Resource, flags: u64, path: Option<PathBuf>) -> Result<u64, Errno> {
+        let fd = self.free(0)?;
+        if let Resource::Pipe(end) = resource {
+            self.pipes.opened(end);
         }
-        self.table[fd] = Some(descriptor);
+        let open = Open { resource, flags: flags & !O_CLOEXEC, path, references: 1 };
+        let index = match self.open.iter().position(Option::is_none) {
+            Some(index) => index,
+            None => {
+                self.open.push(None);
+                self.open.len() - 1
+            }
+        };
+        self.open[index] = Some(open);
+        self.set(fd, Descriptor { open: index, close_on_exec: flags & O_CLOEXEC != 0 });
         Ok(fd as u64)
     }
 
+    fn free(&self, lowest: usize) -> Result<usize, Errno> {
+        (lowest..MOST).find(|&fd| !matches!(self.descriptors.get(fd), Some(Some(_)))).ok_or(Errno::MFILE)
+    }
+
+    fn set(&mut self, fd: usize, descriptor: Descriptor) {
+        if fd >= self.descriptors.len() {
+            self.descriptors.resize(fd + 1, None);
+        }
+        self.descriptors[fd] = Some(descriptor);
+    }
+
     /// `dup`, `fcntl(F_DUPFD)`.
-    pub fn duplicate(&mut self, fd: u64, lowest: u64) -> Result<u64, Errno> {
-        let copy = self.get(fd)?.duplicate()?;
-        self.insert(copy, lowest)
+    pub fn duplicate(&mut self, fd: u64, lowest: u64, close_on_exec: bool) -> Result<u64, Errno> {
+        let open = self.descriptor(fd)?.open;
+        let lowest = usize::try_from(lowest).ok().filter(|&fd| fd < MOST).ok_or(Errno::INVAL)?;
+        let free = self.free(lowest)?;
+        self.get(fd)?.references += 1;
+        self.set(free, Descriptor { open, close_on_exec });
+        Ok(free as u64)
     }
 
     /// `dup3`.
-    pub fn duplicate_to(&mut self, fd: u64, to: u64) -> Result<u64, Errno> {
-        let copy = self.get(fd)?.duplicate()?;
+    pub fn duplicate_to(&mut self, fd: u64, to: u64, flags: u64) -> Result<u64, Errno> {
+        let open = self.descriptor(fd)?.open;
         if to == fd {
             return Err(Errno::INVAL);
         }
+        let target = usize::try_from(to).ok().filter(|&to| to < MOST).ok_or(Errno::BADF)?;
         let _ = self.close(to);
-        self.insert(copy, to)
+        self.get(fd)?.references += 1;
+        self.set(target, Descriptor { open, close_on_exec: flags & O_CLOEXEC != 0 });
+        Ok(to)
     }
 
     /// `close`.
     pub fn close(&mut self, fd: u64) -> Result<u64, Errno> {
-        self.get(fd)?;
-        self.table[fd as usize] = None;
+        let index = self.descriptor(fd)?.open;
+        self.descriptors[fd as u32 as usize] = None;
+        if let Some(slot) = self.open.get_mut(index)
+            && let Some(open) = slot
+        {
+            open.references -= 1;
+            if open.references == 0 {
+                if let Resource::Pipe(end) = open.resource {
+                    self.pipes.closed(end);
+                }
+                *slot = None;
+            }
+        }
         Ok(0)
     }
 
-    fn read_some(&mut self, fd: u64, buffer: &mut [u8], at: Option<u64>) -> Result<usize, Errno> {
-        // Borrowed apart from the table.
-        let Self { streams, table } = self;
-        match table.get_mut(fd as usize).and_then(Option::as_mut).ok_or(Errno::BADF)? {
-            Descriptor::Input if at.is_none() => Ok(streams.input.read(buffer)?),
-            Descriptor::File(file) => Ok(match at {
-                Some(at) => file.read_at(buffer, at)?,
-                None => file.read(buffer)?,
-            }),
-            Descriptor::Directory(..) => Err(Errno(21)),
-            Descriptor::Input => Err(Errno::SPIPE),
-            Descriptor::Output | Descriptor::Error => Err(Errno::BADF),
-        }
-    }
-
-    fn write_some(&mut self, fd: u64, bytes: &[u8], at: Option<u64>) -> Result<usize, Errno> {
-        let Self { streams, table } = self;
-        let stream = match table.get_mut(fd as usize).and_then(Option::as_mut).ok_or(Errno::BADF)? {
-            Descriptor::File(file) => {
-                return Ok(match at {
-                    Some(at) => file.write_at(bytes, at)?,
-                    None => file.write(bytes)?,
-                });
-            }
-            Descriptor::Output => &mut streams.output,
-            Descriptor::Error => &mut streams.error,
-            Descriptor::Input | Descriptor::Directory(..) => return Err(Errno::BADF),
-        };
-        if at.is_some() {
-            return Err(Errno::SPIPE);
-        }
-        stream.write_all(bytes)?;
-        // The program does its own buffering; and it must learn of a full disk.
-        stream.flush()?;
-        Ok(bytes.len())
-    }
-
-    /// `read`, `pread64`.
-    pub fn read(
-        &mut self,
-        memory: &mut Memory,
-        fd: u64,
-        address: u64,
-        count: u64,
-        at: Option<u64>,
-    ) -> Result<u64, Errno> {
-        self.get(fd)?;
-        let mut buffer = vec![0; count.min(PIECE as u64) as usize];
-        let mut done = 0;
-        while done < count {
-            let want = (count - done).min(PIECE as u64) as usize;
-            let result = self.read_some(fd, &mut buffer[..want], at.map(|at| at.wrapping_add(done)));
-            let got = match result {
-                Ok(got) => got,
-                Err(errno) if done == 0 => return Err(errno),
-                Err(_) => break,
-            };
-            memory.write(address.wrapping_add(done), &buffer[..got])?;
-            done += got as u64;
-            // A terminal or pipe gives what it has; asking again would wait.
-            if got < want {
-                break;
-            }
-        }
-        Ok(done)
-    }
-
-    /// `write`, `pwrite64`.
-    pub fn write(
-        &mut self,
-        memory: &mut Memory,
-        fd: u64,
-        address: u64,
-        count: u64,
-        at: Option<u64>,
-    ) -> Result<u64, Errno> {
-        self.get(fd)?;
-        let mut buffer = vec![0; count.min(PIECE as u64) as usize];
-        let mut done = 0;
-        while done < count {
-            let part = &mut buffer[..(count - done).min(PIECE as u64) as usize];
-            let result = memory
-                .read(address.wrapping_add(done), part)
-                .map_err(Errno::from)
-                .and_then(|()| self.write_some(fd, part, at.map(|at| at.wrapping_add(done))));
-            match result {
-                Ok(0) => break,
-                Ok(wrote) => done += wrote as u64,
-                Err(errno) if done == 0 => return Err(errno),
-                Err(_) => break,
-            }
-        }
-        Ok(done)
-    }
-
-    /// `readv`, `writev`: one part after the other, until one is short.
-    pub fn vectors(
-        &mut self,
-        memory: &mut Memory,
-        fd: u64,
-        vectors: u64,
-        count: u64,
-        mut one: impl FnMut(&mut Self, &mut Memory, u64, u64) -> Result<u64, Errno>,
-    ) -> Result<u64, Errno> {
-        self.get(fd)?;
-        if count > MOST_VECTORS {
+    /// `close_range`.
+    pub fn close_range(&mut self, first: u64, last: u64, flags: u64) -> Result<u64, Errno> {
+        const CLOEXEC: u64 = 4;
+        if first > last {
             return Err(Errno::INVAL);
         }
-        let mut done = 0;
-        for number in 0..count {
-            let entry = vectors.wrapping_add(number * 16);
-            let address = u64::from_le_bytes(memory.load(entry)?);
-            let length = u64::from_le_bytes(memory.load(entry.wrapping_add(8))?);
-            match one(self, memory, address, length) {
-                Ok(part) => {
-                    done += part;
-                    if part < length {
-                        break;
-                    }
-                }
-                Err(errno) if done == 0 => return Err(errno),
-                Err(_) => break,
-            }
+        for fd in first..=last.min(MOST as u64) {
+            // Those that are not open do not matter.
+            let _ = if flags & CLOEXEC == 0 { self.close(fd) } else { self.set_close_on_exec(fd, true) };
         }
-        Ok(done)
+        Ok(0)
     }
 
-    /// `lseek`.
-    pub fn seek(&mut self, fd: u64, offset: i64, whence: u64) -> Result<u64, Errno> {
-        match self.get(fd)? {
-            Descriptor::File(file) => {
-                let to = match whence {
-                    0 => SeekFrom::Start(u64::try_from(offset).map_err(|_| Errno::INVAL)?),
-                    1 => SeekFrom::Current(offset),
-                    2 => SeekFrom::End(offset),
-                    _ => return Err(Errno::INVAL),
-                };
-                Ok(file.seek(to)?)
-            }
-            Descriptor::Directory(_, _, read) if whence == 0 && offset == 0 => {
-                *read = 0;
-                Ok(0)
-            }
-            _ => Err(Errno::SPIPE),
-        }
+    /// Does an `exec` close it?
+    pub fn close_on_exec(&self, fd: u64) -> Result<bool, Errno> {
+        Ok(self.descriptor(fd)?.close_on_exec)
     }
 
-    /// `ftruncate`.
-    pub fn truncate(&mut self, fd: u64, length: u64) -> Result<u64, Errno> {
-        match self.get(fd)? {
-            Descriptor::File(file) => {
-                file.set_len(length)?;
-                Ok(0)
+    /// Sets whether an `exec` closes it.
+    pub fn set_close_on_exec(&mut self, fd: u64, close_on_exec: bool) -> Result<u64, Errno> {
+        let descriptor = self.descriptor(fd)?;
+        self.set(fd as u32 as usize, Descriptor { close_on_exec, ..descriptor });
+        Ok(0)
+    }
+
+    /// What a descriptor is ready for; waits up to this long for input from the host.
+    pub fn ready(&mut self, fd: u64, wait: Duration) -> Result<Ready, Errno> {
+        let (streams, pipes, open) = self.parts(fd)?;
+        let both = Ready { read: true, write: true, ..Ready::default() };
+        Ok(match &open.resource {
+            Resource::Input => Ready { read: (streams.input_ready)(wait), ..Ready::default() },
+            Resource::Output | Resource::Error => Ready { write: true, ..Ready::default() },
+            Resource::Device(file) => {
+                Ready { read: is_readable(file, wait), write: is_writable(file), ..Ready::default() }
             }
-            _ => Err(Errno::INVAL),
-        }
+            Resource::Pipe(end) => pipes.ready(*end),
+            Resource::File(_) | Resource::Directory(_) | Resource::Text(..) => both,
+        })
+    }
+
+    /// Does reading from it wait for the host?
+    pub fn waits_for_host(&mut self, fd: u64) -> bool {
+        self.get(fd).is_ok_and(|open| matches!(open.resource, Resource::Input | Resource::Device(_)))
     }
 }

@@ -1,5 +1,6 @@
 //! The memory of a program that is about to start: segments, heap, stack with arguments and auxiliary vector.
 
+use super::signals::TRAMPOLINE;
 use crate::elf::{Elf, ElfError};
 use crate::memory::{END, Memory, PAGE, Protection};
 
@@ -7,8 +8,11 @@ use crate::memory::{END, Memory, PAGE, Protection};
 pub const STACK_TOP: u64 = END - 0x10_0000;
 /// Bytes of stack.
 pub const STACK_SIZE: u64 = 8 << 20;
-/// Mappings are placed below.
+/// Mappings are made below.
 pub const MAPPINGS_TOP: u64 = STACK_TOP - STACK_SIZE - 0x10_0000;
+
+/// The page with the code that signal handlers return to.
+pub const KERNEL_CODE: u64 = STACK_TOP + 0x8_0000;
 
 /// Entries of the auxiliary vector.
 const AT_PHDR: u64 = 3;
@@ -40,11 +44,11 @@ pub fn page_end(address: u64) -> u64 {
 }
 
 fn protection(flags: u32) -> Protection {
-    Protection { read: flags & 4 != 0, write: flags & 2 != 0, execute: flags & 1 != 0 }
+    Protection { read: flags & 4 != 0, write: flags & 2 != 0, execute: flags & 1 != 0, backed: true }
 }
 
-/// Places the segments; gives the end of the last one, where the heap begins.
-pub fn place_program(memory: &mut Memory, elf: &Elf<'_>, limit: u64) -> Result<u64, ElfError> {
+/// Loads the segments; gives the end of the last one, where the heap begins.
+pub fn load_program(memory: &mut Memory, elf: &Elf<'_>, limit: u64) -> Result<u64, ElfError> {
     let total = elf.segments.iter().fold(0u64, |sum, segment| sum.saturating_add(segment.size));
     if total > limit {
         return Err(ElfError::TooLarge);
@@ -61,10 +65,20 @@ pub fn place_program(memory: &mut Memory, elf: &Elf<'_>, limit: u64) -> Result<u
         if start < fresh {
             memory.protect(start, fresh.min(end), protection(segment.flags));
         }
-        memory.place(segment.address, segment.bytes).map_err(|_| ElfError::TooLarge)?;
+        memory.initialize(segment.address, segment.bytes).map_err(|_| ElfError::TooLarge)?;
+        if segment.flags & 1 != 0 {
+            memory.know_code(segment.address, segment.bytes);
+        }
         last = last.max(end);
     }
     Ok(last)
+}
+
+/// Puts the code that signal handlers return to where the program can execute it.
+pub fn load_trampoline(memory: &mut Memory) -> Result<(), ElfError> {
+    let protection = Protection { read: true, write: false, execute: true, backed: true };
+    memory.map(KERNEL_CODE, KERNEL_CODE + PAGE, protection);
+    memory.initialize(KERNEL_CODE, &TRAMPOLINE).map_err(|_| ElfError::TooLarge)
 }
 
 /// Writes downwards from the top of the stack.
@@ -88,13 +102,14 @@ impl Stack<'_> {
 }
 
 /// Makes the stack; gives the stack pointer.
-pub fn place_stack(
+pub fn build_stack(
     memory: &mut Memory,
     elf: &Elf<'_>,
     arguments: &[String],
     variables: &[String],
 ) -> Result<u64, ElfError> {
-    memory.map(STACK_TOP - STACK_SIZE, STACK_TOP, Protection::DATA);
+    let protection = Protection { execute: elf.executable_stack, ..Protection::DATA };
+    memory.map(STACK_TOP - STACK_SIZE, STACK_TOP, protection);
     let mut stack = Stack { memory, pointer: STACK_TOP - 8 };
     let name = stack.push_text(arguments.first().map_or("program", String::as_str))?;
     let variables: Vec<u64> =

@@ -1,157 +1,235 @@
-//! The kernel: enough of Linux for statically linked programs of one thread.
+//! The kernel: enough of Linux for one statically linked program with its threads and signals.
 //!
-//! Everything is repeatable unless the host is asked for: time passes by one nanosecond per instruction, random
-//! numbers and process numbers are always the same, standard streams are always pipes. Signals that a program
-//! sends to itself end it as their default action says, or are ignored; handlers are never called.
+//! Everything is repeatable unless the host is asked for: time passes by one nanosecond per instruction, threads take
+//! turns after a fixed number of instructions, random numbers and process numbers are always the same, standard
+//! streams are always pipes. There is one process: `fork` and `exec` are not there. What is not there fails with
+//! `ENOSYS` and is counted ([`Missing`]).
 
+mod calls;
+mod clock;
+mod control;
+mod directory;
 mod errno;
 mod files;
+mod futex;
 mod image;
 mod maps;
+mod missing;
+mod numbers;
 mod paths;
+mod pipe;
+mod ready;
+mod report;
+mod schedule;
+mod signals;
+mod stat;
+mod streams;
 mod system;
+mod threads;
+mod transfer;
 
-pub use files::Streams;
+pub use missing::Missing;
+pub use streams::Streams;
 
 use crate::elf::{Elf, ElfError};
-use crate::environment::After;
+use crate::environment::{After, Environment};
+use crate::fault::{Cause, Fault};
 use crate::hart::Hart;
 use crate::memory::Memory;
-use crate::simulator::{Clock, Exit, Options};
-use errno::Errno;
+use crate::observer::Observer;
+use crate::simulator::Options;
+use clock::{Time, Timer};
 use files::Files;
+use image::KERNEL_CODE;
+use missing::MissingCalls;
+use paths::Paths;
+use report::Report;
+use signals::ProcessSignals;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use threads::{PROCESS, State, Threads, Wait};
 
-const A0: u8 = 10;
-const A7: u8 = 17;
-
-/// The state of the kernel for one process.
+/// One process: its memory, and the kernel's state for it.
 pub struct Kernel {
+    memory: Memory,
     files: Files,
-    host_files: bool,
-    /// The name it was started by.
-    program: String,
-    clock: Clock,
-    /// Nanoseconds that the program asked to sleep.
-    slept: u64,
+    paths: Paths,
+    umask: u32,
+    clock: Time,
+    timers: [Timer; 3],
     heap_start: u64,
     heap_end: u64,
-    /// Executable mappings changed in this call.
-    code_changed: bool,
-    /// Bit n: signal n is ignored.
-    ignored: u64,
+    threads: Threads,
+    signals: ProcessSignals,
+    /// What handlers return to.
+    trampoline: u64,
+    /// What the system call under way waits for.
+    waiting: Option<Wait>,
     random: u64,
-    unknown: BTreeMap<u64, u64>,
+    missing: MissingCalls,
+    interrupt: Arc<AtomicBool>,
+    reports: Vec<Report>,
+    /// The thread that those who observe believe to run.
+    reported_thread: u32,
+    started: bool,
+    /// Everything that enters the program is reported.
+    external: bool,
+    /// Nothing has happened that a replay from values cannot repeat.
+    replayable: bool,
 }
 
 impl Kernel {
     /// Loads a program: makes its memory, and the hart that begins to execute it.
-    pub fn load(elf: &Elf<'_>, options: Options) -> Result<(Self, Memory, Hart), ElfError> {
+    pub fn load(elf: &Elf<'_>, options: Options) -> Result<(Self, Hart), ElfError> {
         let mut memory = Memory::new(options.memory);
-        let heap = image::place_program(&mut memory, elf, options.memory)?;
-        let sp = image::place_stack(&mut memory, elf, &options.arguments, &options.variables)?;
+        let heap = image::load_program(&mut memory, elf, options.memory)?;
+        let sp = image::build_stack(&mut memory, elf, &options.arguments, &options.variables)?;
+        image::load_trampoline(&mut memory)?;
         let mut hart = Hart::default();
         hart.pc = elf.entry;
         hart.set_x(2, sp);
+        let program = options.arguments.into_iter().next().unwrap_or_default();
         let kernel = Self {
+            memory,
             files: Files::new(options.streams),
-            host_files: options.host_files,
-            program: options.arguments.into_iter().next().unwrap_or_default(),
-            clock: options.clock,
-            slept: 0,
+            paths: Paths::new(options.host_files, program),
+            umask: 0o22,
+            clock: Time::new(options.clock),
+            timers: [Timer::default(); 3],
             heap_start: heap,
             heap_end: heap,
-            code_changed: false,
-            ignored: 0,
+            threads: Threads::new(),
+            signals: ProcessSignals::default(),
+            trampoline: KERNEL_CODE,
+            waiting: None,
             random: 0x6261_636B_7369_6768,
-            unknown: BTreeMap::new(),
+            missing: MissingCalls::default(),
+            interrupt: options.interrupt,
+            reports: Vec::new(),
+            reported_thread: 0,
+            started: false,
+            external: false,
+            replayable: true,
         };
-        Ok((kernel, memory, hart))
+        Ok((kernel, hart))
     }
 
-    /// The numbers of system calls that are not implemented, and how often each was called.
+    /// Reports everything that enters the program, from now on.
+    pub fn watch_external(&mut self) {
+        if !self.external {
+            self.external = true;
+            self.memory.watch_external();
+        }
+    }
+
+    /// The numbers of system calls that are not there, and how often each was made.
     pub fn unknown(&self) -> &BTreeMap<u64, u64> {
-        &self.unknown
+        self.missing.numbers()
     }
 
-    /// Does what the registers ask for.
-    pub fn call(&mut self, memory: &mut Memory, hart: &mut Hart) -> After {
-        let number = hart.x(A7);
-        let a: [u64; 6] = core::array::from_fn(|n| hart.x(A0 + n as u8));
-        self.code_changed = false;
-        let result = match number {
-            93 | 94 => return After::Exit(Exit::Status(a[0] as u8)),
-            129..=131 => match self.kill(number, a) {
-                Ok(Some(signal)) => return After::Exit(Exit::Signal(signal)),
-                Ok(None) => Ok(0),
-                Err(errno) => Err(errno),
-            },
-            _ => self.serve(memory, hart.retired, number, a),
-        };
-        hart.set_x(
-            A0,
-            match result {
-                Ok(value) => value,
-                Err(Errno(errno)) => i64::from(-errno) as u64,
-            },
-        );
-        if self.code_changed { After::CodeChanged } else { After::Continue }
+    /// What is not there and was asked for.
+    pub fn missing(&self) -> Vec<Missing> {
+        self.missing.list()
     }
 
-    fn serve(&mut self, memory: &mut Memory, retired: u64, number: u64, a: [u64; 6]) -> Result<u64, Errno> {
-        match number {
-            17 => self.current_directory(memory, a),
-            23 => self.files.duplicate(a[0], 0),
-            24 => self.files.duplicate_to(a[0], a[1]),
-            25 => self.file_control(a),
-            29 => self.files.get(a[0]).and(Err(Errno::NOTTY)),
-            34 => self.make_directory(memory, a),
-            35 => self.unlink(memory, a),
-            38 | 276 => self.rename(memory, a),
-            46 => self.files.truncate(a[0], a[1]),
-            48 | 439 => self.access(memory, a),
-            56 => self.open(memory, a),
-            57 => self.files.close(a[0]),
-            61 => self.directory_entries(memory, a),
-            62 => self.files.seek(a[0], a[1] as i64, a[2]),
-            63 => self.files.read(memory, a[0], a[1], a[2], None),
-            64 => self.files.write(memory, a[0], a[1], a[2], None),
-            65 => self.files.vectors(memory, a[0], a[1], a[2], |files, memory, address, length| {
-                files.read(memory, a[0], address, length, None)
-            }),
-            66 => self.files.vectors(memory, a[0], a[1], a[2], |files, memory, address, length| {
-                files.write(memory, a[0], address, length, None)
-            }),
-            67 => self.files.read(memory, a[0], a[1], a[2], Some(a[3])),
-            68 => self.files.write(memory, a[0], a[1], a[2], Some(a[3])),
-            78 => self.read_link(memory, a),
-            79 => self.stat(memory, a),
-            80 => self.stat_descriptor(memory, a[0], a[1]),
-            // fchmod, fchmodat, fchown, sync, fsync, fdatasync, utimensat: nothing that the program could see.
-            52 | 53 | 55 | 81 | 82 | 83 | 88 => Ok(0),
-            214 => self.set_break(memory, a[0]),
-            215 => self.unmap(memory, a[0], a[1]),
-            216 => self.remap(memory, a),
-            222 => self.map(memory, a),
-            226 => self.protect(memory, a),
-            259 => {
-                self.code_changed = true;
-                Ok(0)
+    /// Can the run so far be repeated from the values that entered it?
+    pub fn is_replayable(&self) -> bool {
+        self.replayable
+    }
+
+    /// The number for the program of the thread that runs.
+    pub fn tid(&self) -> u32 {
+        self.threads.list.get(self.threads.current).map_or(PROCESS, |thread| thread.tid)
+    }
+
+    /// Before the first instruction: reports the thread, and the stack with arguments and environment.
+    fn start(&mut self, hart: &Hart) {
+        self.started = true;
+        self.reports.push(Report::ThreadStarts { thread: 0, tid: PROCESS });
+        if self.external {
+            let sp = hart.x(2);
+            let mut stack = vec![0; usize::try_from(image::STACK_TOP.saturating_sub(sp)).unwrap_or(0)];
+            // What was written can be read, and is written again so that it is reported.
+            if self.memory.read(sp, &mut stack).is_ok() {
+                let _ = self.memory.write(sp, &stack);
             }
-            _ => self.serve_system(memory, retired, number, a),
         }
+        self.report_registers(hart);
+    }
+}
+
+impl Environment for Kernel {
+    #[inline(always)]
+    fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
+        self.memory.load(address)
     }
 
-    fn file_control(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
-        const DUPLICATE: u64 = 0;
-        const DUPLICATE_CLOSE_ON_EXEC: u64 = 1030;
-        self.files.get(a[0])?;
-        match a[1] {
-            DUPLICATE | DUPLICATE_CLOSE_ON_EXEC => self.files.duplicate(a[0], a[2]),
-            // Descriptor and status flags: nothing is ever executed, nothing waits.
-            1 | 2 | 4 => Ok(0),
-            3 => Ok(2),
-            _ => Err(Errno::INVAL),
+    #[inline(always)]
+    fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
+        self.memory.store(address, bytes)
+    }
+
+    fn check_store(&mut self, address: u64, size: u64) -> Result<(), Cause> {
+        self.memory.check_store(address, size)
+    }
+
+    fn fetch(&mut self, address: u64) -> Result<u16, Cause> {
+        self.memory.fetch(address)
+    }
+
+    fn decoded(&mut self, start: u64, end: u64) {
+        self.memory.decoded(start, end);
+    }
+
+    fn forget_decoded(&mut self, address: u64, size: u64) {
+        self.memory.forget_decoded(address, size);
+    }
+
+    fn next_stale_page(&mut self) -> Option<u64> {
+        self.memory.next_stale_page()
+    }
+
+    fn time(&mut self, hart: &Hart) -> Result<u64, Cause> {
+        self.clock.retired = hart.retired;
+        let time = self.clock.ticks();
+        if self.external {
+            self.reports.push(Report::Time(time));
         }
+        Ok(time)
+    }
+
+    fn resume(&mut self, hart: &mut Hart) -> Result<After, Cause> {
+        self.clock.retired = hart.retired;
+        if !self.started {
+            self.start(hart);
+        }
+        Ok(match self.thread().state {
+            State::Ready => After::Continue,
+            _ => self.schedule(hart, 0),
+        })
+    }
+
+    fn system_call(&mut self, hart: &mut Hart) -> Result<After, Cause> {
+        self.clock.retired = hart.retired;
+        Ok(self.call(hart))
+    }
+
+    fn fault(&mut self, hart: &mut Hart, fault: Fault) -> After {
+        self.clock.retired = hart.retired;
+        self.handle_fault(hart, fault)
+    }
+
+    fn has_slices(&self) -> bool {
+        self.threads.list.len() > 1 || self.has_timers()
+    }
+
+    fn end_of_slice(&mut self, hart: &mut Hart) -> After {
+        self.clock.retired = hart.retired;
+        self.schedule(hart, 1)
+    }
+
+    fn report(&mut self, observer: &mut impl Observer) {
+        self.hand_out(observer);
     }
 }

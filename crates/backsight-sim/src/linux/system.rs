@@ -1,211 +1,138 @@
-//! System calls about the process, time and the machine.
+//! System calls about the process and the machine.
 
 use super::Kernel;
+use super::clock::NANOSECONDS;
 use super::errno::Errno;
-use crate::memory::Memory;
-use crate::simulator::Clock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use super::files::MOST;
+use super::image::STACK_SIZE;
 
-/// When every run takes place: 2020-09-13 12:26:40 UTC.
-const EPOCH: u64 = 1_600_000_000;
-const NANOSECONDS: u64 = 1_000_000_000;
-/// The process, its thread and its user.
-const PROCESS: u64 = 1000;
-/// Ticks of the `time` register: 10 MHz, as many boards have.
-const TICK: u64 = 100;
+/// The user, and its group.
+pub const USER: u64 = 1000;
 
-fn words(values: &[u64]) -> Vec<u8> {
+/// Values as memory holds them.
+pub fn words(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 impl Kernel {
-    /// Nanoseconds since 1970.
-    fn now(&self, retired: u64) -> u64 {
-        match self.clock {
-            Clock::Instructions => (EPOCH * NANOSECONDS).wrapping_add(self.elapsed(retired)),
-            Clock::Host => {
-                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
-            }
-        }
-    }
-
-    /// Nanoseconds since the program started, one per instruction.
-    fn elapsed(&self, retired: u64) -> u64 {
-        retired.wrapping_add(self.slept)
-    }
-
-    /// The `time` register.
-    pub fn ticks(&self, retired: u64) -> u64 {
-        match self.clock {
-            Clock::Instructions => self.elapsed(retired) / TICK,
-            Clock::Host => self.now(retired) / TICK,
-        }
-    }
-
-    /// Sends a signal: which one ends the program, if one does.
-    pub(super) fn kill(&mut self, number: u64, a: [u64; 6]) -> Result<Option<u8>, Errno> {
-        // kill(pid, signal), tkill(tid, signal), tgkill(pid, tid, signal)
-        let (process, signal) = if number == 131 { (a[1], a[2]) } else { (a[0], a[1]) };
-        if signal > 64 {
-            return Err(Errno::INVAL);
-        }
-        if process != PROCESS && !(number == 129 && process as i32 == 0) {
-            return Err(Errno::SRCH);
-        }
-        // Child, continue, urgent data and window size do nothing by default.
-        let harmless = matches!(signal, 0 | 17 | 18 | 23 | 28);
-        let ignored = self.ignored >> (signal % 64) & 1 != 0 && !matches!(signal, 9 | 19);
-        Ok(if harmless || ignored { None } else { Some(signal as u8) })
-    }
-
-    pub(super) fn serve_system(
-        &mut self,
-        memory: &mut Memory,
-        retired: u64,
-        number: u64,
-        a: [u64; 6],
-    ) -> Result<u64, Errno> {
-        match number {
-            96 | 172 | 178 => Ok(PROCESS),
-            173 => Ok(1),
-            174..=177 => Ok(1000),
-            // sched_yield, sigaltstack, rt_sigprocmask, prctl, madvise
-            124 | 132 | 135 | 167 | 233 => Ok(0),
-            166 => Ok(0o22),
-            98 => self.futex(memory, a),
-            101 => self.sleep(memory, a[0]),
-            115 => self.sleep(memory, a[2]),
-            113 => self.clock_time(memory, retired, a),
-            114 => self.put(memory, a[1], &words(&[0, 1])),
-            123 => self.affinity(memory, a),
-            134 => self.signal_action(memory, a),
-            153 => self.times(memory, retired, a[0]),
-            160 => self.system_name(memory, a[0]),
-            165 => self.usage(memory, retired, a[1]),
-            169 => {
-                let now = self.now(retired);
-                self.put(memory, a[0], &words(&[now / NANOSECONDS, now % NANOSECONDS / 1000]))
-            }
-            179 => self.system_information(memory, retired, a[0]),
-            163 => self.limits(memory, a[1]),
-            261 => self.limits(memory, a[3]),
-            278 => self.random_bytes(memory, a),
-            // Known, and rightly missing: set_robust_list, clone, hwprobe, membarrier, statx, rseq, clone3.
-            99 | 220 | 258 | 283 | 291 | 293 | 435 => Err(Errno::NOSYS),
-            _ => {
-                *self.unknown.entry(number).or_default() += 1;
-                Err(Errno::NOSYS)
-            }
-        }
-    }
-
-    /// Writes a result unless the program passed no place for it.
-    fn put(&mut self, memory: &mut Memory, address: u64, bytes: &[u8]) -> Result<u64, Errno> {
+    /// Writes a result unless the program passed no address for it.
+    pub(super) fn put(&mut self, address: u64, bytes: &[u8]) -> Result<u64, Errno> {
         if address != 0 {
-            memory.write(address, bytes)?;
+            self.memory.write(address, bytes)?;
         }
         Ok(0)
     }
 
-    fn clock_time(&mut self, memory: &mut Memory, retired: u64, a: [u64; 6]) -> Result<u64, Errno> {
-        let time = match (a[0], self.clock) {
-            (0 | 5, _) | (1..=7, Clock::Host) => self.now(retired),
-            (1..=7, Clock::Instructions) => self.elapsed(retired),
-            _ => return Err(Errno::INVAL),
-        };
-        self.put(memory, a[1], &words(&[time / NANOSECONDS, time % NANOSECONDS]))
-    }
-
-    /// Nobody waits: the clock goes on by the time asked for.
-    fn sleep(&mut self, memory: &mut Memory, request: u64) -> Result<u64, Errno> {
-        let seconds = u64::from_le_bytes(memory.load(request)?);
-        let rest = u64::from_le_bytes(memory.load(request.wrapping_add(8))?);
-        if rest >= NANOSECONDS || seconds > i64::MAX as u64 {
-            return Err(Errno::INVAL);
+    /// `getresuid`, `getresgid`.
+    pub(super) fn three_users(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
+        for address in &a[..3] {
+            self.put(*address, &(USER as u32).to_le_bytes())?;
         }
-        self.slept = self.slept.wrapping_add(seconds.wrapping_mul(NANOSECONDS)).wrapping_add(rest);
         Ok(0)
     }
 
-    /// With one thread nobody can be woken, and waiting for a value that is there would last for ever.
-    fn futex(&mut self, memory: &mut Memory, a: [u64; 6]) -> Result<u64, Errno> {
-        const WAIT: u64 = 0;
-        const WAIT_BITSET: u64 = 9;
-        match a[1] & 0x7F {
-            WAIT | WAIT_BITSET => {
-                let value = u32::from_le_bytes(memory.load(a[0])?);
-                if value == a[2] as u32 { Err(Errno(110)) } else { Err(Errno::AGAIN) }
-            }
-            _ => Ok(0),
-        }
+    /// `getcpu`: the only one.
+    pub(super) fn processor(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
+        self.put(a[0], &[0; 4])?;
+        self.put(a[1], &[0; 4])
     }
 
-    fn affinity(&mut self, memory: &mut Memory, a: [u64; 6]) -> Result<u64, Errno> {
+    /// `sched_getaffinity`: the only processor.
+    pub(super) fn affinity(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
         if a[1] < 8 {
             return Err(Errno::INVAL);
         }
-        memory.write(a[2], &words(&[1]))?;
+        self.memory.write(a[2], &words(&[1]))?;
         Ok(8)
     }
 
-    fn signal_action(&mut self, memory: &mut Memory, a: [u64; 6]) -> Result<u64, Errno> {
-        const IGNORE: u64 = 1;
-        let [signal, new, old, ..] = a;
-        if !(1..=64).contains(&signal) || (matches!(signal, 9 | 19) && new != 0) {
-            return Err(Errno::INVAL);
+    /// `prctl`: the name of a thread, and what has no effect here.
+    pub(super) fn process_control(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
+        const SET_NAME: u64 = 15;
+        const GET_NAME: u64 = 16;
+        const GET_DUMPABLE: u64 = 3;
+        const SET_DUMPABLE: u64 = 4;
+        const SET_PDEATHSIG: u64 = 1;
+        const GET_NO_NEW_PRIVS: u64 = 39;
+        const SET_NO_NEW_PRIVS: u64 = 38;
+        const SET_VMA: u64 = 0x5356_4D41;
+        match a[0] {
+            GET_NAME => {
+                let name = std::path::Path::new(&self.paths.program).file_name().unwrap_or_default();
+                let mut bytes = [0; 16];
+                for (to, from) in bytes[..15].iter_mut().zip(name.as_encoded_bytes()) {
+                    *to = *from;
+                }
+                self.put(a[1], &bytes)
+            }
+            GET_DUMPABLE => Ok(1),
+            SET_NAME | SET_DUMPABLE | SET_PDEATHSIG | GET_NO_NEW_PRIVS | SET_NO_NEW_PRIVS => Ok(0),
+            // Names for mappings are an option of Linux that many are built without.
+            SET_VMA => Err(Errno::INVAL),
+            _ => Err(Errno::INVAL),
         }
-        let bit = 1 << (signal % 64);
-        let before = if self.ignored & bit != 0 { IGNORE } else { 0 };
-        if new != 0 {
-            let handler = u64::from_le_bytes(memory.load(new)?);
-            if handler == IGNORE { self.ignored |= bit } else { self.ignored &= !bit }
-        }
-        // Handler, flags, mask.
-        self.put(memory, old, &words(&[before, 0, 0]))
     }
 
-    fn times(&mut self, memory: &mut Memory, retired: u64, address: u64) -> Result<u64, Errno> {
-        let ticks = self.elapsed(retired) / (NANOSECONDS / 100);
-        self.put(memory, address, &words(&[ticks, 0, 0, 0]))?;
-        Ok(ticks)
+    /// `times`.
+    pub(super) fn times(&mut self, address: u64) -> Result<u64, Errno> {
+        const TICK: u64 = NANOSECONDS / 100;
+        self.put(address, &words(&[self.clock.retired / TICK, 0, 0, 0]))?;
+        Ok(self.clock.elapsed() / TICK)
     }
 
-    fn system_name(&mut self, memory: &mut Memory, address: u64) -> Result<u64, Errno> {
+    /// `uname`.
+    pub(super) fn system_name(&mut self, address: u64) -> Result<u64, Errno> {
         let mut bytes = Vec::new();
         for text in ["Linux", "backsight", "6.1.0", "#1", "riscv64", "(none)"] {
             let mut field = [0; 65];
             field[..text.len()].copy_from_slice(text.as_bytes());
             bytes.extend(field);
         }
-        memory.write(address, &bytes)?;
+        self.memory.write(address, &bytes)?;
         Ok(0)
     }
 
-    fn usage(&mut self, memory: &mut Memory, retired: u64, address: u64) -> Result<u64, Errno> {
-        let time = self.elapsed(retired);
+    /// `getrusage`.
+    pub(super) fn usage(&mut self, address: u64) -> Result<u64, Errno> {
+        let time = self.clock.retired;
         let mut usage = [0; 18];
         usage[0] = time / NANOSECONDS;
         usage[1] = time % NANOSECONDS / 1000;
-        self.put(memory, address, &words(&usage))
+        self.put(address, &words(&usage))
     }
 
-    fn system_information(&mut self, memory: &mut Memory, retired: u64, address: u64) -> Result<u64, Errno> {
+    /// `sysinfo`.
+    pub(super) fn system_information(&mut self, address: u64) -> Result<u64, Errno> {
         let mut information = [0; 14];
-        information[0] = self.elapsed(retired) / NANOSECONDS;
+        information[0] = self.clock.elapsed() / NANOSECONDS;
         information[4] = 1 << 30;
         information[5] = 1 << 29;
         // One process; memory is counted in bytes.
         information[10] = 1;
         information[13] = 1;
-        self.put(memory, address, &words(&information))
+        self.put(address, &words(&information))
     }
 
-    fn limits(&mut self, memory: &mut Memory, address: u64) -> Result<u64, Errno> {
-        self.put(memory, address, &words(&[8 << 20, u64::MAX]))
+    /// `getrlimit`, `prlimit64`: what may be used, now and at most.
+    pub(super) fn limits(&mut self, resource: u64, address: u64) -> Result<u64, Errno> {
+        const STACK: u64 = 3;
+        const FILES: u64 = 7;
+        const RESOURCES: u64 = 16;
+        let now = match resource {
+            STACK => STACK_SIZE,
+            FILES => MOST as u64,
+            0..RESOURCES => u64::MAX,
+            _ => return Err(Errno::INVAL),
+        };
+        let most = if resource == FILES { now } else { u64::MAX };
+        self.put(address, &words(&[now, most]))
     }
 
-    fn random_bytes(&mut self, memory: &mut Memory, a: [u64; 6]) -> Result<u64, Errno> {
-        let count = a[1].min(256) as usize;
+    /// `getrandom`: the same for every run.
+    pub(super) fn random_bytes(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
+        /// What Linux gives without being interrupted.
+        const MOST: u64 = 256;
+        let count = a[1].min(MOST) as usize;
         let mut bytes = Vec::with_capacity(count + 8);
         while bytes.len() < count {
             // splitmix64
@@ -215,7 +142,7 @@ impl Kernel {
             z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
             bytes.extend((z ^ (z >> 31)).to_le_bytes());
         }
-        memory.write(a[0], &bytes[..count])?;
+        self.memory.write(a[0], &bytes[..count])?;
         Ok(count as u64)
     }
 }

@@ -11,14 +11,16 @@ pub struct Protection {
     pub write: bool,
     /// Fetches.
     pub execute: bool,
+    /// What is there came from a file: it cannot be made zero again.
+    pub backed: bool,
 }
 
 impl Protection {
     /// Read only.
     #[cfg(test)]
-    pub const READ: Self = Self { read: true, write: false, execute: false };
+    pub const READ: Self = Self { read: true, write: false, execute: false, backed: false };
     /// Read and write.
-    pub const DATA: Self = Self { read: true, write: true, execute: false };
+    pub const DATA: Self = Self { read: true, write: true, execute: false, backed: false };
 }
 
 /// As many as Linux allows by default.
@@ -54,9 +56,11 @@ impl Mappings {
         self.overlapping(start, end).next().is_none()
     }
 
-    /// Can something in the range be executed?
-    pub fn has_code(&self, start: u64, end: u64) -> bool {
-        self.overlapping(start, end).any(|(_, (_, protection))| protection.execute)
+    /// The parts of a range that are mapped: from, to, and what may be done there.
+    pub fn parts(&self, start: u64, end: u64) -> Vec<(u64, u64, Protection)> {
+        self.overlapping(start, end)
+            .map(|(&first, &(last, protection))| (first.max(start), last.min(end), protection))
+            .collect()
     }
 
     /// The highest free range of `length` bytes that lies in `low..high`.

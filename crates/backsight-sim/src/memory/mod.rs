@@ -4,11 +4,16 @@
 //! costs nothing until it is used. Small direct-mapped tables, as a processor's TLB is, take the common access
 //! to its frame with one comparison, which also catches misalignment.
 
+mod code;
+mod external;
 mod mappings;
 
+pub use external::Change;
 pub use mappings::{Mappings, Protection};
 
 use crate::fault::Cause;
+use code::Code;
+use external::External;
 use std::collections::HashMap;
 
 /// Bytes of a page.
@@ -40,6 +45,8 @@ pub struct Memory {
     reads: Box<[Entry; ENTRIES]>,
     writes: Box<[Entry; ENTRIES]>,
     most_frames: usize,
+    code: Code,
+    external: External,
 }
 
 #[inline(always)]
@@ -58,6 +65,8 @@ impl Memory {
             reads: Box::new([EMPTY; ENTRIES]),
             writes: Box::new([EMPTY; ENTRIES]),
             most_frames: usize::try_from(limit / PAGE).unwrap_or(usize::MAX).min(u32::MAX as usize),
+            code: Code::default(),
+            external: External::default(),
         }
     }
 
@@ -81,11 +90,17 @@ impl Memory {
     /// Changes the protection of pages that are mapped already. False if there are too many mappings.
     pub fn protect(&mut self, start: u64, end: u64, protection: Protection) -> bool {
         self.forget();
-        self.mappings.set(start, end, Some(protection))
+        self.code.forget(start, end);
+        self.mappings.parts(start, end).into_iter().all(|(start, end, before)| {
+            self.mappings.set(start, end, Some(Protection { backed: before.backed, ..protection }))
+        })
     }
 
-    fn release(&mut self, start: u64, end: u64) {
+    /// Makes pages that are mapped zero again.
+    pub fn release(&mut self, start: u64, end: u64) {
         self.forget();
+        self.code.forget(start, end);
+        self.external.cleared(start, end);
         // Whichever is shorter: the pages of the range, or the pages in use.
         if (end - start) / PAGE < self.pages.len() as u64 {
             for page in (start..end).step_by(PAGE as usize) {
@@ -144,21 +159,31 @@ impl Memory {
         Ok(frame)
     }
 
+    /// The frame that `size` bytes at `address`, in one page, may be stored to. Pages that hold decoded code stay out
+    /// of the table, so that every store to them comes here.
     #[cold]
     #[inline(never)]
-    fn fill_write(&mut self, address: u64) -> Result<u32, Cause> {
+    fn fill_write(&mut self, address: u64, size: u64) -> Result<u32, Cause> {
         let page = address & !(PAGE - 1);
-        if !self.mappings.at(page).is_some_and(|p| p.write) {
-            return Err(Cause::StorePageFault);
+        let frame = self.writable(page)?;
+        if !self.code.has_page(page) {
+            self.writes[slot(page)] = Entry { page, frame };
+        } else if self.code.is_decoded(address, size) {
+            return Err(Cause::CodeWritten);
         }
-        let frame = self.frame(page)?;
-        self.writes[slot(page)] = Entry { page, frame };
         Ok(frame)
     }
 
-    /// Could a store to this address succeed?
-    pub fn check_store(&mut self, address: u64) -> Result<(), Cause> {
-        self.fill_write(address).map(|_| ())
+    fn writable(&mut self, page: u64) -> Result<u32, Cause> {
+        if !self.mappings.at(page).is_some_and(|p| p.write) {
+            return Err(Cause::StorePageFault);
+        }
+        self.frame(page)
+    }
+
+    /// Could a store of this many bytes, in one page, succeed?
+    pub fn check_store(&mut self, address: u64, size: u64) -> Result<(), Cause> {
+        self.fill_write(address, size).map(|_| ())
     }
 
     /// Loads `N` bytes, little-endian.
@@ -189,14 +214,14 @@ impl Memory {
         let frame = if entry.page == page {
             entry.frame
         } else if page.is_multiple_of(PAGE) {
-            self.fill_write(address)?
+            self.fill_write(address, N as u64)?
         } else {
             return self.store_misaligned(address, bytes);
         };
         let at = (address & (PAGE - N as u64)) as usize;
         match self.frames.get_mut(frame as usize).and_then(|frame| frame[at..].first_chunk_mut()) {
-            Some(place) => {
-                *place = bytes;
+            Some(target) => {
+                *target = bytes;
                 Ok(())
             }
             None => Err(Cause::StorePageFault),
@@ -214,10 +239,14 @@ impl Memory {
     #[cold]
     #[inline(never)]
     fn store_misaligned<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
-        // Both pages must be writable before the first byte is written.
-        self.fill_write(address)?;
-        self.fill_write(address.wrapping_add(N as u64 - 1))?;
-        self.write(address, &bytes)
+        // All of it must be writable before the first byte is written.
+        for number in 0..N as u64 {
+            self.fill_write(address.wrapping_add(number), 1)?;
+        }
+        for (number, byte) in (0..).zip(bytes) {
+            self.store(address.wrapping_add(number), [byte])?;
+        }
+        Ok(())
     }
 
     /// Reads any number of bytes.
@@ -226,42 +255,45 @@ impl Memory {
         let mut rest = buffer;
         while !rest.is_empty() {
             let at = (address % PAGE) as usize;
-            let (part, behind) = rest.split_at_mut(rest.len().min(PAGE as usize - at));
+            let (part, after) = rest.split_at_mut(rest.len().min(PAGE as usize - at));
             let frame = self.fill_read(address)?;
             part.copy_from_slice(&self.frames[frame as usize][at..at + part.len()]);
             address = address.wrapping_add(part.len() as u64);
-            rest = behind;
+            rest = after;
         }
         Ok(())
     }
 
-    /// Writes any number of bytes.
+    /// Writes any number of bytes, for the kernel.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Cause> {
         let mut address = address;
         let mut rest = bytes;
         while !rest.is_empty() {
             let at = (address % PAGE) as usize;
-            let (part, behind) = rest.split_at(rest.len().min(PAGE as usize - at));
-            let frame = self.fill_write(address)?;
+            let (part, after) = rest.split_at(rest.len().min(PAGE as usize - at));
+            let frame = self.writable(address & !(PAGE - 1))?;
             self.frames[frame as usize][at..at + part.len()].copy_from_slice(part);
+            self.code.forget(address, address.saturating_add(part.len() as u64));
+            self.external.written(address, part);
             address = address.wrapping_add(part.len() as u64);
-            rest = behind;
+            rest = after;
         }
         Ok(())
     }
 
     /// Fills pages that the process itself may not write: program loading and file mappings. The pages are
     /// mapped.
-    pub fn place(&mut self, address: u64, bytes: &[u8]) -> Result<(), Cause> {
+    pub fn initialize(&mut self, address: u64, bytes: &[u8]) -> Result<(), Cause> {
         let mut address = address;
         let mut rest = bytes;
         while !rest.is_empty() {
             let at = (address % PAGE) as usize;
-            let (part, behind) = rest.split_at(rest.len().min(PAGE as usize - at));
+            let (part, after) = rest.split_at(rest.len().min(PAGE as usize - at));
             let frame = self.frame(address & !(PAGE - 1))?;
             self.frames[frame as usize][at..at + part.len()].copy_from_slice(part);
+            self.external.written(address, part);
             address = address.wrapping_add(part.len() as u64);
-            rest = behind;
+            rest = after;
         }
         Ok(())
     }
@@ -276,6 +308,50 @@ impl Memory {
         let at = (address % PAGE) as usize & !1;
         let frame = &self.frames[frame as usize];
         Ok(u16::from_le_bytes([frame[at], frame[at + 1]]))
+    }
+
+    /// The code at `start..end` was decoded. If those who observe do not know it, it is among the changes.
+    pub fn decoded(&mut self, start: u64, end: u64) {
+        let mut at = start;
+        while at < end {
+            let page = at & !(PAGE - 1);
+            let part_end = end.min(page + PAGE);
+            let writes = &mut self.writes[slot(page)];
+            if writes.page == page {
+                *writes = EMPTY;
+            }
+            let bytes = self.pages.get(&page).and_then(|&frame| self.frames.get(frame as usize));
+            let part = bytes.and_then(|frame| frame.get((at - page) as usize..(part_end - page) as usize));
+            self.code.mark(at, part.unwrap_or_default());
+            at = part_end;
+        }
+    }
+
+    /// The observers of the program know that this code is at this address.
+    pub fn know_code(&mut self, address: u64, bytes: &[u8]) {
+        self.code.know(address, bytes);
+    }
+
+    /// Stores to `size` bytes at `address` succeed again: the decoded code of their pages is no longer valid.
+    pub fn forget_decoded(&mut self, address: u64, size: u64) {
+        self.code.forget(address, address.saturating_add(size));
+    }
+
+    /// A page whose decoded code is no longer valid.
+    pub fn next_stale_page(&mut self) -> Option<u64> {
+        self.code.next_stale()
+    }
+
+    /// Keeps what the kernel writes among the changes from now on.
+    pub fn watch_external(&mut self) {
+        self.external.watch();
+    }
+
+    /// What changed since the last call.
+    pub fn take_changes(&mut self) -> Option<Vec<Change>> {
+        let mut changes = self.external.take();
+        changes.extend(self.code.take_new());
+        (!changes.is_empty()).then_some(changes)
     }
 
     /// The text at an address up to its zero byte; at most 4,096 bytes of it, as Linux takes of a path.

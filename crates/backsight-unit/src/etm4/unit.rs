@@ -231,8 +231,8 @@ impl Unit {
                 self.view.context(context);
             }
             Execution::Gap => self.lose_sight(out),
-            // Accesses are not traced; one unit watches one thread.
-            Execution::Access(_) | Execution::Thread(_) => {}
+            // Data is not traced; one unit watches one thread.
+            Execution::Access(_) | Execution::Input(_) | Execution::Thread(_) => {}
         }
     }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 
 use backsight::core::{Cause, Context, Execution, Privilege, Retired, TraceId, Trap, TrapKind};
-use backsight::description::{Capture, FileRef, Format as CaptureFormat, TRUTH};
+use backsight::description::{Capture, FileRef, Format as CaptureFormat};
 use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::Image;
 use backsight::isa::{Class, classify_retired};
 use backsight::listing::{ExecutionWriter, Filter, write_address};
-use backsight_capture::retired::Reader;
+use backsight_run::TRUTH;
+use backsight_run::retired::{RetiredError, RetiredReader};
 
 use super::{Flow, Format};
 use crate::failure::{Failure, Result};
@@ -33,7 +34,7 @@ pub fn run(command: &Flow) -> Result {
     if !command.output.quiet {
         code.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
     }
-    let mut reader = Reader::new(BufReader::new(file.open().map_err(Failure::new)?))
+    let mut reader = RetiredReader::new(BufReader::new(file.open().map_err(Failure::new)?))
         .map_err(|error| Failure::new(format!("{file}: {error}")))?;
     let mut listing = Listing::new(command, description, code.image())?;
     let outcome = list(&mut reader, &mut listing);
@@ -43,9 +44,9 @@ pub fn run(command: &Flow) -> Result {
 
 /// The inner error is what is wrong with the file; what came before it is listed.
 fn list<R: Read>(
-    reader: &mut Reader<R>,
+    reader: &mut RetiredReader<R>,
     listing: &mut Listing<'_>,
-) -> Result<std::result::Result<(), backsight_capture::retired::StreamError>> {
+) -> Result<std::result::Result<(), RetiredError>> {
     for item in reader {
         match item {
             Ok(item) => listing.item(item)?,
@@ -143,7 +144,7 @@ impl<'i> Listing<'i> {
                 self.end_range()?;
                 self.event(Event::TraceOn(TraceOn::Begin))
             }
-            Execution::Access(_) | Execution::Thread(_) => Ok(()),
+            Execution::Access(_) | Execution::Input(_) | Execution::Thread(_) => Ok(()),
         }
     }
 

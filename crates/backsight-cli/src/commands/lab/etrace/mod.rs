@@ -3,21 +3,20 @@
 //! Programs run in the simulator; every block that retires goes to one encoder for each set of options. What the
 //! encoders send is counted as the thesis on the RTL encoder counted it, and its table is put beside ours.
 
-mod lane;
-mod measure;
 mod plot;
 mod retire;
 mod table;
 mod thesis;
-mod variants;
 
 use std::path::{Path, PathBuf};
 
 use backsight_riscv::etrace::{ImplicitReturn, Options, Params, set};
 use backsight_riscv::retire::Retirement;
+use backsight_run::SimulatedProgram;
+use backsight_run::measure::{Measured, Variant, measure, variants};
+use backsight_sim::{Options as SimulatorOptions, Streams};
 use clap::Args;
 
-use self::measure::{Measured, measure};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -72,16 +71,16 @@ const BUNDLED: [(&str, &[u8]); 5] = [
 /// Runs the command.
 pub fn run(command: &Etrace) -> Result {
     let (params, options) = configuration(&command.config)?;
-    let variants = variants::all(params, options);
+    let variants = variants(params, options);
     let mut measured = Vec::new();
     if command.programs.is_empty() {
         for (name, file) in BUNDLED {
-            measured.push(measure(name, file, command.limit, &variants, &command.retire)?);
+            measured.push(simulate(name, file, command.limit, &variants, &command.retire)?);
         }
     }
     for path in &command.programs {
         let file = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
-        measured.push(measure(&name_of(path), &file, command.limit, &variants, &command.retire)?);
+        measured.push(simulate(&name_of(path), &file, command.limit, &variants, &command.retire)?);
     }
     let mut output = Output::open(command.output.as_deref())?;
     let text = if command.json {
@@ -99,6 +98,25 @@ pub fn run(command: &Etrace) -> Result {
         }
         None => Ok(()),
     }
+}
+
+/// Measures a program that sees no files and no input, and whose output goes nowhere.
+fn simulate(
+    name: &str,
+    file: &[u8],
+    limit: u64,
+    variants: &[Variant],
+    shapes: &[Retirement],
+) -> Result<Measured> {
+    let options = SimulatorOptions {
+        arguments: vec![name.to_owned()],
+        streams: Streams::none(),
+        host_files: false,
+        instructions: limit,
+        ..SimulatorOptions::default()
+    };
+    let mut program = SimulatedProgram::load(Path::new(name), file, options)?;
+    Ok(measure(name, &mut program, variants, shapes)?)
 }
 
 fn name_of(path: &Path) -> String {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::measure::Measured;
-use super::variants::Variant;
 use super::{mean, thesis};
+use backsight_run::measure::Measured;
+use backsight_run::measure::Variant;
 
 const WIDTH: f64 = 960.0;
 const LEFT: f64 = 64.0;

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use backsight_riscv::etrace::Params;
+use backsight_run::Ended;
+use backsight_run::measure::{BASELINE, Measured, THESIS, Variant};
 use serde_json::{Value, json};
 
-use super::measure::Measured;
-use super::variants::{BASELINE, THESIS, Variant};
 use super::{mean, retire, thesis};
 
 /// Characters of the longest bar.
@@ -22,9 +22,10 @@ pub fn text(params: &Params, variants: &[Variant], measured: &[Measured]) -> Str
         .flat_map(|variant| measured.iter().filter_map(move |program| program.bits(variant)))
         .fold(0.0, f64::max);
     for program in measured {
-        let _ = writeln!(text, "\n{}: {} instructions ({})", program.name, program.instructions, program.end);
+        let _ =
+            writeln!(text, "\n{}: {} instructions ({})", program.name, program.instructions, end(program));
         let _ = writeln!(text, "{HEADER}");
-        for (variant, figures) in variants.iter().zip(&program.figures) {
+        for (variant, figures) in variants.iter().zip(&program.sent) {
             let _ = match figures {
                 Ok(figures) => {
                     let bits = figures.bits_per_instruction(program.instructions);
@@ -59,6 +60,14 @@ pub fn text(params: &Params, variants: &[Variant], measured: &[Measured]) -> Str
 }
 
 const HEADER: &str = "  options                packets      bytes   rate %   bit/inst";
+
+/// How the run of a program ended.
+fn end(program: &Measured) -> String {
+    match program.ended {
+        Ended::Limit => format!("stopped after {} instructions", program.instructions),
+        ended => ended.to_string(),
+    }
+}
 
 fn bar(bits: f64, most: f64) -> String {
     let length = if most > 0.0 { (bits / most * BAR).round() as usize } else { 0 };
@@ -123,7 +132,7 @@ pub fn json(params: &Params, variants: &[Variant], measured: &[Measured]) -> Val
 fn program_json(variants: &[Variant], program: &Measured) -> Value {
     let figures: Vec<Value> = variants
         .iter()
-        .zip(&program.figures)
+        .zip(&program.sent)
         .map(|(variant, figures)| match figures {
             Ok(figures) => json!({
                 "options": variant.name,
@@ -138,7 +147,7 @@ fn program_json(variants: &[Variant], program: &Measured) -> Value {
     json!({
         "name": program.name,
         "instructions": program.instructions,
-        "end": program.end,
+        "end": end(program),
         "figures": figures,
         "retire": retire::json(program),
     })

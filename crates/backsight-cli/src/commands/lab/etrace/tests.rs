@@ -8,16 +8,16 @@ use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 use backsight_sim::{Simulator, Streams};
 use backsight_testing::repository;
 
-use super::variants::{Variant, Which};
 use super::*;
+use backsight_run::measure::{BASELINE, Variant, Which};
 
 const LIMIT: u64 = 40_000;
 
 fn small() -> (Vec<Variant>, Vec<Measured>) {
     let (params, options) = configuration(&[]).unwrap();
-    let variants = variants::all(params, options);
+    let variants = variants(params, options);
     let measured =
-        BUNDLED.iter().map(|(name, file)| measure(name, file, LIMIT, &variants, &[]).unwrap()).collect();
+        BUNDLED.iter().map(|(name, file)| simulate(name, file, LIMIT, &variants, &[]).unwrap()).collect();
     (variants, measured)
 }
 
@@ -37,7 +37,7 @@ fn the_formula_gives_the_rates_that_the_thesis_printed() {
 #[test]
 fn short_programs_compress_at_least_as_well_as_those_of_the_thesis() {
     let (variants, measured) = small();
-    let baseline = mean(&measured, variants::BASELINE, Measured::rate).unwrap();
+    let baseline = mean(&measured, BASELINE, Measured::rate).unwrap();
     assert!(baseline >= thesis::mean_rate(), "{baseline}");
     let all = variants.iter().position(|variant| variant.name == "all").unwrap();
     assert!(mean(&measured, all, Measured::rate).unwrap() > baseline);
@@ -48,7 +48,7 @@ fn the_thesis_s_own_encoder_sends_more_than_the_specification_s_and_is_put_besid
     let (variants, measured) = small();
     let thesis = variants.iter().position(|variant| variant.which == Which::Thesis).unwrap();
     for program in &measured {
-        let (theirs, ours) = (program.bits(thesis).unwrap(), program.bits(variants::BASELINE).unwrap());
+        let (theirs, ours) = (program.bits(thesis).unwrap(), program.bits(BASELINE).unwrap());
         assert!(theirs > ours, "{}: {theirs} and {ours}", program.name);
     }
     let text = table::text(&configuration(&[]).unwrap().0, &variants, &measured);
@@ -58,12 +58,12 @@ fn the_thesis_s_own_encoder_sends_more_than_the_specification_s_and_is_put_besid
 #[test]
 fn an_option_that_the_encoder_cannot_have_is_named_and_the_others_are_measured() {
     let (params, options) = configuration(&["itype_width=3".to_owned()]).unwrap();
-    let variants = variants::all(params, options);
+    let variants = variants(params, options);
     let (name, file) = BUNDLED[0];
-    let measured = [measure(name, file, 1000, &variants, &[]).unwrap()];
+    let measured = [simulate(name, file, 1000, &variants, &[]).unwrap()];
     let text = table::text(&params, &variants, &measured);
     assert!(text.contains("implicit return     not measured: implicit_return needs itype_width 4"), "{text}");
-    assert!(measured[0].rate(variants::BASELINE).is_some());
+    assert!(measured[0].rate(BASELINE).is_some());
 }
 
 #[test]
@@ -78,18 +78,18 @@ fn settings_that_make_no_sense_are_refused() {
 #[test]
 fn a_file_that_is_no_program_is_refused() {
     let (params, options) = configuration(&[]).unwrap();
-    assert!(measure("text", b"hello", LIMIT, &variants::all(params, options), &[]).is_err());
+    assert!(simulate("text", b"hello", LIMIT, &variants(params, options), &[]).is_err());
 }
 
 #[test]
 fn more_ports_take_fewer_cycles_and_send_the_same_packets() {
     let (params, options) = configuration(&[]).unwrap();
-    let variants = variants::all(params, options);
+    let variants = variants(params, options);
     let shapes = ["single", "branches:2", "blocks:2", "branches:4", "blocks:4", "blocks:4+serial"]
         .map(|shape| shape.parse().unwrap());
     for (name, file) in BUNDLED {
-        let measured = measure(name, file, LIMIT, &variants, &shapes).unwrap();
-        let sent = measured.figures[variants::BASELINE].unwrap().packets;
+        let measured = simulate(name, file, LIMIT, &variants, &shapes).unwrap();
+        let sent = measured.sent[BASELINE].unwrap().packets;
         let figures: Vec<_> = measured.shapes.iter().map(|(_, figures)| *figures).collect();
         assert!(figures.iter().all(|shape| shape.packets == sent && shape.blocks == figures[0].blocks));
         let [single, branches2, blocks2, branches4, blocks4, serial] = figures[..] else { panic!() };
@@ -125,7 +125,7 @@ fn every_program_comes_back_from_its_trace_with_every_set_of_options() {
                 _ => None,
             })
             .collect();
-        let variants = variants::all(params, options);
+        let variants = variants(params, options);
         for variant in variants.into_iter().filter(|variant| variant.which == Which::Standard) {
             let told = round_trip(&variant, &executed, &image);
             let same = told.iter().zip(&addresses).take_while(|(a, b)| a == b).count();

@@ -1,6 +1,6 @@
 //! Table 4.1 of the thesis: programs on the RTL encoder.
 
-use super::measure::Figures;
+use backsight_run::measure::Sent;
 
 /// A row: test, committed instructions, packets, bytes.
 pub struct Row {
@@ -9,11 +9,11 @@ pub struct Row {
     /// Instructions that it committed.
     pub instructions: u64,
     /// What the encoder sent.
-    pub figures: Figures,
+    pub figures: Sent,
 }
 
 const fn row(test: &'static str, instructions: u64, packets: u64, bytes: u64) -> Row {
-    Row { test, instructions, figures: Figures { packets, bytes } }
+    Row { test, instructions, figures: Sent { packets, bytes } }
 }
 
 /// The table.

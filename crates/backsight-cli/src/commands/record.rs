@@ -1,0 +1,196 @@
+//! `backsight record`: runs a program with a trace unit attached.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
+use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, Target};
+use backsight_sim::Options;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+
+use crate::args::parse_number;
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::recording::{CaptureFormat, UnitArgs, in_words, let_writes_fail};
+
+/// Run a program with a trace unit attached, and write a capture
+///
+/// Static riscv64 programs run in the built-in simulator. Programs for aarch64 and arm, and riscv64 ones with --qemu,
+/// run under QEMU, one trace source for each thread. What the program prints passes through. Ctrl-C ends the program;
+/// what it did until then is in the capture. The exit status is that of the recording: 0 when there is a capture,
+/// however the program ended; how it ended is shown.
+#[derive(Args, Debug)]
+pub struct Record {
+    /// The capture to write: a folder, or an archive if the name ends in .zip. While it is written it is called
+    /// CAPTURE.part
+    #[arg(long, short, value_name = "CAPTURE")]
+    output: PathBuf,
+
+    /// What kind of program it is; without it, what its ELF header says
+    #[arg(long, value_parser = PossibleValuesParser::new(Target::ALL.map(Target::name)))]
+    target: Option<String>,
+
+    #[command(flatten)]
+    unit: UnitArgs,
+
+    /// Also keep what was executed in the capture, beside the trace: `flow --truth` lists it, `encode` traces it again
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "instructions")]
+    truth: Option<Truth>,
+
+    /// Format of the capture
+    #[arg(long, value_enum, default_value_t)]
+    format: CaptureFormat,
+
+    /// Stop after so many instructions
+    #[arg(long, value_name = "N", value_parser = parse_number)]
+    limit: Option<u64>,
+
+    /// Run a riscv64 program under QEMU too, not in the simulator
+    #[arg(long)]
+    qemu: bool,
+
+    /// Where a dynamically linked program finds its dynamic linker and libraries (QEMU's -L)
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
+
+    /// The processor to be, by QEMU's name for it (QEMU's -cpu). Without it, QEMU's own default, which runs what plain
+    /// qemu-aarch64, qemu-arm or qemu-riscv64 runs
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<String>,
+
+    /// The plugin that QEMU loads; without it, the file that BACKSIGHT_QEMU_PLUGIN names, or libbacksight_qemu.so beside
+    /// this program
+    #[arg(long, value_name = "FILE")]
+    qemu_plugin: Option<PathBuf>,
+
+    /// Replace a capture that is there already
+    #[arg(long)]
+    force: bool,
+
+    /// No summary and no progress
+    #[arg(long, short)]
+    quiet: bool,
+
+    /// The program and its arguments
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// What is kept beside the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Truth {
+    /// Every instruction
+    Instructions,
+    /// And its loads and stores with their values, and what comes from outside: results of system calls and the memory
+    /// that they write, time, registers that the system sets
+    Accesses,
+}
+
+impl Record {
+    fn path(&self) -> &Path {
+        self.program.first().map_or(Path::new(""), Path::new)
+    }
+}
+
+/// Runs the command.
+pub fn run(command: &Record) -> Result {
+    let path = command.path();
+    let contents = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
+    let target = target(command, &contents)?;
+    let unit = command.unit.program(target.first_isa(), target.name())?;
+    let words: Vec<_> = command.program.iter().map(|word| word.to_string_lossy()).collect();
+    let recording = Recording::new(unit)
+        .title(format!("{} ({target})", words.join(" ")))
+        .format(command.format.written(&command.output)?)
+        .truth(command.truth.is_some())
+        .limit(command.limit.unwrap_or(u64::MAX))
+        .replace(command.force);
+    let data = command.truth == Some(Truth::Accesses);
+    if target == Target::Riscv64 && !command.qemu {
+        let options = Options {
+            arguments: words.iter().map(|word| word.to_string()).collect(),
+            instructions: command.limit.unwrap_or(u64::MAX),
+            ..Options::default()
+        };
+        let program = SimulatedProgram::load(path, &contents, options)?;
+        return record(command, recording, if data { program.with_data() } else { program });
+    }
+    let options = EmulationOptions {
+        program: path.to_owned(),
+        arguments: command.program.iter().skip(1).cloned().collect(),
+        sysroot: command.sysroot.clone(),
+        cpu: command.cpu.clone(),
+        plugin: command.qemu_plugin.clone(),
+        values: data,
+        inputs: data,
+        ..EmulationOptions::default()
+    };
+    record(command, recording, EmulatedProgram::new(options)?)
+}
+
+fn record(command: &Record, recording: Recording, mut source: impl ExecutionSource) -> Result {
+    catch_interrupts(&source.stop());
+    let_writes_fail();
+    let started = Instant::now();
+    let progress = Progress::instructions(command.limit, command.quiet);
+    let mut shown = 0;
+    let recorded = recording.record(&mut source, &command.output, &mut |instructions| {
+        progress.add(instructions - shown);
+        shown = instructions;
+    });
+    drop(progress);
+    let recorded = recorded?;
+    if !command.quiet {
+        summarise(command, &recorded, started.elapsed().as_secs_f64());
+    }
+    match recorded.cut_short {
+        Some(why) => Err(Failure::new(format!(
+            "{}: recording ended early: {why}; what was recorded until then is there",
+            command.output.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn summarise(command: &Record, recorded: &Recorded, seconds: f64) {
+    let Recorded { ending, instructions, threads, bytes, .. } = recorded;
+    eprintln!("{}", ending.ended);
+    eprintln!(
+        "{instructions} instructions of {threads} thread{}, {bytes} bytes of trace ({:.3} bits per instruction), \
+         {:.1} million instructions a second",
+        if *threads == 1 { "" } else { "s" },
+        *bytes as f64 * 8.0 / (*instructions as f64).max(1.0),
+        *instructions as f64 / 1e6 / seconds.max(1e-9),
+    );
+    in_words(&recorded.figures).iter().for_each(|line| eprintln!("{line}"));
+    ending.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    eprintln!("to see what it did: backsight flow {} --calls", command.output.display());
+}
+
+/// The kind of program, which its header must agree with.
+fn target(command: &Record, contents: &[u8]) -> Result<Target> {
+    let path = command.path().display();
+    let found = Target::of_elf(contents).ok_or_else(|| {
+        Failure::new(format!(
+            "{path}: not a program for riscv64, aarch64 or arm (expected a little-endian ELF file)"
+        ))
+    })?;
+    match &command.target {
+        Some(wanted) if wanted != found.name() => {
+            Err(Failure::usage(format!("--target {wanted}: {path} is a program for {found}")))
+        }
+        _ => Ok(found),
+    }
+}
+
+/// Ctrl-C, or a request to end, stops the program and finishes the capture; the second one ends us.
+fn catch_interrupts(stop: &Stop) {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // Without a handler the default holds: the recording ends at once.
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, stop.flag());
+        let _ = signal_hook::flag::register(signal, stop.flag());
+    }
+}

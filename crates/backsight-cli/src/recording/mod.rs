@@ -1,0 +1,44 @@
+//! What `record` and `encode` share: the arguments for a unit and a capture, and what is said of them.
+
+mod figures;
+mod unit;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use backsight_capture::Format;
+use clap::ValueEnum;
+
+use crate::failure::{Failure, Result};
+pub use figures::in_words;
+pub use unit::UnitArgs;
+
+/// How a capture is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CaptureFormat {
+    /// Trace package: a folder, or a ZIP archive
+    #[default]
+    Package,
+    /// Trace package as a ZIP archive
+    Zip,
+    /// Snapshot folder, which other decoders read too; it has no event log
+    Snapshot,
+}
+
+impl CaptureFormat {
+    /// What is written to `path`; an archive is a package too.
+    pub fn written(self, path: &Path) -> Result<Format> {
+        let zip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
+        match self {
+            Self::Zip if !zip => Err(Failure::usage(format!("{}: an archive ends in .zip", path.display()))),
+            Self::Snapshot => Ok(Format::Snapshot),
+            Self::Package | Self::Zip => Ok(Format::Package),
+        }
+    }
+}
+
+/// A limit on the size of files (`ulimit -f`) is to be an error of the write that exceeds it, not the end of us.
+pub fn let_writes_fail() {
+    // Without a handler the default holds.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}

@@ -1,0 +1,43 @@
+//! What makes programs run and be seen, and recording them.
+//!
+//! A program that runs is a sequence of [`Observation`]s: what it executes, and what happens to its code and its
+//! threads. Whatever gives them is an [`ExecutionSource`]:
+//!
+//! | source | what it is |
+//! |---|---|
+//! | [`SimulatedProgram`] | a static RV64 program in the simulator |
+//! | [`qemu::EmulatedProgram`] | a Linux program for AArch64, Arm or RV64 under QEMU, with all its threads |
+//! | [`RetiredFile`] | a file of retired instructions, as recordings keep it beside their trace |
+//! | [`CommitLog`] | the log of a RISC-V core or simulator |
+//!
+//! Trace units, compressors and tests take what they give, whichever it is. A [`Recording`] sends it through a
+//! [trace unit](units) and writes a capture.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod commit_log;
+mod error;
+mod journal;
+pub mod measure;
+mod observation;
+pub mod qemu;
+mod record;
+pub mod retired;
+mod retired_file;
+pub mod settings;
+mod simulated;
+mod source;
+mod target;
+pub mod units;
+
+pub use commit_log::CommitLog;
+pub use error::Error;
+pub use journal::Journal;
+pub use observation::{CodeMap, Observation};
+pub use record::{CodePart, Recorded, Recorder, Recording, TRUTH};
+pub use retired_file::RetiredFile;
+pub use simulated::SimulatedProgram;
+pub use source::{Ended, Ending, ExecutionSource, Stop};
+pub use target::Target;
+pub use units::UnitKind;

@@ -1,0 +1,62 @@
+//! What is seen of a program that runs.
+
+use backsight_core::{Address, Execution};
+
+/// What is seen of a program, in the order in which it happens: what it executes, and what happens to the code that
+/// it executes and to its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observation<'a> {
+    /// What the program did. [`Execution::Thread`] says which thread does what follows; threads are numbered from 0
+    /// in the order in which they started.
+    Execution(Execution),
+    /// A process begins: its number in the operating system.
+    ProcessStarts {
+        /// Its number.
+        pid: u32,
+    },
+    /// The first item of a thread, with its number in the operating system.
+    ThreadStarts {
+        /// Its number in start order.
+        thread: u32,
+        /// Its number in the operating system.
+        tid: u32,
+    },
+    /// The thread has ended.
+    ThreadEnds {
+        /// Its number in start order.
+        thread: u32,
+    },
+    /// A file, or memory of no file, was mapped and may hold code.
+    Map(CodeMap<'a>),
+    /// Code is no longer there.
+    Unmap {
+        /// The first address.
+        address: Address,
+        /// Number of bytes.
+        length: u64,
+    },
+    /// Code that may be executed from now on: instructions in memory order.
+    Code {
+        /// The first address.
+        address: Address,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+}
+
+/// Memory that was mapped and may hold code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeMap<'a> {
+    /// The first address.
+    pub address: Address,
+    /// Number of bytes.
+    pub length: u64,
+    /// Offset of the first byte in the file.
+    pub offset: u64,
+    /// The file as the operating system that runs the program knows it; empty for memory of no file.
+    pub path: &'a str,
+    /// The program itself, rather than a library.
+    pub program: bool,
+    /// Mapped writable: data, unless the program changes its own code.
+    pub writable: bool,
+}

@@ -1,0 +1,68 @@
+//! A program under QEMU as a source of execution.
+
+use std::os::unix::process::ExitStatusExt;
+
+use backsight_core::Isa;
+
+use super::driver::{EmulationOptions, Outcome, run, target_of};
+use super::{QemuError, Tools};
+use crate::{CodeMap, Ended, Ending, Error, ExecutionSource, Observation, Stop, Target};
+
+/// A program that is ready to run under QEMU.
+#[derive(Clone, Debug)]
+pub struct EmulatedProgram {
+    options: EmulationOptions,
+    target: Target,
+    stop: Stop,
+}
+
+impl EmulatedProgram {
+    /// Looks at the program, and for QEMU and its plugin.
+    ///
+    /// # Errors
+    /// If one of them is not there; the message says how to get it.
+    pub fn new(options: EmulationOptions) -> Result<Self, QemuError> {
+        let target = target_of(&options.program)?;
+        Tools::find(target, options.qemu.as_deref(), options.plugin.as_deref())?;
+        Ok(Self { options, target, stop: Stop::new() })
+    }
+
+    /// What kind of program it is.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    fn ending(&self, outcome: &Outcome) -> Ending {
+        let ended = match (outcome.status.code(), outcome.status.signal()) {
+            _ if self.stop.is_requested() => Ended::Stopped,
+            (Some(status), _) => Ended::Status(status),
+            (None, signal) => Ended::Signal(signal.unwrap_or(0)),
+        };
+        let damage = |error| format!("the recording is damaged, what came before is kept: {error}");
+        Ending { ended, notes: outcome.error.map(damage).into_iter().collect() }
+    }
+}
+
+impl ExecutionSource for EmulatedProgram {
+    fn isa(&self) -> Isa {
+        self.target.first_isa()
+    }
+
+    fn has_threads(&self) -> bool {
+        true
+    }
+
+    fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        // The program is called as its user does.
+        let given = self.options.program.to_string_lossy();
+        let outcome = run(&self.options, &self.stop, &mut |seen| match seen {
+            Observation::Map(map) if map.program => sink(Observation::Map(CodeMap { path: &given, ..map })),
+            seen => sink(seen),
+        })?;
+        Ok(self.ending(&outcome))
+    }
+}

@@ -1,0 +1,158 @@
+//! QEMU and the plugin: where they are, and what to say when they are not.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use crate::Target;
+
+const PLUGIN: &str = "libbacksight_qemu.so";
+/// The variable that names the plugin.
+const VARIABLE: &str = "BACKSIGHT_QEMU_PLUGIN";
+
+/// What it takes to record a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tools {
+    /// The program `qemu-TARGET`.
+    pub qemu: PathBuf,
+    /// The plugin that it loads.
+    pub plugin: PathBuf,
+}
+
+impl Tools {
+    /// Finds both. QEMU: `qemu`, else `qemu-TARGET` of the search path. The plugin: `plugin`, else the file that
+    /// `BACKSIGHT_QEMU_PLUGIN` names, else the one beside this executable. It is looked for nowhere else: what QEMU loads
+    /// runs with all rights of the user.
+    ///
+    /// # Errors
+    /// If one of them is not there; the message says how to get it.
+    pub fn find(target: Target, qemu: Option<&Path>, plugin: Option<&Path>) -> Result<Self, QemuError> {
+        let qemu = match qemu {
+            Some(qemu) => Some(qemu.to_path_buf()),
+            None => in_search_path(&format!("qemu-{target}")),
+        };
+        let qemu = qemu.filter(|qemu| qemu.is_file()).ok_or(QemuError::NoQemu(target))?;
+        let named = plugin.map(Path::to_path_buf).or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
+        let beside = std::env::current_exe().ok().map(|executable| executable.with_file_name(PLUGIN));
+        let plugin = match named {
+            Some(named) if named.is_file() => Some(named),
+            Some(named) => return Err(QemuError::PluginMissing(named)),
+            None => beside.clone().filter(|file| file.is_file()),
+        };
+        match plugin {
+            // QEMU looks for a name without a slash elsewhere.
+            Some(plugin) => Ok(Self { qemu, plugin: plugin.canonicalize().unwrap_or(plugin) }),
+            None => Err(QemuError::NoPlugin(beside.unwrap_or_else(|| PLUGIN.into()))),
+        }
+    }
+}
+
+fn in_search_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Why a program could not be recorded.
+#[derive(Debug)]
+pub enum QemuError {
+    /// The program cannot be read.
+    Program {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The program is not an ELF file for a target that QEMU can record.
+    NotElf(PathBuf),
+    /// QEMU is not installed.
+    NoQemu(Target),
+    /// There is no plugin, and nobody named one: where it was looked for.
+    NoPlugin(PathBuf),
+    /// The plugin that was named is not there.
+    PluginMissing(PathBuf),
+    /// QEMU cannot be started.
+    Start {
+        /// QEMU.
+        qemu: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// QEMU ended before the plugin was there.
+    NotRecorded(ExitStatus),
+    /// QEMU ended before the program's first instruction.
+    NothingRan {
+        /// How it ended.
+        status: ExitStatus,
+        /// The dynamic linker that the program wants.
+        interpreter: Option<PathBuf>,
+        /// It was told which processor to be: of this target.
+        cpu: Option<Target>,
+    },
+    /// The folder for the run cannot be made.
+    Folder(io::Error),
+    /// The stream cannot be read.
+    Stream(io::Error),
+}
+
+impl fmt::Display for QemuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program { program, error } => write!(f, "{}: {error}", program.display()),
+            Self::NotElf(program) => write!(
+                f,
+                "{}: not a program for aarch64, arm or riscv64 (expected a little-endian ELF file)",
+                program.display()
+            ),
+            Self::NoQemu(target) => write!(
+                f,
+                "qemu-{target} is not installed; on Debian 12: apt-get install qemu-user (version 7.2; \
+                 versions that are linked statically load no plugins)"
+            ),
+            Self::NoPlugin(beside) => write!(
+                f,
+                "the QEMU plugin is not built, or not where it is looked for ({}). In the checkout of Backsight: cargo \
+                 build --release --manifest-path tools/qemu-plugin/Cargo.toml && cp \
+                 tools/qemu-plugin/target/release/{PLUGIN} {} (or name the file with {VARIABLE} or --qemu-plugin)",
+                beside.display(),
+                beside.parent().unwrap_or(Path::new(".")).display()
+            ),
+            Self::PluginMissing(plugin) => {
+                write!(
+                    f,
+                    "{}: there is no such QEMU plugin ({VARIABLE} or --qemu-plugin names it)",
+                    plugin.display()
+                )
+            }
+            Self::Start { qemu, error } => write!(f, "{}: {error}", qemu.display()),
+            Self::NotRecorded(status) => write!(
+                f,
+                "QEMU ended ({status}) before the program began; its own message is above. It must be able to load plugins: \
+                 Debian 12's qemu-user 7.2 is"
+            ),
+            Self::NothingRan { status, interpreter, cpu } => {
+                write!(
+                    f,
+                    "QEMU ended ({status}) before the program's first instruction; its own message is above"
+                )?;
+                if let Some(interpreter) = interpreter {
+                    write!(
+                        f,
+                        ". The program is dynamically linked and needs {}: name the folder that has it and the \
+                         libraries with --sysroot DIR (Debian: /usr/aarch64-linux-gnu of libc6-arm64-cross, and others \
+                         like it)",
+                        interpreter.display()
+                    )?;
+                }
+                match cpu {
+                    Some(target) => write!(f, ". `qemu-{target} -cpu help` lists what --cpu takes"),
+                    None => Ok(()),
+                }
+            }
+            Self::Folder(error) => write!(f, "no folder for the recording: {error}"),
+            Self::Stream(error) => write!(f, "the recording cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for QemuError {}

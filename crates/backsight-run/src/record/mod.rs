@@ -1,0 +1,369 @@
+//! Recording: execution goes through a trace unit, and a capture comes out.
+//!
+//! ```no_run
+//! use std::path::{Path, PathBuf};
+//! use backsight_run::{ExecutionSource, Recording, SimulatedProgram, UnitKind};
+//!
+//! let path = Path::new("testdata/programs/riscv64/sort");
+//! let mut program = SimulatedProgram::load(path, &std::fs::read(path)?, Default::default())?;
+//! let unit = UnitKind::named("etrace").expect("a unit of that name");
+//! let settings = [("branch_prediction".to_owned(), "1".to_owned())];
+//! let recorded = Recording::new(unit.program(program.isa(), &settings)?)
+//!     .title("sort")
+//!     .truth(true)
+//!     .record(&mut program, Path::new("sort.zip"), &mut |_| {})?;
+//! println!("{}: {} instructions", recorded.ending.ended, recorded.instructions);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod code;
+mod description;
+mod folder;
+mod threads;
+mod trace;
+
+use std::path::{Path, PathBuf};
+
+use backsight_capture::events::{self, EventLog};
+use backsight_capture::{Buffer, Capture, Format};
+use backsight_core::{Address, Execution, Isa};
+
+use self::code::RecordedCode;
+use self::description::Facts;
+use self::folder::{CaptureFolder, DescribeError};
+use self::threads::ThreadUnits;
+use self::trace::TraceWriter;
+use crate::units::{UnitFigures, UnitTemplate};
+use crate::{Ended, Ending, Error, ExecutionSource, Journal, Observation, Stop};
+
+/// Name of the file of retired instructions in a capture.
+pub use backsight_capture::TRUTH;
+/// Instructions between two calls of the one who wants to know how far it is.
+const PROGRESS: u64 = 1 << 20;
+/// Bytes of trace that are given up first for a description that finds no room.
+const FIRST_SACRIFICE: u64 = 1 << 16;
+
+/// What to record, and how.
+pub struct Recording {
+    unit: Box<dyn UnitTemplate>,
+    title: String,
+    format: Format,
+    truth: bool,
+    limit: u64,
+    replace: bool,
+    given: Vec<GivenCode>,
+}
+
+/// A file of code that the source does not bring along.
+struct GivenCode {
+    path: PathBuf,
+    contents: Vec<u8>,
+    /// What was where in memory. `None`: the file says it.
+    parts: Option<Vec<CodePart>>,
+}
+
+/// A part of a file that was in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodePart {
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// Where it was.
+    pub address: Address,
+}
+
+impl Recording {
+    /// A recording with this unit: a trace package, no limit.
+    pub fn new(unit: Box<dyn UnitTemplate>) -> Self {
+        Self {
+            unit,
+            title: String::new(),
+            format: Format::Package,
+            truth: false,
+            limit: u64::MAX,
+            replace: false,
+            given: Vec::new(),
+        }
+    }
+
+    /// What is recorded, in words.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// The format of the capture.
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Keep everything that the source hands out beside the trace, in [`TRUTH`].
+    pub fn truth(mut self, truth: bool) -> Self {
+        self.truth = truth;
+        self
+    }
+
+    /// Stop after so many instructions.
+    pub fn limit(mut self, instructions: u64) -> Self {
+        self.limit = instructions;
+        self
+    }
+
+    /// A capture of the same name may be replaced.
+    pub fn replace(mut self, replace: bool) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// Code: an ELF file, loaded where it was linked.
+    pub fn program(mut self, path: &Path, contents: Vec<u8>) -> Self {
+        self.given.push(GivenCode { path: path.to_owned(), contents, parts: None });
+        self
+    }
+
+    /// Code: parts of a file that were in memory.
+    pub fn memory(mut self, path: &Path, contents: Vec<u8>, parts: Vec<CodePart>) -> Self {
+        self.given.push(GivenCode { path: path.to_owned(), contents, parts: Some(parts) });
+        self
+    }
+
+    /// Records all of a source. The capture is an archive if its name ends in `.zip`, else a folder. `progress` is called
+    /// now and then with the number of instructions so far.
+    ///
+    /// # Errors
+    /// If nothing can be recorded; then nothing is left behind. Where writing fails after the beginning there is a
+    /// capture of what was recorded until then: see [`Recorded::cut_short`].
+    pub fn record(
+        self,
+        source: &mut impl ExecutionSource,
+        path: &Path,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Recorded, Error> {
+        let mut recorder = self.start(path, source.isa(), source.has_threads(), source.stop())?;
+        let mut shown = 0;
+        let ending = source.run(&mut |seen| {
+            recorder.push(seen);
+            if recorder.instructions() - shown >= PROGRESS {
+                shown = recorder.instructions();
+                progress(shown);
+            }
+        });
+        match ending {
+            Ok(ending) => recorder.finish(ending),
+            Err(error) => {
+                recorder.abandon();
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins to write a capture of what will be pushed. `stop` is requested when nothing more is wanted.
+    ///
+    /// # Errors
+    /// If there is a capture of that name already, or it cannot be written.
+    pub fn start(self, path: &Path, isa: Isa, threads: bool, stop: Stop) -> Result<Recorder, Error> {
+        let folder = CaptureFolder::new(path, self.format, self.replace)?;
+        let mut code = RecordedCode::new(&folder.part);
+        let given = self.given.iter().try_for_each(|given| match &given.parts {
+            None => code.add_program(&given.path, &given.contents),
+            Some(parts) => code.add_memory(&given.path, &given.contents, parts),
+        });
+        let writer = given
+            .and_then(|()| ThreadUnits::new(self.unit, threads).map_err(Error::Unit))
+            .and_then(|units| TraceWriter::new(&folder.part, units, self.truth.then_some(isa)));
+        match writer {
+            Ok(writer) => Ok(Recorder {
+                folder,
+                writer,
+                code,
+                journal: Journal::new(),
+                records: Vec::new(),
+                stop,
+                isa,
+                title: self.title,
+                format: self.format,
+                truth: self.truth,
+                limit: self.limit,
+                is_full: false,
+                thread_ids: false,
+                trouble: None,
+            }),
+            Err(error) => {
+                folder.abandon();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A capture that is being recorded.
+pub struct Recorder {
+    folder: CaptureFolder,
+    writer: TraceWriter,
+    code: RecordedCode,
+    journal: Journal,
+    records: Vec<events::Record>,
+    stop: Stop,
+    isa: Isa,
+    title: String,
+    format: Format,
+    truth: bool,
+    limit: u64,
+    /// Nothing more is taken.
+    is_full: bool,
+    thread_ids: bool,
+    trouble: Option<String>,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// How execution ended.
+    pub ending: Ending,
+    /// Instructions.
+    pub instructions: u64,
+    /// Threads, each a source of its own.
+    pub threads: usize,
+    /// Bytes of trace.
+    pub bytes: u64,
+    /// What the unit of each thread counted.
+    pub figures: Vec<(u32, UnitFigures)>,
+    /// Why writing ended before execution did. What was recorded until then is there.
+    pub cut_short: Option<String>,
+}
+
+impl Recorder {
+    /// Takes what is seen of the program.
+    #[inline(always)]
+    pub fn push(&mut self, seen: Observation<'_>) {
+        if self.is_full {
+            return;
+        }
+        match seen {
+            Observation::Execution(item) => {
+                if self.writer.instructions() >= self.limit && self.is_beyond(&item) {
+                    return;
+                }
+                if !self.writer.push(item) {
+                    self.end();
+                }
+            }
+            other => self.note(&other),
+        }
+    }
+
+    /// The limit is reached. What belongs to the last instruction is still taken.
+    #[cold]
+    fn is_beyond(&mut self, item: &Execution) -> bool {
+        self.stop.request_at_once();
+        self.is_full = matches!(item, Execution::Instruction(_) | Execution::Thread(_));
+        self.is_full
+    }
+
+    #[cold]
+    fn end(&mut self) {
+        self.is_full = true;
+        self.stop.request_at_once();
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note(&mut self, seen: &Observation<'_>) {
+        self.journal.note(None, seen, &mut self.records);
+        let noted = match seen {
+            Observation::Map(map) => {
+                self.code.map(map);
+                Ok(())
+            }
+            Observation::Unmap { address, length } => {
+                self.code.unmap(*address, *length);
+                Ok(())
+            }
+            Observation::Code { address, bytes } => self.code.see(*address, bytes),
+            Observation::ThreadStarts { .. } => {
+                self.thread_ids = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = noted {
+            self.trouble.get_or_insert(error.to_string());
+            self.end();
+        }
+    }
+
+    /// Instructions taken so far.
+    #[inline(always)]
+    pub fn instructions(&self) -> u64 {
+        self.writer.instructions()
+    }
+
+    /// Execution ended: describes the capture and gives it its name.
+    ///
+    /// # Errors
+    /// If the description cannot be written.
+    pub fn finish(mut self, mut ending: Ending) -> Result<Recorded, Error> {
+        let cut_short = self.writer.finish().or(self.trouble.take());
+        if ending.ended == Ended::Stopped && self.instructions() >= self.limit {
+            ending.ended = Ended::Limit;
+        }
+        if self.code.changed() > 0 {
+            ending.notes.push(format!(
+                "code changed at {} addresses while the program ran: the capture keeps the last",
+                self.code.changed()
+            ));
+        }
+        self.folder.free_reserve();
+        let capture = self.describe()?;
+        let recorded = Recorded {
+            ending,
+            instructions: self.instructions(),
+            threads: capture.sources.len(),
+            bytes: capture.buffers.iter().filter_map(Buffer::length).sum(),
+            figures: self.writer.units.figures().collect(),
+            cut_short,
+        };
+        self.folder.finish()?;
+        Ok(recorded)
+    }
+
+    /// Writes everything but the trace. Where there is no room for it, the last bytes of the trace make some.
+    fn describe(&mut self) -> Result<Capture, Error> {
+        let mut sacrifice = FIRST_SACRIFICE;
+        loop {
+            match self.try_to_describe() {
+                Ok(capture) => return Ok(capture),
+                Err(DescribeError { full: true, .. }) if self.writer.give_up(sacrifice) => sacrifice *= 2,
+                Err(DescribeError { error, .. }) => return Err(error),
+            }
+        }
+    }
+
+    fn try_to_describe(&mut self) -> Result<Capture, DescribeError> {
+        let plain = |error| DescribeError { error, full: false };
+        let dumps = self.code.finish().map_err(|error| DescribeError {
+            full: matches!(&error, Error::File { error, .. } if folder::is_full(error)),
+            error,
+        })?;
+        let seen = !self.records.is_empty();
+        let facts = Facts {
+            folder: &self.folder,
+            format: self.format,
+            title: self.title.clone(),
+            isa: self.isa,
+            events: seen.then(|| EventLog { records: self.records.clone(), problems: Vec::new() }),
+            thread_ids: self.thread_ids,
+            truth: self.truth,
+        };
+        let capture = description::capture(facts, &self.writer.units, &self.code, &dumps).map_err(plain)?;
+        self.folder.describe(&capture)?;
+        Ok(capture)
+    }
+
+    /// Nothing was recorded that anybody would want: leaves nothing behind.
+    pub fn abandon(self) {
+        self.folder.abandon();
+    }
+}

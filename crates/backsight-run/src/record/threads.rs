@@ -1,0 +1,174 @@
+//! One unit for each thread, and the streams of bytes that come from them.
+//!
+//! Where several threads are to be expected, the bytes of all travel in one stream of CoreSight frames, which tell them
+//! apart. Else the bytes of a unit stand alone, in its own framing; should there be another thread after all, its bytes
+//! are a stream of their own.
+
+use backsight_arm::frame::{FormatterConfig, Framing};
+use backsight_core::{Execution, TraceId};
+use backsight_unit::Funnel;
+
+use crate::units::{TraceUnit, UnitDescription, UnitFigures, UnitTemplate};
+
+/// Bytes that the funnel takes from one source before the next has its turn.
+const HOLD: usize = 8;
+/// Bytes that a unit collects before they go to the funnel.
+const PORTION: usize = 32;
+
+/// A trace unit for each thread, made when the thread is first seen.
+pub struct ThreadUnits {
+    template: Box<dyn UnitTemplate>,
+    threads: Vec<ThreadUnit>,
+    /// The thread that executes.
+    current: usize,
+    framed: Option<Framed>,
+}
+
+struct ThreadUnit {
+    thread: u32,
+    id: TraceId,
+    unit: Box<dyn TraceUnit>,
+    /// Bytes that were not handed on yet.
+    bytes: Vec<u8>,
+}
+
+/// The one stream that all units share.
+struct Framed {
+    funnel: Funnel,
+    bytes: Vec<u8>,
+}
+
+/// A source of trace.
+pub struct ThreadSource {
+    /// The thread.
+    pub thread: u32,
+    /// Its trace ID; where its bytes stand alone, only a label.
+    pub id: TraceId,
+    /// The stream that its bytes are in.
+    pub stream: usize,
+    /// How a capture describes it.
+    pub description: UnitDescription,
+}
+
+impl ThreadUnits {
+    /// Units for one thread, or for `several`.
+    pub fn new(template: Box<dyn UnitTemplate>, several: bool) -> Result<Self, String> {
+        let framed = several || template.framing().is_none();
+        let template = if framed { template.in_frames() } else { template };
+        let funnel = || Funnel::new(FormatterConfig::new(Framing::Coresight), HOLD);
+        let framed = framed.then(|| Framed { funnel: funnel(), bytes: Vec::new() });
+        let mut units = Self { template, threads: Vec::new(), current: 0, framed };
+        if !several {
+            units.switch_to(0)?;
+        }
+        Ok(units)
+    }
+
+    /// Steps of execution, of whichever threads.
+    pub fn push(&mut self, mut items: &[Execution]) -> Result<(), String> {
+        loop {
+            let change = items.iter().position(|item| matches!(item, Execution::Thread(_)));
+            let (now, later) = items.split_at(change.unwrap_or(items.len()));
+            if !now.is_empty() {
+                self.push_current(now)?;
+            }
+            match later.split_first() {
+                Some((&Execution::Thread(thread), rest)) => {
+                    self.switch_to(thread)?;
+                    items = rest;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn push_current(&mut self, items: &[Execution]) -> Result<(), String> {
+        if self.threads.is_empty() {
+            self.switch_to(0)?;
+        }
+        let Some(ThreadUnit { unit, bytes, id, .. }) = self.threads.get_mut(self.current) else {
+            return Ok(());
+        };
+        unit.push(items, bytes)?;
+        match &mut self.framed {
+            Some(framed) if bytes.len() >= PORTION => framed.take(*id, bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// The thread that executes from now on.
+    fn switch_to(&mut self, thread: u32) -> Result<(), String> {
+        if let Some(known) = self.threads.iter().position(|other| other.thread == thread) {
+            self.current = known;
+            return Ok(());
+        }
+        let number = usize::from(self.template.first_id().get()) + self.threads.len();
+        let id = TraceId::new(number.min(0x7F) as u8);
+        if !id.is_source() {
+            return Err(format!("too many threads: there are trace IDs for {}", self.threads.len()));
+        }
+        let unit = self.template.build(id)?;
+        self.current = self.threads.len();
+        self.threads.push(ThreadUnit { thread, id, unit, bytes: Vec::new() });
+        Ok(())
+    }
+
+    /// Execution ends.
+    pub fn finish(&mut self) -> Result<(), String> {
+        for ThreadUnit { unit, bytes, id, .. } in &mut self.threads {
+            unit.finish(bytes)?;
+            if let Some(framed) = &mut self.framed {
+                framed.take(*id, bytes)?;
+            }
+        }
+        match &mut self.framed {
+            Some(Framed { funnel, bytes }) => {
+                let sink = &mut |frames: &[u8]| bytes.extend_from_slice(frames);
+                funnel.finish(sink).map_err(|error| error.to_string())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The streams, each with the bytes that are ready: whoever takes them clears them.
+    pub fn streams(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
+        let alone = if self.framed.is_some() { &mut [] } else { &mut self.threads[..] };
+        self.framed
+            .iter_mut()
+            .map(|framed| &mut framed.bytes)
+            .chain(alone.iter_mut().map(|unit| &mut unit.bytes))
+    }
+
+    /// The threads so far.
+    pub fn sources(&self) -> impl Iterator<Item = ThreadSource> {
+        self.threads.iter().enumerate().map(|(number, unit)| ThreadSource {
+            thread: unit.thread,
+            id: unit.id,
+            stream: if self.framed.is_some() { 0 } else { number },
+            description: self.template.describe(unit.id),
+        })
+    }
+
+    /// What the unit of each thread counted.
+    pub fn figures(&self) -> impl Iterator<Item = (u32, UnitFigures)> {
+        self.threads.iter().map(|unit| (unit.thread, unit.unit.figures()))
+    }
+
+    /// How the bytes of a stream are framed: the word for it, and what carries them.
+    pub fn framing(&self) -> (&'static str, Framing) {
+        match (&self.framed, self.template.framing()) {
+            (None, Some(word)) => (word, Framing::Raw),
+            _ => ("coresight", Framing::Coresight),
+        }
+    }
+}
+
+impl Framed {
+    fn take(&mut self, id: TraceId, bytes: &mut Vec<u8>) -> Result<(), String> {
+        let Self { funnel, bytes: frames } = self;
+        let sink = &mut |part: &[u8]| frames.extend_from_slice(part);
+        funnel.push(id, bytes, sink).map_err(|error| error.to_string())?;
+        bytes.clear();
+        Ok(())
+    }
+}

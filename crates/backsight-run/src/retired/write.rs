@@ -1,0 +1,237 @@
+//! From items to bytes.
+
+use super::item::{put_access, put_context, put_distance, put_end, put_input, put_number, put_trap};
+use super::{Checksum, Entry, LONGEST_RUN, MAGIC, TABLE_BITS, Table, VERSION, isa_number, kind, other};
+use backsight_core::{Access, Address, Execution, Input, Isa, Retired};
+use std::io::{self, Write};
+
+/// Bytes are handed on when there are this many.
+const PIECE: usize = 1 << 16;
+
+/// Bits of the first byte of an instruction that is described in full: its instruction set, then these.
+pub(super) const WIDE: u8 = 8;
+pub(super) const TAKEN: u8 = 16;
+pub(super) const STRAIGHT: u8 = 32;
+
+/// Writes items; [`finish`](Self::finish) completes the file.
+pub struct RetiredWriter<W> {
+    output: W,
+    bytes: Vec<u8>,
+    checksum: Checksum,
+    table: Table,
+    /// Where the next instruction should be.
+    expected: u64,
+    cycle: u64,
+    /// Address of the last access.
+    access: u64,
+    /// Instructions that did what they did the last time, not yet written.
+    run: u32,
+    instructions: u64,
+}
+
+impl<W: Write> RetiredWriter<W> {
+    /// Begins a file. `isa`: the instruction set that the program starts in, for those who look at the header.
+    pub fn new(output: W, isa: Isa) -> io::Result<Self> {
+        let mut bytes = Vec::with_capacity(PIECE + 256);
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend([isa_number(isa), TABLE_BITS]);
+        Ok(Self {
+            output,
+            bytes,
+            checksum: Checksum::NEW,
+            table: Table::new(TABLE_BITS),
+            expected: 0,
+            cycle: 0,
+            access: 0,
+            run: 0,
+            instructions: 0,
+        })
+    }
+
+    /// Writes an item. An instruction of a size other than 2 or 4, and an access of more than 8 bytes or of none,
+    /// is an error.
+    #[inline]
+    pub fn push(&mut self, item: &Execution) -> io::Result<()> {
+        match item {
+            Execution::Instruction(retired) => self.instruction(retired),
+            other => self.rest(other),
+        }
+    }
+
+    #[inline]
+    fn instruction(&mut self, retired: &Retired) -> io::Result<()> {
+        let cycles = retired.cycle.wrapping_sub(self.cycle);
+        let entry = self.table.slot(retired.address.0);
+        let as_before = retired.address.0 == self.expected
+            && entry.address == retired.address.0
+            && entry.opcode == retired.opcode
+            && entry.next == retired.next.0
+            && entry.cycles == cycles
+            && entry.size == retired.size
+            && entry.isa == retired.isa
+            && entry.taken == retired.taken
+            && entry.size != 0;
+        if !as_before {
+            self.unlike_before(retired, cycles)?;
+        } else {
+            self.run += 1;
+            if self.run == LONGEST_RUN {
+                self.token(kind::RUN);
+                self.hand_on()?;
+            }
+        }
+        self.expected = retired.next.0;
+        self.cycle = retired.cycle;
+        self.instructions += 1;
+        Ok(())
+    }
+
+    fn unlike_before(&mut self, retired: &Retired, cycles: u64) -> io::Result<()> {
+        if !matches!(retired.size, 2 | 4) {
+            let error = format!("an instruction of {} bytes at {}", retired.size, retired.address);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+        }
+        let (address, next) = (retired.address.0, retired.next.0);
+        if address != self.expected {
+            let distance = address.wrapping_sub(self.expected);
+            self.token(kind::AT);
+            put_distance(&mut self.bytes, distance);
+        }
+        let mut entry = *self.table.slot(address);
+        let known = entry.size == retired.size
+            && entry.address == address
+            && entry.opcode == retired.opcode
+            && entry.isa == retired.isa
+            && (retired.taken || [(entry.next, entry.taken), entry.flipped()].contains(&(next, false)));
+        if !known {
+            entry = Entry::new(retired, 0);
+        }
+        if cycles != entry.cycles {
+            self.token(kind::CYCLE);
+            put_distance(&mut self.bytes, cycles);
+        }
+        if known {
+            self.goes(&entry, next, retired.taken)
+        } else {
+            self.full(retired)
+        }
+        entry.cycles = cycles;
+        entry.went(next, retired.taken);
+        *self.table.slot(address) = entry;
+        self.hand_on()
+    }
+
+    /// Writes where a known instruction went.
+    fn goes(&mut self, entry: &Entry, next: u64, taken: bool) {
+        if (next, taken) == (entry.next, entry.taken) {
+            self.run += 1;
+            if self.run == LONGEST_RUN {
+                self.token(kind::RUN);
+            }
+        } else if (next, taken) == entry.flipped() {
+            self.token(kind::FLIP);
+        } else {
+            self.token(kind::ELSEWHERE);
+            put_distance(&mut self.bytes, next.wrapping_sub(entry.target));
+        }
+    }
+
+    fn full(&mut self, retired: &Retired) {
+        self.token(kind::FULL);
+        let straight = retired.next == retired.end();
+        let flags = if retired.size == 4 { WIDE } else { 0 }
+            | if retired.taken { TAKEN } else { 0 }
+            | if straight { STRAIGHT } else { 0 };
+        self.bytes.push(isa_number(retired.isa) | flags);
+        put_number(&mut self.bytes, u64::from(retired.opcode));
+        if !straight {
+            put_distance(&mut self.bytes, retired.next.0.wrapping_sub(retired.address.0));
+        }
+    }
+
+    fn rest(&mut self, item: &Execution) -> io::Result<()> {
+        match item {
+            Execution::Access(access) => return self.access(access),
+            Execution::Input(Input::Memory { size, address, .. }) => check_size(*size, *address)?,
+            _ => {}
+        }
+        self.token(kind::OTHER);
+        match item {
+            Execution::Thread(number) => {
+                self.bytes.push(other::THREAD);
+                put_number(&mut self.bytes, u64::from(*number));
+            }
+            Execution::Context(context) => put_context(&mut self.bytes, context),
+            Execution::Trap(trap) => {
+                put_trap(&mut self.bytes, trap, self.expected, self.cycle);
+                self.expected = trap.handler.0;
+                self.cycle = trap.cycle;
+            }
+            Execution::Input(input) => {
+                put_input(&mut self.bytes, input, self.access);
+                if let Input::Memory { address, .. } = input {
+                    self.access = address.0;
+                }
+            }
+            _ => self.bytes.push(other::GAP),
+        }
+        self.hand_on()
+    }
+
+    fn access(&mut self, access: &Access) -> io::Result<()> {
+        check_size(access.size, access.address)?;
+        self.token(kind::ACCESS);
+        put_access(&mut self.bytes, access, self.access);
+        self.access = access.address.0;
+        self.hand_on()
+    }
+
+    /// The run so far, and what follows it.
+    fn token(&mut self, kind: u8) {
+        let run = core::mem::take(&mut self.run);
+        match run {
+            0..=29 => self.bytes.push((run as u8) << 3 | kind),
+            30..=285 => self.bytes.extend([30 << 3 | kind, (run - 30) as u8]),
+            _ => {
+                let [low, high, ..] = run.to_le_bytes();
+                self.bytes.extend([31 << 3 | kind, low, high]);
+            }
+        }
+    }
+
+    #[inline]
+    fn hand_on(&mut self) -> io::Result<()> {
+        if self.bytes.len() >= PIECE { self.hand_on_all() } else { Ok(()) }
+    }
+
+    fn hand_on_all(&mut self) -> io::Result<()> {
+        self.checksum.add(&self.bytes);
+        self.output.write_all(&self.bytes)?;
+        self.bytes.clear();
+        Ok(())
+    }
+
+    /// Instructions written so far.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Completes the file; gives back what was written to.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.token(kind::OTHER);
+        self.hand_on_all()?;
+        put_end(&mut self.bytes, self.instructions, self.checksum);
+        self.output.write_all(&self.bytes)?;
+        self.output.flush()?;
+        Ok(self.output)
+    }
+}
+
+fn check_size(size: u8, address: Address) -> io::Result<()> {
+    if (1..=8).contains(&size) {
+        return Ok(());
+    }
+    let error = format!("an access of {size} bytes at {address}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, error))
+}

@@ -1,0 +1,65 @@
+//! Files of retired instructions as a source.
+
+use std::io::Read;
+
+use backsight_core::{Execution, Isa};
+
+use crate::retired::{RetiredError, RetiredReader};
+use crate::{Ended, Ending, Error, ExecutionSource, Observation, Stop};
+
+/// Items between two looks at the request to stop.
+const PIECE: usize = 1 << 12;
+
+/// A file of retired instructions.
+pub struct RetiredFile<R> {
+    name: String,
+    reader: RetiredReader<R>,
+    threads: bool,
+    stop: Stop,
+}
+
+impl<R: Read> RetiredFile<R> {
+    /// Opens a file that can be opened again: it is looked through once for its threads. `name` is for messages.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is no file of retired instructions. What is wrong further on shows when it is run.
+    pub fn open(name: &str, mut open: impl FnMut() -> Result<R, Error>) -> Result<Self, Error> {
+        let failed = |error| Error::Retired { name: name.to_owned(), error };
+        let mut first = RetiredReader::new(open()?).map_err(failed)?;
+        let mut threads = false;
+        while !threads {
+            let sink = &mut |item| threads |= matches!(item, Execution::Thread(1..));
+            match first.read_some(PIECE, sink) {
+                Ok(true) => {}
+                Ok(false) | Err(_) => break,
+            }
+        }
+        let reader = RetiredReader::new(open()?).map_err(failed)?;
+        Ok(Self { name: name.to_owned(), reader, threads, stop: Stop::new() })
+    }
+}
+
+impl<R: Read> ExecutionSource for RetiredFile<R> {
+    fn isa(&self) -> Isa {
+        self.reader.isa()
+    }
+
+    fn has_threads(&self) -> bool {
+        self.threads
+    }
+
+    fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        let mut each = |item| sink(Observation::Execution(item));
+        while !self.stop.is_requested() {
+            let more: Result<bool, RetiredError> = self.reader.read_some(PIECE, &mut each);
+            if !more.map_err(|error| Error::Retired { name: self.name.clone(), error })? {
+                return Ok(Ended::EndOfFile.into());
+            }
+        }
+        Ok(Ended::Stopped.into())
+    }
+}

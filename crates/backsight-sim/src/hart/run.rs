@@ -1,0 +1,137 @@
+//! The loop that runs a program: block by block, with the kernel called in between.
+
+use super::Hart;
+use super::execute::{End, run_block};
+use crate::blocks::{Blocks, fetch};
+use crate::environment::{After, Environment};
+use crate::fault::{Cause, Fault};
+use crate::observer::Observer;
+use crate::simulator::Exit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Instructions after which another thread continues, and between two looks at the interrupt.
+pub const SLICE: u64 = 10_000;
+
+/// When to stop although the program goes on.
+pub struct Bounds<'a> {
+    /// Instructions that may retire, counted from the start of the program.
+    pub instructions: u64,
+    /// Set from outside, to stop soon.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// Executes until the program ends or a bound is reached. Every instruction that retires is reported,
+/// followed by its accesses if `ACCESSES`.
+pub fn run<const ACCESSES: bool, E: Environment>(
+    hart: &mut Hart,
+    blocks: &mut Blocks,
+    environment: &mut E,
+    bounds: &Bounds<'_>,
+    observer: &mut impl Observer,
+) -> Exit {
+    let mut after = environment.resume(hart);
+    loop {
+        while let Some(page) = environment.next_stale_page() {
+            blocks.forget(page);
+        }
+        environment.report(observer);
+        match after {
+            Ok(After::Continue) => {}
+            Ok(After::Exit(exit)) => return exit,
+            Err(_) => return Exit::EndOfRecording,
+        }
+        if hart.retired >= bounds.instructions {
+            return Exit::Limit;
+        }
+        if bounds.interrupt.load(Ordering::Relaxed) {
+            return Exit::Interrupted;
+        }
+        // Slices end at multiples of their length, so that a run in pieces has the same slices as one without a break.
+        let shared = environment.has_slices();
+        let slice_end =
+            ((hart.retired / SLICE).saturating_add(1).saturating_mul(SLICE)).min(bounds.instructions);
+        let exact = if shared { slice_end } else { bounds.instructions };
+        after = match run_slice::<ACCESSES, E>(hart, blocks, environment, slice_end, exact, observer) {
+            None if shared && hart.retired.is_multiple_of(SLICE) => Ok(environment.end_of_slice(hart)),
+            None => Ok(After::Continue),
+            Some(End::Next | End::TimeRead) => Ok(After::Continue),
+            Some(End::SystemCall) => environment.system_call(hart),
+            Some(End::Fault(Cause::EndOfRecording, _)) => return Exit::EndOfRecording,
+            Some(End::Fault(cause, value)) => {
+                Ok(environment.fault(hart, Fault { cause, pc: hart.pc, value }))
+            }
+        };
+    }
+}
+
+/// Executes blocks until the slice has ended (`None`), or until one ends with something that is not execution. The last
+/// block of a slice runs to its end, but never beyond `exact` instructions, which is not before `slice_end`.
+#[inline(always)]
+fn run_slice<const ACCESSES: bool, E: Environment>(
+    hart: &mut Hart,
+    blocks: &mut Blocks,
+    environment: &mut E,
+    slice_end: u64,
+    exact: u64,
+    observer: &mut impl Observer,
+) -> Option<End> {
+    while hart.retired < slice_end {
+        let end = match blocks.at(hart.pc) {
+            Some(ops) => {
+                let room = exact - hart.retired;
+                let ops = if (ops.len() as u64) > room { &ops[..room as usize] } else { ops };
+                run_block::<ACCESSES, E>(hart, ops, environment, observer)
+            }
+            None => match find(hart, blocks, environment, observer) {
+                Ok(()) => continue,
+                Err(cause) => End::Fault(cause, hart.pc),
+            },
+        };
+        match end {
+            End::Next => {}
+            End::Fault(Cause::CodeWritten, address) => {
+                let end = write_code::<ACCESSES, E>(hart, blocks, environment, address, observer);
+                if !matches!(end, End::Next) {
+                    return Some(end);
+                }
+            }
+            end => return Some(end),
+        }
+    }
+    None
+}
+
+#[cold]
+#[inline(never)]
+fn find<E: Environment>(
+    hart: &Hart,
+    blocks: &mut Blocks,
+    environment: &mut E,
+    observer: &mut impl Observer,
+) -> Result<(), Cause> {
+    let found = blocks.find(hart.pc, environment);
+    environment.report(observer);
+    found
+}
+
+/// Executes the instruction at `pc`, which writes to code that was decoded, alone: the code after it may be new.
+#[cold]
+#[inline(never)]
+fn write_code<const ACCESSES: bool, E: Environment>(
+    hart: &mut Hart,
+    blocks: &mut Blocks,
+    environment: &mut E,
+    address: u64,
+    observer: &mut impl Observer,
+) -> End {
+    // The instruction itself may be among what it overwrites.
+    let op = match fetch(hart.pc, environment) {
+        Ok(op) => op,
+        Err(cause) => return End::Fault(cause, hart.pc),
+    };
+    environment.forget_decoded(address, 8);
+    while let Some(page) = environment.next_stale_page() {
+        blocks.forget(page);
+    }
+    run_block::<ACCESSES, E>(hart, &[op], environment, observer)
+}

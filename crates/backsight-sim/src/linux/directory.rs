@@ -1,0 +1,105 @@
+//! Reading directories.
+
+use super::Kernel;
+use super::errno::Errno;
+use super::files::Resource;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{DirEntryExt, FileTypeExt};
+use std::path::Path;
+
+const DT_UNKNOWN: u8 = 0;
+const DT_FIFO: u8 = 1;
+const DT_CHR: u8 = 2;
+const DT_DIR: u8 = 4;
+const DT_BLK: u8 = 6;
+const DT_REG: u8 = 8;
+const DT_LNK: u8 = 10;
+const DT_SOCK: u8 = 12;
+
+struct Entry {
+    name: Vec<u8>,
+    inode: u64,
+    kind: u8,
+}
+
+/// An open directory: its entries in order of their names, and how many were read.
+pub struct Directory {
+    entries: Vec<Entry>,
+    read: usize,
+}
+
+fn kind(entry: &fs::DirEntry) -> u8 {
+    let Ok(kind) = entry.file_type() else {
+        return DT_UNKNOWN;
+    };
+    let kinds = [
+        (kind.is_file(), DT_REG),
+        (kind.is_dir(), DT_DIR),
+        (kind.is_symlink(), DT_LNK),
+        (kind.is_fifo(), DT_FIFO),
+        (kind.is_socket(), DT_SOCK),
+        (kind.is_char_device(), DT_CHR),
+        (kind.is_block_device(), DT_BLK),
+    ];
+    kinds.into_iter().find(|(is, _)| *is).map_or(DT_UNKNOWN, |(_, kind)| kind)
+}
+
+impl Directory {
+    /// Opens a directory of the host.
+    pub fn open(path: &Path) -> Result<Self, Errno> {
+        let mut entries: Vec<Entry> = fs::read_dir(path)?
+            .flatten()
+            .map(|entry| Entry { kind: kind(&entry), inode: entry.ino(), name: entry.file_name().into_vec() })
+            .collect();
+        entries.extend([&b"."[..], b".."].map(|name| Entry { name: name.to_vec(), inode: 1, kind: DT_DIR }));
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self { entries, read: 0 })
+    }
+
+    /// `lseek`: to the start, or to what an entry gave as its offset.
+    pub fn seek(&mut self, offset: i64, whence: u64) -> Result<u64, Errno> {
+        let to = match whence {
+            0 => offset,
+            1 => self.read as i64 + offset,
+            _ => return Err(Errno::INVAL),
+        };
+        self.read = usize::try_from(to).map_err(|_| Errno::INVAL)?;
+        Ok(self.read as u64)
+    }
+
+    /// The next entries as `struct linux_dirent64`, as many as fit into `most` bytes.
+    fn next(&mut self, most: u64) -> Result<Vec<u8>, Errno> {
+        let mut bytes: Vec<u8> = Vec::new();
+        while let Some(entry) = self.entries.get(self.read) {
+            let length = (19 + entry.name.len() + 1).next_multiple_of(8);
+            let end = bytes.len() + length;
+            if end as u64 > most {
+                if bytes.is_empty() {
+                    return Err(Errno::INVAL);
+                }
+                break;
+            }
+            self.read += 1;
+            bytes.extend(entry.inode.to_le_bytes());
+            bytes.extend((self.read as u64).to_le_bytes());
+            bytes.extend((length as u16).to_le_bytes());
+            bytes.push(entry.kind);
+            bytes.extend(&entry.name);
+            bytes.resize(end, 0);
+        }
+        Ok(bytes)
+    }
+}
+
+impl Kernel {
+    /// `getdents64`.
+    pub(super) fn directory_entries(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
+        let Resource::Directory(directory) = &mut self.files.get(a[0])?.resource else {
+            return Err(Errno::NOTDIR);
+        };
+        let bytes = directory.next(a[2])?;
+        self.memory.write(a[1], &bytes)?;
+        Ok(bytes.len() as u64)
+    }
+}
