@@ -7,6 +7,7 @@ use crate::code::Code;
 use crate::dmtf::{Dmtf, DmtfCompressor, DmtfDecompressor};
 use crate::general::{General, GeneralCompressor, GeneralDecompressor, Program};
 use crate::lz::{Lz, LzCompressor, LzDecompressor};
+use crate::mix::{Mix, MixCompressor, MixDecompressor};
 use crate::sdc::{Sdc, SdcCompressor, SdcDecompressor};
 use crate::tmbp::{Tmbp, TmbpCompressor, TmbpDecompressor};
 
@@ -101,6 +102,8 @@ schemes! {
     Tmbp(Tmbp, TmbpCompressor, TmbpDecompressor),
     /// LZ.
     Lz(Lz, LzCompressor, LzDecompressor),
+    /// Mixed contexts.
+    Mix(Mix, MixCompressor, MixDecompressor),
     /// gzip, zstd, xz.
     General(General, GeneralCompressor, GeneralDecompressor),
 }
@@ -121,6 +124,9 @@ pub const PRESETS: &[(&str, Scheme)] = &[
     ("ttmbp", Scheme::Tmbp(Tmbp::TINY)),
     ("stmbp", Scheme::Tmbp(Tmbp::SMALL)),
     ("btmbp", Scheme::Tmbp(Tmbp::BIG)),
+    ("mix1k", Scheme::Mix(Mix::SMALL)),
+    ("mix8k", Scheme::Mix(Mix::MEDIUM)),
+    ("mix1m", Scheme::Mix(Mix::LARGE)),
     ("gzip", Scheme::General(General::new(Program::Gzip, 6))),
     #[cfg(feature = "general")]
     ("zstd", Scheme::General(General::new(Program::Zstd, 19))),
