@@ -24,7 +24,7 @@
 
 mod blocks;
 mod compressed;
-mod decode;
+pub mod decode;
 mod elf;
 mod environment;
 mod fault;
@@ -39,5 +39,5 @@ pub use elf::{Elf, ElfError, Segment};
 pub use fault::{Cause, Fault};
 pub use hart::Hart;
 pub use linux::Streams;
-pub use replay::Replay;
+pub use replay::{Inputs, Replay};
 pub use simulator::{Clock, Exit, Options, Simulator};

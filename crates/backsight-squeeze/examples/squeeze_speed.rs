@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Simulator::load(&file, options)?.run(&mut |item| items.push(item));
     let elf = Elf::parse(&file)?;
     let sections = elf.segments.iter().filter(|segment| segment.flags & 1 != 0);
-    let sections = sections.map(|segment| Section { address: segment.address, bytes: segment.bytes.to_vec() });
+    let sections =
+        sections.map(|segment| Section { address: segment.address, bytes: segment.bytes.to_vec() });
     let code = Code::new(Isa::Rv64, sections.collect());
     let count = items.iter().filter(|item| matches!(item, Execution::Instruction(_))).count() as f64;
     println!("{name}: {count} instructions");
@@ -56,7 +57,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             std::hint::black_box(sum);
         }
         let rate = |time: Duration| count / time.as_secs_f64() / 1e6;
-        println!("{scheme_name:10} {:>12.5} {:>14.1} {:>14.1}", bits as f64 / count, rate(pack), rate(unpack));
+        println!(
+            "{scheme_name:10} {:>12.5} {:>14.1} {:>14.1}",
+            bits as f64 / count,
+            rate(pack),
+            rate(unpack)
+        );
     }
     Ok(())
 }

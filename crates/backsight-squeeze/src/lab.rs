@@ -44,7 +44,8 @@ impl Case {
 pub fn code_of(file: &[u8]) -> Result<Code, ElfError> {
     let elf = Elf::parse(file)?;
     let executable = elf.segments.iter().filter(|segment| segment.flags & 1 != 0);
-    let sections = executable.map(|segment| Section { address: segment.address, bytes: segment.bytes.to_vec() });
+    let sections =
+        executable.map(|segment| Section { address: segment.address, bytes: segment.bytes.to_vec() });
     Ok(Code::new(Isa::Rv64, sections.collect()))
 }
 

@@ -86,6 +86,14 @@ impl<'a> Cursor<'a> {
         Ok(value >> 1 ^ (value & 1).wrapping_neg())
     }
 
+    pub fn slice(&mut self, length: u64) -> Result<&'a [u8], Damage> {
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let (slice, rest) =
+            self.bytes.split_at_checked(length).ok_or(Damage::Record("a part that is cut off"))?;
+        self.bytes = rest;
+        Ok(slice)
+    }
+
     /// What was not taken yet.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes

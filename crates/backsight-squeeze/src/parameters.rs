@@ -150,7 +150,7 @@ parameters! {
     Tmbp { index_bits history_bits shift returns sets ways branches targets exceptions address_bits }
     Lz { window longest address_bits }
     Mix {
-        table_bits tag_bits probability_bits outcomes locals paths loops local_bits limit rate weight_bits
+        table_bits tag_bits probability_bits outcomes locals paths loops local_bits limit rate surprise weight_bits
         weights_by_knowledge refine_bits returns target_paths target_bits address_bits
     }
     General { level longest address_bits }

@@ -4,7 +4,7 @@ use backsight_core::{Execution, Isa};
 use backsight_sim::{Elf, Options, Simulator, Streams};
 use backsight_squeeze::{Code, PRESETS, Packer, Section, Unpacker};
 
-pub fn program(name: &str) -> Vec<u8> {
+fn program(name: &str) -> Vec<u8> {
     let path = backsight_testing::repository().join("testdata/programs/riscv64").join(name);
     std::fs::read(path).unwrap()
 }

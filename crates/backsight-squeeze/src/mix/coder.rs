@@ -149,11 +149,9 @@ mod tests {
             })
             .collect();
         let mut encoder = Encoder::default();
-        bits.iter().for_each(|&(bit, p)| drop(encoder.code(bit, p)));
+        assert!(bits.iter().all(|&(bit, p)| encoder.code(bit, p) == Ok(bit)));
         let bytes = encoder.finish();
-        let cost = |&(bit, p): &(bool, u32)| {
-            -(f64::from(if bit { p } else { 65536 - p }) / 65536.0).log2()
-        };
+        let cost = |&(bit, p): &(bool, u32)| -(f64::from(if bit { p } else { 65536 - p }) / 65536.0).log2();
         let expected: f64 = bits.iter().map(cost).sum();
         assert!((bytes.len() as f64 * 8.0) < expected + 64.0, "{} bits for {expected}", bytes.len() * 8);
         let mut decoder = Decoder::new(&bytes);

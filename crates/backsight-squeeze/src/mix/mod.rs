@@ -45,6 +45,8 @@ pub struct Mix {
     pub limit: u8,
     /// How fast weights adapt.
     pub rate: u8,
+    /// How wrong, in 1/256, the mix must be for a tagged estimate to give way to another context.
+    pub surprise: u8,
     /// log2 of the sets of weights chosen by address; 0: there are none.
     pub weight_bits: u8,
     /// Weights are also chosen by how much is known.
@@ -77,6 +79,7 @@ impl Mix {
         local_bits: 5,
         limit: 15,
         rate: 6,
+        surprise: 20,
         weight_bits: 0,
         weights_by_knowledge: false,
         refine_bits: 0,
@@ -98,6 +101,7 @@ impl Mix {
         local_bits: 7,
         limit: 30,
         rate: 4,
+        surprise: 20,
         weight_bits: 2,
         weights_by_knowledge: false,
         refine_bits: 0,
@@ -119,6 +123,7 @@ impl Mix {
         local_bits: 10,
         limit: 127,
         rate: 2,
+        surprise: 0,
         weight_bits: 8,
         weights_by_knowledge: true,
         refine_bits: 10,
@@ -136,7 +141,10 @@ impl Mix {
         if !(8..=22).contains(&self.probability_bits) || self.limit == 0 {
             return Err("probabilities have 8 to 22 bits, and adapt");
         }
-        if [self.local_bits, self.weight_bits, self.refine_bits, self.target_bits].iter().any(|&bits| bits > 16) {
+        if [self.local_bits, self.weight_bits, self.refine_bits, self.target_bits]
+            .iter()
+            .any(|&bits| bits > 16)
+        {
             return Err("tables have at most 16 index bits");
         }
         if self.outcomes.iter().any(|&length| length > 64 && length != Self::UNUSED) {
@@ -166,9 +174,12 @@ impl Mix {
         let contexts = self.contexts() as u64;
         let count_bits = u64::from(8 - self.limit.leading_zeros());
         let estimate = u64::from(self.probability_bits) + count_bits + u64::from(self.tag_bits);
-        let local = u64::from(self.locals.iter().filter(|&&length| length != Self::UNUSED).max().copied().unwrap_or(0));
+        let local = u64::from(
+            self.locals.iter().filter(|&&length| length != Self::UNUSED).max().copied().unwrap_or(0),
+        );
         let sets = self.weight_sets() as u64 + if self.weight_bits > 0 { 1 << self.weight_bits } else { 0 };
-        let longest = |lengths: &[u8]| lengths.iter().filter(|&&length| length != Self::UNUSED).max().copied();
+        let longest =
+            |lengths: &[u8]| lengths.iter().filter(|&&length| length != Self::UNUSED).max().copied();
         let path = longest(&self.paths).max(longest(&self.target_paths)).unwrap_or(0);
         let tables = self.target_paths.iter().filter(|&&length| length != Self::UNUSED).count() as u64;
         let refined = if self.refine_bits > 0 { 24 * 16 << self.refine_bits } else { 0 };

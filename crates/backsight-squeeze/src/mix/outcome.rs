@@ -88,6 +88,7 @@ impl Outcomes {
     ) -> Result<bool, Damage> {
         let build = self.build;
         let mut slots = [0u32; MOST];
+        let mut tags = [0u16; MOST];
         let mut inputs = [0i32; MOST + 1];
         let mut known = 0;
         let mut number = 0;
@@ -95,14 +96,9 @@ impl Outcomes {
             let hashed = hash(context, number as u64 + 1);
             let slot = (number << build.table_bits) + (hashed >> 40) as usize % (1 << build.table_bits);
             slots[number] = slot as u32;
-            let estimate = &mut self.estimates[slot];
-            if build.tag_bits > 0 {
-                let tag = (hashed >> 20) as u16 & ((1 << build.tag_bits) - 1) as u16;
-                if estimate.tag != tag {
-                    *estimate = Estimate { tag, ..Estimate::EVEN };
-                }
-            }
-            if estimate.count > 0 {
+            tags[number] = (hashed >> 20) as u16 & ((1u32 << build.tag_bits) - 1) as u16;
+            let estimate = self.estimates[slot];
+            if estimate.count > 0 && estimate.tag == tags[number] {
                 known += 1;
                 inputs[number] = self.logistic.stretch(estimate.p());
             }
@@ -119,7 +115,8 @@ impl Outcomes {
         let second = (hash(address, 7) >> 40) as usize & ((1 << build.weight_bits) - 1);
         let second = if build.weight_bits > 0 { second * width..(second + 1) * width } else { 0..0 };
         let sets = [first * width..(first + 1) * width, second];
-        let sum: i64 = self.weights.iter().zip(&sets).map(|(weights, set)| dot(&weights[set.clone()], inputs)).sum();
+        let sum: i64 =
+            self.weights.iter().zip(&sets).map(|(weights, set)| dot(&weights[set.clone()], inputs)).sum();
         let mixed = ((sum >> 16) as i32).clamp(-LIMIT, LIMIT);
         let p = self.logistic.squash(mixed);
         let (refined, at, part) = self.refine(address, mixed);
@@ -134,8 +131,17 @@ impl Outcomes {
                 *weight = (i64::from(*weight) + change).clamp(-(1 << 22), 1 << 22) as i32;
             }
         }
-        for &slot in &slots[..number] {
-            self.estimates[slot as usize].update(taken, build.limit, self.mask);
+        // An estimate of another context gives way only where what is known did not suffice.
+        let surprised = error.unsigned_abs() >= u64::from(build.surprise) << 8;
+        for (&slot, &tag) in slots[..number].iter().zip(&tags) {
+            let estimate = &mut self.estimates[slot as usize];
+            if estimate.tag != tag {
+                if !surprised && estimate.count > 0 {
+                    continue;
+                }
+                *estimate = Estimate { tag, ..Estimate::EVEN };
+            }
+            estimate.update(taken, build.limit, self.mask);
         }
         if build.refine_bits > 0 {
             let near = at + usize::from(part >= STEP / 2);
