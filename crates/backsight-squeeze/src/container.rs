@@ -11,10 +11,11 @@
 
 use crate::Damage;
 use crate::block::Records;
-use crate::code::Code;
+use crate::code::{Code, Section};
 use crate::notes::{Cursor, put_number};
 use crate::pack::{Chunk, Packer, Unpacker};
 use crate::parameters::BadScheme;
+use crate::program::Program;
 use crate::scheme::Scheme;
 use crate::split::Unfit;
 use backsight_core::{Execution, Isa};
@@ -26,6 +27,8 @@ const MAGIC: [u8; 8] = *b"BSQUEEZE";
 const VERSION: u16 = 1;
 /// No header and no part of a chunk is longer.
 const LONGEST: u64 = 1 << 25;
+/// No chunk stands for more instructions.
+const LONGEST_CHUNK: u64 = 1 << 27;
 
 /// What a file is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +39,8 @@ pub struct Header {
     pub isa: Isa,
     /// The name of the program's file; empty if the code is in the chunks.
     pub program: String,
-    /// The [identity] of the program's file; 0 if the code is in the chunks.
+    /// The [identity](Program::identity) of the program's file; 0 if the code is in the chunks.
     pub identity: u64,
-}
-
-/// A number that stands for the contents of a program's file (FNV-1a, 64 bits; never 0).
-pub fn identity(file: &[u8]) -> u64 {
-    let hash = file.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-    });
-    hash.max(1)
 }
 
 /// Why a file cannot be written or read on. What came before is right, as far as can be told.
@@ -151,8 +146,8 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file; `code` is the program's, or none.
-    pub fn new(mut output: W, header: &Header, code: Code) -> Result<Self, ContainerError> {
+    /// Begins a file; `sections` are the program's, or none.
+    pub fn new(mut output: W, header: &Header, sections: Vec<Section>) -> Result<Self, ContainerError> {
         header.scheme.check().map_err(|why| ContainerError::Scheme(BadScheme::Build(why)))?;
         let mut bytes = vec![header.isa as u8];
         for text in [&header.scheme.to_string(), &header.program] {
@@ -167,7 +162,7 @@ impl<W: Write> Writer<W> {
         let sum = checksum(&all);
         all.extend(sum.to_le_bytes());
         output.write_all(&all)?;
-        let packer = Packer::new(&header.scheme, code);
+        let packer = Packer::new(&header.scheme, Code::new(header.isa, sections));
         Ok(Self { output, packer, chunks: 0, instructions: 0, bytes: all.len() as u64 })
     }
 
@@ -280,8 +275,8 @@ impl<R: Read> Input<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins to read. `program` gives the contents of the program's file where it is needed, and `code` its code.
-    pub fn new(input: R, program: Option<(&[u8], Code)>) -> Result<Self, ContainerError> {
+    /// Begins to read, with the program where it is needed.
+    pub fn new(input: R, program: Option<&Program>) -> Result<Self, ContainerError> {
         let mut input = Input { input, offset: 0, seen: Vec::new() };
         let header = match read_header(&mut input) {
             Ok(header) => header?,
@@ -295,14 +290,15 @@ impl<R: Read> Reader<R> {
             }
         };
         let name = || header.program.clone();
-        let code = match (header.identity, program) {
-            (0, _) => Code::new(header.isa, Vec::new()),
+        let sections = match (header.identity, program) {
+            (0, _) => Vec::new(),
             (_, None) => return Err(ContainerError::NoProgram { program: name() }),
-            (wanted, Some((file, _))) if identity(file) != wanted => {
+            (wanted, Some(program)) if program.identity != wanted => {
                 return Err(ContainerError::OtherProgram { program: name() });
             }
-            (_, Some((_, code))) => code,
+            (_, Some(program)) => program.sections.clone(),
         };
+        let code = Code::new(header.isa, sections);
         let unpacker = Unpacker::new(&header.scheme, code);
         Ok(Self { input, header, unpacker, chunks: 0, instructions: 0 })
     }
@@ -348,6 +344,10 @@ impl<R: Read> Reader<R> {
         match input.byte()? {
             b'C' => {
                 let (instructions, bits) = (input.number()?, input.number()?);
+                // What a few bytes can make of themselves has a limit.
+                if instructions > LONGEST_CHUNK {
+                    return Err(Stop::Damage(Damage::Record("a chunk of too many instructions")));
+                }
                 let mut lengths = [0; 4];
                 for length in &mut lengths {
                     *length = input.length()?;

@@ -35,6 +35,7 @@ pub mod notes;
 pub mod pack;
 pub mod parameters;
 pub mod predictors;
+pub mod program;
 pub mod runs;
 pub mod scheme;
 pub mod sdc;
@@ -46,6 +47,7 @@ pub use block::{Block, Compressor, Decompressor, Path, Records, Share};
 pub use code::{Code, Kind, Section};
 pub use damage::Damage;
 pub use pack::{Chunk, Packer, Unpacker};
+pub use program::Program;
 pub use scheme::{AnyCompressor, AnyDecompressor, PRESETS, Scheme};
 pub use split::Unfit;
 

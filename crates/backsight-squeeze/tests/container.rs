@@ -3,11 +3,12 @@
 mod support;
 
 use backsight_core::{Execution, Isa};
-use backsight_squeeze::container::{ContainerError, Header, Reader, Writer, identity};
-use backsight_squeeze::{Code, PRESETS, Scheme};
+use backsight_squeeze::container::{ContainerError, Header, Reader, Writer};
+use backsight_squeeze::{PRESETS, Scheme};
 use support::{Program, Random};
 
-const PROGRAM: &[u8] = b"stands for the program's file";
+/// Stands for a program's file.
+const IDENTITY: u64 = 42;
 
 fn items(seed: u64) -> (Program, Vec<Execution>) {
     let mut random = Random::new(seed);
@@ -17,21 +18,23 @@ fn items(seed: u64) -> (Program, Vec<Execution>) {
 }
 
 fn header(scheme: Scheme, with_program: bool) -> Header {
-    let (program, identity) = if with_program { ("a".into(), identity(PROGRAM)) } else { (String::new(), 0) };
+    let (program, identity) = if with_program { ("a".into(), IDENTITY) } else { (String::new(), 0) };
     Header { scheme, isa: Isa::Rv64, program, identity }
 }
 
 fn write(scheme: Scheme, program: Option<&Program>, items: &[Execution]) -> Vec<u8> {
-    let code = program.map_or_else(|| Code::new(Isa::Rv64, Vec::new()), Program::code);
-    let mut writer = Writer::new(Vec::new(), &header(scheme, program.is_some()), code).unwrap();
+    let sections = program.map_or_else(Vec::new, Program::sections);
+    let mut writer = Writer::new(Vec::new(), &header(scheme, program.is_some()), sections).unwrap();
     items.iter().for_each(|item| writer.push(item).unwrap());
     writer.finish().unwrap().0
 }
 
 fn read(file: &[u8], program: Option<&Program>) -> (Vec<Execution>, Result<(), ContainerError>) {
     let mut items = Vec::new();
-    let code = program.map(|program| (PROGRAM, program.code()));
-    let done = Reader::new(file, code).and_then(|mut reader| reader.read(&mut |item| items.push(item)));
+    let program = program
+        .map(|program| backsight_squeeze::Program { identity: IDENTITY, sections: program.sections() });
+    let done =
+        Reader::new(file, program.as_ref()).and_then(|mut reader| reader.read(&mut |item| items.push(item)));
     (items, done)
 }
 
@@ -66,8 +69,9 @@ fn another_program_or_none_is_refused() {
     let (program, items) = items(2);
     let file = write(PRESETS[13].1, Some(&program), &items);
     assert!(matches!(read(&file, None).1, Err(ContainerError::NoProgram { .. })));
-    let mut wrong = Reader::new(&file[..], Some((b"another file", program.code())));
-    assert!(matches!(wrong.as_mut().err(), Some(ContainerError::OtherProgram { .. })));
+    let other = backsight_squeeze::Program { identity: IDENTITY + 1, sections: program.sections() };
+    let refused = Reader::new(&file[..], Some(&other)).err();
+    assert!(matches!(refused, Some(ContainerError::OtherProgram { .. })));
     assert!(matches!(read(b"not such a file", None).1, Err(ContainerError::NotAContainer)));
     assert!(matches!(read(b"BS", None).1, Err(ContainerError::NotAContainer)));
 }

@@ -109,11 +109,15 @@ impl Program {
     }
 
     pub fn code(&self) -> Code {
+        Code::new(Isa::Rv64, self.sections())
+    }
+
+    pub fn sections(&self) -> Vec<Section> {
         let mut bytes = Vec::new();
         for &(opcode, size) in &self.opcodes {
             bytes.extend(&opcode.to_le_bytes()[..usize::from(size)]);
         }
-        Code::new(Isa::Rv64, vec![Section { address: self.addresses[0], bytes }])
+        vec![Section { address: self.addresses[0], bytes }]
     }
 
     pub fn retired(&self, at: usize, to: Option<usize>) -> Retired {

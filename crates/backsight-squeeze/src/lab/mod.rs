@@ -1,4 +1,14 @@
 //! The laboratory: many schemes over many programs.
+//!
+//! A trace port takes one bit a cycle, and an instruction retires in each: the bits of a scheme over time say how large
+//! the buffer before the port must be, and how busy the port is.
+
+pub mod data;
+pub mod gates;
+pub mod plot;
+pub mod published;
+pub mod report;
+pub mod run;
 
 use crate::block::{Block, Compressor, Share};
 use crate::code::{Code, Section};
@@ -56,7 +66,14 @@ pub struct Outcome {
     pub bits: u64,
     /// What they are for.
     pub shares: Vec<Share>,
+    /// The most bits that waited for a port of one bit a cycle.
+    pub buffer: u64,
+    /// Bits of each [`WINDOW`] instructions.
+    pub windows: Vec<u64>,
 }
+
+/// Instructions over which bandwidth is measured.
+pub const WINDOW: u64 = 1 << 16;
 
 /// Several schemes over one run, in one go.
 pub struct Bench {
@@ -66,11 +83,46 @@ pub struct Bench {
     instructions: u64,
 }
 
-struct Compressors(Vec<AnyCompressor>);
+struct Compressors(Vec<Port>);
+
+/// A compressor and the port after it.
+struct Port {
+    compressor: AnyCompressor,
+    /// Bits made so far, and those that wait.
+    made: u64,
+    waiting: u64,
+    most: u64,
+    cycles: u64,
+    windows: Vec<u64>,
+}
+
+impl Port {
+    fn new(compressor: AnyCompressor) -> Self {
+        Self { compressor, made: 0, waiting: 0, most: 0, cycles: 0, windows: vec![0] }
+    }
+
+    #[inline]
+    fn push(&mut self, block: &Block, code: &mut Code) {
+        self.compressor.push(block, code);
+        let made = self.compressor.waiting();
+        let cycles = u64::from(block.count);
+        // The block's bits come with its last instruction.
+        self.waiting = self.waiting.saturating_sub(cycles) + (made - self.made);
+        self.most = self.most.max(self.waiting);
+        if self.cycles / WINDOW >= self.windows.len() as u64 {
+            self.windows.resize((self.cycles / WINDOW) as usize + 1, 0);
+        }
+        if let Some(window) = self.windows.last_mut() {
+            *window += made - self.made;
+        }
+        self.cycles += cycles;
+        self.made = made;
+    }
+}
 
 impl Parts for Compressors {
     fn block(&mut self, block: &Block, code: &mut Code) {
-        self.0.iter_mut().for_each(|compressor| compressor.push(block, code));
+        self.0.iter_mut().for_each(|port| port.push(block, code));
     }
 
     fn note(&mut self, _at: u64, _note: &Note) {}
@@ -80,7 +132,7 @@ impl Bench {
     /// These schemes over a run of this code.
     pub fn new(schemes: &[Scheme], code: Code) -> Self {
         let bits = schemes.iter().map(Scheme::address_bits).min().unwrap_or(64);
-        let compressors = Compressors(schemes.iter().map(Scheme::compressor).collect());
+        let compressors = Compressors(schemes.iter().map(|scheme| Port::new(scheme.compressor())).collect());
         Self { code, splitter: Splitter::new(bits), compressors, instructions: 0 }
     }
 
@@ -108,10 +160,10 @@ impl Bench {
     pub fn finish(mut self) -> Vec<Outcome> {
         self.splitter.flush(&mut self.code, &mut self.compressors);
         let code = &mut self.code;
-        let outcome = |compressor: &mut AnyCompressor| {
-            let bits = compressor.flush(code).bits;
-            Outcome { bits, shares: compressor.shares() }
+        let outcome = |mut port: Port| {
+            let bits = port.compressor.flush(code).bits;
+            Outcome { bits, shares: port.compressor.shares(), buffer: port.most, windows: port.windows }
         };
-        self.compressors.0.iter_mut().map(outcome).collect()
+        self.compressors.0.into_iter().map(outcome).collect()
     }
 }
