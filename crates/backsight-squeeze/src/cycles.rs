@@ -11,11 +11,13 @@ struct Table {
     /// Address and cycles of the last time.
     entries: Box<[(u64, u64)]>,
     cycle: u64,
+    /// Some instruction took a cycle. Before that, nothing needs to be looked up.
+    timed: bool,
 }
 
 impl Table {
     fn new() -> Self {
-        Self { entries: vec![(0, 0); ENTRIES].into(), cycle: 0 }
+        Self { entries: vec![(0, 0); ENTRIES].into(), cycle: 0, timed: false }
     }
 
     /// What an instruction took the last time; 0 if that is not known.
@@ -47,6 +49,11 @@ impl CycleWriter {
     /// An instruction retired in this cycle.
     #[inline]
     pub fn put(&mut self, address: u64, cycle: u64) {
+        if !self.table.timed && cycle == 0 {
+            self.run += 1;
+            return;
+        }
+        self.table.timed = true;
         let took = cycle.wrapping_sub(self.table.cycle);
         self.table.cycle = cycle;
         let expected = self.table.expected(address);
@@ -125,6 +132,7 @@ impl CyclesOfFlush<'_> {
         if !self.bytes.is_empty() {
             self.run = self.bytes.number()?;
             self.next = Some(self.bytes.distance()?);
+            self.table.timed = true;
         }
         Ok(())
     }
@@ -132,6 +140,9 @@ impl CyclesOfFlush<'_> {
     /// The cycle in which the instruction at this address retired.
     #[inline]
     pub fn cycle(&mut self, address: u64) -> Result<u64, Damage> {
+        if !self.table.timed && self.next.is_none() {
+            return Ok(0);
+        }
         let expected = self.table.expected(address);
         match self.next {
             Some(took) if self.run == 0 => {

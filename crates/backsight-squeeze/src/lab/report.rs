@@ -35,7 +35,9 @@ pub fn instruction_table(names: &[String], schemes: &[Scheme], rows: &[Row]) -> 
     let mut text = String::new();
     let width = 17;
     let _ = write!(text, "{:14}{:>9}", "program", "M ins");
-    names.iter().for_each(|name| drop(write!(text, "{name:>width$}")));
+    for name in names {
+        let _ = write!(text, "{name:>width$}");
+    }
     text.push('\n');
     let cell = |ours: f64, theirs: Option<f64>| match theirs {
         Some(theirs) => format!("{ours:.4} ({theirs:.3})"),
@@ -55,7 +57,9 @@ pub fn instruction_table(names: &[String], schemes: &[Scheme], rows: &[Row]) -> 
         let _ = write!(text, "{:>width$}", cell(average(rows, number), published::bits("average", name)));
     }
     let _ = write!(text, "\n{:23}", "ratio to 32 bits");
-    (0..names.len()).for_each(|number| drop(write!(text, "{:>width$.1}", 32.0 / average(rows, number))));
+    for number in 0..names.len() {
+        let _ = write!(text, "{:>width$.1}", 32.0 / average(rows, number));
+    }
     let _ = write!(text, "\n{:23}", "gates, by its rules");
     for scheme in schemes {
         let _ = write!(text, "{:>width$}", gates(scheme).map_or("-".into(), |gates| gates.to_string()));
@@ -110,7 +114,9 @@ pub fn address_table(rows: &[Row]) -> String {
     let data: Vec<_> =
         rows.iter().filter_map(|row| row.data.as_ref().map(|data| (&row.name, data))).collect();
     let mut text = format!("{:14}{:>9}{:>10}", "program", "refs/ins", "filtered");
-    ADDRESSES.iter().for_each(|(name, _)| drop(write!(text, "{name:>23}")));
+    for (name, _) in &ADDRESSES {
+        let _ = write!(text, "{name:>23}");
+    }
     text.push('\n');
     for (name, data) in &data {
         let _ = write!(
