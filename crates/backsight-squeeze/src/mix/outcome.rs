@@ -38,6 +38,8 @@ impl Estimate {
     }
 }
 
+/// The unit of the rate at which weights adapt.
+const RATE_SHIFT: u32 = 18;
 /// Most contexts.
 const MOST: usize = 24;
 
@@ -62,7 +64,11 @@ impl Outcomes {
     pub fn new(build: Mix) -> Self {
         let logistic = Logistic::new();
         let contexts = build.contexts();
-        let weights = |sets: usize| vec![(1 << 16) * 3 / 10; sets * (contexts + 1)];
+        // At first all contexts count the same, and together for a little more than one.
+        let all = if build.weight_bits > 0 { 2 * contexts } else { contexts };
+        let first = (3 << 15) / all.max(1) as i32;
+        let weight = |at: usize| if at % (contexts + 1) == contexts { 0 } else { first };
+        let weights = |sets: usize| (0..sets * (contexts + 1)).map(weight).collect::<Vec<_>>();
         let second = weights(if build.weight_bits > 0 { 1 << build.weight_bits } else { 0 });
         let step = |n: usize| logistic.squash((n as i32 * 2 * LIMIT) / (STEPS as i32 - 1) - LIMIT) as u16;
         let refined = (0..(STEPS << build.refine_bits)).map(|n| step(n % STEPS)).collect();
@@ -127,7 +133,7 @@ impl Outcomes {
         let rate = i64::from(build.rate);
         for (weights, set) in self.weights.iter_mut().zip(sets) {
             for (weight, &input) in weights[set].iter_mut().zip(inputs) {
-                let change = (error * i64::from(input) * rate + (1 << 13)) >> 14;
+                let change = (error * i64::from(input) * rate + (1 << (RATE_SHIFT - 1))) >> RATE_SHIFT;
                 *weight = (i64::from(*weight) + change).clamp(-(1 << 22), 1 << 22) as i32;
             }
         }
