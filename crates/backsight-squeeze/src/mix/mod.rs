@@ -85,7 +85,7 @@ impl Mix {
         refine_bits: 0,
         returns: 8,
         target_paths: list([1]),
-        target_bits: 4,
+        target_bits: 3,
         address_bits: 64,
     };
 
