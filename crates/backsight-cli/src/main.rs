@@ -35,6 +35,8 @@ enum Command {
     Record(Box<commands::record::Record>),
     Encode(commands::encode::Encode),
     Convert(commands::convert::Convert),
+    Compress(Box<commands::compress::Compress>),
+    Decompress(commands::decompress::Decompress),
     Lab(commands::lab::Lab),
     Bench(commands::bench::Bench),
 }
@@ -60,6 +62,8 @@ fn run(command: &Command) -> Result {
         Command::Record(command) => commands::record::run(command),
         Command::Encode(command) => commands::encode::run(command),
         Command::Convert(command) => commands::convert::run(command),
+        Command::Compress(command) => commands::compress::run(command),
+        Command::Decompress(command) => commands::decompress::run(command),
         Command::Lab(command) => commands::lab::run(command),
         Command::Bench(command) => commands::bench::run(command),
     }

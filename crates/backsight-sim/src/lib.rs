@@ -24,7 +24,7 @@
 
 mod blocks;
 mod compressed;
-mod decode;
+pub mod decode;
 mod elf;
 mod environment;
 mod fault;
@@ -42,5 +42,5 @@ pub use fault::{Cause, Fault};
 pub use hart::Hart;
 pub use linux::{Missing, Streams};
 pub use observer::{Event, Observer, Watch};
-pub use replay::Replay;
+pub use replay::{Inputs, Replay};
 pub use simulator::{Clock, Exit, Options, Simulator};

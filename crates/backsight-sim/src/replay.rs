@@ -17,6 +17,32 @@ use std::sync::atomic::AtomicBool;
 
 const A0: u8 = 10;
 
+/// The values that enter a program, in the order in which it asks for them. `None`: there are no more.
+///
+/// An iterator over all of them is one; so is whatever works them out from less, as long as it sees every access.
+pub trait Inputs {
+    /// What a load of `size` bytes at `address` reads, zero-extended.
+    fn load(&mut self, address: u64, size: u8) -> Option<u64>;
+
+    /// The program stored the low `size` bytes of `value` at `address`.
+    fn store(&mut self, address: u64, size: u8, value: u64);
+
+    /// The result of a system call, or what the time register shows.
+    fn outside(&mut self) -> Option<u64>;
+}
+
+impl<I: Iterator<Item = u64>> Inputs for I {
+    fn load(&mut self, _address: u64, _size: u8) -> Option<u64> {
+        self.next()
+    }
+
+    fn store(&mut self, _address: u64, _size: u8, _value: u64) {}
+
+    fn outside(&mut self) -> Option<u64> {
+        self.next()
+    }
+}
+
 /// Code from the file, values from a recording.
 struct Recorded<'a, I> {
     elf: &'a Elf<'a>,
@@ -25,19 +51,16 @@ struct Recorded<'a, I> {
     fault: Option<Fault>,
 }
 
-impl<I: Iterator<Item = u64>> Recorded<'_, I> {
-    fn next(&mut self) -> Result<u64, Cause> {
-        self.values.next().ok_or(Cause::EndOfRecording)
-    }
-}
-
-impl<I: Iterator<Item = u64>> Environment for Recorded<'_, I> {
-    fn load<const N: usize>(&mut self, _address: u64) -> Result<[u8; N], Cause> {
-        let value = self.next()?.to_le_bytes();
+impl<I: Inputs> Environment for Recorded<'_, I> {
+    fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
+        let value = self.values.load(address, N as u8).ok_or(Cause::EndOfRecording)?.to_le_bytes();
         value.first_chunk().copied().ok_or(Cause::EndOfRecording)
     }
 
-    fn store<const N: usize>(&mut self, _address: u64, _bytes: [u8; N]) -> Result<(), Cause> {
+    fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
+        let mut value = [0; 8];
+        value[..N].copy_from_slice(&bytes);
+        self.values.store(address, N as u8, u64::from_le_bytes(value));
         Ok(())
     }
 
@@ -58,11 +81,11 @@ impl<I: Iterator<Item = u64>> Environment for Recorded<'_, I> {
     }
 
     fn time(&mut self, _hart: &Hart) -> Result<u64, Cause> {
-        self.next()
+        self.values.outside().ok_or(Cause::EndOfRecording)
     }
 
     fn system_call(&mut self, hart: &mut Hart) -> Result<After, Cause> {
-        let result = self.next()?;
+        let result = self.values.outside().ok_or(Cause::EndOfRecording)?;
         hart.set_x(A0, result);
         Ok(After::Continue)
     }
@@ -100,7 +123,7 @@ pub struct Replay<'a, I> {
     started: bool,
 }
 
-impl<'a, I: Iterator<Item = u64>> Replay<'a, I> {
+impl<'a, I: Inputs> Replay<'a, I> {
     /// Begins again at `hart`, for this many instructions.
     pub fn new(elf: &'a Elf<'a>, hart: Hart, values: I, instructions: u64) -> Self {
         let environment = Recorded { elf, values, fault: None };
@@ -110,12 +133,21 @@ impl<'a, I: Iterator<Item = u64>> Replay<'a, I> {
 
     /// Runs to the end of the recording: [`Exit::Limit`] if all its instructions were executed.
     pub fn run(&mut self, sink: &mut impl FnMut(Execution)) -> Exit {
+        self.run_reporting::<false>(sink)
+    }
+
+    /// Like [`run`](Self::run), and the loads and stores of each instruction follow it.
+    pub fn run_with_accesses(&mut self, sink: &mut impl FnMut(Execution)) -> Exit {
+        self.run_reporting::<true>(sink)
+    }
+
+    fn run_reporting<const ACCESSES: bool>(&mut self, sink: &mut impl FnMut(Execution)) -> Exit {
         if !self.started {
             self.started = true;
             sink(Execution::Context(USER));
         }
         let bounds = Bounds { instructions: self.instructions, interrupt: &AtomicBool::new(false) };
-        run::<false, _>(&mut self.hart, &mut self.blocks, &mut self.environment, &bounds, &mut Items(sink))
+        run::<ACCESSES, _>(&mut self.hart, &mut self.blocks, &mut self.environment, &bounds, &mut Items(sink))
     }
 
     /// The registers.

@@ -1,7 +1,9 @@
 //! One file per command.
 
 pub mod bench;
+pub mod compress;
 pub mod convert;
+pub mod decompress;
 pub mod encode;
 pub mod flow;
 pub mod info;

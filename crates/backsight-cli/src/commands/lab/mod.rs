@@ -1,6 +1,7 @@
 //! `backsight lab`: experiments that put figures beside those of the literature.
 
 pub mod etrace;
+pub mod squeeze;
 
 use clap::{Args, Subcommand};
 
@@ -16,11 +17,13 @@ pub struct Lab {
 #[derive(Subcommand, Debug)]
 enum Experiment {
     Etrace(etrace::Etrace),
+    Squeeze(squeeze::Squeeze),
 }
 
 /// Runs the command.
 pub fn run(command: &Lab) -> Result {
     match &command.experiment {
         Experiment::Etrace(command) => etrace::run(command),
+        Experiment::Squeeze(command) => squeeze::run(command),
     }
 }

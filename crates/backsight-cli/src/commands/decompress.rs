@@ -1,0 +1,57 @@
+//! `backsight decompress`: restores what `compress` squeezed.
+
+use std::path::PathBuf;
+
+use backsight_capture::retired::Writer;
+use backsight_image::ImageSpec;
+use backsight_squeeze::container::Reader;
+use clap::Args;
+
+use super::compress::{create, open, program};
+use crate::failure::{Failure, Result};
+use crate::output::tell;
+
+/// Restore compressed executed instructions
+///
+/// The result is a file of retired instructions. If INPUT is damaged, what comes before the damage is written, and the
+/// exit status is 1.
+#[derive(Args, Debug)]
+pub struct Decompress {
+    /// A file that `compress` wrote; `-` is standard input
+    input: PathBuf,
+
+    /// The file to write; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// The program that was executed, as it was given to `compress`
+    #[arg(long, value_name = "FILE[@ADDRESS]")]
+    program: Option<ImageSpec>,
+
+    /// No summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Runs the command.
+pub fn run(command: &Decompress) -> Result {
+    let named = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", command.input.display()));
+    let program = command.program.as_ref().map(program).transpose()?;
+    let mut reader = Reader::new(open(&command.input)?, program.as_ref()).map_err(|error| named(&error))?;
+    let output = create(&command.output)?;
+    let to = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", command.output.display()));
+    let mut writer = Writer::new(output, reader.header().isa).map_err(|error| to(&error))?;
+    let mut written = Ok(());
+    let read = reader.read(&mut |item| {
+        if written.is_ok() {
+            written = writer.push(&item);
+        }
+    });
+    written.map_err(|error| to(&error))?;
+    writer.finish().map_err(|error| to(&error))?;
+    read.map_err(|error| named(&error))?;
+    if !command.quiet {
+        tell(format_args!("{} instructions, {}", reader.instructions(), reader.header().scheme));
+    }
+    Ok(())
+}

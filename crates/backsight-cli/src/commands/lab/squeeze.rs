@@ -1,0 +1,145 @@
+//! `backsight lab squeeze`: the research compressors over a set of programs.
+
+use std::path::{Path, PathBuf};
+
+use backsight_squeeze::lab::gates::gates;
+use backsight_squeeze::lab::plot::{Point, scatter, series};
+use backsight_squeeze::lab::report::{
+    Row, address_table, average, instruction_table, share_table, state_table, value_table,
+};
+use backsight_squeeze::lab::run::{Experiment, Set};
+use backsight_squeeze::lab::{WINDOW, published};
+use backsight_squeeze::{PRESETS, Scheme};
+use clap::Args;
+
+use super::super::compress::scheme;
+use crate::failure::{Failure, Result};
+use crate::output::tell;
+use crate::progress::Progress;
+
+/// Compare trace compressors with each other and with published figures
+///
+/// FOLDER holds programs and a list of how to run them, as `tests/squeeze/programs` makes it. Every program is simulated
+/// once, and all schemes see the same run. Addresses count as 32 bits, as in the literature, unless a scheme says otherwise.
+#[derive(Args, Debug)]
+pub struct Squeeze {
+    /// The programs
+    folder: PathBuf,
+
+    /// A scheme, and parameters that differ from the preset's; may be given several times. Without one: all presets
+    #[arg(long, value_name = "SCHEME[:NAME=VALUE,…]")]
+    scheme: Vec<String>,
+
+    /// Sizes of the tables too: every family from its smallest to its largest
+    #[arg(long)]
+    sweep: bool,
+
+    /// Data addresses and load values too
+    #[arg(long)]
+    data: bool,
+
+    /// Instructions of each program, at most
+    #[arg(long, value_name = "N", default_value_t = 50_000_000)]
+    instructions: u64,
+
+    /// Write plots into this folder
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
+
+    /// Programs at a time
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Every family from its smallest to its largest.
+fn sweep() -> Vec<String> {
+    let mut names = Vec::new();
+    names.extend([32, 64, 128, 192, 256].map(|size| format!("edmtf:first={size}")));
+    names.extend([4, 8, 16].map(|size| format!("bdmtf:first=128,second={size}")));
+    for preset in ["bsdc", "esdc", "rsdc"] {
+        names.extend([8, 16, 32, 64, 128, 256].map(|sets| format!("{preset}:sets={sets}")));
+    }
+    names.extend([(128, 1), (64, 2), (16, 8)].map(|(sets, ways)| format!("esdc:sets={sets},ways={ways}")));
+    names.extend([7, 8, 9, 10, 11, 12].map(|bits| format!("btmbp:index_bits={bits},history_bits={bits}")));
+    names.extend([0, 8, 16, 32, 64, 128].map(|sets| format!("btmbp:sets={sets}")));
+    names
+}
+
+fn save(folder: &Path, name: &str, svg: &str) -> Result {
+    let path = folder.join(name);
+    std::fs::write(&path, svg).map_err(|error| Failure::file(&path, &error))
+}
+
+fn plots(folder: &Path, names: &[String], schemes: &[Scheme], rows: &[Row]) -> Result {
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
+    let points: Vec<_> = names
+        .iter()
+        .zip(schemes)
+        .enumerate()
+        .filter_map(|(number, (name, scheme))| {
+            Some(Point { name: name.clone(), x: gates(scheme)? as f64, y: average(rows, number) })
+        })
+        .collect();
+    save(folder, "gates.svg", &scatter("Bits an instruction by gates", "gates", "bits/ins", &points))?;
+    for row in rows {
+        let best = names.iter().position(|name| name == "btmbp").unwrap_or(0);
+        let values: Vec<_> =
+            row.outcomes[best].windows.iter().map(|&bits| bits as f64 / WINDOW as f64).collect();
+        let title = format!("{}: port bandwidth with {}", row.name, names[best]);
+        let svg = series(&title, &format!("windows of {WINDOW} instructions"), "bits/ins", &values);
+        save(folder, &format!("bandwidth-{}.svg", row.name), &svg)?;
+    }
+    Ok(())
+}
+
+/// Runs the command.
+pub fn run(command: &Squeeze) -> Result {
+    let mut names = command.scheme.clone();
+    if names.is_empty() && !command.sweep {
+        names = PRESETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    }
+    if command.sweep {
+        names.extend(sweep());
+    }
+    let schemes: Vec<_> = names
+        .iter()
+        .map(|name| match scheme(name) {
+            Ok(scheme) if name.contains("address_bits") => Ok(scheme),
+            Ok(scheme) => Ok(scheme.with_address_bits(32)),
+            Err(why) => Err(Failure::usage(format!("--scheme {name}: {why}"))),
+        })
+        .collect::<Result<_>>()?;
+    let set = Set::open(&command.folder).map_err(Failure::new)?;
+    let experiment =
+        Experiment { schemes: schemes.clone(), data: command.data, instructions: command.instructions };
+    let threads =
+        command.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let progress = Progress::instructions(None, command.quiet);
+    let (rows, failures) = set.measure_all(&experiment, threads, &|_| progress.add(command.instructions));
+    drop(progress);
+    failures.iter().for_each(|why| tell(format_args!("backsight: {why}")));
+    if rows.is_empty() {
+        return Err(Failure::new("no program could be measured"));
+    }
+    println!("Bits an instruction; in brackets those of the text (MiBench on Arm)\n");
+    println!("{}", instruction_table(&names, &schemes, &rows));
+    println!("{}", state_table(&names, &schemes));
+    println!("What the bits are for\n\n{}", share_table(&names, &rows));
+    if command.data {
+        println!("Data addresses\n\n{}", address_table(&rows));
+        println!("Load values; in brackets those of the text\n\n{}", value_table(&rows));
+    }
+    let missing = published::PROGRAMS.iter().filter(|(name, _)| !rows.iter().any(|row| row.name == *name));
+    let missing: Vec<_> = missing.map(|(name, _)| *name).filter(|name| *name != "average").collect();
+    if !missing.is_empty() {
+        println!("Programs of the text that are not in the set: {}", missing.join(", "));
+    }
+    match &command.plots {
+        Some(folder) => plots(folder, &names, &schemes, &rows),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,72 @@
+//! `compress` and `decompress`: what was executed comes back, and what is not right is refused.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use backsight_capture::retired::Reader;
+use backsight_core::Execution;
+
+fn backsight(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_backsight")).args(arguments).output().unwrap()
+}
+
+fn items(path: &Path) -> Vec<Execution> {
+    let file = std::fs::File::open(path).unwrap();
+    let mut items = Vec::new();
+    Reader::new(file).unwrap().read(&mut |item| items.push(item)).unwrap();
+    items
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn captures_of_every_architecture_come_back() {
+    let captures = backsight_testing::repository().join("testdata/captures");
+    let folder = folder("compress-captures");
+    let (packed, restored) = (folder.join("packed"), folder.join("restored"));
+    for name in ["calls-riscv64", "calls-aarch64", "interwork-arm"] {
+        let capture = captures.join(name);
+        let before = items(&capture.join("truth.retired"));
+        for scheme in ["btmbp", "esdc:sets=8,ways=2", "mix8k", "edmtf"] {
+            let done = backsight(&["compress", text(&capture), "--scheme", scheme, "-o", text(&packed)]);
+            assert!(done.status.success(), "{done:?}");
+            let done = backsight(&["decompress", text(&packed), "-o", text(&restored)]);
+            assert!(done.status.success(), "{done:?}");
+            assert!(items(&restored) == before, "{name}, {scheme}");
+        }
+    }
+}
+
+#[test]
+fn a_file_for_another_program_or_cut_off_is_refused() {
+    let capture = backsight_testing::repository().join("testdata/captures/calls-riscv64");
+    let folder = folder("compress-refused");
+    let (packed, restored) = (folder.join("packed"), folder.join("restored"));
+    let program = capture.join("code/calls");
+    let other = backsight_testing::repository().join("testdata/programs/riscv64/sort");
+    let pack = ["compress", text(&capture), "--program", text(&program), "-o", text(&packed)];
+    assert!(backsight(&pack).status.success());
+    let unpack = |program: &[&str]| {
+        let done = backsight(&[&["decompress", text(&packed), "-o", text(&restored)], program].concat());
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    assert_eq!(unpack(&["--program", text(&program)]).0, Some(0));
+    assert!(items(&restored) == items(&capture.join("truth.retired")));
+    let (status, words) = unpack(&["--program", text(&other)]);
+    assert!(status == Some(1) && words.contains("another program"), "{words}");
+    let (status, words) = unpack(&[]);
+    assert!(status == Some(1) && words.contains("is needed"), "{words}");
+    let bytes = std::fs::read(&packed).unwrap();
+    std::fs::write(&packed, &bytes[..bytes.len() - 3]).unwrap();
+    let (status, words) = unpack(&["--program", text(&program)]);
+    assert!(status == Some(1) && words.contains("truncated"), "{words}");
+}

@@ -1,0 +1,410 @@
+//! Compressed traces in a file: which scheme made it, for which program, and every chunk with its checksum.
+//!
+//! ```text
+//! "BSQUEEZE" version:2
+//! header     length, then: instruction set, scheme as text, program's name and identity (0: the code is in the chunks)
+//! chunk      'C' instructions bits, lengths of code, notes, cycles, records; the four parts
+//! end        'E' chunks instructions
+//! ```
+//! Header, chunks and end each end with a CRC-32 of their bytes. Numbers have seven bits a byte, low ones first; the
+//! version and checksums are little-endian. The format is described in `docs/compressed-trace.md`.
+
+use crate::Damage;
+use crate::block::Records;
+use crate::code::{Code, Section};
+use crate::notes::{Cursor, put_number};
+use crate::pack::{Chunk, Packer, Unpacker};
+use crate::parameters::BadScheme;
+use crate::program::Program;
+use crate::scheme::Scheme;
+use crate::split::Unfit;
+use backsight_core::{Execution, Isa};
+use flate2::Crc;
+use std::fmt;
+use std::io::{self, Read, Write};
+
+const MAGIC: [u8; 8] = *b"BSQUEEZE";
+const VERSION: u16 = 1;
+/// No header and no part of a chunk is longer.
+const LONGEST: u64 = 1 << 25;
+/// No chunk stands for more instructions.
+const LONGEST_CHUNK: u64 = 1 << 27;
+
+/// What a file is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The scheme with all its parameters.
+    pub scheme: Scheme,
+    /// The instruction set that the program started in.
+    pub isa: Isa,
+    /// The name of the program's file; empty if the code is in the chunks.
+    pub program: String,
+    /// The [identity](Program::identity) of the program's file; 0 if the code is in the chunks.
+    pub identity: u64,
+}
+
+/// Why a file cannot be written or read on. What came before is right, as far as can be told.
+#[derive(Debug)]
+pub enum ContainerError {
+    /// The system says so.
+    Io(io::Error),
+    /// It does not begin as such a file does.
+    NotAContainer,
+    /// A version of the format that is not known.
+    Version(u16),
+    /// The scheme is not known here, or its parameters are not.
+    Scheme(BadScheme),
+    /// The file is for another program.
+    OtherProgram {
+        /// The name of the right one.
+        program: String,
+    },
+    /// The program's file is needed.
+    NoProgram {
+        /// Its name.
+        program: String,
+    },
+    /// It ends before its end mark.
+    Truncated {
+        /// Where the file ends.
+        offset: u64,
+        /// Instructions before that.
+        instructions: u64,
+    },
+    /// What is there is damaged.
+    Damaged {
+        /// Where the damaged part begins.
+        offset: u64,
+        /// Instructions before it.
+        instructions: u64,
+        /// What is wrong.
+        damage: Damage,
+    },
+    /// An item cannot be compressed.
+    Unfit(Unfit),
+}
+
+impl fmt::Display for ContainerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "{error}"),
+            Self::NotAContainer => f.write_str("not a compressed trace: expected it to begin with BSQUEEZE"),
+            Self::Version(version) => write!(f, "version {version} of the format; expected {VERSION}"),
+            Self::Scheme(bad) => write!(f, "made with a scheme that is not known here: {bad}"),
+            Self::OtherProgram { program } => {
+                write!(f, "made with another program, or another build of it: `{program}` is needed")
+            }
+            Self::NoProgram { program } => write!(f, "the program `{program}` is needed"),
+            Self::Truncated { offset, instructions } => write!(
+                f,
+                "truncated: ends at offset {offset:#x} without its end mark, after {instructions} instructions"
+            ),
+            Self::Damaged { offset, instructions, damage } => {
+                write!(f, "damaged at offset {offset:#x}, after {instructions} instructions: {damage}")
+            }
+            Self::Unfit(unfit) => write!(f, "{unfit}"),
+        }
+    }
+}
+
+impl std::error::Error for ContainerError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for ContainerError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Unfit> for ContainerError {
+    fn from(unfit: Unfit) -> Self {
+        Self::Unfit(unfit)
+    }
+}
+
+const ISAS: [Isa; 5] = [Isa::A64, Isa::A32, Isa::T32, Isa::Rv32, Isa::Rv64];
+
+fn checksum(bytes: &[u8]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    crc.sum()
+}
+
+/// Compresses into a file.
+pub struct Writer<W> {
+    output: W,
+    packer: Packer,
+    chunks: u64,
+    instructions: u64,
+    bytes: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file; `sections` are the program's, or none.
+    pub fn new(mut output: W, header: &Header, sections: Vec<Section>) -> Result<Self, ContainerError> {
+        header.scheme.check().map_err(|why| ContainerError::Scheme(BadScheme::Build(why)))?;
+        let mut bytes = vec![header.isa as u8];
+        for text in [&header.scheme.to_string(), &header.program] {
+            put_number(&mut bytes, text.len() as u64);
+            bytes.extend(text.as_bytes());
+        }
+        put_number(&mut bytes, header.identity);
+        let mut all = MAGIC.to_vec();
+        all.extend(VERSION.to_le_bytes());
+        put_number(&mut all, bytes.len() as u64);
+        all.extend(bytes);
+        let sum = checksum(&all);
+        all.extend(sum.to_le_bytes());
+        output.write_all(&all)?;
+        let packer = Packer::new(&header.scheme, Code::new(header.isa, sections));
+        Ok(Self { output, packer, chunks: 0, instructions: 0, bytes: all.len() as u64 })
+    }
+
+    /// Takes an item.
+    #[inline]
+    pub fn push(&mut self, item: &Execution) -> Result<(), ContainerError> {
+        match self.packer.push(item)? {
+            Some(chunk) => self.write(&chunk),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&mut self, chunk: &Chunk) -> Result<(), ContainerError> {
+        let mut bytes = vec![b'C'];
+        put_number(&mut bytes, chunk.records.instructions);
+        put_number(&mut bytes, chunk.records.bits);
+        let parts = [&chunk.code, &chunk.notes, &chunk.cycles, &chunk.records.bytes];
+        parts.iter().for_each(|part| put_number(&mut bytes, part.len() as u64));
+        parts.iter().for_each(|part| bytes.extend(*part));
+        self.chunks += 1;
+        self.instructions += chunk.records.instructions;
+        self.put(bytes)
+    }
+
+    fn put(&mut self, mut bytes: Vec<u8>) -> Result<(), ContainerError> {
+        let sum = checksum(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        self.bytes += bytes.len() as u64;
+        Ok(self.output.write_all(&bytes)?)
+    }
+
+    /// Ends the file. Gives the output, the number of instructions and of bytes.
+    pub fn finish(mut self) -> Result<(W, u64, u64), ContainerError> {
+        let chunk = self.packer.flush();
+        if chunk != Chunk::default() {
+            self.write(&chunk)?;
+        }
+        let mut bytes = vec![b'E'];
+        put_number(&mut bytes, self.chunks);
+        put_number(&mut bytes, self.instructions);
+        self.put(bytes)?;
+        self.output.flush()?;
+        Ok((self.output, self.instructions, self.bytes))
+    }
+}
+
+/// Decompresses a file.
+pub struct Reader<R> {
+    input: Input<R>,
+    header: Header,
+    unpacker: Unpacker,
+    chunks: u64,
+    instructions: u64,
+}
+
+/// Bytes with their offset, and what was read since the last checksum.
+struct Input<R> {
+    input: R,
+    offset: u64,
+    seen: Vec<u8>,
+}
+
+/// A part of the file could not be read.
+enum Stop {
+    Io(io::Error),
+    End,
+    Damage(Damage),
+}
+
+impl<R: Read> Input<R> {
+    fn take(&mut self, length: usize) -> Result<usize, Stop> {
+        let from = self.seen.len();
+        // No more memory than there is input.
+        let got = (&mut self.input).take(length as u64).read_to_end(&mut self.seen).map_err(Stop::Io)?;
+        self.offset += got as u64;
+        if got == length { Ok(from) } else { Err(Stop::End) }
+    }
+
+    fn byte(&mut self) -> Result<u8, Stop> {
+        let at = self.take(1)?;
+        Ok(self.seen[at])
+    }
+
+    fn number(&mut self) -> Result<u64, Stop> {
+        let from = self.seen.len();
+        while self.byte()? >= 0x80 {
+            if self.seen.len() - from == 10 {
+                break;
+            }
+        }
+        Cursor::new(&self.seen[from..]).number().map_err(Stop::Damage)
+    }
+
+    fn length(&mut self) -> Result<usize, Stop> {
+        let length = self.number()?;
+        if length > LONGEST {
+            return Err(Stop::Damage(Damage::Record("a part that is too long")));
+        }
+        Ok(length as usize)
+    }
+
+    /// Checks what was read since the last time.
+    fn check(&mut self) -> Result<(), Stop> {
+        let sum = checksum(&self.seen);
+        let at = self.take(4)?;
+        let right = self.seen[at..] == sum.to_le_bytes();
+        self.seen.clear();
+        if right { Ok(()) } else { Err(Stop::Damage(Damage::Record("the checksum does not fit"))) }
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// Begins to read, with the program where it is needed.
+    pub fn new(input: R, program: Option<&Program>) -> Result<Self, ContainerError> {
+        let mut input = Input { input, offset: 0, seen: Vec::new() };
+        let header = match read_header(&mut input) {
+            Ok(header) => header?,
+            Err(Stop::Io(error)) => return Err(error.into()),
+            Err(Stop::End) if input.offset < MAGIC.len() as u64 => return Err(ContainerError::NotAContainer),
+            Err(Stop::End) => {
+                return Err(ContainerError::Truncated { offset: input.offset, instructions: 0 });
+            }
+            Err(Stop::Damage(damage)) => {
+                return Err(ContainerError::Damaged { offset: 0, instructions: 0, damage });
+            }
+        };
+        let name = || header.program.clone();
+        let sections = match (header.identity, program) {
+            (0, _) => Vec::new(),
+            (_, None) => return Err(ContainerError::NoProgram { program: name() }),
+            (wanted, Some(program)) if program.identity != wanted => {
+                return Err(ContainerError::OtherProgram { program: name() });
+            }
+            (_, Some(program)) => program.sections.clone(),
+        };
+        let code = Code::new(header.isa, sections);
+        let unpacker = Unpacker::new(&header.scheme, code);
+        Ok(Self { input, header, unpacker, chunks: 0, instructions: 0 })
+    }
+
+    /// What the file is about.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Instructions read so far, in whole chunks.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Gives the items of the next chunk; `false` at the end.
+    pub fn next_chunk(&mut self, sink: &mut impl FnMut(Execution)) -> Result<bool, ContainerError> {
+        let offset = self.input.offset;
+        let instructions = self.instructions;
+        let damaged = |damage| ContainerError::Damaged { offset, instructions, damage };
+        let chunk = match self.chunk() {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return Ok(false),
+            Err(Stop::Io(error)) => return Err(error.into()),
+            Err(Stop::End) => {
+                return Err(ContainerError::Truncated { offset: self.input.offset, instructions });
+            }
+            Err(Stop::Damage(damage)) => return Err(damaged(damage)),
+        };
+        self.unpacker.unpack(&chunk, sink).map_err(damaged)?;
+        self.chunks += 1;
+        self.instructions += chunk.records.instructions;
+        Ok(true)
+    }
+
+    /// Reads everything to the end.
+    pub fn read(&mut self, sink: &mut impl FnMut(Execution)) -> Result<(), ContainerError> {
+        while self.next_chunk(sink)? {}
+        Ok(())
+    }
+
+    fn chunk(&mut self) -> Result<Option<Chunk>, Stop> {
+        let input = &mut self.input;
+        match input.byte()? {
+            b'C' => {
+                let (instructions, bits) = (input.number()?, input.number()?);
+                // What a few bytes can make of themselves has a limit.
+                if instructions > LONGEST_CHUNK {
+                    return Err(Stop::Damage(Damage::Record("a chunk of too many instructions")));
+                }
+                let mut lengths = [0; 4];
+                for length in &mut lengths {
+                    *length = input.length()?;
+                }
+                let mut parts: [Vec<u8>; 4] = Default::default();
+                for (part, length) in parts.iter_mut().zip(lengths) {
+                    let at = input.take(length)?;
+                    *part = input.seen[at..].to_vec();
+                }
+                input.check()?;
+                let [code, notes, cycles, bytes] = parts;
+                Ok(Some(Chunk { code, notes, cycles, records: Records { bytes, bits, instructions } }))
+            }
+            b'E' => {
+                let counts = (input.number()?, input.number()?);
+                input.check()?;
+                if counts != (self.chunks, self.instructions) {
+                    return Err(Stop::Damage(Damage::Record("chunks are missing")));
+                }
+                match input.byte() {
+                    Err(Stop::End) => Ok(None),
+                    Ok(_) => Err(Stop::Damage(Damage::Record("there is more after the end mark"))),
+                    Err(stop) => Err(stop),
+                }
+            }
+            _ => Err(Stop::Damage(Damage::Record("neither a chunk nor the end mark"))),
+        }
+    }
+}
+
+fn read_header<R: Read>(input: &mut Input<R>) -> Result<Result<Header, ContainerError>, Stop> {
+    let at = input.take(MAGIC.len())?;
+    if input.seen[at..] != MAGIC {
+        return Ok(Err(ContainerError::NotAContainer));
+    }
+    let at = input.take(2)?;
+    let version = u16::from_le_bytes([input.seen[at], input.seen[at + 1]]);
+    if version != VERSION {
+        return Ok(Err(ContainerError::Version(version)));
+    }
+    let length = input.length()?;
+    let at = input.take(length)?;
+    let bytes = input.seen[at..].to_vec();
+    input.check()?;
+    let mut bytes = Cursor::new(&bytes);
+    let isa = bytes.byte().map_err(Stop::Damage)?;
+    let isa = ISAS.into_iter().find(|&known| known as u8 == isa);
+    let isa = isa.ok_or(Stop::Damage(Damage::Record("an unknown instruction set")))?;
+    let mut text = || -> Result<String, Damage> {
+        let length = bytes.number()?;
+        Ok(String::from_utf8_lossy(bytes.slice(length)?).into_owned())
+    };
+    let scheme = text().map_err(Stop::Damage)?;
+    let program = text().map_err(Stop::Damage)?;
+    let identity = bytes.number().map_err(Stop::Damage)?;
+    Ok(match Scheme::parse(&scheme) {
+        Ok(scheme) => Ok(Header { scheme, isa, program, identity }),
+        Err(bad) => Err(ContainerError::Scheme(bad)),
+    })
+}

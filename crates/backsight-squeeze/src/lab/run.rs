@@ -1,0 +1,119 @@
+//! Running the programs of a set, several at a time.
+
+use super::data::DataBench;
+use super::report::Row;
+use super::{Bench, Case, code_of};
+use crate::scheme::Scheme;
+use backsight_sim::{Options, Simulator, Streams};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Programs in a folder: `bin/`, `input/`, and `list`, which says how each is run.
+#[derive(Clone, Debug)]
+pub struct Set {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The programs.
+    pub cases: Vec<Case>,
+}
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The schemes.
+    pub schemes: Vec<Scheme>,
+    /// Data addresses and load values too.
+    pub data: bool,
+    /// Instructions of each program, at most.
+    pub instructions: u64,
+}
+
+impl Set {
+    /// Reads the list of a folder.
+    pub fn open(folder: &Path) -> Result<Self, String> {
+        let list = folder.join("list");
+        let text = std::fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+        let cases = Case::list(&text).map_err(|why| format!("{}: {why}", list.display()))?;
+        Ok(Self { folder: folder.to_owned(), cases })
+    }
+
+    fn simulator(&self, case: &Case, file: &[u8], most: u64) -> Result<Simulator, String> {
+        let mut streams = Streams::none();
+        if let Some(input) = &case.input {
+            let path = self.folder.join(input);
+            let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            streams.input = Box::new(std::io::BufReader::new(file));
+        }
+        let word = |word: &String| {
+            if word.starts_with("input/") {
+                self.folder.join(word).display().to_string()
+            } else {
+                word.clone()
+            }
+        };
+        let arguments = case.command.iter().map(word).collect();
+        let options = Options { streams, arguments, instructions: most, ..Options::default() };
+        Simulator::load(file, options).map_err(|error| format!("{}: {error}", case.name))
+    }
+
+    /// Measures one program.
+    pub fn measure(&self, case: &Case, experiment: &Experiment) -> Result<Row, String> {
+        let path = self.folder.join("bin").join(&case.command[0]);
+        let file = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let code = code_of(&file).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut bench = Bench::new(&experiment.schemes, code);
+        let mut data = experiment.data.then(DataBench::new);
+        let mut unfit = Ok(());
+        let mut sink = |item: backsight_core::Execution| {
+            if unfit.is_ok() && !matches!(item, backsight_core::Execution::Access(_)) {
+                unfit = bench.push(&item);
+            }
+            if let Some(data) = &mut data {
+                data.push(&item);
+            }
+        };
+        let mut simulator = self.simulator(case, &file, experiment.instructions)?;
+        if experiment.data {
+            simulator.run_with_accesses(&mut sink);
+        } else {
+            simulator.run(&mut sink);
+        }
+        unfit.map_err(|unfit| format!("{}: {unfit}", case.name))?;
+        Ok(Row {
+            name: case.name.clone(),
+            instructions: bench.instructions(),
+            outcomes: bench.finish(),
+            data: data.map(DataBench::finish),
+        })
+    }
+
+    /// Measures all programs on so many threads; `done` is called after each. Rows are in the order of the list.
+    pub fn measure_all(
+        &self,
+        experiment: &Experiment,
+        threads: usize,
+        done: &(impl Fn(&Case) + Sync),
+    ) -> (Vec<Row>, Vec<String>) {
+        let next = AtomicUsize::new(0);
+        let rows = Mutex::new(Vec::new());
+        let work = || {
+            while let Some(case) = self.cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let row = self.measure(case, experiment);
+                done(case);
+                rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(row);
+            }
+        };
+        std::thread::scope(|scope| (0..threads.max(1)).for_each(|_| drop(scope.spawn(work))));
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for row in rows.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            match row {
+                Ok(row) => good.push(row),
+                Err(why) => bad.push(why),
+            }
+        }
+        good.sort_by_key(|row: &Row| self.cases.iter().position(|case| case.name == row.name));
+        (good, bad)
+    }
+}

@@ -1,0 +1,207 @@
+//! Packing executed instructions into chunks that each restore exactly what went in, and unpacking them.
+//!
+//! A chunk has the records of a scheme, the notes, the cycles and the code that was seen for the first time. Tables go
+//! on from chunk to chunk, so that chunks must be unpacked in order; each is complete, so that no more than one needs
+//! to be in memory.
+
+use crate::block::{Block, Compressor, Decompressor, Records, Share};
+use crate::code::{Code, Op};
+use crate::cycles::{CycleReader, CycleWriter};
+use crate::expand::Expander;
+use crate::notes::{Cursor, Note, NoteWriter, put_distance, put_number};
+use crate::scheme::{AnyCompressor, AnyDecompressor, Scheme};
+use crate::split::{Parts, Pushed, Splitter};
+use crate::{Damage, Unfit};
+use backsight_core::{Address, Execution, Isa, Retired};
+
+/// A part of the trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// Code seen for the first time, or changed.
+    pub code: Vec<u8>,
+    /// The notes.
+    pub notes: Vec<u8>,
+    /// The cycles.
+    pub cycles: Vec<u8>,
+    /// The records.
+    pub records: Records,
+}
+
+/// A chunk ends when one of its parts has this many bytes …
+const PART_BYTES: usize = 1 << 20;
+/// … or it stands for this many instructions.
+const MOST_INSTRUCTIONS: u64 = 1 << 26;
+
+struct Sorted<'a> {
+    compressor: &'a mut AnyCompressor,
+    notes: &'a mut NoteWriter,
+}
+
+impl Parts for Sorted<'_> {
+    #[inline]
+    fn block(&mut self, block: &Block, code: &mut Code) {
+        self.compressor.push(block, code);
+    }
+
+    fn note(&mut self, at: u64, note: &Note) {
+        self.notes.put(at, note);
+    }
+}
+
+/// Packs.
+#[derive(Clone, Debug)]
+pub struct Packer {
+    code: Code,
+    splitter: Splitter,
+    compressor: AnyCompressor,
+    notes: NoteWriter,
+    cycles: CycleWriter,
+    new_code: CodeWriter,
+}
+
+impl Packer {
+    /// With a scheme that passed its check, and the code that the other side has too.
+    pub fn new(scheme: &Scheme, code: Code) -> Self {
+        Self {
+            code,
+            splitter: Splitter::new(scheme.address_bits()),
+            compressor: scheme.compressor(),
+            notes: NoteWriter::default(),
+            cycles: CycleWriter::new(),
+            new_code: CodeWriter::default(),
+        }
+    }
+
+    /// Takes an item. Gives a chunk when one is full.
+    #[inline]
+    pub fn push(&mut self, item: &Execution) -> Result<Option<Chunk>, Unfit> {
+        let mut parts = Sorted { compressor: &mut self.compressor, notes: &mut self.notes };
+        let pushed = self.splitter.push(item, &mut self.code, &mut parts)?;
+        let Execution::Instruction(retired) = item else { return Ok(self.full()) };
+        match pushed {
+            Pushed::Done => {}
+            Pushed::New => self.new_code.put(retired),
+            Pushed::Changed => {
+                let chunk = self.flush();
+                self.splitter.forget(retired, &mut self.code)?;
+                self.new_code.put(retired);
+                self.push(item)?;
+                return Ok(Some(chunk));
+            }
+        }
+        self.cycles.put(retired.address.0, retired.cycle);
+        // Every 65536 instructions is often enough.
+        if self.splitter.instructions() & 0xFFFF == 0 { Ok(self.full()) } else { Ok(None) }
+    }
+
+    fn full(&mut self) -> Option<Chunk> {
+        let parts = [self.notes.len(), self.cycles.len(), self.new_code.bytes.len()];
+        let full = parts.into_iter().any(|bytes| bytes >= PART_BYTES)
+            || self.compressor.waiting() >= PART_BYTES as u64 * 8
+            || self.splitter.instructions() >= MOST_INSTRUCTIONS;
+        full.then(|| self.flush())
+    }
+
+    /// Gives what was taken since the last chunk.
+    pub fn flush(&mut self) -> Chunk {
+        let mut parts = Sorted { compressor: &mut self.compressor, notes: &mut self.notes };
+        self.splitter.flush(&mut self.code, &mut parts);
+        Chunk {
+            records: self.compressor.flush(&mut self.code),
+            notes: self.notes.take(),
+            cycles: self.cycles.take(),
+            code: self.new_code.take(),
+        }
+    }
+
+    /// What the records so far are for.
+    pub fn shares(&self) -> Vec<Share> {
+        self.compressor.shares()
+    }
+}
+
+/// Unpacks.
+#[derive(Clone, Debug)]
+pub struct Unpacker {
+    code: Code,
+    decompressor: AnyDecompressor,
+    cycles: CycleReader,
+}
+
+impl Unpacker {
+    /// With the scheme and the code of the [`Packer`].
+    pub fn new(scheme: &Scheme, code: Code) -> Self {
+        Self { code, decompressor: scheme.decompressor(), cycles: CycleReader::new() }
+    }
+
+    /// Gives the items of the next chunk. What comes before damage is right, as far as can be told.
+    pub fn unpack(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
+        take_code(&chunk.code, &mut self.code)?;
+        let mut cycles = self.cycles.begin(&chunk.cycles)?;
+        let mut cycle_damage = Ok(());
+        let mut timed = |mut item: Execution| {
+            if let Execution::Instruction(retired) = &mut item {
+                match cycles.cycle(retired.address.0) {
+                    Ok(cycle) => retired.cycle = cycle,
+                    Err(damage) => cycle_damage = Err(damage),
+                }
+            }
+            sink(item);
+        };
+        let mut expander = Expander::new(&chunk.notes)?;
+        expander.begin(&mut timed)?;
+        let unpacked = self.decompressor.unpack(&chunk.records, &mut self.code, &mut |path, code| {
+            expander.push(path, code, &mut timed);
+        });
+        unpacked?;
+        expander.finish(&mut timed)?;
+        cycle_damage?;
+        cycles.finish()
+    }
+}
+
+/// Writes code: `flags, distance of the address, opcode`.
+#[derive(Clone, Debug, Default)]
+struct CodeWriter {
+    bytes: Vec<u8>,
+    at: u64,
+}
+
+const ISAS: [Isa; 5] = [Isa::A64, Isa::A32, Isa::T32, Isa::Rv32, Isa::Rv64];
+
+impl CodeWriter {
+    fn put(&mut self, retired: &Retired) {
+        self.bytes.push(retired.isa as u8 | retired.size << 3);
+        put_distance(&mut self.bytes, retired.address.0.wrapping_sub(self.at));
+        put_number(&mut self.bytes, u64::from(retired.opcode));
+        self.at = retired.end().0;
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.at = 0;
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+fn take_code(bytes: &[u8], code: &mut Code) -> Result<(), Damage> {
+    let mut bytes = Cursor::new(bytes);
+    let mut at = 0u64;
+    while !bytes.is_empty() {
+        let flags = bytes.byte()?;
+        let isa = ISAS.into_iter().find(|&isa| isa as u8 == flags & 7);
+        let isa = isa.ok_or(Damage::Record("code of an unknown instruction set"))?;
+        let size = flags >> 3;
+        if size != 2 && size != 4 {
+            return Err(Damage::Record("an instruction that is neither 2 nor 4 bytes long"));
+        }
+        let address = at.wrapping_add(bytes.distance()?);
+        if address % 2 != 0 {
+            return Err(Damage::Record("an instruction at an odd address"));
+        }
+        let op = Op { opcode: bytes.number32()?, size, isa, kind: crate::Kind::Plain };
+        let retired = op.retired(address, 0, true);
+        code.insert(&retired).ok_or(Damage::Record("more code than there is room for"))?;
+        at = Address(address).plus(u64::from(size)).0;
+    }
+    Ok(())
+}

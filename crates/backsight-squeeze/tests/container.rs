@@ -1,0 +1,102 @@
+//! Files: what was written comes back; what is damaged, truncated or of another program is refused where it is wrong.
+
+mod support;
+
+use backsight_core::{Execution, Isa};
+use backsight_squeeze::container::{ContainerError, Header, Reader, Writer};
+use backsight_squeeze::{PRESETS, Scheme};
+use support::{Program, Random};
+
+/// Stands for a program's file.
+const IDENTITY: u64 = 42;
+
+fn items(seed: u64) -> (Program, Vec<Execution>) {
+    let mut random = Random::new(seed);
+    let program = Program::new(&mut random, 100, 0x10000);
+    let items = program.run(&mut random, 2000, 60);
+    (program, items)
+}
+
+fn header(scheme: Scheme, with_program: bool) -> Header {
+    let (program, identity) = if with_program { ("a".into(), IDENTITY) } else { (String::new(), 0) };
+    Header { scheme, isa: Isa::Rv64, program, identity }
+}
+
+fn write(scheme: Scheme, program: Option<&Program>, items: &[Execution]) -> Vec<u8> {
+    let sections = program.map_or_else(Vec::new, Program::sections);
+    let mut writer = Writer::new(Vec::new(), &header(scheme, program.is_some()), sections).unwrap();
+    items.iter().for_each(|item| writer.push(item).unwrap());
+    writer.finish().unwrap().0
+}
+
+fn read(file: &[u8], program: Option<&Program>) -> (Vec<Execution>, Result<(), ContainerError>) {
+    let mut items = Vec::new();
+    let program = program
+        .map(|program| backsight_squeeze::Program { identity: IDENTITY, sections: program.sections() });
+    let done =
+        Reader::new(file, program.as_ref()).and_then(|mut reader| reader.read(&mut |item| items.push(item)));
+    (items, done)
+}
+
+#[test]
+fn every_scheme_comes_back_with_and_without_the_program() {
+    for (name, scheme) in PRESETS {
+        let (program, items) = items(1);
+        for program in [None, Some(&program)] {
+            let file = write(*scheme, program, &items);
+            let (back, done) = read(&file, program);
+            assert!(done.is_ok(), "{name}: {done:?}");
+            assert!(back == items, "{name}");
+        }
+    }
+    let empty = write(PRESETS[0].1, None, &[]);
+    assert!(matches!(read(&empty, None), (items, Ok(())) if items.is_empty()));
+}
+
+#[test]
+fn code_that_changes_is_followed() {
+    let (program, mut all) = items(3);
+    let mut random = Random::new(4);
+    let other = Program::new(&mut random, 100, 0x10000);
+    all.extend(other.run(&mut random, 1000, 0));
+    let file = write(PRESETS[13].1, Some(&program), &all);
+    let (back, done) = read(&file, Some(&program));
+    assert!(done.is_ok() && back == all, "{done:?}");
+}
+
+#[test]
+fn another_program_or_none_is_refused() {
+    let (program, items) = items(2);
+    let file = write(PRESETS[13].1, Some(&program), &items);
+    assert!(matches!(read(&file, None).1, Err(ContainerError::NoProgram { .. })));
+    let other = backsight_squeeze::Program { identity: IDENTITY + 1, sections: program.sections() };
+    let refused = Reader::new(&file[..], Some(&other)).err();
+    assert!(matches!(refused, Some(ContainerError::OtherProgram { .. })));
+    assert!(matches!(read(b"not such a file", None).1, Err(ContainerError::NotAContainer)));
+    assert!(matches!(read(b"BS", None).1, Err(ContainerError::NotAContainer)));
+}
+
+#[test]
+fn a_file_that_ends_early_is_reported_wherever_it_ends() {
+    let (program, items) = items(5);
+    let file = write(PRESETS[9].1, Some(&program), &items);
+    for length in 8..file.len() {
+        let (back, done) = read(&file[..length], Some(&program));
+        assert!(matches!(done, Err(ContainerError::Truncated { .. })), "{length}: {done:?}");
+        assert!(items.starts_with(&back));
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let (program, items) = items(6);
+    for preset in [1, 6, 9, 13, 15] {
+        let file = write(PRESETS[preset].1, Some(&program), &items[..300]);
+        for bit in 0..file.len() * 8 {
+            let mut bad = file.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let (_, done) = read(&bad, Some(&program));
+            assert!(done.is_err(), "bit {bit} of {}", PRESETS[preset].0);
+        }
+    }
+}

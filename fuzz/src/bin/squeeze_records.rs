@@ -1,0 +1,36 @@
+//! Any bytes as the records, notes and cycles of each scheme, over a small program.
+
+#![no_main]
+
+use backsight_core::Isa;
+use backsight_squeeze::{Chunk, Code, PRESETS, Records, Section, Unpacker};
+
+/// A loop with a call, a return, an indirect jump and a conditional branch, several times.
+fn code() -> Code {
+    let opcodes: [u32; 8] = [
+        0x0015_0513, // addi a0, a0, 1
+        0xFEB5_1EE3, // bne a0, a1, -4
+        0x0080_00EF, // jal ra, +8
+        0x0005_0067, // jr a0
+        0x0000_0013, // nop
+        0x0005_00E7, // jalr ra, a0
+        0x0000_8067, // ret
+        0xFE00_0AE3, // beq x0, x0, -12
+    ];
+    let bytes = opcodes.iter().cycle().take(64).flat_map(|opcode| opcode.to_le_bytes()).collect();
+    Code::new(Isa::Rv64, vec![Section { address: 0x1000, bytes }])
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let [which, count, notes, cycles, rest @ ..] = data else { return };
+    let (_, scheme) = PRESETS[usize::from(*which) % PRESETS.len()];
+    let (notes, rest) = rest.split_at((*notes as usize % 32).min(rest.len()));
+    let (cycles, bytes) = rest.split_at((*cycles as usize % 32).min(rest.len()));
+    let records =
+        Records { bytes: bytes.to_vec(), bits: bytes.len() as u64 * 8, instructions: u64::from(*count) * 16 };
+    let chunk = Chunk { code: Vec::new(), notes: notes.to_vec(), cycles: cycles.to_vec(), records };
+    let mut unpacker = Unpacker::new(&scheme, code());
+    let mut given = 0u64;
+    let _ = unpacker.unpack(&chunk, &mut |_| given += 1);
+    assert!(given <= u64::from(*count) * 16 + 64, "no more than there should be");
+});
