@@ -1,45 +1,111 @@
-//! The bytes of a file, mapped where possible.
+//! The bytes of a file, mapped where that pays.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memmap2::Mmap;
 
 use crate::ImageError;
 
-/// Bytes that several regions and symbol tables share.
+/// Bytes that several pieces of memory and symbol tables share.
 #[derive(Clone, Debug)]
-pub struct Contents(Storage);
+pub struct Contents {
+    storage: Storage,
+    file: Option<Arc<Path>>,
+}
 
 #[derive(Clone, Debug)]
 enum Storage {
-    Mapped(Arc<Mmap>),
+    Mapped(Arc<Mapped>),
     Read(Arc<[u8]>),
 }
 
+/// Files below this size are read: a map costs the system more than their bytes, and a process may have few of them.
+const SMALLEST_MAPPED: u64 = 64 << 10;
+
+/// How many files are mapped at once. Systems allow a process some 65,000 maps, and its threads and its heap need
+/// maps too.
+const MOST_MAPS: usize = 32_000;
+
+/// Longest file that is read because it cannot be mapped: a pipe has no end that is known before.
+const LONGEST_READ: u64 = 1 << 30;
+
+static MAPS: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Debug)]
+struct Mapped(Mmap);
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        MAPS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Contents {
-    /// Maps the file at `path`; reads it where it cannot be mapped (pipes, files that the system makes up).
+    /// Maps the file at `path`; reads it where it is small or cannot be mapped (pipes, files that the system makes
+    /// up).
     ///
     /// # Errors
-    /// If it cannot be opened or read, or is a folder.
+    /// If it cannot be opened or read, is a folder or a device, or there are too many large files.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
-        let mut file = File::open(path).map_err(|error| ImageError::io(path, error))?;
-        let metadata = file.metadata().map_err(|error| ImageError::io(path, error))?;
+        let io = |error| ImageError::io(path, error);
+        let mut file = File::open(path).map_err(io)?;
+        let metadata = file.metadata().map_err(io)?;
         if metadata.is_dir() {
             return Err(ImageError::other(path, "is a folder; expected a file"));
         }
-        // Files that the system makes up say that they are empty.
-        let mapped = if metadata.is_file() && metadata.len() > 0 { map(&file) } else { None };
-        if let Some(mapped) = mapped {
-            return Ok(Self(Storage::Mapped(Arc::new(mapped))));
+        if is_device(&metadata) {
+            return Err(ImageError::other(path, "is a device; expected a file"));
+        }
+        let named = |storage| Self { storage, file: Some(path.into()) };
+        if metadata.is_file() && metadata.len() >= SMALLEST_MAPPED {
+            if MAPS.fetch_add(1, Ordering::Relaxed) >= MOST_MAPS {
+                MAPS.fetch_sub(1, Ordering::Relaxed);
+                let why = format!(
+                    "is one file too many: {MOST_MAPS} files of {SMALLEST_MAPPED} bytes and more are open"
+                );
+                return Err(ImageError::other(path, why));
+            }
+            match map(&file) {
+                Some(mapped) => return Ok(named(Storage::Mapped(Arc::new(Mapped(mapped))))),
+                None => MAPS.fetch_sub(1, Ordering::Relaxed),
+            };
         }
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|error| ImageError::io(path, error))?;
-        Ok(Self::from(bytes))
+        file.by_ref().take(LONGEST_READ + 1).read_to_end(&mut bytes).map_err(io)?;
+        if bytes.len() as u64 > LONGEST_READ {
+            return Err(ImageError::other(
+                path,
+                format!("goes on after {LONGEST_READ} bytes and cannot be mapped"),
+            ));
+        }
+        Ok(named(Storage::Read(bytes.into())))
     }
+
+    /// The file that the bytes were read from, if they were read from one.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The same for all clones, and for nothing else as long as one of them is kept.
+    pub(crate) fn identity(&self) -> (usize, usize) {
+        (self.as_ptr() as usize, self.len())
+    }
+}
+
+#[cfg(unix)]
+fn is_device(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &Metadata) -> bool {
+    false
 }
 
 /// Mapping saves reading whole programs of which a trace touches a few pages, and copying them.
@@ -54,9 +120,10 @@ fn map(file: &File) -> Option<Mmap> {
 impl Deref for Contents {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Storage::Mapped(bytes) => bytes,
+        match &self.storage {
+            Storage::Mapped(mapped) => &mapped.0,
             Storage::Read(bytes) => bytes,
         }
     }
@@ -64,13 +131,13 @@ impl Deref for Contents {
 
 impl From<Arc<[u8]>> for Contents {
     fn from(bytes: Arc<[u8]>) -> Self {
-        Self(Storage::Read(bytes))
+        Self { storage: Storage::Read(bytes), file: None }
     }
 }
 
 impl From<Vec<u8>> for Contents {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Storage::Read(bytes.into()))
+        Arc::<[u8]>::from(bytes).into()
     }
 }
 
@@ -92,7 +159,21 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_file_that_the_system_makes_up_is_read() {
+    fn a_file_that_the_system_makes_up_is_read_and_a_device_is_not() {
         assert!(!Contents::open(Path::new("/proc/self/cmdline")).unwrap().is_empty());
+        let error = Contents::open(Path::new("/dev/zero")).unwrap_err();
+        assert!(error.to_string().contains("is a device"), "{error}");
+    }
+
+    #[test]
+    fn small_files_are_read_and_large_ones_mapped() {
+        let path = std::env::temp_dir().join(format!("backsight-contents-{}", std::process::id()));
+        for (size, mapped) in [(100, false), (100_000, true)] {
+            std::fs::write(&path, vec![7; size]).unwrap();
+            let contents = Contents::open(&path).unwrap();
+            assert_eq!((contents.len(), contents.file()), (size, Some(&*path)));
+            assert_eq!(matches!(contents.storage, Storage::Mapped(_)), mapped);
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

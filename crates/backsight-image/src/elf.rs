@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use object::Object;
+use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
+use object::{Object, ObjectSection, SectionFlags};
 
+use crate::ImageError;
 use crate::elf_headers::{ElfHeaders, PT_LOAD};
-use crate::segments::Segment;
-use crate::{Contents, ImageError};
 
 /// How the addresses in the file relate to those in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct ElfSegment {
     pub address: u64,
     /// Where its bytes are in the file.
     pub offset: u64,
-    /// How many bytes of it are in the file; memory behind them is zeros.
+    /// How many bytes of it are in the file; memory after them is zeros.
     pub length: u64,
 }
 
@@ -61,6 +61,9 @@ impl Elf {
         if !Self::is_elf(bytes) {
             return Err(ImageError::other(name, "is no ELF file"));
         }
+        if Self::is_debug_only(bytes) {
+            return Err(ImageError::other(name, "has the debug information of a program, not its code"));
+        }
         let headers = ElfHeaders::parse(bytes).map_err(|error| ImageError::elf(name, error))?;
         let mut elf = read(name, bytes, &headers)?;
         // A damaged section table costs the build identifier, not the code.
@@ -70,11 +73,18 @@ impl Elf {
         Ok(elf)
     }
 
-    /// The lowest and highest address of its segments, in the file's own numbering.
-    pub(crate) fn range(&self) -> (u64, u64) {
-        let start = self.segments.iter().map(|segment| segment.address).min();
-        let last = self.segments.iter().map(|segment| segment.address + (segment.length - 1)).max();
-        (start.unwrap_or(0), last.unwrap_or(0))
+    /// Does a file have the debug information of a program, but no code? What was code has an address and a size, and
+    /// nothing in the file.
+    pub fn is_debug_only(bytes: &[u8]) -> bool {
+        let Ok(file) = object::File::parse(bytes) else { return false };
+        let code = |section: &object::Section<'_, '_>| match section.flags() {
+            SectionFlags::Elf { sh_type, sh_flags } if sh_flags.0 & SHF_EXECINSTR.0 != 0 => {
+                Some(sh_type != SHT_NOBITS)
+            }
+            _ => None,
+        };
+        let mut sections = file.sections().filter_map(|section| code(&section)).peekable();
+        sections.peek().is_some() && !sections.any(|in_file| in_file)
     }
 
     /// How far a file whose byte at `offset` is in memory at `address` was moved.
@@ -85,20 +95,14 @@ impl Elf {
     }
 
     /// Its segments, moved by `bias`.
-    pub(crate) fn place(
-        &self,
-        name: &Path,
-        contents: &Contents,
-        bias: u64,
-        source: u32,
-    ) -> Result<Vec<Segment>, ImageError> {
+    pub(crate) fn place(&self, name: &Path, bias: u64) -> Result<Vec<ElfSegment>, ImageError> {
         let place = |segment: &ElfSegment| {
-            let start = self.moved(segment.address, bias);
-            let (offset, length) = (segment.offset as usize, segment.length as usize);
-            Segment::new(start, contents.clone(), offset, length, source).ok_or_else(|| {
-                let why = format!("does not fit into memory with {length:#x} bytes at {start:#x}");
-                ImageError::other(name, why)
-            })
+            let (address, length) = (self.moved(segment.address, bias), segment.length);
+            if address.checked_add(length - 1).is_none() {
+                let why = format!("does not fit into memory with {length:#x} bytes at {address:#x}");
+                return Err(ImageError::other(name, why));
+            }
+            Ok(ElfSegment { address, ..*segment })
         };
         self.segments.iter().map(place).collect()
     }

@@ -1,45 +1,43 @@
 //! Memory, put together from files.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, PoisonError};
 
 use backsight_core::{Address, AddressSpace};
 
-use crate::lines::Lines;
-use crate::segments::{Segment, Segments};
-use crate::symbols::Symbols;
-use crate::{Code, Contents, Elf, ElfKind, Function, ImageError, ImageSpec, Mapping, SourceLine, Symbol};
+use crate::debug_files::DebugFile;
+use crate::memory::{Memory, Piece};
+use crate::module::{ElfFile, Settings};
+use crate::{Budget, Code, Contents, Elf, ElfKind, ImageError, ImageSpec, Module};
 
-/// The code of a traced system, as files and dumps tell it.
+/// The code of a traced system, as files and dumps describe it.
 ///
-/// Each memory space has its own view of memory. What is added later hides what was there before, in the spaces it
-/// is added to; where nothing was added there is a hole. The bytes stay where they are: in mapped files.
+/// Each address space has its own view of memory. What is added later hides what was there before, in the spaces it
+/// is added to; what is added to the space of one process is seen by that process only, and hides there what all
+/// processes see. Where nothing was added there is a hole. The bytes stay where they are: in mapped files.
 #[derive(Debug, Default)]
 pub struct Image {
-    /// One view for each bit of [`AddressSpace`].
-    views: [Segments; 8],
-    modules: Vec<Module>,
+    pub(crate) memory: Memory,
+    pub(crate) modules: Vec<Module>,
+    pub(crate) settings: Settings,
+    /// Files that were opened by their path: one map for all pieces of a file.
+    opened: HashMap<PathBuf, Contents>,
+    /// ELF files by their contents: one table of symbols for all pieces and places of a file.
+    files: HashMap<(usize, usize), Arc<ElfFile>>,
+    /// Files that only begin like an ELF file, as dumps do: they are not tried again.
+    unusable: HashMap<(usize, usize), Contents>,
 }
 
-/// A file that memory was made from.
-pub struct Module {
-    name: PathBuf,
-    elf: Option<(Elf, Contents)>,
-    /// What was added to the file's own addresses.
-    bias: u64,
-    symbols: OnceLock<Symbols>,
-    lines: OnceLock<Option<Mutex<Lines>>>,
-}
-
-/// A piece of memory that holds bytes of one file, as one space sees it.
+/// What a change of memory touched: what was remembered about code there is to be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region<'a> {
-    /// Its first address.
+pub struct Change {
+    /// The spaces.
+    pub space: AddressSpace,
+    /// The first address.
     pub start: Address,
-    /// Its last address.
+    /// The last address.
     pub last: Address,
-    /// The file.
-    pub file: &'a Path,
 }
 
 impl Image {
@@ -48,13 +46,32 @@ impl Image {
         Self::default()
     }
 
-    /// Adds a file as a user names it: an ELF file, or a dump with the address it was taken from.
+    /// Bounds the memory for names and lines. Images may share a budget.
+    pub fn set_budget(&mut self, budget: Budget) {
+        for file in self.files.values() {
+            budget.count_file(file.contents.len() as u64);
+        }
+        self.settings.budget = budget;
+    }
+
+    /// Folders that hold debug information: by build identifier (`.build-id/12/345678.debug`) and by the path of the
+    /// program. Without this, `/usr/lib/debug`.
+    pub fn set_debug_directories(&mut self, directories: Vec<PathBuf>) {
+        self.settings.debug_directories = directories;
+        self.forget_names(|_| true);
+    }
+
+    /// Adds a file as a user names it: an ELF file, a file that holds the debug information of another one, or a dump
+    /// with the address it was taken from.
     ///
     /// # Errors
     /// If the file cannot be read or used, or a dump has no address.
     pub fn add(&mut self, spec: &ImageSpec, space: AddressSpace) -> Result<(), ImageError> {
-        let contents = Contents::open(&spec.file)?;
+        let contents = self.open(&spec.file)?;
         if Elf::is_elf(&contents) {
+            if Elf::is_debug_only(&contents) {
+                return self.add_debug_contents(&spec.file, contents);
+            }
             return self.add_elf_contents(&spec.file, contents, spec.address, space).map(drop);
         }
         let Some(address) = spec.address else {
@@ -78,7 +95,8 @@ impl Image {
         space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
         let path = path.as_ref();
-        self.add_elf_contents(path, Contents::open(path)?, load_address, space)
+        let contents = self.open(path)?;
+        self.add_elf_contents(path, contents, load_address, space)
     }
 
     /// [`Image::add_elf`] with a file that is in memory already; `name` is for messages.
@@ -92,13 +110,12 @@ impl Image {
         load_address: Option<Address>,
         space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
-        let contents = contents.into();
-        let elf = Elf::parse(name, &contents)?;
-        let bias = match elf.kind {
+        let file = self.elf_file(name, contents.into())?;
+        let bias = match file.elf.kind {
             ElfKind::Relocatable => load_address.map_or(0, |address| address.0),
             ElfKind::Fixed | ElfKind::Core => 0,
         };
-        self.place_elf(name, contents, elf, bias, space)
+        self.place_elf(name, file, bias, space)
     }
 
     /// Adds the loadable segments of an ELF file, fixed or not, moved by `shift`: a kernel that placed itself at
@@ -113,28 +130,34 @@ impl Image {
         space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
         let path = path.as_ref();
-        let contents = Contents::open(path)?;
-        let elf = Elf::parse(path, &contents)?;
-        self.place_elf(path, contents, elf, shift, space)
+        let contents = self.open(path)?;
+        let file = self.elf_file(path, contents)?;
+        self.place_elf(path, file, shift, space)
     }
 
     fn place_elf(
         &mut self,
         name: &Path,
-        contents: Contents,
-        elf: Elf,
+        file: Arc<ElfFile>,
         bias: u64,
         space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
-        let source = self.modules.len() as u32;
-        let placed = elf.place(name, &contents, bias, source)?;
-        for segment in placed {
-            self.insert(segment, space);
-        }
-        self.modules.push(Module::new(name, Some((elf, contents)), bias));
-        match self.modules.last() {
-            Some(Module { elf: Some((elf, _)), .. }) => Ok(elf),
-            _ => unreachable!("the module was pushed just now"),
+        let placed = file.elf.place(name, bias)?;
+        let number = self.modules.len() as u32;
+        let start = placed.iter().map(|segment| segment.address).min().unwrap_or(0);
+        let last = placed.iter().map(|segment| segment.address + (segment.length - 1)).max().unwrap_or(0);
+        self.memory.change(space, |layer| {
+            for segment in &placed {
+                let (contents, offset) = (file.contents.clone(), segment.offset as usize);
+                let piece = Piece { contents, offset, module: Some(number) };
+                layer.pieces.insert(segment.address, segment.address + (segment.length - 1), piece);
+            }
+            layer.modules.insert(start, last, number);
+        });
+        self.modules.push(Module::new(name, Some(file), bias, (Address(start), Address(last))));
+        match self.modules.last().and_then(Module::elf) {
+            Some(elf) => Ok(elf),
+            None => unreachable!("the module was pushed just now"),
         }
     }
 
@@ -152,7 +175,8 @@ impl Image {
         space: AddressSpace,
     ) -> Result<u64, ImageError> {
         let path = path.as_ref();
-        self.add_dump_contents(path, Contents::open(path)?, offset, length, address, space)
+        let contents = self.open(path)?;
+        self.add_dump_contents(path, contents, offset, length, address, space)
     }
 
     /// [`Image::add_dump`] with a file that is in memory already; `name` is for messages.
@@ -179,14 +203,20 @@ impl Image {
         if length == 0 {
             return Ok(0);
         }
-        let source = self.modules.len() as u32;
-        let placed = Segment::new(address.0, contents.clone(), offset as usize, length as usize, source);
-        let Some(segment) = placed else {
-            let why = format!("does not fit into memory with {length:#x} bytes at {address}");
-            return Err(ImageError::other(name, why));
-        };
-        self.insert(segment, space);
-        self.modules.push(Module::of_part(name, contents, offset, address));
+        let last = last_of(name, address, length)?;
+        // If it is an ELF file, where its bytes are says how it was moved.
+        let file = self.elf_file_of_dump(name, &contents);
+        let moved = file.and_then(|file| Some((file.elf.bias_of(offset, address.0)?, file)));
+        let number = self.modules.len() as u32;
+        self.memory.change(space, |layer| {
+            let piece = Piece { contents: contents.clone(), offset: offset as usize, module: Some(number) };
+            layer.pieces.insert(address.0, last.0, piece);
+            if moved.is_some() {
+                layer.modules.insert(address.0, last.0, number);
+            }
+        });
+        let (bias, file) = moved.map_or((0, None), |(bias, file)| (bias, Some(file)));
+        self.modules.push(Module::new(name, file, bias, (address, last)));
         Ok(length)
     }
 
@@ -203,30 +233,65 @@ impl Image {
         self.add_dump_contents(Path::new("bytes"), bytes, 0, None, address, space)
     }
 
-    fn insert(&mut self, segment: Segment, space: AddressSpace) {
-        for (bit, view) in self.views.iter_mut().enumerate() {
-            if space.view() & 1 << bit != 0 {
-                view.insert(segment.clone());
-            }
+    /// Adds a file that has the debug information of a program, not its code (`objcopy --only-keep-debug`): names and
+    /// lines of the program that it was taken from come from it, whichever of the two is added first.
+    ///
+    /// # Errors
+    /// If it has neither symbols nor debug information.
+    pub fn add_debug_contents(
+        &mut self,
+        name: &Path,
+        contents: impl Into<Contents>,
+    ) -> Result<(), ImageError> {
+        let contents = contents.into();
+        let size = contents.len() as u64;
+        let Some(file) = DebugFile::new(name, contents) else {
+            return Err(ImageError::other(name, "has neither code nor symbols nor debug information"));
+        };
+        self.settings.budget.count_file(size);
+        self.forget_names(|program| file.belongs_to(&program.elf, &program.contents));
+        self.settings.debug_files.push(file);
+        Ok(())
+    }
+
+    /// Lays new code over what is at `address`. Names stay those of the file that reaches over it.
+    ///
+    /// # Errors
+    /// If it is empty, or goes beyond the top of memory.
+    pub fn patch(
+        &mut self,
+        space: AddressSpace,
+        address: Address,
+        code: impl Into<Contents>,
+    ) -> Result<Change, ImageError> {
+        let contents = code.into();
+        let name = Path::new("patch");
+        if contents.is_empty() {
+            return Err(ImageError::other(name, format!("is empty at {address}")));
         }
+        let last = last_of(name, address, contents.len() as u64)?;
+        self.memory.change(space, |layer| {
+            let piece = Piece { contents: contents.clone(), offset: 0, module: None };
+            layer.pieces.insert(address.0, last.0, piece);
+        });
+        Ok(Change { space, start: address, last })
     }
 
-    /// The views that `space` names, in order.
-    fn views(&self, space: AddressSpace) -> impl Iterator<Item = &Segments> {
-        self.views
-            .iter()
-            .enumerate()
-            .filter(move |(bit, _)| space.view() & 1 << bit != 0)
-            .map(|(_, view)| view)
+    /// Takes away `length` bytes of memory from `start` on, or up to the top of memory. In the space of one process
+    /// that shows again what all processes see. `None` if there was nothing.
+    pub fn unmap(&mut self, space: AddressSpace, start: Address, length: u64) -> Option<Change> {
+        let last = Address(start.0.saturating_add(length.checked_sub(1)?));
+        let mut any = false;
+        self.memory.change(space, |layer| {
+            any |= layer.pieces.clear(start.0, last.0);
+            layer.modules.clear(start.0, last.0);
+        });
+        any.then_some(Change { space, start, last })
     }
 
-    /// The pieces of memory that `space` sees, by address.
-    pub fn regions(&self, space: AddressSpace) -> impl Iterator<Item = Region<'_>> {
-        self.views(space).take(1).flat_map(Segments::iter).map(|segment| Region {
-            start: Address(segment.start),
-            last: Address(segment.last),
-            file: self.modules.get(segment.source as usize).map_or(Path::new(""), |module| &module.name),
-        })
+    /// Forgets what a process has of its own; false if it had nothing.
+    pub fn remove_process(&mut self, process: u32) -> bool {
+        self.memory.remove_process(process)
     }
 
     /// Is there no memory at all?
@@ -239,119 +304,73 @@ impl Image {
         &self.modules
     }
 
-    /// The files that may know more about an address: the one whose bytes are there; then, since a dump knows no
-    /// names, those whose segments cover it, newest first.
-    fn modules_at(&self, space: AddressSpace, address: Address) -> impl Iterator<Item = &Module> {
-        let there = self.views(space).find_map(|view| view.find(address.0));
-        let owner = there.and_then(|segment| self.modules.get(segment.source as usize));
-        let covers = move |module: &&Module| module.covers(address);
-        owner.into_iter().chain(self.modules.iter().rev().filter(covers))
+    /// What could not be used, in words: debug information that the budget does not allow, or whose program is not
+    /// there. Files are read when names and lines are asked for: ask for this afterwards.
+    pub fn problems(&self) -> Vec<String> {
+        let problems = self.settings.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<String> = problems.iter().cloned().collect();
+        for file in &self.settings.debug_files {
+            if !self.files.values().any(|program| file.belongs_to(&program.elf, &program.contents)) {
+                let name = file.name.display();
+                all.push(format!("{name}: has debug information of a program that is not among the images"));
+            }
+        }
+        all
     }
 
-    /// The function that an address lies in.
-    pub fn symbolise(&self, space: AddressSpace, address: Address) -> Option<Symbol<'_>> {
-        self.modules_at(space, address).find_map(|module| module.symbolise(address))
+    fn open(&mut self, path: &Path) -> Result<Contents, ImageError> {
+        if let Some(contents) = self.opened.get(path) {
+            return Ok(contents.clone());
+        }
+        let contents = Contents::open(path)?;
+        self.opened.insert(path.to_owned(), contents.clone());
+        Ok(contents)
     }
 
-    /// The line of source that the instruction at an address was made from.
-    pub fn source_line(&self, space: AddressSpace, address: Address) -> Option<SourceLine> {
-        self.modules_at(space, address).find_map(|module| module.source_line(address))
+    fn elf_file(&mut self, name: &Path, contents: Contents) -> Result<Arc<ElfFile>, ImageError> {
+        if let Some(file) = self.files.get(&contents.identity()) {
+            return Ok(file.clone());
+        }
+        let elf = Elf::parse(name, &contents)?;
+        self.settings.budget.count_file(contents.len() as u64);
+        let identity = contents.identity();
+        let file = Arc::new(ElfFile::new(elf, contents));
+        self.files.insert(identity, file.clone());
+        Ok(file)
     }
 
-    /// What kind of code is at an address, where the assembler left a note.
-    pub fn mapping(&self, space: AddressSpace, address: Address) -> Option<Mapping> {
-        self.modules_at(space, address).find_map(|module| module.symbols().mapping(module.unmoved(address)))
+    /// The ELF file that a dump is taken from, if it is one.
+    fn elf_file_of_dump(&mut self, name: &Path, contents: &Contents) -> Option<Arc<ElfFile>> {
+        if !Elf::is_elf(contents) || self.unusable.contains_key(&contents.identity()) {
+            return None;
+        }
+        let file = self.elf_file(name, contents.clone()).ok();
+        if file.is_none() {
+            self.unusable.insert(contents.identity(), contents.clone());
+        }
+        file
     }
 
-    /// All functions, file by file, by address.
-    pub fn functions(&self) -> impl Iterator<Item = Function<'_>> {
-        self.modules.iter().flat_map(Module::functions)
+    /// Makes files read their names anew.
+    fn forget_names(&mut self, which: impl Fn(&ElfFile) -> bool) {
+        for file in self.files.values_mut().filter(|file| which(file)) {
+            *file = Arc::new(ElfFile::new(file.elf.clone(), file.contents.clone()));
+        }
+        for module in &mut self.modules {
+            module.take_file_from(&self.files);
+        }
     }
+}
+
+fn last_of(name: &Path, start: Address, length: u64) -> Result<Address, ImageError> {
+    start.0.checked_add(length - 1).map(Address).ok_or_else(|| {
+        ImageError::other(name, format!("does not fit into memory with {length:#x} bytes at {start}"))
+    })
 }
 
 impl Code for Image {
     #[inline]
     fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
-        if space.view().is_power_of_two() {
-            return self.views[space.view().trailing_zeros() as usize].bytes_at(address.0);
-        }
-        self.views(space).find_map(|view| view.bytes_at(address.0))
-    }
-}
-
-impl Module {
-    pub(crate) fn new(name: &Path, elf: Option<(Elf, Contents)>, bias: u64) -> Self {
-        Self { name: name.to_owned(), elf, bias, symbols: OnceLock::new(), lines: OnceLock::new() }
-    }
-
-    /// A file whose bytes from `offset` on are at `address`. If it is an ELF file, that tells how it was moved.
-    pub(crate) fn of_part(name: &Path, contents: Contents, offset: u64, address: Address) -> Self {
-        let elf = if Elf::is_elf(&contents) { Elf::parse(name, &contents).ok() } else { None };
-        let bias = elf.as_ref().and_then(|elf| elf.bias_of(offset, address.0));
-        Self::new(name, elf.filter(|_| bias.is_some()).map(|elf| (elf, contents)), bias.unwrap_or(0))
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &Path {
-        &self.name
-    }
-
-    /// Its headers, if it is an ELF file.
-    pub fn elf(&self) -> Option<&Elf> {
-        self.elf.as_ref().map(|(elf, _)| elf)
-    }
-
-    /// What was added to the file's own addresses.
-    pub fn bias(&self) -> u64 {
-        self.bias
-    }
-
-    fn covers(&self, address: Address) -> bool {
-        self.elf().is_some_and(|elf| {
-            let (start, last) = elf.range();
-            (start..=last).contains(&self.unmoved(address))
-        })
-    }
-
-    /// The address in the file's own numbering.
-    fn unmoved(&self, address: Address) -> u64 {
-        self.elf().map_or(address.0, |elf| elf.moved(address.0, self.bias.wrapping_neg()))
-    }
-
-    fn symbols(&self) -> &Symbols {
-        self.symbols.get_or_init(|| match &self.elf {
-            Some((elf, contents)) => Symbols::read(elf, contents),
-            None => Symbols::default(),
-        })
-    }
-
-    pub(crate) fn symbolise(&self, address: Address) -> Option<Symbol<'_>> {
-        let entry = self.symbols().find(self.unmoved(address))?;
-        let offset = self.unmoved(address) - entry.start;
-        let start = Address(address.0.wrapping_sub(offset));
-        Some(Symbol { name: entry.name(), mangled: &entry.mangled, start, offset })
-    }
-
-    fn functions(&self) -> impl Iterator<Item = Function<'_>> {
-        self.symbols().functions().iter().map(|entry| Function {
-            name: entry.name(),
-            mangled: &entry.mangled,
-            start: Address(self.elf().map_or(entry.start, |elf| elf.moved(entry.start, self.bias))),
-            size: entry.size,
-        })
-    }
-
-    pub(crate) fn source_line(&self, address: Address) -> Option<SourceLine> {
-        let read = || self.elf.as_ref().and_then(|(_, contents)| Lines::read(contents)).map(Mutex::new);
-        let lines = self.lines.get_or_init(read).as_ref()?;
-        // A panic while the lock was held cannot have left the tables half made: they are only read.
-        let lines = lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        lines.find(self.unmoved(address))
-    }
-}
-
-impl std::fmt::Debug for Module {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Module").field("name", &self.name).field("bias", &self.bias).finish_non_exhaustive()
+        self.memory.bytes_at(space, address.0)
     }
 }

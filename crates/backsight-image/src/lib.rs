@@ -6,27 +6,34 @@
 
 #![deny(unsafe_code)]
 
+mod budget;
 mod contents;
+mod debug_files;
 #[cfg(feature = "disassemble")]
 mod disassemble;
 mod elf;
 pub mod elf_headers;
 mod error;
 mod image;
+mod intervals;
 mod lines;
-mod segments;
-mod spaces;
+mod lookup;
+mod memory;
+mod module;
+mod plt;
 mod spec;
 mod symbols;
 
+pub use budget::Budget;
 pub use contents::Contents;
 #[cfg(feature = "disassemble")]
-pub use disassemble::disassemble;
+pub use disassemble::{Disassembler, Disassembly, disassemble, encoding};
 pub use elf::{Elf, ElfKind, ElfSegment};
 pub use error::ImageError;
-pub use image::{Image, Module, Region};
-pub use lines::SourceLine;
-pub use spaces::{AddressSpaces, Process, View};
+pub use image::{Change, Image};
+pub use lines::{Frame, SourceLine};
+pub use lookup::{Naming, Region};
+pub use module::Module;
 pub use spec::ImageSpec;
 pub use symbols::{Function, Mapping, Symbol};
 

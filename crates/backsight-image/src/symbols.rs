@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 
 use addr2line::demangle_auto;
 use backsight_core::{Address, Isa};
-use object::elf::{EM_AARCH64, EM_ARM, EM_RISCV};
-use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionKind, SymbolKind};
+use object::elf::{EM_AARCH64, EM_ARM, EM_RISCV, SHF_EXECINSTR};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionFlags, SymbolKind};
 
-use crate::Elf;
+use crate::plt::{self, Callee};
+use crate::{Budget, Elf};
 
 /// A function that an address lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +66,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Most names of a file are never shown: they are demangled when asked for.
     pub fn name(&self) -> &str {
-        self.demangled.get_or_init(|| demangle_auto(Cow::Borrowed(&self.mangled), None).into())
+        self.demangled.get_or_init(|| demangled(&self.mangled).into())
     }
 
     fn contains(&self, address: u64) -> bool {
@@ -74,26 +75,15 @@ impl Entry {
 }
 
 impl Symbols {
-    pub fn read(elf: &Elf, bytes: &[u8]) -> Self {
-        let Ok(file) = object::File::parse(bytes) else { return Self::default() };
-        let mut candidates = Vec::new();
-        let mut mappings = Vec::new();
-        let tables = [file.symbol_table(), file.dynamic_symbol_table()];
-        for symbol in tables.iter().flatten().flat_map(ObjectSymbolTable::symbols) {
-            let Some(section) = symbol.section_index() else { continue };
-            let Ok(section) = file.section_by_index(section) else { continue };
-            let Ok(name) = symbol.name() else { continue };
-            match mapping(elf, name) {
-                Some(mapping) => mappings.push((symbol.address(), mapping)),
-                None if is_function(&symbol, section.kind(), name) => {
-                    let end = section.address().saturating_add(section.size());
-                    candidates.push(Candidate::new(elf, &symbol, name, end));
-                }
-                None => {}
-            }
-        }
+    /// Reads the names of a file and of the one that has its debug information. What is more than the budget allows
+    /// is left out, with the reason.
+    pub fn read(elf: &Elf, files: &[&[u8]], budget: &Budget) -> (Self, Option<String>) {
+        let mut reader = Reader { elf, budget, candidates: Vec::new(), mappings: Vec::new() };
+        let outcome = files.iter().try_for_each(|bytes| reader.read(bytes));
+        let Reader { candidates, mut mappings, .. } = reader;
         mappings.sort_by_key(|&(address, _)| address);
-        Self { functions: entries(candidates), mappings }
+        mappings.dedup();
+        (Self { functions: entries(candidates), mappings }, outcome.err())
     }
 
     /// The function at an address: of those that contain it the one that begins last.
@@ -114,6 +104,65 @@ impl Symbols {
 
     pub fn functions(&self) -> &[Entry] {
         &self.functions
+    }
+}
+
+/// Collects the symbols of files.
+struct Reader<'a> {
+    elf: &'a Elf,
+    budget: &'a Budget,
+    candidates: Vec<Candidate>,
+    mappings: Vec<(u64, Mapping)>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let Ok(file) = object::File::parse(bytes) else { return Ok(()) };
+        let tables = [file.symbol_table(), file.dynamic_symbol_table()];
+        for symbol in tables.iter().flatten().flat_map(ObjectSymbolTable::symbols) {
+            let Some(section) = symbol.section_index() else { continue };
+            let Ok(section) = file.section_by_index(section) else { continue };
+            let Ok(name) = symbol.name() else { continue };
+            let code = matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & SHF_EXECINSTR.0 != 0);
+            match mapping(self.elf, name) {
+                Some(mapping) => {
+                    self.budget.take("a table of symbols", size_of::<(u64, Mapping)>() as u64)?;
+                    self.mappings.push((symbol.address(), mapping));
+                }
+                None if is_function(&symbol, code, name) => {
+                    let end = section.address().saturating_add(section.size());
+                    self.add(Candidate::new(self.elf, &symbol, name, end))?;
+                }
+                None => {}
+            }
+        }
+        for stub in plt::stubs(self.elf, bytes) {
+            let function = match stub.function {
+                Callee::Named(name) => name,
+                Callee::Resolved(address) => self.name_at(address).unwrap_or_else(|| format!("{address:#x}")),
+            };
+            let name = format!("{function}@plt").into();
+            self.add(Candidate {
+                start: stub.start,
+                size: 0,
+                section_end: stub.section_end,
+                rank: (false, true, true),
+                name,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, candidate: Candidate) -> Result<(), String> {
+        let size = size_of::<Candidate>() + size_of::<Entry>() + candidate.name.len();
+        self.budget.take("a table of symbols", size as u64)?;
+        self.candidates.push(candidate);
+        Ok(())
+    }
+
+    fn name_at(&self, address: u64) -> Option<String> {
+        let there = self.candidates.iter().filter(|candidate| candidate.start == address);
+        there.min_by_key(|candidate| candidate.rank).map(|candidate| candidate.name.to_string())
     }
 }
 
@@ -141,10 +190,20 @@ impl Candidate {
     }
 }
 
-/// Labels without a type are functions of assembly code.
-fn is_function<'a>(symbol: &impl ObjectSymbol<'a>, section: SectionKind, name: &str) -> bool {
-    let label =
-        symbol.kind() == SymbolKind::Unknown && section == SectionKind::Text && !name.starts_with(".L");
+/// A name as the programmer wrote it. Of a stub, the name of its function, and that it is one.
+pub(crate) fn demangled(name: &str) -> String {
+    /// Names that compilers make are shorter: longer ones cost time and memory that nobody asked for.
+    const LONGEST: usize = 1 << 16;
+    if name.len() > LONGEST {
+        return name.to_owned();
+    }
+    let (name, suffix) = name.strip_suffix("@plt").map_or((name, ""), |name| (name, "@plt"));
+    demangle_auto(Cow::Borrowed(name), None).into_owned() + suffix
+}
+
+/// Labels without a type in sections of code are functions of assembly code.
+fn is_function<'a>(symbol: &impl ObjectSymbol<'a>, code: bool, name: &str) -> bool {
+    let label = symbol.kind() == SymbolKind::Unknown && code && !name.starts_with(".L");
     !name.is_empty() && (symbol.kind() == SymbolKind::Text || label)
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use backsight_core::{Address, AddressSpace};
 use backsight_image::{Code, Contents, ElfKind, Image, ImageSpec};
-use common::{ET_DYN, Header};
+use common::headers::{ET_DYN, Header};
 use proptest::prelude::*;
 
 const ANY: AddressSpace = AddressSpace::ANY;

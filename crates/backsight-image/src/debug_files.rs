@@ -1,0 +1,95 @@
+//! Debug information that is kept apart from the program.
+//!
+//! `objcopy --only-keep-debug` writes a file with the names and lines of a program but without its code, and `strip`
+//! takes them out of the program. The two find each other by the build identifier that both have, or by a
+//! `.gnu_debuglink` section in the program: the name of the other file and a checksum of it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSection};
+
+use crate::{Contents, Elf};
+
+/// A file with debug information, as a user gave it.
+#[derive(Clone, Debug)]
+pub(crate) struct DebugFile {
+    pub name: PathBuf,
+    pub contents: Contents,
+    pub build_id: Option<Vec<u8>>,
+}
+
+impl DebugFile {
+    /// Reads the file; `None` if it has nothing to offer: no symbols and no debug information.
+    pub fn new(name: &Path, contents: Contents) -> Option<Self> {
+        let file = object::File::parse(&*contents).ok()?;
+        let debug =
+            |name: &str| name == ".symtab" || name.starts_with(".debug_") || name.starts_with(".zdebug_");
+        if !file.sections().any(|section| section.name().is_ok_and(debug)) {
+            return None;
+        }
+        let build_id = file.build_id().ok().flatten().map(<[u8]>::to_vec);
+        Some(Self { name: name.to_owned(), contents, build_id })
+    }
+
+    /// Is it what was taken out of this program?
+    pub fn belongs_to(&self, elf: &Elf, bytes: &[u8]) -> bool {
+        match (&self.build_id, &elf.build_id) {
+            (Some(mine), Some(its)) => mine == its,
+            _ => link_of(bytes).is_some_and(|link| {
+                self.name.file_name() == Some(&link.name) && crc32fast::hash(&self.contents) == link.checksum
+            }),
+        }
+    }
+}
+
+struct Link<'a> {
+    name: &'a OsStr,
+    checksum: u32,
+}
+
+/// What the program says about the other file. It names a file, not a way to one.
+fn link_of(bytes: &[u8]) -> Option<Link<'_>> {
+    let (name, checksum) = object::File::parse(bytes).ok()?.gnu_debuglink().ok()??;
+    let name = std::str::from_utf8(name).ok()?;
+    let plain = !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '\\', '\0']);
+    plain.then_some(Link { name: OsStr::new(name), checksum })
+}
+
+/// The file with the debug information of a program, among those that the user gave, then in folders that hold such
+/// files, then beside the program.
+pub(crate) fn find(
+    elf: &Elf,
+    contents: &Contents,
+    given: &[DebugFile],
+    directories: &[PathBuf],
+) -> Option<Contents> {
+    if let Some(file) = given.iter().find(|file| file.belongs_to(elf, contents)) {
+        return Some(file.contents.clone());
+    }
+    if let Some(id) = elf.build_id.as_ref().filter(|id| id.len() > 1) {
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = format!(".build-id/{}/{}.debug", &hex[..2], &hex[2..]);
+        let same = |contents: &Contents| {
+            let file = object::File::parse(&**contents).ok();
+            file.is_some_and(|file| file.build_id().ok().flatten() == Some(id))
+        };
+        let found = directories.iter().filter_map(|directory| open(&directory.join(&path)));
+        if let Some(contents) = found.into_iter().find(same) {
+            return Some(contents);
+        }
+    }
+    let link = link_of(contents)?;
+    let folder = contents.file()?.parent()?.canonicalize().ok()?;
+    let beside = [folder.join(link.name), folder.join(".debug").join(link.name)];
+    let inside = folder.strip_prefix("/").unwrap_or(&folder);
+    let apart = directories.iter().map(|directory| directory.join(inside).join(link.name));
+    let mut found = beside.into_iter().chain(apart).filter_map(|path| open(&path));
+    found.find(|other| other.identity() != contents.identity() && crc32fast::hash(other) == link.checksum)
+}
+
+/// A regular file, where there is one.
+fn open(path: &Path) -> Option<Contents> {
+    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    Contents::open(path).ok()
+}

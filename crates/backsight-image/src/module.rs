@@ -1,0 +1,189 @@
+//! A file that memory was made from, and what it knows about its code.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use backsight_core::Address;
+
+use crate::debug_files::{self, DebugFile};
+use crate::lines::Lines;
+use crate::symbols::Symbols;
+use crate::{Budget, Contents, Elf, Frame, Function, Mapping, SourceLine, Symbol};
+
+/// A file that memory was made from.
+#[derive(Debug)]
+pub struct Module {
+    name: PathBuf,
+    file: Option<Arc<ElfFile>>,
+    /// What was added to the file's own addresses.
+    bias: u64,
+    /// Its first and last address in memory.
+    range: (Address, Address),
+}
+
+/// An ELF file, whatever number of times it is in memory.
+pub(crate) struct ElfFile {
+    pub elf: Elf,
+    pub contents: Contents,
+    debug: OnceLock<Option<Contents>>,
+    symbols: OnceLock<Symbols>,
+    lines: OnceLock<Option<Mutex<Lines>>>,
+}
+
+/// What is needed to find names, for all modules of an image.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub budget: Budget,
+    /// Folders that hold debug information by build identifier and by path.
+    pub debug_directories: Vec<PathBuf>,
+    pub debug_files: Vec<DebugFile>,
+    /// What could not be read, in words.
+    pub problems: Mutex<BTreeSet<String>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            budget: Budget::default(),
+            debug_directories: vec![PathBuf::from("/usr/lib/debug")],
+            debug_files: Vec::new(),
+            problems: Mutex::default(),
+        }
+    }
+}
+
+impl Settings {
+    fn report(&self, name: &Path, problem: Option<String>) {
+        if let Some(problem) = problem {
+            let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+            problems.insert(format!("{}: {problem}", name.display()));
+        }
+    }
+}
+
+impl ElfFile {
+    pub fn new(elf: Elf, contents: Contents) -> Self {
+        Self { elf, contents, debug: OnceLock::new(), symbols: OnceLock::new(), lines: OnceLock::new() }
+    }
+
+    /// The file that has its debug information, if that is not itself.
+    fn debug(&self, settings: &Settings) -> Option<&Contents> {
+        let find = || {
+            debug_files::find(&self.elf, &self.contents, &settings.debug_files, &settings.debug_directories)
+        };
+        self.debug.get_or_init(find).as_ref()
+    }
+
+    fn symbols(&self, settings: &Settings, name: &Path) -> &Symbols {
+        self.symbols.get_or_init(|| {
+            let files: Vec<&[u8]> = [Some(&self.contents), self.debug(settings)]
+                .into_iter()
+                .flatten()
+                .map(|file| &**file)
+                .collect();
+            let (symbols, problem) = Symbols::read(&self.elf, &files, &settings.budget);
+            settings.report(name, problem);
+            symbols
+        })
+    }
+
+    fn lines(&self, settings: &Settings, name: &Path) -> Option<&Mutex<Lines>> {
+        let read = || {
+            let own = Lines::are_in(&self.contents).then_some(&self.contents);
+            let lines = Lines::read(own.or_else(|| self.debug(settings))?, &settings.budget);
+            lines
+                .unwrap_or_else(|problem| {
+                    settings.report(name, Some(problem));
+                    None
+                })
+                .map(Mutex::new)
+        };
+        self.lines.get_or_init(read).as_ref()
+    }
+}
+
+impl Module {
+    pub(crate) fn new(name: &Path, file: Option<Arc<ElfFile>>, bias: u64, range: (Address, Address)) -> Self {
+        Self { name: name.to_owned(), file, bias, range }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Its headers, if it is an ELF file.
+    pub fn elf(&self) -> Option<&Elf> {
+        self.file.as_ref().map(|file| &file.elf)
+    }
+
+    /// What was added to the file's own addresses.
+    pub fn bias(&self) -> u64 {
+        self.bias
+    }
+
+    /// Its first and last address in memory.
+    pub fn range(&self) -> (Address, Address) {
+        self.range
+    }
+
+    /// Takes the file that has its contents, so that its names are read anew.
+    pub(crate) fn take_file_from(&mut self, files: &HashMap<(usize, usize), Arc<ElfFile>>) {
+        if let Some(file) = &mut self.file
+            && let Some(same) = files.get(&file.contents.identity())
+        {
+            *file = same.clone();
+        }
+    }
+
+    /// The address in the file's own numbering.
+    fn unmoved(&self, address: Address) -> u64 {
+        self.elf().map_or(address.0, |elf| elf.moved(address.0, self.bias.wrapping_neg()))
+    }
+
+    fn symbols(&self, settings: &Settings) -> Option<&Symbols> {
+        self.file.as_ref().map(|file| file.symbols(settings, &self.name))
+    }
+
+    pub(crate) fn symbolise(&self, settings: &Settings, address: Address) -> Option<Symbol<'_>> {
+        let entry = self.symbols(settings)?.find(self.unmoved(address))?;
+        let offset = self.unmoved(address) - entry.start;
+        let start = Address(address.0.wrapping_sub(offset));
+        Some(Symbol { name: entry.name(), mangled: &entry.mangled, start, offset })
+    }
+
+    pub(crate) fn mapping(&self, settings: &Settings, address: Address) -> Option<Mapping> {
+        self.symbols(settings)?.mapping(self.unmoved(address))
+    }
+
+    pub(crate) fn functions(&self, settings: &Settings) -> impl Iterator<Item = Function<'_>> {
+        self.symbols(settings).into_iter().flat_map(Symbols::functions).map(|entry| Function {
+            name: entry.name(),
+            mangled: &entry.mangled,
+            start: Address(self.elf().map_or(entry.start, |elf| elf.moved(entry.start, self.bias))),
+            size: entry.size,
+        })
+    }
+
+    pub(crate) fn source_line(&self, settings: &Settings, address: Address) -> Option<SourceLine> {
+        self.with_lines(settings, |lines| lines.find(self.unmoved(address)))?
+    }
+
+    pub(crate) fn frames(&self, settings: &Settings, address: Address) -> Option<Vec<Frame>> {
+        let frames = self.with_lines(settings, |lines| lines.frames(self.unmoved(address)))?;
+        (!frames.is_empty()).then_some(frames)
+    }
+
+    fn with_lines<T>(&self, settings: &Settings, find: impl FnOnce(&Lines) -> T) -> Option<T> {
+        let lines = self.file.as_ref()?.lines(settings, &self.name)?;
+        // A panic while the lock was held cannot have left the tables half made: they are only read.
+        Some(find(&lines.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl std::fmt::Debug for ElfFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ElfFile").field("elf", &self.elf).finish_non_exhaustive()
+    }
+}
