@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use backsight_capture::retired::Reader;
+use backsight_run::retired::RetiredReader;
 use backsight_capture::{Capture, FileRef};
 use backsight_image::ImageSpec;
 use backsight_squeeze::container::{Header, Writer};
@@ -86,7 +86,7 @@ fn input(path: &Path) -> Result<Box<dyn Read + Send>> {
 /// Runs the command.
 pub fn run(command: &Compress) -> Result {
     let named = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", command.input.display()));
-    let mut reader = Reader::new(input(&command.input)?).map_err(|error| named(&error))?;
+    let mut reader = RetiredReader::new(input(&command.input)?).map_err(|error| named(&error))?;
     let program = command.program.as_ref().map(program).transpose()?;
     let name = command.program.as_ref().map(|spec| spec.file.display().to_string());
     let header = Header {

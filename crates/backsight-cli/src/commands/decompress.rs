@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backsight_capture::retired::Writer;
+use backsight_run::retired::RetiredWriter;
 use backsight_image::ImageSpec;
 use backsight_squeeze::container::Reader;
 use clap::Args;
@@ -40,7 +40,7 @@ pub fn run(command: &Decompress) -> Result {
     let mut reader = Reader::new(open(&command.input)?, program.as_ref()).map_err(|error| named(&error))?;
     let output = create(&command.output)?;
     let to = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", command.output.display()));
-    let mut writer = Writer::new(output, reader.header().isa).map_err(|error| to(&error))?;
+    let mut writer = RetiredWriter::new(output, reader.header().isa).map_err(|error| to(&error))?;
     let mut written = Ok(());
     let read = reader.read(&mut |item| {
         if written.is_ok() {
