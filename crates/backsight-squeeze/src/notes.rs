@@ -4,7 +4,7 @@
 //! number of instructions since the note before. They are rare, and bytes are good enough.
 
 use crate::Damage;
-use backsight_core::{Access, Address, Context, Execution, Mode, Privilege, Security, Trap, TrapKind};
+use backsight_core::{Access, Address, Context, Execution, Input, Mode, Privilege, Security, Trap, TrapKind};
 
 /// A note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,11 @@ mod tag {
     pub const TRAP: u8 = 4;
     pub const GAP: u8 = 5;
     pub const ACCESS: u8 = 6;
+    pub const RESULT: u8 = 7;
+    pub const COUNTER: u8 = 8;
+    pub const REGISTER: u8 = 9;
+    pub const MEMORY: u8 = 10;
+    pub const CLEARED: u8 = 11;
 }
 
 /// Seven bits a byte, low ones first.
@@ -148,6 +153,7 @@ impl NoteWriter {
                 put_number(out, access.address.0);
                 put_number(out, access.value);
             }
+            Execution::Input(input) => put_input(out, input),
             Execution::Instruction(_) => unreachable!("instructions are not noted"),
         }
     }
@@ -167,6 +173,38 @@ impl NoteWriter {
         self.at = 0;
         std::mem::take(&mut self.bytes)
     }
+}
+
+fn put_input(out: &mut Vec<u8>, input: &Input) {
+    let mut put = |tag: u8, numbers: &[u64]| {
+        out.push(tag);
+        numbers.iter().for_each(|&number| put_number(out, number));
+    };
+    match *input {
+        Input::Result(value) => put(tag::RESULT, &[value]),
+        Input::Counter(value) => put(tag::COUNTER, &[value]),
+        Input::Register { number, value } => put(tag::REGISTER, &[number.into(), value]),
+        Input::Memory { address, value, size } => put(tag::MEMORY, &[address.0, value, size.into()]),
+        Input::Cleared { address, length } => put(tag::CLEARED, &[address.0, length]),
+    }
+}
+
+fn take_input(kind: u8, bytes: &mut Cursor<'_>) -> Result<Input, Damage> {
+    Ok(match kind {
+        tag::RESULT => Input::Result(bytes.number()?),
+        tag::COUNTER => Input::Counter(bytes.number()?),
+        tag::REGISTER => Input::Register {
+            number: u16::try_from(bytes.number()?)
+                .map_err(|_| Damage::Record("a register number of more than 16 bits"))?,
+            value: bytes.number()?,
+        },
+        tag::MEMORY => {
+            let (address, value, size) = (Address(bytes.number()?), bytes.number()?, bytes.byte()?);
+            Input::Memory { address, value, size }
+        }
+        tag::CLEARED => Input::Cleared { address: Address(bytes.number()?), length: bytes.number()? },
+        _ => return Err(Damage::Record("a note of no known kind")),
+    })
 }
 
 const SECURITIES: [Security; 4] = [Security::Secure, Security::NonSecure, Security::Root, Security::Realm];
@@ -268,7 +306,7 @@ impl<'a> NoteReader<'a> {
                     known: flags & 0x20 != 0,
                 }))
             }
-            _ => return Err(Damage::Record("a note of no known kind")),
+            kind => Note::Item(Execution::Input(take_input(kind, bytes)?)),
         };
         self.step()?;
         Ok(Some(note))

@@ -1,4 +1,31 @@
 //! Hardware trace in, executed instructions out.
+//!
+//! A [`Capture`] is trace with what is known about it: [`Capture::open`] takes snapshots and trace packages,
+//! [`OpenOptions`] also bare files, readers and bytes. Its [`Buffer`]s hold the trace of [`Source`]s. Decode any or all
+//! of them with one call and a closure:
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//! let capture = backsight::Capture::open("../../testdata/captures/first")?;
+//! let image = capture.code()?.image();
+//! let mut functions: BTreeMap<String, u64> = BTreeMap::new();
+//! capture.execution().run(|item| {
+//!     if let backsight::Event::Range(range) = item.value {
+//!         let symbol = image.symbolise(backsight::core::AddressSpace::ANY, range.start);
+//!         let name = symbol.map_or_else(|| "?".to_owned(), |symbol| symbol.name.to_string());
+//!         *functions.entry(name).or_default() += u64::from(range.instructions);
+//!     }
+//! })?;
+//! assert_eq!(functions.values().sum::<u64>(), 1681);
+//! # Ok::<(), backsight::Error>(())
+//! ```
+//!
+//! - [`Capture::packets`], [`Capture::execution`] and [`Capture::branches`] say how far to go; the [`Decode`] they give
+//!   says which buffers and sources, on how many threads, and in which order.
+//! - [`Decode::run`] gives every item to a closure, [`Decode::fold`] has a state for each source on the thread of that
+//!   source, [`Decode::session`] takes bytes that arrive over time.
+//! - Damage in the trace is data: it is listed, counted, and in the [`Summary`]. An [`Error`] is about files and options.
+//! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -4,16 +4,16 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use backsight_run::retired::RetiredReader;
 use backsight_capture::{Capture, FileRef};
 use backsight_image::ImageSpec;
+use backsight_run::retired::RetiredReader;
 use backsight_squeeze::container::{Header, Writer};
 use backsight_squeeze::{Program, Scheme};
 use clap::Args;
 
-use super::record::TRUTH;
+use backsight_run::TRUTH;
 use crate::failure::{Failure, Result};
-use crate::output::tell;
+use crate::output::say;
 
 /// Compress executed instructions
 ///
@@ -109,7 +109,7 @@ pub fn run(command: &Compress) -> Result {
     let (_, instructions, bytes) = writer.finish().map_err(|error| named(&error))?;
     if !command.quiet {
         let bits = if instructions > 0 { bytes as f64 * 8.0 / instructions as f64 } else { 0.0 };
-        tell(format_args!("{instructions} instructions in {bytes} bytes: {bits:.5} bits an instruction"));
+        say(format_args!("{instructions} instructions in {bytes} bytes: {bits:.5} bits an instruction"));
     }
     Ok(())
 }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use backsight_run::retired::RetiredWriter;
 use backsight_image::ImageSpec;
+use backsight_run::retired::RetiredWriter;
 use backsight_squeeze::container::Reader;
 use clap::Args;
 
 use super::compress::{create, open, program};
 use crate::failure::{Failure, Result};
-use crate::output::tell;
+use crate::output::say;
 
 /// Restore compressed executed instructions
 ///
@@ -51,7 +51,7 @@ pub fn run(command: &Decompress) -> Result {
     writer.finish().map_err(|error| to(&error))?;
     read.map_err(|error| named(&error))?;
     if !command.quiet {
-        tell(format_args!("{} instructions, {}", reader.instructions(), reader.header().scheme));
+        say(format_args!("{} instructions, {}", reader.instructions(), reader.header().scheme));
     }
     Ok(())
 }

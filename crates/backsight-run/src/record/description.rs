@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use backsight_capture::events::EventLog;
 use backsight_capture::folder::{Directory, Folder};
-use backsight_capture::{Buffer, Capture, ContextIdLayout, Core, FileRef, Format, Image, MemoryDump, Origin, Source};
+use backsight_capture::{
+    Buffer, Capture, ContextIdLayout, Core, FileRef, Format, Image, MemoryDump, Origin, Source,
+};
 use backsight_core::{Address, AddressSpace, Isa};
 
 use super::code::{CodeDump, RecordedCode};

@@ -14,7 +14,7 @@ use clap::Args;
 
 use super::super::compress::scheme;
 use crate::failure::{Failure, Result};
-use crate::output::tell;
+use crate::output::say;
 use crate::progress::Progress;
 
 /// Compare trace compressors with each other and with published figures
@@ -121,7 +121,7 @@ pub fn run(command: &Squeeze) -> Result {
     let progress = Progress::instructions(None, command.quiet);
     let (rows, failures) = set.measure_all(&experiment, threads, &|_| progress.add(command.instructions));
     drop(progress);
-    failures.iter().for_each(|why| tell(format_args!("backsight: {why}")));
+    failures.iter().for_each(|why| say(format_args!("backsight: {why}")));
     if rows.is_empty() {
         return Err(Failure::new("no program could be measured"));
     }
