@@ -6,31 +6,44 @@
 
 use backsight_core::{Address, Isa};
 
+/// One call.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+pub(crate) struct Entry {
     address: Address,
     /// The same call was made so many times more.
     repeats: u32,
     isa: Isa,
 }
 
-/// Return addresses of calls, newest on top. When it is full the oldest entry is lost.
+impl Entry {
+    const NONE: Self = Self { address: Address(0), repeats: 0, isa: Isa::A64 };
+}
+
+/// Return addresses of calls, newest on top. When it is full the oldest entry is lost. A stack of a fixed depth is kept
+/// where its owner is.
 #[derive(Clone, Debug)]
-pub(crate) struct ReturnStack {
+pub(crate) struct ReturnStack<S = Vec<Entry>> {
     /// As many as a power of two, or none.
-    entries: Vec<Entry>,
+    entries: S,
     /// Counts up with each entry; the newest one is just before it.
     top: usize,
     depth: usize,
     most_repeats: u32,
 }
 
+impl<const DEPTH: usize> ReturnStack<[Entry; DEPTH]> {
+    /// A stack of `DEPTH` entries.
+    pub const fn fixed() -> Self {
+        const { assert!(DEPTH.is_power_of_two()) };
+        Self { entries: [Entry::NONE; DEPTH], top: 0, depth: 0, most_repeats: 0 }
+    }
+}
+
 impl ReturnStack {
-    /// A stack of `depth` entries, which is a power of two; with 0 it stays empty.
+    /// A stack of `depth` entries, or the power of two above it; with 0 it stays empty.
     pub fn new(depth: usize) -> Self {
         let depth = if depth == 0 { 0 } else { depth.next_power_of_two() };
-        let entry = Entry { address: Address(0), repeats: 0, isa: Isa::A64 };
-        Self { entries: vec![entry; depth], top: 0, depth: 0, most_repeats: 0 }
+        Self { entries: vec![Entry::NONE; depth], top: 0, depth: 0, most_repeats: 0 }
     }
 
     /// The newest entry takes calls from the same place up to so many times more.
@@ -38,14 +51,17 @@ impl ReturnStack {
     pub fn with_repeats(self, most: u32) -> Self {
         Self { most_repeats: most, ..self }
     }
+}
 
+impl<S: AsMut<[Entry]>> ReturnStack<S> {
     #[inline]
     fn newest(&mut self) -> Option<&mut Entry> {
         if self.depth == 0 {
             return None;
         }
-        let index = self.top.wrapping_sub(1) & (self.entries.len().wrapping_sub(1));
-        self.entries.get_mut(index)
+        let entries = self.entries.as_mut();
+        let index = self.top.wrapping_sub(1) & (entries.len().wrapping_sub(1));
+        entries.get_mut(index)
     }
 
     /// A call: it will return to `address`, in the instruction set of the caller.
@@ -60,11 +76,12 @@ impl ReturnStack {
             entry.repeats += 1;
             return;
         }
-        let index = self.top & (self.entries.len().wrapping_sub(1));
-        if let Some(entry) = self.entries.get_mut(index) {
+        let entries = self.entries.as_mut();
+        let capacity = entries.len();
+        if let Some(entry) = entries.get_mut(self.top & (capacity.wrapping_sub(1))) {
             *entry = Entry { address, repeats: 0, isa };
             self.top = self.top.wrapping_add(1);
-            self.depth = (self.depth + 1).min(self.entries.len());
+            self.depth = (self.depth + 1).min(capacity);
         }
     }
 
@@ -105,7 +122,7 @@ impl ReturnStack {
 mod tests {
     use super::*;
 
-    fn pop_all(stack: &mut ReturnStack) -> Vec<u64> {
+    fn pop_all<S: AsMut<[Entry]>>(stack: &mut ReturnStack<S>) -> Vec<u64> {
         std::iter::from_fn(|| stack.pop()).map(|(address, _)| address.0).collect()
     }
 
@@ -122,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_full_stack_loses_its_oldest_entry() {
-        let mut stack = ReturnStack::new(4);
+        let mut stack = ReturnStack::<[Entry; 4]>::fixed();
         (0..7).for_each(|n| stack.push(Address(n), Isa::A64));
         assert_eq!(pop_all(&mut stack), [6, 5, 4, 3]);
         stack.push(Address(1), Isa::A64);

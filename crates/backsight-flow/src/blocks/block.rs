@@ -59,6 +59,14 @@ pub(crate) enum Way {
     Odd,
 }
 
+impl Way {
+    /// Does it lead to where the code says, always?
+    #[inline]
+    pub fn is_known(self) -> bool {
+        matches!(self, Self::Known | Self::Call)
+    }
+}
+
 /// What the last instruction of a block does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {

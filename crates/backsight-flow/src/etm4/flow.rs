@@ -13,7 +13,7 @@ use backsight_isa::Class;
 use super::position::{Position, State};
 use super::{Element, Options};
 use crate::blocks::{Block, Blocks, Origin, Way};
-use crate::return_stack::ReturnStack;
+use crate::return_stack::{Entry, ReturnStack};
 use crate::sink::Sink;
 use crate::walk::{Policy, Stop, Waypoints};
 use crate::{Channel, Event, NoSync, Range, SoftwareMessage, Statistics, Symptom, TraceOn, Transaction};
@@ -35,7 +35,7 @@ pub(super) struct Flow<C> {
     /// The way that led to the current position.
     origin: Origin,
     pub(super) position: Position,
-    pub(super) stack: ReturnStack,
+    pub(super) stack: ReturnStack<[Entry; STACK_DEPTH]>,
     return_stack: bool,
     /// A periodic Trace Info holds calls back from the return stack until the next address.
     hold_calls: bool,
@@ -68,7 +68,7 @@ impl<C: Code> Flow<C> {
             here: None,
             origin: Origin::UNKNOWN,
             position: Position::new(m_profile),
-            stack: ReturnStack::new(STACK_DEPTH),
+            stack: ReturnStack::fixed(),
             return_stack: config.return_stack(),
             hold_calls: false,
             ete: config.is_ete(),
@@ -289,15 +289,17 @@ impl<C: Code> Flow<C> {
     #[inline]
     fn run(&mut self, mut here: u32, mut atoms: Atoms, at: At, sink: &mut impl Sink) -> Atoms {
         let (mut instructions, mut ranges, mut branches, mut taken_branches) = (0, 0, 0, 0);
+        let remembers_calls = self.return_stack && !self.hold_calls;
         let mut origin = self.origin;
-        let mut stopped = None;
-        while atoms.count > 0 {
+        let stopped = loop {
+            if atoms.count == 0 {
+                break None;
+            }
             let block = self.blocks.get(here);
             let taken = atoms.bits & 1 == 1;
             let way = block.way(taken);
-            if way == Way::Odd {
-                stopped = Some((way, taken));
-                break;
+            if !way.is_known() {
+                break Some((block, None));
             }
             atoms = Atoms { bits: atoms.bits >> 1, count: atoms.count - 1 };
             origin = Origin::new(here, taken);
@@ -306,35 +308,51 @@ impl<C: Code> Flow<C> {
             branches += u64::from(block.is_branch());
             taken_branches += u64::from(block.is_branch() & taken);
             sink.take(at.map(|()| Event::Range(Range { executed: taken, ..block.range })));
-            if way == Way::Call && self.return_stack && !self.hold_calls {
+            if way == Way::Call && remembers_calls {
                 self.stack.push(block.range.end, block.range.isa);
             }
-            match block.next(taken) {
-                Some(next) if way != Way::Indirect => here = next,
-                _ => {
-                    stopped = Some((way, taken));
-                    break;
-                }
-            }
-        }
+            let Some(next) = block.next(taken) else { break Some((block, Some(taken))) };
+            here = next;
+        };
         self.statistics.instructions += instructions;
         self.statistics.ranges += ranges;
         self.statistics.branches += branches;
         self.statistics.taken += taken_branches;
         self.origin = origin;
-        let block = self.blocks.get(here);
-        let Some((way, taken)) = stopped else {
-            self.here = Some(here);
-            self.position.go(block.range.start, block.range.isa);
-            self.position.it = block.it_before();
-            return atoms;
-        };
-        let block = *block;
-        self.here = None;
-        if way != Way::Odd {
-            self.leave(&block, taken, at, sink);
-            return atoms;
+        match stopped {
+            None => {
+                let block = self.blocks.get(here);
+                self.here = Some(here);
+                self.position.go(block.range.start, block.range.isa);
+                self.position.it = block.it_before();
+                atoms
+            }
+            Some((block, Some(taken))) => {
+                let block = *block;
+                self.here = None;
+                self.leave(&block, taken, at, sink);
+                atoms
+            }
+            Some((block, None)) => {
+                let block = *block;
+                self.here = None;
+                self.leave_somewhere(here, &block, atoms, at, sink)
+            }
         }
+    }
+
+    /// Goes on after a block that leads to no address that is known for good.
+    #[inline]
+    fn leave_somewhere(
+        &mut self,
+        here: u32,
+        block: &Block,
+        atoms: Atoms,
+        at: At,
+        sink: &mut impl Sink,
+    ) -> Atoms {
+        let taken = atoms.bits & 1 == 1;
+        let left = Atoms { bits: atoms.bits >> 1, count: atoms.count - 1 };
         if block.is_stale() {
             // It is read again when it is looked for.
             self.position.go(block.range.start, block.range.isa);
@@ -342,8 +360,13 @@ impl<C: Code> Flow<C> {
             return atoms;
         }
         self.origin = Origin::new(here, taken);
-        self.odd(&block, taken, at, sink);
-        Atoms { bits: atoms.bits >> 1, count: atoms.count - 1 }
+        if block.way(taken) == Way::Indirect {
+            self.emit(at, Event::Range(Range { executed: taken, ..block.range }), sink);
+            self.leave(block, taken, at, sink);
+        } else {
+            self.odd(block, taken, at, sink);
+        }
+        left
     }
 
     /// Goes on after a block.

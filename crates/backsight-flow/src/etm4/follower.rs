@@ -57,21 +57,34 @@ impl<C: Code> Follower<C> {
 
     /// Takes the next packet; gives what is certain by now, or as much of it as the sink wants. What the packet before
     /// still stands for is given first, even if the sink has enough.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
+        // Most packets are atoms, and happened: the short way.
+        match packet.value {
+            Packet::Atoms(atoms) if self.resolver.is_certain() && !self.is_paused() && !sink.is_full() => {
+                self.end = packet.end();
+                if self.resolver.is_waiting() {
+                    self.release(sink);
+                }
+                self.flow.atoms(atoms, packet.map(|_| ()), sink);
+            }
+            _ => self.push_any(packet, sink),
+        }
+    }
+
+    /// Gives what waits for a P0 element.
+    fn release(&mut self, sink: &mut impl Sink) {
+        let flow = &mut self.flow;
+        self.resolver.release(&mut |element| flow.element(element, sink));
+    }
+
+    #[inline(never)]
+    fn push_any(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
         if self.is_paused() {
             self.drain(sink);
         }
         self.end = packet.end();
         let (flow, waiting) = (&mut self.flow, &mut self.waiting);
-        // Most packets are atoms, and happened: the short way.
-        if let Packet::Atoms(atoms) = packet.value
-            && self.resolver.is_certain()
-            && !sink.is_full()
-        {
-            self.resolver.release(&mut |element| flow.element(element, sink));
-            return flow.atoms(atoms, packet.map(|_| ()), sink);
-        }
         self.resolver.push(packet, &mut |element| {
             if sink.is_full() || !waiting.is_empty() {
                 waiting.push_back(element);

@@ -108,6 +108,12 @@ impl Resolver {
             && self.open.is_none()
     }
 
+    /// Does something wait for a P0 element?
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.queue.has_entries()
+    }
+
     /// Gives what waits for a P0 element.
     #[inline]
     pub(super) fn release(&mut self, sink: &mut impl FnMut(Located<Element>)) {
