@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use backsight_capture::retired::Reader;
+use backsight_run::retired::RetiredReader;
 use backsight_core::Execution;
 
 fn backsight(arguments: &[&str]) -> Output {
@@ -13,7 +13,7 @@ fn backsight(arguments: &[&str]) -> Output {
 fn items(path: &Path) -> Vec<Execution> {
     let file = std::fs::File::open(path).unwrap();
     let mut items = Vec::new();
-    Reader::new(file).unwrap().read(&mut |item| items.push(item)).unwrap();
+    RetiredReader::new(file).unwrap().read(&mut |item| items.push(item)).unwrap();
     items
 }
 

@@ -11,9 +11,9 @@ use backsight_squeeze::container::{Header, Writer};
 use backsight_squeeze::{Program, Scheme};
 use clap::Args;
 
-use backsight_run::TRUTH;
 use crate::failure::{Failure, Result};
 use crate::output::say;
+use backsight_run::TRUTH;
 
 /// Compress executed instructions
 ///
