@@ -44,8 +44,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut settings = Settings::new(params, options);
     settings.longest_path = 1 << 10;
     settings.handlers.base = Some(BASE);
-    let careful = Settings { careful: true, ..settings.clone() };
-    let (mut follower, mut reference) = (Follower::new(settings, &memory), Follower::new(careful, &memory));
+    let clear = Settings { fast_walk: false, ..settings.clone() };
+    let (mut follower, mut reference) = (Follower::new(settings, &memory), Follower::new(clear, &memory));
     let mut decoder = PayloadDecoder::new(params, options);
     let (mut events, mut expected) = (Vec::new(), Vec::new());
     let mut offset = 0;
