@@ -41,6 +41,6 @@ pub use elf::{Elf, ElfError, Segment};
 pub use fault::{Cause, Fault};
 pub use hart::Hart;
 pub use linux::{Missing, Streams};
-pub use observer::{Observer, SystemEvent, Watch};
+pub use observer::{Event, Observer, Watch};
 pub use replay::Replay;
 pub use simulator::{Clock, Exit, Options, Simulator};

@@ -12,14 +12,14 @@ pub trait Observer {
     fn execution(&mut self, item: Execution);
 
     /// Something that is not execution. Nothing has to be done about it.
-    fn event(&mut self, event: SystemEvent<'_>) {
+    fn event(&mut self, event: Event<'_>) {
         let _ = event;
     }
 }
 
 /// What happens beside execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SystemEvent<'a> {
+pub enum Event<'a> {
     /// A thread starts. The first one does so before the first instruction.
     ThreadStarts {
         /// Its number in [`Execution::Thread`]: threads are numbered from 0 in the order in which they start.

@@ -3,7 +3,7 @@
 mod support;
 
 use backsight_core::{Address, Execution, Trap, TrapKind};
-use backsight_sim::{Exit, Hart, Observer, Options, Simulator, Streams, SystemEvent, Watch};
+use backsight_sim::{Event, Exit, Hart, Observer, Options, Simulator, Streams, Watch};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -67,15 +67,15 @@ impl Observer for Known {
         }
     }
 
-    fn event(&mut self, event: SystemEvent<'_>) {
+    fn event(&mut self, event: Event<'_>) {
         match event {
-            SystemEvent::ThreadStarts { thread, tid } => self.threads.push((thread, tid)),
-            SystemEvent::ThreadEnds { thread } => self.ended.push(thread),
-            SystemEvent::Code { address, bytes } => {
+            Event::ThreadStarts { thread, tid } => self.threads.push((thread, tid)),
+            Event::ThreadEnds { thread } => self.ended.push(thread),
+            Event::Code { address, bytes } => {
                 self.changes += 1;
                 self.code.extend((address.0..).zip(bytes.iter().copied()));
             }
-            SystemEvent::Registers(hart) => self.registers.push(hart.clone()),
+            Event::Registers(hart) => self.registers.push(hart.clone()),
             _ => {}
         }
     }

@@ -6,7 +6,7 @@
 
 mod support;
 
-use backsight_sim::{Exit, Observer, Options, Simulator, SystemEvent, Watch};
+use backsight_sim::{Event, Exit, Observer, Options, Simulator, Watch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -191,12 +191,12 @@ impl Observer for Shadow {
         self.loads += u64::from(!access.store);
     }
 
-    fn event(&mut self, event: SystemEvent<'_>) {
+    fn event(&mut self, event: Event<'_>) {
         match event {
-            SystemEvent::Written { address, bytes } => {
+            Event::Written { address, bytes } => {
                 self.bytes.extend((address.0..).zip(bytes.iter().copied()));
             }
-            SystemEvent::Cleared { address, length } => {
+            Event::Cleared { address, length } => {
                 let end = address.0 + length;
                 let gone: Vec<u64> = self.bytes.range(address.0..end).map(|(&at, _)| at).collect();
                 for at in gone {

@@ -4,7 +4,7 @@ use super::Kernel;
 use crate::fault::Fault;
 use crate::hart::Hart;
 use crate::memory::Change;
-use crate::observer::{Observer, SystemEvent};
+use crate::observer::{Event, Observer};
 use crate::simulator::USER;
 use backsight_core::{Address, Execution, Trap, TrapKind};
 
@@ -73,26 +73,24 @@ impl Kernel {
         for change in self.memory.take_changes().unwrap_or_default() {
             match &change {
                 Change::Written(address, bytes) => {
-                    observer.event(SystemEvent::Written { address: Address(*address), bytes });
+                    observer.event(Event::Written { address: Address(*address), bytes });
                 }
                 Change::Cleared(start, end) => {
-                    observer.event(SystemEvent::Cleared { address: Address(*start), length: end - start });
+                    observer.event(Event::Cleared { address: Address(*start), length: end - start });
                 }
                 Change::Code(address, bytes) => {
                     self.replayable = false;
-                    observer.event(SystemEvent::Code { address: Address(*address), bytes });
+                    observer.event(Event::Code { address: Address(*address), bytes });
                 }
             }
         }
         for report in self.reports.drain(..) {
             match report {
                 Report::Execution(item) => observer.execution(item),
-                Report::ThreadStarts { thread, tid } => {
-                    observer.event(SystemEvent::ThreadStarts { thread, tid })
-                }
-                Report::ThreadEnds { thread } => observer.event(SystemEvent::ThreadEnds { thread }),
-                Report::Registers(hart) => observer.event(SystemEvent::Registers(&hart)),
-                Report::Time(time) => observer.event(SystemEvent::Time(time)),
+                Report::ThreadStarts { thread, tid } => observer.event(Event::ThreadStarts { thread, tid }),
+                Report::ThreadEnds { thread } => observer.event(Event::ThreadEnds { thread }),
+                Report::Registers(hart) => observer.event(Event::Registers(&hart)),
+                Report::Time(time) => observer.event(Event::Time(time)),
             }
         }
     }
