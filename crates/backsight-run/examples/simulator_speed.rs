@@ -7,7 +7,7 @@ use backsight_sim::{Options, Simulator};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Time that this thread ran, where the system tells it (Linux); else time that passed.
+/// Time that this thread ran, where the system reports it (Linux); else time that passed.
 struct Stopwatch(Instant, Option<u64>);
 
 impl Stopwatch {

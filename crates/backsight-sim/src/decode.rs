@@ -49,18 +49,15 @@ pub struct Op {
 }
 
 impl Op {
-    /// Can execution go on elsewhere than behind it, or change what code there is? Then it ends a block. So do
-    /// instructions that read counters: those are exact between blocks only.
+    /// Can execution go on elsewhere than after it? Then it ends a block. So do instructions that read counters: those
+    /// are exact between blocks only.
     pub fn ends_block(&self) -> bool {
         use Kind::*;
-        matches!(
-            self.kind,
-            Jal | Jalr | Beq | Bne | Blt | Bge | Bltu | Bgeu | FenceI | Ecall | Ebreak | Csr | Illegal
-        )
+        matches!(self.kind, Jal | Jalr | Beq | Bne | Blt | Bge | Bltu | Bgeu | Ecall | Ebreak | Csr | Illegal)
     }
 }
 
-/// Decodes the instruction that begins with halfword `first`; `second` is the one behind it.
+/// Decodes the instruction that begins with halfword `first`; `second` is the one after it.
 pub fn decode(first: u16, second: u16) -> Op {
     if first & 3 == 3 {
         return full(u32::from(second) << 16 | u32::from(first));

@@ -64,7 +64,7 @@ impl fmt::Display for ElfError {
 
 impl std::error::Error for ElfError {}
 
-/// A part of the file to be placed in memory.
+/// A part of the file to be loaded into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
     /// Where it goes.
@@ -82,7 +82,7 @@ pub struct Segment<'a> {
 pub struct Elf<'a> {
     /// Its first instruction.
     pub entry: u64,
-    /// What to place in memory.
+    /// What to load into memory.
     pub segments: Vec<Segment<'a>>,
     /// Address of the program headers in memory, 0 if they are not loaded.
     pub headers: u64,

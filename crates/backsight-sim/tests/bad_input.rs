@@ -116,7 +116,7 @@ fn a_full_disk_is_the_programs_to_notice() {
 }
 
 #[test]
-fn code_that_changes_itself_is_seen_behind_a_fence() {
+fn code_that_changes_itself_is_seen_after_a_fence() {
     // auipc a1, 0; lw a2, 28(a1); sw a2, 16(a1); fence.i; li a0, 1 (replaced); li a7, 93; ecall; li a0, 2
     let code = [
         0x0000_0597,

@@ -1,4 +1,4 @@
-//! The one place where results are rounded and flags for it are raised.
+//! Rounding of every result, and the flags that it raises.
 
 use super::{Format, NX, Number, OF, Rounding, UF};
 

@@ -191,7 +191,7 @@ impl Kernel {
         let clocks = self.timer_clocks();
         for (number, now) in clocks.into_iter().enumerate() {
             let timer = &mut self.timers[number];
-            if !timer.next.is_some_and(|next| next <= now) {
+            if timer.next.is_none_or(|next| next > now) {
                 continue;
             }
             // Those that were missed are missed.

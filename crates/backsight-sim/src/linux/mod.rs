@@ -7,6 +7,7 @@
 
 mod calls;
 mod clock;
+mod clone;
 mod control;
 mod directory;
 mod errno;

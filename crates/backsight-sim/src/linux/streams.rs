@@ -24,12 +24,15 @@ impl Streams {
     pub fn inherited() -> Self {
         // Without a buffer of this process: what the program does not read stays for others.
         let unbuffered = || io::stdin().as_fd().try_clone_to_owned().map(File::from);
-        let (input, input_ready): (Box<dyn Read + Send>, Box<dyn FnMut(Duration) -> bool + Send>) =
-            match (unbuffered(), unbuffered()) {
-                (Ok(input), Ok(poll)) => (Box::new(input), Box::new(move |wait| is_readable(&poll, wait))),
-                _ => (Box::new(io::empty()), Box::new(|_| true)),
-            };
-        Self { input, input_ready, output: Box::new(io::stdout()), error: Box::new(io::stderr()) }
+        let (Ok(input), Ok(polled)) = (unbuffered(), unbuffered()) else {
+            return Self { output: Box::new(io::stdout()), error: Box::new(io::stderr()), ..Self::none() };
+        };
+        Self {
+            input: Box::new(input),
+            input_ready: Box::new(move |wait| is_readable(&polled, wait)),
+            output: Box::new(io::stdout()),
+            error: Box::new(io::stderr()),
+        }
     }
 
     /// Nothing to read; what is written is dropped.

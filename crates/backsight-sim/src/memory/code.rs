@@ -19,7 +19,7 @@ struct Known {
 
 /// The code in memory.
 #[derive(Default)]
-pub struct Code {
+pub struct CodePages {
     decoded: HashMap<u64, HalfWords>,
     stale: Vec<u64>,
     known: HashMap<u64, Box<Known>>,
@@ -32,7 +32,7 @@ fn bit(address: u64) -> (usize, u64) {
     (half_word / 64, 1 << (half_word % 64))
 }
 
-impl Code {
+impl CodePages {
     /// Is there decoded code in this page?
     pub fn has_page(&self, page: u64) -> bool {
         self.decoded.contains_key(&page)
@@ -130,13 +130,13 @@ impl Code {
 mod tests {
     use super::*;
 
-    fn new(code: &mut Code) -> Vec<Change> {
+    fn new(code: &mut CodePages) -> Vec<Change> {
         code.take_new().collect()
     }
 
     #[test]
     fn code_is_new_once_and_again_when_it_differs() {
-        let mut code = Code::default();
+        let mut code = CodePages::default();
         code.know(0x1000, &[1, 2, 3, 4]);
         code.mark(0x1000, &[1, 2, 3, 4]);
         assert_eq!(new(&mut code), []);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_block_over_the_end_of_a_page_is_new_in_one_piece() {
-        let mut code = Code::default();
+        let mut code = CodePages::default();
         code.mark(0x1FFE, &[1, 2]);
         code.mark(0x2000, &[3, 4]);
         assert_eq!(new(&mut code), [Change::Code(0x1FFE, vec![1, 2, 3, 4])]);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn only_decoded_half_words_count_and_whole_pages_become_stale() {
-        let mut code = Code::default();
+        let mut code = CodePages::default();
         code.mark(0x1010, &[0; 4]);
         assert!(code.is_decoded(0x100F, 2) && code.is_decoded(0x1013, 1) && code.is_decoded(0x1008, 16));
         assert!(!code.is_decoded(0x1014, 8) && !code.is_decoded(0x1008, 8));

@@ -12,7 +12,7 @@ pub use external::Change;
 pub use mappings::{Mappings, Protection};
 
 use crate::fault::Cause;
-use code::Code;
+use code::CodePages;
 use external::External;
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ pub struct Memory {
     reads: Box<[Entry; ENTRIES]>,
     writes: Box<[Entry; ENTRIES]>,
     most_frames: usize,
-    code: Code,
+    code: CodePages,
     external: External,
 }
 
@@ -65,7 +65,7 @@ impl Memory {
             reads: Box::new([EMPTY; ENTRIES]),
             writes: Box::new([EMPTY; ENTRIES]),
             most_frames: usize::try_from(limit / PAGE).unwrap_or(usize::MAX).min(u32::MAX as usize),
-            code: Code::default(),
+            code: CodePages::default(),
             external: External::default(),
         }
     }

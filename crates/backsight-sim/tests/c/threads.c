@@ -113,7 +113,7 @@ static void timeouts(void)
 
 static void *sleep_then_post(void *argument)
 {
-    usleep((long)argument * 200000);
+    usleep((long)argument * 100000);
     printf("slept %ld\n", (long)argument);
     sem_post(&semaphore);
     return NULL;
