@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use backsight_run::retired::RetiredReader;
 use backsight_core::Execution;
+use backsight_run::retired::RetiredReader;
 
 fn backsight(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_backsight")).args(arguments).output().unwrap()

@@ -37,7 +37,7 @@ impl DebugFile {
         match (&self.build_id, &elf.build_id) {
             (Some(mine), Some(its)) => mine == its,
             _ => link_of(bytes).is_some_and(|link| {
-                self.name.file_name() == Some(&link.name) && crc32fast::hash(&self.contents) == link.checksum
+                self.name.file_name() == Some(link.name) && crc32fast::hash(&self.contents) == link.checksum
             }),
         }
     }

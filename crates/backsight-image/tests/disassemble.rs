@@ -114,7 +114,8 @@ fn an_exception_returns_into_the_middle_of_an_it_block() {
 #[test]
 fn addresses_are_formed_in_two_steps() {
     let name = |address: Address| (address.0 == 0x3010).then(|| "table".to_owned());
-    let cases: [(Isa, &[[u8; 4]], &[&str]); 4] = [
+    type Case<'a> = (Isa, &'a [[u8; 4]], &'a [&'a str]);
+    let cases: [Case<'_>; 4] = [
         (
             Isa::A64,
             // adrp x0, 0x3000; add x1, x0, #16; ldr x2, [x0, #16]; mov x0, x3; ldr x2, [x0, #16]

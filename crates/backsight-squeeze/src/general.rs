@@ -50,7 +50,7 @@ impl General {
         if self.level > most {
             return Err("there is no such level of that compressor");
         }
-        if self.address_bits % 8 != 0 {
+        if !self.address_bits.is_multiple_of(8) {
             return Err("addresses are whole bytes");
         }
         crate::check_streams(self.longest, self.address_bits)

@@ -4,9 +4,10 @@ use backsight::{Capture, Event};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let capture = Capture::open(std::env::args().nth(1).ok_or("which capture?")?)?;
-    let count = |sum: &mut u64, item: backsight::Item<'_, Event>| match item.value {
-        Event::Range(range) => *sum += u64::from(range.instructions),
-        _ => {}
+    let count = |sum: &mut u64, item: backsight::Item<'_, Event>| {
+        if let Event::Range(range) = item.value {
+            *sum += u64::from(range.instructions);
+        }
     };
     let (summary, counts) = capture.execution().threads(0).fold(|_| 0, count)?;
     for (source, instructions) in counts {

@@ -269,7 +269,7 @@ impl Pages {
 
     fn pages(addresses: &ops::Range<u64>) -> impl Iterator<Item = usize> {
         let first = addresses.start >> Self::PAGE;
-        let last = addresses.end.max(addresses.start.saturating_add(1)) - 1 >> Self::PAGE;
+        let last = (addresses.end.max(addresses.start.saturating_add(1)) - 1) >> Self::PAGE;
         (first..=last.min(first + Self::COUNT - 1)).map(|page| (page % Self::COUNT) as usize)
     }
 

@@ -64,7 +64,7 @@ fn with_tile(text: String, opcode: u32) -> String {
     // A slice: its size in the name, and tile and index together in four bits.
     let Some(bracket) = operands.find("[w1").filter(|at| *at > 3) else { return text };
     let (before, after) = operands.split_at(bracket);
-    let Some(start) = before.rfind(|c: char| c == ' ' || c == '{').map(|at| at + 1).or(Some(0)) else {
+    let Some(start) = before.rfind([' ', '{']).map(|at| at + 1).or(Some(0)) else {
         return text;
     };
     let [direction @ (b'h' | b'v'), b'.', size] = before.as_bytes()[before.len() - 3..] else { return text };

@@ -70,7 +70,7 @@ pub(super) fn t32(
 /// The text of the instruction after the first `skip`.
 fn text(engine: &Capstone, bytes: &[u8], address: Address, skip: usize) -> Option<String> {
     let found = engine.disasm_count(bytes, address.0, skip + 1).ok()?;
-    let instruction = found.iter().nth(skip)?;
+    let instruction = found.get(skip)?;
     Some(format!("{} {}", instruction.mnemonic()?, instruction.op_str()?).trim_end().to_owned())
 }
 

@@ -37,6 +37,11 @@ impl Encoder {
         self.bytes.len()
     }
 
+    /// Was nothing written yet?
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// Ends the code with as few bytes as are needed; the reader sees zeros after them. Begins a new one.
     pub fn finish(&mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.bytes);

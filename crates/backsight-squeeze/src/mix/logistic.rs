@@ -31,7 +31,7 @@ fn tables() -> &'static Tables {
         for _ in 0..=LIMIT {
             let p = (e << 17) / ((1u128 << 60) + e);
             half.push((p.div_ceil(2) as u32).clamp(1, 65535) as u16);
-            e = e * (step >> 20) >> 40;
+            e = (e * (step >> 20)) >> 40;
         }
         let negative = half[1..].iter().rev().map(|&p| (65536 - u32::from(p)).max(1) as u16);
         let squash: Vec<u16> = negative.chain(half.iter().copied()).collect();

@@ -182,7 +182,7 @@ impl Mix {
             |lengths: &[u8]| lengths.iter().filter(|&&length| length != Self::UNUSED).max().copied();
         let path = longest(&self.paths).max(longest(&self.target_paths)).unwrap_or(0);
         let tables = self.target_paths.iter().filter(|&&length| length != Self::UNUSED).count() as u64;
-        let refined = if self.refine_bits > 0 { 24 * 16 << self.refine_bits } else { 0 };
+        let refined = if self.refine_bits > 0 { (24 * 16) << self.refine_bits } else { 0 };
         (contexts << self.table_bits) * estimate
             + ((local + if self.loops { 16 } else { 0 }) << self.local_bits)
             + sets * (contexts + 1) * 24
@@ -381,7 +381,8 @@ impl Decompressor for MixDecompressor {
         let count = bytes.number()?;
         let mut breaks = bytes;
         for _ in 0..count {
-            (bytes.number()?, bytes.number()?);
+            bytes.number()?;
+            bytes.number()?;
         }
         let mut decoder = Decoder::new(bytes.rest());
         let mut breaks_left = count;

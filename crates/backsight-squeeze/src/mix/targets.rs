@@ -67,10 +67,10 @@ impl Targets {
         address: u64,
         target: u64,
     ) -> Result<u64, Damage> {
-        if let Some(expected) = self.returns.pop() {
-            if self.flag(coder, TABLES * 4, expected == target)? {
-                return Ok(expected);
-            }
+        if let Some(expected) = self.returns.pop()
+            && self.flag(coder, TABLES * 4, expected == target)?
+        {
+            return Ok(expected);
         }
         self.code(coder, history, address, target)
     }
@@ -114,9 +114,8 @@ impl Targets {
 
     fn update(&mut self, slots: &[(usize, u8); TABLES], right: Option<usize>, target: u64) {
         let mut allocate = true;
-        for table in 0..self.tables.len() {
-            let (slot, tag) = slots[table];
-            let entry = &mut self.tables[table][slot];
+        for (table, (entries, &(slot, tag))) in self.tables.iter_mut().zip(slots).enumerate() {
+            let entry = &mut entries[slot];
             if entry.valid && entry.tag == tag {
                 if entry.target == target {
                     entry.sure = (entry.sure + 1).min(3);

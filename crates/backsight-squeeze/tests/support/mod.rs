@@ -146,7 +146,9 @@ impl Program {
             };
             let to = match self.made[at] {
                 Made::Plain | Made::Short => None,
-                Made::Branch(to) => (visits[at] % (habits[at] + 1) != 0 || random.one_in(50)).then_some(to),
+                Made::Branch(to) => {
+                    (!visits[at].is_multiple_of(habits[at] + 1) || random.one_in(50)).then_some(to)
+                }
                 Made::Jump(to) => Some(to),
                 Made::Call(to) => {
                     stack.push(at + 1);

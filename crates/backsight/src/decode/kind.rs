@@ -66,7 +66,7 @@ impl Kind for Packets {
     const IN_ORDER: bool = true;
     const ABOUT: Purpose = Purpose(About::Packets);
 
-    fn stream<'c>(&self, source: &Source, _code: Option<&'c Code>) -> Result<Option<protocol::Packets>> {
+    fn stream(&self, source: &Source, _code: Option<&Code>) -> Result<Option<protocol::Packets>> {
         Ok(source.decoding().packets())
     }
 
@@ -110,7 +110,7 @@ impl Kind for Branches {
     const IN_ORDER: bool = false;
     const ABOUT: Purpose = Purpose(About::Execution);
 
-    fn stream<'c>(&self, source: &Source, _code: Option<&'c Code>) -> Result<Option<protocol::Branches>> {
+    fn stream(&self, source: &Source, _code: Option<&Code>) -> Result<Option<protocol::Branches>> {
         source.decoding().branches().map_err(|why| refusal(source, why))
     }
 }
@@ -210,7 +210,7 @@ where
     const IN_ORDER: bool = false;
     const ABOUT: Purpose = Purpose(About::Packets);
 
-    fn stream<'c>(&self, source: &Source, _code: Option<&'c Code>) -> Result<Option<CountedStream<M>>> {
+    fn stream(&self, source: &Source, _code: Option<&Code>) -> Result<Option<CountedStream<M>>> {
         let stream = source.decoding().packets();
         Ok(stream.map(|stream| CountedStream { stream, kinds: Kinds::default(), how: PhantomData }))
     }

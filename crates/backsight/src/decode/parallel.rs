@@ -119,11 +119,20 @@ fn thread<K: Kind, C: Consumer<K::Value>>(jobs: Receiver<Job<'_, K, C>>) -> Vec<
     workers.into_iter().map(|(id, mut worker)| (id, summary_of::<K>(&mut worker.decoder))).collect()
 }
 
+/// A thread that decodes some of the sources, and what they come to.
+type Worked<'scope> = ScopedJoinHandle<'scope, Vec<(TraceId, SourceSummary)>>;
+
+/// A thread's number, and what comes back from a source that it decodes.
+type Replies<P> = (usize, Receiver<Reply<P>>);
+
+/// Takes blocks of a buffer.
+type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
+
 /// The calling thread's side.
 struct Pool<'c, 'scope, K: Kind, C: Consumer<K::Value>> {
-    threads: Vec<(Sender<Job<'c, K, C>>, ScopedJoinHandle<'scope, Vec<(TraceId, SourceSummary)>>)>,
+    threads: Vec<(Sender<Job<'c, K, C>>, Worked<'scope>)>,
     /// The thread of each source, and what comes back from it.
-    sources: BTreeMap<TraceId, (usize, Receiver<Reply<C::Portion>>)>,
+    sources: BTreeMap<TraceId, Replies<C::Portion>>,
     /// The sources that are busy with each block that is not done.
     ahead: VecDeque<Vec<TraceId>>,
 }
@@ -189,7 +198,7 @@ where
 pub(super) fn run<'c, K, C, E>(
     setup: &Setup<'c, K>,
     threads: usize,
-    read: &mut dyn FnMut(&mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result,
+    read: &mut dyn FnMut(BlockSink<'_>) -> Result,
     make: &mut dyn FnMut(&Source) -> std::result::Result<C, E>,
     output: &mut impl FnMut(C::Portion) -> ControlFlow<()>,
 ) -> std::result::Result<(BufferSummary, ControlFlow<()>), E>
