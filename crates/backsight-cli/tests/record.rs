@@ -90,6 +90,18 @@ fn a_run_can_be_encoded_again_by_another_unit() {
 }
 
 #[test]
+fn a_converted_recording_still_has_its_truth() {
+    let scratch = Scratch::new("convert-truth");
+    let (recorded, converted) = (scratch.path("recorded"), scratch.path("converted.zip"));
+    assert!(record(&recorded, &["--truth", "--limit", "5000"], &[&program("riscv64", "calls")]));
+    let names = [&recorded, &converted].map(|path| path.display().to_string());
+    let (code, said) = complaint(&["convert", &names[0], "--output", &names[1]]);
+    assert_eq!(code, 0, "{said}");
+    let truth = |capture| backsight(&["flow", "--truth", "--format", "pcs"], capture);
+    assert_same(&truth(&converted), &truth(&recorded), "converted");
+}
+
+#[test]
 fn loads_stores_and_results_of_system_calls_are_kept_on_demand_and_change_nothing_else() {
     let scratch = Scratch::new("accesses");
     let (plain, data) = (scratch.path("plain"), scratch.path("data"));

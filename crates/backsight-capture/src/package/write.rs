@@ -26,7 +26,7 @@ pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<St
     writer.write_events(&mut contents)?;
     writer.write_images(&mut contents)?;
     writer.write_memory(&mut contents)?;
-    writer.write_system(&mut contents);
+    writer.write_system(&mut contents)?;
     writer.files.text(ENTRY, &contents)?;
     Ok(writer.lost)
 }
@@ -252,7 +252,8 @@ impl Writer<'_> {
         }
     }
 
-    fn write_system(&mut self, contents: &mut String) {
+    fn write_system(&mut self, contents: &mut String) -> Result<(), Error> {
+        let truth = self.copy_truth()?;
         let mut lines = String::new();
         let mut line = |key: &str, value: &str| {
             let _ = writeln!(lines, "{}={}", plain(key, &['=', ':']), plain(value, &[]));
@@ -264,7 +265,11 @@ impl Writer<'_> {
             line("timestamp_frequency", &frequency.to_string());
         }
         if self.capture.format == Format::Package {
-            self.capture.system.iter().for_each(|(key, value)| line(key, value));
+            let others = self.capture.system.iter().filter(|(key, _)| key != "truth");
+            others.for_each(|(key, value)| line(key, value));
+        }
+        if let Some(file) = truth {
+            line("truth", &file);
         }
         if !lines.is_empty() {
             let _ = write!(contents, "\n[system]\n{lines}");
@@ -272,6 +277,20 @@ impl Writer<'_> {
         if self.capture.cores.iter().any(|core| !core.registers.is_empty()) {
             self.lost.push("a package has no place for the registers of cores".to_owned());
         }
+        Ok(())
+    }
+
+    /// The retired instructions come along with the trace that was made from them.
+    fn copy_truth(&mut self) -> Result<Option<String>, Error> {
+        let Some((_, path)) = self.capture.system.iter().find(|(key, _)| key == "truth") else {
+            return Ok(None);
+        };
+        let file = FileRef::new(&self.capture.folder, path)?;
+        if !file.exists() {
+            self.lost.push(format!("{file}: these retired instructions are not there"));
+            return Ok(None);
+        }
+        self.files.copy(&file).map(Some)
     }
 }
 
