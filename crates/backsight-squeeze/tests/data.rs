@@ -62,6 +62,7 @@ fn addresses_of_the_bundled_programs_come_back() {
 
 #[test]
 fn programs_run_again_from_their_load_values_alone() {
+    let mut replayed = 0;
     for name in PROGRAMS {
         let file = program(name);
         let most = 3_000_000;
@@ -75,6 +76,11 @@ fn programs_run_again_from_their_load_values_alone() {
             writer.push(&item);
             items.push(item);
         });
+        // Threads take turns, which a list of values does not tell.
+        if !first.is_replayable() {
+            continue;
+        }
+        replayed += 1;
         let (recording, _) = writer.finish();
         let elf = Elf::parse(&file).unwrap();
         let mut expected = items.iter();
@@ -90,4 +96,5 @@ fn programs_run_again_from_their_load_values_alone() {
             assert_eq!(hart.integers(), first.hart().integers(), "{name}");
         }
     }
+    assert!(replayed >= 5, "{replayed} programs");
 }
