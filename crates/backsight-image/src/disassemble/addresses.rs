@@ -42,18 +42,19 @@ impl Addresses {
     }
 }
 
-/// Results stand first, those of loads of pairs and of atomics second; bases that are written back are marked by `!`
-/// or followed by what is added to them.
+/// Results stand first, those of loads of pairs and of atomics second too; bases that are written back are marked by
+/// `!` or followed by what is added to them.
 fn may_write(text: &str, register: &str) -> bool {
-    let operands = text.split_once(' ').map_or("", |(_, operands)| operands);
+    let (name, operands) = text.split_once(' ').unwrap_or((text, ""));
     let same = |operand: &str| {
         let operand = operand.trim();
         // The low half of an A64 register has a name of its own.
-        operand == register
-            || operand.strip_prefix('w').is_some_and(|number| register.strip_prefix('x') == Some(number))
+        let low = operand.strip_prefix('w').is_some_and(|number| register.strip_prefix('x') == Some(number));
+        operand == register || low
     };
+    let results = if ["ld", "cas", "swp"].iter().any(|prefix| name.starts_with(prefix)) { 2 } else { 1 };
     let written_back = text.contains('!') || text.contains("],");
-    operands.split(',').take(2).any(same) || written_back && operands.contains(register)
+    operands.split(',').take(results).any(same) || written_back && operands.contains(register)
 }
 
 fn a64_page(text: &str) -> Option<(&str, u64)> {
