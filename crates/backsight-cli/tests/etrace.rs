@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use backsight_riscv::encap::{Encapsulated, Framer, Framing, Kind};
-use backsight_riscv::etrace::{self, Encoder, ImplicitReturn, Options, Packet, Params, Start, Support};
+use backsight_riscv::etrace::{self, ImplicitReturn, Options, Packet, Params, Start, Support};
 use backsight_riscv::ingress::{Block, Itype};
 use backsight_testing::{corpus, gunzip};
+use backsight_unit::etrace::{Settings as TracerSettings, Tracer};
 use serde_json::Value;
 
 fn backsight(arguments: &[&str]) -> Output {
@@ -260,7 +261,7 @@ fn traced_in(
     blocks: &[Block],
 ) -> (PathBuf, Vec<String>) {
     let folder = scratch(name);
-    let mut encoder = Encoder::new(*params, *options, etrace::Settings::default()).expect("an encoder");
+    let mut encoder = Tracer::new(*params, *options, TracerSettings::default()).expect("an encoder");
     let (mut framer, mut bytes) = (Framer::new(framing), Vec::new());
     let mut send = |packet| {
         let payload = etrace::encode(&packet, params, options);
@@ -353,7 +354,7 @@ fn each_hart_of_a_stream_is_followed_by_its_own_options() {
     };
     let harts = [false, true].map(|full_address| {
         let options = Options { full_address, jump_target_cache: full_address, ..Options::default() };
-        let mut encoder = Encoder::new(tables(), options, etrace::Settings::default()).expect("an encoder");
+        let mut encoder = Tracer::new(tables(), options, TracerSettings::default()).expect("an encoder");
         let mut payloads = Vec::new();
         let mut send = |packet| payloads.push(etrace::encode(&packet, &tables(), &options));
         blocks(full_address).iter().for_each(|block| encoder.push(block, &mut send));

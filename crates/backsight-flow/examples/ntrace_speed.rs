@@ -15,9 +15,10 @@ use backsight_flow::ntrace::Follower;
 use backsight_image::Image;
 use backsight_isa::rv::Set;
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
-use backsight_riscv::ntrace::{Config, Decoder, Encoder, Mode, Packet, Settings, encode};
+use backsight_riscv::ntrace::{Config, Decoder, Mode, Packet, encode};
 use backsight_sim::{Options, Simulator, Streams};
 use backsight_testing::repository;
+use backsight_unit::ntrace::{Settings, Tracer};
 
 const INSTRUCTIONS: u64 = 2_000_000;
 
@@ -58,7 +59,7 @@ fn blocks(path: &Path) -> (u64, Vec<Block>) {
 
 fn encoded(blocks: &[Block], settings: Settings, bytes: &mut Vec<u8>) {
     bytes.clear();
-    let (config, mut encoder) = (Config::default(), Encoder::new(settings));
+    let (config, mut encoder) = (Config::default(), Tracer::new(settings));
     let mut send = |packet: Packet| {
         encode(&config, &packet, bytes);
     };

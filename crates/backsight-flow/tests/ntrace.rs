@@ -110,7 +110,7 @@ fn addresses(packets: &[Packet]) -> Vec<u64> {
 }
 
 fn packet(message: Message) -> Packet {
-    Packet { source: 0, timestamp: None, message }
+    Packet::new(0, None, message)
 }
 
 #[test]

@@ -12,12 +12,12 @@ use backsight_core::{Address, AddressSpace, Execution, Isa, Located, Retired};
 use backsight_flow::{Buffer, Event, ntrace::Follower};
 use backsight_image::Code as _;
 use backsight_isa::rv;
-use backsight_riscv::etrace::{Resync, ResyncMode};
+
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress, Itype};
-use backsight_riscv::ntrace::{
-    Config, Encoder, Message, Mode, Packet, Resource, Settings, Timestamps, encode, event, messages, sync,
-};
+use backsight_riscv::ntrace::{Config, Message, Mode, Packet, Resource, encode, event, messages, sync};
 use backsight_testing::{Random, corpus, gunzip};
+use backsight_unit::ntrace::{Settings, Timestamps, Tracer};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 use crate::program::Program;
 use crate::random::{Code, Wildness, execute};
@@ -172,7 +172,7 @@ fn run(seed: u64) -> BTreeSet<&'static str> {
     let ctype = [Ctype::Unreported, Ctype::Precise][random.below(2) as usize];
     let blocks = blocks(&executed, &mut random, filtered, ctype);
     let config = Config { source_bits: 4 };
-    let mut encoder = Encoder::new(settings);
+    let mut encoder = Tracer::new(settings);
     let mut bytes = Vec::new();
     let mut names = BTreeSet::new();
     let mut sink = |packet: Packet| {
@@ -236,7 +236,7 @@ fn the_reference_stream_is_made_from_its_pc_sequence() {
     let elf = std::fs::read(folder.join("test.elf")).expect("program");
     let opcode = |address: u64| opcode_of(&elf, address);
     let settings = Settings { start: sync::EXIT_FROM_RESET, end: event::DEBUG_ENTRY, ..Settings::default() };
-    let mut encoder = Encoder::new(settings);
+    let mut encoder = Tracer::new(settings);
     let mut builder = Builder::new(4, Ctype::Unreported);
     let mut bytes = Vec::new();
     let mut send = |packet: Packet| assert!(encode(&Config::default(), &packet, &mut bytes));
@@ -287,7 +287,7 @@ fn branch(taken: bool) -> Block {
 
 #[test]
 fn a_history_that_repeats_is_sent_once() {
-    let mut encoder = Encoder::new(Settings { history_bits: 2, ..Settings::default() });
+    let mut encoder = Tracer::new(Settings { history_bits: 2, ..Settings::default() });
     let mut sent = Vec::new();
     for taken in [true, false, true, false, true, false, true, true, true] {
         encoder.push(&branch(taken), &mut |packet| sent.push(packet.message));
@@ -309,7 +309,7 @@ fn a_history_that_repeats_is_sent_once() {
 #[test]
 fn the_time_of_a_message_is_that_of_what_led_to_its_address() {
     let settings = Settings { timestamps: Timestamps::All, repeat_branch: true, ..Settings::default() };
-    let (mut encoder, mut sent) = (Encoder::new(settings), Vec::new());
+    let (mut encoder, mut sent) = (Tracer::new(settings), Vec::new());
     for time in [100, 110, 140, 190] {
         let block = Block { time, itype: Itype::UninferableJump, ..branch(true) };
         encoder.push(&block, &mut |packet| sent.push((packet.timestamp, packet.message.name())));
@@ -326,7 +326,7 @@ fn the_time_of_a_message_is_that_of_what_led_to_its_address() {
 
 #[test]
 fn a_loss_is_told_and_followed_by_synchronisation() {
-    let mut encoder = Encoder::new(Settings::default());
+    let mut encoder = Tracer::new(Settings::default());
     encoder.push(&branch(true), &mut |_| {});
     encoder.lose();
     let mut sent = Vec::new();

@@ -27,6 +27,15 @@ impl<T> PerSource<T> {
         }
     }
 
+    /// That of a source, if it is the one that was asked for before.
+    #[inline(always)]
+    pub fn latest(&mut self, source: u16) -> Option<&mut T> {
+        match self.latest {
+            Some((latest, index)) if latest == source => self.all.get_mut(index),
+            _ => None,
+        }
+    }
+
     #[inline(never)]
     fn another(&mut self, source: u16, make: impl FnOnce() -> T) -> Option<&mut T> {
         let index = match self.indices.get(&source) {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use backsight_riscv::etrace::{Resync, ResyncMode};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 /// Keys with their values.
 pub type Settings = [(String, String)];

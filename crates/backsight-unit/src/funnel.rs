@@ -9,7 +9,7 @@ use backsight_core::TraceId;
 /// Bytes that wait in the funnel before it begins to pass them on.
 const WAITING: usize = 256;
 
-/// A funnel with a formatter behind it.
+/// A funnel with a formatter after it.
 pub struct Funnel {
     formatter: Formatter,
     sources: Vec<Source>,

@@ -7,11 +7,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cva6;
 pub mod etm4;
 pub mod etrace;
 mod funnel;
 pub mod ntrace;
-mod port;
+pub mod riscv;
 mod system;
 
 pub use funnel::Funnel;

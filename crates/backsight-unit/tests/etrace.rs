@@ -1,16 +1,15 @@
 //! Real RISC-V programs, simulated, traced and decoded: what is decoded is what was executed.
 
-use backsight_core::{Address, AddressSpace, Execution, Isa, Located, Retired};
+use backsight_core::{Address, AddressSpace, Execution, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings as Following};
 use backsight_image::Image;
-use backsight_riscv::encap::Framing;
-use backsight_riscv::etrace::{
-    Config, Content, Decoder, ImplicitReturn, Message, Options, Params, Resync, ResyncMode, Settings,
-};
+use backsight_riscv::encap::{FrameError, Framing};
+use backsight_riscv::etrace::{Config, Content, Decoder, ImplicitReturn, Message, Options, Params};
 use backsight_sim::{Simulator, Streams};
 use backsight_testing::repository;
-use backsight_unit::etrace::{Unit, UnitConfig};
+use backsight_unit::etrace::{Settings, Unit, UnitConfig, UnitError};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 const MOST: u64 = 150_000;
 
@@ -94,8 +93,8 @@ fn simulated_programs_decode_to_what_was_executed() {
         for (name, config) in configurations() {
             let mut unit = Unit::new(config).expect("a unit that can be");
             let mut bytes = Vec::new();
-            unit.push_all(&items, &mut bytes).expect("packets fit");
-            unit.finish(&mut bytes).expect("packets fit");
+            unit.push_all(&items, &mut bytes);
+            unit.finish(&mut bytes);
             let told = decode(&config, &image, &bytes);
             let same = told.iter().zip(&executed).take_while(|(a, b)| a == b).count();
             assert_eq!(told.get(same), executed.get(same), "{program}, {name}: from instruction {same} on");
@@ -106,17 +105,25 @@ fn simulated_programs_decode_to_what_was_executed() {
 #[test]
 fn a_hart_whose_number_does_not_fit_the_frames_is_refused() {
     let config = UnitConfig { framing: Framing::SIEMENS, source: 64, ..UnitConfig::default() };
-    let mut unit = Unit::new(config).expect("a unit that can be");
-    let mut bytes = Vec::new();
-    let jump = Retired {
-        address: Address(0x1000),
-        next: Address(0x2000),
-        cycle: 0,
-        opcode: 0x0000_8067,
-        size: 4,
-        isa: Isa::Rv64,
-        taken: true,
+    let error = Unit::new(config).err().expect("64 needs seven bits");
+    assert_eq!(error, UnitError::Framing(FrameError::Source(64)));
+    assert!(Unit::new(UnitConfig { source: 63, ..config }).is_ok());
+}
+
+#[test]
+fn packets_that_may_not_fit_the_frames_are_refused() {
+    let params = |time_width| Params {
+        iaddress_width: 64,
+        ecause_width: 5,
+        nocontext: 0,
+        context_width: 32,
+        notime: 0,
+        time_width,
+        ..Params::default()
     };
-    let outcome = unit.push(Execution::Instruction(jump), &mut bytes).and_then(|()| unit.finish(&mut bytes));
-    assert!(outcome.is_err());
+    let unit = |time_width| Unit::new(UnitConfig { params: params(time_width), ..UnitConfig::default() });
+    assert!(unit(64).is_ok());
+    let wide = Params { context_width: 64, ..params(64) };
+    let error = Unit::new(UnitConfig { params: wide, ..UnitConfig::default() }).err().expect("34 bytes");
+    assert_eq!(error.to_string(), "a payload of 34 bytes does not fit the framing");
 }

@@ -4,7 +4,7 @@
 use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code;
-use backsight_riscv::etrace::{ImplicitReturn, Options, Params, PayloadDecoder};
+use backsight_riscv::etrace::{ImplicitReturn, Message, Options, Params, PayloadDecoder};
 
 const BASE: u64 = 0x8000_0000;
 
@@ -52,7 +52,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     while let Some((&length, rest)) = stream.split_first() {
         let (value, rest) = rest.split_at(usize::from(length % 16).min(rest.len()));
         stream = rest;
-        let packet = Located { offset, length: 1, value: decoder.decode(value) };
+        let packet: Located<Message> = Located { offset, length: 1, value: decoder.decode(value).into() };
         follower.push(packet, &mut |event| events.push(event));
         reference.push(packet, &mut |event| expected.push(event));
         assert_eq!(events, expected);

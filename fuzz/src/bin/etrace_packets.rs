@@ -3,7 +3,7 @@
 
 use backsight_riscv::etrace::data::{self, Layout};
 use backsight_riscv::etrace::{
-    DataOptions, Dialect, ImplicitReturn, Options, Params, SupportLayout, decode, encode,
+    DataOptions, Dialect, ImplicitReturn, Options, PacketLayout, Params, SupportLayout, decode, encode,
 };
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -22,8 +22,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         bpred_size: 1,
         return_stack_size: c % 8,
         implicit_return: if c & 8 != 0 { ImplicitReturn::Returns } else { ImplicitReturn::Depth },
-        layout: [SupportLayout::Reference, SupportLayout::Seed, SupportLayout::Standard][usize::from(a % 3)],
-        dialect: if b & 0x70 == 0x70 { Dialect::Seed } else { Dialect::Standard },
+        layout: [SupportLayout::Reference, SupportLayout::Cva6, SupportLayout::Standard][usize::from(a % 3)],
+        dialect: if b & 0x70 == 0x70 { Dialect::Cva6 } else { Dialect::Standard },
         ..Params::default()
     };
     let options = Options {
@@ -34,7 +34,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     };
     data_packets(*a, *b, *c, payload);
     let Ok(packet) = decode(payload, &params, &options) else { return };
-    packet.fields(&params, &mut |_, _| {});
+    packet.fields(&PacketLayout::new(&params), &mut |_, _| {});
     if params.dialect == Dialect::Standard {
         let again = encode(&packet, &params, &options);
         assert_eq!(decode(&again, &params, &options), Ok(packet));

@@ -5,7 +5,7 @@ use backsight_core::{Address, AddressSpace};
 use backsight_flow::ntrace::Follower;
 use backsight_image::Code;
 use backsight_isa::rv;
-use backsight_riscv::ntrace::{Config, Decoder, Message, Process, encode, messages};
+use backsight_riscv::ntrace::{Config, Decoder, Message, Packet, Process, encode, messages};
 
 struct Flat<'a>(&'a [u8]);
 
@@ -29,8 +29,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     for packet in messages(&config, trace) {
         let mut bytes = Vec::new();
         if encode(&config, &packet.value, &mut bytes) {
-            let again: Vec<_> = messages(&config, &bytes).iter().map(|packet| packet.value).collect();
-            assert_eq!(again, [packet.value]);
+            let sent = |packet: &Packet| Packet::new(packet.source, packet.timestamp, packet.message);
+            let again: Vec<_> = messages(&config, &bytes).iter().map(|packet| sent(&packet.value)).collect();
+            assert_eq!(again, [sent(&packet.value)]);
         }
         if let Message::Ownership { process } = packet.value.message
             && let Some(known) = Process::from_field(process)

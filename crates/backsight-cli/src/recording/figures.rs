@@ -1,8 +1,8 @@
 //! What units counted, in words: the cycles of a hart, a buffer of limited size.
 
-use backsight_riscv::etrace::Losses;
-use backsight_riscv::retire::Figures;
 use backsight_run::units::UnitFigures;
+use backsight_unit::etrace::Losses;
+use backsight_unit::riscv::retire::Figures;
 
 /// The lines for the units of some threads.
 pub fn in_words(figures: &[(u32, UnitFigures)]) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! The trace unit that watches: which one, and how it is programmed.
 
 use backsight_core::Isa;
-use backsight_riscv::retire::Retirement;
 use backsight_run::UnitKind;
 use backsight_run::units::{UNITS, UnitTemplate};
+use backsight_unit::riscv::retire::Retirement;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 

@@ -24,9 +24,11 @@ use std::time::{Duration, Instant};
 use backsight_core::{Execution, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
-use backsight_riscv::etrace::{Encoder, ImplicitReturn, Options, Params, Payload, PayloadDecoder, Payloads};
+use backsight_riscv::encap::{Encapsulated, Framer, Framing, Kind};
+use backsight_riscv::etrace::{Config, Decoder, ImplicitReturn, Options, Params, Payload, PayloadDecoder};
 use backsight_riscv::ingress::{Block, Builder, Ctype};
 use backsight_testing::corpus;
+use backsight_unit::etrace::{Payloads, Tracer};
 use workload::{Steps, Workload};
 
 const INSTRUCTIONS: u64 = 2_000_000;
@@ -120,7 +122,7 @@ fn append(payload: &Payload, bytes: &mut Vec<u8>) {
 }
 
 fn encode_blocks(blocks: &Steps<Block>, params: Params, options: Options, bytes: &mut Vec<u8>) {
-    let mut encoder = Encoder::new(params, options, Default::default()).expect("options");
+    let mut encoder = Tracer::new(params, options, Default::default()).expect("options");
     let mut sink = Payloads(|payload: &Payload| append(payload, bytes));
     blocks.iter().for_each(|block| encoder.push(block, &mut sink));
     encoder.finish(&mut sink);
@@ -133,7 +135,7 @@ fn encode_executed(
     options: Options,
     bytes: &mut Vec<u8>,
 ) {
-    let mut encoder = Encoder::new(params, options, Default::default()).expect("options");
+    let mut encoder = Tracer::new(params, options, Default::default()).expect("options");
     let mut builder = Builder::new(params.itype_width, Ctype::Unreported);
     let mut packets = Payloads(|payload: &Payload| append(payload, bytes));
     let mut port = encoder.port(&mut packets);
@@ -151,6 +153,16 @@ fn payloads(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         bytes = rest;
         Some(payload)
     })
+}
+
+/// The same as a stream.
+fn framed(bytes: &[u8]) -> Vec<u8> {
+    let (mut framer, mut framed) = (Framer::new(Framing::REFERENCE), Vec::new());
+    for payload in payloads(bytes) {
+        let packet = Encapsulated { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload };
+        framer.frame(&packet, &mut framed).expect("a short payload");
+    }
+    framed
 }
 
 fn measure(name: &str, work: &Workload, board: &mut Board) {
@@ -202,13 +214,14 @@ fn decode(
     board: Option<&mut Board>,
 ) {
     let label = if board.is_some() { "" } else { "all options: " };
-    let decoder = PayloadDecoder::new(params, options);
-    let mut follower = Follower::new(Settings::new(params, options), &work.code);
+    let config = Config { params, options, framing: Framing::REFERENCE };
+    let framed = framed(bytes);
+    let mut follower = Follower::new(Settings::from(&config), &work.code);
     let ours = || {
-        let (mut decoder, mut count) = (decoder, 0);
+        let (mut decoder, mut count) = (PayloadDecoder::new(params, options), 0);
         let mut sink = |event| count += instructions_of(event);
         payloads(bytes).for_each(|payload| {
-            decoder.decode_to(payload, |packet| follower.push(place(packet), &mut sink));
+            decoder.feed(place(payload), &mut |message| follower.push(message, &mut sink))
         });
         follower.finish(&mut sink);
         assert_eq!(count, instructions);
@@ -231,6 +244,16 @@ fn decode(
         report("all options: decode to ranges", rate(instructions, ours));
     }
 
+    let streamed = rate(instructions, || {
+        let (mut decoder, mut count) = (Decoder::new(&config), 0);
+        let mut sink = |event| count += instructions_of(event);
+        decoder.feed(&framed, &mut |message| follower.push(message, &mut sink));
+        follower.finish(&mut sink);
+        assert_eq!(count, instructions);
+    });
+    report(&format!("{label}stream to ranges"), streamed);
+
+    let decoder = PayloadDecoder::new(params, options);
     let packets = rate(instructions, || {
         let mut decoder = decoder;
         payloads(bytes).for_each(|payload| _ = black_box(decoder.decode(payload)));

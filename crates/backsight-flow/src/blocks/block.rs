@@ -1,9 +1,9 @@
 //! One block, and what can be said about its end.
 
 use backsight_core::{Address, Isa};
-use backsight_isa::{Class, Instruction};
+use backsight_isa::{Class, Flags, Instruction};
 
-use super::key::Key;
+use super::key::{CodeMode, Key};
 use crate::walk::Stop;
 use crate::{Range, Symptom};
 
@@ -24,7 +24,7 @@ pub(crate) struct Block {
     pub target: Address,
     /// The blocks that came after it last time: not taken, taken.
     next: [u32; 2],
-    state: u32,
+    mode: CodeMode,
     /// The first undefined instruction, counted from the end in bytes; 0 if there is none.
     undefined: u32,
     /// How it is left: not taken, taken.
@@ -55,7 +55,7 @@ pub(crate) enum Way {
     Call,
     /// Somewhere else.
     Indirect,
-    /// Something is wrong here, or the block has to be read again.
+    /// Something is wrong here or needs a look, or the block has to be read again.
     Odd,
 }
 
@@ -134,7 +134,7 @@ impl Block {
             range,
             target: last.target,
             next: [NONE; 2],
-            state: 0,
+            mode: CodeMode::new(0),
             undefined: u32::try_from(undefined).unwrap_or(u32::MAX),
             ways: [Way::Known, taken],
             ending,
@@ -164,20 +164,26 @@ impl Block {
         }
     }
 
+    /// Only a look at it decides how it is left.
+    pub(super) fn make_odd(&mut self) {
+        self.ways = [Way::Odd; 2];
+    }
+
     #[inline]
     pub(super) fn key(&self) -> Key {
-        Key { address: self.range.start, state: self.state }
+        Key { address: self.range.start, mode: self.mode }
     }
 
     pub(super) fn set_key(&mut self, key: Key) {
-        self.state = key.state;
+        self.mode = key.mode;
     }
 
     /// The code is not what it was: it must be read again before it is walked.
     pub(super) fn make_stale(&mut self) {
         self.next = [NONE; 2];
-        self.state = self.key().stale().state;
-        self.ways = [Way::Odd; 2];
+        self.mode = self.key().stale().mode;
+        self.range.flags = Flags::NONE;
+        self.make_odd();
         self.ending = Ending::Stale;
     }
 
@@ -194,13 +200,13 @@ impl Block {
             (_, Class::DirectBranch) if taken => (self.target, self.target_isa, 0),
             _ => (self.range.end, self.range.isa, self.it),
         };
-        Some(self.key().elsewhere(address, isa, it))
+        Some(Key { address, mode: self.mode.with(isa, it) })
     }
 
     /// T32: how many of its first instructions are inside an IT block.
     #[inline]
     pub fn it_before(&self) -> u8 {
-        self.key().it()
+        self.mode.it()
     }
 
     /// How it is left.

@@ -12,11 +12,12 @@ mod riscv;
 
 use std::ops;
 
-use backsight_core::AddressSpace;
+use backsight_core::{Address, AddressSpace, Isa};
 use backsight_image::Code;
 
 use self::block::NONE;
 pub(crate) use self::block::{Block, Ending, Way};
+pub(crate) use self::key::CodeMode;
 use self::key::{Key, Spaces};
 pub(crate) use self::riscv::{InstructionMap, RiscvReader};
 use crate::Range;
@@ -80,12 +81,15 @@ impl Blocks {
         self.pages.clear();
     }
 
-    /// There are more address spaces than can be told apart: begins anew with this one.
-    #[cold]
-    fn forget_spaces(&mut self, space: AddressSpace) -> u32 {
-        self.clear();
-        self.spaces = Spaces::default();
-        self.spaces.number(space).unwrap_or(0)
+    /// How code of an address space is read. It holds until another space is asked for.
+    pub fn mode(&mut self, space: AddressSpace, isa: Isa) -> CodeMode {
+        let number = self.spaces.number(space).unwrap_or_else(|| {
+            // There are more spaces than can be told apart: begin anew with this one.
+            self.clear();
+            self.spaces = Spaces::default();
+            self.spaces.number(space).unwrap_or(0)
+        });
+        CodeMode::new(number).with(isa, 0)
     }
 
     /// The code in a range of addresses changed, as seen from `space`: blocks that it touches will be read again.
@@ -100,7 +104,7 @@ impl Blocks {
             let end = if end < start { u64::MAX } else { end.0.saturating_add(LONGEST_INSTRUCTION) };
             let touches = start.0 < changed.end && changed.start < end;
             let key = block.key();
-            if touches && !key.is_hidden() && spaces.binary_search(&key.space()).is_ok() {
+            if touches && !key.is_hidden() && spaces.binary_search(&key.mode.space()).is_ok() {
                 block.make_stale();
             }
         }
@@ -157,62 +161,82 @@ impl Blocks {
         self.maps[block as usize]
     }
 
-    /// The number of the block at `start`, which is not stale. Numbers of before may be void afterwards. `origin` is
+    /// The number of the block at `address`, which is not stale. Numbers of before may be void afterwards. `origin` is
     /// where execution came from, if that is known; it makes the search short.
     #[inline]
     pub fn enter(
         &mut self,
         origin: Origin,
-        start: Start,
+        address: Address,
+        mode: CodeMode,
         reader: &impl BlockReader,
         code: &impl Code,
     ) -> u32 {
-        let space = self.spaces.number(start.space).unwrap_or_else(|| self.forget_spaces(start.space));
-        let key = Key::new(start, space);
+        let key = Key { address, mode };
         let hint = self.blocks.get(origin.block as usize).and_then(|before| before.next(origin.taken));
         match hint {
             Some(hint) if self.blocks.get(hint as usize).is_some_and(|block| block.key() == key) => hint,
-            _ => self.find(origin, key, start, reader, code),
+            _ => self.find(origin, key, reader, code),
         }
     }
 
-    #[inline(never)]
-    fn find(
-        &mut self,
-        origin: Origin,
-        key: Key,
-        start: Start,
-        reader: &impl BlockReader,
-        code: &impl Code,
-    ) -> u32 {
-        if self.blocks.len() * 2 >= self.table.len() {
-            self.grow();
+    #[inline]
+    fn find(&mut self, origin: Origin, key: Key, reader: &impl BlockReader, code: &impl Code) -> u32 {
+        match self.look_up(key) {
+            Ok(found) if self.blocks[found as usize].key() == key => {
+                self.link(origin, key, found);
+                found
+            }
+            slot => self.read(origin, key, slot, reader, code),
         }
-        let mask = self.table.len() - 1;
+    }
+
+    /// The number of a block, which may be stale, or the slot where its number belongs.
+    #[inline]
+    fn look_up(&self, key: Key) -> Result<u32, usize> {
+        let mask = self.table.len().wrapping_sub(1);
         let mut slot = key.hash() & mask;
-        while self.table[slot] != NONE {
-            let index = self.table[slot];
-            let found = self.blocks[index as usize].key();
-            if found.fresh() == key {
-                if found != key {
-                    self.put(index, key, reader.read(code, start));
-                }
-                self.link(origin, key, index);
-                return index;
+        loop {
+            let Some(&number) = self.table.get(slot) else { return Err(slot) };
+            let Some(block) = self.blocks.get(number as usize) else { return Err(slot) };
+            if block.key().fresh() == key {
+                return Ok(number);
             }
             slot = (slot + 1) & mask;
         }
-        let read = reader.read(code, start);
+    }
+
+    /// Reads a block and remembers it.
+    #[cold]
+    #[inline(never)]
+    fn read(
+        &mut self,
+        origin: Origin,
+        key: Key,
+        slot: Result<u32, usize>,
+        reader: &impl BlockReader,
+        code: &impl Code,
+    ) -> u32 {
+        let space = self.spaces.get(key.mode.space());
+        let read =
+            reader.read(code, Start { address: key.address, space, isa: key.mode.isa(), it: key.mode.it() });
+        if let Ok(stale) = slot {
+            self.put(stale, key, read);
+            self.link(origin, key, stale);
+            return stale;
+        }
         if self.blocks.len() >= self.capacity {
             self.clear();
-            slot = key.hash() & mask;
-        } else {
-            self.link(origin, key, self.blocks.len() as u32);
+        } else if self.blocks.len() * 2 >= self.table.len() {
+            self.grow();
         }
-        let index = self.blocks.len() as u32;
-        self.table[slot] = index;
-        self.put(index, key, read);
-        index
+        let number = self.blocks.len() as u32;
+        if let Err(slot) = self.look_up(key) {
+            self.table[slot] = number;
+        }
+        self.link(origin, key, number);
+        self.put(number, key, read);
+        number
     }
 
     /// Stores a block under its number, which may be the next one.
@@ -232,6 +256,7 @@ impl Blocks {
     }
 
     /// Remembers where a way led to, unless something else happened on it.
+    #[inline]
     fn link(&mut self, origin: Origin, key: Key, to: u32) {
         if let Some(before) = self.blocks.get_mut(origin.block as usize)
             && !before.is_stale()

@@ -90,6 +90,10 @@ impl RiscvReader {
         };
         let mut block = Block::new(range, &instruction, ending, Stop::Reached, None);
         block.is_sequential = sequential.is_some();
+        let is_stuck = ending == Ending::Jump && block.target == block.last();
+        if is_stuck || matches!(ending, Ending::Environment | Ending::Undefined) {
+            block.make_odd();
+        }
         block
     }
 
@@ -194,8 +198,13 @@ mod tests {
         Start { address: Address(address), space: AddressSpace::ANY, isa: Set::RV64.isa(), it: 0 }
     }
 
+    fn enter(blocks: &mut Blocks, code: &Bytes, address: u64) -> u32 {
+        let mode = blocks.mode(AddressSpace::ANY, Set::RV64.isa());
+        blocks.enter(Origin::UNKNOWN, Address(address), mode, &READER, code)
+    }
+
     fn read(blocks: &mut Blocks, code: &Bytes, address: u64) -> (Range, Ending, InstructionMap) {
-        let number = blocks.enter(Origin::UNKNOWN, start(address), &READER, code);
+        let number = enter(blocks, code, address);
         (blocks.get(number).range, blocks.get(number).ending, blocks.map(number))
     }
 
@@ -214,7 +223,7 @@ mod tests {
             let (range, ending, _) = read(&mut blocks, &code, nothing);
             assert_eq!((range.instructions, ending), (0, Ending::NoCode));
         }
-        let number = blocks.enter(Origin::UNKNOWN, start(0), &READER, &code);
+        let number = enter(&mut blocks, &code, 0);
         assert_eq!([0, 2, 4, 6, 8].map(|at| blocks.has(number, at)), [true, true, false, true, false]);
         assert_eq!([0, 2, 6].map(|at| blocks.after(number, at)), [2, 6, 8]);
         assert_eq!([0, 2, 6].map(|at| blocks.before(number, at)), [None, Some(0), Some(2)]);

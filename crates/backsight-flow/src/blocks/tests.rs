@@ -32,12 +32,13 @@ const POLICY: Policy = Policy {
     limit: 100,
 };
 
-fn at(address: u64) -> Start {
-    Start { address: Address(address), space: AddressSpace::EL1N, isa: Isa::A64, it: 0 }
+fn enter_in(blocks: &mut Blocks, space: AddressSpace, origin: Origin, address: u64, code: &impl Code) -> u32 {
+    let mode = blocks.mode(space, Isa::A64);
+    blocks.enter(origin, Address(address), mode, &POLICY, code)
 }
 
 fn enter(blocks: &mut Blocks, origin: Origin, address: u64) -> u32 {
-    blocks.enter(origin, at(address), &POLICY, &Loops::default())
+    enter_in(blocks, AddressSpace::EL1N, origin, address, &Loops::default())
 }
 
 #[test]
@@ -56,12 +57,23 @@ fn every_address_space_has_blocks_of_its_own() {
     let spaces: Vec<_> = (0..300).map(|process| AddressSpace::EL1N.in_process(process)).collect();
     let mut enter_all = || -> Vec<u32> {
         let code = Loops::default();
-        let starts = spaces.iter().map(|&space| Start { space, ..at(0x1000) });
-        starts.map(|start| blocks.enter(Origin::UNKNOWN, start, &POLICY, &code)).collect()
+        let enter = |&space| enter_in(&mut blocks, space, Origin::UNKNOWN, 0x1000, &code);
+        spaces.iter().map(enter).collect()
     };
     let numbers = enter_all();
     assert!(numbers.iter().copied().eq(0..300));
     assert_eq!(enter_all(), numbers);
+}
+
+#[test]
+fn more_address_spaces_than_can_be_told_apart_begin_anew() {
+    let mut blocks = Blocks::new(1 << 20);
+    let code = Loops::default();
+    for process in 0..70_000 {
+        let space = AddressSpace::EL1N.in_process(process);
+        let number = enter_in(&mut blocks, space, Origin::UNKNOWN, 0x1000, &code);
+        assert_eq!(number, process % (1 << 16));
+    }
 }
 
 #[test]
@@ -103,7 +115,7 @@ fn a_change_of_code_touches_only_what_lies_there() {
     assert_eq!(is_stale(&blocks), [false, true, false, false]);
     // The block after the change keeps the number of the one before.
     let code = Loops { changed: Some(0x1014) };
-    let again = blocks.enter(Origin::UNKNOWN, at(0x1010), &POLICY, &code);
+    let again = enter_in(&mut blocks, AddressSpace::EL1N, Origin::UNKNOWN, 0x1010, &code);
     assert_eq!((again, blocks.get(again).range.instructions), (numbers[1], 2));
     assert_eq!(is_stale(&blocks), [false; 4]);
 }
@@ -117,7 +129,7 @@ fn a_block_that_ends_where_code_is_missing_depends_on_what_comes_there() {
         }
     }
     let mut blocks = Blocks::new(100);
-    let block = blocks.enter(Origin::UNKNOWN, at(0x1000), &POLICY, &Nothing);
+    let block = enter_in(&mut blocks, AddressSpace::EL1N, Origin::UNKNOWN, 0x1000, &Nothing);
     assert_eq!(blocks.get(block).range.instructions, 0);
     blocks.code_changed(AddressSpace::ANY, 0x1000..0x2000);
     assert_eq!(enter(&mut blocks, Origin::UNKNOWN, 0x1000), block);

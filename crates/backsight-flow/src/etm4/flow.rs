@@ -6,13 +6,13 @@
 //! strict follower stops there until the trace names an address again.
 
 use backsight_arm::etm4::{AddressPacket, Atoms, Config, Is, Profile};
-use backsight_core::{Address, Cause, Context, Isa, Located};
+use backsight_core::{Address, AddressSpace, Cause, Context, Isa, Located};
 use backsight_image::Code;
 use backsight_isa::Class;
 
 use super::position::{Position, State};
 use super::{Element, Options};
-use crate::blocks::{Block, Blocks, Origin, Way};
+use crate::blocks::{Block, Blocks, CodeMode, Origin, Way};
 use crate::return_stack::{Entry, ReturnStack};
 use crate::sink::Sink;
 use crate::walk::{Policy, Stop, Waypoints};
@@ -30,6 +30,8 @@ pub(super) struct Flow<C> {
     pub(super) code: C,
     pub(super) policy: Policy,
     pub(super) blocks: Blocks,
+    /// How code is read in the current context, but for instruction set and IT state.
+    code_mode: CodeMode,
     /// The block at the current position, once it was looked for.
     here: Option<u32>,
     /// The way that led to the current position.
@@ -61,10 +63,12 @@ impl<C: Code> Flow<C> {
             load: config.loads_p0() && !config.is_ete(),
             store: config.stores_p0() && !config.is_ete(),
         };
+        let mut blocks = Blocks::new(options.cached_blocks);
         Self {
             code,
+            code_mode: blocks.mode(AddressSpace::ANY, Isa::A64),
             policy: Policy { waypoints, t32_only: m_profile, limit: options.walk_limit.max(1) },
-            blocks: Blocks::new(options.cached_blocks),
+            blocks,
             here: None,
             origin: Origin::UNKNOWN,
             position: Position::new(m_profile),
@@ -212,6 +216,7 @@ impl<C: Code> Flow<C> {
         context.vmid = context.vmid.filter(|_| self.identifiers.0);
         context.context_id = context.context_id.filter(|_| self.identifiers.1);
         let context = self.position.enter(context);
+        self.code_mode = self.blocks.mode(self.position.space(), self.position.isa);
         self.emit(at, Event::Context(context, self.position.isa_of(is)), sink);
     }
 
@@ -274,7 +279,8 @@ impl<C: Code> Flow<C> {
             let here = match here {
                 Some(here) => here,
                 None if self.settle(at, sink) => {
-                    self.blocks.enter(self.origin, self.position.start(), &self.policy, &self.code)
+                    let mode = self.code_mode.with(self.position.isa, self.position.it);
+                    self.blocks.enter(self.origin, self.position.address, mode, &self.policy, &self.code)
                 }
                 None => {
                     self.statistics.skipped += u64::from(atoms.count);

@@ -5,7 +5,7 @@ use backsight_image::Code;
 use super::Follower;
 use super::destination::{Destination, DestinationKind, Position};
 use super::walk::{MOST_JUMPS, Walk};
-use crate::blocks::{Block, Ending, Origin};
+use crate::blocks::{Block, Ending, Origin, Way};
 use crate::sink::Sink;
 use crate::{Event, Range};
 
@@ -43,7 +43,7 @@ impl Conditions {
     /// Does it end at the last instruction of `block`?
     #[inline(always)]
     fn at_branch(&self, block: &Block, left: u64) -> bool {
-        (block.ending == Ending::Branch) & (left == self.left_at_branch)
+        block.range.flags.conditional & (left == self.left_at_branch)
     }
 
     /// May it end in `block`, at least `from` bytes after its start?
@@ -114,58 +114,42 @@ impl<C: Code> Follower<C> {
             }
             // Where it goes, if that is not in the block for good.
             let mut elsewhere = None;
-            let mut executed = true;
-            let taken = match block.ending {
-                Ending::Branch => {
-                    let taken = if PLAIN {
-                        pending.take()
-                    } else {
-                        self.irets = 0;
-                        self.outcomes.take_from(&mut pending, block.last().0)
-                    };
-                    let Some(taken) = taken else { break Stop::Undecided };
-                    fuel_at_branch = fuel - 1;
-                    not_taken += u64::from(!taken);
-                    executed = taken;
-                    taken
+            let (taken, executed) = if block.range.flags.conditional {
+                let taken = if PLAIN {
+                    pending.take()
+                } else {
+                    self.irets = 0;
+                    self.outcomes.take_from(&mut pending, block.last().0)
+                };
+                let Some(taken) = taken else { break Stop::Undecided };
+                fuel_at_branch = fuel - 1;
+                not_taken += u64::from(!taken);
+                (taken, taken)
+            } else if block.way(true).is_known() {
+                if implicit_return && block.ending == Ending::Call {
+                    self.stack.push(block.range.end, block.range.isa);
                 }
-                Ending::Plain => {
-                    plain += 1;
-                    false
+                plain += u64::from(!block.is_branch());
+                (block.is_branch(), true)
+            } else {
+                if block.way(true) != Way::Indirect || block.ending == Ending::ExceptionReturn {
+                    break Stop::Undecided;
                 }
-                Ending::Jump => {
-                    if block.target == block.last() {
-                        break Stop::Undecided;
-                    }
-                    true
-                }
-                Ending::Call => {
-                    if implicit_return {
-                        self.stack.push(block.range.end, block.range.isa);
-                    }
-                    true
-                }
-                Ending::Return | Ending::IndirectJump | Ending::IndirectCall | Ending::Swap
-                    if block.is_sequential && self.options().sijump =>
-                {
+                if block.is_sequential && self.options().sijump {
                     if implicit_return && block.ending == Ending::IndirectCall {
                         self.stack.push(block.range.end, block.range.isa);
                     }
                     elsewhere = Some(block.target.0);
-                    true
-                }
-                Ending::Return if implicit_return && self.stack.depth() > 0 => {
+                } else if implicit_return && block.ending == Ending::Return && self.stack.depth() > 0 {
                     if destination.irreport.is_some() {
                         break Stop::Undecided;
                     }
                     self.irets += 1;
                     elsewhere = self.stack.pop().map(|(target, _)| target.0);
-                    true
-                }
-                Ending::Return | Ending::IndirectJump | Ending::IndirectCall | Ending::Swap => {
+                } else {
                     break Stop::AtJump;
                 }
-                _ => break Stop::Undecided,
+                (true, true)
             };
             instructions += u64::from(block.range.instructions);
             sink.take(at.map(|()| Event::Range(Range { executed, ..block.range })));

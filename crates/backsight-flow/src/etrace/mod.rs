@@ -36,10 +36,9 @@ pub use self::settings::{Fault, Faults, Handlers, Settings};
 use self::trap::Deferred;
 use self::walk::{Paused, Walked};
 use crate::beginning::Beginning;
-use crate::blocks::{Blocks, Ending, Origin, RiscvReader};
+use crate::blocks::{Blocks, CodeMode, Ending, Origin, RiscvReader};
 use crate::return_stack::ReturnStack;
 use crate::sink::Sink;
-use crate::walk::Start;
 use crate::{Event, Statistics};
 
 /// Follows the execution of one source: of one hart.
@@ -49,6 +48,8 @@ pub struct Follower<C> {
     settings: Settings,
     reader: RiscvReader,
     blocks: Blocks,
+    /// How code is read in the current context.
+    code_mode: CodeMode,
     position: Option<Position>,
     /// The first instruction of the current block that was not reported yet.
     unreported: Option<u64>,
@@ -90,17 +91,19 @@ impl<C: Code> Follower<C> {
     pub fn new(settings: Settings, code: C) -> Self {
         let (params, options) = (settings.params, settings.options);
         let (set, mask) = (settings.set, params.wrap(u64::MAX));
+        let (mut blocks, context) = (Blocks::new(settings.cached_blocks), Context::riscv(0, set.wide));
         Self {
             code,
             reader: RiscvReader { set, mask, returns_are_jumps: params.itype_width == 3 },
-            blocks: Blocks::new(settings.cached_blocks),
+            code_mode: blocks.mode(context.space(), set.isa()),
+            blocks,
             position: None,
             unreported: None,
             address: 0,
             outcomes: Outcomes::new(&params, &options),
             stack: match params.dialect {
                 Dialect::Standard => settings::return_stack(&params),
-                Dialect::Seed => seed::return_stack(),
+                Dialect::Cva6 => seed::return_stack(),
             },
             cache: JumpCache::new(&params),
             irets: 0,
@@ -108,7 +111,7 @@ impl<C: Code> Follower<C> {
             unentered: None,
             deferred: None,
             paused: None,
-            context: Context::riscv(0, set.wide),
+            context,
             context_known: false,
             beginning: Beginning::default(),
             lost_at: 0,
@@ -151,10 +154,9 @@ impl<C: Code> Follower<C> {
         self.at = Located { offset: message.offset, length: message.length, value: () };
         let Message { time, ref content, .. } = message.value.into();
         match content {
-            Content::Instruction(packet) if self.is_settled => match packet.branches_and_address() {
-                Some((map, address)) => self.follow_branches(map, address, sink),
-                None => self.take(packet, sink),
-            },
+            &Content::Instruction(Packet::Branches { map, address }) if self.is_settled => {
+                self.follow_branches(map, address, sink);
+            }
             Content::Instruction(packet) => self.take(packet, sink),
             content => self.take_other(content, sink),
         }
@@ -203,8 +205,8 @@ impl<C: Code> Follower<C> {
     #[cold]
     fn take_other(&mut self, content: &Content, sink: &mut impl Sink) {
         match content {
-            Content::Data { record: Ok(record), .. } => self.take_data(record, sink),
-            Content::Data { record: Err(_), .. } | Content::BadData(_) => self.faults.count(Fault::BadData),
+            Content::Data(traced) => self.take_data(&traced.record(), sink),
+            Content::BadData(_) => self.faults.count(Fault::BadData),
             Content::BadPacket(_) | Content::BadFrame(_) => self.lose_position(Fault::BadPacket, sink),
             Content::Instruction(_) | Content::Other(..) | Content::Null => {}
         }
@@ -233,7 +235,7 @@ impl<C: Code> Follower<C> {
         }
         let result = match self.params().dialect {
             Dialect::Standard => self.take_standard(packet, sink),
-            Dialect::Seed => self.push_seed(*packet, sink).map(|()| Walked::Arrived),
+            Dialect::Cva6 => self.push_seed(*packet, sink).map(|()| Walked::Arrived),
         };
         self.finish_packet(result, sink);
     }
@@ -271,7 +273,6 @@ impl<C: Code> Follower<C> {
             Packet::BranchCount { count, end } => self.branch_count(count, end, sink),
             Packet::JumpTarget { index, map, irreport } => self.jump_target(index, map, irreport, sink),
             Packet::Branches { map, address } => self.branches(map, address, sink),
-            Packet::Address(reported) => self.branches(BranchMap::EMPTY, Some(reported), sink),
         }
     }
 
@@ -343,9 +344,7 @@ impl<C: Code> Follower<C> {
     /// The block that begins at `address`; it may have no code.
     #[inline]
     fn enter(&mut self, origin: Origin, address: u64) -> u32 {
-        let (space, isa) = (self.context.space(), self.reader.set.isa());
-        let start = Start { address: Address(address), space, isa, it: 0 };
-        self.blocks.enter(origin, start, &self.reader, &self.code)
+        self.blocks.enter(origin, Address(address), self.code_mode, &self.reader, &self.code)
     }
 
     /// The block that begins at `address`.

@@ -113,6 +113,7 @@ impl<C: Code> Follower<C> {
         if context != self.context || !self.context_known {
             self.context = context;
             self.context_known = true;
+            self.code_mode = self.blocks.mode(context.space(), self.reader.set.isa());
             self.emit(Event::Context(context, self.reader.set.isa()), sink);
         }
         if self.params().time_bits() > 0 {

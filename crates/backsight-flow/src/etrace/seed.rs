@@ -97,7 +97,10 @@ impl<C: Code> Follower<C> {
                 }
             }
             _ if self.position.is_none() || self.unentered.is_some() => Err(Fault::Unsynchronised),
-            Packet::Branches { map: BranchMap { count: 0, bits }, address: Some(reported) } => {
+            Packet::Branches {
+                map: BranchMap { count: BranchMap::UNCOUNTED, bits },
+                address: Some(reported),
+            } => {
                 let target = self.seed_target(reported)?;
                 self.uncounted(bits, target, sink)
             }
@@ -109,10 +112,6 @@ impl<C: Code> Follower<C> {
             Packet::Branches { map, address: None } => {
                 self.outcomes.append(map);
                 self.seed_walk(Target { address: None, left: 1, updiscon: false }, sink).map(drop)
-            }
-            Packet::Address(reported) => {
-                let target = self.seed_target(reported)?;
-                self.seed_walk(target, sink).map(drop)
             }
             // The encoder has neither a predictor nor a jump target cache.
             Packet::BranchCount { .. } | Packet::JumpTarget { .. } => Err(Fault::BadPacket),

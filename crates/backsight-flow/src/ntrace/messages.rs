@@ -128,11 +128,13 @@ impl<C: Code> Follower<C> {
         use Message as M;
         use Resource as R;
         match message {
-            M::DirectBranch { .. } | M::DirectBranchSync { .. } => self.mode = Some(Mode::Branch),
+            M::DirectBranch { .. } | M::DirectBranchSync { .. } => self.trace_mode = Some(Mode::Branch),
             M::IndirectBranchHistory { .. }
             | M::IndirectBranchHistorySync { .. }
             | M::ProgramTraceCorrelation { history: Some(_), .. }
-            | M::ResourceFull(R::History(_) | R::HistoryRepeat { .. }) => self.mode = Some(Mode::History),
+            | M::ResourceFull(R::History(_) | R::HistoryRepeat { .. }) => {
+                self.trace_mode = Some(Mode::History)
+            }
             _ => {}
         }
     }
@@ -153,11 +155,11 @@ impl<C: Code> Follower<C> {
             |step, undecided| Task { step, repeats: 0, undecided, then: Then::Nothing, timestamp: None };
         match resource {
             Resource::Count(count) => {
-                if self.to_go > MOST_WAITING && self.mode.is_none() {
+                if self.to_go > MOST_WAITING && self.trace_mode.is_none() {
                     // So much without a history: every taken branch is a message.
-                    self.mode = Some(Mode::Branch);
+                    self.trace_mode = Some(Mode::Branch);
                 }
-                if self.to_go > MOST_WAITING && self.mode == Some(Mode::History) {
+                if self.to_go > MOST_WAITING && self.trace_mode == Some(Mode::History) {
                     return self.lose(NoSync::BadPacket, sink);
                 }
                 self.expect(task((count, History::EMPTY), Undecided::Waits), sink)
@@ -335,12 +337,14 @@ impl<C: Code> Follower<C> {
     fn own(&mut self, process: u64, sink: &mut impl Sink) -> Option<Task> {
         let Process { privilege, context } = Process::from_field(process)?;
         self.report(sink);
-        self.context.privilege = Privilege::Riscv(PrivilegeMode(privilege));
+        let mut next = self.context;
+        next.privilege = Privilege::Riscv(PrivilegeMode(privilege));
         match context {
             ProcessContext::Same => {}
-            ProcessContext::Supervisor(context) => self.context.context_id = Some(context),
-            ProcessContext::Hypervisor(context) => self.context.vmid = u32::try_from(context).ok(),
+            ProcessContext::Supervisor(context) => next.context_id = Some(context),
+            ProcessContext::Hypervisor(context) => next.vmid = u32::try_from(context).ok(),
         }
+        self.set_context(next);
         self.emit(Event::Context(self.context, self.reader.set.isa()), sink);
         None
     }

@@ -22,7 +22,7 @@ use backsight_riscv::ntrace::{Message, Mode, Packet};
 use self::messages::Task;
 use self::walk::{Outcomes, Position, Unreported};
 use crate::beginning::Beginning;
-use crate::blocks::{Blocks, Origin, RiscvReader};
+use crate::blocks::{Blocks, CodeMode, Origin, RiscvReader};
 use crate::return_stack::ReturnStack;
 use crate::sink::Sink;
 use crate::{Event, NoSync, Statistics};
@@ -52,6 +52,8 @@ pub struct Follower<C> {
     options: Options,
     reader: RiscvReader,
     blocks: Blocks,
+    /// How code is read in the current context.
+    code_mode: CodeMode,
     /// How execution came to the position.
     origin: Origin,
     position: Position,
@@ -63,7 +65,8 @@ pub struct Follower<C> {
     outcomes: Outcomes,
     stack: ReturnStack,
     unreported: Unreported,
-    mode: Option<Mode>,
+    /// How the stream reports branches, once that shows.
+    trace_mode: Option<Mode>,
     /// The branch message that can be repeated.
     last_branch: Option<Message>,
     /// A message that the sink did not want all of.
@@ -86,11 +89,13 @@ impl<C: Code> Follower<C> {
     /// The same, with options.
     pub fn with_options(set: rv::Set, code: C, options: Options) -> Self {
         let mask = if set.wide { u64::MAX } else { u32::MAX.into() };
+        let (mut blocks, context) = (Blocks::new(options.cached_blocks), Context::riscv(0, set.wide));
         Self {
             code,
             options,
             reader: RiscvReader { set, mask, returns_are_jumps: false },
-            blocks: Blocks::new(options.cached_blocks),
+            code_mode: blocks.mode(context.space(), set.isa()),
+            blocks,
             origin: Origin::UNKNOWN,
             position: Position::Unknown,
             sent: None,
@@ -98,11 +103,11 @@ impl<C: Code> Follower<C> {
             outcomes: Outcomes::default(),
             stack: ReturnStack::new(STACK_DEPTH),
             unreported: Unreported::default(),
-            mode: None,
+            trace_mode: None,
             last_branch: None,
             paused: None,
             time: None,
-            context: Context::riscv(0, set.wide),
+            context,
             overflow: false,
             beginning: Beginning::default(),
             at: Located { offset: 0, length: 0, value: () },
@@ -154,12 +159,17 @@ impl<C: Code> Follower<C> {
     /// Begins anew, as after a gap in the data. Counts go on.
     pub fn reset(&mut self) {
         self.forget();
-        self.mode = None;
+        self.trace_mode = None;
         self.paused = None;
         self.time = None;
-        self.context = Context::riscv(0, self.reader.set.wide);
+        self.set_context(Context::riscv(0, self.reader.set.wide));
         self.overflow = false;
         self.beginning = Beginning::default();
+    }
+
+    fn set_context(&mut self, context: Context) {
+        self.context = context;
+        self.code_mode = self.blocks.mode(context.space(), self.reader.set.isa());
     }
 
     fn begin(&mut self, sink: &mut impl Sink) {

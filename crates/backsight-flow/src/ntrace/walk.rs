@@ -8,7 +8,6 @@ use backsight_riscv::ntrace::{History, Mode};
 use super::Follower;
 use crate::blocks::{Block, Ending, Origin};
 use crate::sink::Sink;
-use crate::walk::Start;
 use crate::{Event, NoSync, Range, Symptom};
 
 /// Instructions without a branch that are believed.
@@ -98,6 +97,13 @@ impl Outcomes {
     }
 }
 
+#[inline]
+fn half_words(block: &Block) -> i64 {
+    let Range { start, end, .. } = block.range;
+    // No block is so long that addresses of 32 bits would matter.
+    i64::from(end.0.wrapping_sub(start.0) as u8 / 2)
+}
+
 /// Instructions that were executed one after the other and not yet reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unreported {
@@ -123,40 +129,120 @@ impl<C: Code> Follower<C> {
     pub(super) fn walk(&mut self, undecided: Undecided, sink: &mut impl Sink) -> bool {
         let mut straight = 0;
         while self.to_go > 0 || !self.outcomes.is_empty() {
-            let Some(pc) = self.next_instruction(sink) else { break };
-            let start = Start { address: pc, space: self.context.space(), isa: self.reader.set.isa(), it: 0 };
-            let number = self.blocks.enter(self.origin, start, &self.reader, &self.code);
-            let block = *self.blocks.get(number);
-            let half_words = (block.range.end.0.wrapping_sub(pc.0) & self.reader.mask) as i64 / 2;
-            if block.ending == Ending::NoCode {
-                self.no_memory(start, sink);
+            let moved = self.run(undecided, &mut straight, sink);
+            if !moved && !self.step(undecided, &mut straight, sink) {
                 break;
             }
-            if self.outcomes.is_empty() && self.to_go < half_words {
-                self.walk_part(number, self.to_go, sink);
-                break;
-            }
-            let mut taken = true;
-            if block.ending == Ending::Branch {
-                let outcome = self.outcomes.take().or_else(|| self.decide(&block, half_words, undecided));
-                let Some(outcome) = outcome else {
-                    self.wait_before_branch(number, half_words, undecided, sink);
-                    break;
-                };
-                (taken, straight) = (outcome, 0);
-            } else {
-                straight += block.range.instructions;
-                if straight > MOST_STRAIGHT {
-                    self.mismatch(Symptom::EndlessRange, sink);
-                    break;
-                }
-            }
-            self.to_go -= half_words;
-            self.leave(number, &block, taken, sink);
             if sink.is_full() && (self.to_go > 0 || !self.outcomes.is_empty()) {
                 return false;
             }
         }
+        true
+    }
+
+    /// Goes from block to block as long as it is plain where execution goes. `straight` counts instructions since the last
+    /// branch. False: it went nowhere.
+    #[inline]
+    fn run(&mut self, undecided: Undecided, straight: &mut u32, sink: &mut impl Sink) -> bool {
+        let Some(pc) = self.position.address() else { return false };
+        let mut number = self.blocks.enter(self.origin, pc, self.code_mode, &self.reader, &self.code);
+        let (mut to_go, mut outcomes, mut unreported) = (self.to_go, self.outcomes, self.unreported);
+        let by_branches = self.trace_mode == Some(Mode::Branch);
+        let (mut origin, mut moved, at) = (self.origin, false, self.at);
+        let (mut instructions, mut ranges, mut taken_branches) = (0, 0, 0);
+        loop {
+            let block = self.blocks.get(number);
+            let half_words = half_words(block);
+            let mut elsewhere = None;
+            let taken = if block.range.flags.conditional {
+                *straight = 0;
+                match outcomes.take() {
+                    Some(taken) => taken,
+                    None if by_branches && to_go >= half_words => {
+                        undecided == Undecided::TakenAtEnd && to_go == half_words
+                    }
+                    None => break,
+                }
+            } else {
+                *straight += block.range.instructions;
+                if *straight > MOST_STRAIGHT || outcomes.is_empty() && to_go < half_words {
+                    break;
+                }
+                if block.ending == Ending::Call {
+                    self.stack.push(block.range.end, block.range.isa);
+                } else if !block.way(true).is_known() {
+                    let goes_on = to_go > half_words || !outcomes.is_empty();
+                    if block.ending != Ending::Return || !goes_on || self.stack.depth() == 0 {
+                        break;
+                    }
+                    elsewhere = self.stack.pop().map(|(target, _)| target);
+                }
+                block.is_branch()
+            };
+            moved = true;
+            to_go -= half_words;
+            unreported.add(block.range.start, block.range.instructions, block.range.last_size);
+            if block.is_branch() {
+                let Unreported { start, instructions: count, .. } = std::mem::take(&mut unreported);
+                instructions += u64::from(count);
+                ranges += 1;
+                taken_branches += u64::from(taken);
+                let range = Range { start, instructions: count, executed: taken, ..block.range };
+                sink.take(at.map(|()| Event::Range(range)));
+            }
+            origin = Origin::new(number, taken);
+            number = match block.next(taken) {
+                Some(next) if elsewhere.is_none() => next,
+                _ => {
+                    let next = if taken { block.target } else { block.range.end };
+                    let next = elsewhere.unwrap_or(next);
+                    self.blocks.enter(origin, next, self.code_mode, &self.reader, &self.code)
+                }
+            };
+            if to_go <= 0 && outcomes.is_empty() || sink.is_full() {
+                break;
+            }
+        }
+        self.statistics.instructions += instructions;
+        self.statistics.ranges += ranges;
+        self.statistics.branches += ranges;
+        self.statistics.taken += taken_branches;
+        (self.to_go, self.outcomes, self.unreported) = (to_go, outcomes, unreported);
+        if moved {
+            self.origin = origin;
+            self.position = Position::At(self.blocks.get(number).range.start);
+        }
+        moved
+    }
+
+    /// Executes one block, or as much of it as there are half-words. False: the walk ends here.
+    fn step(&mut self, undecided: Undecided, straight: &mut u32, sink: &mut impl Sink) -> bool {
+        let Some(pc) = self.next_instruction(sink) else { return false };
+        let number = self.blocks.enter(self.origin, pc, self.code_mode, &self.reader, &self.code);
+        let block = *self.blocks.get(number);
+        let half_words = half_words(&block);
+        if block.ending == Ending::NoCode {
+            self.no_memory(pc, sink);
+            return false;
+        }
+        if self.outcomes.is_empty() && self.to_go < half_words {
+            self.walk_part(number, self.to_go, sink);
+            return false;
+        }
+        let mut taken = true;
+        if block.ending == Ending::Branch {
+            let outcome = self.outcomes.take().or_else(|| self.decide(&block, half_words, undecided));
+            let Some(outcome) = outcome else {
+                self.wait_before_branch(number, half_words, undecided, sink);
+                return false;
+            };
+            taken = outcome;
+        } else if *straight > MOST_STRAIGHT {
+            self.mismatch(Symptom::EndlessRange, sink);
+            return false;
+        }
+        self.to_go -= half_words;
+        self.leave(number, &block, taken, sink);
         true
     }
 
@@ -223,7 +309,7 @@ impl<C: Code> Follower<C> {
     /// The outcome of a branch that no history has; `None` if it is not known.
     fn decide(&self, block: &Block, half_words: i64, undecided: Undecided) -> Option<bool> {
         let at_end = self.to_go == half_words;
-        match (undecided, self.mode) {
+        match (undecided, self.trace_mode) {
             (Undecided::Named(address), mode) if at_end && mode != Some(Mode::Branch) => {
                 Some(address == block.target)
             }
@@ -279,9 +365,9 @@ impl<C: Code> Follower<C> {
     }
 
     #[cold]
-    fn no_memory(&mut self, start: Start, sink: &mut impl Sink) {
+    fn no_memory(&mut self, address: Address, sink: &mut impl Sink) {
         self.report(sink);
-        let Start { address, space, .. } = start;
+        let space = self.context.space();
         self.emit(Event::NoMemory { address, space }, sink);
         self.forget_walk();
     }

@@ -4,10 +4,11 @@ use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code as _;
-use backsight_riscv::BlockEncoder;
-use backsight_riscv::etrace::{BufferedEncoder, Encoder, Fifo, Losses, Packet, QualStatus};
+use backsight_riscv::etrace::{Packet, QualStatus};
 use backsight_riscv::ingress::Ingress;
 use backsight_testing::Random;
+use backsight_unit::etrace::{BufferedTracer, Fifo, Losses, Tracer};
+use backsight_unit::riscv::BlockTracer;
 
 use crate::random::{Code, execute};
 use crate::reference::addresses;
@@ -47,7 +48,7 @@ impl Run {
         Self { case, code, blocks, truth }
     }
 
-    fn encode<E: BlockEncoder<Packet = Packet>>(&self, encoder: &mut E) -> Vec<Packet> {
+    fn encode<E: BlockTracer<Packet = Packet>>(&self, encoder: &mut E) -> Vec<Packet> {
         let mut packets = Vec::new();
         let mut sink = |packet| packets.push(packet);
         for (ingress, traced) in &self.blocks {
@@ -60,12 +61,12 @@ impl Run {
         packets
     }
 
-    fn encoder(&self) -> Encoder {
-        Encoder::new(self.case.params, self.case.options, self.case.settings).unwrap()
+    fn encoder(&self) -> Tracer {
+        Tracer::new(self.case.params, self.case.options, self.case.settings).unwrap()
     }
 
     fn buffered(&self, fifo: Fifo) -> (Vec<Packet>, Losses) {
-        let mut encoder = BufferedEncoder::new(self.encoder(), fifo).unwrap();
+        let mut encoder = BufferedTracer::new(self.encoder(), fifo).unwrap();
         let packets = self.encode(&mut encoder);
         (packets, encoder.losses())
     }

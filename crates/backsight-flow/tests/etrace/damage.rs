@@ -3,11 +3,11 @@
 use backsight_core::Located;
 use backsight_flow::Event;
 use backsight_flow::etrace::{Fault, Follower, Settings};
-use backsight_riscv::etrace::{
-    self, Encoder, ImplicitReturn, Options, Packet, Params, PayloadDecoder, Resync, ResyncMode,
-};
+use backsight_riscv::etrace::{self, ImplicitReturn, Options, Packet, Params, PayloadDecoder};
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 use backsight_testing::Random;
+use backsight_unit::etrace::{Settings as TracerSettings, Tracer};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 use crate::random::{Code, Wildness, execute};
 
@@ -34,8 +34,7 @@ fn settings() -> (Params, Options) {
 fn payloads(code: &Code, random: &mut Random) -> Vec<Vec<u8>> {
     let (params, options) = settings();
     let resync = Resync { mode: ResyncMode::Packets, limit: 16 };
-    let mut encoder =
-        Encoder::new(params, options, etrace::Settings { resync, ..Default::default() }).unwrap();
+    let mut encoder = Tracer::new(params, options, TracerSettings { resync, ..Default::default() }).unwrap();
     let (mut builder, mut payloads) = (Builder::new(4, Ctype::Precise), Vec::new());
     let mut sink = |packet: Packet| payloads.push(etrace::encode(&packet, &params, &options).to_vec());
     let mut ingress = |ingress: Ingress| {

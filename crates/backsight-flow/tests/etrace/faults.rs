@@ -43,7 +43,7 @@ fn reported(address: u64) -> Reported {
 
 /// Packets that lead to the fault, the last of which shows it.
 fn packets(fault: Fault) -> Vec<Packet> {
-    let address = |address| Packet::Address(reported(address));
+    let address = |address| Packet::address(reported(address));
     let full = BranchMap::new(BranchMap::FULL, 0);
     match fault {
         // A payload that is no packet comes after these.

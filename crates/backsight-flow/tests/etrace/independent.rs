@@ -6,9 +6,10 @@
 use backsight_core::{Execution, Located, Retired};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
-use backsight_riscv::etrace::{self, Encoder, ImplicitReturn, Options, Packet, Params, PayloadDecoder};
+use backsight_riscv::etrace::{self, ImplicitReturn, Options, Packet, Params, PayloadDecoder, Reported};
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
 use backsight_testing::Random;
+use backsight_unit::etrace::Tracer;
 use riscv_etrace::binary::{self, Adaptable};
 use riscv_etrace::instruction::base::Set;
 
@@ -177,7 +178,7 @@ fn its_tracer_follows_what_our_encoder_sends() {
         let (code, mut executed) = run(&mut random, wild);
         let Setting { params, options } = setting(&mut random, wild);
         for_its_tracer(&mut executed, wild);
-        let mut encoder = Encoder::new(params, options, Default::default()).unwrap();
+        let mut encoder = Tracer::new(params, options, Default::default()).unwrap();
         let mut payloads: Vec<Vec<u8>> = Vec::new();
         let mut sink = |packet: Packet| payloads.push(etrace::encode(&packet, &params, &options).to_vec());
         blocks(&executed, params.itype_width, 1 << 16)
@@ -235,7 +236,7 @@ fn returns_that_well_behaved_code_leaves_out_are_followed_alike() {
         };
         let draft = Params { implicit_return: ImplicitReturn::Returns, ..ratified };
         let options = Options { implicit_return: true, ..Options::default() };
-        let mut encoder = Encoder::new(draft, options, Default::default()).unwrap();
+        let mut encoder = Tracer::new(draft, options, Default::default()).unwrap();
         let mut packets = Vec::new();
         let steps = blocks(&executed, 4, 1 << 16);
         steps.iter().for_each(|block| encoder.push(block, &mut |packet| packets.push(packet)));
@@ -243,7 +244,7 @@ fn returns_that_well_behaved_code_leaves_out_are_followed_alike() {
         // Without the end of the trace, whose place takes a count.
         packets.truncate(packets.len() - 2);
         let counts = |packet: &Packet| {
-            packet.branches_and_address().and_then(|(_, address)| address?.irreport).is_some()
+            matches!(packet, Packet::Branches { address: Some(Reported { irreport: Some(_), .. }), .. })
         };
         if packets.iter().any(counts) {
             continue;
@@ -266,7 +267,7 @@ fn returns_that_well_behaved_code_leaves_out_are_followed_alike() {
         let executed = retired(&executed);
         same(seed, &ours, &executed[..ours.len()]);
         followed += ours.len();
-        let mut plain = Encoder::new(draft, Options::default(), Default::default()).unwrap();
+        let mut plain = Tracer::new(draft, Options::default(), Default::default()).unwrap();
         steps.iter().for_each(|block| plain.push(block, &mut |_| left_out += 1));
         left_out -= packets.len();
     }

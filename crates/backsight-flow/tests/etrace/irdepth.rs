@@ -42,7 +42,7 @@ fn followed(program: &Program, taken: &[bool], address: u64, depth: Option<u32>)
     let mut map = BranchMap::EMPTY;
     taken.iter().for_each(|&taken| map.push(taken));
     let packet = match taken {
-        [] => Packet::Address(reported),
+        [] => Packet::address(reported),
         _ => Packet::Branches { map, address: Some(reported) },
     };
     let params = Params { return_stack_size: 2, ..Params::default() };

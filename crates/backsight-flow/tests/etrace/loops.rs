@@ -79,7 +79,7 @@ fn a_packet_that_stands_for_millions_of_turns_fills_no_memory() {
 
 #[test]
 fn an_endless_loop_that_a_trap_ends_is_reported_as_one() {
-    let named = Packet::Address(Reported { address: 0x1006 >> 1, ..Reported::default() });
+    let named = Packet::address(Reported { address: 0x1006 >> 1, ..Reported::default() });
     let trap = Packet::Trap(TrapPacket {
         branch: true,
         ecause: 7,

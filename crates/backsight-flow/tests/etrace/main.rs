@@ -1,6 +1,8 @@
 //! E-Trace from packets to execution, and from execution to packets.
 
 mod buffer;
+mod cva6;
+mod cva6_tracer;
 mod damage;
 mod data;
 mod fast;
@@ -16,5 +18,3 @@ mod reference;
 mod resync;
 mod retire;
 mod roundtrip;
-mod seed;
-mod seed_encoder;

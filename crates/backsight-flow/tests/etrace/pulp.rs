@@ -10,13 +10,15 @@ use backsight_flow::{Event, Statistics};
 use backsight_image::{Code, Image};
 use backsight_isa::rv::{self, JumpKind, Operation, Set, Source};
 use backsight_riscv::encap::Framing;
-use backsight_riscv::etrace::{Config, Content, Decoder, Message, Packet, Params};
+use backsight_riscv::etrace::{BranchMap, Config, Content, Decoder, Message, Packet};
 use backsight_testing::corpus;
 
 use crate::reference::addresses;
 
 pub const CAPTURES: [(&str, &str); 3] =
     [("gpios_all", "gpios_all"), ("hello_culsans", "hello_culsans"), ("l1_test", "l1")];
+
+const UNCOUNTED: usize = BranchMap::UNCOUNTED as usize;
 
 /// One capture, followed.
 pub struct Followed {
@@ -31,7 +33,7 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 fn packets(bytes: &[u8], framing: Framing) -> Vec<Located<Packet>> {
-    let config = Config { params: Params::seed(), options: Default::default(), framing };
+    let config = Config { params: backsight_riscv::cva6::params(), options: Default::default(), framing };
     let (mut decoder, mut packets, mut end) = (Decoder::new(&config), Vec::new(), 0);
     let mut sink = |message: Located<Message>| {
         assert_eq!(message.offset, end);
@@ -53,7 +55,8 @@ pub fn follow(capture: &str, program: &str, framing: Framing) -> Option<Followed
     image.add_elf(folder.join(format!("{program}.riscv")), None, AddressSpace::ANY).unwrap();
     let extension = if framing == Framing::Pulp { "packets.bin" } else { "encap.bin" };
     let packets = packets(&fs::read(folder.join(format!("{capture}.{extension}"))).unwrap(), framing);
-    let mut follower = Follower::new(Settings::new(Params::seed(), Default::default()), &image);
+    let mut follower =
+        Follower::new(Settings::new(backsight_riscv::cva6::params(), Default::default()), &image);
     let mut events = Vec::new();
     let mut sink = |event: Located<Event>| events.push(event.value);
     for packet in &packets {
@@ -149,8 +152,7 @@ pub fn assert_told_by(path: &Path, packets: &[Packet]) -> Vec<usize> {
                 places.push(place);
                 continue;
             }
-            Packet::Branches { map, address } => (Some(*map), *address),
-            Packet::Address(reported) => (None, Some(*reported)),
+            Packet::Branches { map, address } => (Some(*map).filter(|map| map.count > 0), *address),
             other => panic!("{other:?}"),
         };
         let count = map.map(|map| usize::from(map.count));
@@ -162,7 +164,7 @@ pub fn assert_told_by(path: &Path, packets: &[Packet]) -> Vec<usize> {
         };
         address = address.wrapping_add(reported.address);
         let found = match count {
-            Some(0) => {
+            Some(UNCOUNTED) => {
                 let fits = |&count: &usize| try_find(path, place + 1, address, told + count).is_some();
                 let fitting: Vec<_> = (16..31).filter(fits).collect();
                 let right = |&&count: &&usize| outcomes(path, told, count) == map.unwrap().bits;

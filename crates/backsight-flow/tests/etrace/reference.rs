@@ -9,9 +9,10 @@ use backsight_flow::etrace::{Follower, Settings};
 use backsight_image::Code;
 use backsight_isa::rv;
 use backsight_riscv::encap::{Encapsulated, Framer, Framing, Kind};
-use backsight_riscv::etrace::{self, Algorithm, Config, Content, Decoder, Encoder, Message, Packet, Params};
+use backsight_riscv::etrace::{self, Config, Content, Decoder, Message, Packet, Params};
 use backsight_riscv::ingress::{Builder, Ctype, Ingress, LogReader};
 use backsight_testing::{corpus, gunzip};
+use backsight_unit::etrace::{Algorithm, Settings as TracerSettings, Tracer};
 
 use crate::program::Program;
 
@@ -141,8 +142,8 @@ fn the_list_of_instructions_encodes_to_the_stream() {
         Params::parse(&fs::read_to_string(folder.join("hardware_64.scf")).unwrap()).unwrap();
     for name in names(&folder) {
         let list = gunzip(&root.join(format!("itype3/{name}.spike_pc_trace.gz")));
-        let settings = etrace::Settings { algorithm: Algorithm::Reference, ..etrace::Settings::default() };
-        let mut encoder = Encoder::new(params, options, settings).unwrap();
+        let settings = TracerSettings { algorithm: Algorithm::Reference, ..TracerSettings::default() };
+        let mut encoder = Tracer::new(params, options, settings).unwrap();
         let mut builder = Builder::new(params.itype_width, Ctype::Precise);
         let (mut framer, mut bytes) = (Framer::new(Framing::REFERENCE), Vec::new());
         let mut sink = |packet: Packet| {

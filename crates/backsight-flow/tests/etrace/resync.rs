@@ -17,7 +17,7 @@ fn start(address: u64) -> Packet {
 
 /// Jumps once with an address, which enters the jump target cache; `between`; jumps again with an entry of the cache.
 fn faults(options: Options, between: &[Packet]) -> u64 {
-    let jump = Packet::Address(Reported { updiscon: true, ..Reported::default() });
+    let jump = Packet::address(Reported { updiscon: true, ..Reported::default() });
     let again = Packet::JumpTarget { index: 0, map: BranchMap::EMPTY, irreport: None };
     let params = Params { cache_size: 2, ..Params::default() };
     let program = program();

@@ -3,12 +3,13 @@
 
 use backsight_core::{Address, Execution, Located};
 use backsight_flow::etrace::{Follower, Settings};
-use backsight_riscv::etrace::{
-    self, Encoder, ImplicitReturn, Options, Packet, Params, Payload, Resync, ResyncMode,
-};
+use backsight_riscv::etrace::{self, ImplicitReturn, Options, Packet, Params, Payload};
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
-use backsight_riscv::retire::{InOrder, Pipeline, Retirement};
+
 use backsight_testing::Random;
+use backsight_unit::etrace::{Settings as TracerSettings, Tracer};
+use backsight_unit::riscv::retire::{InOrder, Pipeline, Retirement};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 use crate::random::{Code, Wildness, execute};
 use crate::reference::addresses;
@@ -16,7 +17,7 @@ use crate::reference::addresses;
 struct Case {
     params: Params,
     options: Options,
-    settings: etrace::Settings,
+    settings: TracerSettings,
 }
 
 impl Case {
@@ -45,11 +46,11 @@ impl Case {
         // Cycles differ with the shape; packets and half-words do not.
         let mode = [ResyncMode::Off, ResyncMode::Packets, ResyncMode::HalfWords][random.below(3) as usize];
         let resync = Resync { mode, limit: [3, 16, 60][random.below(3) as usize] };
-        Self { params, options, settings: etrace::Settings { resync, ..etrace::Settings::default() } }
+        Self { params, options, settings: TracerSettings { resync, ..TracerSettings::default() } }
     }
 
-    fn encoder(&self) -> Encoder {
-        Encoder::new(self.params, self.options, self.settings).unwrap()
+    fn encoder(&self) -> Tracer {
+        Tracer::new(self.params, self.options, self.settings).unwrap()
     }
 
     fn one_by_one(&self, executed: &[Execution]) -> Vec<Packet> {

@@ -3,11 +3,11 @@
 use backsight_core::{Address, Context, Execution, Located};
 use backsight_flow::Event;
 use backsight_flow::etrace::{Follower, Settings};
-use backsight_riscv::etrace::{
-    self, Encoder, ImplicitReturn, Options, Packet, Params, Resync, ResyncMode, SupportLayout,
-};
+use backsight_riscv::etrace::{self, ImplicitReturn, Options, Packet, Params, SupportLayout};
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress, Itype};
 use backsight_testing::Random;
+use backsight_unit::etrace::{Settings as TracerSettings, Tracer};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 use crate::random::{Code, Wildness, execute};
 use crate::reference::addresses;
@@ -24,7 +24,7 @@ enum Fact {
 pub struct Case {
     pub params: Params,
     pub options: Options,
-    pub settings: etrace::Settings,
+    pub settings: TracerSettings,
     pub wild: Wildness,
     ctype: Ctype,
     longest_block: u32,
@@ -69,7 +69,7 @@ pub fn case(random: &mut Random) -> Case {
     Case {
         params,
         options,
-        settings: etrace::Settings { resync, ..etrace::Settings::default() },
+        settings: TracerSettings { resync, ..TracerSettings::default() },
         wild: Wildness {
             returns: !counter,
             traps: [0, 10, 80][random.below(3) as usize],
@@ -192,7 +192,7 @@ fn agree(expected: &Fact, told: &Fact) -> bool {
 
 /// Payloads of the packets that the blocks make.
 fn encoded(case: &Case, blocks: &[(Ingress, bool)]) -> Vec<Vec<u8>> {
-    let mut encoder = Encoder::new(case.params, case.options, case.settings).unwrap();
+    let mut encoder = Tracer::new(case.params, case.options, case.settings).unwrap();
     let mut payloads = Vec::new();
     let mut sink =
         |packet: Packet| payloads.push(etrace::encode(&packet, &case.params, &case.options).to_vec());

@@ -20,13 +20,20 @@ pub enum FramingFault {
     CutOff,
 }
 
-impl fmt::Display for FramingFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl FramingFault {
+    /// The reason, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
             Self::Header => "impossible header",
             Self::Unsynchronised => "skipped while unsynchronised",
             Self::CutOff => "cut off at the end",
-        })
+        }
+    }
+}
+
+impl fmt::Display for FramingFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
     }
 }
 
@@ -39,12 +46,12 @@ pub struct Deframer {
     filled: usize,
     offset: u64,
     /// While unsynchronised: null-looking bytes in a row, up to now.
-    hunting: Option<usize>,
+    searching: Option<usize>,
     skipped: u32,
     accounting: Accounting,
 }
 
-/// What the first bytes of a frame tell.
+/// What the first bytes of a frame say.
 enum Header {
     /// The frame has this many bytes.
     Length(usize),
@@ -60,7 +67,7 @@ impl Deframer {
             pending: [0; LONGEST],
             filled: 0,
             offset: 0,
-            hunting: None,
+            searching: None,
             skipped: 0,
             accounting: Accounting { decoded: 0, unsynchronised: 0, bad: 0 },
         }
@@ -70,7 +77,7 @@ impl Deframer {
     pub const fn unsynchronised(framing: Framing) -> Self {
         let mut deframer = Self::new(framing);
         if matches!(framing, Framing::Standard(_)) {
-            deframer.hunting = Some(0);
+            deframer.searching = Some(0);
         }
         deframer
     }
@@ -88,26 +95,63 @@ impl Deframer {
     /// Takes the next bytes of the stream.
     pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(Located<Frame<'_>>)) {
         while !bytes.is_empty() {
-            if self.hunting.is_some() {
-                bytes = self.hunt(bytes, sink);
-                continue;
-            }
-            if self.filled == 0
-                && let Header::Length(length) = header(self.framing, bytes)
-                && let Some((frame, rest)) = bytes.split_at_checked(length)
-            {
-                self.frame(frame, sink);
-                bytes = rest;
-                continue;
-            }
-            bytes = self.collect(bytes, sink);
+            bytes = self.step(bytes, sink);
         }
+    }
+
+    /// Takes some of the next bytes, up to the end of a frame at most, and gives the rest back.
+    #[inline]
+    pub(crate) fn step<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        sink: &mut impl FnMut(Located<Frame<'_>>),
+    ) -> &'a [u8] {
+        if self.searching.is_some() {
+            return self.search(bytes, sink);
+        }
+        if self.filled == 0
+            && let Header::Length(length) = header(self.framing, bytes)
+            && let Some((frame, rest)) = bytes.split_at_checked(length)
+        {
+            self.frame(frame, sink);
+            return rest;
+        }
+        self.collect(bytes, sink)
+    }
+
+    /// Does a frame begin with the next byte?
+    #[inline]
+    pub(crate) const fn is_between_frames(&self) -> bool {
+        self.filled == 0 && self.searching.is_none()
+    }
+
+    /// The packet that `bytes` begin with between frames, and the bytes after it, if all of it is here and lies in whole
+    /// bytes.
+    #[inline(always)]
+    pub(crate) fn peek<'a>(&self, bytes: &'a [u8]) -> Option<(Encapsulated<'a>, &'a [u8])> {
+        let Header::Length(length) = header(self.framing, bytes) else { return None };
+        let (frame, rest) = bytes.split_at_checked(length)?;
+        let packet = match self.framing {
+            Framing::Reference { hart_bits } => reference(frame, hart_bits)?,
+            Framing::Standard(e) if e.is_aligned() => aligned(frame, e)?,
+            _ => return None,
+        };
+        Some((packet, rest))
+    }
+
+    /// Passes over a frame that was decoded by who looked at it: its offset.
+    #[inline(always)]
+    pub(crate) const fn pass(&mut self, length: usize) -> u64 {
+        let offset = self.offset;
+        self.offset += length as u64;
+        self.accounting.decoded += length as u64;
+        offset
     }
 
     /// The stream ends.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Frame<'_>>)) {
-        if self.hunting.is_some() {
-            self.end_of_hunt(sink);
+        if self.searching.is_some() {
+            self.end_of_search(sink);
         }
         let left = self.filled;
         self.filled = 0;
@@ -118,6 +162,7 @@ impl Deframer {
     }
 
     /// Adds one byte to the frame under construction.
+    #[inline(never)]
     fn collect<'a>(&mut self, bytes: &'a [u8], sink: &mut impl FnMut(Located<Frame<'_>>)) -> &'a [u8] {
         let Some((&byte, rest)) = bytes.split_first() else { return bytes };
         if let Some(slot) = self.pending.get_mut(self.filled) {
@@ -142,13 +187,13 @@ impl Deframer {
         rest
     }
 
-    /// A header that cannot be. The standard framing can be found again; the others go on behind it.
+    /// A header that cannot be. The standard framing can be found again; the others go on after it.
     fn impossible(&mut self, length: usize, sink: &mut impl FnMut(Located<Frame<'_>>)) {
         self.filled = 0;
         self.accounting.bad += length as u64;
         self.give(length, Frame::Fault(FramingFault::Header), sink);
         if matches!(self.framing, Framing::Standard(_)) {
-            self.hunting = Some(0);
+            self.searching = Some(0);
         }
     }
 
@@ -160,32 +205,32 @@ impl Deframer {
     }
 
     /// Skips until more null-looking bytes came in a row than a packet can hold; the next other byte is a header.
-    fn hunt<'a>(&mut self, bytes: &'a [u8], sink: &mut impl FnMut(Located<Frame<'_>>)) -> &'a [u8] {
+    fn search<'a>(&mut self, bytes: &'a [u8], sink: &mut impl FnMut(Located<Frame<'_>>)) -> &'a [u8] {
         let Framing::Standard(encapsulation) = self.framing else {
-            self.hunting = None;
+            self.searching = None;
             return bytes;
         };
-        let mut nulls = self.hunting.unwrap_or(0);
+        let mut nulls = self.searching.unwrap_or(0);
         for (position, &byte) in bytes.iter().enumerate() {
             if byte & 0x1F == 0 {
                 nulls += 1;
             } else if nulls > encapsulation.longest_null_run() {
                 self.skipped += position as u32;
-                self.end_of_hunt(sink);
+                self.end_of_search(sink);
                 return bytes.get(position..).unwrap_or_default();
             } else {
                 nulls = 0;
             }
         }
-        self.hunting = Some(nulls);
+        self.searching = Some(nulls);
         self.skipped = self.skipped.saturating_add(bytes.len() as u32);
         if self.skipped > 1 << 30 {
-            self.tell_skipped(sink);
+            self.report_skipped(sink);
         }
         &[]
     }
 
-    fn tell_skipped(&mut self, sink: &mut impl FnMut(Located<Frame<'_>>)) {
+    fn report_skipped(&mut self, sink: &mut impl FnMut(Located<Frame<'_>>)) {
         let skipped = core::mem::take(&mut self.skipped) as usize;
         if skipped > 0 {
             self.accounting.unsynchronised += skipped as u64;
@@ -193,9 +238,9 @@ impl Deframer {
         }
     }
 
-    fn end_of_hunt(&mut self, sink: &mut impl FnMut(Located<Frame<'_>>)) {
-        self.tell_skipped(sink);
-        self.hunting = None;
+    fn end_of_search(&mut self, sink: &mut impl FnMut(Located<Frame<'_>>)) {
+        self.report_skipped(sink);
+        self.searching = None;
     }
 
     #[inline]
@@ -326,10 +371,18 @@ fn shifted<'a>(
     for slot in scratch.iter_mut().take(length) {
         *slot = bits.take(8) as u8;
     }
-    Some(Encapsulated { source, kind, flow, time, payload: scratch.get(..length)? })
+    let payload = scratch.get(..length)?;
+    // Where the shift added a byte, all of it repeats the sign.
+    let payload = match payload {
+        [rest @ .., below, top] if *top == if below & 0x80 == 0 { 0 } else { 0xFF } => {
+            payload.get(..rest.len() + 1)?
+        }
+        _ => payload,
+    };
+    Some(Encapsulated { source, kind, flow, time, payload })
 }
 
-/// The two bytes behind the header number the packets; they tell no time.
+/// The two bytes after the header number the packets; they are no time.
 fn esp32(frame: &[u8]) -> Option<Encapsulated<'_>> {
     let payload = frame.get(3..)?;
     Some(Encapsulated { source: 0, kind: Kind::Instruction, flow: 0, time: None, payload })

@@ -38,7 +38,7 @@ pub enum Kind {
 /// One packet taken out of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encapsulated<'a> {
-    /// Which hart or other source sent it; 0 where the framing does not tell.
+    /// Which hart or other source sent it; 0 where the framing does not say.
     pub source: u16,
     /// What it is about.
     pub kind: Kind,
@@ -92,7 +92,7 @@ pub enum Framing {
 impl Framing {
     /// The reference flow's files as they are: no hart number.
     pub const REFERENCE: Self = Self::Reference { hart_bits: 0 };
-    /// Standard encapsulation of one source, as it travels over ATB, where ATID tells the source.
+    /// Standard encapsulation of one source, as it travels over ATB, where ATID names the source.
     pub const ATB: Self = Self::Standard(Encapsulation { source_bits: 0, time_bytes: 0, type_bits: 0 });
     /// Standard encapsulation as Siemens has it: six bits of source, two of type.
     pub const SIEMENS: Self = Self::Standard(Encapsulation { source_bits: 6, time_bytes: 0, type_bits: 2 });

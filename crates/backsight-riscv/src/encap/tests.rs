@@ -9,7 +9,7 @@ type Owned = (u16, Kind, Option<u64>, Vec<u8>);
 fn take_apart(deframer: &mut Deframer, bytes: &[u8], chunk: usize) -> (Vec<Owned>, Vec<FramingFault>) {
     let (mut messages, mut faults, mut end) = (Vec::new(), Vec::new(), 0);
     let mut sink = |frame: backsight_core::Located<Frame<'_>>| {
-        assert_eq!(frame.offset, end, "no byte is skipped or told twice");
+        assert_eq!(frame.offset, end, "no byte is skipped or reported twice");
         end = frame.end();
         match frame.value {
             Frame::Packet(m) => messages.push((m.source, m.kind, m.time, m.payload.to_vec())),
@@ -76,7 +76,7 @@ fn message(framing: Framing, random: &mut Random) -> Owned {
     (source, kind, time, payload)
 }
 
-/// What a receiver sees: where packets begin inside bytes, up to one byte of sign comes behind the payload.
+/// What a receiver sees: where packets begin inside bytes, up to one byte of sign comes after the payload.
 fn assert_same(framing: Framing, sent: &[Owned], got: &[Owned]) {
     assert_eq!(sent.len(), got.len(), "{framing:?}");
     for (s, g) in sent.iter().zip(got) {

@@ -114,17 +114,18 @@ fn flag(key: &str, value: &str) -> Result<bool, String> {
 fn layout(value: &str) -> Result<SupportLayout, String> {
     match value {
         "reference" => Ok(SupportLayout::Reference),
-        "seed" => Ok(SupportLayout::Seed),
+        "cva6" | "seed" => Ok(SupportLayout::Cva6),
         "standard" => Ok(SupportLayout::Standard),
-        _ => Err(alloc::format!("layout is `{value}`, expected reference, seed or standard")),
+        _ => Err(alloc::format!("layout is `{value}`, expected reference, cva6 or standard")),
     }
 }
 
 fn dialect(value: &str) -> Result<Dialect, String> {
     match value {
         "standard" => Ok(Dialect::Standard),
-        "seed" => Ok(Dialect::Seed),
-        _ => Err(alloc::format!("dialect is `{value}`, expected standard or seed")),
+        // The word that captures of earlier versions have.
+        "cva6" | "seed" => Ok(Dialect::Cva6),
+        _ => Err(alloc::format!("dialect is `{value}`, expected standard or cva6")),
     }
 }
 

@@ -2,12 +2,20 @@
 
 use core::fmt;
 
-use super::quick::QuickReader;
-use super::short::{Bits, ShortReader};
+use backsight_core::Located;
+
+use crate::cva6;
+
+use super::common::CommonReader;
+use super::word::{Bits, WordReader};
 use super::{
-    BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Options, Packet, Params, Reported,
-    Start, TrapPacket,
+    BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Message, Options, Packet, Params,
+    Reported, Start, SupportLayout, TrapPacket,
 };
+
+/// Most branches that format 0 counts, less 31. The field could hold more, but an encoder resynchronises long before;
+/// one wrong bit would else make a billion instructions.
+pub const MOST_COUNTED: u32 = 1 << 28;
 
 /// Why a payload is not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,17 +30,33 @@ pub enum BadPacket {
     ReservedSubformat,
     /// Format 0, and neither branch prediction nor the jump target cache is on.
     OptionOff,
+    /// More predicted branches than any encoder lets pass without a packet: see [`MOST_COUNTED`].
+    ImpossibleCount,
+    /// A support packet of an encoder that does not trace branches.
+    ReservedMode,
+    /// A support packet that switches on what the parameters have no table for, or has a width that cannot be.
+    ImpossibleOption,
 }
 
-impl fmt::Display for BadPacket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl BadPacket {
+    /// The reason, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
             Self::Empty => "empty payload",
             Self::TooLong => "payload longer than its fields",
             Self::ReservedBranchFormat => "reserved branch_fmt 1",
             Self::ReservedSubformat => "reserved subformat of format 0",
             Self::OptionOff => "format 0 while its option is off",
-        })
+            Self::ImpossibleCount => "an impossible number of branches",
+            Self::ReservedMode => "reserved encoder_mode",
+            Self::ImpossibleOption => "an option that the parameters have no room for",
+        }
+    }
+}
+
+impl fmt::Display for BadPacket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
     }
 }
 
@@ -41,7 +65,8 @@ impl core::error::Error for BadPacket {}
 /// Decodes the payloads of one source and keeps the options that its support packets announce.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadDecoder {
-    quick: QuickReader,
+    /// For the packets that a long trace is made of; dialects have none.
+    common: Option<CommonReader>,
     params: Params,
     options: Options,
     data_options: DataOptions,
@@ -50,7 +75,7 @@ pub struct PayloadDecoder {
 impl PayloadDecoder {
     /// A decoder that assumes `options` until a support packet says otherwise.
     pub fn new(params: Params, options: Options) -> Self {
-        Self { quick: QuickReader::new(&params), params, options, data_options: DataOptions::default() }
+        Self { common: common_reader(&params), params, options, data_options: DataOptions::default() }
     }
 
     /// The parameters; the draft's support packets change them.
@@ -71,20 +96,50 @@ impl PayloadDecoder {
     /// Decodes one payload.
     #[inline]
     pub fn decode(&mut self, payload: &[u8]) -> Result<Packet, BadPacket> {
-        match self.quick.read(payload) {
-            Some(packet) => Ok(packet),
+        match self.common.and_then(|common| common.read(payload)) {
+            Some((map, address)) => Ok(Packet::Branches { map, address }),
             None => self.decode_any(payload),
         }
     }
 
-    /// Decodes one payload and hands the packet over. The common formats and all others are handed over in two places,
-    /// so that what takes the common ones can be compiled into their reader.
+    /// Decodes one payload and gives what was found, of source 0.
     #[inline(always)]
-    pub fn decode_to(&mut self, payload: &[u8], mut sink: impl FnMut(Result<Packet, BadPacket>)) {
-        match self.quick.read(payload) {
-            Some(packet) => sink(Ok(packet)),
-            None => sink(self.decode_any(payload)),
+    pub fn feed(&mut self, payload: Located<&[u8]>, sink: &mut impl FnMut(Located<Message>)) {
+        if !self.give_common(payload.value, |packet| sink(payload.map(|_| packet.into()))) {
+            sink(payload.map(|bytes| self.decode_any(bytes).into()));
         }
+    }
+
+    /// Gives the packet in a payload if it is one of those that a long trace is made of. Each format is given from a
+    /// place of its own, so that its fields stay in registers; in one place for all they would meet in memory.
+    #[inline(always)]
+    pub(super) fn give_common(&self, payload: &[u8], mut give: impl FnMut(Packet)) -> bool {
+        let Some(common) = self.common else { return false };
+        if let Some((map, address)) = common.read(payload) {
+            give(Packet::Branches { map, address });
+        } else if let Some((index, map, irreport)) = self.jump_target(payload) {
+            give(Packet::JumpTarget { index, map, irreport });
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// The packet in a payload if it is of format 0 subformat 1 and short.
+    #[inline(always)]
+    fn jump_target(&self, payload: &[u8]) -> Option<(u32, BranchMap, Option<u32>)> {
+        let Self { params, options, .. } = self;
+        if payload.first()? & 3 != 0 || !options.jump_target_cache {
+            return None;
+        }
+        let mut fields = Fields { bits: WordReader::new(payload)?, params, options };
+        fields.bits.take(2);
+        // Without a subformat the options decide; they are left to the other formats' way.
+        if fields.bits.take(params.f0s_width) != 1 {
+            return None;
+        }
+        let target = fields.jump_target();
+        (fields.bits.unused() <= 7).then_some(target)
     }
 
     #[inline(never)]
@@ -93,33 +148,33 @@ impl PayloadDecoder {
         if let Packet::Support(support) = &packet {
             support.announce(&mut self.params, &mut self.options);
             self.data_options = support.data_options;
-            self.quick = QuickReader::new(&self.params);
+            self.common = common_reader(&self.params);
         }
         Ok(packet)
     }
 }
 
+fn common_reader(params: &Params) -> Option<CommonReader> {
+    (params.dialect == Dialect::Standard).then(|| CommonReader::new(params))
+}
+
 /// Decodes one payload.
 #[inline]
 pub fn decode(payload: &[u8], params: &Params, options: &Options) -> Result<Packet, BadPacket> {
-    let &first = payload.first().ok_or(BadPacket::Empty)?;
-    let length = payload.len() * 8;
-    if params.dialect == Dialect::Standard
-        && first & 3 != 3
-        && let Some(bits) = ShortReader::new(payload)
-    {
-        return Fields { bits, length, params, options }.flow();
+    if params.dialect == Dialect::Cva6 {
+        return cva6::decode(payload, params, options);
     }
-    let bits = match params.dialect {
-        Dialect::Standard => BitReader::new(payload),
-        Dialect::Seed => BitReader::zero_padded(payload),
-    };
-    Fields { bits, length, params, options }.any()
+    let &first = payload.first().ok_or(BadPacket::Empty)?;
+    if first & 3 != 3
+        && let Some(bits) = WordReader::new(payload)
+    {
+        return Fields { bits, params, options }.flow();
+    }
+    Fields { bits: BitReader::new(payload), params, options }.any()
 }
 
 struct Fields<'a, B> {
     bits: B,
-    length: usize,
     params: &'a Params,
     options: &'a Options,
 }
@@ -133,9 +188,13 @@ impl Fields<'_, BitReader<'_>> {
         }
         self.bits = ahead;
         let packet = self.format3();
-        let vendor_bits_allowed = matches!(packet, Packet::Support(_));
-        if self.bits.unused() > 7 && !vendor_bits_allowed {
+        // A vendor may append bits to the draft standard's support packet.
+        let is_open = matches!(packet, Packet::Support(_)) && self.params.layout == SupportLayout::Standard;
+        if self.bits.unused() > 7 && !is_open {
             return Err(BadPacket::TooLong);
+        }
+        if let Packet::Support(support) = &packet {
+            support.check(self.params)?;
         }
         Ok(packet)
     }
@@ -144,7 +203,7 @@ impl Fields<'_, BitReader<'_>> {
         match self.bits.take(2) {
             0 => {
                 let (branch, context) = (self.bits.flag(), self.context());
-                let address = self.address(0);
+                let address = self.bits.take(self.params.address_bits());
                 let ContextPacket { privilege, time, context } = context;
                 Packet::Start(Start { branch, privilege, time, context, address })
             }
@@ -160,9 +219,8 @@ impl Fields<'_, BitReader<'_>> {
         let ecause = self.bits.take(self.params.ecause_width);
         let (interrupt, thaddr) = (self.bits.flag(), self.bits.flag());
         let implicit = self.options.implicit_exception && thaddr;
-        let address = (!implicit).then(|| self.address(self.params.iaddress_width));
-        let has_tval = !interrupt || self.params.dialect == Dialect::Seed;
-        let tval = if has_tval { self.bits.take(self.params.iaddress_width) } else { 0 };
+        let address = (!implicit).then(|| self.bits.take(self.params.address_bits()));
+        let tval = if interrupt { 0 } else { self.bits.take(self.params.iaddress_width) };
         Packet::Trap(TrapPacket {
             branch,
             privilege,
@@ -192,7 +250,7 @@ impl<B: Bits> Fields<'_, B> {
         let packet = match self.bits.take(2) {
             0 => self.format0()?,
             1 => self.format1(),
-            _ => Packet::Address(self.reported()),
+            _ => Packet::address(self.reported()),
         };
         if self.bits.unused() > 7 { Err(BadPacket::TooLong) } else { Ok(packet) }
     }
@@ -206,7 +264,10 @@ impl<B: Bits> Fields<'_, B> {
         };
         match subformat {
             0 if predictor => self.branch_count(),
-            1 if cache => Ok(self.jump_target()),
+            1 if cache => {
+                let (index, map, irreport) = self.jump_target();
+                Ok(Packet::JumpTarget { index, map, irreport })
+            }
             0 | 1 => Err(BadPacket::OptionOff),
             _ => Err(BadPacket::ReservedSubformat),
         }
@@ -214,6 +275,9 @@ impl<B: Bits> Fields<'_, B> {
 
     fn branch_count(&mut self) -> Result<Packet, BadPacket> {
         let count = self.bits.take(32) as u32;
+        if count > MOST_COUNTED {
+            return Err(BadPacket::ImpossibleCount);
+        }
         let end = match self.bits.take(2) {
             0 => CountEnd::Mispredicted,
             1 => return Err(BadPacket::ReservedBranchFormat),
@@ -223,7 +287,9 @@ impl<B: Bits> Fields<'_, B> {
         Ok(Packet::BranchCount { count, end })
     }
 
-    fn jump_target(&mut self) -> Packet {
+    /// Index, branches, and irdepth or irets.
+    #[inline]
+    fn jump_target(&mut self) -> (u32, BranchMap, Option<u32>) {
         let index = self.bits.take(self.params.cache_size) as u32;
         let count = self.bits.take(5) as u8;
         let (map, above) = match count {
@@ -234,8 +300,7 @@ impl<B: Bits> Fields<'_, B> {
                 (BranchMap::new(count, bits), bits >> (width - 1) & 1 != 0)
             }
         };
-        let irreport = self.irreport(above);
-        Packet::JumpTarget { index, map, irreport }
+        (index, map, self.irreport(above))
     }
 
     #[inline]
@@ -243,49 +308,15 @@ impl<B: Bits> Fields<'_, B> {
         let count = self.bits.take(5) as u8;
         let width = BranchMap::width(count);
         let bits = self.bits.take(width) as u32;
-        if self.params.dialect == Dialect::Seed && matches!(count, 0 | 31) {
-            return self.seed_full_map(count, bits);
-        }
         if count == 0 {
             return Packet::Branches { map: BranchMap::new(BranchMap::FULL, bits), address: None };
         }
         Packet::Branches { map: BranchMap::new(count, bits), address: Some(self.reported()) }
     }
 
-    /// The seed writes 0 for 16 to 30 branches too and yet appends an address; with 31 it appends none.
-    fn seed_full_map(&mut self, count: u8, bits: u32) -> Packet {
-        if self.length <= 40 {
-            return Packet::Branches { map: BranchMap::new(BranchMap::FULL, bits), address: None };
-        }
-        Packet::Branches { map: BranchMap { count, bits }, address: Some(self.reported()) }
-    }
-
-    /// An address field. The seed's dialect derives its width from the length of the packet, so it needs to know how
-    /// many bits follow.
-    #[inline]
-    fn address(&mut self, following: u8) -> u64 {
-        match self.params.dialect {
-            Dialect::Standard => self.bits.take(self.params.address_bits()),
-            Dialect::Seed => {
-                let others = self.bits.position() + usize::from(following);
-                let bytes = (self.length.saturating_sub(others) / 8).min(8) as u32;
-                let field = self.bits.take((bytes * 8) as u8);
-                let negative = self.bits.flag();
-                if negative && bytes < 8 { field | u64::MAX << (bytes * 8) } else { field }
-            }
-        }
-    }
-
     #[inline]
     fn reported(&mut self) -> Reported {
-        match self.params.dialect {
-            Dialect::Standard => self.bits.reported(self.params),
-            Dialect::Seed => {
-                let address = self.address(3);
-                // The seed chains to the top of the absolute address, which is not in the packet and 0 in practice.
-                self.bits.flags(self.params, address, 0)
-            }
-        }
+        self.bits.reported(self.params)
     }
 
     #[inline]

@@ -5,9 +5,10 @@
 
 use alloc::boxed::Box;
 
-use backsight_core::{Accounting, Located};
+use backsight_core::{Accounting, Address, Located};
 
-use super::{Config, Content, Message, Packet, PayloadDecoder, data};
+use super::resolve::ReportedAddress;
+use super::{Config, Content, Message, Packet, PacketLayout, PayloadDecoder, data};
 use crate::encap::{Deframer, Encapsulated, Frame, Kind};
 use crate::per_source::PerSource;
 
@@ -24,8 +25,8 @@ pub struct Decoder {
 /// The state of all sources.
 #[derive(Clone, Debug)]
 struct Sources {
-    /// The decoder of a source that was not met before.
-    fresh: PayloadDecoder,
+    /// A source that was not met before.
+    fresh: Source,
     all: PerSource<Source>,
     /// Bytes of good frames with bad payloads: the deframer counts them as decoded.
     bad: u64,
@@ -34,6 +35,8 @@ struct Sources {
 #[derive(Clone, Debug)]
 struct Source {
     instructions: PayloadDecoder,
+    address: ReportedAddress,
+    layout: PacketLayout,
     /// There is one once the source sent data trace.
     data: Option<Box<data::Decoder>>,
 }
@@ -41,7 +44,13 @@ struct Source {
 impl Decoder {
     /// A decoder at the beginning of a stream.
     pub fn new(config: &Config) -> Self {
-        let fresh = PayloadDecoder::new(config.params, config.options);
+        let Config { params, options, .. } = config;
+        let fresh = Source {
+            instructions: PayloadDecoder::new(*params, *options),
+            address: ReportedAddress::new(params, options),
+            layout: PacketLayout::new(params),
+            data: None,
+        };
         Self {
             deframer: Deframer::new(config.framing),
             sources: Sources { fresh, all: PerSource::new(MOST_SOURCES), bad: 0 },
@@ -51,26 +60,56 @@ impl Decoder {
     /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into
     /// pieces, the packets are the same.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Message>)) {
+    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(Located<Message>)) {
+        while !bytes.is_empty() {
+            if self.deframer.is_between_frames() {
+                bytes = self.feed_common(bytes, sink);
+            }
+            let Self { deframer, sources } = self;
+            bytes = deframer.step(bytes, &mut |frame| sink(sources.message(&frame)));
+        }
+    }
+
+    /// Takes common packets up to the first that is none, and gives the rest back. Nearly all packets go this way: from
+    /// the frame to whoever takes the packet in registers.
+    #[inline]
+    fn feed_common<'a>(&mut self, mut bytes: &'a [u8], sink: &mut impl FnMut(Located<Message>)) -> &'a [u8] {
         let Self { deframer, sources } = self;
-        deframer.feed(bytes, &mut |frame| sink(sources.message(frame)));
+        while let Some((packet, rest)) = deframer.peek(bytes) {
+            let Encapsulated { source, kind, time, payload, .. } = packet;
+            let length = bytes.len() - rest.len();
+            let Some(known) = sources.all.latest(source).filter(|_| kind == Kind::Instruction) else { break };
+            let Source { instructions, address, layout, .. } = known;
+            let given = instructions.give_common(payload, |packet| {
+                let offset = deframer.pass(length);
+                let address = match &packet {
+                    Packet::Branches { address: Some(reported), .. } => address.reported(reported),
+                    packet => address.of(packet),
+                };
+                let (source, address) = (Some(source), address.map(Address));
+                let content = Content::Instruction(packet);
+                let value = Message { source, time, address, layout: *layout, content };
+                sink(Located { offset, length: length as u32, value });
+            });
+            if !given {
+                break;
+            }
+            bytes = rest;
+        }
+        bytes
     }
 
     /// The stream ends: reports the bytes that are in no packet yet.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Message>)) {
         let Self { deframer, sources } = self;
-        deframer.finish(&mut |frame| sink(sources.message(frame)));
+        deframer.finish(&mut |frame| sink(sources.message(&frame)));
     }
 
     /// Bytes of the stream are missing here: reports the packet that they cut off, and forgets what differences in
     /// data trace refer to. Options stay, for no packet need repeat them; offsets go on as if nothing was missing.
     pub fn reset(&mut self, sink: &mut impl FnMut(Located<Message>)) {
         self.finish(sink);
-        self.sources
-            .all
-            .iter_mut()
-            .filter_map(|source| source.data.as_mut())
-            .for_each(|data| data.synchronise());
+        self.sources.all.iter_mut().for_each(Source::forget);
     }
 
     /// What became of the bytes so far. Those of a frame that has not ended are in no count yet.
@@ -83,69 +122,257 @@ impl Decoder {
 }
 
 impl Sources {
-    #[inline(always)]
-    fn message(&mut self, frame: Located<Frame<'_>>) -> Located<Message> {
-        let nobodys = |content| Message { source: None, time: None, content };
-        let message = match frame.value {
-            Frame::Packet(packet) => self.decode(&packet, frame.length),
-            Frame::Null => nobodys(Content::Null),
-            Frame::Fault(fault) => nobodys(Content::BadFrame(fault)),
+    #[inline(never)]
+    fn message(&mut self, frame: &Located<Frame<'_>>) -> Located<Message> {
+        let packet = match frame.value {
+            Frame::Packet(packet) => packet,
+            Frame::Null => return frame.map(|_| Message::of_nobody(Content::Null)),
+            Frame::Fault(fault) => {
+                // Whose packets these bytes were, nobody knows.
+                self.all.iter_mut().for_each(Source::forget);
+                return frame.map(|_| Message::of_nobody(Content::BadFrame(fault)));
+            }
         };
-        frame.map(|_| message)
-    }
-
-    #[inline(always)]
-    fn decode(&mut self, packet: &Encapsulated<'_>, length: u32) -> Message {
         let fresh = &self.fresh;
-        let source = self.all.of(packet.source, || Source { instructions: *fresh, data: None });
+        let source = self.all.of(packet.source, || fresh.clone());
+        let (mut address, mut layout) = (None, PacketLayout::NONE);
         let content = match (packet.kind, source) {
-            (Kind::Instruction, Some(source)) => source.instruction(packet.payload),
+            (Kind::Instruction, Some(source)) => {
+                layout = source.layout;
+                source.instruction(packet.payload, &mut address)
+            }
             (Kind::Data, Some(source)) => source.data(packet.payload),
             (kind, _) => Content::Other(kind, packet.payload.len() as u16),
         };
-        if matches!(content, Content::BadPacket(_) | Content::BadData(_)) {
-            self.bad += u64::from(length);
+        let bad = match content {
+            Content::BadPacket(_) => true,
+            Content::BadData(why) => !why.is_unresolved(),
+            _ => false,
+        };
+        if bad {
+            self.bad += u64::from(frame.length);
         }
-        Message { source: Some(packet.source), time: packet.time, content }
+        let (source, address) = (Some(packet.source), address.map(Address));
+        frame.map(|_| Message { source, time: packet.time, address, layout, content })
     }
 }
 
 impl Source {
-    #[inline(always)]
-    fn instruction(&mut self, payload: &[u8]) -> Content {
+    fn instruction(&mut self, payload: &[u8], address: &mut Option<u64>) -> Content {
         match self.instructions.decode(payload) {
             Ok(packet) => {
-                if self.data.is_some() {
-                    self.keep_in_step(&packet);
-                }
+                *address = self.address.of(&packet);
+                self.keep_in_step(&packet);
                 Content::Instruction(packet)
             }
-            Err(why) => Content::BadPacket(why),
+            Err(why) => {
+                self.address.forget();
+                Content::BadPacket(why)
+            }
         }
     }
 
-    #[inline(never)]
+    /// Packets may be missing: what differences refer to is not known.
+    fn forget(&mut self) {
+        self.address.forget();
+        if let Some(data) = &mut self.data {
+            data.synchronise();
+        }
+    }
+
     fn data(&mut self, payload: &[u8]) -> Content {
-        let Self { instructions, data } = self;
+        let Self { instructions, data, .. } = self;
         let data = data.get_or_insert_with(|| {
             Box::new(data::Decoder::new(instructions.params(), instructions.data_options()))
         });
-        match data.decode(payload) {
-            Ok(packet) => Content::Data { packet, record: data.resolve(&packet) },
-            Err(why) => Content::BadData(why),
-        }
+        data.trace(payload).map_or_else(Content::BadData, Content::Data)
     }
 
-    /// Sync packets of instruction trace end the memory of data trace; support packets announce its options.
+    /// Sync packets of instruction trace end the memory of data trace; support packets announce options.
     fn keep_in_step(&mut self, packet: &Packet) {
-        let Some(data) = &mut self.data else { return };
+        let Self { instructions, address, layout, data } = self;
         if let Packet::Support(support) = packet {
-            data.configure(self.instructions.params(), self.instructions.data_options());
-            if support.dloss {
-                data.synchronise();
+            address.configure(instructions.params(), instructions.options());
+            *layout = PacketLayout::new(instructions.params());
+            if let Some(data) = data {
+                data.configure(instructions.params(), instructions.data_options());
             }
-        } else if packet.is_sync() {
+            if !support.dloss {
+                return;
+            }
+        } else if !packet.is_sync() {
+            return;
+        }
+        if let Some(data) = data {
             data.synchronise();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
+    use super::super::{
+        BadPacket, BranchMap, CountEnd, DataOptions, Options, Params, Start, Support, encode,
+    };
+    use super::*;
+    use crate::encap::{Encapsulation, Framer, Framing, FramingFault};
+    use crate::ingress::{DataAccess, DataRecord, Dtype};
+    use proptest::prelude::*;
+
+    fn config(framing: Framing) -> Config {
+        let params = Params {
+            data_width: 64,
+            daddress_width: 64,
+            iaddress_width: 64,
+            f0s_width: 1,
+            cache_size: 4,
+            bpred_size: 4,
+            ..Params::default()
+        };
+        Config { params, options: Options::default(), framing }
+    }
+
+    fn decode(config: &Config, bytes: &[u8], pieces: usize) -> (Vec<Located<Message>>, Accounting) {
+        let (mut decoder, mut messages) = (Decoder::new(config), Vec::new());
+        let mut sink = |message| messages.push(message);
+        bytes.chunks(pieces.max(1)).for_each(|piece| decoder.feed(piece, &mut sink));
+        decoder.finish(&mut sink);
+        (messages, decoder.accounting())
+    }
+
+    fn framed(framing: Framing, packets: &[(u16, Kind, Vec<u8>)]) -> Vec<u8> {
+        let (mut framer, mut bytes) = (Framer::new(framing), Vec::new());
+        for (source, kind, payload) in packets {
+            let packet = Encapsulated { source: *source, kind: *kind, flow: 0, time: None, payload };
+            framer.frame(&packet, &mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    fn store(address: u64, data: u128) -> DataRecord {
+        let (address, data) = (Some(address), Some(data));
+        DataRecord::Access(DataAccess {
+            dtype: Dtype::Store,
+            size: 3,
+            address,
+            data,
+            ..DataAccess::default()
+        })
+    }
+
+    #[test]
+    fn each_source_is_decoded_by_the_options_that_it_announced() {
+        let config = config(Framing::SIEMENS);
+        let options = Options { branch_prediction: true, ..Options::default() };
+        let support = Packet::Support(Support { options, ..Support::default() });
+        let count = Packet::BranchCount { count: 7, end: CountEnd::Mispredicted };
+        let payload = |packet| encode(packet, &config.params, &options).to_vec();
+        let packets = [
+            (1, Kind::Instruction, payload(&support)),
+            (1, Kind::Instruction, payload(&count)),
+            (2, Kind::Instruction, payload(&count)),
+        ];
+        let bytes = framed(config.framing, &packets);
+        let (messages, accounting) = decode(&config, &bytes, bytes.len());
+        let found: Vec<_> =
+            messages.iter().map(|message| (message.value.source, message.value.content)).collect();
+        let expected = [
+            (Some(1), Content::Instruction(support)),
+            (Some(1), Content::Instruction(count)),
+            (Some(2), Content::BadPacket(BadPacket::OptionOff)),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(accounting.bad, u64::from(messages[2].length));
+        assert_eq!(accounting.total(), bytes.len() as u64);
+    }
+
+    #[test]
+    fn differences_in_data_trace_refer_to_accesses_of_the_same_source_since_its_last_sync() {
+        let config = config(Framing::SIEMENS);
+        let mut encoder = data::Encoder::new(&config.params, &DataOptions::default());
+        let start = Packet::Start(Start { branch: true, ..Start::default() });
+        let start = encode(&start, &config.params, &config.options).to_vec();
+        let records = [0, 8, 16, 24].map(|distance| store(0x8000_0000_0000 + distance, 1));
+        let mut data = |n: usize| encoder.push(&records[n]).unwrap().1.to_vec();
+        let packets = vec![
+            (1, Kind::Data, data(0)),
+            (1, Kind::Data, data(1)),
+            (2, Kind::Data, data(2)),
+            (1, Kind::Instruction, start),
+            (1, Kind::Data, data(3)),
+        ];
+        let bytes = framed(config.framing, &packets);
+        let (messages, accounting) = decode(&config, &bytes, 1);
+        let found: Vec<_> = messages
+            .iter()
+            .filter_map(|message| match message.value.content {
+                Content::Data(traced) => Some(Ok(traced.record())),
+                Content::BadData(why) => Some(Err(why)),
+                _ => None,
+            })
+            .collect();
+        let missing = Err(data::BadData::NoReference);
+        assert_eq!(found, [Ok(records[0]), Ok(records[1]), missing, missing]);
+        assert_eq!(accounting.decoded, bytes.len() as u64);
+    }
+
+    #[test]
+    fn a_reset_reports_the_frame_that_was_cut_off_and_keeps_options() {
+        let config = config(Framing::ATB);
+        let options = Options { jump_target_cache: true, ..Options::default() };
+        let support = Packet::Support(Support { options, ..Support::default() });
+        let jump = Packet::JumpTarget { index: 3, map: BranchMap::new(2, 1), irreport: None };
+        let [support, jump] = [support, jump].map(|packet| {
+            framed(
+                config.framing,
+                &[(0, Kind::Instruction, encode(&packet, &config.params, &options).to_vec())],
+            )
+        });
+        let (mut decoder, mut messages) = (Decoder::new(&config), Vec::new());
+        let mut sink = |message: Located<Message>| messages.push(message);
+        decoder.feed(&support, &mut sink);
+        decoder.feed(&jump[..1], &mut sink);
+        decoder.reset(&mut sink);
+        decoder.feed(&jump, &mut sink);
+        let [_, cut, again] = messages[..] else { panic!("{messages:?}") };
+        assert_eq!(cut.value.content, Content::BadFrame(FramingFault::CutOff));
+        assert_eq!((again.offset, again.value.source), (cut.end(), Some(0)));
+        assert!(matches!(again.value.content, Content::Instruction(Packet::JumpTarget { index: 3, .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_give_the_same_messages_and_every_byte_counts(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            pieces in 1usize..40,
+            source_bits in 0u8..=16,
+            time_bytes in 0u8..=8,
+            type_bits in 0u8..=3,
+            form in 0u8..5,
+            jump_target_cache: bool,
+        ) {
+            let framing = match form {
+                0 => Framing::Reference { hart_bits: source_bits },
+                1 => Framing::Esp32,
+                2 => Framing::Pulp,
+                _ => Framing::Standard(Encapsulation { source_bits, time_bytes, type_bits }),
+            };
+            let mut config = config(framing);
+            config.options.jump_target_cache = jump_target_cache;
+            let (messages, accounting) = decode(&config, &bytes, bytes.len());
+            prop_assert_eq!(decode(&config, &bytes, pieces), (messages.clone(), accounting));
+            prop_assert_eq!(accounting.total(), bytes.len() as u64);
+            let end = messages.iter().try_fold(0, |end, message| (message.offset == end).then_some(message.end()));
+            prop_assert_eq!(end, Some(bytes.len() as u64));
+            // One frame after the other, as the deframer gives them, is what the quick way through many gives.
+            let (mut deframer, mut sources) = (Deframer::new(framing), Decoder::new(&config).sources);
+            let mut expected = Vec::new();
+            deframer.feed(&bytes, &mut |frame| expected.push(sources.message(&frame)));
+            deframer.finish(&mut |frame| expected.push(sources.message(&frame)));
+            prop_assert_eq!(messages, expected);
         }
     }
 }

@@ -22,6 +22,31 @@ impl fmt::Display for Value {
     }
 }
 
+/// What the fields of a packet look like on the wire, as far as a listing needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketLayout {
+    address_bits: u8,
+    irdepth_bits: u8,
+    has_time: bool,
+    has_context: bool,
+}
+
+impl PacketLayout {
+    /// Nothing is known.
+    pub(super) const NONE: Self =
+        Self { address_bits: 64, irdepth_bits: 0, has_time: false, has_context: false };
+
+    /// By the parameters of the encoder.
+    pub const fn new(params: &Params) -> Self {
+        Self {
+            address_bits: params.address_bits(),
+            irdepth_bits: params.irdepth_bits(),
+            has_time: params.time_bits() > 0,
+            has_context: params.context_bits() > 0,
+        }
+    }
+}
+
 impl Packet {
     /// The columns of a CSV listing, in order.
     pub const COLUMNS: [&'static str; 26] = [
@@ -54,7 +79,7 @@ impl Packet {
     ];
 
     /// Names every field that the packet has. `notify`, `updiscon` and `irreport` are the bits on the wire.
-    pub fn fields(&self, params: &Params, sink: &mut impl FnMut(&'static str, Value)) {
+    pub fn fields(&self, layout: &PacketLayout, sink: &mut impl FnMut(&'static str, Value)) {
         use Value::{Decimal, Hexadecimal};
         let (format, subformat) = self.format();
         sink("format", Decimal(format.into()));
@@ -71,7 +96,7 @@ impl Packet {
                 };
                 sink("branch_fmt", Decimal(format));
                 if let Some(reported) = reported {
-                    reported.fields(params, sink);
+                    reported.fields(layout, sink);
                 }
             }
             Self::JumpTarget { index, map, irreport } => {
@@ -79,27 +104,28 @@ impl Packet {
                 map_fields(map, sink);
                 let width = BranchMap::width(map.count);
                 let above = map.count > 0 && map.bits >> (width - 1) & 1 != 0;
-                irreport_fields(*irreport, above, params, sink);
+                irreport_fields(*irreport, above, layout, sink);
             }
             Self::Branches { map, address } => {
-                let listed = if address.is_some() { map.count } else { 0 };
-                map_fields(&BranchMap { count: listed, bits: map.bits }, sink);
+                if map.count > 0 {
+                    let listed = if address.is_some() { map.count % BranchMap::UNCOUNTED } else { 0 };
+                    map_fields(&BranchMap { count: listed, bits: map.bits }, sink);
+                }
                 if let Some(reported) = address {
-                    reported.fields(params, sink);
+                    reported.fields(layout, sink);
                 }
             }
-            Self::Address(reported) => reported.fields(params, sink),
             Self::Start(start) => {
                 sink("address", Hexadecimal(start.address));
                 sink("branch", Decimal(start.branch.into()));
-                context_fields(start.privilege, start.time, start.context, params, sink);
+                context_fields(start.privilege, start.time, start.context, layout, sink);
             }
             Self::Trap(trap) => {
                 if let Some(address) = trap.address {
                     sink("address", Hexadecimal(address));
                 }
                 sink("branch", Decimal(trap.branch.into()));
-                context_fields(trap.privilege, trap.time, trap.context, params, sink);
+                context_fields(trap.privilege, trap.time, trap.context, layout, sink);
                 sink("ecause", Decimal(trap.ecause));
                 sink("interrupt", Decimal(trap.interrupt.into()));
                 sink("thaddr", Decimal(trap.thaddr.into()));
@@ -107,7 +133,7 @@ impl Packet {
                     sink("tval", Hexadecimal(trap.tval));
                 }
             }
-            Self::Context(c) => context_fields(c.privilege, c.time, c.context, params, sink),
+            Self::Context(c) => context_fields(c.privilege, c.time, c.context, layout, sink),
             Self::Support(support) => {
                 sink("ienable", Decimal(support.ienable.into()));
                 sink("encoder_mode", Decimal(support.encoder_mode.into()));
@@ -142,14 +168,14 @@ fn context_fields(
     privilege: u8,
     time: u64,
     context: u64,
-    params: &Params,
+    layout: &PacketLayout,
     sink: &mut impl FnMut(&'static str, Value),
 ) {
     sink("privilege", Value::Decimal(privilege.into()));
-    if params.time_bits() > 0 {
+    if layout.has_time {
         sink("time", Value::Decimal(time));
     }
-    if params.context_bits() > 0 {
+    if layout.has_context {
         sink("context", Value::Decimal(context));
     }
 }
@@ -157,24 +183,24 @@ fn context_fields(
 fn irreport_fields(
     irreport: Option<u32>,
     above: bool,
-    params: &Params,
+    layout: &PacketLayout,
     sink: &mut impl FnMut(&'static str, Value),
 ) {
     sink("irreport", Value::Decimal((irreport.is_some() != above).into()));
-    if params.irdepth_bits() > 0 {
-        let silent = if above { u64::MAX >> (64 - params.irdepth_bits()) } else { 0 };
+    if layout.irdepth_bits > 0 {
+        let silent = if above { u64::MAX >> (64 - layout.irdepth_bits) } else { 0 };
         sink("irdepth", Value::Decimal(irreport.map_or(silent, u64::from)));
     }
 }
 
 impl Reported {
-    fn fields(&self, params: &Params, sink: &mut impl FnMut(&'static str, Value)) {
-        let sign = self.address >> (params.address_bits().max(1) - 1) & 1 != 0;
+    fn fields(&self, layout: &PacketLayout, sink: &mut impl FnMut(&'static str, Value)) {
+        let sign = self.address >> (layout.address_bits.max(1) - 1) & 1 != 0;
         let notify = self.notify != sign;
         let updiscon = self.updiscon != notify;
         sink("address", Value::Hexadecimal(self.address));
         sink("notify", Value::Decimal(notify.into()));
         sink("updiscon", Value::Decimal(updiscon.into()));
-        irreport_fields(self.irreport, updiscon, params, sink);
+        irreport_fields(self.irreport, updiscon, layout, sink);
     }
 }

@@ -1,8 +1,9 @@
 //! What is found in a stream, and whose it is.
 
-use super::{BadPacket, Packet, data};
+use backsight_core::Address;
+
+use super::{BadPacket, Packet, PacketLayout, data};
 use crate::encap::{FramingFault, Kind};
-use crate::ingress::DataRecord;
 
 /// One packet of a stream with the source that sent it, or bytes that are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,11 @@ pub struct Message {
     pub source: Option<u16>,
     /// The time in the frame, where the framing has one.
     pub time: Option<u64>,
+    /// The whole address that a packet of instruction trace reports. `None` where it reports none, or a difference to an
+    /// address that is not known: that comes from the jump target cache, or packets before were lost.
+    pub address: Option<Address>,
+    /// How the packet's fields are laid out, for who lists them.
+    pub layout: PacketLayout,
     /// What was found.
     pub content: Content,
 }
@@ -22,42 +28,44 @@ pub enum Content {
     /// A packet of instruction trace.
     Instruction(Packet),
     /// A packet of data trace.
-    Data {
-        /// The packet as it was sent.
-        packet: data::Packet,
-        /// The access that it means after the packets before.
-        record: Result<DataRecord, data::BadData>,
-    },
+    Data(data::Traced),
     /// A packet of another kind: how many bytes its payload has.
     Other(Kind, u16),
     /// A null packet: idle or alignment.
     Null,
     /// A payload that is no packet of instruction trace.
     BadPacket(BadPacket),
-    /// A payload that is no packet of data trace.
+    /// A payload that is no packet of data trace, or one that refers to packets that were not seen.
     BadData(data::BadData),
     /// Bytes that are no frame.
     BadFrame(FramingFault),
 }
 
-const _: () = assert!(size_of::<Message>() <= 256);
+const _: () = assert!(size_of::<Message>() <= 120);
+
+impl Message {
+    /// What nobody is known to have sent.
+    pub(super) const fn of_nobody(content: Content) -> Self {
+        Self { source: None, time: None, address: None, layout: PacketLayout::NONE, content }
+    }
+}
 
 impl From<Packet> for Message {
-    /// A packet of instruction trace of source 0, without a time.
+    /// A packet of instruction trace of source 0, without a time; what its fields look like is not known.
     #[inline]
     fn from(packet: Packet) -> Self {
-        Self { source: Some(0), time: None, content: Content::Instruction(packet) }
+        Self { source: Some(0), ..Self::of_nobody(Content::Instruction(packet)) }
     }
 }
 
 impl From<Result<Packet, BadPacket>> for Message {
-    /// A payload of instruction trace of source 0, without a time.
+    /// A payload of instruction trace of source 0, without a time; what its fields look like is not known.
     #[inline]
     fn from(decoded: Result<Packet, BadPacket>) -> Self {
         let content = match decoded {
             Ok(packet) => Content::Instruction(packet),
             Err(why) => Content::BadPacket(why),
         };
-        Self { source: Some(0), time: None, content }
+        Self { source: Some(0), ..Self::of_nobody(content) }
     }
 }

@@ -1,4 +1,4 @@
-//! Efficient Trace for RISC-V (E-Trace): parameters, packets both ways, the encoder.
+//! Efficient Trace for RISC-V (E-Trace): parameters, and packets both ways.
 //!
 //! A te_inst packet is a string of bits, least significant first, whose top is cut off where it only repeats the
 //! sign: a receiver extends it to any length. The first two bits give the format.
@@ -11,35 +11,31 @@
 //! ```
 
 mod bits;
-mod buffer;
+mod common;
 mod config;
 pub mod data;
 mod decode;
 mod decoder;
+mod describe;
 mod encode;
 mod encoder;
 mod fields;
 mod message;
 mod packet;
 mod params;
-mod quick;
-mod seed;
-mod short;
+mod resolve;
 mod support;
 pub mod tables;
+mod word;
 
 pub use bits::{BitReader, BitWriter, Payload};
-pub use buffer::{BufferedEncoder, Fifo, Losses};
 pub use config::{Config, ConfigError, set};
-pub use decode::{BadPacket, PayloadDecoder, decode};
+pub use decode::{BadPacket, MOST_COUNTED, PayloadDecoder, decode};
 pub use decoder::Decoder;
-pub use encode::encode;
-pub use encoder::{
-    Algorithm, Encoder, EncoderError, EncoderPort, Payloads, Resync, ResyncMode, Settings, Sink,
-};
-pub use fields::Value;
+pub use encode::{encode, encode_address};
+pub use encoder::{EncodeError, Encoder};
+pub use fields::{PacketLayout, Value};
 pub use message::{Content, Message};
 pub use packet::*;
 pub use params::{DataOptions, Dialect, ImplicitReturn, Options, Params, ParamsError};
-pub use seed::{Fidelity, SeedEncoder, SeedSettings};
 pub use support::SupportLayout;

@@ -9,7 +9,7 @@ use super::{DataOptions, Options};
 /// Outcomes of branches, oldest in bit 0; 0 = taken, 1 = not taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BranchMap {
-    /// Number of branches, 0 to 31.
+    /// Number of branches, 0 to 31, or [`BranchMap::UNCOUNTED`].
     pub count: u8,
     /// The outcomes; bits from `count` on are 0.
     pub bits: u32,
@@ -18,6 +18,10 @@ pub struct BranchMap {
 impl BranchMap {
     /// Most branches that a map holds.
     pub const FULL: u8 = 31;
+
+    /// The number of branches is not known: what the encoder for [CVA6](crate::cva6) sends for 16 to 30 branches and an
+    /// address.
+    pub const UNCOUNTED: u8 = 32;
 
     /// No branches.
     pub const EMPTY: Self = Self { count: 0, bits: 0 };
@@ -47,14 +51,10 @@ impl BranchMap {
         }
     }
 
-    /// The packet that tells these branches and then an address.
+    /// The packet that reports these branches and then an address.
     #[inline]
     pub const fn with_address(self, reported: Reported) -> Packet {
-        if self.count > 0 {
-            Packet::Branches { map: self, address: Some(reported) }
-        } else {
-            Packet::Address(reported)
-        }
+        Packet::Branches { map: self, address: Some(reported) }
     }
 }
 
@@ -150,7 +150,7 @@ impl QualStatus {
     }
 }
 
-/// What the draft standard support packet tells about the encoder's parameters.
+/// What the draft standard support packet says about the encoder's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Disclosed {
     /// The Implicit Return extension: irets instead of irdepth.
@@ -182,7 +182,7 @@ pub struct Support {
     pub qual_status: QualStatus,
     /// Run-time options of instruction trace.
     pub options: Options,
-    /// The seed's own option bit `delta_address`; false elsewhere.
+    /// The option bit `delta_address` of the encoder for CVA6; false elsewhere.
     pub delta_address: bool,
     /// Data trace is enabled.
     pub denable: bool,
@@ -224,15 +224,14 @@ pub enum Packet {
         /// irdepth or irets, where it is valid.
         irreport: Option<u32>,
     },
-    /// Format 1: branches, and where the last of them led to. Without an address the map is full.
+    /// Format 1: branches, and where the last of them led to; without an address the map is full. Format 2: no
+    /// branches, and an address.
     Branches {
         /// The outcomes.
         map: BranchMap,
         /// The address.
         address: Option<Reported>,
     },
-    /// Format 2: an address.
-    Address(Reported),
     /// Format 3 subformat 0.
     Start(Start),
     /// Format 3 subformat 1.
@@ -251,8 +250,8 @@ impl Packet {
         match self {
             Self::BranchCount { .. } => (0, Some(0)),
             Self::JumpTarget { .. } => (0, Some(1)),
+            Self::Branches { map: BranchMap { count: 0, .. }, .. } => (2, None),
             Self::Branches { .. } => (1, None),
-            Self::Address(_) => (2, None),
             Self::Start(_) => (3, Some(0)),
             Self::Trap(_) => (3, Some(1)),
             Self::Context(_) => (3, Some(2)),
@@ -265,9 +264,9 @@ impl Packet {
         match self {
             Self::BranchCount { .. } => "branch_count",
             Self::JumpTarget { .. } => "jump_target",
+            Self::Branches { map: BranchMap { count: 0, .. }, .. } => "address",
             Self::Branches { address: None, .. } => "branches",
             Self::Branches { .. } => "branches_address",
-            Self::Address(_) => "address",
             Self::Start(_) => "start",
             Self::Trap(_) => "trap",
             Self::Context(_) => "context",
@@ -275,14 +274,9 @@ impl Packet {
         }
     }
 
-    /// What a packet of format 1 or 2 says: outcomes of branches, none in format 2, and where they led to.
-    #[inline]
-    pub const fn branches_and_address(&self) -> Option<(BranchMap, Option<Reported>)> {
-        match *self {
-            Self::Branches { map, address } => Some((map, address)),
-            Self::Address(reported) => Some((BranchMap::EMPTY, Some(reported))),
-            _ => None,
-        }
+    /// Format 2.
+    pub const fn address(reported: Reported) -> Self {
+        BranchMap::EMPTY.with_address(reported)
     }
 
     /// Is this a synchronisation packet (format 3 subformat 0 or 1)?

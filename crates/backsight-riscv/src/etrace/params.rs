@@ -13,15 +13,14 @@ pub enum Dialect {
     /// As the specification has it.
     #[default]
     Standard,
-    /// The thesis's RTL encoder: only the address is compressed, in place, to whole bytes plus one bit; zero padding;
-    /// `tval` for interrupts too; no `irdepth`; addresses are not shifted.
-    Seed,
+    /// As the encoder for CVA6 has it: see [`cva6`](crate::cva6).
+    Cva6,
 }
 
-/// What the field behind `irreport` counts.
+/// What the field after `irreport` counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ImplicitReturn {
-    /// Ratified: entries on the return stack (`irdepth`). Two returns at the same depth cannot be told apart, so a
+    /// Ratified: entries on the return stack (`irdepth`). Two returns at the same depth cannot be distinguished, so a
     /// decoder may take a wrong path without noticing.
     #[default]
     Depth,
@@ -39,7 +38,7 @@ macro_rules! params {
             pub layout: SupportLayout,
             /// How fields become bytes.
             pub dialect: Dialect,
-            /// What the field behind `irreport` counts.
+            /// What the field after `irreport` counts.
             pub implicit_return: ImplicitReturn,
         }
 
@@ -170,18 +169,6 @@ params! {
 }
 
 impl Params {
-    /// The parameters of the thesis's RTL encoder, whose captures are 40-byte beats.
-    pub fn seed() -> Self {
-        Self {
-            ecause_width: 64,
-            iaddress_lsb: 0,
-            iaddress_width: 64,
-            layout: SupportLayout::Seed,
-            dialect: Dialect::Seed,
-            ..Self::default()
-        }
-    }
-
     /// Bits of an address field: `iaddress_width - iaddress_lsb`.
     #[inline]
     pub const fn address_bits(&self) -> u8 {
@@ -209,13 +196,39 @@ impl Params {
     /// Bits of irdepth or irets.
     #[inline]
     pub const fn irdepth_bits(&self) -> u8 {
-        match (self.dialect, self.implicit_return) {
-            (Dialect::Seed, _) => 0,
-            (_, ImplicitReturn::Returns) => 8,
-            (_, ImplicitReturn::Depth) => {
+        match self.implicit_return {
+            ImplicitReturn::Returns => 8,
+            ImplicitReturn::Depth => {
                 self.return_stack_size + (self.return_stack_size > 0) as u8 + self.call_counter_size
             }
         }
+    }
+
+    /// Most bytes that the payload of a packet of any parameters can have.
+    pub const MOST_PAYLOAD: usize = 48;
+
+    /// Most bytes that the payload of a packet can have before it is compressed.
+    pub const fn longest_payload(&self) -> usize {
+        let [address, returns, subformat] = [self.address_bits(), self.irdepth_bits(), self.f0s_width];
+        // The encoder for CVA6 adds one bit to every address.
+        let reported = address as usize + 1 + 3 + returns as usize;
+        let context =
+            5 + self.privilege_width as usize + self.time_bits() as usize + self.context_bits() as usize;
+        let bits = [
+            2 + subformat as usize + 32 + 2 + reported,
+            2 + subformat as usize + self.cache_size as usize + 5 + 31 + 1 + returns as usize,
+            2 + 5 + 31 + reported,
+            context + self.ecause_width as usize + 2 + address as usize + 1 + self.iaddress_width as usize,
+            40,
+        ];
+        let (mut most, mut index) = (0, 0);
+        while index < bits.len() {
+            if bits[index] > most {
+                most = bits[index];
+            }
+            index += 1;
+        }
+        most.div_ceil(8)
     }
 
     /// Checks every value against its range, and those that depend on each other.
@@ -269,7 +282,7 @@ impl fmt::Display for ParamsError {
 
 impl core::error::Error for ParamsError {}
 
-/// What software may switch while the encoder runs. Support packets tell.
+/// What software may switch while the encoder runs. Support packets announce it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Targets of returns that a return stack predicts are not sent.
@@ -288,6 +301,16 @@ pub struct Options {
     pub resync_disabled: bool,
 }
 
+impl DataOptions {
+    /// The option bits in the order of the reference model.
+    pub const fn bits(&self) -> u64 {
+        self.no_address as u64
+            | (self.no_data as u64) << 1
+            | (self.full_address as u64) << 2
+            | (self.full_data as u64) << 3
+    }
+}
+
 /// What software may switch in data trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DataOptions {
@@ -304,6 +327,7 @@ pub struct DataOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cva6;
 
     #[test]
     fn defaults_are_valid_and_those_of_the_discovery_table() {
@@ -311,7 +335,7 @@ mod tests {
         assert_eq!(params.validate(), Ok(()));
         assert_eq!((params.iaddress_width, params.iaddress_lsb, params.ecause_width), (32, 1, 4));
         assert_eq!((params.context_bits(), params.time_bits(), params.irdepth_bits()), (0, 0, 0));
-        assert_eq!(Params::seed().validate(), Ok(()));
+        assert_eq!(cva6::params().validate(), Ok(()));
     }
 
     #[test]

@@ -3,41 +3,62 @@
 //! The ratified specification leaves number and order of the option bits to the implementation; three layouts are
 //! in use.
 
+use crate::cva6;
+
 use super::{
-    BitReader, BitWriter, DataOptions, Disclosed, ImplicitReturn, Options, Params, QualStatus, Support,
+    BadPacket, BitReader, BitWriter, DataOptions, Disclosed, ImplicitReturn, Options, Params, QualStatus,
+    Support,
 };
 
-/// Which bits a support packet has behind its subformat, in order.
+/// Which bits a support packet has after its subformat, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SupportLayout {
     /// The specification's reference model.
     #[default]
     Reference,
-    /// The thesis's RTL encoder.
-    Seed,
+    /// The encoder for CVA6.
+    Cva6,
     /// The draft Standard Support Packet.
     Standard,
 }
 
 impl SupportLayout {
-    pub(super) fn read(self, bits: &mut BitReader<'_>) -> Support {
+    pub(crate) fn read(self, bits: &mut BitReader<'_>) -> Support {
         match self {
             Self::Reference => read_reference(bits),
-            Self::Seed => read_seed(bits),
+            Self::Cva6 => cva6::read_support(bits),
             Self::Standard => read_standard(bits),
         }
     }
 
-    pub(super) fn write(self, support: &Support, bits: &mut BitWriter) {
+    pub(crate) fn write(self, support: &Support, bits: &mut BitWriter) {
         match self {
             Self::Reference => write_reference(support, bits),
-            Self::Seed => write_seed(support, bits),
+            Self::Cva6 => cva6::write_support(support, bits),
             Self::Standard => write_standard(support, bits),
         }
     }
 }
 
+/// Most bits of time, in units of 16: what the draft layout can announce.
+const MOST_TIME_WIDTH: u8 = 4;
+
 impl Support {
+    /// Can an encoder with these parameters have sent it?
+    pub(crate) fn check(&self, params: &Params) -> Result<(), BadPacket> {
+        if self.encoder_mode != 0 {
+            return Err(BadPacket::ReservedMode);
+        }
+        let (mut announced, mut options) = (*params, Options::default());
+        self.announce(&mut announced, &mut options);
+        let stack = announced.return_stack_size > 0 || announced.call_counter_size > 0;
+        let impossible = options.branch_prediction && announced.bpred_size == 0
+            || options.jump_target_cache && announced.cache_size == 0
+            || options.implicit_return && !stack
+            || self.disclosed.is_some_and(|disclosed| disclosed.time_width > MOST_TIME_WIDTH);
+        if impossible { Err(BadPacket::ImpossibleOption) } else { Ok(()) }
+    }
+
     /// Takes over the options that the packet announces, and the parameters where its layout has them.
     pub fn announce(&self, params: &mut Params, options: &mut Options) {
         // Where a layout has no bit for an option, what was configured stays.
@@ -126,37 +147,6 @@ fn read_data_options(bits: &mut BitReader<'_>) -> DataOptions {
 
 fn write_data_options(options: &DataOptions, bits: &mut BitWriter) {
     write_flags([options.no_address, options.no_data, options.full_address, options.full_data], bits);
-}
-
-fn read_seed(bits: &mut BitReader<'_>) -> Support {
-    let head = read_head(bits, 1);
-    let options = Options {
-        jump_target_cache: bits.flag(),
-        branch_prediction: bits.flag(),
-        implicit_return: bits.flag(),
-        sijump: bits.flag(),
-        implicit_exception: bits.flag(),
-        full_address: bits.flag(),
-        ..Options::default()
-    };
-    Support { options, delta_address: bits.flag(), ..head }
-}
-
-fn write_seed(support: &Support, bits: &mut BitWriter) {
-    write_head(support, bits, 1);
-    let o = &support.options;
-    write_flags(
-        [
-            o.jump_target_cache,
-            o.branch_prediction,
-            o.implicit_return,
-            o.sijump,
-            o.implicit_exception,
-            o.full_address,
-            support.delta_address,
-        ],
-        bits,
-    );
 }
 
 fn read_standard(bits: &mut BitReader<'_>) -> Support {

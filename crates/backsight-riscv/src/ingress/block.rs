@@ -184,7 +184,7 @@ pub struct Block {
     pub notify: bool,
     /// trigger[0]: tracing starts with this block.
     pub trace_on: bool,
-    /// trigger[1]: tracing stops behind this block.
+    /// trigger[1]: tracing stops after this block.
     pub trace_off: bool,
 }
 
@@ -202,7 +202,7 @@ impl Block {
         self.iretire <= 1 << (self.ilastsize & 3)
     }
 
-    /// Address behind the last instruction: where execution falls through to, and the return address of a call.
+    /// Address after the last instruction: where execution falls through to, and the return address of a call.
     #[inline]
     pub const fn end(&self) -> u64 {
         self.iaddr.wrapping_add(2 * self.iretire as u64)

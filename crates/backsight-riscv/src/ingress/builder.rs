@@ -5,7 +5,7 @@ use backsight_isa::rv::{self, Decoded, Glance, Operation, Set};
 
 use super::{Block, Ctype, Itype};
 
-/// What an encoder is told.
+/// What an encoder gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ingress {
     /// A block.
@@ -47,7 +47,7 @@ pub struct Builder {
     end: u64,
     limit: u64,
     last_size: u8,
-    /// Of the first block behind a change of context.
+    /// Of the first block after a change of context.
     next_ctype: Ctype,
     privilege: u8,
     context_id: Option<u64>,
@@ -173,8 +173,8 @@ impl Builder {
         }
     }
 
-    /// The type of an instruction that may go elsewhere, or tell where the next one goes, and whether the one before
-    /// told where this one goes.
+    /// The type of an instruction that may go elsewhere, or determine where the next one goes, and whether the one before
+    /// determined where this one goes.
     #[inline(never)]
     fn look(&mut self, retired: &Retired) -> (Itype, bool) {
         let set = set_of(retired);

@@ -25,7 +25,7 @@ pub enum Operation {
     Branch,
     /// `jalr`.
     Jalr,
-    /// A jump or call of which the core's decoder tells the type.
+    /// A jump or call of which the core's decoder knows the type.
     Jump(Itype),
     /// `mret`, `sret`, `dret`.
     TrapReturn,
@@ -82,7 +82,7 @@ pub struct TrapSignal {
 }
 
 /// Everything that the core shows in one cycle. What is there once holds for all ports: a core changes it between
-/// cycles only, behind [`Connector::end_block`].
+/// cycles only, after [`Connector::end_block`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cycle<'a> {
     /// The commit ports, oldest instruction first.
@@ -160,7 +160,7 @@ impl Connector {
         &self.block
     }
 
-    /// Without the core's help calls and returns are not told from other jumps.
+    /// Without the core's help calls and returns are not distinguished from other jumps.
     fn detect(&mut self, port: &CommitPort) -> Itype {
         let record = self.resolved.front().copied().filter(|record| record.pc == port.pc);
         let kind = record.map(|record| record.kind);
@@ -199,7 +199,7 @@ impl Connector {
     fn share(&mut self, cycle: &Cycle<'_>) {
         let Block { privilege, context, ctype, time, .. } = &mut self.block;
         (*privilege, *context, *time) = (cycle.privilege, cycle.context, cycle.time);
-        // The first block behind a change tells it.
+        // The first block after a change reports it.
         if cycle.ctype != Ctype::Unreported && self.blocks.is_empty() {
             *ctype = cycle.ctype;
         }
@@ -235,7 +235,7 @@ impl Connector {
         let ilastsize = self.block.ilastsize;
         let block = core::mem::replace(&mut self.block, Block { ilastsize, ..Block::default() });
         let cycles = core::mem::take(&mut self.cycles);
-        // With three bits a jump that the opcode tells has no code of its own; it ends its block nonetheless.
+        // With three bits a jump whose target is in the opcode has no code of its own; it ends its block nonetheless.
         let itype = if self.itype_width == 3 { itype.narrow() } else { itype };
         Block { itype, cycles, ..block }
     }
@@ -268,8 +268,8 @@ mod tests {
         assert!(collect(&mut connector, Cycle { resolved: &resolved, ..plain(&[]) }).is_empty());
         let ports = [port(0x106, Operation::Branch, false), port(0x200, Operation::Jalr, true)];
         let blocks = collect(&mut connector, plain(&ports));
-        let told: Vec<_> = blocks.iter().map(|b| (b.iaddr, b.iretire, b.ilastsize, b.itype)).collect();
-        assert_eq!(told, [(0x100, 5, 1, Itype::Taken), (0x200, 1, 0, Itype::UninferableJump)]);
+        let found: Vec<_> = blocks.iter().map(|b| (b.iaddr, b.iretire, b.ilastsize, b.itype)).collect();
+        assert_eq!(found, [(0x100, 5, 1, Itype::Taken), (0x200, 1, 0, Itype::UninferableJump)]);
         assert_eq!((blocks[0].cycles, blocks[1].cycles), (3, 0));
     }
 

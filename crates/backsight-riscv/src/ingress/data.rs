@@ -1,4 +1,4 @@
-//! One memory or CSR access of a hart, as the data trace interface tells it.
+//! One memory or CSR access of a hart, as the data trace interface reports it.
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -88,7 +88,7 @@ impl Dtype {
     }
 }
 
-/// One access. A decoder leaves out what the packets do not tell.
+/// One access. A decoder leaves out what the packets do not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DataAccess {
     /// What it does.
@@ -107,7 +107,7 @@ pub struct DataAccess {
     pub lrid: Option<u16>,
 }
 
-/// What the data trace interface tells in one go.
+/// What the data trace interface reports at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataRecord {
     /// An access; with `lrid` only its request.

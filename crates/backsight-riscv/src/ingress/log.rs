@@ -269,7 +269,7 @@ mod tests {
         out
     }
 
-    fn told(items: &[Execution]) -> Vec<String> {
+    fn listed(items: &[Execution]) -> Vec<String> {
         items
             .iter()
             .map(|item| match item {
@@ -297,7 +297,7 @@ mod tests {
                     core   0:           tval 0x0000000000000042\n\
                     core   0: 3 0x0000000080000100 (0x00000013) x0 0x0\n";
         assert_eq!(
-            told(&read(text)),
+            listed(&read(text)),
             [
                 "level 3",
                 "80000000->80000008 true",
@@ -314,7 +314,7 @@ mod tests {
                     core   0: exception trap_machine_ecall, epc 0x0000000080000000\n\
                     core   0: 0x0000000080000200 (0x00000013) DASM(00000013)\n";
         assert_eq!(
-            told(&read(text)),
+            listed(&read(text)),
             ["level 3", "trap 11 0 at 80000000 to 80000200", "80000200->80000204 true"]
         );
     }
@@ -324,7 +324,7 @@ mod tests {
         let text = "VALID,ADDRESS,INSN,PRIVILEGE,EXCEPTION,ECAUSE,TVAL,INTERRUPT\n\
                     1,8000005a,c789,3,0,0,0,0\n1,8000005c,3a079073,3,1,2,0,0\n1,80000038,716d,3,0,2,0,0\n";
         assert_eq!(
-            told(&read(text)),
+            listed(&read(text)),
             [
                 "level 3",
                 "8000005a->8000005c false",

@@ -2,9 +2,15 @@
 
 use alloc::vec::Vec;
 
-use backsight_core::{Accounting, Located};
+use backsight_core::{Accounting, Address, Located};
 
-use super::message::{Bad, BranchKind, Config, History, MOST_SOURCE_BITS, Message, Packet, Resource, tcode};
+use super::resolve::SentAddress;
+use crate::per_source::PerSource;
+
+use super::message::{
+    Bad, BranchKind, Config, History, INSTRUCTION_COUNT_BITS, MOST_SOURCE_BITS, Message, Packet,
+    REPETITION_BITS, Resource, tcode,
+};
 
 /// Most fields of variable size in a message, the timestamp included.
 const MOST_FIELDS: usize = 6;
@@ -24,6 +30,8 @@ pub struct Decoder {
     start: u64,
     /// Passing over the rest of a message that is no good.
     skipping: Option<Bad>,
+    /// What each source sent last.
+    addresses: PerSource<SentAddress>,
     accounting: Accounting,
 }
 
@@ -37,6 +45,7 @@ impl Decoder {
             length: 0,
             start: 0,
             skipping: None,
+            addresses: PerSource::new(1 << MOST_SOURCE_BITS),
             accounting: Accounting { decoded: 0, unsynchronised: 0, bad: 0 },
         }
     }
@@ -70,9 +79,15 @@ impl Decoder {
         }
     }
 
-    /// The stream does not continue here.
+    /// Bytes of the stream are missing here: reports the message that they cut off.
     pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
         self.finish(sink);
+        self.forget();
+    }
+
+    /// Messages may be missing: what addresses differ from is not known.
+    fn forget(&mut self) {
+        self.addresses.iter_mut().for_each(|sent| *sent = SentAddress::default());
     }
 
     /// What became of the bytes.
@@ -101,11 +116,16 @@ impl Decoder {
         }
     }
 
-    fn emit(&mut self, value: Packet, sink: &mut impl FnMut(Located<Packet>)) {
+    fn emit(&mut self, mut value: Packet, sink: &mut impl FnMut(Located<Packet>)) {
         let length = self.length;
-        match value.message {
-            Message::Bad(_) => self.accounting.bad += u64::from(length),
-            _ => self.accounting.decoded += u64::from(length),
+        if let Message::Bad(_) = value.message {
+            self.accounting.bad += u64::from(length);
+            // Nobody knows whose the bytes were.
+            self.forget();
+        } else {
+            self.accounting.decoded += u64::from(length);
+            let sent = self.addresses.of(value.source, SentAddress::default);
+            value.address = sent.and_then(|sent| sent.of(&value.message)).map(Address);
         }
         sink(Located { offset: self.start, length, value });
         self.start += u64::from(length);
@@ -114,7 +134,7 @@ impl Decoder {
     }
 
     const fn bad(&self, why: Bad) -> Packet {
-        Packet { source: 0, timestamp: None, message: Message::Bad(why) }
+        Packet::new(0, None, Message::Bad(why))
     }
 
     fn packet(&self) -> Packet {
@@ -127,7 +147,7 @@ impl Decoder {
                     Message::Other(_) | Message::ResourceFull(Resource::Other(_)) => None,
                     _ => reader.optional(),
                 };
-                Packet { source, timestamp, message }
+                Packet::new(source, timestamp, message)
             }
             Err(why) => self.bad(why),
         }
@@ -169,8 +189,21 @@ impl Fields<'_> {
         u64::try_from(value).map_err(|_| Bad::TooLong)
     }
 
-    fn variable32(&mut self) -> Result<u32, Bad> {
-        u32::try_from(self.variable()?).map_err(|_| Bad::TooLong)
+    /// A field of variable size that the specification gives no more than so many bits. What claims more is damaged: one
+    /// wrong bit would else make millions of instructions.
+    fn bounded(&mut self, bits: u32) -> Result<u32, Bad> {
+        let value = self.variable()?;
+        if value >> bits == 0 { Ok(value as u32) } else { Err(Bad::TooLong) }
+    }
+
+    /// I-CNT.
+    fn instruction_count(&mut self) -> Result<u32, Bad> {
+        self.bounded(INSTRUCTION_COUNT_BITS)
+    }
+
+    /// B-CNT or HREPEAT.
+    fn repetitions(&mut self) -> Result<u32, Bad> {
+        self.bounded(REPETITION_BITS)
     }
 
     fn optional(&mut self) -> Option<u64> {
@@ -186,53 +219,53 @@ fn message(code: u8, fields: &mut Fields<'_>) -> Result<Message, Bad> {
     let kind = |fields: &mut Fields<'_>| BranchKind::from_bits(fields.fixed(2) as u8);
     Ok(match code {
         tcode::OWNERSHIP => Message::Ownership { process: fields.variable()? },
-        tcode::DIRECT_BRANCH => Message::DirectBranch { count: fields.variable32()? },
+        tcode::DIRECT_BRANCH => Message::DirectBranch { count: fields.instruction_count()? },
         tcode::INDIRECT_BRANCH => Message::IndirectBranch {
             kind: kind(fields),
-            count: fields.variable32()?,
+            count: fields.instruction_count()?,
             address: fields.variable()?,
         },
         tcode::ERROR => Message::Error { kind: fields.fixed(4) as u8, code: fields.variable()? },
         tcode::PROGRAM_TRACE_SYNC => Message::ProgramTraceSync {
             reason: fields.fixed(4) as u8,
-            count: fields.variable32()?,
+            count: fields.instruction_count()?,
             address: fields.variable()?,
         },
         tcode::DIRECT_BRANCH_SYNC => Message::DirectBranchSync {
             reason: fields.fixed(4) as u8,
-            count: fields.variable32()?,
+            count: fields.instruction_count()?,
             address: fields.variable()?,
         },
         tcode::INDIRECT_BRANCH_SYNC => Message::IndirectBranchSync {
             reason: fields.fixed(4) as u8,
             kind: kind(fields),
-            count: fields.variable32()?,
+            count: fields.instruction_count()?,
             address: fields.variable()?,
         },
         tcode::RESOURCE_FULL => Message::ResourceFull(match fields.fixed(4) as u8 {
-            0 => Resource::Count(fields.variable32()?),
+            0 => Resource::Count(fields.instruction_count()?),
             1 => Resource::History(fields.history()?),
-            2 => Resource::HistoryRepeat { history: fields.history()?, times: fields.variable32()? },
+            2 => Resource::HistoryRepeat { history: fields.history()?, times: fields.repetitions()? },
             other => Resource::Other(other),
         }),
         tcode::INDIRECT_BRANCH_HISTORY => Message::IndirectBranchHistory {
             kind: kind(fields),
-            count: fields.variable32()?,
+            count: fields.instruction_count()?,
             address: fields.variable()?,
             history: fields.history()?,
         },
         tcode::INDIRECT_BRANCH_HISTORY_SYNC => Message::IndirectBranchHistorySync {
             reason: fields.fixed(4) as u8,
             kind: kind(fields),
-            count: fields.variable32()?,
+            count: fields.instruction_count()?,
             address: fields.variable()?,
             history: fields.history()?,
         },
-        tcode::REPEAT_BRANCH => Message::RepeatBranch { count: fields.variable32()? },
+        tcode::REPEAT_BRANCH => Message::RepeatBranch { count: fields.repetitions()? },
         tcode::PROGRAM_TRACE_CORRELATION => {
             let reason = fields.fixed(4) as u8;
             let has_history = fields.fixed(2) == 1;
-            let count = fields.variable32()?;
+            let count = fields.instruction_count()?;
             let history = if has_history { Some(fields.history()?) } else { None };
             Message::ProgramTraceCorrelation { reason, count, history }
         }

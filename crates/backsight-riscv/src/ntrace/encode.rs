@@ -4,6 +4,28 @@ use alloc::vec::Vec;
 
 use super::message::{Config, MOST_SOURCE_BITS, Message, Packet, Resource, tcode};
 
+/// Turns messages into bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoder {
+    config: Config,
+}
+
+impl Encoder {
+    /// An encoder for messages that are laid out like this.
+    pub const fn new(config: &Config) -> Self {
+        Self { config: *config }
+    }
+
+    /// Appends the bytes of a message to `out`; see [`encode`] for what has none.
+    #[inline]
+    pub fn put(&mut self, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        encode(&self.config, packet, out)
+    }
+
+    /// The stream ends. Every message is complete by itself: nothing is appended.
+    pub const fn finish(&mut self, _out: &mut Vec<u8>) {}
+}
+
 /// Appends the bytes of a message to `out`. Messages of other kinds and bad ones have no bytes of their own:
 /// nothing is appended for them, and the result is `false`.
 pub fn encode(config: &Config, packet: &Packet, out: &mut Vec<u8>) -> bool {
@@ -164,7 +186,9 @@ fn resource_full(resource: Resource, to: &mut Writer<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ntrace::{Bad, BranchKind, Decoder, History, messages};
+    use crate::ntrace::{
+        Bad, BranchKind, Decoder, History, INSTRUCTION_COUNT_BITS, REPETITION_BITS, messages,
+    };
     use alloc::vec;
     use backsight_core::Located;
     use proptest::prelude::*;
@@ -172,38 +196,40 @@ mod tests {
     fn any_message() -> impl Strategy<Value = Message> {
         let kind = || (0..4u8).prop_map(BranchKind::from_bits);
         let nibble = || 0..16u8;
+        let count = || 0..1u32 << INSTRUCTION_COUNT_BITS;
+        let times = || 0..1u32 << REPETITION_BITS;
         let history = || any::<u64>().prop_map(|bits| History(bits | 1 << (bits % 32)));
         prop_oneof![
             any::<u64>().prop_map(|process| Message::Ownership { process }),
-            any::<u32>().prop_map(|count| Message::DirectBranch { count }),
-            (kind(), any::<u32>(), any::<u64>()).prop_map(|(kind, count, address)| Message::IndirectBranch {
+            count().prop_map(|count| Message::DirectBranch { count }),
+            (kind(), count(), any::<u64>()).prop_map(|(kind, count, address)| Message::IndirectBranch {
                 kind,
                 count,
                 address
             }),
             (nibble(), any::<u64>()).prop_map(|(kind, code)| Message::Error { kind, code }),
-            (nibble(), any::<u32>(), any::<u64>())
+            (nibble(), count(), any::<u64>())
                 .prop_map(|(reason, count, address)| Message::ProgramTraceSync { reason, count, address }),
-            (nibble(), any::<u32>(), any::<u64>())
+            (nibble(), count(), any::<u64>())
                 .prop_map(|(reason, count, address)| Message::DirectBranchSync { reason, count, address }),
-            (nibble(), kind(), any::<u32>(), any::<u64>()).prop_map(|(reason, kind, count, address)| {
+            (nibble(), kind(), count(), any::<u64>()).prop_map(|(reason, kind, count, address)| {
                 Message::IndirectBranchSync { reason, kind, count, address }
             }),
-            any::<u32>().prop_map(|count| Message::ResourceFull(Resource::Count(count))),
+            count().prop_map(|count| Message::ResourceFull(Resource::Count(count))),
             history().prop_map(|history| Message::ResourceFull(Resource::History(history))),
-            (history(), any::<u32>()).prop_map(|(history, times)| {
+            (history(), times()).prop_map(|(history, times)| {
                 Message::ResourceFull(Resource::HistoryRepeat { history, times })
             }),
-            (kind(), any::<u32>(), any::<u64>(), history()).prop_map(|(kind, count, address, history)| {
+            (kind(), count(), any::<u64>(), history()).prop_map(|(kind, count, address, history)| {
                 Message::IndirectBranchHistory { kind, count, address, history }
             }),
-            (nibble(), kind(), any::<u32>(), any::<u64>(), history()).prop_map(
+            (nibble(), kind(), count(), any::<u64>(), history()).prop_map(
                 |(reason, kind, count, address, history)| {
                     Message::IndirectBranchHistorySync { reason, kind, count, address, history }
                 }
             ),
-            any::<u32>().prop_map(|count| Message::RepeatBranch { count }),
-            (nibble(), any::<u32>(), proptest::option::of(history())).prop_map(|(reason, count, history)| {
+            times().prop_map(|count| Message::RepeatBranch { count }),
+            (nibble(), count(), proptest::option::of(history())).prop_map(|(reason, count, history)| {
                 Message::ProgramTraceCorrelation { reason, count, history }
             }),
         ]
@@ -211,11 +237,8 @@ mod tests {
 
     fn any_packet(config: Config) -> impl Strategy<Value = Packet> {
         let sources = 1u16 << config.source_bits;
-        (0..sources, any::<Option<u64>>(), any_message()).prop_map(|(source, timestamp, message)| Packet {
-            source,
-            timestamp,
-            message,
-        })
+        (0..sources, any::<Option<u64>>(), any_message())
+            .prop_map(|(source, timestamp, message)| Packet::new(source, timestamp, message))
     }
 
     proptest! {
@@ -235,9 +258,10 @@ mod tests {
             let mut decoded = Vec::new();
             let mut decoder = Decoder::new(&config);
             let (head, tail) = bytes.split_at(split % (bytes.len() + 1));
-            decoder.feed(head, &mut |packet: Located<Packet>| decoded.push(packet.value));
-            decoder.feed(tail, &mut |packet: Located<Packet>| decoded.push(packet.value));
-            decoder.finish(&mut |packet: Located<Packet>| decoded.push(packet.value));
+            let mut sink = |packet: Located<Packet>| decoded.push(Packet { address: None, ..packet.value });
+            decoder.feed(head, &mut sink);
+            decoder.feed(tail, &mut sink);
+            decoder.finish(&mut sink);
             prop_assert_eq!(&decoded, &packets);
             prop_assert_eq!(decoder.accounting().decoded, bytes.len() as u64);
         }
@@ -268,5 +292,22 @@ mod tests {
             found[..],
             [Located { value: Packet { message: Message::Bad(Bad::Incomplete), .. }, .. }]
         ));
+    }
+
+    #[test]
+    fn counts_beyond_their_fields_are_damage() {
+        let most = (1 << INSTRUCTION_COUNT_BITS) - 1;
+        let found = |message| {
+            let mut bytes = Vec::new();
+            assert!(encode(&Config::default(), &Packet::new(0, None, message), &mut bytes));
+            messages(&Config::default(), &bytes).first().map(|packet| packet.value.message)
+        };
+        let good = Message::DirectBranch { count: most };
+        assert_eq!(found(good), Some(good));
+        let bad = Some(Message::Bad(Bad::TooLong));
+        assert_eq!(found(Message::DirectBranch { count: most + 1 }), bad);
+        assert_eq!(found(Message::RepeatBranch { count: 1 << REPETITION_BITS }), bad);
+        let resource = Resource::HistoryRepeat { history: History(2), times: 1_431_743_824 };
+        assert_eq!(found(Message::ResourceFull(resource)), bad);
     }
 }

@@ -1,11 +1,19 @@
 //! What an N-Trace encoder can say.
 
+use backsight_core::Address;
+
 /// How messages of a stream are laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Bits of the SRC field; 0 if there is only one source.
     pub source_bits: u8,
 }
+
+/// Most bits of I-CNT.
+pub const INSTRUCTION_COUNT_BITS: u32 = 22;
+
+/// Most bits of B-CNT and HREPEAT.
+pub const REPETITION_BITS: u32 = 18;
 
 /// Most bits of the SRC field.
 pub const MOST_SOURCE_BITS: u8 = 12;
@@ -17,11 +25,21 @@ pub struct Packet {
     pub source: u16,
     /// TSTAMP, where one was sent: the time if the message synchronises, else what passed since the last one sent.
     pub timestamp: Option<u64>,
+    /// The whole address that the message reports. `None` where it reports none, or only how it differs from one that is
+    /// not known, and in a message that is to be sent: its bytes do not say it.
+    pub address: Option<Address>,
     /// What it says.
     pub message: Message,
 }
 
-const _: () = assert!(size_of::<Packet>() <= 64);
+const _: () = assert!(size_of::<Packet>() <= 72);
+
+impl Packet {
+    /// A message that is to be sent.
+    pub const fn new(source: u16, timestamp: Option<u64>, message: Message) -> Self {
+        Self { source, timestamp, address: None, message }
+    }
+}
 
 /// A message. I-CNT counts half-words retired since a message last carried it; addresses are halved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +150,7 @@ pub enum Message {
 pub enum BranchKind {
     /// An indirect branch.
     Indirect,
-    /// An exception or interrupt, not told apart.
+    /// An exception or interrupt, which is not said.
     Trap,
     /// An exception.
     Exception,
@@ -148,6 +166,16 @@ impl BranchKind {
             1 => Self::Trap,
             2 => Self::Exception,
             _ => Self::Interrupt,
+        }
+    }
+
+    /// In words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Indirect => "indirect",
+            Self::Trap => "trap",
+            Self::Exception => "exception",
+            Self::Interrupt => "interrupt",
         }
     }
 

@@ -11,21 +11,19 @@
 //! ```
 //!
 //! TCODE comes first, then the number of the source where one is sent, then the fields of the message, then a
-//! timestamp where one is sent. Fields of fixed size and the first of variable size behind them are packed
+//! timestamp where one is sent. Fields of fixed size and the first of variable size after them are packed
 //! without gaps; any other field of variable size begins at a byte. What is not sent of a field is zero.
 
+mod codes;
 mod decode;
+mod describe;
 mod encode;
-mod encoder;
 mod message;
-mod outcomes;
 mod process;
-mod sender;
-mod settings;
+mod resolve;
 
+pub use codes::{MOST_RETURNS, Mode, event, lost, sync};
 pub use decode::{Decoder, messages};
-pub use encode::encode;
-pub use encoder::Encoder;
+pub use encode::{Encoder, encode};
 pub use message::*;
 pub use process::{Process, ProcessContext};
-pub use settings::{MOST_RETURNS, Mode, Settings, Timestamps, event, lost, sync};

@@ -1,9 +1,9 @@
 //! Cycles: the same program through harts that retire several instructions at once.
 
 use backsight_core::Execution;
-use backsight_riscv::etrace::Encoder;
 use backsight_riscv::ingress::Ctype;
-use backsight_riscv::retire::{Figures, InOrder, Pipeline, Retirement};
+use backsight_unit::etrace::Tracer;
+use backsight_unit::riscv::retire::{Figures, InOrder, Pipeline, Retirement};
 
 use super::Variant;
 
@@ -11,7 +11,7 @@ use super::Variant;
 pub struct MeasuredHart {
     shape: Retirement,
     pipeline: Pipeline,
-    encoder: Encoder,
+    encoder: Tracer,
 }
 
 impl MeasuredHart {

@@ -1,10 +1,12 @@
 //! An encoder of any kind, and what it sent.
 
-use backsight_riscv::etrace::{
-    self, Encoder, EncoderError, Fidelity, Packet, Params, Payload, Payloads, SeedEncoder, SeedSettings,
-};
+use backsight_riscv::etrace::{self, Packet, Payload};
 use backsight_riscv::ingress::Ingress;
-use backsight_riscv::{BlockEncoder, ntrace};
+use backsight_riscv::ntrace;
+use backsight_unit::cva6;
+use backsight_unit::cva6::Fidelity;
+use backsight_unit::etrace::{Payloads, Tracer, UnitError};
+use backsight_unit::riscv::BlockTracer;
 
 use super::{Sent, Variant, Which};
 
@@ -15,23 +17,27 @@ pub struct MeasuredEncoder {
 }
 
 enum AnyEncoder {
-    Standard(Box<Encoder>),
-    Thesis(Box<SeedEncoder>),
-    Ntrace(Box<ntrace::Encoder>),
+    Standard(Box<Tracer>),
+    Thesis(Box<cva6::Tracer>),
+    Ntrace(Box<backsight_unit::ntrace::Tracer>),
 }
 
 impl MeasuredEncoder {
     /// A new encoder for the variant.
-    pub fn new(variant: &Variant) -> Result<Self, EncoderError> {
+    pub fn new(variant: &Variant) -> Result<Self, UnitError> {
         let encoder = match variant.which {
             Which::Standard => AnyEncoder::Standard(Box::new(variant.encoder()?)),
             Which::Thesis => {
-                let settings = SeedSettings { fidelity: Fidelity::Rtl, ..SeedSettings::default() };
-                AnyEncoder::Thesis(Box::new(SeedEncoder::new(variant.params, variant.options, settings)?))
+                let settings = cva6::Settings { fidelity: Fidelity::Rtl, ..cva6::Settings::default() };
+                AnyEncoder::Thesis(Box::new(cva6::Tracer::new(variant.params, variant.options, settings)?))
             }
             Which::Ntrace(mode) => {
-                let settings = ntrace::Settings { mode, repeat_branch: true, ..ntrace::Settings::default() };
-                AnyEncoder::Ntrace(Box::new(ntrace::Encoder::new(settings)))
+                let settings = backsight_unit::ntrace::Settings {
+                    mode,
+                    repeat_branch: true,
+                    ..backsight_unit::ntrace::Settings::default()
+                };
+                AnyEncoder::Ntrace(Box::new(backsight_unit::ntrace::Tracer::new(settings)))
             }
         };
         Ok(Self { encoder, sent: Sent::default() })
@@ -72,7 +78,7 @@ impl MeasuredEncoder {
     }
 }
 
-fn hand_over<E: BlockEncoder>(ingress: &Ingress, encoder: &mut E, mut sink: impl FnMut(E::Packet)) {
+fn hand_over<E: BlockTracer>(ingress: &Ingress, encoder: &mut E, mut sink: impl FnMut(E::Packet)) {
     match ingress {
         Ingress::Block(block) => encoder.push(block, &mut sink),
         Ingress::Gap => encoder.unqualified(&mut sink),
@@ -80,7 +86,7 @@ fn hand_over<E: BlockEncoder>(ingress: &Ingress, encoder: &mut E, mut sink: impl
 }
 
 fn thesis_bytes(packet: &Packet) -> usize {
-    etrace::encode(packet, &Params::seed(), &etrace::Options::default()).len()
+    etrace::encode(packet, &backsight_riscv::cva6::params(), &etrace::Options::default()).len()
 }
 
 fn message_bytes(packet: &ntrace::Packet) -> usize {

@@ -8,9 +8,9 @@ mod encoder;
 mod variants;
 
 use backsight_core::Execution;
-use backsight_riscv::etrace::EncoderError;
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
-use backsight_riscv::retire::{Figures, Retirement};
+use backsight_unit::etrace::UnitError;
+use backsight_unit::riscv::retire::{Figures, Retirement};
 
 use self::cycles::MeasuredHart;
 use self::encoder::MeasuredEncoder;
@@ -27,7 +27,7 @@ pub struct Measured {
     /// How its run ended.
     pub ended: Ended,
     /// What each variant sent, or why there is none.
-    pub sent: Vec<Result<Sent, EncoderError>>,
+    pub sent: Vec<Result<Sent, UnitError>>,
     /// What the cycles of harts of other shapes cost.
     pub shapes: Vec<(Retirement, Figures)>,
 }

@@ -1,7 +1,8 @@
 //! The encoders and sets of options that are compared.
 
-use backsight_riscv::etrace::{Encoder, EncoderError, Options, Params, Settings};
+use backsight_riscv::etrace::{Options, Params};
 use backsight_riscv::ntrace::Mode;
+use backsight_unit::etrace::{Settings, Tracer, UnitError};
 
 /// An encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +33,8 @@ impl Variant {
     ///
     /// # Errors
     /// If parameters and options do not fit together.
-    pub fn encoder(&self) -> Result<Encoder, EncoderError> {
-        Encoder::new(self.params, self.options, Settings::default())
+    pub fn encoder(&self) -> Result<Tracer, UnitError> {
+        Tracer::new(self.params, self.options, Settings::default())
     }
 }
 
@@ -70,7 +71,11 @@ pub fn variants(params: Params, base: Options) -> Vec<Variant> {
         ("N-Trace, branches", Which::Ntrace(Mode::Branch)),
     ];
     let of_options = |(name, options)| Variant { name, which: Which::Standard, params, options };
-    let of_encoder =
-        |(name, which)| Variant { name, which, params: Params::seed(), options: Options::default() };
+    let of_encoder = |(name, which)| Variant {
+        name,
+        which,
+        params: backsight_riscv::cva6::params(),
+        options: Options::default(),
+    };
     standard.into_iter().map(of_options).chain(others.into_iter().map(of_encoder)).collect()
 }

@@ -2,11 +2,11 @@
 
 use backsight_core::{Execution, Isa, TraceId};
 use backsight_riscv::encap::{Encapsulation, Framing};
-use backsight_riscv::etrace::{
-    Algorithm, Dialect, Fidelity, Fifo, ImplicitReturn, Options, Params, Resync, ResyncMode, SupportLayout,
-    set,
-};
+use backsight_riscv::etrace::{Dialect, ImplicitReturn, Options, Params, SupportLayout, set};
+use backsight_unit::cva6::Fidelity;
+use backsight_unit::etrace::{Algorithm, Fifo};
 use backsight_unit::etrace::{Unit, UnitConfig};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 use super::riscv_filter::{self, Conditions, FIRST_ID, RETIRE};
 use super::{TraceUnit, UnitDescription, UnitFigures, UnitKind, UnitTemplate};
@@ -30,8 +30,8 @@ const OPTIONS: [(&str, &str); 7] = [
     ("lossless", "0 or 1: the hart waits for that buffer"),
     (
         "algorithm",
-        "current, reference, seed: the encoder of the thesis, in its dialect, or seed-rtl: also where its hardware \
-         leaves a reader in doubt",
+        "current, reference, cva6: the encoder of the thesis for CVA6, in its dialect, or cva6-rtl: also where its \
+         hardware leaves a reader in doubt",
     ),
     RETIRE,
 ];
@@ -71,11 +71,13 @@ impl UnitTemplate for EtraceTemplate {
 
 impl TraceUnit for Unit {
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
-        self.push_all(items, out).map_err(|error| error.to_string())
+        self.push_all(items, out);
+        Ok(())
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
-        Unit::finish(self, out).map_err(|error| error.to_string())
+        Unit::finish(self, out);
+        Ok(())
     }
 
     fn figures(&self) -> UnitFigures {
@@ -87,9 +89,9 @@ impl TraceUnit for Unit {
 fn program(isa: Isa, settings: &Settings) -> Result<EtraceTemplate, SettingError> {
     let mut unit = usual(isa);
     let mut framing = "encap";
-    if settings.iter().any(|(key, value)| key.eq_ignore_ascii_case("algorithm") && value.starts_with("seed"))
-    {
-        unit.params = Params::seed();
+    let is_cva6 = |value: &str| value.starts_with("cva6") || value.starts_with("seed");
+    if settings.iter().any(|(key, value)| key.eq_ignore_ascii_case("algorithm") && is_cva6(value)) {
+        unit.params = backsight_riscv::cva6::params();
         (framing, unit.framing) = ("pulp", Framing::Pulp);
     }
     let mut lossless = false;
@@ -111,8 +113,8 @@ fn program(isa: Isa, settings: &Settings) -> Result<EtraceTemplate, SettingError
     }
     complete(&mut unit);
     unit.filter = conditions.filter()?;
-    if (unit.params.dialect == Dialect::Seed) != unit.seed.is_some() {
-        return Err(SettingError::together("algorithm=seed and dialect=seed belong together"));
+    if (unit.params.dialect == Dialect::Cva6) != unit.cva6.is_some() {
+        return Err(SettingError::together("algorithm=cva6 and dialect=cva6 belong together"));
     }
     Unit::new(unit).map_err(SettingError::together)?;
     Ok(EtraceTemplate { unit: Box::new(unit), framing })
@@ -141,12 +143,13 @@ fn set_unit(unit: &mut UnitConfig, key: &str, value: &str) -> Result<(), Setting
             unit.fifo = Some(Fifo { capacity, drain, lossless: false });
         }
         "algorithm" => {
-            (unit.settings.algorithm, unit.seed) = match value {
+            (unit.settings.algorithm, unit.cva6) = match value {
                 "current" => (Algorithm::Current, None),
                 "reference" => (Algorithm::Reference, None),
-                "seed" => (Algorithm::Reference, Some(Fidelity::Followable)),
-                "seed-rtl" => (Algorithm::Reference, Some(Fidelity::Rtl)),
-                _ => return Err(wrong("expected current, reference, seed or seed-rtl")),
+                // The words of earlier versions are taken too.
+                "cva6" | "seed" => (Algorithm::Reference, Some(Fidelity::Followable)),
+                "cva6-rtl" | "seed-rtl" => (Algorithm::Reference, Some(Fidelity::Rtl)),
+                _ => return Err(wrong("expected current, reference, cva6 or cva6-rtl")),
             };
         }
         _ => set(&mut unit.params, &mut unit.options, &format!("{key}={value}")).map_err(|why| {
@@ -195,11 +198,11 @@ fn described(unit: &UnitConfig) -> Vec<(String, String)> {
     }
     match unit.params.layout {
         SupportLayout::Reference => {}
-        SupportLayout::Seed => say("layout", "seed"),
+        SupportLayout::Cva6 => say("layout", "cva6"),
         SupportLayout::Standard => say("layout", "standard"),
     }
-    if unit.params.dialect == Dialect::Seed {
-        say("dialect", "seed");
+    if unit.params.dialect == Dialect::Cva6 {
+        say("dialect", "cva6");
     }
     if unit.params.implicit_return == ImplicitReturn::Returns {
         say("iret_ext", "1");
@@ -249,11 +252,11 @@ mod tests {
     }
 
     #[test]
-    fn the_encoder_of_the_thesis_brings_its_parameters_and_framing() {
+    fn the_encoder_for_cva6_brings_its_parameters_and_framing_also_by_its_earlier_name() {
         let made = unit(&[("resync", "100"), ("algorithm", "seed")]).expect("a unit");
-        assert_eq!((made.params, made.framing), (Params::seed(), Framing::Pulp));
-        assert_eq!((made.seed, made.settings.resync.limit), (Some(Fidelity::Followable), 100));
-        let refused = unit(&[("algorithm", "seed"), ("sijump_enable", "1")]).expect_err("an option");
+        assert_eq!((made.params, made.framing), (backsight_riscv::cva6::params(), Framing::Pulp));
+        assert_eq!((made.cva6, made.settings.resync.limit), (Some(Fidelity::Followable), 100));
+        let refused = unit(&[("algorithm", "cva6"), ("sijump_enable", "1")]).expect_err("an option");
         assert!(refused.to_string().contains("full_address only"), "{refused}");
     }
 
@@ -263,8 +266,8 @@ mod tests {
             ("colour", "1", "framing"),
             ("framing", "oak", "siemens"),
             ("iaddress_width", "70", "3 to 64"),
-            ("algorithm", "best", "seed-rtl"),
-            ("dialect", "seed", "algorithm=seed"),
+            ("algorithm", "best", "cva6-rtl"),
+            ("dialect", "cva6", "algorithm=cva6"),
             ("fifo", "5", "BYTES:DRAIN"),
             ("fifo", "10:1", "64 bytes"),
             ("lossless", "1", "fifo=BYTES:DRAIN"),

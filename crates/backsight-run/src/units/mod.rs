@@ -11,8 +11,8 @@ mod riscv_filter;
 
 use backsight_capture::Register;
 use backsight_core::{Execution, Isa, TraceId};
-use backsight_riscv::etrace::Losses;
-use backsight_riscv::retire::Figures;
+use backsight_unit::etrace::Losses;
+use backsight_unit::riscv::retire::Figures;
 
 use crate::settings::{SettingError, Settings};
 

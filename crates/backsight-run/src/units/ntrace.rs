@@ -1,9 +1,10 @@
 //! RISC-V N-Trace: how a unit is programmed by `KEY=VALUE`, and how a capture describes it.
 
 use backsight_core::{Execution, Isa, TraceId};
-use backsight_riscv::etrace::{Resync, ResyncMode};
-use backsight_riscv::ntrace::{MOST_RETURNS, Mode, Timestamps};
+use backsight_riscv::ntrace::{MOST_RETURNS, Mode};
+use backsight_unit::ntrace::Timestamps;
 use backsight_unit::ntrace::{Unit, UnitConfig};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 use super::riscv_filter::{self, Conditions, FIRST_ID, RETIRE};
 use super::{TraceUnit, UnitDescription, UnitFigures, UnitKind, UnitTemplate};

@@ -3,7 +3,8 @@
 //! Conditions become filters of the specification's model: one for each address range, or a single one without any,
 //! which all share the other conditions. A filter has room for three comparators, a unit for eight.
 
-use backsight_riscv::filter::{Check, Comparator, Filter, FilterUnit, Input, Seed, Standard};
+use backsight_unit::cva6::{self, Check};
+use backsight_unit::riscv::filter::{Comparator, Filter, FilterUnit, Input, Standard};
 
 use backsight_core::TraceId;
 
@@ -30,7 +31,7 @@ pub const OPTIONS: [(&str, &str); 11] = [
     ("notify", "ADDRESS: report this instruction"),
     (
         "te_cause, te_tvec, te_tval, te_priv, te_iaddr",
-        "VALUE or FROM..TO: the thesis's filter; all must pass",
+        "VALUE or FROM..TO: the filter for CVA6; all must pass",
     ),
     ("0x00c, 0x400 to 0x6ff", "a register of the filters by its offset"),
 ];
@@ -49,7 +50,7 @@ pub struct Conditions {
     notify: Vec<u64>,
     shared: FilterUnit,
     registers: Vec<(u32, u32)>,
-    seed: Option<Seed>,
+    cva6: Option<cva6::Filter>,
 }
 
 impl Conditions {
@@ -92,7 +93,7 @@ impl Conditions {
             }
             "interrupt" => self.shared.interrupt = Some(flag(key, value)?),
             "notify" => self.notify.push(number(key, value)?),
-            _ if key.starts_with("te_") => return self.set_seed(key, value),
+            _ if key.starts_with("te_") => return self.set_cva6(key, value),
             _ if key.starts_with("0x") => {
                 let offset = parse_number(key).ok().and_then(|offset| u32::try_from(offset).ok());
                 let value = number(key, value)?;
@@ -106,20 +107,20 @@ impl Conditions {
         Ok(true)
     }
 
-    fn set_seed(&mut self, key: &str, value: &str) -> Result<bool> {
+    fn set_cva6(&mut self, key: &str, value: &str) -> Result<bool> {
         let check = if value.contains("..") {
             let range = settings::range(key, value)?;
             Check::Range(range.start, range.end - 1)
         } else {
             Check::Match(number(key, value)?)
         };
-        let seed = self.seed.get_or_insert_default();
+        let filter = self.cva6.get_or_insert_default();
         match key {
-            "te_cause" => seed.cause = check,
-            "te_tvec" => seed.tvec = check,
-            "te_tval" => seed.tval = check,
-            "te_priv" => seed.privilege = check,
-            "te_iaddr" => seed.iaddr = check,
+            "te_cause" => filter.cause = check,
+            "te_tvec" => filter.tvec = check,
+            "te_tval" => filter.tval = check,
+            "te_priv" => filter.privilege = check,
+            "te_iaddr" => filter.iaddr = check,
             _ => return Ok(false),
         }
         Ok(true)
@@ -129,7 +130,7 @@ impl Conditions {
     pub fn filter(self) -> Result<Option<Filter>> {
         let is_set =
             self.shared != FilterUnit::default() || !self.ranges.is_empty() || !self.common.is_empty();
-        if !is_set && self.notify.is_empty() && self.registers.is_empty() && self.seed.is_none() {
+        if !is_set && self.notify.is_empty() && self.registers.is_empty() && self.cva6.is_none() {
             return Ok(None);
         }
         if self.common.len() + usize::from(!self.ranges.is_empty()) > 3 {
@@ -173,7 +174,7 @@ impl Conditions {
         for (offset, value) in self.registers {
             standard.write(offset, value);
         }
-        Ok(Some(Filter { standard, seed: self.seed.unwrap_or_default() }))
+        Ok(Some(Filter { standard, cva6: self.cva6.unwrap_or_default() }))
     }
 }
 
@@ -203,8 +204,8 @@ mod tests {
     }
 
     fn traced(settings: &[(&str, &str)], blocks: &[Block]) -> Vec<bool> {
-        let Filter { mut standard, seed } = made(settings).expect("a filter").expect("conditions");
-        blocks.iter().map(|block| standard.judge(block).qualified && seed.qualifies(block, 0)).collect()
+        let Filter { mut standard, cva6 } = made(settings).expect("a filter").expect("conditions");
+        blocks.iter().map(|block| standard.judge(block).qualified && cva6.qualifies(block, 0)).collect()
     }
 
     fn at(iaddr: u64) -> Block {

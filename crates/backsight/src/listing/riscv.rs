@@ -3,7 +3,7 @@
 use std::fmt;
 
 use backsight_riscv::etrace::data::{self, DataCoding};
-use backsight_riscv::etrace::{Packet, Value};
+use backsight_riscv::etrace::{Packet, PacketLayout, Value};
 use backsight_riscv::ingress::DataRecord;
 use backsight_riscv::ntrace::{self, BranchKind, Message, Process, ProcessContext, Resource, event, sync};
 use serde_json::{Map, Value as Json, json};
@@ -15,7 +15,7 @@ impl Listed for Found {
     fn name(&self) -> &'static str {
         match self {
             Self::Instruction { packet, .. } => instruction_name(packet),
-            Self::Data { packet, .. } => packet.name(),
+            Self::Data { traced, .. } => data_name(&traced.record()),
             Self::BadData(_) => "bad_data",
             Self::Other(..) => "other",
             Self::Null => "null",
@@ -31,7 +31,7 @@ impl Listed for Found {
                     write!(f, "source={source} ")?;
                 }
                 let mut outcome = Ok(());
-                packet.fields(params, &mut |name, value| {
+                packet.fields(&PacketLayout::new(params), &mut |name, value| {
                     if outcome.is_ok() && !matches!(name, "format" | "subformat") {
                         outcome = match value {
                             Value::Decimal(value) => write!(f, "{name}={value} "),
@@ -41,11 +41,14 @@ impl Listed for Found {
                 });
                 outcome
             }
-            Self::Data { source, packet, record } => {
+            Self::Data { source, traced } => {
                 if *source != 0 {
                     write!(f, "source={source} ")?;
                 }
-                data_details(packet, record, f)
+                data_fields(traced).iter().try_for_each(|(name, value, hexadecimal)| match hexadecimal {
+                    true => write!(f, "{name}={value:#x} "),
+                    false => write!(f, "{name}={value} "),
+                })
             }
             Self::BadData(why) => write!(f, "{why}"),
             Self::Other(kind, bytes) => write!(f, "{kind:?}, {bytes} bytes"),
@@ -63,21 +66,18 @@ impl Listed for Found {
         match self {
             Self::Instruction { source, packet, params } => {
                 object.insert("source".into(), json!(source));
-                packet.fields(params, &mut |name, value| {
+                packet.fields(&PacketLayout::new(params), &mut |name, value| {
                     let (Value::Decimal(value) | Value::Hexadecimal(value)) = value;
                     // A listing has the place of the packet as its index.
                     let name = if name == "index" { "cache_index" } else { name };
                     object.insert(name.into(), json!(value));
                 });
             }
-            Self::Data { source, packet, record } => {
+            Self::Data { source, traced } => {
                 object.insert("source".into(), json!(source));
-                packet.fields(&mut |name, value, hexadecimal| {
+                for (name, value, hexadecimal) in data_fields(traced) {
                     let value = if hexadecimal { json!(format!("{value:#x}")) } else { json!(value as u64) };
                     object.insert(name.into(), value);
-                });
-                for (name, value) in resolved(packet, record) {
-                    object.insert(name.into(), json!(value));
                 }
             }
             Self::BadData(why) => drop(object.insert("why".into(), json!(why.to_string()))),
@@ -92,44 +92,39 @@ impl Listed for Found {
     }
 }
 
-fn data_details(
-    packet: &data::Packet,
-    record: &Result<DataRecord, data::BadData>,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    let mut outcome = Ok(());
-    packet.fields(&mut |name, value, hexadecimal| {
-        if outcome.is_ok() {
-            outcome = match hexadecimal {
-                true => write!(f, "{name}={value:#x} "),
-                false => write!(f, "{name}={value} "),
-            };
+/// What a record of data trace says: name, value, and whether it is listed in hexadecimal.
+fn data_fields(traced: &data::Traced) -> Vec<(&'static str, u128, bool)> {
+    let mut fields = Vec::new();
+    let mut flag = |name, on: bool| fields.extend(on.then_some((name, 1, false)));
+    flag("diff_address", traced.coding().differential_address);
+    flag("xor_data", traced.coding().data == DataCoding::Xor);
+    flag("diff_data", traced.coding().data == DataCoding::Differential);
+    let mut number = |name, value: Option<u128>, hex| fields.extend(value.map(|value| (name, value, hex)));
+    match traced.record() {
+        DataRecord::Access(access) => {
+            number("size", Some(1 << access.size.min(7)), false);
+            number("multiple", access.multiple.then_some(1), false);
+            number("lrid", access.lrid.map(u128::from), false);
+            number("operand", access.operand, true);
+            number("data", access.data, true);
+            number("address", access.address.map(u128::from), true);
         }
-    });
-    outcome?;
-    resolved(packet, record).iter().try_for_each(|(name, value)| write!(f, "{name}={value} "))
+        DataRecord::Response { lrid, size, data, .. } => {
+            number("size", Some(1 << size.min(7)), false);
+            number("lrid", Some(lrid.into()), false);
+            number("error", data.is_none().then_some(1), false);
+            number("data", data, true);
+        }
+    }
+    fields
 }
 
-/// What compressed fields stand for.
-fn resolved(
-    packet: &data::Packet,
-    record: &Result<DataRecord, data::BadData>,
-) -> Vec<(&'static str, String)> {
-    let (address, value) = match record {
-        Err(why) => return vec![("why", why.to_string())],
-        Ok(DataRecord::Access(access)) => (access.address, access.data),
-        Ok(DataRecord::Response { data, .. }) => (None, *data),
-    };
-    let (compressed_address, compressed_data) = match packet {
-        data::Packet::Access(sent) => {
-            let shifted = sent.address != address;
-            (shifted || sent.coding.differential_address, sent.coding.data != DataCoding::Full)
-        }
-        data::Packet::Response(sent) => (false, sent.data.is_some_and(|(how, _)| how != DataCoding::Full)),
-    };
-    let at = address.filter(|_| compressed_address).map(|address| ("at", format!("{address:#x}")));
-    let value = value.filter(|_| compressed_data).map(|value| ("value", format!("{value:#x}")));
-    at.into_iter().chain(value).collect()
+const fn data_name(record: &DataRecord) -> &'static str {
+    match record {
+        DataRecord::Access(access) => access.dtype.name(),
+        DataRecord::Response { atomic: true, .. } => "atomic_data",
+        DataRecord::Response { .. } => "load_data",
+    }
 }
 
 fn instruction_name(packet: &Packet) -> &'static str {

@@ -28,22 +28,39 @@ pub enum BadData {
 
 impl fmt::Display for BadData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())?;
         match self {
-            Self::Empty => f.write_str("empty payload"),
-            Self::TooLong => f.write_str("payload longer than its fields"),
-            Self::ReservedFormat => f.write_str("reserved format of a data packet"),
-            Self::ReservedDiff => f.write_str("reserved value of diff"),
-            Self::Size(size) => write!(f, "an access of 2^{size} bytes is wider than data"),
-            Self::UnknownRequest(lrid) => write!(f, "response {lrid} has no request"),
-            Self::NoReference => f.write_str("a difference to an access that was not seen"),
+            Self::Size(size) => write!(f, " (2^{size} bytes)"),
+            Self::UnknownRequest(lrid) => write!(f, " (number {lrid})"),
+            _ => Ok(()),
         }
+    }
+}
+
+impl BadData {
+    /// The reason, in words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Empty => "empty payload",
+            Self::TooLong => "payload longer than its fields",
+            Self::ReservedFormat => "reserved format of a data packet",
+            Self::ReservedDiff => "reserved value of diff",
+            Self::Size(_) => "an access that is wider than data",
+            Self::UnknownRequest(_) => "a response without a request",
+            Self::NoReference => "a difference to an access that was not seen",
+        }
+    }
+
+    /// Is it the packets before that are missing, not the payload that is wrong?
+    pub const fn is_unresolved(self) -> bool {
+        matches!(self, Self::UnknownRequest(_) | Self::NoReference)
     }
 }
 
 impl core::error::Error for BadData {}
 
 impl Packet {
-    /// Decodes one payload. `size_of` tells the size of an atomic request, which its response leaves out.
+    /// Decodes one payload. `size_of` gives the size of an atomic request, which its response leaves out.
     pub fn decode(
         payload: &[u8],
         layout: &Layout,
@@ -183,9 +200,9 @@ impl Fields<'_> {
         if !self.layout.is_split() {
             return Err(BadData::ReservedFormat);
         }
-        let told = if atomic { None } else { Some(self.size()?) };
+        let sent = if atomic { None } else { Some(self.size()?) };
         let lrid = self.bits.take(self.layout.lrid_width) as u16;
-        let size = told.or_else(|| size_of(lrid)).ok_or(BadData::UnknownRequest(lrid))?;
+        let size = sent.or_else(|| size_of(lrid)).ok_or(BadData::UnknownRequest(lrid))?;
         let coding = match self.bits.take(2) {
             0 => None,
             1 => Some(DataCoding::Xor),

@@ -93,7 +93,7 @@ impl Fields<'_> {
         Some(())
     }
 
-    /// A value behind its length; the last field of a packet needs none.
+    /// A value after its length; the last field of a packet needs none.
     fn value(&mut self, value: u128, size: u8, more_follows: bool) {
         let value = extend(value, bits_of(size));
         if more_follows {
@@ -155,7 +155,7 @@ impl Fields<'_> {
     }
 }
 
-/// `diff` about data alone: one bit tells only full from differential.
+/// `diff` about data alone: one bit distinguishes only full and differential.
 fn data_diff(coding: DataCoding, width: u8) -> Option<u64> {
     match (coding, width) {
         (DataCoding::Full, _) => Some(0),

@@ -1,6 +1,6 @@
 //! Data trace: te_data packets both ways.
 //!
-//! One packet tells one access: what it does, how many bytes it concerns, where, and what was read or written.
+//! One packet reports one access: what it does, how many bytes it concerns, where, and what was read or written.
 //! Addresses and data may be sent as the difference to the latest access of the same size, so encoder and decoder
 //! keep the same memory of it, and begin anew at every sync packet of instruction trace.
 //!
@@ -21,8 +21,10 @@ mod packet;
 mod state;
 #[cfg(test)]
 mod tests;
+mod traced;
 
 pub use decode::BadData;
 pub use layout::Layout;
 pub use packet::{AccessPacket, Coding, DataCoding, Packet, ResponsePacket};
 pub use state::{Decoder, Encoder};
+pub use traced::Traced;

@@ -49,7 +49,7 @@ pub struct AccessPacket {
 /// The data of a split access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResponsePacket {
-    /// Of an atomic operation; else of a load. The draft extension does not tell them apart: false.
+    /// Of an atomic operation; else of a load. The draft extension does not distinguish them: false.
     pub atomic: bool,
     /// It concerns 2^size bytes.
     pub size: u8,

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use super::super::{DataOptions, Params, Payload};
 use super::encode::shortest;
 use super::layout::{Layout, cut};
-use super::{AccessPacket, BadData, Coding, DataCoding, Packet, ResponsePacket};
+use super::{AccessPacket, BadData, Coding, DataCoding, Packet, ResponsePacket, Traced};
 use crate::ingress::{DataAccess, DataRecord};
 
 /// Sizes of memory accesses, and one more for CSRs.
@@ -72,7 +72,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder that has seen nothing yet.
+    /// A tracer that has seen nothing yet.
     pub fn new(params: &Params, options: &DataOptions) -> Self {
         Self { layout: Layout::new(params, options), references: References::default() }
     }
@@ -87,17 +87,33 @@ impl Encoder {
         self.references = References::default();
     }
 
-    /// Encodes one record; `None` if the options leave nothing of it, or there is no packet for it.
+    /// A support packet announced other options or parameters.
+    pub fn configure(&mut self, params: &Params, options: &DataOptions) {
+        self.layout = Layout::new(params, options);
+    }
+
+    /// Encodes one record in as few bytes as the options allow; `None` if they leave nothing of it, or there is no packet
+    /// for it.
     pub fn push(&mut self, record: &DataRecord) -> Option<(Packet, Payload)> {
+        self.encode(record, None)
+    }
+
+    /// Encodes one record in the way that it says; `None` if there is no such packet.
+    pub fn put(&mut self, traced: &Traced) -> Option<Payload> {
+        self.encode(&traced.record(), Some(traced.coding())).map(|(_, payload)| payload)
+    }
+
+    fn encode(&mut self, record: &DataRecord, coding: Option<Coding>) -> Option<(Packet, Payload)> {
         match record {
-            DataRecord::Access(access) => self.access(access),
+            DataRecord::Access(access) => self.access(access, coding),
             DataRecord::Response { lrid, atomic, size, data } => {
-                self.response(*lrid, *atomic, (*size).min(self.layout.largest_size()), *data)
+                let size = (*size).min(self.layout.largest_size());
+                self.response(*lrid, *atomic, size, *data, coding)
             }
         }
     }
 
-    fn access(&mut self, access: &DataAccess) -> Option<(Packet, Payload)> {
+    fn access(&mut self, access: &DataAccess, coding: Option<Coding>) -> Option<(Packet, Payload)> {
         let layout = self.layout;
         let csr = access.dtype.is_csr();
         let size = if csr { layout.csr_size() } else { access.size };
@@ -140,16 +156,16 @@ impl Encoder {
                 address: form.address.then_some(field),
             }))
         };
-        let chosen = shortest(self.codings(form.data).filter_map(packet), &layout)?;
+        let chosen = shortest(self.codings(form.data, coding).filter_map(packet), &layout)?;
         let address = (form.address && !csr).then_some(address);
         self.references.note(slot, address, data);
         Some(chosen)
     }
 
-    /// What `diff` may say under the options, the plainest first.
-    fn codings(&self, data: bool) -> impl Iterator<Item = Coding> + use<> {
+    /// What `diff` may say under the options, the plainest first; or what it is to say.
+    fn codings(&self, data: bool, wanted: Option<Coding>) -> impl Iterator<Item = Coding> + use<> {
         let options = self.layout.options;
-        [false, true]
+        let allowed = [false, true]
             .into_iter()
             .flat_map(|differential_address| {
                 [DataCoding::Full, DataCoding::Xor, DataCoding::Differential]
@@ -159,7 +175,8 @@ impl Encoder {
                 let full_data = coding.data == DataCoding::Full;
                 (full_data || data && !options.full_data)
                     && !(coding.differential_address && (options.full_address || options.no_address))
-            })
+            });
+        wanted.into_iter().chain(allowed.filter(move |_| wanted.is_none()))
     }
 
     fn response(
@@ -168,6 +185,7 @@ impl Encoder {
         atomic: bool,
         size: u8,
         data: Option<u128>,
+        coding: Option<Coding>,
     ) -> Option<(Packet, Payload)> {
         let slot = slot(false, size);
         let data = data.map(|data| cut(data, size));
@@ -178,7 +196,7 @@ impl Encoder {
             };
             Some(Packet::Response(ResponsePacket { atomic, size, lrid, data }))
         };
-        let codings = self.codings(data.is_some()).filter(|coding| !coding.differential_address);
+        let codings = self.codings(data.is_some(), coding).filter(|coding| !coding.differential_address);
         let chosen = shortest(codings.filter_map(packet), &self.layout)?;
         self.references.note(slot, None, data);
         Some(chosen)
@@ -213,7 +231,7 @@ impl Decoder {
         }
     }
 
-    /// A support packet told of other options or parameters.
+    /// A support packet announced other options or parameters.
     pub fn configure(&mut self, params: &Params, options: &DataOptions) {
         self.layout = Layout::new(params, options);
     }
@@ -228,6 +246,12 @@ impl Decoder {
         let size_of =
             |lrid| self.requests.iter().rev().find(|(number, _)| *number == lrid).map(|&(_, size)| size);
         Packet::decode(payload, &self.layout, size_of)
+    }
+
+    /// Decodes one payload: what it means after all those before.
+    pub fn trace(&mut self, payload: &[u8]) -> Result<Traced, BadData> {
+        let packet = self.decode(payload)?;
+        self.resolve(&packet).map(|record| Traced::new(&packet, &record))
     }
 
     /// What a packet means after all those before.

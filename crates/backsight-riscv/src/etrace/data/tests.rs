@@ -46,7 +46,7 @@ fn small_or_large(random: &mut Random) -> u128 {
     }
 }
 
-/// An access as a decoder would tell it if nothing were left out.
+/// An access as a decoder would report it if nothing were left out.
 fn access(layout: &Layout, base: u64, random: &mut Random) -> DataAccess {
     let dtype = loop {
         if let Some(dtype) = Dtype::from_code(random.below(16) as u8) {

@@ -19,7 +19,7 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub struct ReturnStack {
     entries: Vec<Entry>,
-    /// Position behind the newest entry.
+    /// Position after the newest entry.
     top: usize,
     depth: usize,
     most_repeats: u32,

@@ -68,9 +68,10 @@ impl Settings {
 pub(super) fn read(source: &Described<'_>, notes: &mut Vec<String>) -> Result<Configuration, BadSetting> {
     let framing = source.framing.unwrap_or(FRAMINGS[0]);
     // The widths of that dialect's encoder are fixed; each may yet be set.
-    let seed =
-        framing == "pulp" || source.options.iter().any(|(key, value)| key == "dialect" && value == "seed");
-    let mut settings = Settings::new(if seed { Params::seed() } else { Params::default() });
+    let names_cva6 =
+        |(key, value): &(String, String)| key == "dialect" && matches!(value.as_str(), "cva6" | "seed");
+    let cva6 = framing == "pulp" || source.options.iter().any(names_cva6);
+    let mut settings = Settings::new(if cva6 { backsight_riscv::cva6::params() } else { Params::default() });
     for (key, value) in source.options {
         match settings.set(key, value) {
             Ok(()) => {}

@@ -4,7 +4,6 @@ use backsight_core::{Accounting, Located};
 use backsight_riscv::PerSource;
 use backsight_riscv::encap::{FramingFault, Kind};
 use backsight_riscv::etrace::{self, BadPacket, Config, Content, Decoder, Options, Packet, Params, data};
-use backsight_riscv::ingress::DataRecord;
 
 /// What is found in a stream of E-Trace.
 #[derive(Clone, Copy, Debug)]
@@ -22,10 +21,8 @@ pub enum Message {
     Data {
         /// The source.
         source: u16,
-        /// The packet as sent.
-        packet: data::Packet,
-        /// What it means after those before.
-        record: Result<DataRecord, data::BadData>,
+        /// What the packet says after those before it.
+        traced: data::Traced,
     },
     /// A frame of data trace whose payload is no packet.
     BadData(data::BadData),
@@ -121,7 +118,7 @@ impl SourceParams {
                 };
                 Message::Instruction { source, packet, params }
             }
-            Content::Data { packet, record } => Message::Data { source, packet, record },
+            Content::Data(traced) => Message::Data { source, traced },
             Content::Other(kind, bytes) => Message::Other(kind, bytes),
             Content::Null => Message::Null,
             Content::BadPacket(why) => Message::BadPacket(why),

@@ -47,12 +47,12 @@ fn fields(params: &Params) -> String {
         format!("privilege of {} bits", params.privilege_width),
         format!("itype of {} bits", params.itype_width),
     ];
-    if params.dialect == Dialect::Seed {
-        words.push("only addresses compressed (the dialect of the PULP encoder)".to_owned());
+    if params.dialect == Dialect::Cva6 {
+        words.push("only addresses compressed (the dialect of the encoder for CVA6)".to_owned());
     }
     let layout = match params.layout {
         SupportLayout::Reference => "of the reference model",
-        SupportLayout::Seed => "of the PULP encoder",
+        SupportLayout::Cva6 => "of the encoder for CVA6",
         SupportLayout::Standard => "of the draft standard",
     };
     words.push(format!("support packets {layout}"));

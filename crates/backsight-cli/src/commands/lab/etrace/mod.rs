@@ -11,10 +11,10 @@ mod thesis;
 use std::path::{Path, PathBuf};
 
 use backsight_riscv::etrace::{ImplicitReturn, Options, Params, set};
-use backsight_riscv::retire::Retirement;
 use backsight_run::SimulatedProgram;
 use backsight_run::measure::{Measured, Variant, measure, variants};
 use backsight_sim::{Options as SimulatorOptions, Streams};
+use backsight_unit::riscv::retire::Retirement;
 use clap::Args;
 
 use crate::failure::{Failure, Result};

@@ -1,0 +1,106 @@
+//! ETMv4 and ETE: periods, thresholds, depths and identification registers.
+
+use backsight_arm::etm4::Config;
+use backsight_unit::etm4::{FrontEnd, UnitConfig};
+
+use crate::Effort;
+use crate::support::decode::{addresses, assert_same, trace, truth};
+use crate::support::{Flavour, Program, Walk, Walker};
+
+/// TRCCONFIGR: cycle counts, context IDs, VMIDs, timestamps, return stack.
+const EVERYTHING: u32 = 1 << 4 | 1 << 6 | 1 << 7 | 1 << 11 | 1 << 12;
+
+fn units(ete: bool, effort: Effort) -> Vec<(String, UnitConfig)> {
+    let mut units = Vec::new();
+    let mut add = |what: String, change: &dyn Fn(&mut UnitConfig)| {
+        for everything in [false, true] {
+            let mut config = if ete { Config::ete_default() } else { Config::etm4_default() };
+            config.registers.configr |= if everything { EVERYTHING } else { 0 };
+            let mut unit = UnitConfig::new(config);
+            change(&mut unit);
+            units.push((format!("{what}, {}", if everything { "everything on" } else { "as it is" }), unit));
+        }
+    };
+    for syncpr in 0..=20 {
+        add(format!("TRCSYNCPR={syncpr}"), &|unit| unit.controls.syncpr = syncpr);
+    }
+    for threshold in effort.values(0, 0xFFF) {
+        add(format!("TRCCCCTLR={threshold}"), &|unit| unit.config.registers.ccctlr = threshold as u32);
+    }
+    for depth in 1..=15 {
+        add(format!("return_stack_depth={depth}"), &|unit| unit.return_stack_depth = depth);
+    }
+    for id in effort.values(1, 0x6F) {
+        add(format!("TRCTRACEIDR={id}"), &|unit| unit.config.registers.traceidr = id as u32);
+    }
+    for period in effort.values(1, 1 << 20) {
+        add(format!("timestamp_period={period}"), &|unit| unit.timestamps.period = period);
+        add(format!("event_period={period}"), &|unit| unit.events = Some((period, 0xF)));
+    }
+    for divider in effort.values(1, u32::MAX.into()) {
+        add(format!("timestamp_divider={divider}"), &|unit| unit.timestamps.divider = divider as u32);
+    }
+    for first in effort.values(0, u64::MAX) {
+        add(format!("first_timestamp={first}"), &|unit| unit.timestamps.first = first);
+    }
+    for bits in 1..=15 {
+        add(format!("events={bits}"), &|unit| unit.events = Some((100, bits)));
+    }
+    for depth in effort.values(1, 200) {
+        add(format!("TRCIDR8={depth}"), &|unit| {
+            unit.config.registers.idr8 = depth as u32;
+            unit.front_end = Some(FrontEnd { seed: depth, wrong: 50, longest_path: 6 });
+        });
+    }
+    for value in effort.values(0, 100) {
+        add(format!("wrong={value}"), &|unit| {
+            unit.config.registers.idr8 = 20;
+            unit.front_end = Some(FrontEnd { seed: value, wrong: value as u8, longest_path: 6 });
+        });
+        add(format!("longest_path={value}"), &|unit| {
+            unit.config.registers.idr8 = 20;
+            unit.front_end = Some(FrontEnd { seed: value, wrong: 40, longest_path: value as u8 });
+        });
+    }
+    if ete {
+        for atoms in effort.values(0, 64) {
+            add(format!("source_addresses={atoms}"), &|unit| unit.source_addresses = Some(atoms as u32));
+        }
+    }
+    units
+}
+
+fn sweep(effort: Effort) {
+    for ete in [false, true] {
+        for flavour in [Flavour::A64, Flavour::AArch32] {
+            let program = Program::random(7, flavour, ete);
+            let walk = Walk {
+                seed: 7,
+                steps: effort.instructions() / 4,
+                handlers: true,
+                interrupts: 50,
+                contexts: 100,
+                gaps: 200,
+                cycles: true,
+            };
+            let items = Walker::run(&program, walk);
+            let truth = truth(&items);
+            for (what, unit) in units(ete, effort) {
+                let decoded = trace(&unit, &program, &items);
+                let what = || format!("{what}, {flavour:?}, {}", if ete { "ETE" } else { "ETMv4" });
+                assert_same(&addresses(&program, &decoded.events), &truth, what);
+            }
+        }
+    }
+}
+
+#[test]
+fn registers_and_settings_decode_to_the_truth() {
+    sweep(Effort::Quick);
+}
+
+#[test]
+#[ignore = "minutes: tests/options/run"]
+fn registers_and_settings_decode_to_the_truth_thoroughly() {
+    sweep(Effort::Thorough);
+}
