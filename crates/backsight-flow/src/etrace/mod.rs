@@ -9,12 +9,12 @@
 //! fast one goes from block to block while the answers are plain, which is nearly always, and leaves the rest to the
 //! clear one. [`Settings::fast_walk`] turns it off; both report the same.
 
+mod cva6;
 mod data;
 mod destination;
 mod fast;
 mod outcomes;
 mod report;
-mod cva6;
 mod settings;
 mod sync;
 mod trap;

@@ -30,7 +30,9 @@ impl Processes {
         let mut processes = Self { layout: capture.contextidr, ..Self::default() };
         for record in capture.events.iter().flat_map(|log| &log.records) {
             match &record.item {
-                Item::Thread { state: State::Start | State::Current, tid, pid: Pid::Process(pid), .. } => {
+                Item::Thread {
+                    state: State::Start | State::Current, tid, pid: Pid::Process(pid), ..
+                } => {
                     processes.threads.insert(*tid, *pid);
                 }
                 Item::Asid { state: State::Start | State::Current, asid, pid: Pid::Process(pid), cpu } => {

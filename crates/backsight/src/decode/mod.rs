@@ -371,7 +371,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     ///     let item = item?;
     ///     println!("{} {:?}", item.source.name(), item.value);
     /// }
-    /// assert_eq!(3 + items.by_ref().count(), 224);
+    /// assert_eq!(3 + items.by_ref().count(), 236);
     /// println!("{}", items.summary().expect("all items were taken"));
     /// # Ok::<(), backsight::Error>(())
     /// ```

@@ -140,7 +140,9 @@ impl Stream for Packets {
 
 impl PacketStream for Packets {
     fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, packet: Located<Packet>| kinds.add(packet.value.name(), 1, packet.length.into()));
+        self.feed(bytes, &mut |_, packet: Located<Packet>| {
+            kinds.add(packet.value.name(), 1, packet.length.into())
+        });
     }
 }
 

@@ -5,8 +5,8 @@ use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, Statistics};
 use backsight_riscv::etrace::{Config, Content, Decoder, Message};
 
-use super::super::stream::{Events, Stream, StreamSink};
 use super::super::by_sub_source::BySubSource;
+use super::super::stream::{Events, Stream, StreamSink};
 use crate::SourceCode;
 
 /// Most harts that are kept apart: more are a sign of a wrong framing.

@@ -130,6 +130,8 @@ impl PacketStream for Packets {
     }
 
     fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, message: Located<Message>| kinds.add(message.value.name(), 1, message.length.into()));
+        self.feed(bytes, &mut |_, message: Located<Message>| {
+            kinds.add(message.value.name(), 1, message.length.into())
+        });
     }
 }
