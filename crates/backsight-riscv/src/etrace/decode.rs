@@ -9,8 +9,8 @@ use crate::cva6;
 use super::common::CommonReader;
 use super::word::{Bits, WordReader};
 use super::{
-    Announced, BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Message, Options, Packet, Params,
-    Reported, Start, SupportLayout, TrapPacket,
+    Announced, BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Message, Options, Packet,
+    Params, Reported, Start, SupportLayout, TrapPacket,
 };
 
 /// Most branches that format 0 counts, less 31. The field could hold more, but an encoder resynchronises long before;

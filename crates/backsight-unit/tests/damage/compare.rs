@@ -1,6 +1,6 @@
 //! What is decoded from an intact stream and from a damaged one, side by side.
 
-use backsight_core::{Address, AddressSpace, Isa, Located};
+use backsight_core::{Address, AddressSpace, Context, Isa, Located};
 use backsight_flow::{Event, Symptom};
 use backsight_image::Code;
 use backsight_isa::{classify, rv};
@@ -74,6 +74,9 @@ pub struct Compared {
     pub after: Option<u64>,
 }
 
+/// Bytes of code between two branches, at most.
+const LONGEST_BLOCK: u64 = 0x100;
+
 /// One thing that a trace says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
@@ -99,6 +102,10 @@ fn items<'a>(code: &dyn CodeAt, events: impl IntoIterator<Item = &'a Located<Eve
             Event::Mismatch {
                 symptom: Symptom::UnconditionalNotTaken | Symptom::IndirectNotTaken, ..
             } => {}
+            // A message has the operating system's context or the hypervisor's, and says nothing of the other.
+            Event::Context(context, isa @ (Isa::Rv32 | Isa::Rv64)) => {
+                items.push(Item::Other(Event::Context(Context { vmid: None, ..context }, isa)));
+            }
             other => items.push(Item::Other(other)),
         }
     }
@@ -161,24 +168,24 @@ fn check_before(
     Ok(same as u64)
 }
 
-/// Drops what an event that began earlier has in front of the address.
+/// Drops the instructions just before the address, which an event that began earlier may have.
 fn from(address: Address, items: Vec<Item>) -> Vec<Item> {
-    let instructions = items.iter().map_while(|item| match item {
-        Item::Instruction(at) => Some(*at),
+    let instructions = items.iter().enumerate().filter_map(|(number, item)| match item {
+        Item::Instruction(at) => Some((number, *at)),
         Item::Other(_) => None,
     });
-    let mut earlier: Option<Address> = None;
-    let mut skip = 0;
-    for (number, at) in instructions.enumerate() {
-        let goes_on = earlier.is_none_or(|earlier| at.0.wrapping_sub(earlier.0) <= 4);
-        if !goes_on {
-            break;
-        }
+    let mut earlier: Vec<(usize, Address)> = Vec::new();
+    for (number, at) in instructions {
         if at == address {
-            skip = number;
+            let dropped = |number: usize| earlier.iter().any(|(earlier, _)| *earlier == number);
+            let kept = items.iter().enumerate().filter(|(number, _)| !dropped(*number));
+            return kept.map(|(_, item)| *item).collect();
+        }
+        let goes_on = earlier.last().is_none_or(|(_, earlier)| at.0.wrapping_sub(earlier.0) <= 4);
+        if !goes_on || address.0.wrapping_sub(at.0) > LONGEST_BLOCK {
             break;
         }
-        earlier = Some(at);
+        earlier.push((number, at));
     }
-    items[skip..].to_vec()
+    items
 }

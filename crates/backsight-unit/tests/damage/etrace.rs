@@ -93,7 +93,8 @@ impl Traced {
     /// instruction before it was traced too, and with it where the jump went.
     fn is_register_jump(&self, address: Address) -> bool {
         let bytes = self.program.bytes_at(AddressSpace::ANY, address);
-        let operation = bytes.and_then(rv::opcode).map(|opcode| rv::decode(Set::RV64, opcode, address).operation);
+        let operation =
+            bytes.and_then(rv::opcode).map(|opcode| rv::decode(Set::RV64, opcode, address).operation);
         matches!(operation, Some(Operation::Jump { source, .. }) if source != Source::Opcode)
     }
 
