@@ -32,6 +32,8 @@ use crate::{OpenOptions, Result};
 pub struct Capture {
     pub(crate) description: description::Capture,
     pub(crate) buffers: Vec<Buffer>,
+    /// Of a bare file: sources with settings of their own.
+    pub(crate) of_ids: BTreeMap<TraceId, description::Source>,
     pub(crate) images: Vec<ImageSpec>,
     pub(crate) code: OnceLock<Code>,
 }

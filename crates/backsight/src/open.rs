@@ -196,13 +196,15 @@ impl OpenOptions {
             let own = settings(&[setting.to_owned()]).map_err(|error| Error::misuse(error.to_string()))?;
             of_ids.entry(id).or_insert_with(|| common.clone()).extend(own);
         }
-        let mut own = Vec::new();
+        let (mut own, mut described_ids) = (Vec::new(), BTreeMap::new());
         for (id, settings) in &of_ids {
             let mut capture = describe(settings)?;
             own.extend(sources::all(&mut capture)?.into_iter().flatten().map(|(_, source)| (*id, source)));
+            described_ids.extend(capture.sources.into_iter().map(|source| (*id, source)));
         }
         let label = self.label;
         let mut capture = self.finish(described)?;
+        capture.of_ids = described_ids;
         for buffer in &mut capture.buffers {
             settle_bare_sources(buffer, &own, label);
         }
@@ -249,7 +251,8 @@ impl OpenOptions {
                 false => buffer,
             });
         }
-        Ok(Capture { description: capture, buffers, images: self.images, code: OnceLock::new() })
+        let (of_ids, code) = (BTreeMap::new(), OnceLock::new());
+        Ok(Capture { description: capture, buffers, of_ids, images: self.images, code })
     }
 }
 

@@ -155,10 +155,17 @@ pub fn run(command: &Flow) -> Result {
         return truth::run(command);
     }
     let capture = command.capture.open(&command.images, command.output.quiet)?;
-    let mut output = Output::open(command.output.output.as_deref())?;
+    let path = command.output.output.as_deref();
+    let mut output = match command.format {
+        Format::Text => Output::for_people(path)?,
+        _ => Output::open(path)?,
+    };
     let summary = list(command, &capture, &mut output)?;
     output.finish()?;
     if !command.output.quiet {
+        // Names and lines are read while they are listed.
+        let problems = capture.code()?.image().problems();
+        problems.iter().for_each(|problem| say(format_args!("warning: {problem}")));
         say(&summary);
     }
     match command.output.strict && summary.is_damaged() {
