@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use backsight_arm::frame::Framing;
 use backsight_capture::folder::{Incoming, Lone, Memory};
@@ -204,8 +204,8 @@ impl OpenOptions {
         }
         let label = self.label;
         let mut capture = self.finish(described)?;
-        capture.of_ids = described_ids;
-        for buffer in &mut capture.buffers {
+        capture.of_ids = Arc::new(described_ids);
+        for buffer in Arc::make_mut(&mut capture.buffers) {
             settle_bare_sources(buffer, &own, label);
         }
         Ok(capture)
@@ -244,15 +244,21 @@ impl OpenOptions {
                 fallback: None,
                 wrapped: buffer.wrapped,
                 size: buffer.length(),
-                open: Box::new(move || Ok(data.open()?)),
+                open: Arc::new(move || Ok(data.open()?)),
             };
             buffers.push(match buffer.wrapped && buffer.framing == Framing::Coresight {
                 true => wrapped::unwrap(buffer, &mut capture.warnings)?,
                 false => buffer,
             });
         }
-        let (of_ids, code) = (BTreeMap::new(), OnceLock::new());
-        Ok(Capture { description: capture, buffers, of_ids, images: self.images, code })
+        let (description, buffers) = (Arc::new(capture), Arc::new(buffers));
+        Ok(Capture {
+            description,
+            buffers,
+            of_ids: Arc::default(),
+            images: self.images.into(),
+            code: Arc::default(),
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use backsight_arm::frame::Deframer;
 use backsight_capture::{Capture as Description, Format, Register, Source};
@@ -20,7 +21,7 @@ impl Capture {
     /// # Errors
     /// If the place exists, or something cannot be read or written.
     pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<String>> {
-        let mut description = self.description.clone();
+        let mut description = Description::clone(&self.description);
         let mut notes = Vec::new();
         if description.format == Format::Bare {
             notes = self.describe_bare(&mut description)?;
@@ -69,8 +70,8 @@ impl Capture {
 
     /// Leaves out buffers that are not wanted, and sources that are in no other.
     pub fn keep_buffers(&mut self, wanted: impl Fn(&str) -> bool) {
-        self.description.keep_buffers(|buffer| wanted(&buffer.name));
-        self.buffers.retain(|buffer| wanted(buffer.name()));
+        Arc::make_mut(&mut self.description).keep_buffers(|buffer| wanted(&buffer.name));
+        Arc::make_mut(&mut self.buffers).retain(|buffer| wanted(buffer.name()));
     }
 }
 

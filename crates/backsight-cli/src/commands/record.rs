@@ -164,7 +164,7 @@ fn record(command: &Record, recording: Recording, mut source: impl ExecutionSour
 
 fn summarise(command: &Record, recorded: &Recorded, seconds: f64) {
     let Recorded { ending, instructions, threads, bytes, .. } = recorded;
-    say(&ending.ended);
+    say(ending.ended);
     say(format_args!(
         "{} of {}, {} of trace ({:.3} bits per instruction), {:.1} million instructions a second",
         counted(*instructions, "instruction"),

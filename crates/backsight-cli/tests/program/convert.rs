@@ -83,7 +83,8 @@ fn a_bare_file_with_frames_becomes_a_package_with_the_ids_that_are_in_it() {
     let bytes = framed(Framing::Coresight, &[(0x10, &stream), (0x21, &stream), (0x33, &stream)]);
     let file = scratch.file("trace.bin", bytes).display().to_string();
     let bare = format!("{file} {FIRST_CONFIG} --framing coresight");
-    let kinds = |capture: &str| line(&format!("packets {capture} --format summary --strict --quiet")).done().out;
+    let kinds =
+        |capture: &str| line(&format!("packets {capture} --format summary --strict --quiet")).done().out;
     for format in ["package", "snapshot"] {
         let to = scratch.path(format).display().to_string();
         let run = line(&format!("convert {bare} --output {to} --format {format}")).done();
@@ -102,7 +103,9 @@ fn settings_of_one_id_are_written_for_that_source() {
     let (scratch, stream) = (Scratch::new(), first_stream());
     let bytes = framed(Framing::Coresight, &[(0x10, &stream), (0x21, &stream)]);
     let file = scratch.file("trace.bin", bytes).display().to_string();
-    let bare = format!("{file} --protocol etm4 --framing coresight --config 0x21:TRCCONFIGR=0x1841 --config 0x33:TRCCONFIGR=1");
+    let bare = format!(
+        "{file} --protocol etm4 --framing coresight --config 0x21:TRCCONFIGR=0x1841 --config 0x33:TRCCONFIGR=1"
+    );
     for format in ["package", "snapshot"] {
         let to = scratch.path(format).display().to_string();
         let run = line(&format!("convert {bare} --output {to} --format {format}")).done();

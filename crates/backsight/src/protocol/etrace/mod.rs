@@ -7,14 +7,15 @@ mod words;
 
 use backsight_core::{Accounting, Located};
 use backsight_flow::etrace::Settings;
-use backsight_image::Image;
 use backsight_riscv::encap::FramingFault;
 use backsight_riscv::etrace;
 
 use super::riscv::registers_of;
+use super::stream::StreamSink;
 use super::{
     BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
 };
+use crate::SourceCode;
 use crate::listing::Listed;
 use configuration::Configuration;
 use execution::Execution;
@@ -57,7 +58,7 @@ impl Protocol for Etrace {
 
     fn execution<'c>(
         configuration: &Configuration,
-        code: &'c Image,
+        code: SourceCode<'c>,
         options: &Following,
     ) -> Result<Execution<'c>, &'static str> {
         let config = configuration.config();
@@ -65,7 +66,7 @@ impl Protocol for Etrace {
         settings.handlers = configuration.handlers.clone();
         settings.strict_image = options.strict_image;
         // What the program's ELF file says of its registers comes before the width of addresses.
-        settings.set = registers_of(code).unwrap_or(settings.set);
+        settings.set = registers_of(code.image()).unwrap_or(settings.set);
         Ok(Execution::new(&config, settings, code))
     }
 
@@ -93,24 +94,24 @@ pub struct Packets {
 impl Stream for Packets {
     type Value = Message;
 
-    fn feed<S: FnMut(u16, Located<Message>)>(&mut self, bytes: &[u8], sink: &mut S) {
+    fn feed<S: StreamSink<Message>>(&mut self, bytes: &[u8], sink: &mut S) {
         self.messages.feed(bytes, &mut |message| {
             self.packets += 1;
-            sink(message.value.source(), message);
+            sink.take(message.value.source(), message);
         });
     }
 
-    fn finish<S: FnMut(u16, Located<Message>)>(&mut self, sink: &mut S) {
+    fn finish<S: StreamSink<Message>>(&mut self, sink: &mut S) {
         self.messages.finish(&mut |message| {
             self.packets += 1;
-            sink(message.value.source(), message);
+            sink.take(message.value.source(), message);
         });
     }
 
-    fn reset<S: FnMut(u16, Located<Message>)>(&mut self, sink: &mut S) {
+    fn reset<S: StreamSink<Message>>(&mut self, sink: &mut S) {
         self.messages.reset(&mut |message| {
             self.packets += 1;
-            sink(message.value.source(), message);
+            sink.take(message.value.source(), message);
         });
     }
 
@@ -129,6 +130,8 @@ impl PacketStream for Packets {
     }
 
     fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, message| kinds.add(message.value.name(), 1, message.length.into()));
+        self.feed(bytes, &mut |_, message: Located<Message>| {
+            kinds.add(message.value.name(), 1, message.length.into())
+        });
     }
 }
