@@ -123,6 +123,9 @@ fn highlighted(line: &str) -> String {
     {
         return format!("{DIM}{before}{PLAIN}{}-- {event}{PLAIN}", color_of_event(event));
     }
+    if let Some(line) = description(line) {
+        return line;
+    }
     let (code, source) = match line.split_once("  ; ") {
         Some((code, source)) => (code, format!("  {DIM}; {source}{PLAIN}")),
         None => (line, String::new()),
@@ -133,6 +136,19 @@ fn highlighted(line: &str) -> String {
         (false, _) => last_column(code),
     };
     code + &source
+}
+
+/// A line about what a capture holds: `buffer ETB_0: 384 bytes`, below its capture.
+fn description(line: &str) -> Option<String> {
+    let words = line.strip_prefix("  ")?;
+    let (what, rest) = words.trim_start().split_once(' ')?;
+    let indentation = &line[..line.len() - words.trim_start().len()];
+    let known = ["core", "buffer", "source", "memory", "image", "event", "time", "ID"].contains(&what);
+    let color = if rest.contains("MISSING") || rest.contains("not decoded") { RED } else { GREEN };
+    known.then(|| match rest.split_once(": ") {
+        Some((name, about)) => format!("{indentation}{what} {color}{name}{PLAIN}: {about}"),
+        None => format!("{indentation}{what} {color}{rest}{PLAIN}"),
+    })
 }
 
 /// Damage, exceptions and the rest.
@@ -149,7 +165,7 @@ fn color_of_event(event: &str) -> &'static str {
 
 /// What a range or a packet is: in the last column of its line, after two blanks.
 fn last_column(line: &str) -> String {
-    let damaged = ["BAD", "NOTSYNC", "RESERVED", "INCOMPLETE", "MISSING", "damage:"];
+    let damaged = ["BAD", "NOTSYNC", "RESERVED", "INCOMPLETE", "damage:"];
     if damaged.iter().any(|word| line.contains(word)) {
         return format!("{RED}{line}{PLAIN}");
     }
@@ -180,7 +196,8 @@ mod tests {
 
     #[test]
     fn colours_change_no_character_of_a_listing() {
-        let listing = "# buffer ETB_0\n10  -- gap: no code\n10  0x400000-0x400008     2  A64  call  main+0x4\n\
+        let listing = "capture: snapshot\n  buffer ETB_0: 12 bytes\n    ID 0x10: 12 bytes not decoded: ETMv3\n\
+                       # buffer ETB_0\n10  -- gap: no code\n10  0x400000-0x400008     2  A64  call  main+0x4\n\
                        \x20     0x400004  94000005   bl 0x400018 <fib>  ; fib.c:3\n\n";
         let coloured = through(&[listing]);
         assert_ne!(coloured, listing);

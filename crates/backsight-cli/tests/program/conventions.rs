@@ -34,7 +34,7 @@ fn every_shell_completes_every_command() {
         for name in commands() {
             assert!(script.contains(&name), "{shell}: {name}");
         }
-        assert!(script.contains("--framing"), "{shell}");
+        assert!(script.contains("framing"), "{shell}");
     }
     line("completions tcsh").wrong_use("bash");
 }
