@@ -16,8 +16,6 @@ fn main() {
 
 /// The short hash and the date of the commit that is checked out.
 fn commit() -> Option<String> {
-    // A copy of the sources inside of another repository is no part of that.
-    git(&["ls-files", "--error-unmatch", "build.rs"])?;
     // The log of HEAD grows with each commit and each checkout; a repository without it has HEAD at least.
     for file in ["logs/HEAD", "HEAD"] {
         let path = git(&["rev-parse", "--git-path", file])?;
@@ -26,6 +24,8 @@ fn commit() -> Option<String> {
             break;
         }
     }
+    // A copy of the sources inside of another repository is no part of that.
+    git(&["ls-files", "--error-unmatch", "build.rs"])?;
     git(&["log", "-1", "--format=%h %cs", "--abbrev=10"])
 }
 
