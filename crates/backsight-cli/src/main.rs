@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod color;
 mod commands;
 mod failure;
 mod output;
@@ -11,7 +12,7 @@ mod recording;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use failure::{Failure, Result};
 
@@ -21,11 +22,27 @@ use failure::{Failure, Result};
 /// --config. Results go to standard output; the summary and warnings go to standard error. Exit status: 0 done,
 /// 1 could not, 2 wrong use. Damage in the trace is shown and counted, and is no failure unless --strict is given.
 #[derive(Parser)]
-#[command(name = "backsight", version, max_term_width = 110, propagate_version = true)]
+#[command(name = "backsight", version = env!("BACKSIGHT_VERSION"), max_term_width = 110, propagate_version = true)]
+#[command(after_help = "`backsight COMMAND --help` says more, with examples.", after_long_help = AFTER_HELP)]
 struct Program {
+    /// When to use colours: auto is on a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", global = true, default_value_t, hide_default_value = true)]
+    color: ColorChoice,
+
     #[command(subcommand)]
     command: Command,
 }
+
+const AFTER_HELP: &str = "\
+First steps:
+  backsight record -o /tmp/run -- PROGRAM    run a program and trace it
+  backsight info /tmp/run                    what a capture holds
+  backsight flow /tmp/run --calls            what the program did, function by function
+  backsight flow /tmp/run --color always | less -R
+
+Environment:
+  BACKSIGHT_QEMU_PLUGIN  the plugin that QEMU loads for `record`, if it is not beside this program
+  NO_COLOR               if it is set and not empty, no colours unless --color always is given";
 
 #[derive(Subcommand)]
 enum Command {
@@ -39,10 +56,14 @@ enum Command {
     Decompress(commands::decompress::Decompress),
     Lab(commands::lab::Lab),
     Bench(commands::bench::Bench),
+    Completions(commands::completions::Completions),
+    Man(commands::man::ManualPages),
 }
 
 fn main() -> ExitCode {
-    let program = Program::parse();
+    let arguments = Program::command().color(color::asked_for(std::env::args_os())).get_matches();
+    let program = Program::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
+    color::set(program.color);
     match run(&program.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -66,5 +87,7 @@ fn run(command: &Command) -> Result {
         Command::Decompress(command) => commands::decompress::run(command),
         Command::Lab(command) => commands::lab::run(command),
         Command::Bench(command) => commands::bench::run(command),
+        Command::Completions(command) => commands::completions::run(command, Program::command()),
+        Command::Man(command) => commands::man::run(command, Program::command()),
     }
 }

@@ -7,14 +7,23 @@ use std::path::{Path, PathBuf};
 
 use backsight::listing::Printable;
 
+use crate::color::{self, Highlighter};
 use crate::failure::{Failure, Result};
 
 /// Says something to the user: lines on standard error. Names in it may come from a capture: whatever would move a
 /// terminal's cursor or change its colours is escaped. Where nobody listens any more, that is no reason to fail.
 pub fn say(words: impl Display) {
     let words = words.to_string();
-    let lines: Vec<_> = words.split('\n').map(|line| Printable(line).to_string()).collect();
+    let lines = words.split('\n').map(|line| Printable(line).to_string());
+    let colored = color::is_wanted(&io::stderr());
+    let lines: Vec<_> = lines.map(|line| if colored { color::message(&line) } else { line }).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+/// A number of things: `1 buffer`, `2 buffers`.
+pub fn counted(count: impl Into<u64>, thing: &str) -> String {
+    let count = count.into();
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A buffered stream of results.
@@ -24,6 +33,17 @@ pub struct Output {
 }
 
 impl Output {
+    /// Opens `path`, or standard output for `None` and `-`, for text that people read: coloured on a terminal.
+    pub fn for_people(path: Option<&Path>) -> Result<Self> {
+        let Self { writer, name } = Self::open(path)?;
+        let to_file = path.is_some_and(|path| path != Path::new("-"));
+        if to_file || !color::is_wanted(&io::stdout()) {
+            return Ok(Self { writer, name });
+        }
+        let writer: Box<dyn Write + Send> = Box::new(Highlighter::new(writer));
+        Ok(Self { writer: BufWriter::with_capacity(1 << 16, writer), name })
+    }
+
     /// Opens `path`, or standard output for `None` and `-`.
     pub fn open(path: Option<&Path>) -> Result<Self> {
         let (inner, name): (Box<dyn Write + Send>, PathBuf) = match path {

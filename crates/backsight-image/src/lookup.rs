@@ -80,10 +80,12 @@ impl Image {
         Some((module, address.0.wrapping_sub(module.range().0.0)))
     }
 
-    /// An address in words: `main+0x10`, `puts@plt`, or where no function is known `libc.so.6+0x1234`. `None` where
-    /// nothing is.
+    /// An address in words: `main+0x10`, `puts@plt`, `table+0x8` for data, or where no symbol is known
+    /// `libc.so.6+0x1234`. `None` where nothing is.
     pub fn describe(&self, space: AddressSpace, address: Address, naming: Naming) -> Option<String> {
-        let (name, offset) = match self.symbolise(space, address) {
+        let object =
+            || self.modules_at(space, address).find_map(|module| module.object(&self.settings, address));
+        let (name, offset) = match self.symbolise(space, address).or_else(object) {
             Some(symbol) => {
                 let name = if naming == Naming::Mangled { symbol.mangled } else { symbol.name };
                 (name.to_owned(), symbol.offset)

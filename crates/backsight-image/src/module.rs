@@ -8,7 +8,7 @@ use backsight_core::Address;
 
 use crate::debug_files::{self, DebugFile};
 use crate::lines::Lines;
-use crate::symbols::Symbols;
+use crate::symbols::{Entry, Symbols};
 use crate::{Budget, Contents, Elf, Frame, Function, Mapping, SourceLine, Symbol};
 
 /// A file that memory was made from.
@@ -148,9 +148,19 @@ impl Module {
 
     pub(crate) fn symbolise(&self, settings: &Settings, address: Address) -> Option<Symbol<'_>> {
         let entry = self.symbols(settings)?.find(self.unmoved(address))?;
+        Some(self.symbol(entry, address))
+    }
+
+    /// The variable or table at an address.
+    pub(crate) fn object(&self, settings: &Settings, address: Address) -> Option<Symbol<'_>> {
+        let entry = self.symbols(settings)?.find_object(self.unmoved(address))?;
+        Some(self.symbol(entry, address))
+    }
+
+    fn symbol<'m>(&self, entry: &'m Entry, address: Address) -> Symbol<'m> {
         let offset = self.unmoved(address) - entry.start;
         let start = Address(address.0.wrapping_sub(offset));
-        Some(Symbol { name: entry.name(), mangled: &entry.mangled, start, offset })
+        Symbol { name: entry.name(), mangled: &entry.mangled, start, offset }
     }
 
     pub(crate) fn mapping(&self, settings: &Settings, address: Address) -> Option<Mapping> {

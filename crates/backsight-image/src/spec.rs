@@ -1,5 +1,6 @@
 //! How users name a file of code: `FILE` or `FILE@ADDRESS`.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use backsight_core::Address;
@@ -34,6 +35,35 @@ impl std::str::FromStr for ImageSpec {
     }
 }
 
+/// File names need not be text; the address is.
+impl From<&OsStr> for ImageSpec {
+    fn from(text: &OsStr) -> Self {
+        match text.to_str() {
+            Some(text) => Self::parse(text),
+            None => from_bytes(text),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn from_bytes(text: &OsStr) -> ImageSpec {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = text.as_bytes();
+    let sign = bytes.iter().rposition(|&byte| byte == b'@').filter(|&sign| sign > 0);
+    let address = sign.and_then(|sign| number(std::str::from_utf8(&bytes[sign + 1..]).ok()?));
+    match (sign, address) {
+        (Some(sign), Some(address)) => {
+            ImageSpec { file: OsStr::from_bytes(&bytes[..sign]).into(), address: Some(Address(address)) }
+        }
+        _ => ImageSpec { file: text.into(), address: None },
+    }
+}
+
+#[cfg(not(unix))]
+fn from_bytes(text: &OsStr) -> ImageSpec {
+    ImageSpec { file: text.into(), address: None }
+}
+
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(&digits.replace('_', ""), 16).ok(),
@@ -45,6 +75,21 @@ fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_name_that_is_no_text_may_have_an_address() {
+        use std::os::unix::ffi::OsStrExt;
+        for (text, file, address) in [
+            (&b"caf\xE9.elf"[..], &b"caf\xE9.elf"[..], None),
+            (b"caf\xE9@0x40", b"caf\xE9", Some(0x40)),
+            (b"a@caf\xE9", b"a@caf\xE9", None),
+            (b"plain@0x40", b"plain", Some(0x40)),
+        ] {
+            let expected = ImageSpec { file: OsStr::from_bytes(file).into(), address: address.map(Address) };
+            assert_eq!(ImageSpec::from(OsStr::from_bytes(text)), expected);
+        }
+    }
 
     #[test]
     fn the_address_is_behind_the_last_at_sign() {

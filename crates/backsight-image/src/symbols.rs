@@ -50,6 +50,8 @@ pub enum Mapping {
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
     functions: Vec<Entry>,
+    /// Variables and tables.
+    objects: Vec<Entry>,
     mappings: Vec<(u64, Mapping)>,
 }
 
@@ -78,12 +80,13 @@ impl Symbols {
     /// Reads the names of a file and of the one that has its debug information. What is more than the budget allows
     /// is left out, with the reason.
     pub fn read(elf: &Elf, files: &[&[u8]], budget: &Budget) -> (Self, Option<String>) {
-        let mut reader = Reader { elf, budget, candidates: Vec::new(), mappings: Vec::new() };
+        let mut reader =
+            Reader { elf, budget, candidates: Vec::new(), objects: Vec::new(), mappings: Vec::new() };
         let outcome = files.iter().try_for_each(|bytes| reader.read(bytes));
-        let Reader { candidates, mut mappings, .. } = reader;
+        let Reader { candidates, objects, mut mappings, .. } = reader;
         mappings.sort_by_key(|&(address, _)| address);
         mappings.dedup();
-        (Self { functions: entries(candidates), mappings }, outcome.err())
+        (Self { functions: entries(candidates), objects: entries(objects), mappings }, outcome.err())
     }
 
     /// The function at an address: of those that contain it the one that begins last.
@@ -95,6 +98,12 @@ impl Symbols {
         let nearest = self.functions[..after].last()?;
         near.find(|entry| entry.sized && entry.contains(address))
             .or_else(|| Some(nearest).filter(|entry| !entry.sized && entry.contains(address)))
+    }
+
+    /// The variable or table at an address.
+    pub fn find_object(&self, address: u64) -> Option<&Entry> {
+        let after = self.objects.partition_point(|entry| entry.start <= address);
+        self.objects[..after].last().filter(|entry| entry.contains(address))
     }
 
     pub fn mapping(&self, address: u64) -> Option<Mapping> {
@@ -112,6 +121,7 @@ struct Reader<'a> {
     elf: &'a Elf,
     budget: &'a Budget,
     candidates: Vec<Candidate>,
+    objects: Vec<Candidate>,
     mappings: Vec<(u64, Mapping)>,
 }
 
@@ -133,6 +143,12 @@ impl Reader<'_> {
                     let end = section.address().saturating_add(section.size());
                     self.add(Candidate::new(self.elf, &symbol, name, end))?;
                 }
+                // A size is asked for: labels between objects would hide them.
+                None if symbol.kind() == SymbolKind::Data && symbol.size() > 0 && !name.is_empty() => {
+                    let object = Candidate::new(self.elf, &symbol, name, u64::MAX);
+                    self.take_budget(&object)?;
+                    self.objects.push(object);
+                }
                 None => {}
             }
         }
@@ -153,9 +169,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn add(&mut self, candidate: Candidate) -> Result<(), String> {
+    fn take_budget(&self, candidate: &Candidate) -> Result<(), String> {
         let size = size_of::<Candidate>() + size_of::<Entry>() + candidate.name.len();
-        self.budget.take("a table of symbols", size as u64)?;
+        self.budget.take("a table of symbols", size as u64)
+    }
+
+    fn add(&mut self, candidate: Candidate) -> Result<(), String> {
+        self.take_budget(&candidate)?;
         self.candidates.push(candidate);
         Ok(())
     }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use backsight_core::{Address, AddressSpace, Isa};
-use backsight_image::{Image, Mapping};
+use backsight_image::{Image, Mapping, Naming};
+use object::{Object, ObjectSymbol, SymbolKind};
 
 const ANY: AddressSpace = AddressSpace::ANY;
 
@@ -104,4 +105,25 @@ fn a_shifted_file_has_shifted_names_and_lines() {
     assert_eq!(image.symbolise(ANY, moved).unwrap().start, moved);
     assert_eq!(image.source_line(ANY, moved), fixed.source_line(ANY, start));
     assert_eq!(image.symbolise(ANY, start), None);
+}
+
+#[test]
+fn data_has_a_name_in_words_and_is_no_function() {
+    let mut image = Image::new();
+    let file = std::fs::read(program("aarch64/vm")).unwrap();
+    image.add_elf(program("aarch64/vm"), None, ANY).unwrap();
+    let elf = object::File::parse(&*file).unwrap();
+    let objects = elf.symbols().filter(|symbol| symbol.kind() == SymbolKind::Data && symbol.size() > 1);
+    let mut named = 0;
+    for symbol in objects {
+        let (name, last) = (symbol.name().unwrap(), symbol.size() - 1);
+        let words = |offset| image.describe(ANY, Address(symbol.address() + offset), Naming::Demangled);
+        // Memory that the file does not have is of no module.
+        if let Some(words) = words(last) {
+            assert_eq!(words, format!("{name}+{last:#x}"));
+            named += 1;
+        }
+        assert_eq!(image.symbolise(ANY, Address(symbol.address())), None, "{name}");
+    }
+    assert!(named > 0);
 }

@@ -50,7 +50,7 @@ impl Journal {
             Observation::Map(map) => {
                 self.unmap(map.address.0, map.length, &mut push);
                 // Code of writable memory is logged as it was when it ran.
-                if !map.path.is_empty() && !map.writable {
+                if !map.path.as_os_str().is_empty() && !map.writable {
                     let mapping = self.mapping(&map);
                     push(events::Item::Mapping(State::Start, Box::new(mapping.clone())));
                     self.maps.push((map.address.0, map.length, mapping));
@@ -80,7 +80,7 @@ impl Journal {
             main: map.program,
             pid: self.pid,
             base: map.address,
-            image: Some(map.path.into()),
+            image: Some(map.path.display().to_string()),
             build_id: None,
             size: Some(map.length),
             offset: map.offset,
@@ -130,13 +130,14 @@ impl Journal {
 mod tests {
     use super::*;
     use backsight_capture::events::EventLog;
+    use std::path::Path;
 
     fn map(address: u64, length: u64, writable: bool) -> Observation<'static> {
         Observation::Map(CodeMap {
             address: Address(address),
             length,
             offset: 0x1000,
-            path: "/lib/a.so",
+            path: Path::new("/lib/a.so"),
             program: false,
             writable,
         })

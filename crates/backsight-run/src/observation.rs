@@ -1,5 +1,7 @@
 //! What is seen of a program that runs.
 
+use std::path::Path;
+
 use backsight_core::{Address, Execution};
 
 /// What is seen of a program, in the order in which it happens: what it executes, and what happens to the code that
@@ -54,7 +56,7 @@ pub struct CodeMap<'a> {
     /// Offset of the first byte in the file.
     pub offset: u64,
     /// The file as the operating system that runs the program knows it; empty for memory of no file.
-    pub path: &'a str,
+    pub path: &'a Path,
     /// The program itself, rather than a library.
     pub program: bool,
     /// Mapped writable: data, unless the program changes its own code.

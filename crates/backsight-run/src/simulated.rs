@@ -1,7 +1,7 @@
 //! Programs in the simulator.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backsight_core::{Address, Execution, Input, Isa};
@@ -16,7 +16,7 @@ const PROCESS: u32 = 1;
 /// A statically linked RV64 program that is loaded and ready to run.
 pub struct SimulatedProgram {
     simulator: Simulator,
-    path: String,
+    path: PathBuf,
     segments: Vec<CodeSegment>,
     stop: Stop,
     data: bool,
@@ -55,7 +55,7 @@ impl SimulatedProgram {
         let headers = ElfHeaders::parse(file).map_err(|error| refused(error.into()))?;
         let segment = |header: &ProgramHeader| CodeSegment::new(header, file, simulator.bias());
         let segments = headers.programs.iter().filter_map(segment).collect();
-        Ok(Self { simulator, path: path.display().to_string(), segments, stop, data: false })
+        Ok(Self { simulator, path: path.to_owned(), segments, stop, data: false })
     }
 
     /// Also hands out loads, stores and what comes to the program from outside.

@@ -130,7 +130,7 @@ fn record(options: &EmulationOptions) -> Run {
                 }
             }
         }
-        Observation::Map(map) => maps.push(map.path.to_string()),
+        Observation::Map(map) => maps.push(map.path.display().to_string()),
         _ => {}
     })
     .unwrap();

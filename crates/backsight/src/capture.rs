@@ -34,6 +34,8 @@ use crate::{OpenOptions, Result};
 pub struct Capture {
     pub(crate) description: Arc<description::Capture>,
     pub(crate) buffers: Arc<Vec<Buffer>>,
+    /// Of a bare file: sources with settings of their own.
+    pub(crate) of_ids: Arc<BTreeMap<TraceId, description::Source>>,
     pub(crate) images: Arc<[ImageSpec]>,
     pub(crate) code: Arc<OnceLock<Code>>,
 }

@@ -196,13 +196,15 @@ impl OpenOptions {
             let own = settings(&[setting.to_owned()]).map_err(|error| Error::misuse(error.to_string()))?;
             of_ids.entry(id).or_insert_with(|| common.clone()).extend(own);
         }
-        let mut own = Vec::new();
+        let (mut own, mut described_ids) = (Vec::new(), BTreeMap::new());
         for (id, settings) in &of_ids {
             let mut capture = describe(settings)?;
             own.extend(sources::all(&mut capture)?.into_iter().flatten().map(|(_, source)| (*id, source)));
+            described_ids.extend(capture.sources.into_iter().map(|source| (*id, source)));
         }
         let label = self.label;
         let mut capture = self.finish(described)?;
+        capture.of_ids = Arc::new(described_ids);
         for buffer in Arc::make_mut(&mut capture.buffers) {
             settle_bare_sources(buffer, &own, label);
         }
@@ -250,7 +252,13 @@ impl OpenOptions {
             });
         }
         let (description, buffers) = (Arc::new(capture), Arc::new(buffers));
-        Ok(Capture { description, buffers, images: self.images.into(), code: Arc::default() })
+        Ok(Capture {
+            description,
+            buffers,
+            of_ids: Arc::default(),
+            images: self.images.into(),
+            code: Arc::default(),
+        })
     }
 }
 

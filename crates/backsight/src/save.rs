@@ -1,12 +1,18 @@
 //! Writing a capture in another format.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use backsight_arm::frame::Deframer;
 use backsight_capture::{Capture as Description, Format, Register, Source};
+use backsight_core::TraceId;
 
-use crate::capture::Capture;
-use crate::{Result, sources};
+use crate::capture::{Buffer, Capture};
+use crate::{Error, Result, sources};
+
+/// Bytes that are looked through at a time.
+const PIECE: usize = 1 << 16;
 
 impl Capture {
     /// Writes the capture to a new place: a ZIP archive if the name ends in `.zip`, else a folder. Gives what the format
@@ -16,10 +22,50 @@ impl Capture {
     /// If the place exists, or something cannot be read or written.
     pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<String>> {
         let mut description = Description::clone(&self.description);
+        let mut notes = Vec::new();
+        if description.format == Format::Bare {
+            notes = self.describe_bare(&mut description)?;
+        }
         if format == Format::Snapshot {
             describe_by_registers(&mut description)?;
         }
-        Ok(description.save(path, format)?)
+        notes.extend(description.save(path, format)?);
+        Ok(notes)
+    }
+
+    /// Describes what a bare file holds: each trace ID in its frames is a source, configured as was said of all, or of
+    /// that ID. Gives what was said and is of no use, in words.
+    fn describe_bare(&self, description: &mut Description) -> Result<Vec<String>> {
+        for buffer in &mut description.buffers {
+            let file = Path::new(&buffer.name).file_name();
+            buffer.name =
+                file.map_or_else(|| buffer.name.clone(), |file| file.to_string_lossy().into_owned());
+        }
+        let (Some(buffer), Some(common)) = (self.buffers.first(), description.sources.first().cloned())
+        else {
+            return Ok(Vec::new());
+        };
+        if buffer.is_raw() {
+            if let Some((&id, own)) = self.of_ids.iter().next_back() {
+                description.sources = vec![Source { id: Some(id), ..own.clone() }];
+            }
+            return Ok(Vec::new());
+        }
+        let ids = ids_in(buffer)?;
+        let describe = |&id: &TraceId| {
+            let mut source = self.of_ids.get(&id).unwrap_or(&common).clone();
+            // The frames say which ID is whose.
+            source.options.retain(|(key, _)| !key.eq_ignore_ascii_case("trace_id"));
+            Source { name: format!("{}_{:02x}", source.name, id.get()), id: Some(id), ..source }
+        };
+        description.sources = ids.iter().map(describe).collect();
+        let mut notes = Vec::new();
+        if ids.is_empty() {
+            notes.push(format!("{}: no trace ID in {} frames has data", buffer.name(), buffer.framing()));
+        }
+        let idle = self.of_ids.keys().filter(|id| !ids.contains(id));
+        notes.extend(idle.map(|id| format!("ID {id}: no data; what was said of it is left out")));
+        Ok(notes)
     }
 
     /// Leaves out buffers that are not wanted, and sources that are in no other.
@@ -27,6 +73,27 @@ impl Capture {
         Arc::make_mut(&mut self.description).keep_buffers(|buffer| wanted(&buffer.name));
         Arc::make_mut(&mut self.buffers).retain(|buffer| wanted(buffer.name()));
     }
+}
+
+/// The trace IDs that have data in a buffer.
+fn ids_in(buffer: &Buffer) -> Result<BTreeSet<TraceId>> {
+    if buffer.size().is_none() {
+        return Err(Error::misuse(format!(
+            "{}: which sources it holds shows only when it is read, and it can be read once: save it to a file first",
+            buffer.name()
+        )));
+    }
+    let mut deframer = Deframer::new(buffer.framing());
+    let (mut reader, mut piece) = (buffer.open()?, vec![0; PIECE]);
+    loop {
+        let read = reader.read(&mut piece);
+        let count = read.map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
+        if count == 0 {
+            break;
+        }
+        deframer.feed(&piece[..count], &mut |_| {});
+    }
+    Ok(deframer.counts().sources().map(|(id, _)| id).collect())
 }
 
 /// A snapshot describes sources by their registers: what options and trace IDs say is put into those.

@@ -12,7 +12,8 @@ use crate::output::say;
 /// Turn one kind of capture into another
 ///
 /// Reads a snapshot, a trace package or a bare file and writes a snapshot folder or a trace package, with all the
-/// metadata that the new format can hold. What it cannot hold is said on standard error.
+/// metadata that the new format can hold. What it cannot hold is said on standard error. The sources of a bare file
+/// are the trace IDs in its frames.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Convert {
@@ -35,8 +36,8 @@ pub struct Convert {
 const EXAMPLES: &str = "Examples:
   backsight convert snapshot/ --output package.zip
   backsight convert package.zip --output snapshot/ --format snapshot
-  backsight convert trace.bin --protocol etm4 --framing tpiu --config registers.txt --config trace_id=0x10 \\
-      --output package/";
+  backsight convert trace.bin --protocol etm4 --framing tpiu --config registers.txt \\
+      --config 0x11:TRCCONFIGR=0x1 --output package/";
 
 /// Kinds of capture that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -67,8 +68,7 @@ pub fn run(command: &Convert) -> Result {
     let lost = capture.save(&command.output, format)?;
     if !command.quiet {
         lost.iter().for_each(|what| say(format_args!("warning: {what}")));
-        let (buffers, sources) = (capture.buffers().len(), capture.description().sources.len());
-        say(format_args!("{}: {buffers} buffers, {sources} sources", command.output.display()));
+        say(format_args!("to see what it holds: backsight info {}", command.output.display()));
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use backsight_run::{CodePart, CommitLog, Error, ExecutionSource, Recording, Reti
 use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
+use crate::output::say;
 use crate::recording::{CaptureFormat, UnitArgs, in_words, let_writes_fail};
 
 /// Contents of a capture that are taken into memory.
@@ -109,8 +110,11 @@ fn encode(command: &Encode, mut source: impl ExecutionSource, capture: Option<&C
     if !command.quiet {
         let (instructions, bytes) = (recorded.instructions, recorded.bytes);
         let bits = bytes as f64 * 8.0 / (instructions as f64).max(1.0);
-        eprintln!("{instructions} instructions, {bytes} bytes of trace ({bits:.3} bits per instruction)");
-        in_words(&recorded.figures).iter().for_each(|line| eprintln!("{line}"));
+        say(format_args!(
+            "{instructions} instructions, {bytes} bytes of trace ({bits:.3} bits per instruction)"
+        ));
+        in_words(&recorded.figures).iter().for_each(say);
+        say(format_args!("to see what it did: backsight flow {} --calls", command.output.display()));
     }
     match recorded.cut_short {
         Some(why) => Err(Failure::new(format!("{}: {why}", command.output.display()))),

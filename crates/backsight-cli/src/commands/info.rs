@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Say what is in a capture
 ///
@@ -46,7 +46,8 @@ const EXAMPLES: &str = "Examples:
 pub fn run(command: &Info) -> Result {
     let capture = command.capture.open(&ImageArgs::default(), command.output.quiet)?;
     let surveys = survey(command, &capture)?;
-    let mut output = Output::open(command.output.output.as_deref())?;
+    let path = command.output.output.as_deref();
+    let mut output = if command.json { Output::open(path)? } else { Output::for_people(path)? };
     if command.json {
         let value = as_json(command, &capture, &surveys);
         output.put(|out| writeln!(out, "{value:#}"))?;
@@ -105,7 +106,8 @@ fn as_text(command: &Info, capture: &Capture, surveys: &BTreeMap<String, Survey>
         line(2, description.clone());
     }
     for core in &description.cores {
-        line(2, format!("core {}: {}", core.name, core.kind));
+        let kind = if core.kind.is_empty() { String::new() } else { format!(": {}", core.kind) };
+        line(2, format!("core {}{kind}", core.name));
     }
     for buffer in command.capture.chosen(capture) {
         line(2, format!("buffer {buffer}"));
@@ -116,19 +118,42 @@ fn as_text(command: &Info, capture: &Capture, surveys: &BTreeMap<String, Survey>
             survey_text(buffer, survey, description.timestamp_frequency, &mut line);
         }
     }
-    for dump in &description.memory {
-        let length = dump.length.map_or_else(|| "all".to_owned(), |length| format!("{length:#x} bytes"));
-        let missing = if dump.file.exists() { "" } else { ", MISSING" };
-        let space = dump.space.name().unwrap_or("several spaces");
-        line(2, format!("memory {}: {length} of {} ({space}{missing})", dump.address, dump.file.path()));
+    for (memory, cores) in memories(capture) {
+        let cores = if cores.is_empty() { String::new() } else { format!(", seen by {}", cores.join(", ")) };
+        line(2, format!("memory {memory}{cores}"));
     }
     for image in &description.images {
         line(2, format!("image {}: {}", image.name, image.file.path()));
     }
     if let Some(events) = &description.events {
-        line(2, format!("event log: {} events, {} problems", events.records.len(), events.problems.len()));
+        let (records, problems) = (events.records.len() as u64, events.problems.len() as u64);
+        line(2, format!("event log: {}, {}", counted(records, "event"), counted(problems, "problem")));
     }
     text
+}
+
+/// The memory contents that came along, each once, with the cores that see it; none where all do.
+fn memories(capture: &Capture) -> Vec<(String, Vec<&str>)> {
+    let description = capture.description();
+    let (mut memories, mut known) = (Vec::<(String, Vec<&str>)>::new(), BTreeMap::new());
+    for dump in &description.memory {
+        let length = dump.length.map_or_else(|| "all".to_owned(), |length| format!("{length:#x} bytes"));
+        let missing = if dump.file.exists() { "" } else { ", MISSING" };
+        let space = dump.space.name().unwrap_or("several spaces");
+        let memory = format!("{}: {length} of {} ({space}{missing})", dump.address, dump.file.path());
+        let core = dump.core.and_then(|core| description.cores.get(core)).map(|core| core.name.as_str());
+        let number = *known.entry(memory.clone()).or_insert(memories.len());
+        match memories.get_mut(number) {
+            Some((_, cores)) => cores.extend(core),
+            None => memories.push((memory, core.into_iter().collect())),
+        }
+    }
+    for (_, cores) in &mut memories {
+        if cores.len() == description.cores.len() {
+            cores.clear();
+        }
+    }
+    memories
 }
 
 fn survey_text(
@@ -144,13 +169,15 @@ fn survey_text(
         let outline = survey.outlines.get(&source.frame_id()).copied().unwrap_or_default();
         let overflows = match outline.overflows {
             0 => String::new(),
-            count => format!(", {count} overflows"),
+            count => format!(", {}", counted(count, "overflow")),
         };
         line(
             4,
             format!(
-                "ID {id}: {bytes} bytes, {packets} packets, {unsynchronised} bytes before synchronisation, {bad} \
-                 bad{overflows}"
+                "ID {id}: {}, {}, {} before synchronisation, {bad} bad{overflows}",
+                counted(bytes, "byte"),
+                counted(*packets, "packet"),
+                counted(*unsynchronised, "byte"),
             ),
         );
         if let (Some(first), Some(last)) = (outline.first_time, outline.last_time) {
@@ -159,7 +186,7 @@ fn survey_text(
                 .filter(|&frequency| frequency > 0)
                 .map(|frequency| format!(", {:.6} s", span as f64 / frequency as f64))
                 .unwrap_or_default();
-            line(6, format!("time {first:#x} to {last:#x}: {span} ticks{seconds}"));
+            line(6, format!("time {first:#x} to {last:#x}: {}{seconds}", counted(span, "tick")));
         }
     }
     for words in survey.summary.why_undecoded() {
@@ -174,10 +201,12 @@ fn survey_text(
     }
     let BufferSummary { frames, triggers, flushes, .. } = &survey.summary;
     if frames.frames > 0 {
-        line(4, format!("{} frames, {} bytes of padding", frames.frames, frames.padding()));
+        let padding = counted(frames.padding(), "byte");
+        line(4, format!("{}, {padding} of padding", counted(frames.frames, "frame")));
     }
     if triggers + flushes > 0 {
-        line(4, format!("{triggers} triggers, {flushes} flushes"));
+        let flushes = if *flushes == 1 { "1 flush".to_owned() } else { format!("{flushes} flushes") };
+        line(4, format!("{}, {flushes}", counted(*triggers, "trigger")));
     }
     survey.summary.frame_damage().into_iter().for_each(|what| line(4, format!("damage: {what}")));
 }

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod bench;
+pub mod completions;
 pub mod compress;
 pub mod convert;
 pub mod decompress;
@@ -8,5 +9,6 @@ pub mod encode;
 pub mod flow;
 pub mod info;
 pub mod lab;
+pub mod man;
 pub mod packets;
 pub mod record;

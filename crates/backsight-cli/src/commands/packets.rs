@@ -58,7 +58,11 @@ enum Format {
 pub fn run(command: &Packets) -> Result {
     let quiet = command.output.quiet;
     let capture = command.capture.open(&ImageArgs::default(), quiet)?;
-    let mut output = Output::open(command.output.output.as_deref())?;
+    let path = command.output.output.as_deref();
+    let mut output = match command.format {
+        Format::Text => Output::for_people(path)?,
+        _ => Output::open(path)?,
+    };
     let summary = match (command.format, command.limit) {
         (Format::Summary, None) => {
             let summary = command.capture.choose(capture.packets(), &capture, quiet).tally()?;

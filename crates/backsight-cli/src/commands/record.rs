@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 
 use crate::args::parse_number;
 use crate::failure::{Failure, Result};
+use crate::output::{counted, say};
 use crate::progress::Progress;
 use crate::recording::{CaptureFormat, UnitArgs, in_words, let_writes_fail};
 
@@ -110,11 +111,12 @@ pub fn run(command: &Record) -> Result {
         .replace(command.force);
     let data = command.truth == Some(Truth::Accesses);
     if target == Target::Riscv64 && !command.qemu {
-        let options = Options {
-            arguments: words.iter().map(|word| word.to_string()).collect(),
-            instructions: command.limit.unwrap_or(u64::MAX),
-            ..Options::default()
+        let Some(arguments) = texts(&command.program) else {
+            let why = "the simulator takes only arguments that are UTF-8 text: run the program with --qemu";
+            return Err(Failure::new(why));
         };
+        let options =
+            Options { arguments, instructions: command.limit.unwrap_or(u64::MAX), ..Options::default() };
         let program = SimulatedProgram::load(path, &contents, options)?;
         return record(command, recording, if data { program.with_data() } else { program });
     }
@@ -129,6 +131,11 @@ pub fn run(command: &Record) -> Result {
         ..EmulationOptions::default()
     };
     record(command, recording, EmulatedProgram::new(options)?)
+}
+
+/// The program and its arguments, if all of them are text.
+fn texts(words: &[OsString]) -> Option<Vec<String>> {
+    words.iter().map(|word| Some(word.to_str()?.to_owned())).collect()
 }
 
 fn record(command: &Record, recording: Recording, mut source: impl ExecutionSource) -> Result {
@@ -157,17 +164,18 @@ fn record(command: &Record, recording: Recording, mut source: impl ExecutionSour
 
 fn summarise(command: &Record, recorded: &Recorded, seconds: f64) {
     let Recorded { ending, instructions, threads, bytes, .. } = recorded;
-    eprintln!("{}", ending.ended);
-    eprintln!(
-        "{instructions} instructions of {threads} thread{}, {bytes} bytes of trace ({:.3} bits per instruction), \
-         {:.1} million instructions a second",
-        if *threads == 1 { "" } else { "s" },
+    say(ending.ended);
+    say(format_args!(
+        "{} of {}, {} of trace ({:.3} bits per instruction), {:.1} million instructions a second",
+        counted(*instructions, "instruction"),
+        counted(*threads as u64, "thread"),
+        counted(*bytes, "byte"),
         *bytes as f64 * 8.0 / (*instructions as f64).max(1.0),
         *instructions as f64 / 1e6 / seconds.max(1e-9),
-    );
-    in_words(&recorded.figures).iter().for_each(|line| eprintln!("{line}"));
-    ending.notes.iter().for_each(|note| eprintln!("note: {note}"));
-    eprintln!("to see what it did: backsight flow {} --calls", command.output.display());
+    ));
+    in_words(&recorded.figures).iter().for_each(say);
+    ending.notes.iter().for_each(|note| say(format_args!("note: {note}")));
+    say(format_args!("to see what it did: backsight flow {} --calls", command.output.display()));
 }
 
 /// The kind of program, which its header must agree with.

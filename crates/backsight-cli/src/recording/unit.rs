@@ -46,7 +46,7 @@ impl UnitArgs {
         let kind = kind.ok_or_else(|| {
             let names: Vec<_> = UnitKind::for_isa(isa).map(|kind| kind.name).collect();
             Failure::usage(format!(
-                "--unit: this is a {target} program, {} can trace it",
+                "--unit: this program is for {target}, which {} can trace",
                 names.join(" and ")
             ))
         })?;

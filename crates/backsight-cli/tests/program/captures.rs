@@ -183,3 +183,17 @@ fn a_dstream_buffer_is_read_block_by_block() {
     fs::write(capture.join("trace.bin"), bytes).expect("trace");
     assert_eq!(elements(&flow(&capture, "")), elements(&flow(&first(), "")));
 }
+
+#[test]
+fn memory_that_several_cores_see_is_listed_once() {
+    let scratch = Scratch::new();
+    let capture = scratch.copy_of(&first(), "capture");
+    edit(&capture.join("snapshot.ini"), "device0=", "device9=cpu_9.ini\ndevice0=");
+    let core = fs::read_to_string(capture.join("cpu_0.ini")).expect("the core");
+    fs::write(capture.join("cpu_9.ini"), core.replace("cpu_0", "cpu_9")).expect("another core");
+    let info = line(&format!("info {}", capture.display())).done().out;
+    assert!(info.contains("core cpu_0") && info.contains("core cpu_9"), "{info}");
+    let memories: Vec<_> = info.lines().filter(|line| line.starts_with("  memory")).collect();
+    assert_eq!(memories.len(), 1, "{info}");
+    assert!(!memories[0].contains("seen by"), "all cores see it: {info}");
+}

@@ -76,3 +76,60 @@ fn the_framing_given_is_the_framing_written() {
     let packets = line(&format!("packets {} --format summary --strict --quiet", to.display())).done().out;
     assert_eq!(packets, line("packets FIRST --format summary --quiet").out);
 }
+
+#[test]
+fn a_bare_file_with_frames_becomes_a_package_with_the_ids_that_are_in_it() {
+    let (scratch, stream) = (Scratch::new(), first_stream());
+    let bytes = framed(Framing::Coresight, &[(0x10, &stream), (0x21, &stream), (0x33, &stream)]);
+    let file = scratch.file("trace.bin", bytes).display().to_string();
+    let bare = format!("{file} {FIRST_CONFIG} --framing coresight");
+    let kinds =
+        |capture: &str| line(&format!("packets {capture} --format summary --strict --quiet")).done().out;
+    for format in ["package", "snapshot"] {
+        let to = scratch.path(format).display().to_string();
+        let run = line(&format!("convert {bare} --output {to} --format {format}")).done();
+        assert!(!run.err.contains("warning"), "{}", run.err);
+        assert!(run.err.contains(&format!("backsight info {to}")), "{}", run.err);
+        assert_eq!(kinds(&to), kinds(&bare), "{format}");
+        for id in ["0x10", "0x21", "0x33"] {
+            assert_eq!(kinds(&format!("{to} --id {id}")), kinds("FIRST"), "{format} {id}");
+            assert!(line(&format!("info {to}")).done().out.contains(&format!("(ID {id})")), "{format} {id}");
+        }
+    }
+}
+
+#[test]
+fn settings_of_one_id_are_written_for_that_source() {
+    let (scratch, stream) = (Scratch::new(), first_stream());
+    let bytes = framed(Framing::Coresight, &[(0x10, &stream), (0x21, &stream)]);
+    let file = scratch.file("trace.bin", bytes).display().to_string();
+    let bare = format!(
+        "{file} --protocol etm4 --framing coresight --config 0x21:TRCCONFIGR=0x1841 --config 0x33:TRCCONFIGR=1"
+    );
+    for format in ["package", "snapshot"] {
+        let to = scratch.path(format).display().to_string();
+        let run = line(&format!("convert {bare} --output {to} --format {format}")).done();
+        assert!(run.err.contains("warning: ID 0x33: no data"), "{}", run.err);
+        let info = line(&format!("info {to} --fast")).done().out;
+        let source = |id: &str| {
+            let mut lines = info.lines().filter(|line| line.contains("source"));
+            lines.find(|line| line.contains(&format!("(ID {id})"))).expect("a source").to_owned()
+        };
+        assert!(source("0x21").contains("return stack"), "{format}: {info}");
+        assert!(!source("0x10").contains("return stack"), "{format}: {info}");
+        assert!(!info.contains("0x33"), "{format}: {info}");
+    }
+    // A stream without frames has one source.
+    let raw = scratch.file("raw.bin", &stream).display().to_string();
+    let to = scratch.path("raw").display().to_string();
+    line(&format!("convert {raw} --protocol etm4 --config 0x21:TRCCONFIGR=0x1841 --output {to}")).done();
+    let info = line(&format!("info {to} --fast")).done().out;
+    assert!(info.contains("(ID 0x21)") && info.contains("return stack"), "{info}");
+}
+
+#[test]
+fn frames_on_standard_input_are_not_read_twice() {
+    let to = Scratch::new().path("package").display().to_string();
+    let run = line(&format!("convert - --protocol etm4 --framing coresight --output {to}"));
+    run.wrong_use("save it to a file first");
+}

@@ -2,6 +2,7 @@
 
 mod bare;
 mod captures;
+mod conventions;
 mod convert;
 mod flow;
 mod hostile;

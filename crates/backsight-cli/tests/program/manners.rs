@@ -11,6 +11,7 @@ use crate::support::{
     synthetic, words,
 };
 
+/// Those that take a capture.
 const COMMANDS: [&str; 5] = ["info", "packets", "flow", "convert", "bench"];
 
 #[test]
@@ -26,13 +27,6 @@ fn help_names_every_command_and_every_command_has_help() {
             own.out
         );
     }
-}
-
-#[test]
-fn the_version_is_that_of_the_package() {
-    let expected = format!("backsight {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(line("--version").done().out, expected);
-    assert_eq!(line("-V").done().out, expected);
 }
 
 #[test]

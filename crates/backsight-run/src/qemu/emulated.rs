@@ -58,9 +58,9 @@ impl ExecutionSource for EmulatedProgram {
 
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
         // The program is called as its user does.
-        let given = self.options.program.to_string_lossy();
+        let given = &self.options.program;
         let outcome = run(&self.options, &self.stop, &mut |seen| match seen {
-            Observation::Map(map) if map.program => sink(Observation::Map(CodeMap { path: &given, ..map })),
+            Observation::Map(map) if map.program => sink(Observation::Map(CodeMap { path: given, ..map })),
             seen => sink(seen),
         })?;
         Ok(self.ending(&outcome))

@@ -1,5 +1,9 @@
 //! The stream: header, chunks, definitions, events of each thread.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use backsight_core::{Access, Address, Context, Execution, Input, Security};
 
 use super::follow::{Process, ThreadReader};
@@ -361,7 +365,7 @@ fn event(
                 address: Address(address),
                 length,
                 offset,
-                path: &String::from_utf8_lossy(path),
+                path: Path::new(OsStr::from_bytes(path)),
                 program: argument & 16 != 0,
                 writable: argument & 2 != 0,
             }));

@@ -8,6 +8,8 @@ use std::process::ExitStatus;
 use crate::Target;
 
 const PLUGIN: &str = "libbacksight_qemu.so";
+/// The checkout that this program was built from.
+const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The variable that names the plugin.
 const VARIABLE: &str = "BACKSIGHT_QEMU_PLUGIN";
 
@@ -51,6 +53,28 @@ impl Tools {
 fn in_search_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// The command that builds the plugin and puts it where it is looked for, and where to type it: anywhere while the
+/// checkout that this program was built from is still there.
+fn build_command(checkout: &Path, beside: &Path) -> (&'static str, String) {
+    let package = Path::new("tools/qemu-plugin");
+    let known = checkout.join(package).join("Cargo.toml").is_file();
+    let (where_to, package) = match known {
+        true => ("", checkout.join(package)),
+        false => (", in the checkout of Backsight", package.to_owned()),
+    };
+    let manifest = in_shell(&package.join("Cargo.toml"));
+    let built = in_shell(&package.join("target/release").join(PLUGIN));
+    let to = in_shell(beside);
+    (where_to, format!("cargo build --release --manifest-path {manifest} && cp {built} {to}"))
+}
+
+/// A path as a shell reads it.
+fn in_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@:,".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// Why a program could not be recorded.
@@ -109,14 +133,15 @@ impl fmt::Display for QemuError {
                 "qemu-{target} is not installed; on Debian 12: apt-get install qemu-user (version 7.2; \
                  versions that are linked statically load no plugins)"
             ),
-            Self::NoPlugin(beside) => write!(
-                f,
-                "the QEMU plugin is not built, or not where it is looked for ({}). In the checkout of Backsight: cargo \
-                 build --release --manifest-path tools/qemu-plugin/Cargo.toml && cp \
-                 tools/qemu-plugin/target/release/{PLUGIN} {} (or name the file with {VARIABLE} or --qemu-plugin)",
-                beside.display(),
-                beside.parent().unwrap_or(Path::new(".")).display()
-            ),
+            Self::NoPlugin(beside) => {
+                let (where_to, command) = build_command(Path::new(CHECKOUT), beside);
+                write!(
+                    f,
+                    "the QEMU plugin is not built, or not where it is looked for ({}). Build it and put it there{where_to}:\n    {command}\nor name \
+                     the file with {VARIABLE} or --qemu-plugin",
+                    beside.display(),
+                )
+            }
             Self::PluginMissing(plugin) => {
                 write!(
                     f,
@@ -156,3 +181,23 @@ impl fmt::Display for QemuError {
 }
 
 impl std::error::Error for QemuError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_for_the_plugin_works_from_any_folder_while_the_checkout_is_there() {
+        let beside = Path::new("/opt/my tools/libbacksight_qemu.so");
+        let (where_to, command) = build_command(Path::new(CHECKOUT), beside);
+        assert_eq!(where_to, "");
+        assert!(
+            command.contains(&format!("--manifest-path {CHECKOUT}/tools/qemu-plugin/Cargo.toml")),
+            "{command}"
+        );
+        assert!(command.ends_with(" '/opt/my tools/libbacksight_qemu.so'"), "{command}");
+        let (where_to, command) = build_command(Path::new("/nowhere"), beside);
+        assert_eq!(where_to, ", in the checkout of Backsight");
+        assert!(command.contains("--manifest-path tools/qemu-plugin/Cargo.toml && cp tools/"), "{command}");
+    }
+}

@@ -100,7 +100,7 @@ impl RecordedCode {
     pub fn map(&mut self, map: &CodeMap<'_>) {
         self.unmap(map.address, map.length);
         // Code in writable memory is kept as it was when it ran.
-        if !map.path.is_empty() && !map.writable {
+        if !map.path.as_os_str().is_empty() && !map.writable {
             let CodeMap { address, length, offset, path, .. } = *map;
             let (path, address) = (path.into(), address.0);
             self.maps.push(MappedFile { path, address, length, offset, used: false });
@@ -297,7 +297,7 @@ mod tests {
         let library = folder.join("library");
         fs::write(&library, [0, 1, 2, 3, 4, 5, 6, 7]).expect("a folder to write to");
         let mut code = RecordedCode::new(&folder.join("capture"));
-        code.map(&mapped(library.to_str().expect("text"), 0x4000));
+        code.map(&mapped(&library, 0x4000));
         code.see(Address(0x4001), &[3, 4]).expect("a file to copy");
         code.see(Address(0x4003), &[9, 9]).expect("the same file");
         let dumps = code.finish().expect("a folder to write to");
@@ -307,7 +307,7 @@ mod tests {
         fs::remove_dir_all(folder).expect("a folder of this test");
     }
 
-    fn mapped(path: &str, address: u64) -> CodeMap<'_> {
+    fn mapped(path: &Path, address: u64) -> CodeMap<'_> {
         let (address, program, writable) = (Address(address), false, false);
         CodeMap { address, length: 0x1000, offset: 2, path, program, writable }
     }
@@ -316,7 +316,7 @@ mod tests {
     fn a_device_that_was_mapped_is_not_copied() {
         let folder = scratch("record-devices");
         let mut code = RecordedCode::new(&folder);
-        code.map(&mapped("/dev/zero", 0x4000));
+        code.map(&mapped(Path::new("/dev/zero"), 0x4000));
         code.see(Address(0x4000), &[1, 2]).expect("nothing to copy");
         let dumps = code.finish().expect("a folder to write to");
         assert_eq!(dumps, [CodeDump { file: SEEN.into(), offset: 0, length: 2, address: 0x4000 }]);

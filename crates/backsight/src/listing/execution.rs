@@ -6,13 +6,12 @@ use std::io::{self, Write};
 use backsight_core::{Address, AddressSpace, Context, Isa, TraceId};
 use backsight_flow::etm4::{Record, Step};
 use backsight_flow::{Event, Range, opencsd};
-use backsight_image::Image;
-#[cfg(feature = "disassemble")]
-use backsight_image::disassemble;
+use backsight_image::{Image, Naming};
 use serde_json::json;
 
 use super::event::json as event_json;
 use super::filter::Filter;
+use super::instruction_text::InstructionText;
 use super::instructions::steps;
 use crate::{Item, Source, decode};
 
@@ -41,6 +40,10 @@ pub struct Style {
     pub format: ExecutionFormat,
     /// The trace unit counted cycles: timestamps of the familiar listing then show a count.
     pub cycle_counts: bool,
+    /// How functions are named.
+    pub naming: Naming,
+    /// The line of source of every instruction, where instructions are listed.
+    pub source_lines: bool,
 }
 
 /// Names of the trace unit's events.
@@ -100,6 +103,7 @@ pub struct ExecutionWriter<'i> {
     filter: Filter,
     space: AddressSpace,
     visit: Visit,
+    instruction_text: InstructionText,
 }
 
 impl decode::Writer<Event> for ExecutionWriter<'_> {
@@ -137,7 +141,15 @@ impl<'i> ExecutionWriter<'i> {
 
     /// A writer for what is shown with an ID.
     pub fn labelled(style: Style, id: TraceId, image: &'i Image, filter: Filter) -> Self {
-        Self { style, id, image, filter, space: AddressSpace::ANY, visit: Visit::default() }
+        Self {
+            style,
+            id,
+            image,
+            filter,
+            space: AddressSpace::ANY,
+            visit: Visit::default(),
+            instruction_text: InstructionText::default(),
+        }
     }
 
     /// Writes one event; `index` finds where in the capture it was reported.
@@ -194,7 +206,8 @@ impl<'i> ExecutionWriter<'i> {
             if let Event::Range(range) = event
                 && let Some(symbol) = self.image.symbolise(self.space, range.start)
             {
-                object.insert("function".into(), json!(symbol.name));
+                let mangled = self.style.naming == Naming::Mangled;
+                object.insert("function".into(), json!(if mangled { symbol.mangled } else { symbol.name }));
                 object.insert("function_offset".into(), json!(symbol.offset));
             }
         }
@@ -202,7 +215,7 @@ impl<'i> ExecutionWriter<'i> {
         writeln!(out)
     }
 
-    fn text(&self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
+    fn text(&mut self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
         let Event::Range(range) = event else {
             return writeln!(out, "{:02x}  -- {}", self.id.get(), event);
         };
@@ -214,39 +227,30 @@ impl<'i> ExecutionWriter<'i> {
             range.instructions,
             range.isa,
             range.ending(),
-            self.place(range.start)
+            self.words_for(range.start)
         );
         writeln!(out, "{}", line.trim_end())?;
         if self.style.format == ExecutionFormat::Disassembly { self.instructions(out, range) } else { Ok(()) }
     }
 
-    fn instructions(&self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
+    fn instructions(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
         let mut outcome = Ok(());
-        steps(range, self.space, self.image, |step| {
-            if outcome.is_ok() && self.filter.wants_address(step.address) {
-                let bytes = &step.bytes[..usize::from(step.size)];
-                let hex: String = bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
-                #[cfg(feature = "disassemble")]
-                let text = disassemble(range.isa, bytes, step.address);
-                #[cfg(not(feature = "disassemble"))]
-                let text = "";
-                outcome = writeln!(out, "      {:#x}  {hex:<8}  {text}", step.address.0);
+        let Self { style, image, filter, space, instruction_text, .. } = self;
+        steps(range, *space, image, |step| {
+            if outcome.is_ok() && filter.wants_address(step.address) {
+                outcome = instruction_text.write(out, *style, image, *space, range.isa, &step);
             }
         });
         outcome
     }
 
-    /// Function and source line of an address, as far as the image knows them.
-    fn place(&self, address: Address) -> String {
-        let Some(symbol) = self.image.symbolise(self.space, address) else { return String::new() };
-        let mut place = symbol.name.to_owned();
-        if symbol.offset > 0 {
-            place.push_str(&format!("+{:#x}", symbol.offset));
-        }
+    /// Function and source line of an address, as far as the image knows them; else the file that it is in.
+    fn words_for(&self, address: Address) -> String {
+        let mut words = self.image.describe(self.space, address, self.style.naming).unwrap_or_default();
         if let Some(line) = self.image.source_line(self.space, address) {
-            place.push_str(&format!(" ({}:{})", line.file, line.line));
+            words.push_str(&format!(" ({}:{})", line.file, line.line));
         }
-        place
+        words
     }
 
     /// One line for each stay in a function, indented by how deep the calls are.
@@ -264,8 +268,14 @@ impl<'i> ExecutionWriter<'i> {
         if self.visit.instructions == 0 || came_by_call || function != self.visit.function {
             self.leave(out)?;
             self.visit.function = function;
-            self.visit.label =
-                symbol.map_or_else(|| format!("{:#x}", range.start.0), |symbol| symbol.name.to_owned());
+            self.visit.label = match symbol {
+                Some(symbol) if self.style.naming == Naming::Mangled => symbol.mangled.to_owned(),
+                Some(symbol) => symbol.name.to_owned(),
+                None => self
+                    .image
+                    .describe(self.space, range.start, self.style.naming)
+                    .unwrap_or_else(|| range.start.to_string()),
+            };
         }
         self.visit.instructions += u64::from(range.instructions);
         if range.executed && range.flags.link {

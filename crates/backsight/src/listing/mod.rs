@@ -4,6 +4,7 @@ mod etm4;
 mod event;
 mod execution;
 mod filter;
+mod instruction_text;
 mod instructions;
 mod packet;
 mod printable;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use backsight::Capture;
 use backsight::decode::{Portion, Summary};
+use backsight::image::Naming;
 use backsight::listing::{
     BranchWriter, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, Printable, Style,
 };
@@ -43,6 +44,14 @@ pub struct Flow {
     /// In text: every instruction, below its range
     #[arg(long, conflicts_with = "calls")]
     disasm: bool,
+
+    /// With --disasm: the line of source of every instruction
+    #[arg(long, requires = "disasm")]
+    source: bool,
+
+    /// Show names of C++ and Rust functions as the files have them
+    #[arg(long)]
+    no_demangle: bool,
 
     /// Name an event of the trace unit, as in 0=L1D_CACHE_REFILL; may be given several times
     #[arg(long, value_name = "N=NAME", value_parser = parse_event)]
@@ -127,7 +136,8 @@ impl Flow {
             Format::Text | Format::Branches if self.disasm => ExecutionFormat::Disassembly,
             Format::Text | Format::Branches => ExecutionFormat::Text,
         };
-        Style { format, cycle_counts: false }
+        let naming = if self.no_demangle { Naming::Mangled } else { Naming::Demangled };
+        Style { format, cycle_counts: false, naming, source_lines: self.source }
     }
 }
 
@@ -145,10 +155,17 @@ pub fn run(command: &Flow) -> Result {
         return truth::run(command);
     }
     let capture = command.capture.open(&command.images, command.output.quiet)?;
-    let mut output = Output::open(command.output.output.as_deref())?;
+    let path = command.output.output.as_deref();
+    let mut output = match command.format {
+        Format::Text => Output::for_people(path)?,
+        _ => Output::open(path)?,
+    };
     let summary = list(command, &capture, &mut output)?;
     output.finish()?;
     if !command.output.quiet {
+        // Names and lines are read while they are listed.
+        let problems = capture.code()?.image().problems();
+        problems.iter().for_each(|problem| say(format_args!("warning: {problem}")));
         say(&summary);
     }
     match command.output.strict && summary.is_damaged() {
