@@ -173,12 +173,12 @@ impl<M: Counting> Stream for CountedStream<M> {
 
     fn finish<S: FnMut(u16, Located<()>)>(&mut self, _sink: &mut S) {
         let Self { stream, kinds, .. } = self;
-        stream.finish(&mut |_, packet| kinds.add(packet.value.listed().name(), 1, packet.length.into()));
+        stream.finish(&mut |_, packet| kinds.add(packet.value.name(), 1, packet.length.into()));
     }
 
     fn reset<S: FnMut(u16, Located<()>)>(&mut self, _sink: &mut S) {
         let Self { stream, kinds, .. } = self;
-        stream.reset(&mut |_, packet| kinds.add(packet.value.listed().name(), 1, packet.length.into()));
+        stream.reset(&mut |_, packet| kinds.add(packet.value.name(), 1, packet.length.into()));
     }
 
     fn accounting(&self) -> Accounting {

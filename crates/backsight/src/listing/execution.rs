@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use backsight_core::{Address, AddressSpace, Context, Isa, TraceId};
+use backsight_core::{Address, AddressSpace, Context, Describe, Isa, TraceId};
 use backsight_flow::etm4::{Record, Step};
 use backsight_flow::{Event, Range, opencsd};
 use backsight_image::Image;
 #[cfg(feature = "disassemble")]
 use backsight_image::disassemble;
-use serde_json::json;
 
-use super::event::json as event_json;
 use super::filter::Filter;
 use super::instructions::steps;
+use super::json::ObjectWriter;
 use crate::{Item, Source, decode};
 
 /// How execution is listed.
@@ -100,6 +99,7 @@ pub struct ExecutionWriter<'i> {
     filter: Filter,
     space: AddressSpace,
     visit: Visit,
+    object: ObjectWriter,
 }
 
 impl decode::Writer<Event> for ExecutionWriter<'_> {
@@ -137,7 +137,15 @@ impl<'i> ExecutionWriter<'i> {
 
     /// A writer for what is shown with an ID.
     pub fn labelled(style: Style, id: TraceId, image: &'i Image, filter: Filter) -> Self {
-        Self { style, id, image, filter, space: AddressSpace::ANY, visit: Visit::default() }
+        Self {
+            style,
+            id,
+            image,
+            filter,
+            space: AddressSpace::ANY,
+            visit: Visit::default(),
+            object: ObjectWriter::default(),
+        }
     }
 
     /// Writes one event; `index` finds where in the capture it was reported.
@@ -186,20 +194,19 @@ impl<'i> ExecutionWriter<'i> {
         }
     }
 
-    fn json(&self, out: &mut dyn Write, index: u64, event: &Event) -> io::Result<()> {
-        let mut value = event_json(event);
-        if let Some(object) = value.as_object_mut() {
-            object.insert("index".into(), json!(index));
-            object.insert("id".into(), json!(self.id.get()));
-            if let Event::Range(range) = event
-                && let Some(symbol) = self.image.symbolise(self.space, range.start)
-            {
-                object.insert("function".into(), json!(symbol.name));
-                object.insert("function_offset".into(), json!(symbol.offset));
-            }
+    fn json(&mut self, out: &mut dyn Write, index: u64, event: &Event) -> io::Result<()> {
+        let object = &mut self.object;
+        object.text("event", event.name());
+        object.number("index", index);
+        object.number("id", self.id.get().into());
+        if let Event::Range(range) = event
+            && let Some(symbol) = self.image.symbolise(self.space, range.start)
+        {
+            object.text("function", symbol.name);
+            object.number("function_offset", symbol.offset);
         }
-        serde_json::to_writer(&mut *out, &value)?;
-        writeln!(out)
+        object.fields(event);
+        object.end(out)
     }
 
     fn text(&self, out: &mut dyn Write, event: &Event) -> io::Result<()> {

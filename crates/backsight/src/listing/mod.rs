@@ -1,15 +1,16 @@
 //! Listings: what is shown of packets and of execution, in each format.
+//!
+//! Packets and events give their fields once ([`backsight_core::Describe`]); text and JSON are written from those,
+//! whatever the protocol.
 
-mod etm4;
-mod event;
 mod execution;
 mod filter;
 mod instructions;
+mod json;
 mod packet;
 mod printable;
-mod riscv;
 
 pub use execution::{BranchWriter, EventNames, ExecutionFormat, ExecutionWriter, Style, write_address};
 pub use filter::{Filter, FilterOptions};
-pub use packet::{Listed, PacketFormat, write as write_packet};
+pub use packet::{PacketFormat, PacketWriter};
 pub use printable::Printable;

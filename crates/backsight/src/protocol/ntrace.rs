@@ -1,6 +1,6 @@
 //! RISC-V N-Trace (Nexus): described by how many bits the number of a source has.
 
-use backsight_core::{Accounting, Located};
+use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::ntrace::{Follower, Options};
 use backsight_flow::{Event, Statistics};
 use backsight_image::Image;
@@ -12,7 +12,6 @@ use super::riscv::registers_of;
 use super::{
     BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
 };
-use crate::listing::Listed;
 
 /// N-Trace.
 pub struct Ntrace;
