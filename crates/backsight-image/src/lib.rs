@@ -37,13 +37,19 @@ pub use module::Module;
 pub use spec::ImageSpec;
 pub use symbols::{Function, Mapping, Symbol};
 
-use backsight_core::{Address, AddressSpace};
+use backsight_core::{Address, AddressSpace, Context};
 
 /// Anything that knows the code of the traced program.
 pub trait Code {
     /// The bytes from `address` on, as many as lie together, as seen from `space`; `None` where there is none.
     /// Never empty.
     fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]>;
+
+    /// The space that execution in this context fetches its code from. Whoever knows which process a context belongs to
+    /// answers with the space of that process.
+    fn space_of(&self, context: &Context) -> AddressSpace {
+        context.space()
+    }
 
     /// Up to four bytes from `address` on, and how many there are: enough for one instruction, also where it lies
     /// across the border of two pieces of memory.
@@ -63,5 +69,9 @@ pub trait Code {
 impl<T: Code + ?Sized> Code for &T {
     fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
         (**self).bytes_at(space, address)
+    }
+
+    fn space_of(&self, context: &Context) -> AddressSpace {
+        (**self).space_of(context)
     }
 }

@@ -28,12 +28,14 @@ use crate::{OpenOptions, Result};
 /// }
 /// # Ok::<(), backsight::Error>(())
 /// ```
-#[derive(Debug)]
+///
+/// Cheap to clone: clones share the code once it was read.
+#[derive(Clone, Debug)]
 pub struct Capture {
-    pub(crate) description: description::Capture,
-    pub(crate) buffers: Vec<Buffer>,
-    pub(crate) images: Vec<ImageSpec>,
-    pub(crate) code: OnceLock<Code>,
+    pub(crate) description: Arc<description::Capture>,
+    pub(crate) buffers: Arc<Vec<Buffer>>,
+    pub(crate) images: Arc<[ImageSpec]>,
+    pub(crate) code: Arc<OnceLock<Code>>,
 }
 
 impl Capture {
@@ -100,6 +102,7 @@ impl Capture {
 }
 
 /// What one trace sink captured.
+#[derive(Clone)]
 pub struct Buffer {
     pub(crate) name: Arc<str>,
     pub(crate) framing: Framing,
@@ -110,7 +113,7 @@ pub struct Buffer {
     pub(crate) fallback: Option<Source>,
     pub(crate) wrapped: bool,
     pub(crate) size: Option<u64>,
-    pub(crate) open: Box<dyn Fn() -> Result<Box<dyn Read + Send>> + Send + Sync>,
+    pub(crate) open: Arc<dyn Fn() -> Result<Box<dyn Read + Send>> + Send + Sync>,
 }
 
 impl Buffer {

@@ -22,14 +22,16 @@
 //!
 //! - [`Capture::packets`], [`Capture::execution`] and [`Capture::branches`] say how far to go; the [`Decode`] they give
 //!   says which buffers and sources, on how many threads, and in which order.
-//! - [`Decode::run`] gives every item to a closure, [`Decode::fold`] has a state for each source on the thread of that
+//! - [`Decode::run`] gives every item to a closure, [`Decode::iter`] is an iterator, [`Decode::fold`] has a state for each source on the thread of that
 //!   source, [`Decode::session`] takes bytes that arrive over time.
 //! - Damage in the trace is data: it is listed, counted, and in the [`Summary`]. An [`Error`] is about files and options.
+//! - [`calls`] finds out who called whom, and what that cost.
 //! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod calls;
 pub mod decode;
 pub mod listing;
 pub mod protocol;
@@ -45,8 +47,8 @@ mod sources;
 mod wrapped;
 
 pub use capture::{Buffer, Capture};
-pub use code::Code;
-pub use decode::{Decode, Item, Session, Summary};
+pub use code::{Code, SourceCode};
+pub use decode::{Decode, Item, Items, OwnedItem, Session, Summary};
 pub use error::{Error, Result};
 pub use open::{OpenOptions, framings};
 pub use protocol::Packet;

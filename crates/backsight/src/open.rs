@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use backsight_arm::frame::Framing;
 use backsight_capture::folder::{Incoming, Lone, Memory};
@@ -203,7 +203,7 @@ impl OpenOptions {
         }
         let label = self.label;
         let mut capture = self.finish(described)?;
-        for buffer in &mut capture.buffers {
+        for buffer in Arc::make_mut(&mut capture.buffers) {
             settle_bare_sources(buffer, &own, label);
         }
         Ok(capture)
@@ -242,14 +242,15 @@ impl OpenOptions {
                 fallback: None,
                 wrapped: buffer.wrapped,
                 size: buffer.length(),
-                open: Box::new(move || Ok(data.open()?)),
+                open: Arc::new(move || Ok(data.open()?)),
             };
             buffers.push(match buffer.wrapped && buffer.framing == Framing::Coresight {
                 true => wrapped::unwrap(buffer, &mut capture.warnings)?,
                 false => buffer,
             });
         }
-        Ok(Capture { description: capture, buffers, images: self.images, code: OnceLock::new() })
+        let (description, buffers) = (Arc::new(capture), Arc::new(buffers));
+        Ok(Capture { description, buffers, images: self.images.into(), code: Arc::default() })
     }
 }
 

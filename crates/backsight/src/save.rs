@@ -1,6 +1,7 @@
 //! Writing a capture in another format.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use backsight_capture::{Capture as Description, Format, Register, Source};
 
@@ -14,7 +15,7 @@ impl Capture {
     /// # Errors
     /// If the place exists, or something cannot be read or written.
     pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<String>> {
-        let mut description = self.description.clone();
+        let mut description = Description::clone(&self.description);
         if format == Format::Snapshot {
             describe_by_registers(&mut description)?;
         }
@@ -23,8 +24,8 @@ impl Capture {
 
     /// Leaves out buffers that are not wanted, and sources that are in no other.
     pub fn keep_buffers(&mut self, wanted: impl Fn(&str) -> bool) {
-        self.description.keep_buffers(|buffer| wanted(&buffer.name));
-        self.buffers.retain(|buffer| wanted(buffer.name()));
+        Arc::make_mut(&mut self.description).keep_buffers(|buffer| wanted(&buffer.name));
+        Arc::make_mut(&mut self.buffers).retain(|buffer| wanted(buffer.name()));
     }
 }
 

@@ -106,7 +106,9 @@ fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Sum
     let named = several && matches!(command.format, Format::Text | Format::Opencsd);
     let writer = format.map(|format| PacketWriter::new(format).name_buffers(several));
     let mut listing = Listing { output, writer, left, kinds: Kinds::default(), named, outcome: Ok(()) };
-    let decode = command.capture.choose(capture.packets(), capture, command.output.quiet);
+    // A bar on the line that is being written would help nobody.
+    let quiet = command.output.quiet || listing.output.is_terminal();
+    let decode = command.capture.choose(capture.packets(), capture, quiet);
     let summary = decode.run_sink(&mut listing)?;
     listing.outcome?;
     if command.format == Format::Summary {

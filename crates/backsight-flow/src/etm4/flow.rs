@@ -215,7 +215,7 @@ impl<C: Code> Flow<C> {
         let mut context = Context::from(context);
         context.vmid = context.vmid.filter(|_| self.identifiers.0);
         context.context_id = context.context_id.filter(|_| self.identifiers.1);
-        let context = self.position.enter(context);
+        let context = self.position.enter(context, &self.code);
         self.code_mode = self.blocks.mode(self.position.space(), self.position.isa);
         self.emit(at, Event::Context(context, self.position.isa_of(is)), sink);
     }

@@ -2,6 +2,7 @@
 
 use backsight_arm::etm4::Is;
 use backsight_core::{Address, AddressSpace, Context, Isa};
+use backsight_image::Code;
 
 use crate::walk::{Start, within};
 
@@ -102,13 +103,13 @@ impl Position {
     }
 
     /// The trace gives the context. Identifiers that it leaves out are those of before.
-    pub fn enter(&mut self, mut context: Context) -> Context {
+    pub fn enter(&mut self, mut context: Context, code: &impl Code) -> Context {
         let before = self.context;
         context.vmid = context.vmid.or(self.identifiers.0);
         context.context_id = context.context_id.or(self.identifiers.1);
         self.identifiers = (context.vmid, context.context_id);
         self.context = Some(context);
-        self.space = context.space();
+        self.space = code.space_of(&context);
         // An address may have come before the width of its registers was known.
         if self.state != State::Known || before.is_none_or(|before| before.wide != context.wide) {
             self.isa = self.isa_of(self.last_is);

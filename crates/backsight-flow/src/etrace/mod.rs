@@ -9,12 +9,12 @@
 //! fast one goes from block to block while the answers are plain, which is nearly always, and leaves the rest to the
 //! clear one. [`Settings::fast_walk`] turns it off; both report the same.
 
+mod cva6;
 mod data;
 mod destination;
 mod fast;
 mod outcomes;
 mod report;
-mod seed;
 mod settings;
 mod sync;
 mod trap;
@@ -93,9 +93,9 @@ impl<C: Code> Follower<C> {
         let (set, mask) = (settings.set, params.wrap(u64::MAX));
         let (mut blocks, context) = (Blocks::new(settings.cached_blocks), Context::riscv(0, set.wide));
         Self {
+            code_mode: blocks.mode(code.space_of(&context), set.isa()),
             code,
             reader: RiscvReader { set, mask, returns_are_jumps: params.itype_width == 3 },
-            code_mode: blocks.mode(context.space(), set.isa()),
             blocks,
             position: None,
             unreported: None,
@@ -103,7 +103,7 @@ impl<C: Code> Follower<C> {
             outcomes: Outcomes::new(&params, &options),
             stack: match params.dialect {
                 Dialect::Standard => settings::return_stack(&params),
-                Dialect::Cva6 => seed::return_stack(),
+                Dialect::Cva6 => cva6::return_stack(),
             },
             cache: JumpCache::new(&params),
             irets: 0,
@@ -235,7 +235,7 @@ impl<C: Code> Follower<C> {
         }
         let result = match self.params().dialect {
             Dialect::Standard => self.take_standard(packet, sink),
-            Dialect::Cva6 => self.push_seed(*packet, sink).map(|()| Walked::Arrived),
+            Dialect::Cva6 => self.push_cva6(*packet, sink).map(|()| Walked::Arrived),
         };
         self.finish_packet(result, sink);
     }

@@ -76,7 +76,7 @@ impl<C: Code> Follower<C> {
         self.flush(sink);
         let symptom = match fault {
             Fault::NoCode => {
-                self.emit(Event::NoMemory { address, space: self.context.space() }, sink);
+                self.emit(Event::NoMemory { address, space: self.code.space_of(&self.context) }, sink);
                 None
             }
             Fault::UnexpectedDiscontinuity | Fault::CacheEntryInvalid | Fault::HandlerUnknown => {
@@ -113,7 +113,7 @@ impl<C: Code> Follower<C> {
         if context != self.context || !self.context_known {
             self.context = context;
             self.context_known = true;
-            self.code_mode = self.blocks.mode(context.space(), self.reader.set.isa());
+            self.code_mode = self.blocks.mode(self.code.space_of(&context), self.reader.set.isa());
             self.emit(Event::Context(context, self.reader.set.isa()), sink);
         }
         if self.params().time_bits() > 0 {

@@ -91,10 +91,10 @@ impl<C: Code> Follower<C> {
         let mask = if set.wide { u64::MAX } else { u32::MAX.into() };
         let (mut blocks, context) = (Blocks::new(options.cached_blocks), Context::riscv(0, set.wide));
         Self {
+            code_mode: blocks.mode(code.space_of(&context), set.isa()),
             code,
             options,
             reader: RiscvReader { set, mask, returns_are_jumps: false },
-            code_mode: blocks.mode(context.space(), set.isa()),
             blocks,
             origin: Origin::UNKNOWN,
             position: Position::Unknown,
@@ -169,7 +169,7 @@ impl<C: Code> Follower<C> {
 
     fn set_context(&mut self, context: Context) {
         self.context = context;
-        self.code_mode = self.blocks.mode(context.space(), self.reader.set.isa());
+        self.code_mode = self.blocks.mode(self.code.space_of(&context), self.reader.set.isa());
     }
 
     fn begin(&mut self, sink: &mut impl Sink) {

@@ -367,7 +367,7 @@ impl<C: Code> Follower<C> {
     #[cold]
     fn no_memory(&mut self, address: Address, sink: &mut impl Sink) {
         self.report(sink);
-        let space = self.context.space();
+        let space = self.code.space_of(&self.context);
         self.emit(Event::NoMemory { address, space }, sink);
         self.forget_walk();
     }

@@ -8,13 +8,13 @@ use backsight_flow::{Event, Statistics};
 
 use super::summary::About;
 use crate::code::Code;
-use crate::protocol::{self, Following, Kinds, Landmark, Packet, PacketStream, Stream};
+use crate::protocol::{self, Following, Kinds, Landmark, Packet, PacketStream, Stream, StreamSink};
 use crate::{Error, Result, Source};
 
 /// What a decode goes for: [`Packets`], [`Execution`] or [`Branches`].
 pub trait Kind: Clone + Send + Sync + 'static {
     /// What comes out.
-    type Value: Copy + Send;
+    type Value: Copy + Send + 'static;
     /// What it comes out of.
     #[doc(hidden)]
     type Stream<'c>: Stream<Value = Self::Value> + Send;
@@ -92,7 +92,7 @@ impl Kind for Execution {
 
     fn stream<'c>(&self, source: &Source, code: Option<&'c Code>) -> Result<Option<protocol::Execution<'c>>> {
         let Some(code) = code else { return Ok(None) };
-        let stream = source.decoding().execution(code.of(source), &self.following);
+        let stream = source.decoding().execution(code.seen_by(source), &self.following);
         stream.map_err(|why| refusal(source, why))
     }
 }
@@ -167,18 +167,21 @@ pub struct CountedStream<M> {
 impl<M: Counting> Stream for CountedStream<M> {
     type Value = ();
 
-    fn feed<S: FnMut(u16, Located<()>)>(&mut self, bytes: &[u8], _sink: &mut S) {
+    fn feed<S: StreamSink<()>>(&mut self, bytes: &[u8], _sink: &mut S) {
         M::count(&mut self.stream, bytes, &mut self.kinds);
     }
 
-    fn finish<S: FnMut(u16, Located<()>)>(&mut self, _sink: &mut S) {
+    fn finish<S: StreamSink<()>>(&mut self, _sink: &mut S) {
         let Self { stream, kinds, .. } = self;
-        stream.finish(&mut |_, packet| kinds.add(packet.value.name(), 1, packet.length.into()));
+        stream.finish(&mut |_, packet: Located<Packet>| {
+            kinds.add(packet.value.name(), 1, packet.length.into())
+        });
     }
 
-    fn reset<S: FnMut(u16, Located<()>)>(&mut self, _sink: &mut S) {
+    fn reset<S: StreamSink<()>>(&mut self, _sink: &mut S) {
         let Self { stream, kinds, .. } = self;
-        stream.reset(&mut |_, packet| kinds.add(packet.value.name(), 1, packet.length.into()));
+        stream
+            .reset(&mut |_, packet: Located<Packet>| kinds.add(packet.value.name(), 1, packet.length.into()));
     }
 
     fn accounting(&self) -> Accounting {

@@ -5,6 +5,7 @@
 //! threads did the work.
 
 mod item;
+mod items;
 mod kind;
 mod merge;
 mod outline;
@@ -27,6 +28,7 @@ use crate::capture::{Buffer, Capture};
 use crate::{Error, Result, Source};
 use item::Closure;
 pub use item::{Item, Outcome, Sink};
+pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
 pub use parallel::Writer;
@@ -358,6 +360,30 @@ impl<'c, K: Kind> Decode<'c, K> {
             states.extend(of_sources.0.into_values());
         }
         Ok((summary, states))
+    }
+
+    /// Decodes on a thread of its own, a few thousand items ahead of whoever asks for them. Progress is not reported.
+    ///
+    /// ```
+    /// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+    /// let mut items = capture.packets().iter();
+    /// for item in items.by_ref().take(3) {
+    ///     let item = item?;
+    ///     println!("{} {:?}", item.source.name(), item.value);
+    /// }
+    /// assert_eq!(3 + items.by_ref().count(), 236);
+    /// println!("{}", items.summary().expect("all items were taken"));
+    /// # Ok::<(), backsight::Error>(())
+    /// ```
+    pub fn iter(self) -> Items<K::Value> {
+        let Self { capture, kind, buffers, ids, threads, positions, any_order, progress: _ } = self;
+        let capture = capture.clone();
+        Items::new(move |sink| {
+            let capture = &capture;
+            let decode =
+                Decode { capture, kind, buffers, ids, threads, positions, any_order, progress: None };
+            decode.run(|item| sink.push(&item))
+        })
     }
 
     /// A session for the one buffer that is wanted: bytes are pushed into it.

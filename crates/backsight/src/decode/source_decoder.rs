@@ -8,7 +8,7 @@ use backsight_core::Located;
 use super::item::{Item, Origin};
 use super::positions::Positions;
 use crate::Source;
-use crate::protocol::Stream;
+use crate::protocol::{Stream, StreamSink};
 
 /// Bytes that are kept for a packet that has not ended. More are passed over only while a decoder searches for
 /// synchronisation; of those, nobody is shown the bytes.
@@ -85,6 +85,26 @@ pub(crate) enum Known {
     Later(u64),
 }
 
+/// Gives items to a closure until that wants no more.
+struct UntilBreak<F> {
+    give: F,
+    outcome: ControlFlow<()>,
+}
+
+impl<V, F: FnMut(u16, Located<V>) -> ControlFlow<()>> StreamSink<V> for UntilBreak<F> {
+    #[inline(always)]
+    fn take(&mut self, sub_source: u16, item: Located<V>) {
+        if self.outcome.is_continue() {
+            self.outcome = (self.give)(sub_source, item);
+        }
+    }
+
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.outcome.is_break()
+    }
+}
+
 impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
@@ -150,20 +170,19 @@ impl<S: Stream> SourceDecoder<S> {
             Step::Reset(arrival) => Known::Later(arrival),
             Step::Finish => Known::Later(u64::MAX),
         };
-        let (mut outcome, shown) = (ControlFlow::Continue(()), &mut kept.shown);
-        let mut each = |sub_source: u16, located: Located<S::Value>| {
+        let shown = &mut kept.shown;
+        let give = |sub_source: u16, located: Located<S::Value>| {
             *shown = located.end();
-            if outcome.is_continue() {
-                let known = known(located.end());
-                let Located { offset, length, value } = located;
-                outcome = sink(Item { source, sub_source, offset, length, value, origin }, known);
-            }
+            let known = known(located.end());
+            let Located { offset, length, value } = located;
+            sink(Item { source, sub_source, offset, length, value, origin }, known)
         };
+        let mut each = UntilBreak { give, outcome: ControlFlow::Continue(()) };
         match step {
             Step::Feed(bytes) => stream.feed(bytes, &mut each),
             Step::Reset(_) => stream.reset(&mut each),
             Step::Finish => stream.finish(&mut each),
         }
-        outcome
+        each.outcome
     }
 }

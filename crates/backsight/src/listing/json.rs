@@ -31,6 +31,11 @@ impl ObjectWriter {
         self.member(name, |values| write_string(values, text));
     }
 
+    /// A member that is true or false.
+    pub fn flag(&mut self, name: &'static str, flag: bool) {
+        self.member(name, |values| write!(values, "{flag}"));
+    }
+
     /// A member that is a list of bytes, two hexadecimal digits each.
     pub fn bytes(&mut self, name: &'static str, bytes: &[u8]) {
         self.member(name, |values| {

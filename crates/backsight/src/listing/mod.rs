@@ -3,6 +3,8 @@
 //! Packets and events give their fields once ([`backsight_core::Describe`]); text and JSON are written from those,
 //! whatever the protocol.
 
+mod branches;
+mod call_lines;
 mod execution;
 mod filter;
 mod instructions;
@@ -10,7 +12,8 @@ mod json;
 mod packet;
 mod printable;
 
-pub use execution::{BranchWriter, EventNames, ExecutionFormat, ExecutionWriter, Style, write_address};
+pub use branches::{BranchWriter, EventNames};
+pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};
 pub use filter::{Filter, FilterOptions};
 pub use packet::{PacketFormat, PacketWriter};
 pub use printable::Printable;

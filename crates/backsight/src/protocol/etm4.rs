@@ -3,14 +3,15 @@
 use std::fmt;
 
 use backsight_arm::etm4::{Config, ConfigError, Decoder, Packet, PacketBatch, Tally, opencsd};
-use backsight_core::{Accounting, Located};
+use backsight_core::Accounting;
 use backsight_flow::etm4::{self, Follower, Options, Record};
 use backsight_flow::{Event, Statistics};
-use backsight_image::Image;
 
+use super::stream::{Events, StreamSink};
 use super::{
     BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, PacketStream, Protocol, Stream,
 };
+use crate::SourceCode;
 
 /// ETMv4 and ETE.
 pub struct Etm4;
@@ -112,7 +113,7 @@ impl Protocol for Etm4 {
 
     fn execution<'c>(
         config: &Config,
-        code: &'c Image,
+        code: SourceCode<'c>,
         options: &Following,
     ) -> Result<Execution<'c>, &'static str> {
         let options = Options { strict_image: options.strict_image, ..Options::default() };
@@ -222,21 +223,21 @@ fn is_packet(packet: &Packet) -> u64 {
 impl Stream for Packets {
     type Value = Packet;
 
-    fn feed<S: FnMut(u16, Located<Packet>)>(&mut self, bytes: &[u8], sink: &mut S) {
+    fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
         self.decoder.feed(bytes, &mut |packet| {
             self.packets += is_packet(&packet.value);
-            sink(0, packet);
+            sink.take(0, packet);
         });
     }
 
-    fn finish<S: FnMut(u16, Located<Packet>)>(&mut self, sink: &mut S) {
+    fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
         self.reset(sink);
     }
 
-    fn reset<S: FnMut(u16, Located<Packet>)>(&mut self, sink: &mut S) {
+    fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
         self.decoder.reset(&mut |packet| {
             self.packets += is_packet(&packet.value);
-            sink(0, packet);
+            sink.take(0, packet);
         });
     }
 
@@ -283,35 +284,43 @@ impl PacketStream for Packets {
 /// Bytes to execution.
 pub struct Execution<'c> {
     decoder: Decoder,
-    follower: Follower<&'c Image>,
+    follower: Follower<SourceCode<'c>>,
     packets: u64,
 }
 
 impl Stream for Execution<'_> {
     type Value = Event;
 
-    fn feed<S: FnMut(u16, Located<Event>)>(&mut self, bytes: &[u8], sink: &mut S) {
+    fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
         let Self { decoder, follower, packets } = self;
         decoder.feed(bytes, &mut |packet| {
-            *packets += 1;
-            follower.push(packet, &mut |event| sink(0, event));
+            if !sink.is_done() {
+                *packets += 1;
+                follower.push(packet, &mut Events { sub_source: 0, sink });
+            }
         });
     }
 
-    fn finish<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
+    fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, follower, packets } = self;
         decoder.finish(&mut |packet| {
-            *packets += 1;
-            follower.push(packet, &mut |event| sink(0, event));
+            if !sink.is_done() {
+                *packets += 1;
+                follower.push(packet, &mut Events { sub_source: 0, sink });
+            }
         });
-        follower.finish(&mut |event| sink(0, event));
+        if !sink.is_done() {
+            follower.finish(&mut Events { sub_source: 0, sink });
+        }
     }
 
-    fn reset<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
+    fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, follower, packets } = self;
         decoder.reset(&mut |packet| {
-            *packets += 1;
-            follower.push(packet, &mut |event| sink(0, event));
+            if !sink.is_done() {
+                *packets += 1;
+                follower.push(packet, &mut Events { sub_source: 0, sink });
+            }
         });
         follower.reset();
     }
@@ -339,28 +348,28 @@ pub struct Branches {
 impl Stream for Branches {
     type Value = Record;
 
-    fn feed<S: FnMut(u16, Located<Record>)>(&mut self, bytes: &[u8], sink: &mut S) {
+    fn feed<S: StreamSink<Record>>(&mut self, bytes: &[u8], sink: &mut S) {
         let Self { decoder, branches, packets } = self;
         decoder.feed(bytes, &mut |packet| {
             *packets += 1;
-            branches.push(packet, &mut |record| sink(0, record));
+            branches.push(packet, &mut |record| sink.take(0, record));
         });
     }
 
-    fn finish<S: FnMut(u16, Located<Record>)>(&mut self, sink: &mut S) {
+    fn finish<S: StreamSink<Record>>(&mut self, sink: &mut S) {
         let Self { decoder, branches, packets } = self;
         decoder.finish(&mut |packet| {
             *packets += 1;
-            branches.push(packet, &mut |record| sink(0, record));
+            branches.push(packet, &mut |record| sink.take(0, record));
         });
-        branches.finish(&mut |record| sink(0, record));
+        branches.finish(&mut |record| sink.take(0, record));
     }
 
-    fn reset<S: FnMut(u16, Located<Record>)>(&mut self, sink: &mut S) {
+    fn reset<S: StreamSink<Record>>(&mut self, sink: &mut S) {
         let Self { decoder, branches, packets } = self;
         decoder.reset(&mut |packet| {
             *packets += 1;
-            branches.push(packet, &mut |record| sink(0, record));
+            branches.push(packet, &mut |record| sink.take(0, record));
         });
         branches.reset();
     }

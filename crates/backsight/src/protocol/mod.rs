@@ -18,6 +18,6 @@ pub use registry::{Following, Packet, all, decoded, named, of_format, packet_fra
 pub use stream::{Kinds, Landmark};
 
 pub(crate) use registry::{Branches, Configuration, Described, Execution, Packets, check};
-pub(crate) use stream::{PacketStream, Stream};
+pub(crate) use stream::{PacketStream, Stream, StreamSink};
 
 use registry::{BadSetting, Never, Protocol};

@@ -3,15 +3,16 @@
 use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::ntrace::{Follower, Options};
 use backsight_flow::{Event, Statistics};
-use backsight_image::Image;
 use backsight_isa::rv;
 use backsight_riscv::ntrace::{Config, Decoder, MOST_SOURCE_BITS, Message, Packet};
 
 use super::by_sub_source::BySubSource;
 use super::riscv::registers_of;
+use super::stream::{Events, StreamSink};
 use super::{
     BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
 };
+use crate::SourceCode;
 
 /// N-Trace.
 pub struct Ntrace;
@@ -49,16 +50,20 @@ impl Protocol for Ntrace {
         format!("N-Trace, {} bits of source", config.source_bits)
     }
 
+    fn numbers_harts(config: &Config) -> bool {
+        config.source_bits > 0
+    }
+
     fn packets(config: &Config) -> Packets {
         Packets { decoder: Decoder::new(config), packets: 0 }
     }
 
     fn execution<'c>(
         config: &Config,
-        code: &'c Image,
+        code: SourceCode<'c>,
         options: &Following,
     ) -> Result<Execution<'c>, &'static str> {
-        let set = registers_of(code).unwrap_or(rv::Set::RV64);
+        let set = registers_of(code.image()).unwrap_or(rv::Set::RV64);
         let options = Options { strict_image: options.strict_image, ..Options::default() };
         let mut followers = BySubSource::new(MOST_HARTS);
         // Without a field for it there is one hart, even if it says nothing.
@@ -106,24 +111,24 @@ pub struct Packets {
 impl Stream for Packets {
     type Value = Packet;
 
-    fn feed<S: FnMut(u16, Located<Packet>)>(&mut self, bytes: &[u8], sink: &mut S) {
+    fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
         self.decoder.feed(bytes, &mut |packet| {
             self.packets += 1;
-            sink(packet.value.source, packet);
+            sink.take(packet.value.source, packet);
         });
     }
 
-    fn finish<S: FnMut(u16, Located<Packet>)>(&mut self, sink: &mut S) {
+    fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
         self.decoder.finish(&mut |packet| {
             self.packets += 1;
-            sink(packet.value.source, packet);
+            sink.take(packet.value.source, packet);
         });
     }
 
-    fn reset<S: FnMut(u16, Located<Packet>)>(&mut self, sink: &mut S) {
+    fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
         self.decoder.reset(&mut |packet| {
             self.packets += 1;
-            sink(packet.value.source, packet);
+            sink.take(packet.value.source, packet);
         });
     }
 
@@ -138,7 +143,9 @@ impl Stream for Packets {
 
 impl PacketStream for Packets {
     fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, packet| kinds.add(packet.value.name(), 1, packet.length.into()));
+        self.feed(bytes, &mut |_, packet: Located<Packet>| {
+            kinds.add(packet.value.name(), 1, packet.length.into())
+        });
     }
 }
 
@@ -149,25 +156,28 @@ pub struct Execution<'c> {
 }
 
 struct Harts<'c> {
-    followers: BySubSource<Follower<&'c Image>>,
-    code: &'c Image,
+    followers: BySubSource<Follower<SourceCode<'c>>>,
+    code: SourceCode<'c>,
     set: rv::Set,
     options: Options,
     packets: u64,
 }
 
 impl Harts<'_> {
-    fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(u16, Located<Event>)) {
+    fn push(&mut self, packet: Located<Packet>, sink: &mut impl StreamSink<Event>) {
+        if sink.is_done() {
+            return;
+        }
         self.packets += 1;
         let (hart, set, code, options) = (packet.value.source, self.set, self.code, self.options);
         // Nobody knows whose the bytes of a bad message were.
         if let Message::Bad(_) = packet.value.message {
             for (hart, follower) in self.followers.iter_mut() {
-                follower.push(packet, &mut |event| sink(hart, event));
+                follower.push(packet, &mut Events { sub_source: hart, sink });
             }
         } else if let Some(follower) = self.followers.of(hart, || Follower::with_options(set, code, options))
         {
-            follower.push(packet, &mut |event| sink(hart, event));
+            follower.push(packet, &mut Events { sub_source: hart, sink });
         }
     }
 }
@@ -175,20 +185,22 @@ impl Harts<'_> {
 impl Stream for Execution<'_> {
     type Value = Event;
 
-    fn feed<S: FnMut(u16, Located<Event>)>(&mut self, bytes: &[u8], sink: &mut S) {
+    fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
         let Self { decoder, harts } = self;
         decoder.feed(bytes, &mut |packet| harts.push(packet, sink));
     }
 
-    fn finish<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
+    fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, harts } = self;
         decoder.finish(&mut |packet| harts.push(packet, sink));
         for (hart, follower) in harts.followers.iter_mut() {
-            follower.finish(&mut |event| sink(hart, event));
+            if !sink.is_done() {
+                follower.finish(&mut Events { sub_source: hart, sink });
+            }
         }
     }
 
-    fn reset<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
+    fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         self.finish(sink);
     }
 

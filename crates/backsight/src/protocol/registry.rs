@@ -8,16 +8,16 @@
 use std::fmt;
 
 use backsight_core::describe::write_text;
-use backsight_core::{Accounting, Describe, Field, Located, TraceId};
+use backsight_core::{Accounting, Describe, Field, TraceId};
 use backsight_flow::etm4::Record;
 use backsight_flow::{Event, Statistics};
-use backsight_image::Image;
 
 use backsight_capture::Register;
 
 use super::names::Names;
-use super::stream::{Kinds, Landmark, PacketStream, Stream};
+use super::stream::{Kinds, Landmark, Mapped, PacketStream, Stream, StreamSink};
 use super::{etm4, etrace, not_decoded, ntrace};
+use crate::SourceCode;
 
 /// What a protocol has to say.
 pub trait Protocol {
@@ -55,13 +55,18 @@ pub trait Protocol {
         false
     }
 
+    /// Do its packets say which of several harts they are about?
+    fn numbers_harts(_configuration: &Self::Configuration) -> bool {
+        false
+    }
+
     /// Its packets.
     fn packets(configuration: &Self::Configuration) -> Self::Packets;
 
     /// Its execution; an error says which of the options it does not have.
     fn execution<'c>(
         configuration: &Self::Configuration,
-        code: &'c Image,
+        code: SourceCode<'c>,
         options: &Following,
     ) -> Result<Self::Execution<'c>, &'static str>;
 
@@ -138,21 +143,21 @@ macro_rules! streams {
         impl $(<$life>)? Stream for $name $(<$life>)? {
             type Value = $value;
 
-            fn feed<S: FnMut(u16, Located<$value>)>(&mut self, bytes: &[u8], sink: &mut S) {
+            fn feed<S: StreamSink<$value>>(&mut self, bytes: &[u8], sink: &mut S) {
                 match self {
-                    $(Self::$row(stream) => stream.feed(bytes, &mut |hart, item| sink(hart, item.map($into))),)*
+                    $(Self::$row(stream) => stream.feed(bytes, &mut Mapped(&mut *sink, $into)),)*
                 }
             }
 
-            fn finish<S: FnMut(u16, Located<$value>)>(&mut self, sink: &mut S) {
+            fn finish<S: StreamSink<$value>>(&mut self, sink: &mut S) {
                 match self {
-                    $(Self::$row(stream) => stream.finish(&mut |hart, item| sink(hart, item.map($into))),)*
+                    $(Self::$row(stream) => stream.finish(&mut Mapped(&mut *sink, $into)),)*
                 }
             }
 
-            fn reset<S: FnMut(u16, Located<$value>)>(&mut self, sink: &mut S) {
+            fn reset<S: StreamSink<$value>>(&mut self, sink: &mut S) {
                 match self {
-                    $(Self::$row(stream) => stream.reset(&mut |hart, item| sink(hart, item.map($into))),)*
+                    $(Self::$row(stream) => stream.reset(&mut Mapped(&mut *sink, $into)),)*
                 }
             }
 
@@ -261,6 +266,14 @@ macro_rules! protocols {
                 }
             }
 
+            /// Do packets say which of several harts they are about?
+            pub fn numbers_harts(&self) -> bool {
+                match self {
+                    $(Self::$row(configuration) => <$protocol>::numbers_harts(configuration),)*
+                    Self::NotDecoded => false,
+                }
+            }
+
             /// The packets of the source; `None` if its protocol is not decoded.
             pub fn packets(&self) -> Option<Packets> {
                 match self {
@@ -274,7 +287,7 @@ macro_rules! protocols {
             /// What the source executed; `None` if its protocol is not decoded.
             pub fn execution<'c>(
                 &self,
-                code: &'c Image,
+                code: SourceCode<'c>,
                 options: &Following,
             ) -> Result<Option<Execution<'c>>, &'static str> {
                 match self {
@@ -381,15 +394,15 @@ pub fn packet_framings() -> impl Iterator<Item = &'static str> {
 impl Stream for Never {
     type Value = Record;
 
-    fn feed<S: FnMut(u16, Located<Record>)>(&mut self, _bytes: &[u8], _sink: &mut S) {
+    fn feed<S: StreamSink<Record>>(&mut self, _bytes: &[u8], _sink: &mut S) {
         match *self {}
     }
 
-    fn finish<S: FnMut(u16, Located<Record>)>(&mut self, _sink: &mut S) {
+    fn finish<S: StreamSink<Record>>(&mut self, _sink: &mut S) {
         match *self {}
     }
 
-    fn reset<S: FnMut(u16, Located<Record>)>(&mut self, _sink: &mut S) {
+    fn reset<S: StreamSink<Record>>(&mut self, _sink: &mut S) {
         match *self {}
     }
 

@@ -3,7 +3,62 @@
 use std::collections::BTreeMap;
 
 use backsight_core::{Accounting, Located};
-use backsight_flow::Statistics;
+use backsight_flow::{Event, Statistics};
+
+/// Takes what a stream gives. Every closure is one that always wants more.
+pub trait StreamSink<V> {
+    /// Takes an item, with the number of the sub-source: the hart, where several share one stream; else 0.
+    fn take(&mut self, sub_source: u16, item: Located<V>);
+
+    /// Does it want no more? A stream asks between items, and gives up the rest of what it was fed: a few bytes may
+    /// stand for a hundred million instructions.
+    #[inline]
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+impl<V, F: FnMut(u16, Located<V>)> StreamSink<V> for F {
+    #[inline(always)]
+    fn take(&mut self, sub_source: u16, item: Located<V>) {
+        self(sub_source, item);
+    }
+}
+
+/// Gives what it takes to another sink as something else.
+pub(super) struct Mapped<'s, S, F>(pub &'s mut S, pub F);
+
+impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
+    #[inline(always)]
+    fn take(&mut self, sub_source: u16, item: Located<T>) {
+        self.0.take(sub_source, item.map(&self.1));
+    }
+
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+}
+
+/// Gives the events of one follower to the sink of its stream.
+pub(super) struct Events<'s, S> {
+    /// Whose they are.
+    pub sub_source: u16,
+    /// Who takes them.
+    pub sink: &'s mut S,
+}
+
+impl<S: StreamSink<Event>> backsight_flow::Sink for Events<'_, S> {
+    #[inline(always)]
+    fn take(&mut self, event: Located<Event>) {
+        self.sink.take(self.sub_source, event);
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.sink.is_done()
+    }
+}
 
 /// The bytes of one source on their way to packets, to execution, or to something else.
 ///
@@ -12,15 +67,14 @@ pub trait Stream {
     /// What comes out.
     type Value;
 
-    /// Takes the next bytes. However a stream is cut into pieces, what comes out is the same. The sink also gets the
-    /// number of the sub-source: the hart, where several share one stream; else 0.
-    fn feed<S: FnMut(u16, Located<Self::Value>)>(&mut self, bytes: &[u8], sink: &mut S);
+    /// Takes the next bytes. However a stream is cut into pieces, what comes out is the same.
+    fn feed<S: StreamSink<Self::Value>>(&mut self, bytes: &[u8], sink: &mut S);
 
     /// The stream ends.
-    fn finish<S: FnMut(u16, Located<Self::Value>)>(&mut self, sink: &mut S);
+    fn finish<S: StreamSink<Self::Value>>(&mut self, sink: &mut S);
 
     /// Bytes are missing here: what follows has to be understood without what came before.
-    fn reset<S: FnMut(u16, Located<Self::Value>)>(&mut self, sink: &mut S);
+    fn reset<S: StreamSink<Self::Value>>(&mut self, sink: &mut S);
 
     /// What became of the bytes so far.
     fn accounting(&self) -> Accounting;

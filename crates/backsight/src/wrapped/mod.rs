@@ -45,7 +45,7 @@ pub(crate) fn unwrap(buffer: Buffer, notes: &mut Vec<String>) -> Result<Buffer> 
     let contents: Arc<[u8]> = contents.into();
     Ok(Buffer {
         size: Some(contents.len() as u64),
-        open: Box::new(move || Ok(Box::new(Cursor::new(Arc::clone(&contents))))),
+        open: Arc::new(move || Ok(Box::new(Cursor::new(Arc::clone(&contents))))),
         ..buffer
     })
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use backsight_arm::frame::{Chunk, Deframer, Framing};
-use backsight_core::TraceId;
+use backsight_core::{Located, TraceId};
 
 use crate::protocol::{Landmark, Packet, Packets, Stream};
 
@@ -38,7 +38,7 @@ impl Prober {
     /// Takes more of the stream, and gives what it finds in it.
     fn feed(&mut self, bytes: &[u8], found: &mut impl FnMut(Landmark)) {
         let before = &mut self.before;
-        self.stream.feed(bytes, &mut |_, packet| {
+        self.stream.feed(bytes, &mut |_, packet: Located<Packet>| {
             let landmark = packet.value.landmark(before.as_ref());
             if matches!(landmark, Landmark::Sync | Landmark::Time(_) | Landmark::Bad) {
                 found(landmark);

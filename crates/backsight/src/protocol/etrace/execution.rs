@@ -3,11 +3,11 @@
 use backsight_core::{Accounting, Located};
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, Statistics};
-use backsight_image::Image;
 use backsight_riscv::etrace::{Config, Content, Decoder, Message};
 
-use super::super::Stream;
 use super::super::by_sub_source::BySubSource;
+use super::super::stream::{Events, Stream, StreamSink};
+use crate::SourceCode;
 
 /// Most harts that are kept apart: more are a sign of a wrong framing.
 const MOST_HARTS: usize = 1024;
@@ -22,14 +22,14 @@ pub struct Execution<'c> {
 struct Harts<'c> {
     /// What a new hart's follower is made from.
     settings: Settings,
-    code: &'c Image,
-    followers: BySubSource<Follower<&'c Image>>,
+    code: SourceCode<'c>,
+    followers: BySubSource<Follower<SourceCode<'c>>>,
     messages: u64,
 }
 
 impl<'c> Execution<'c> {
     /// No hart was met yet.
-    pub(super) fn new(config: &Config, settings: Settings, code: &'c Image) -> Self {
+    pub(super) fn new(config: &Config, settings: Settings, code: SourceCode<'c>) -> Self {
         let followers = BySubSource::new(MOST_HARTS);
         Self { decoder: Decoder::new(config), harts: Harts { settings, code, followers, messages: 0 } }
     }
@@ -38,25 +38,21 @@ impl<'c> Execution<'c> {
 impl Stream for Execution<'_> {
     type Value = Event;
 
-    fn feed<S: FnMut(u16, Located<Event>)>(&mut self, bytes: &[u8], sink: &mut S) {
+    fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
         let Self { decoder, harts } = self;
         decoder.feed(bytes, &mut |message| harts.take(message, sink));
     }
 
-    fn finish<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
+    fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, harts } = self;
         decoder.finish(&mut |message| harts.take(message, sink));
-        for (hart, follower) in harts.followers.iter_mut() {
-            follower.finish(&mut |event| sink(hart, event));
-        }
+        harts.finish(sink);
     }
 
-    fn reset<S: FnMut(u16, Located<Event>)>(&mut self, sink: &mut S) {
+    fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, harts } = self;
         decoder.reset(&mut |message| harts.take(message, sink));
-        for (hart, follower) in harts.followers.iter_mut() {
-            follower.finish(&mut |event| sink(hart, event));
-        }
+        harts.finish(sink);
     }
 
     fn accounting(&self) -> Accounting {
@@ -99,7 +95,10 @@ impl Stream for Execution<'_> {
 
 impl Harts<'_> {
     #[inline(always)]
-    fn take(&mut self, message: Located<Message>, sink: &mut impl FnMut(u16, Located<Event>)) {
+    fn take(&mut self, message: Located<Message>, sink: &mut impl StreamSink<Event>) {
+        if sink.is_done() {
+            return;
+        }
         self.messages += 1;
         if matches!(message.value.content, Content::Other(..)) {
             return;
@@ -107,15 +106,23 @@ impl Harts<'_> {
         let Some(number) = message.value.source else { return self.take_nobodys(message, sink) };
         let (settings, code) = (&self.settings, self.code);
         if let Some(hart) = self.followers.of(number, || Follower::new(settings.clone(), code)) {
-            hart.push(message, &mut |event| sink(number, event));
+            hart.push(message, &mut Events { sub_source: number, sink });
+        }
+    }
+
+    fn finish(&mut self, sink: &mut impl StreamSink<Event>) {
+        for (hart, follower) in self.followers.iter_mut() {
+            if !sink.is_done() {
+                follower.finish(&mut Events { sub_source: hart, sink });
+            }
         }
     }
 
     /// Whose packets bad bytes were, nobody knows: every hart may have lost one.
     #[cold]
-    fn take_nobodys(&mut self, message: Located<Message>, sink: &mut impl FnMut(u16, Located<Event>)) {
+    fn take_nobodys(&mut self, message: Located<Message>, sink: &mut impl StreamSink<Event>) {
         for (number, hart) in self.followers.iter_mut() {
-            hart.push(message, &mut |event| sink(number, event));
+            hart.push(message, &mut Events { sub_source: number, sink });
         }
     }
 }

@@ -6,14 +6,15 @@ mod words;
 
 use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::etrace::Settings;
-use backsight_image::Image;
-use backsight_riscv::encap::FramingFault;
+use backsight_riscv::encap::{Framing, FramingFault};
 use backsight_riscv::etrace::{Content, Decoder, Message, Packet};
 
 use super::riscv::registers_of;
+use super::stream::StreamSink;
 use super::{
     BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
 };
+use crate::SourceCode;
 use configuration::Configuration;
 use execution::Execution;
 
@@ -47,13 +48,21 @@ impl Protocol for Etrace {
         words::words(configuration)
     }
 
+    fn numbers_harts(configuration: &Configuration) -> bool {
+        match configuration.framing {
+            Framing::Reference { hart_bits } => hart_bits > 0,
+            Framing::Standard(widths) => widths.source_bits > 0,
+            Framing::Pulp | Framing::Esp32 => false,
+        }
+    }
+
     fn packets(configuration: &Configuration) -> Packets {
         Packets { decoder: Decoder::new(&configuration.config()), packets: 0 }
     }
 
     fn execution<'c>(
         configuration: &Configuration,
-        code: &'c Image,
+        code: SourceCode<'c>,
         options: &Following,
     ) -> Result<Execution<'c>, &'static str> {
         let config = configuration.config();
@@ -61,7 +70,7 @@ impl Protocol for Etrace {
         settings.handlers = configuration.handlers.clone();
         settings.strict_image = options.strict_image;
         // What the program's ELF file says of its registers comes before the width of addresses.
-        settings.set = registers_of(code).unwrap_or(settings.set);
+        settings.set = registers_of(code.image()).unwrap_or(settings.set);
         Ok(Execution::new(&config, settings, code))
     }
 
@@ -94,24 +103,24 @@ fn sub_source(message: &Located<Message>) -> u16 {
 impl Stream for Packets {
     type Value = Message;
 
-    fn feed<S: FnMut(u16, Located<Message>)>(&mut self, bytes: &[u8], sink: &mut S) {
+    fn feed<S: StreamSink<Message>>(&mut self, bytes: &[u8], sink: &mut S) {
         self.decoder.feed(bytes, &mut |message| {
             self.packets += 1;
-            sink(sub_source(&message), message);
+            sink.take(sub_source(&message), message);
         });
     }
 
-    fn finish<S: FnMut(u16, Located<Message>)>(&mut self, sink: &mut S) {
+    fn finish<S: StreamSink<Message>>(&mut self, sink: &mut S) {
         self.decoder.finish(&mut |message| {
             self.packets += 1;
-            sink(sub_source(&message), message);
+            sink.take(sub_source(&message), message);
         });
     }
 
-    fn reset<S: FnMut(u16, Located<Message>)>(&mut self, sink: &mut S) {
+    fn reset<S: StreamSink<Message>>(&mut self, sink: &mut S) {
         self.decoder.reset(&mut |message| {
             self.packets += 1;
-            sink(sub_source(&message), message);
+            sink.take(sub_source(&message), message);
         });
     }
 
@@ -126,13 +135,15 @@ impl Stream for Packets {
 
 impl PacketStream for Packets {
     fn count(&mut self, bytes: &[u8]) {
-        self.feed(bytes, &mut |_, message| {
+        self.feed(bytes, &mut |_, message: Located<Message>| {
             // Whoever measures wants the messages to be made.
             std::hint::black_box(&message);
         });
     }
 
     fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, message| kinds.add(message.value.name(), 1, message.length.into()));
+        self.feed(bytes, &mut |_, message: Located<Message>| {
+            kinds.add(message.value.name(), 1, message.length.into())
+        });
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn return_stack() -> ReturnStack {
 
 impl<C: Code> Follower<C> {
     /// Takes a packet of the dialect.
-    pub(super) fn push_seed(&mut self, packet: Packet, sink: &mut impl Sink) -> Result<(), Fault> {
+    pub(super) fn push_cva6(&mut self, packet: Packet, sink: &mut impl Sink) -> Result<(), Fault> {
         match packet {
             Packet::Support(support) => self.support(&support, sink).map(drop),
             Packet::Context(context) => {
@@ -80,7 +80,7 @@ impl<C: Code> Follower<C> {
                     is_there && self.address == address && self.context.level() == start.privilege;
                 if !is_repeated {
                     self.address = address;
-                    self.seed_walk(Target { address: Some(address), left: 0, updiscon: false }, sink)?;
+                    self.cva6_walk(Target { address: Some(address), left: 0, updiscon: false }, sink)?;
                     self.enter_context(&context, sink);
                 }
                 Ok(())
@@ -101,24 +101,24 @@ impl<C: Code> Follower<C> {
                 map: BranchMap { count: BranchMap::UNCOUNTED, bits },
                 address: Some(reported),
             } => {
-                let target = self.seed_target(reported)?;
+                let target = self.cva6_target(reported)?;
                 self.uncounted(bits, target, sink)
             }
             Packet::Branches { map, address: Some(reported) } => {
-                let target = self.seed_target(reported)?;
+                let target = self.cva6_target(reported)?;
                 self.outcomes.append(map);
-                self.seed_walk(target, sink).map(drop)
+                self.cva6_walk(target, sink).map(drop)
             }
             Packet::Branches { map, address: None } => {
                 self.outcomes.append(map);
-                self.seed_walk(Target { address: None, left: 1, updiscon: false }, sink).map(drop)
+                self.cva6_walk(Target { address: None, left: 1, updiscon: false }, sink).map(drop)
             }
             // The encoder has neither a predictor nor a jump target cache.
             Packet::BranchCount { .. } | Packet::JumpTarget { .. } => Err(Fault::BadPacket),
         }
     }
 
-    fn seed_target(&mut self, reported: Reported) -> Result<Target, Fault> {
+    fn cva6_target(&mut self, reported: Reported) -> Result<Target, Fault> {
         let field = self.absolute(reported.address);
         let full = self.options().full_address;
         self.address = if full { field } else { self.address.wrapping_add(field) & self.reader.mask };
@@ -160,7 +160,7 @@ impl<C: Code> Follower<C> {
         let (mut best, mut others) = (None, false);
         for count in (16..BranchMap::FULL).filter(|&count| bits >> count == 0) {
             self.outcomes.append(BranchMap::new(count, bits));
-            let fit = self.seed_walk(target, &mut |_: Located<Event>| {}).ok();
+            let fit = self.cva6_walk(target, &mut |_: Located<Event>| {}).ok();
             if fit > best.map(|(fit, _)| fit) {
                 (best, others) = (fit.map(|fit| (fit, count)), false);
             } else {
@@ -171,7 +171,7 @@ impl<C: Code> Follower<C> {
         }
         let (_, count) = best.ok_or(Fault::OutcomesLeftOver)?;
         self.outcomes.append(BranchMap::new(count, bits));
-        self.seed_walk(target, sink)?;
+        self.cva6_walk(target, sink)?;
         if others {
             // More turns of a loop would fit as well.
             self.flush(sink);
@@ -181,12 +181,12 @@ impl<C: Code> Follower<C> {
     }
 
     /// Walks to the target.
-    fn seed_walk(&mut self, mut target: Target, sink: &mut impl Sink) -> Result<Fit, Fault> {
+    fn cva6_walk(&mut self, mut target: Target, sink: &mut impl Sink) -> Result<Fit, Fault> {
         let Some(mut position) = self.position else { return Err(Fault::Unsynchronised) };
         let (mut entered, mut jumps) = (false, MOST_JUMPS);
         loop {
             let block = *self.blocks.get(position.block);
-            if let Some(stop) = self.seed_stop(position, entered, &target) {
+            if let Some(stop) = self.cva6_stop(position, entered, &target) {
                 self.position = Some(Position { pc: stop, ..position });
                 return Ok(Fit::Whole);
             }
@@ -242,7 +242,7 @@ impl<C: Code> Follower<C> {
     }
 
     /// Does the walk end in the block that it entered at `position`, or after `position`, where it stood?
-    fn seed_stop(&self, position: Position, entered: bool, target: &Target) -> Option<u64> {
+    fn cva6_stop(&self, position: Position, entered: bool, target: &Target) -> Option<u64> {
         if target.updiscon || self.outcomes.len() != target.left {
             return None;
         }

@@ -1,12 +1,15 @@
 //! The code that a trace is followed through: what the capture brings along, and what the user names.
 
+mod processes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use backsight_capture::events::{Item, Mapping, Pid, State};
 use backsight_capture::{Capture, FileRef, MemoryDump};
-use backsight_core::AddressSpace;
+use backsight_core::{Address, AddressSpace, Context};
 use backsight_image::{Contents, Elf, Image, ImageSpec};
+use processes::Processes;
 
 use crate::{Error, Result, Source};
 
@@ -19,13 +22,46 @@ pub struct Code {
     shared: Image,
     /// Of cores that have memory of their own.
     own: BTreeMap<String, Image>,
+    /// The number of each core.
+    cores: BTreeMap<String, u32>,
+    processes: Processes,
     warnings: Vec<String>,
+}
+
+/// The code that a source ran, seen as it ran it: in each context, that of its process.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceCode<'c> {
+    image: &'c Image,
+    processes: &'c Processes,
+    cpu: Option<u32>,
+}
+
+impl<'c> SourceCode<'c> {
+    /// All of the code.
+    pub fn image(&self) -> &'c Image {
+        self.image
+    }
+}
+
+impl backsight_image::Code for SourceCode<'_> {
+    fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
+        self.image.bytes_at(space, address)
+    }
+
+    fn opcode_at(&self, space: AddressSpace, address: Address) -> ([u8; 4], usize) {
+        self.image.opcode_at(space, address)
+    }
+
+    fn space_of(&self, context: &Context) -> AddressSpace {
+        self.processes.space_of(context, self.cpu)
+    }
 }
 
 impl Code {
     /// Reads the code. Files of the capture that are missing are reported, and left out.
     pub(crate) fn read(capture: &Capture, named: &[ImageSpec]) -> Result<Self> {
-        let mut reader = Reader { capture, named, files: BTreeMap::new(), warnings: BTreeSet::new() };
+        let (files, warnings) = Default::default();
+        let mut reader = Reader { capture, named, files, processes: Processes::of(capture), warnings };
         let shared = reader.image(None)?;
         let mut own = BTreeMap::new();
         let cores: BTreeSet<usize> = capture.memory.iter().filter_map(|dump| dump.core).collect();
@@ -35,7 +71,20 @@ impl Code {
                 own.insert(core.name.clone(), reader.image(Some(number))?);
             }
         }
-        Ok(Self { shared, own, warnings: reader.warnings.into_iter().collect() })
+        let cores = capture.cores.iter().zip(0..).map(|(core, number)| (core.name.clone(), number)).collect();
+        let warnings = reader.warnings.into_iter().collect();
+        Ok(Self { shared, own, cores, processes: reader.processes, warnings })
+    }
+
+    /// The code that a source ran, as its follower sees it.
+    pub fn seen_by(&self, source: &Source) -> SourceCode<'_> {
+        let cpu = source.core().and_then(|core| self.cores.get(core)).copied();
+        SourceCode { image: self.of(source), processes: &self.processes, cpu }
+    }
+
+    /// The code as nobody in particular sees it, by what contexts say of processes.
+    pub fn seen_by_all(&self) -> SourceCode<'_> {
+        SourceCode { image: &self.shared, processes: &self.processes, cpu: None }
     }
 
     /// The code that a source ran: memory of other cores, hidden by that of its own, hidden by what the user named.
@@ -59,6 +108,7 @@ struct Reader<'a> {
     named: &'a [ImageSpec],
     /// Files that were read out of an archive: once for all uses.
     files: BTreeMap<String, Contents>,
+    processes: Processes,
     warnings: BTreeSet<String>,
 }
 
@@ -72,6 +122,8 @@ impl Reader<'_> {
         let there = self.capture.memory.iter().filter(|dump| dump.file.exists());
         let (mine, others): (Vec<_>, Vec<_>) = there.partition(own);
         for dump in others.into_iter().chain(mine) {
+            // A process has a space of its own.
+            let space = dump.pid.map_or(dump.space, |pid| self.processes.add(dump.space, pid));
             let added = self.contents(&dump.file).and_then(|contents| {
                 let name = name_of(&dump.file);
                 let added = image.add_dump_contents(
@@ -80,7 +132,7 @@ impl Reader<'_> {
                     dump.offset,
                     dump.length,
                     dump.address,
-                    space_of(dump),
+                    space,
                 );
                 added.map_err(Error::from)
             });
@@ -130,7 +182,7 @@ impl Reader<'_> {
         let (contents, name) = (self.contents(file)?, name_of(file));
         let space = match mapping.pid {
             Pid::All => AddressSpace::ANY,
-            Pid::Process(pid) => in_process(AddressSpace::ANY, pid),
+            Pid::Process(pid) => self.processes.add(AddressSpace::ANY, pid),
         };
         let (name, base) = (Path::new(&name), mapping.base);
         match mapping.size {
@@ -164,17 +216,4 @@ impl Reader<'_> {
 
 fn name_of(file: &FileRef) -> String {
     file.location().map_or_else(|| file.path().to_owned(), |path| path.display().to_string())
-}
-
-/// The spaces that see a dump. A process has a space of its own.
-fn space_of(dump: &MemoryDump) -> AddressSpace {
-    dump.pid.map_or(dump.space, |pid| in_process(dump.space, pid))
-}
-
-/// A space of a process. Numbers that do not fit are nobody's in particular.
-fn in_process(space: AddressSpace, pid: u64) -> AddressSpace {
-    match u32::try_from(pid) {
-        Ok(pid) if pid < 1 << 24 => space.in_process(pid),
-        _ => space,
-    }
 }

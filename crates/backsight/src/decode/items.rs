@@ -1,0 +1,126 @@
+//! Items of a decode as an iterator: the decode runs on a thread of its own, and waits where it is too far ahead.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::vec;
+
+use super::item::Item;
+use super::summary::Summary;
+use crate::{Error, Result, Source};
+
+/// Items that are handed over together.
+const PORTION: usize = 1024;
+/// Portions that may wait.
+const PORTIONS: usize = 4;
+
+/// Something that was decoded, with where it came from, for keeps: what an [`Item`] says while it is given to a sink.
+#[derive(Clone, Debug)]
+pub struct OwnedItem<T> {
+    /// The source.
+    pub source: Source,
+    /// The sub-source: the number of the hart, where several share the stream of a source; else 0.
+    pub sub_source: u16,
+    /// Offset of the first byte in the stream of the source.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
+    /// The position of the first byte in the buffer, unless the decode was told that nobody would ask.
+    pub position: Option<u64>,
+    /// The bytes, where [`Item::bytes`] has them.
+    pub bytes: Box<[u8]>,
+    /// What it is.
+    pub value: T,
+}
+
+impl<T: Copy> From<&Item<'_, T>> for OwnedItem<T> {
+    fn from(item: &Item<'_, T>) -> Self {
+        let &Item { source, sub_source, offset, length, value, .. } = item;
+        let (source, position, bytes) = (source.clone(), item.position(), item.bytes().into());
+        Self { source, sub_source, offset, length, position, bytes, value }
+    }
+}
+
+/// What a decode gives, one item after the other: [`Decode::iter`](super::Decode::iter). An error is the last item. If it
+/// is dropped before the end, the decode stops.
+pub struct Items<T> {
+    portion: vec::IntoIter<OwnedItem<T>>,
+    /// Where more comes from, and the thread that decodes; `None` after the end.
+    decode: Option<(Receiver<Vec<OwnedItem<T>>>, JoinHandle<Result<Summary>>)>,
+    summary: Option<Summary>,
+}
+
+impl<T: Copy + Send + 'static> Items<T> {
+    /// Lets `decode` run.
+    pub(super) fn new(decode: impl FnOnce(&mut Portions<T>) -> Result<Summary> + Send + 'static) -> Self {
+        let (sender, receiver) = sync_channel(PORTIONS);
+        let run = move || {
+            let mut portions = Portions { items: Vec::new(), sender };
+            let summary = decode(&mut portions)?;
+            // Whoever does not take them has gone.
+            let _ = portions.send();
+            Ok(summary)
+        };
+        let thread = std::thread::spawn(run);
+        Self { portion: Vec::new().into_iter(), decode: Some((receiver, thread)), summary: None }
+    }
+}
+
+impl<T> Items<T> {
+    /// What was decoded, what was not, and why: known after the last item was taken.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+}
+
+impl<T> Iterator for Items<T> {
+    type Item = Result<OwnedItem<T>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(item) = self.portion.next() {
+                return Some(Ok(item));
+            }
+            let (receiver, _) = self.decode.as_ref()?;
+            if let Ok(portion) = receiver.recv() {
+                self.portion = portion.into_iter();
+                continue;
+            }
+            let (_, thread) = self.decode.take()?;
+            match thread.join() {
+                Ok(Ok(summary)) => self.summary = Some(summary),
+                Ok(Err(error)) => return Some(Err::<_, Error>(error)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    }
+}
+
+impl<T> FusedIterator for Items<T> {}
+
+impl<T> fmt::Debug for Items<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Items").field("summary", &self.summary).finish_non_exhaustive()
+    }
+}
+
+/// The side of the thread that decodes.
+pub(super) struct Portions<T> {
+    items: Vec<OwnedItem<T>>,
+    sender: SyncSender<Vec<OwnedItem<T>>>,
+}
+
+impl<T: Copy> Portions<T> {
+    /// Hands an item over; a break means that nobody takes any more.
+    pub fn push(&mut self, item: &Item<'_, T>) -> ControlFlow<()> {
+        self.items.push(item.into());
+        if self.items.len() < PORTION { ControlFlow::Continue(()) } else { self.send() }
+    }
+
+    fn send(&mut self) -> ControlFlow<()> {
+        let portion = std::mem::replace(&mut self.items, Vec::with_capacity(PORTION));
+        if self.sender.send(portion).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
