@@ -23,7 +23,7 @@ pub trait Folder: Send + Sync + fmt::Debug {
     /// If there is no such file, or it cannot be read.
     fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>>;
 
-    /// The length of a file in bytes; `None` where only reading it tells.
+    /// The length of a file in bytes; `None` where only reading it says.
     ///
     /// # Errors
     /// If there is no such file.
@@ -73,7 +73,7 @@ impl FileRef {
         self.folder.length(&self.path).is_ok()
     }
 
-    /// The length in bytes; `None` where only reading it tells, or it is not there.
+    /// The length in bytes; `None` where only reading it says, or it is not there.
     pub fn length(&self) -> Option<u64> {
         self.folder.length(&self.path).ok().flatten()
     }

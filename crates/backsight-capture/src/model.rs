@@ -91,7 +91,7 @@ impl Buffer {
         (self.framing == Framing::Raw && !carrier).then_some(&self.format)
     }
 
-    /// The length of the contents; `None` where only reading tells.
+    /// The length of the contents; `None` where only reading says.
     pub fn length(&self) -> Option<u64> {
         self.files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.length()?))
     }

@@ -66,10 +66,10 @@ fn check(scratch: &Scratch, path: &str, unit: &str, name: &str, settings: &[&str
     if !record(&capture, &options, &[path]) {
         return false;
     }
-    let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+    let decoded = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
     let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
     assert!(truth.lines().count() > 1000, "{path}: {} instructions", truth.lines().count());
-    assert_same(&told, &truth, &format!("{path}, {unit}, {name}"));
+    assert_same(&decoded, &truth, &format!("{path}, {unit}, {name}"));
     std::fs::remove_dir_all(&capture).expect("a capture");
     true
 }
@@ -90,8 +90,8 @@ fn emulated_programs_are_told_by_etrace_as_they_ran() {
     let path = program("riscv64", "vm");
     let capture = scratch.path("capture");
     if record(&capture, &["--truth", "--qemu", "--limit", "60000"], &[&path]) {
-        let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
-        assert_same(&told, &backsight(&["flow", "--truth", "--format", "pcs"], &capture), "vm under QEMU");
+        let decoded = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+        assert_same(&decoded, &backsight(&["flow", "--truth", "--format", "pcs"], &capture), "vm under QEMU");
     }
 }
 
@@ -135,10 +135,10 @@ fn threads_are_told_each_by_a_source_of_its_own() {
         let first = if target == "riscv64" { 1 } else { 0x10 };
         for id in first..first + 4 {
             let id = id.to_string();
-            let told = backsight(&["flow", "--format", "pcs", "--strict", "--id", &id], &capture);
+            let decoded = backsight(&["flow", "--format", "pcs", "--strict", "--id", &id], &capture);
             let truth = backsight(&["flow", "--truth", "--format", "pcs", "--id", &id], &capture);
             assert!(truth.lines().count() > 100, "{target}, ID {id}: {} instructions", truth.lines().count());
-            assert_same(&told, &truth, &format!("{target}, {unit}, ID {id}"));
+            assert_same(&decoded, &truth, &format!("{target}, {unit}, ID {id}"));
         }
     }
 }
@@ -151,10 +151,10 @@ fn threads_in_the_simulator_have_streams_of_their_own() {
         assert!(record(&capture, &["--truth", "--unit", unit], &[&program("riscv64", "threads")]));
         assert!(capture.join("trace-3.bin").exists());
         for id in ["1", "2", "3", "4"] {
-            let told = backsight(&["flow", "--format", "pcs", "--strict", "--id", id], &capture);
+            let decoded = backsight(&["flow", "--format", "pcs", "--strict", "--id", id], &capture);
             let truth = backsight(&["flow", "--truth", "--format", "pcs", "--id", id], &capture);
             assert!(truth.lines().count() > 100, "{unit}, ID {id}: {} instructions", truth.lines().count());
-            assert_same(&told, &truth, &format!("{unit}, ID {id}"));
+            assert_same(&decoded, &truth, &format!("{unit}, ID {id}"));
         }
     }
 }
@@ -193,15 +193,15 @@ fn a_filter_leaves_exactly_what_it_lets_through() {
             if !record(&capture, &options, &[&path]) {
                 return;
             }
-            let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+            let decoded = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
             let truth = backsight(&["flow", "--truth", "--format", "pcs", "--range", &range], &capture);
             assert!(truth.lines().count() > 100, "{function}: {} instructions", truth.lines().count());
-            assert_same(&told, &truth, &format!("{function}, {kind}"));
+            assert_same(&decoded, &truth, &format!("{function}, {kind}"));
         }
     }
 }
 
-/// A buffer that is too small: what is told is stretches of what ran, in order, and between two of them the trace
+/// A buffer that is too small: what is decoded is stretches of what ran, in order, and between two of them the trace
 /// says that something was lost.
 #[test]
 fn gaps_are_where_the_unit_lost_data_and_nowhere_else() {
@@ -220,8 +220,8 @@ fn gaps_are_where_the_unit_lost_data_and_nowhere_else() {
             stretches.push(Vec::new());
         } else if event["event"] == "range" {
             let number = |key: &str| support::hexadecimal(event[key].as_str().expect("an address"));
-            let told = (number("start")..number("end")).step_by(4).map(|address| format!("{address:#x}"));
-            stretches.last_mut().expect("at least one").extend(told);
+            let decoded = (number("start")..number("end")).step_by(4).map(|address| format!("{address:#x}"));
+            stretches.last_mut().expect("at least one").extend(decoded);
         }
     }
     let stretches: Vec<Vec<String>> = stretches.into_iter().filter(|stretch| !stretch.is_empty()).collect();
@@ -233,8 +233,8 @@ fn gaps_are_where_the_unit_lost_data_and_nowhere_else() {
         };
         at += place + stretch.len();
     }
-    let told: usize = stretches.iter().map(Vec::len).sum();
-    let lost = truth.len() - told;
+    let decoded: usize = stretches.iter().map(Vec::len).sum();
+    let lost = truth.len() - decoded;
     assert!(stretches.len() > 10 && lost > 1000, "{} stretches, {lost} instructions lost", stretches.len());
 }
 

@@ -187,12 +187,12 @@ fn a_full_disk_leaves_a_capture_of_what_was_recorded_until_then() {
         }
         shell.args(["-Urm", "sh", "-c", script, env!("CARGO_BIN_EXE_backsight")]);
         let Ok(output) = shell.arg(&disk).arg(program).arg(&kept).output() else {
-            eprintln!("skipped: no unshare");
+            backsight_testing::skipped("no unshare");
             return;
         };
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.code() == Some(77) || said.contains("Operation not permitted") {
-            eprintln!("skipped: no disk of its own: {said}");
+            backsight_testing::skipped(format_args!("no disk of its own: {said}"));
             return;
         }
         assert!(
@@ -260,7 +260,7 @@ fn the_plugin_is_taken_from_beside_the_program_or_where_it_is_named_and_from_now
     let output = output.expect("the program that was built");
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("not installed") {
-        eprintln!("skipped: {said}");
+        backsight_testing::skipped(format_args!("{said}"));
         return;
     }
     assert!(output.status.code() == Some(1) && said.contains("not built"), "{said}");

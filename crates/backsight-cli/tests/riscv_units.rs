@@ -16,34 +16,34 @@ fn addresses(listing: &str) -> Vec<u64> {
     listing.lines().map(support::hexadecimal).collect()
 }
 
-/// What is told, and what was executed.
+/// What is decoded, and what was executed.
 fn recorded(scratch: &Scratch, name: &str, settings: &[&str]) -> (Vec<u64>, Vec<u64>) {
     let capture = scratch.path(name);
     let mut options = vec!["--truth", "--limit", "60000"];
     options.extend(settings);
     assert!(record(&capture, &options, &[&program("riscv64", name)]));
-    let told = run(&["flow", "--format", "pcs", &capture.display().to_string()]);
-    let summary = String::from_utf8_lossy(&told.stderr);
+    let decoded = run(&["flow", "--format", "pcs", &capture.display().to_string()]);
+    let summary = String::from_utf8_lossy(&decoded.stderr);
     // Nothing is wrong but what the dialect hides.
     for gaps in summary.lines().filter_map(|line| line.split_once(" gaps: ")) {
         assert!(gaps.1 == format!("{} path unknown", gaps.0), "{name}: {summary}");
     }
-    assert!(told.status.success() && summary.contains(" 0 bad"), "{name}: {summary}");
+    assert!(decoded.status.success() && summary.contains(" 0 bad"), "{name}: {summary}");
     let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
     std::fs::remove_dir_all(&capture).expect("a capture");
-    (addresses(&String::from_utf8_lossy(&told.stdout)), addresses(&truth))
+    (addresses(&String::from_utf8_lossy(&decoded.stdout)), addresses(&truth))
 }
 
-/// Every told instruction was executed, in this order; gives the places of those that were not told.
-fn untold(told: &[u64], truth: &[u64], what: &str) -> Vec<usize> {
+/// Every decoded instruction was executed, in this order; gives the places of those that were not decoded.
+fn missing_from(decoded: &[u64], truth: &[u64], what: &str) -> Vec<usize> {
     let mut missing = Vec::new();
-    let mut rest = told.iter().peekable();
+    let mut rest = decoded.iter().peekable();
     for (place, address) in truth.iter().enumerate() {
         if rest.next_if_eq(&address).is_none() {
             missing.push(place);
         }
     }
-    assert_eq!(rest.next(), None, "{what}: told, but not executed then");
+    assert_eq!(rest.next(), None, "{what}: decoded, but not executed then");
     missing
 }
 
@@ -57,8 +57,8 @@ fn the_encoder_of_the_thesis_hides_only_what_leads_to_the_end_of_a_block() {
             &["--config", "algorithm=seed", "--config", "full_address=1", "--retire", "blocks:2"],
             &["--config", "algorithm=seed", "--config", "resync=500:cycles", "--retire", "branches:2"],
         ] {
-            let (told, truth) = recorded(&scratch, name, settings);
-            let missing = untold(&told, &truth, name);
+            let (decoded, truth) = recorded(&scratch, name, settings);
+            let missing = missing_from(&decoded, &truth, name);
             // What is missing lies together, behind a jump: nothing in it goes anywhere.
             let is_straight = |&place: &usize| truth[place + 1].wrapping_sub(truth[place]) <= 4;
             assert!(missing.iter().all(is_straight), "{name} {settings:?}");
@@ -101,8 +101,8 @@ fn n_trace_tells_what_was_executed_in_every_configuration() {
             settings.iter().for_each(|setting| arguments.extend(["--config", setting]));
             let output = run(&arguments);
             assert!(output.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&output.stderr));
-            let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
-            support::assert_same(&told, &truth, &format!("{name} {settings:?}"));
+            let decoded = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+            support::assert_same(&decoded, &truth, &format!("{name} {settings:?}"));
             let packets = backsight(&["packets", "--format", "json", "--strict"], &capture);
             let holds = |word: &str| packets.contains(word);
             assert!(holds("ProgTraceSync") && holds("ProgTraceCorrelation"), "{name} {settings:?}");
@@ -119,9 +119,9 @@ fn an_n_trace_unit_records_filters_and_retires_several_at_once() {
     let capture = scratch.path("capture");
     let settings = ["--unit", "ntrace", "--truth", "--limit", "20000", "--retire", "branches:4"];
     assert!(record(&capture, &settings, &[&program("riscv64", "calls")]));
-    let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+    let decoded = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
     let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
-    support::assert_same(&told, &truth, "recorded");
+    support::assert_same(&decoded, &truth, "recorded");
     assert!(backsight(&["info"], &capture).contains("N-Trace"));
     let (low, high) = (addresses(&truth)[0], addresses(&truth)[0] + 64);
     let inside = |addresses: &[u64]| addresses.iter().any(|address| (low..high).contains(address));
@@ -158,7 +158,7 @@ fn blocks(capture: &Path) -> Vec<(Block, Vec<u64>)> {
     blocks
 }
 
-/// Encodes a run again through a filter: what is told is what `accepts`, block by block, and every part is begun anew.
+/// Encodes a run again through a filter: what is decoded is what `accepts`, block by block, and every part is begun anew.
 fn check_filter(run_of: &Path, settings: &[&str], accepts: impl Fn(&[u64]) -> bool) {
     let capture = run_of.with_extension("filtered");
     let (from, to) = (run_of.display().to_string(), capture.display().to_string());
@@ -166,7 +166,7 @@ fn check_filter(run_of: &Path, settings: &[&str], accepts: impl Fn(&[u64]) -> bo
     settings.iter().for_each(|setting| arguments.extend(["--config", setting]));
     let output = run(&arguments);
     assert!(output.status.success(), "{settings:?}: {}", String::from_utf8_lossy(&output.stderr));
-    let told = addresses(&backsight(&["flow", "--format", "pcs", "--strict"], &capture));
+    let decoded = addresses(&backsight(&["flow", "--format", "pcs", "--strict"], &capture));
     let (mut expected, mut parts, mut inside) = (Vec::new(), 0, false);
     for (_, addresses) in blocks(run_of) {
         let accepted = accepts(&addresses);
@@ -176,7 +176,7 @@ fn check_filter(run_of: &Path, settings: &[&str], accepts: impl Fn(&[u64]) -> bo
             expected.extend(addresses);
         }
     }
-    assert!(told == expected, "{settings:?}: {} told, {} expected", told.len(), expected.len());
+    assert!(decoded == expected, "{settings:?}: {} decoded, {} expected", decoded.len(), expected.len());
     let listing = backsight(&["flow"], &capture);
     let begun = listing.lines().filter(|line| line.contains("trace on")).count();
     assert!(begun == parts && parts > 0, "{settings:?}: {begun} beginnings, {parts} parts");
@@ -250,8 +250,8 @@ fn privilege_and_cause_are_filtered_too() {
         let images = ["--image", &images[0], "--image", &images[1]];
         let output = run(&[&["encode", &from, "-o", &to, "--config", setting], &images[..]].concat());
         assert!(output.status.success(), "{setting}: {}", String::from_utf8_lossy(&output.stderr));
-        let told = addresses(&backsight(&["flow", "--format", "pcs"], &capture));
-        assert_eq!(told, expected, "{setting}");
+        let decoded = addresses(&backsight(&["flow", "--format", "pcs"], &capture));
+        assert_eq!(decoded, expected, "{setting}");
         std::fs::remove_dir_all(&capture).expect("a capture");
     }
 }

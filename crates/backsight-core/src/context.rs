@@ -1,4 +1,4 @@
-//! The state a processor executes in, as far as trace tells it.
+//! The state a processor executes in, as far as trace reports it.
 
 use core::fmt;
 

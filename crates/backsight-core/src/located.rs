@@ -15,7 +15,7 @@ pub struct Located<T> {
 }
 
 impl<T> Located<T> {
-    /// The offset behind the last byte.
+    /// The offset after the last byte.
     #[inline]
     pub const fn end(&self) -> u64 {
         self.offset + self.length as u64

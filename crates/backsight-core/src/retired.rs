@@ -47,7 +47,7 @@ pub struct Retired {
 }
 
 impl Retired {
-    /// The address behind the instruction.
+    /// The address after the instruction.
     #[inline]
     pub const fn end(&self) -> Address {
         self.address.plus(self.size as u64)

@@ -90,16 +90,16 @@ impl Symbols {
     pub fn find(&self, address: u64) -> Option<&Entry> {
         /// How many labels inside of a function are looked through.
         const LABELS: usize = 32;
-        let behind = self.functions.partition_point(|entry| entry.start <= address);
-        let mut near = self.functions[..behind].iter().rev().take(LABELS);
-        let nearest = self.functions[..behind].last()?;
+        let after = self.functions.partition_point(|entry| entry.start <= address);
+        let mut near = self.functions[..after].iter().rev().take(LABELS);
+        let nearest = self.functions[..after].last()?;
         near.find(|entry| entry.sized && entry.contains(address))
             .or_else(|| Some(nearest).filter(|entry| !entry.sized && entry.contains(address)))
     }
 
     pub fn mapping(&self, address: u64) -> Option<Mapping> {
-        let behind = self.mappings.partition_point(|&(start, _)| start <= address);
-        self.mappings[..behind].last().map(|&(_, mapping)| mapping)
+        let after = self.mappings.partition_point(|&(start, _)| start <= address);
+        self.mappings[..after].last().map(|&(_, mapping)| mapping)
     }
 
     pub fn functions(&self) -> &[Entry] {

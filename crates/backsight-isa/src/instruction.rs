@@ -5,7 +5,7 @@ use backsight_core::{Address, Isa};
 /// What an instruction does to control flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Nothing: execution goes on behind it.
+    /// Nothing: execution goes on after it.
     #[default]
     Other,
     /// A branch whose target is in the opcode.

@@ -11,9 +11,9 @@ use crate::table::{bits, sign_extend};
 use crate::{Class, Flags, Instruction};
 
 mod compressed;
-mod glance;
+mod quick_look;
 
-pub use glance::{Glance, glance, is_plain};
+pub use quick_look::{QuickLook, is_plain, quick_look};
 
 /// Which encodings the processor has. Zcmp and Zcmt take the place of the compressed stores of double-precision
 /// registers, so that a processor with C and D cannot have them.

@@ -1,7 +1,7 @@
 //! T32 (Thumb): AArch32 and M profile, two or four bytes an instruction.
 //!
 //! An opcode is given as `first halfword << 16 | second halfword`; a two-byte one is in the upper half with zeros
-//! below. The first halfword tells the size. An IT instruction makes up to four instructions behind it conditional:
+//! below. The first halfword says the size. An IT instruction makes up to four instructions after it conditional:
 //! the walker tracks that, with [`Instruction::it_count`]. Offsets count from the address of the branch plus 4.
 
 use backsight_core::{Address, Isa};
@@ -89,8 +89,8 @@ fn loop_back(opcode: u32, address: Address) -> Address {
     relative(address, -loop_offset(opcode))
 }
 
-/// ENTERX, LEAVEX: go on behind, in the other Thumb state.
-fn behind(_: u32, address: Address) -> Address {
+/// ENTERX, LEAVEX: go on after it, in the other Thumb state.
+fn after(_: u32, address: Address) -> Address {
     relative(address, 0)
 }
 
@@ -158,7 +158,7 @@ const ROWS: &[Row] = &[
 
     // Branches and miscellaneous control. Condition 111x of B<c> T3 holds everything else.
     row(0xFFFF_FFFE, 0xF3AF_8002, "WFE.W, WFI.W", WAIT),
-    row(0xFFFF_FFEF, 0xF3BF_8F0F, "ENTERX, LEAVEX", direct(behind)),
+    row(0xFFFF_FFEF, 0xF3BF_8F0F, "ENTERX, LEAVEX", direct(after)),
     row(0xFFFF_FFF0, 0xF3BF_8F40, "DSB", DATA_BARRIER),
     row(0xFFFF_FFF0, 0xF3BF_8F50, "DMB", DATA_BARRIER),
     row(0xFFFF_FFF0, 0xF3BF_8F60, "ISB", ISB),

@@ -1,7 +1,7 @@
 //! Opcode tables: patterns in the manual's notation, each with what the instruction does.
 //!
 //! A row matches an opcode if `opcode & mask == value`; the first row that matches decides, so that a row can take
-//! the exceptions out of a wider one behind it. Opcodes that no row matches do nothing to the flow.
+//! the exceptions out of a wider one after it. Opcodes that no row matches do nothing to the flow.
 
 use backsight_core::{Address, Isa};
 

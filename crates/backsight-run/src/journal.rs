@@ -49,7 +49,7 @@ impl Journal {
             }
             Observation::Map(map) => {
                 self.unmap(map.address.0, map.length, &mut push);
-                // Code of writable memory is told as it was when it ran.
+                // Code of writable memory is logged as it was when it ran.
                 if !map.path.is_empty() && !map.writable {
                     let mapping = self.mapping(&map);
                     push(events::Item::Mapping(State::Start, Box::new(mapping.clone())));
@@ -116,7 +116,7 @@ impl Journal {
         }
     }
 
-    /// Is this code in no file, and not told yet?
+    /// Is this code in no file, and not logged yet?
     fn is_new(&self, address: Address, bytes: &[u8]) -> bool {
         let end = address.0.saturating_add(bytes.len() as u64);
         let mapped = |(start, size, _): &(u64, u64, Mapping)| {
@@ -154,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_and_code_of_no_file_is_told() {
+    fn files_are_named_and_code_of_no_file_is_logged() {
         let code = |address, bytes| Observation::Code { address: Address(address), bytes };
-        let told = lines(&[
+        let logged = lines(&[
             map(0x4000, 0x2000, false),
             map(0x8000, 0x2000, true),
             code(0x4000, &[1, 2]),
@@ -165,20 +165,20 @@ mod tests {
             code(0x8000, &[3, 4]),
             code(0x8000, &[5, 6]),
         ]);
-        assert_eq!(told.len(), 4, "{told:#?}");
-        assert!(told[0].starts_with("0 declare_library START pid=7 base=0x4000"), "{}", told[0]);
-        assert!(told[0].contains("/lib/a.so") && told[0].contains("size=0x2000"), "{}", told[0]);
-        assert!(told[1].starts_with("3 patch_code pid=7 addr=0x5fff len=2 code=0102"), "{}", told[1]);
-        assert!(told[2].contains("code=0304") && told[3].contains("code=0506"), "{told:?}");
+        assert_eq!(logged.len(), 4, "{logged:#?}");
+        assert!(logged[0].starts_with("0 declare_library START pid=7 base=0x4000"), "{}", logged[0]);
+        assert!(logged[0].contains("/lib/a.so") && logged[0].contains("size=0x2000"), "{}", logged[0]);
+        assert!(logged[1].starts_with("3 patch_code pid=7 addr=0x5fff len=2 code=0102"), "{}", logged[1]);
+        assert!(logged[2].contains("code=0304") && logged[3].contains("code=0506"), "{logged:?}");
     }
 
     #[test]
     fn a_hole_in_a_mapping_leaves_two() {
-        let told = lines(&[
+        let logged = lines(&[
             map(0x4000, 0x3000, false),
             Observation::Unmap { address: Address(0x5000), length: 0x1000 },
         ]);
-        let [_, end, first, second] = &told[..] else { panic!("{told:#?}") };
+        let [_, end, first, second] = &logged[..] else { panic!("{logged:#?}") };
         assert!(end.contains("declare_library END") && end.contains("base=0x4000"), "{end}");
         assert!(
             first.contains("START") && first.contains("base=0x4000") && first.contains("size=0x1000"),
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn threads_begin_and_end() {
-        let told =
+        let logged =
             lines(&[Observation::ThreadStarts { thread: 1, tid: 99 }, Observation::ThreadEnds { thread: 1 }]);
-        assert_eq!(told, ["0 declare_thread START tid=99 pid=7", "1 declare_thread END tid=99 pid=7"]);
+        assert_eq!(logged, ["0 declare_thread START tid=99 pid=7", "1 declare_thread END tid=99 pid=7"]);
     }
 }

@@ -42,7 +42,7 @@ fn emulated(path: &Path) -> Option<EmulatedProgram> {
     match EmulatedProgram::new(options) {
         Ok(program) => Some(program),
         Err(why @ (QemuError::NoQemu(_) | QemuError::NoPlugin(_))) => {
-            eprintln!("skipped: {why}");
+            backsight_testing::skipped(format_args!("{why}"));
             None
         }
         Err(why) => panic!("{why}"),
@@ -172,7 +172,10 @@ fn compiled(compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     match status {
         Ok(status) => assert!(status.success(), "inputs.c does not compile"),
         Err(_) => {
-            eprintln!("skipped: no {compiler} (apt-get install gcc-{})", compiler.trim_end_matches("-gcc"));
+            backsight_testing::skipped(format_args!(
+                "no {compiler} (apt-get install gcc-{})",
+                compiler.trim_end_matches("-gcc")
+            ));
             return None;
         }
     }

@@ -34,7 +34,7 @@ fn plugin() -> &'static Path {
 fn installed(target: Target) -> bool {
     match Tools::find(target, None, Some(plugin())) {
         Err(QemuError::NoQemu(target)) => {
-            eprintln!("skipped: no qemu-{target} (apt-get install qemu-user)");
+            backsight_testing::skipped(format_args!("no qemu-{target} (apt-get install qemu-user)"));
             false
         }
         _ => true,
@@ -55,7 +55,10 @@ fn compiled(compiler: &str, flags: &[&str], name: &str) -> Option<PathBuf> {
     match status {
         Ok(status) => assert!(status.success(), "{name} does not compile"),
         Err(_) => {
-            eprintln!("skipped: no {compiler} (apt-get install gcc-{})", compiler.trim_end_matches("-gcc"));
+            backsight_testing::skipped(format_args!(
+                "no {compiler} (apt-get install gcc-{})",
+                compiler.trim_end_matches("-gcc")
+            ));
             return None;
         }
     }
@@ -404,7 +407,10 @@ fn fetched_programs_are_exact() {
     for (architecture, target) in [("arm64", Target::Aarch64), ("armhf", Target::Arm)] {
         let sysroot = folder.join(architecture);
         if !sysroot.is_dir() {
-            eprintln!("skipped: no {} (tests/ground-truth/fetch.sh makes it)", sysroot.display());
+            backsight_testing::skipped(format_args!(
+                "no {} (tests/ground-truth/fetch.sh makes it)",
+                sysroot.display()
+            ));
             continue;
         }
         if !installed(target) {

@@ -105,7 +105,7 @@ fn a_signal_to_itself_ends_the_program() {
 #[test]
 fn a_full_disk_is_the_programs_to_notice() {
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
-        eprintln!("skipped: no /dev/full");
+        backsight_testing::skipped("no /dev/full");
         return;
     };
     // write(1, pc, 8), exit(-result): 28 is ENOSPC

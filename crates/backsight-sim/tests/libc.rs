@@ -58,7 +58,7 @@ fn compiled(name: &str) -> Option<Temporary> {
             Some(program)
         }
         Err(_) => {
-            eprintln!("skipped: no riscv64-linux-gnu-gcc");
+            backsight_testing::skipped("no riscv64-linux-gnu-gcc");
             None
         }
     }

@@ -33,7 +33,7 @@ impl Log {
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut child) = child else {
-            eprintln!("skipped: no qemu-riscv64");
+            backsight_testing::skipped("no qemu-riscv64");
             return None;
         };
         // Streams are pipes, as the simulator's are. Nothing to read; what it writes is dropped.
@@ -131,7 +131,7 @@ fn registers_are_qemus_before_every_instruction() {
 #[test]
 fn the_flow_of_other_programs_is_qemus() {
     let Ok(programs) = std::env::var("BACKSIGHT_QEMU_PROGRAMS") else {
-        eprintln!("skipped: BACKSIGHT_QEMU_PROGRAMS is not set");
+        backsight_testing::skipped("BACKSIGHT_QEMU_PROGRAMS is not set");
         return;
     };
     for program in programs.split(':').filter(|program| !program.is_empty()) {

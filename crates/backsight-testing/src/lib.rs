@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 /// The folder of captures that this project did not make: `BACKSIGHT_CORPUS`, else `../shared/corpus` beside
 /// the checkout. Where there is none, says so and gives `None`: the test then has nothing to check.
@@ -16,8 +16,17 @@ pub fn corpus() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    eprintln!("skipped: no corpus at {} (set BACKSIGHT_CORPUS)", folder.display());
+    skipped(format_args!("no corpus at {} (set BACKSIGHT_CORPUS)", folder.display()));
     None
+}
+
+/// Says that a test, or a part of one, was skipped, and why. It is said past the test harness, which keeps what tests that
+/// pass print: `.ci/run` collects these lines.
+pub fn skipped(why: impl fmt::Display) {
+    let thread = std::thread::current();
+    let line = format!("skipped: {why} ({})\n", thread.name().unwrap_or("?"));
+    // Whoever closed standard error does not want to know.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// The root of the checkout.

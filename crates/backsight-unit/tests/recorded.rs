@@ -58,7 +58,7 @@ fn recorded(program: &str) -> Option<(Vec<Execution>, Pages)> {
     match outcome {
         Ok(_) => Some((items, pages)),
         Err(failure) => {
-            eprintln!("skipped: {failure}");
+            backsight_testing::skipped(format_args!("{failure}"));
             None
         }
     }

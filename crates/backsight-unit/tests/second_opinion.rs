@@ -32,7 +32,7 @@ fn opinion(folder: &Path) -> Option<String> {
     // It writes a log into the folder it runs in, whatever it is told.
     lister.current_dir(folder).arg("-ss_dir").arg(".").args(["-decode", "-logstdout"]);
     let Ok(output) = lister.output() else {
-        eprintln!("skipped: trc_pkt_lister is not installed");
+        backsight_testing::skipped("trc_pkt_lister is not installed");
         return None;
     };
     Some(String::from_utf8_lossy(&output.stdout).into_owned())

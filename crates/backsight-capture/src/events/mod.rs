@@ -1,6 +1,6 @@
 //! The system event log: what the operating system did while the trace was taken.
 //!
-//! Which code is at an address changes while processes start, load libraries and compile. The log tells it, one
+//! Which code is at an address changes while processes start, load libraries and compile. The log says it, one
 //! event a line with the time of the global timestamp, so that a decoder can follow: forward from a snapshot at the
 //! beginning, or backward from one at the end.
 
@@ -13,7 +13,7 @@ use backsight_core::{Address, TraceId};
 /// A log, in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventLog {
-    /// What it says, sorted by time; what has no time stays behind what it stood behind.
+    /// What it says, sorted by time; what has no time stays after what it stood after.
     pub records: Vec<Record>,
     /// Lines that were not understood, and were skipped.
     pub problems: Vec<Error>,

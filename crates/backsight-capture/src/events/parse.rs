@@ -70,7 +70,7 @@ impl EventLog {
         Ok(log)
     }
 
-    /// Sorts by time, stably. What has no time stays behind what it stands behind.
+    /// Sorts by time, stably. What has no time stays after what it stands after.
     fn sort(&mut self) {
         let mut latest = 0;
         let mut keyed: Vec<(u64, Record)> = std::mem::take(&mut self.records)
@@ -176,12 +176,12 @@ impl Words {
 
     fn event(&self) -> Result<Item, String> {
         let name =
-            self.plain.get(1).map(String::as_str).ok_or("expected the name of an event behind the time")?;
+            self.plain.get(1).map(String::as_str).ok_or("expected the name of an event after the time")?;
         let state = || match self.plain.get(2).map(String::as_str) {
             Some("START") => Ok(State::Start),
             Some("END") => Ok(State::End),
             Some("CURRENT") => Ok(State::Current),
-            _ => Err(format!("expected START, END or CURRENT behind {name}")),
+            _ => Err(format!("expected START, END or CURRENT after {name}")),
         };
         Ok(match name {
             "declare_process" | "declare_library" => {
@@ -280,27 +280,27 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
-/// Takes a line apart at blanks, with strings in quotes and a comment behind `#`.
+/// Takes a line apart at blanks, with strings in quotes and a comment after `#`.
 fn words(line: &str) -> Result<Words, String> {
     let mut words = Words { plain: Vec::new(), keyed: Vec::new() };
     let mut rest = line.trim_matches([' ', '\t', '\r']);
     while !rest.is_empty() && !rest.starts_with('#') {
         let end = rest.find([' ', '\t', '=', '"']).unwrap_or(rest.len());
-        let (word, behind) = rest.split_at(end);
-        if let Some(value) = behind.strip_prefix('=') {
+        let (word, after) = rest.split_at(end);
+        if let Some(value) = after.strip_prefix('=') {
             let (value, others) = read_value(value)?;
             if words.keyed.iter().any(|(key, _)| key == word) {
                 return Err(format!("`{}` is given twice", short(word)));
             }
             words.keyed.push((word.to_owned(), value));
             rest = others;
-        } else if behind.starts_with('"') {
+        } else if after.starts_with('"') {
             return Err("a string stands where a word is expected".to_owned());
         } else if !words.keyed.is_empty() {
             return Err(format!("expected `key=value`, found `{}`", short(word)));
         } else {
             words.plain.push(word.to_owned());
-            rest = behind;
+            rest = after;
         }
         if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
             return Err(format!("expected a blank before `{}`", short(rest)));

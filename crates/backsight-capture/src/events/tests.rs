@@ -67,7 +67,7 @@ fn lines_that_make_no_sense_are_reported_by_line_and_skipped() {
     assert_eq!(problem("%boom"), "log:2: directive `%boom` is not known");
     assert_eq!(
         problem("5 declare_thread tid=1 pid=1"),
-        "log:2: expected START, END or CURRENT behind declare_thread"
+        "log:2: expected START, END or CURRENT after declare_thread"
     );
     assert_eq!(
         problem("5 patch_code pid=1 addr=0 len=4 code=0000"),

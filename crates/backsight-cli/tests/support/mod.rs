@@ -53,7 +53,7 @@ pub fn record(capture: &Path, options: &[&str], program: &[&str]) -> bool {
     let output = run(&[&["record", "--quiet", "--output", &capture], options, &["--"], program].concat());
     let complaint = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() && (complaint.contains("not installed") || complaint.contains("not built")) {
-        eprintln!("skipped: {complaint}");
+        backsight_testing::skipped(format_args!("{complaint}"));
         return false;
     }
     assert!(output.status.success(), "{options:?} {program:?}: {complaint}");
@@ -95,7 +95,7 @@ pub fn opencsd_ranges(snapshot: &Path, id: u8) -> Option<Vec<Range>> {
     lister.current_dir(snapshot);
     lister.arg("-ss_dir").arg(snapshot).args(["-decode", "-logstdout"]);
     let Ok(output) = lister.output() else {
-        eprintln!("skipped: trc_pkt_lister is not installed (Debian: libopencsd-bin)");
+        backsight_testing::skipped("trc_pkt_lister is not installed (Debian: libopencsd-bin)");
         return None;
     };
     Some(ranges(&String::from_utf8_lossy(&output.stdout), id))

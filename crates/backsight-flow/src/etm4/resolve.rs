@@ -99,7 +99,7 @@ impl Resolver {
         }
     }
 
-    /// Do atoms happen at once? Then they may go past the resolver, behind what waits for them.
+    /// Do atoms happen at once? Then they may go past the resolver, after what waits for them.
     #[inline]
     pub(super) fn is_certain(&self) -> bool {
         self.state == State::Run

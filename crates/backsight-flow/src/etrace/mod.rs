@@ -2,7 +2,7 @@
 //!
 //! A packet tells what the program does not: outcomes of branches, and the address of an instruction that execution
 //! came to. The follower walks through the code from where it stands to that instruction. An address that is
-//! reached by plain flow may yet mean a later visit, behind an uninferable jump back to it; which one was meant, the
+//! reached by plain flow may yet mean a later visit, after an uninferable jump back to it; which one was meant, the
 //! next packet tells. Return stack, predictor and jump target cache are kept in step with the encoder.
 //!
 //! There are two ways to walk. The clear one looks at every block: may the walk end here, how is the block left? The

@@ -11,7 +11,7 @@ pub(super) struct Pending {
     mapped: u32,
     /// The last of the counted ones was mispredicted.
     inverted: bool,
-    /// As predicted, behind those of the map.
+    /// As predicted, after those of the map.
     counted: u64,
 }
 

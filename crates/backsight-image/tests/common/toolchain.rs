@@ -20,7 +20,7 @@ impl Toolchain {
         TOOLCHAINS.iter().filter(|toolchain| {
             let there = Command::new(toolchain.tool("gcc")).arg("--version").output().is_ok();
             if !there {
-                println!("skipped: {} is not installed", toolchain.tool("gcc"));
+                backsight_testing::skipped(format_args!("{} is not installed", toolchain.tool("gcc")));
             }
             there
         })

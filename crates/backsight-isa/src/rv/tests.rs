@@ -151,21 +151,21 @@ fn a_glance_is_right_in_every_set() {
     for opcode in (0..1 << 16).filter(|opcode| opcode & 3 != 3).chain(wide) {
         for set in [Set::RV32, Set::RV64, every] {
             let operation = decode(set, opcode, AT).operation;
-            let glance = glance(set, opcode);
-            let agrees = match (glance, operation) {
-                (Glance::Branch, Operation::Branch) | (Glance::Plain, Operation::Other) => true,
-                (Glance::Jump { kind, direct }, Operation::Jump { kind: decoded, source }) => {
+            let look = quick_look(set, opcode);
+            let agrees = match (look, operation) {
+                (QuickLook::Branch, Operation::Branch) | (QuickLook::Plain, Operation::Other) => true,
+                (QuickLook::Jump { kind, direct }, Operation::Jump { kind: decoded, source }) => {
                     kind == decoded && direct == (source == Source::Opcode)
                 }
                 // Jumps of Zcmp and Zcmt are rare.
-                (Glance::Other, Operation::Jump { source, .. }) => {
+                (QuickLook::Other, Operation::Jump { source, .. }) => {
                     matches!(source, Source::Table { .. } | Source::Stack)
                 }
-                (Glance::Other, _) => operation != Operation::Branch,
+                (QuickLook::Other, _) => operation != Operation::Branch,
                 _ => false,
             };
-            assert!(agrees, "{opcode:08x}: {glance:?}, {operation:?}");
-            plain += u32::from(glance == Glance::Plain);
+            assert!(agrees, "{opcode:08x}: {look:?}, {operation:?}");
+            plain += u32::from(look == QuickLook::Plain);
         }
     }
     assert!(plain > 3 * 60_000, "{plain}");

@@ -143,7 +143,7 @@ fn a_receiver_that_comes_late_starts_at_the_synchronisation_sequence() {
 }
 
 #[test]
-fn damage_is_told_and_every_byte_is_accounted_for() {
+fn damage_is_reported_and_every_byte_is_accounted_for() {
     let mut random = Random(3);
     for framing in framings() {
         for _ in 0..20 {

@@ -1,7 +1,7 @@
 //! Blocks from executed instructions.
 
 use backsight_core::{Address, Execution, Isa, Retired, Trap, TrapKind};
-use backsight_isa::rv::{self, Decoded, Glance, Operation, Set};
+use backsight_isa::rv::{self, Decoded, Operation, QuickLook, Set};
 
 use super::{Block, Ctype, Itype};
 
@@ -162,9 +162,9 @@ impl Builder {
 
     #[inline(never)]
     fn retire_special(&mut self, retired: &Retired, port: &mut impl Port) {
-        let (itype, sijump) = match rv::glance(set_of(retired), retired.opcode) {
-            Glance::Branch => (if retired.taken { Itype::Taken } else { Itype::NotTaken }, false),
-            Glance::Jump { kind, direct } if self.upper.is_none() => (Itype::of_jump(kind, direct), false),
+        let (itype, sijump) = match rv::quick_look(set_of(retired), retired.opcode) {
+            QuickLook::Branch => (if retired.taken { Itype::Taken } else { Itype::NotTaken }, false),
+            QuickLook::Jump { kind, direct } if self.upper.is_none() => (Itype::of_jump(kind, direct), false),
             _ => self.look(retired),
         };
         if itype != Itype::None {

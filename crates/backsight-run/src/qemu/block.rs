@@ -21,7 +21,7 @@ const SIZE: u8 = 0x0F;
 /// How a block ends, as its last instruction says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Execution goes on behind it.
+    /// Execution goes on after it.
     Plain,
     /// A direct branch.
     Direct { target: u64, target_isa: Isa, conditional: bool },
@@ -36,7 +36,7 @@ pub enum End {
 pub struct TranslatedBlock {
     /// Where it begins.
     pub address: u64,
-    /// The address behind its last instruction.
+    /// The address after its last instruction.
     pub end_address: u64,
     /// How it ends.
     pub end: End,

@@ -1,7 +1,7 @@
 //! One thread: from the words of its stream to what it executed.
 //!
 //! A block's last instruction is known in full only when the next block begins, so the follower is
-//! always one block behind. Where the next block does not follow from the last, the kernel was in between:
+//! always one block late. Where the next block does not follow from the last, the kernel was in between:
 //! a system call, a fault, a signal.
 
 use backsight_core::{Access, Address, Execution, Input, Isa, Retired, Trap, TrapKind};

@@ -8,8 +8,8 @@
 //! The view is that of the program, not of the processor: the kernel is not there. What the kernel does in between
 //! shows as a [`Trap`](backsight_core::Trap), whose `handler` is the address where the program goes on:
 //!
-//! - A system call is a retired instruction (SVC, ECALL), and on Arm a trap of type Call behind it. The program goes
-//!   on behind the instruction.
+//! - A system call is a retired instruction (SVC, ECALL), and on Arm a trap of type Call after it. The program goes
+//!   on after the instruction.
 //! - A signal is a trap to its handler: an exception with the faulting instruction as return address, which did
 //!   not retire; or an interrupt between two instructions.
 //! - Return from a signal handler is a system call whose trap leads to wherever the program was.

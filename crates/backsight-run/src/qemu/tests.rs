@@ -108,7 +108,7 @@ fn execution(pieces: &[&[u8]], tails: &[Vec<u8>]) -> (Vec<Execution>, Result<Sum
 }
 
 /// What a stream says, in short: `a->n` retired, `!a->h` exception, `?a->h` interrupt.
-fn told(stream: &[u8]) -> Vec<String> {
+fn observed(stream: &[u8]) -> Vec<String> {
     let (items, result) = execution(&[stream], &[]);
     result.unwrap();
     in_short(&items)
@@ -146,7 +146,7 @@ fn blocks_become_instructions_and_the_next_block_tells_the_branch() {
     writer.words_at(0x101C, &[NOP, SVC]);
     writer.thread(0, &[0, 1, 2, event(9, 94)]);
     let expected = ["#0", "1000->1004", "1004->1014", "1014->1018", "1018-x101c", "101c->1020", "1020->1024"];
-    assert_eq!(told(&writer.end()), expected);
+    assert_eq!(observed(&writer.end()), expected);
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn a_system_call_is_an_instruction_and_on_arm_a_trap_that_comes_back() {
     writer.words_at(0x1000, &[SVC]);
     writer.words_at(0x1004, &[NOP, SVC]);
     writer.thread(0, &[0, event(9, 64), 1, event(9, 94)]);
-    assert_eq!(told(&writer.end()), ["#0", "1000->1004", "!2 1004->1004", "1004->1008", "1008->100c"]);
+    assert_eq!(observed(&writer.end()), ["#0", "1000->1004", "!2 1004->1004", "1004->1008", "1008->100c"]);
     let mut writer = Writer::new(3);
     writer.words_at(0x1000, &[0x73]);
     writer.words_at(0x1004, &[0x13, 0x73]);
     writer.thread(0, &[0, event(9, 64), 1, event(9, 94)]);
-    assert_eq!(told(&writer.end()), ["#0", "1000->1004", "1004->1008", "1008->100c"]);
+    assert_eq!(observed(&writer.end()), ["#0", "1000->1004", "1004->1008", "1008->100c"]);
 }
 
 #[test]
@@ -189,18 +189,18 @@ fn a_fault_cuts_its_block_and_does_not_retire() {
         "1010->3000",
         "3000->3000",
     ];
-    assert_eq!(told(&writer.end()), expected);
+    assert_eq!(observed(&writer.end()), expected);
 }
 
 #[test]
-fn an_instruction_that_qemu_begins_again_is_told_once() {
+fn an_instruction_that_qemu_begins_again_is_reported_once() {
     let mut writer = Writer::new(1);
     let [nop, ldr] = [NOP, LDR].map(u32::to_le_bytes);
     writer.define(0x1000, &[(&nop, 0), (&ldr, WATCHED | MAY_FAULT), (&nop, WATCHED)]);
     writer.define(0x1004, &[(&ldr, MAY_FAULT)]);
     writer.words_at(0x1008, &[NOP]);
     writer.thread(0, &[0, event(1, 1), 1, 2]);
-    assert_eq!(told(&writer.end()), ["#0", "1000->1004", "1004->1008", "1008->100c"]);
+    assert_eq!(observed(&writer.end()), ["#0", "1000->1004", "1004->1008", "1008->100c"]);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_signal_between_blocks_is_an_interrupt() {
     let [a, b, c] = handler(14, 0x2000);
     writer.thread(0, &[a, b, c, 0, 1, event(9, 139), event(3, 0), 2]);
     let expected = ["#0", "1000->1004", "?14 1004->2000", "2000->2004", "!2 2004->1004", "1004->1008"];
-    assert_eq!(told(&writer.end()), expected);
+    assert_eq!(observed(&writer.end()), expected);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn an_interrupted_system_call_is_made_again() {
         .thread(0, &[a, b, c, 0, event(9, 63), event(4, 0), 1, event(9, 139), event(3, 0), 0, event(9, 63)]);
     let expected =
         ["#0", "1000->1004", "!2 1004->1000", "?14 1000->2000", "2000->2004", "!2 2004->1000", "1000->1004"];
-    assert_eq!(told(&writer.end()), expected);
+    assert_eq!(observed(&writer.end()), expected);
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn accesses_follow_their_instruction_and_those_of_a_fault_are_dropped() {
         "s8 9008=0",
         "100c->1010",
     ];
-    assert_eq!(told(&writer.end()), expected);
+    assert_eq!(observed(&writer.end()), expected);
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn what_a_system_call_brings_follows_its_instruction() {
         "!2 1008->1008",
         "1008->100c",
     ];
-    assert_eq!(told(&writer.end()), expected);
+    assert_eq!(observed(&writer.end()), expected);
     let mut writer = Writer::new(1);
     writer.words_at(0x1000, &[NOP]);
     writer.thread(0, &[0, event(10, 0), 9, 0]);
@@ -314,7 +314,7 @@ fn each_thread_follows_its_own_blocks() {
     writer.thread(1, &[1, event(8, 0)]);
     writer.thread(0, &[1]);
     let stream = writer.end();
-    assert_eq!(told(&stream), ["#0", "#1", "1004->1008", "#0", "1000->1004", "1004->1008"]);
+    assert_eq!(observed(&stream), ["#0", "#1", "1004->1008", "#0", "1000->1004", "1004->1008"]);
     let (mut process, mut threads) = (0, Vec::new());
     let mut reader = StreamReader::new();
     let mut sink = |item: Observation<'_>| match item {
@@ -331,28 +331,28 @@ fn each_thread_follows_its_own_blocks() {
 }
 
 #[test]
-fn mappings_and_code_are_told() {
+fn mappings_and_code_are_reported() {
     let mut writer = Writer::new(1);
     writer.words_at(0x1000, &[NOP]);
     let path = u32::from_le_bytes(*b"/a.s");
     let map = [event(6, 16 | 5), 0x1000, 0, 0x2000, 0, 0x3000, 0, 5, path, u32::from(b'o')];
     writer.thread(0, &map);
     writer.thread(0, &[event(7, 0), 0x1000, 0, 0x2000, 0]);
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     StreamReader::new()
         .feed(&writer.end(), &mut |item| match item {
-            Observation::Map(map) => told.push(format!("{map:x?}")),
-            Observation::Unmap { address, length } => told.push(format!("unmap {address} {length:x}")),
-            Observation::Code { address, bytes } => told.push(format!("code {address} {bytes:x?}")),
+            Observation::Map(map) => seen.push(format!("{map:x?}")),
+            Observation::Unmap { address, length } => seen.push(format!("unmap {address} {length:x}")),
+            Observation::Code { address, bytes } => seen.push(format!("code {address} {bytes:x?}")),
             _ => {}
         })
         .unwrap();
-    assert_eq!(told[0], "code 0x1000 [1f, 20, 3, d5]");
+    assert_eq!(seen[0], "code 0x1000 [1f, 20, 3, d5]");
     assert_eq!(
-        told[1],
+        seen[1],
         "CodeMap { address: Address(1000), length: 2000, offset: 3000, path: \"/a.so\", program: true, writable: false }"
     );
-    assert_eq!(told[2], "unmap 0x1000 2000");
+    assert_eq!(seen[2], "unmap 0x1000 2000");
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn a_branch_in_an_it_block_may_fall_through() {
     writer.define(0x1000, &[(&[0x08, 0xBF], 0), (&[0x70, 0x47], 0)]);
     writer.define(0x1004, &[(&[0x00, 0xBF], 0)]);
     writer.thread(0, &[0, 1]);
-    assert_eq!(told(&writer.end()), ["#0", "1000->1002", "1002-x1004", "1004->1006"]);
+    assert_eq!(observed(&writer.end()), ["#0", "1000->1002", "1002-x1004", "1004->1006"]);
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn a_kernel_helper_of_arm_is_a_gap() {
     writer.define(0xFFFF_0FE0, &[(&[], MAY_FAULT)]);
     writer.words_at(0x1000, &[0xE320_F000]);
     writer.thread(0, &[0, 1]);
-    assert_eq!(told(&writer.end()), ["#0", "gap", "1000->1004"]);
+    assert_eq!(observed(&writer.end()), ["#0", "gap", "1000->1004"]);
 }
 
 fn cut_short() -> (Writer, Vec<u8>) {
@@ -440,7 +440,7 @@ fn a_chunk_that_is_cut_off_is_counted() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn damage_is_reported_with_its_position() {
     let damage = |stream: &[u8]| execution(&[stream], &[]).1.unwrap_err();
     assert_eq!(damage(b"ELF? no: sixteen").what, Damage::Header);
     let writer = Writer::new(9);

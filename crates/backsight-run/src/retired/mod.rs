@@ -44,7 +44,7 @@ const MOST_TABLE_BITS: u8 = 20;
 /// The longest run of one token: what a short file can make of itself has a limit.
 const LONGEST_RUN: u32 = 4096;
 
-/// What comes behind a run: the low three bits of a token.
+/// What comes after a run: the low three bits of a token.
 mod kind {
     pub const RUN: u8 = 0;
     pub const FLIP: u8 = 1;
@@ -72,7 +72,7 @@ struct Entry {
     address: u64,
     /// Where it went the last time.
     next: u64,
-    /// Where it went the last time it was taken; behind it, if it never was.
+    /// Where it went the last time it was taken; after it, if it never was.
     target: u64,
     /// Cycles since the instruction before, the last time.
     cycles: u64,

@@ -192,7 +192,7 @@ fn other_files_and_versions_are_told_apart() {
 #[test]
 fn a_full_disk_is_an_error() {
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
-        eprintln!("skipped: no /dev/full");
+        backsight_testing::skipped("no /dev/full");
         return;
     };
     let mut writer = RetiredWriter::new(full, Isa::Rv64).unwrap();

@@ -22,7 +22,7 @@ pub struct Entropy {
 
 /// What was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct EntropyFigures {
     /// Bits of entropy of a value: smallest, average and largest over blocks.
     pub entropy: [f64; 3],
     /// Unique values of a block.
@@ -78,7 +78,7 @@ impl Entropy {
     }
 
     /// What was found; a block that is not full counts only if there is no other.
-    pub fn finish(mut self) -> Option<Found> {
+    pub fn finish(mut self) -> Option<EntropyFigures> {
         if self.blocks == 0 {
             if self.filled == 0 {
                 return None;
@@ -86,7 +86,7 @@ impl Entropy {
             self.end();
         }
         let blocks = self.blocks as f64;
-        Some(Found {
+        Some(EntropyFigures {
             entropy: [self.smallest, self.entropies / blocks, self.largest],
             unique: self.unique / blocks,
             ratio: 32.0 * self.values as f64 / self.bits,

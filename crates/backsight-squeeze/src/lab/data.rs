@@ -2,7 +2,7 @@
 
 use super::super::data::adac::Adac;
 use super::super::data::addresses::{AddressCompressor, Addresses, Packing};
-use super::super::data::entropy::{Entropy, Found, signed_bits};
+use super::super::data::entropy::{Entropy, EntropyFigures, signed_bits};
 use super::super::data::values::{ValueCache, ValueCompressor};
 use super::published;
 use backsight_core::{Access, Execution, Retired};
@@ -44,9 +44,9 @@ pub struct DataOutcome {
     /// For each cache of [`published::FIRST_ACCESS`]: loads left out and bits, with flags, then with a dedicated cache.
     pub values: Vec<[(u64, u64); 2]>,
     /// For each block size of [`published::ENTROPY`].
-    pub entropies: Vec<Option<Found>>,
+    pub entropies: Vec<Option<EntropyFigures>>,
     /// For each of [`MASKS`], in the largest blocks.
-    pub masked: Vec<Option<Found>>,
+    pub masked: Vec<Option<EntropyFigures>>,
     /// Loads whose value fits each of [`SMALL`].
     pub small: [u64; 9],
 }

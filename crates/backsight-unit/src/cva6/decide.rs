@@ -3,7 +3,7 @@
 use backsight_riscv::etrace::{BranchMap, Packet};
 use backsight_riscv::ingress::{Block, Itype};
 
-use super::report::Place;
+use super::report::TrapAddress;
 use super::{Last, Stage, Tracer, Trap};
 use crate::riscv::ResyncMode;
 
@@ -25,7 +25,7 @@ impl Tracer {
         self.report(block, next, trap.as_mut(), named, sink);
         if let Some(trap) = trap.filter(|trap| !trap.reported && next.is_none() && !self.is_rtl()) {
             // Nothing that follows would report it.
-            self.send_trap(block, &trap, Place::Epc, sink);
+            self.send_trap(block, &trap, TrapAddress::Epc, sink);
         }
         let updiscon = block.itype.is_uninferable() && (block.itype != Itype::TrapReturn || !self.is_rtl());
         self.last = Some(Last { privilege: block.privilege, updiscon, trap });
@@ -86,7 +86,12 @@ impl Tracer {
         match (block.iretire > 0, trap.reported) {
             (false, true) => false,
             (false, false) => {
-                self.send_trap(block, trap, if self.is_rtl() { Place::Epc } else { Place::SecondTrap }, sink);
+                self.send_trap(
+                    block,
+                    trap,
+                    if self.is_rtl() { TrapAddress::Epc } else { TrapAddress::SecondTrap },
+                    sink,
+                );
                 true
             }
             (true, true) => {
@@ -94,7 +99,7 @@ impl Tracer {
                 true
             }
             (true, false) => {
-                self.send_trap(block, trap, Place::Handler, sink);
+                self.send_trap(block, trap, TrapAddress::Handler, sink);
                 // The first instruction of the handler is named, not the last of its block.
                 self.is_rtl() || block.last() == block.iaddr
             }
@@ -114,7 +119,7 @@ impl Tracer {
         let jumped = !named && self.last.is_some_and(|last| last.updiscon);
         match trap {
             Some(trap) if jumped && !retired => {
-                self.send_trap(block, trap, Place::Epc, sink);
+                self.send_trap(block, trap, TrapAddress::Epc, sink);
                 trap.reported = true;
             }
             _ if jumped => {

@@ -10,7 +10,7 @@ const UNCOUNTED: u8 = 16;
 
 /// What the address of a trap packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TrapAddress {
     /// Where the trap happened.
     Epc,
     /// The handler, whose first instruction retired.
@@ -46,11 +46,11 @@ impl Tracer {
         &mut self,
         block: &Block,
         trap: &Trap,
-        place: Place,
+        place: TrapAddress,
         sink: &mut impl FnMut(Packet),
     ) {
-        let thaddr = place == Place::Handler;
-        let address = if place == Place::Epc { trap.epc } else { block.iaddr };
+        let thaddr = place == TrapAddress::Handler;
+        let address = if place == TrapAddress::Epc { trap.epc } else { block.iaddr };
         let packet = TrapPacket {
             branch: block.itype != Itype::Taken,
             privilege: block.privilege,

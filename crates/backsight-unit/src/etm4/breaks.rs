@@ -1,6 +1,6 @@
 //! Where execution does not simply go on: exceptions, filters, losses, the end; and what is written between elements.
 
-use super::packer::{Place, Taken};
+use super::packer::{Location, Taken};
 use super::port::Output;
 use super::unit::{Mode, Target, Unit};
 use backsight_arm::etm4::{Packet, Profile};
@@ -51,7 +51,7 @@ impl Unit {
             self.in_transaction = false;
             self.statistics.untold += self.block;
             self.packer.put_p0(Packet::PeReset, out);
-            self.told = None;
+            self.sent_context = None;
             return;
         }
         let back_to = self.place_of(trap.return_address);
@@ -72,9 +72,9 @@ impl Unit {
     }
 
     /// The place where execution is, or would be.
-    fn place_of(&self, address: Address) -> Place {
+    fn place_of(&self, address: Address) -> Location {
         let isa = if self.isa == Isa::A32 && address.0 & 2 != 0 { Isa::T32 } else { self.isa };
-        Place { address, isa }
+        Location { address, isa }
     }
 
     /// No exception is taken to EL0: if that is where execution goes on, what handled it was not seen.
@@ -96,7 +96,7 @@ impl Unit {
         self.steady = false;
     }
 
-    /// Instructions behind the last P0 element are told by an exception that follows them.
+    /// Instructions after the last P0 element are reported by an exception that follows them.
     fn halt(&mut self, out: &mut impl Output) {
         if self.block == 0 {
             return;
@@ -117,7 +117,7 @@ impl Unit {
         self.block = 0;
     }
 
-    /// Tracing stops at the end of a block. Where it went is still told, if that was a branch.
+    /// Tracing stops at the end of a block. Where it went is still reported, if that was a branch.
     pub(super) fn leave(&mut self, out: &mut impl Output) {
         self.release_q(out);
         match core::mem::replace(&mut self.target, Target::Known) {
@@ -185,7 +185,7 @@ impl Unit {
     /// There is room in the buffer again: says that something is missing. The decoder begins anew.
     pub(super) fn recover(&mut self, out: &mut impl Output) {
         self.packer.overflow(out);
-        self.told = None;
+        self.sent_context = None;
         self.mode = Mode::Off;
     }
 
@@ -195,6 +195,6 @@ impl Unit {
         if self.mode == Mode::Lost {
             self.recover(out);
         }
-        self.told = None;
+        self.sent_context = None;
     }
 }

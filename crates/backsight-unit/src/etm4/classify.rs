@@ -41,7 +41,7 @@ impl Classifier {
         }
     }
 
-    /// Is it known at a glance that the trace does not speak about the instruction?
+    /// Is it known at a quick look that the trace does not speak about the instruction?
     #[inline]
     pub(super) fn is_plain(&self, retired: &Retired) -> bool {
         if retired.isa == Isa::A64 {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_that_is_plain_at_a_glance_is_plain() {
+    fn an_instruction_that_is_plain_at_a_quick_look_is_plain() {
         let mut random = Random(3);
         let mut classifier = Classifier::new(&Config::ete_default());
         for _ in 0..200_000 {
@@ -112,9 +112,9 @@ mod tests {
                 2 => retired(opcode | 0xE800_0000, Isa::T32, 4),
                 _ => retired(opcode & 0xFFFF, Isa::T32, 2),
             };
-            let glance = classifier.is_plain(&instruction);
+            let quick = classifier.is_plain(&instruction);
             let plain = kind(&mut classifier, &instruction) == Kind::Plain;
-            assert!(plain || !glance, "{instruction:x?}");
+            assert!(plain || !quick, "{instruction:x?}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! element went is not written at once but before the next one ([`Unit::settle`]): only then it is known whether the
 //! return stack knew it, whether an exception came in between, and what the context there is.
 
-use super::packer::Place;
+use super::packer::Location;
 use super::port::Output;
 use super::unit::{Absorbed, Mode, Target, Unit};
 use backsight_arm::etm4::{Context as ContextPacket, Packet, Profile};
@@ -37,7 +37,7 @@ impl Unit {
     /// The element itself: an atom, or the address of the instruction.
     #[inline]
     fn element(&mut self, retired: &Retired, out: &mut impl Output) {
-        let here = Place { address: retired.address, isa: retired.isa };
+        let here = Location { address: retired.address, isa: retired.isa };
         if let Some(fewest) = self.options.source_addresses
             && retired.taken
             && self.packer.source_address(here, fewest, out)
@@ -58,7 +58,7 @@ impl Unit {
         if !branch || !retired.taken {
             return self.reach(retired.end());
         }
-        let mut place = Place { address: retired.next, isa: instruction.target_isa };
+        let mut place = Location { address: retired.next, isa: instruction.target_isa };
         self.reach(retired.next);
         if instruction.class == Class::IndirectBranch {
             place.isa = likely_isa(retired);
@@ -88,7 +88,7 @@ impl Unit {
     /// time everything.
     #[inline]
     pub(super) fn settle(&mut self, out: &mut impl Output) {
-        let synchronise = self.packer.port.since_sync() >= self.sync_period || self.told.is_none();
+        let synchronise = self.packer.port.since_sync() >= self.sync_period || self.sent_context.is_none();
         if self.target == Target::Known && !self.context_changed && !synchronise && self.q.is_none() {
             return;
         }
@@ -99,7 +99,7 @@ impl Unit {
         self.release_q(out);
         let target = core::mem::replace(&mut self.target, Target::Known);
         let place = match target {
-            Target::Known => Place { address: self.origin, isa: self.isa },
+            Target::Known => Location { address: self.origin, isa: self.isa },
             Target::Restart(place) | Target::Broadcast(place) | Target::Handler(place) => place,
             Target::Indirect { place, .. } => place,
         };
@@ -139,7 +139,7 @@ impl Unit {
         self.packer.synchronise(info, config.cycle_counting(), out);
         // Who begins here knows no calls.
         self.stack.clear();
-        self.told = None;
+        self.sent_context = None;
         self.clock.timestamp_due = self.clock.now;
         self.statistics.synchronisations += 1;
     }
@@ -161,7 +161,7 @@ impl Unit {
         }
     }
 
-    /// An instruction that ends a transaction: no P0 element, but told at its place.
+    /// An instruction that ends a transaction: no P0 element, but reported at its place.
     pub(super) fn transaction_commit(&mut self, retired: &Retired, out: &mut impl Output) {
         self.position = Some(retired.end());
         if core::mem::replace(&mut self.in_transaction, false) {
@@ -185,7 +185,7 @@ impl Unit {
         }
     }
 
-    /// The context as far as a decoder does not know it; it will be told. Identifiers only where they are traced and
+    /// The context as far as a decoder does not know it; it will be reported. Identifiers only where they are traced and
     /// have changed.
     pub(super) fn context_to_tell(&mut self) -> Option<ContextPacket> {
         let config = &self.options.config;
@@ -196,18 +196,18 @@ impl Unit {
         let (level, security) = (privilege.level() & 3, privilege.security());
         let whole = ContextPacket { level, security, wide, vmid, context_id };
         self.context_changed = false;
-        match self.told.replace(whole) {
-            Some(told) if told == whole => None,
-            Some(told) => Some(ContextPacket {
-                vmid: vmid.filter(|_| told.vmid != vmid),
-                context_id: context_id.filter(|_| told.context_id != context_id),
+        match self.sent_context.replace(whole) {
+            Some(sent) if sent == whole => None,
+            Some(sent) => Some(ContextPacket {
+                vmid: vmid.filter(|_| sent.vmid != vmid),
+                context_id: context_id.filter(|_| sent.context_id != context_id),
                 ..whole
             }),
             None => Some(whole),
         }
     }
 
-    /// Takes a block into a Q element, where they are switched on: only its length and its end will be told.
+    /// Takes a block into a Q element, where they are switched on: only its length and its end will be reported.
     fn absorb(&mut self, retired: &Retired, instruction: &Instruction, out: &mut impl Output) -> bool {
         let Some(region) = &self.q_region else { return false };
         let special = instruction.flags.exception_return || instruction.class == Class::TransactionStart;
@@ -223,7 +223,7 @@ impl Unit {
         self.block = 0;
         self.go_on(retired, instruction);
         self.target = Target::Known;
-        self.q = Some(Absorbed { count, next: Place { address: self.origin, isa: self.isa } });
+        self.q = Some(Absorbed { count, next: Location { address: self.origin, isa: self.isa } });
         if self.mode == Mode::Trailing {
             self.leave(out);
         }

@@ -35,8 +35,8 @@
 //! | P0 instruction | an atom (`E` where `taken`), or a Source Address |
 //! | taken indirect branch | its target as an Address before the next element, unless the return stack has it |
 //! | `Trap` | Exception with the return address; the form "also the target of the branch before" where no instruction was executed since a branch |
-//! | instructions behind a `Trap`, above EL0 | Address (with Context where it changed), then atoms |
-//! | instructions behind a `Trap`, at EL0 | Trace On, Address: exceptions are never taken to EL0, so the handler was not seen |
+//! | instructions after a `Trap`, above EL0 | Address (with Context where it changed), then atoms |
+//! | instructions after a `Trap`, at EL0 | Trace On, Address: exceptions are never taken to EL0, so the handler was not seen |
 //! | exception return | `E`, Address (with Context where it changed), and on ETMv4 Exception Return |
 //! | `Gap`, or an instruction that does not follow from the one before | Exception "Debug halt" at the place that was reached, Trace On, Address |
 //! | filtered out by address, level, start and stop | nothing; the block that began inside is traced to its next P0 instruction |
@@ -48,7 +48,7 @@
 //! Address. A decoder gives exactly the instructions of the recording; the kernel is a break in it. A signal is the
 //! same with the signal handler as what comes next.
 //!
-//! A decoder learns nothing of instructions behind the last P0 element. Where execution breaks off or ends, a Debug
+//! A decoder learns nothing of instructions after the last P0 element. Where execution breaks off or ends, a Debug
 //! halt, as when a debugger stops the processor, tells how far it went ([`UnitConfig::halt_at_end`]).
 
 mod atoms;

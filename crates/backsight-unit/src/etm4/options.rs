@@ -24,7 +24,7 @@ pub struct UnitConfig {
     pub timestamps: Timestamps,
     /// Events at regular intervals: every so many cycles (or instructions), these bits (1 to 15).
     pub events: Option<(u64, u8)>,
-    /// The buffer behind the unit; without one nothing is ever lost.
+    /// The buffer after the unit; without one nothing is ever lost.
     pub fifo: Option<Fifo>,
     /// A front end that guesses; without one everything traced is what was executed. Needs TRCIDR8 above 0.
     pub front_end: Option<FrontEnd>,
@@ -34,7 +34,7 @@ pub struct UnitConfig {
     pub source_addresses: Option<u32>,
     /// The context until the stream tells another. Register width follows the instructions.
     pub context: Context,
-    /// Instructions behind the last P0 element are unknown to a decoder. With this, where execution is lost or
+    /// Instructions after the last P0 element are unknown to a decoder. With this, where execution is lost or
     /// ends, a Debug halt exception tells how far it went.
     pub halt_at_end: bool,
 }

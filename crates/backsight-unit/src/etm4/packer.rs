@@ -10,12 +10,12 @@ const LARGEST_COUNT: u64 = (1 << 21) - 1;
 
 /// A place to continue at, as an address packet tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub address: Address,
     pub isa: Isa,
 }
 
-impl Place {
+impl Location {
     pub(super) fn is(self) -> Is {
         if self.isa == Isa::T32 { Is::Is1 } else { Is::Is0 }
     }
@@ -30,8 +30,8 @@ impl Place {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub number: u32,
-    pub back_to: Place,
-    /// The preferred return address is also where the branch before went, which no packet told yet.
+    pub back_to: Location,
+    /// The preferred return address is also where the branch before went, which no packet reported yet.
     pub at_target: bool,
 }
 
@@ -68,9 +68,9 @@ impl Packer {
         self.depth
     }
 
-    /// Can a context be told alone? In AArch32 a decoder takes the instruction set from the last address, which a
+    /// Can a context be reported alone? In AArch32 a decoder takes the instruction set from the last address, which a
     /// branch may have left behind.
-    pub(super) fn reads_as(&self, place: Place) -> bool {
+    pub(super) fn reads_as(&self, place: Location) -> bool {
         place.isa == Isa::A64 || self.last_is == place.is()
     }
 
@@ -118,8 +118,8 @@ impl Packer {
         self.deeper(1);
     }
 
-    /// Where execution continues, and the context there if it is to be told.
-    pub(super) fn address(&mut self, place: Place, context: Option<Context>, out: &mut impl Output) {
+    /// Where execution continues, and the context there if it is to be reported.
+    pub(super) fn address(&mut self, place: Location, context: Option<Context>, out: &mut impl Output) {
         self.flush(out);
         self.last_is = place.is();
         let Some(context) = context else {
@@ -141,7 +141,7 @@ impl Packer {
 
     /// A taken P0 instruction by its address, which also stands for the not executed ones before it. False if it
     /// would stand for fewer than `fewest` of them.
-    pub(super) fn source_address(&mut self, at: Place, fewest: u32, out: &mut impl Output) -> bool {
+    pub(super) fn source_address(&mut self, at: Location, fewest: u32, out: &mut impl Output) -> bool {
         let replaced = self.atoms.trailing_not_executed();
         if replaced < fewest {
             return false;
@@ -158,7 +158,7 @@ impl Packer {
     pub(super) fn q(
         &mut self,
         count: Option<u32>,
-        next: Place,
+        next: Location,
         context: Option<Context>,
         out: &mut impl Output,
     ) {

@@ -6,7 +6,7 @@
 //! elements are final. The model here guesses wrong at a given rate and makes up what it would have traced on the
 //! wrong path: atoms, addresses, exceptions.
 
-use super::packer::{Packer, Place, Taken};
+use super::packer::{Location, Packer, Taken};
 use super::port::Output;
 use backsight_core::Address;
 
@@ -46,7 +46,7 @@ impl Speculation {
     }
 
     /// The atom of the P0 instruction at `at`, with the guesses around it.
-    pub(super) fn atom(&mut self, executed: bool, at: Place, packer: &mut Packer, out: &mut impl Output) {
+    pub(super) fn atom(&mut self, executed: bool, at: Location, packer: &mut Packer, out: &mut impl Output) {
         if self.below(256) >= u32::from(self.front_end.wrong) {
             packer.atom(executed, out);
         } else {
@@ -59,7 +59,7 @@ impl Speculation {
         }
     }
 
-    fn wrong_guess(&mut self, executed: bool, at: Place, packer: &mut Packer, out: &mut impl Output) {
+    fn wrong_guess(&mut self, executed: bool, at: Location, packer: &mut Packer, out: &mut impl Output) {
         // The branch itself must still be open when it is put right.
         let longest = packer.max_speculation().saturating_sub(1).min(self.front_end.longest_path.into());
         let length = self.below(longest + 1);
@@ -88,8 +88,8 @@ impl Speculation {
         }
     }
 
-    /// Elements that will be cancelled. Addresses among them come behind the first: before it they would stay.
-    fn wrong_path(&mut self, length: u32, at: Place, packer: &mut Packer, out: &mut impl Output) {
+    /// Elements that will be cancelled. Addresses among them come after the first: before it they would stay.
+    fn wrong_path(&mut self, length: u32, at: Location, packer: &mut Packer, out: &mut impl Output) {
         for done in 0..length {
             if done > 0 && self.below(8) == 0 {
                 packer.address(self.elsewhere(at), None, out);
@@ -104,9 +104,9 @@ impl Speculation {
         }
     }
 
-    fn elsewhere(&mut self, at: Place) -> Place {
+    fn elsewhere(&mut self, at: Location) -> Location {
         let spread = [6, 10, 15, 20][self.below(4) as usize];
         let distance = u64::from(self.below(1 << spread)) << 2;
-        Place { address: Address(at.address.0 ^ distance), isa: at.isa }
+        Location { address: Address(at.address.0 ^ distance), isa: at.isa }
     }
 }

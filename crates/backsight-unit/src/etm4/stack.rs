@@ -10,7 +10,7 @@ const LARGEST: usize = 16;
 
 pub(super) struct ReturnStack {
     entries: [(Address, Isa); LARGEST],
-    /// Place of the next entry; older ones are behind it, round the array.
+    /// Position of the next entry; older ones are before it, round the array.
     next: usize,
     count: usize,
     depth: usize,

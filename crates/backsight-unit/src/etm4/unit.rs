@@ -1,9 +1,9 @@
-//! The unit itself: follows execution, and decides what a decoder has to be told.
+//! The unit itself: follows execution, and decides what a decoder has to be sent.
 
 use super::classify::{Classifier, Kind};
 use super::controls::Region;
 use super::options::{UnitConfig, UnitError};
-use super::packer::{Packer, Place};
+use super::packer::{Location, Packer};
 use super::port::{Output, Packets};
 use super::speculation::Speculation;
 use super::stack::ReturnStack;
@@ -41,7 +41,7 @@ pub struct Unit {
 
     pub(super) context: Context,
     /// What a decoder knows of the context; `None`: nothing.
-    pub(super) told: Option<backsight_arm::etm4::Context>,
+    pub(super) sent_context: Option<backsight_arm::etm4::Context>,
     /// It may know less than there is.
     pub(super) context_changed: bool,
     pub(super) in_transaction: bool,
@@ -71,20 +71,20 @@ pub(super) enum Target {
     /// A decoder knows.
     Known,
     /// Tracing begins here.
-    Restart(Place),
+    Restart(Location),
     /// An indirect branch; `stack`: the return stack may know.
-    Indirect { place: Place, stack: bool, exception_return: bool },
+    Indirect { place: Location, stack: bool, exception_return: bool },
     /// A direct branch that is broadcast.
-    Broadcast(Place),
+    Broadcast(Location),
     /// The handler of an exception.
-    Handler(Place),
+    Handler(Location),
 }
 
 /// Instructions that a Q element will stand for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Absorbed {
     pub count: u64,
-    pub next: Place,
+    pub next: Location,
 }
 
 /// Time, and what was last said about it.
@@ -111,7 +111,7 @@ pub struct Statistics {
     pub filtered: u64,
     /// Those lost to a full buffer.
     pub lost: u64,
-    /// Those that no packet can tell: behind the last P0 element, where execution broke off.
+    /// Those that no packet can tell: after the last P0 element, where execution broke off.
     pub untold: u64,
     /// How often the buffer was full.
     pub overflows: u64,
@@ -152,7 +152,7 @@ impl Unit {
             target: Target::Known,
             q: None,
             context: options.context,
-            told: None,
+            sent_context: None,
             context_changed: true,
             in_transaction: false,
             clock: Clock::default(),
@@ -217,7 +217,7 @@ impl Unit {
 
     /// Has tracing begun, and is nothing keeping it off? Packets between elements are only written then.
     fn tracing(&self) -> bool {
-        matches!(self.mode, Mode::On | Mode::Trailing) && self.told.is_some()
+        matches!(self.mode, Mode::On | Mode::Trailing) && self.sent_context.is_some()
     }
 
     #[inline]
@@ -312,7 +312,7 @@ impl Unit {
     /// Turns tracing on and off as the filters say.
     fn filter(&mut self, retired: &Retired, out: &mut impl Output) {
         let visible = self.view.sees(retired.address.0);
-        let here = Place { address: retired.address, isa: retired.isa };
+        let here = Location { address: retired.address, isa: retired.isa };
         match (self.mode, visible) {
             (Mode::On, false) if self.block == 0 => self.leave(out),
             (Mode::On, false) => self.mode = Mode::Trailing,
@@ -328,7 +328,7 @@ impl Unit {
         }
     }
 
-    fn restart(&mut self, here: Place) {
+    fn restart(&mut self, here: Location) {
         self.mode = Mode::On;
         self.target = Target::Restart(here);
         self.block = 0;

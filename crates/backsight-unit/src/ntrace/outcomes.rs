@@ -49,7 +49,7 @@ impl Outcomes {
                 continue;
             };
             // More than one repetition may wait: two full histories hold more than two of the shorter ones.
-            let Some(rest) = self.len.checked_sub(history.len()) else { return None };
+            let rest = self.len.checked_sub(history.len())?;
             if self.part(rest, history.len()) != history || times == MOST_REPEATS {
                 return self.take_repeated();
             }
@@ -162,7 +162,7 @@ mod tests {
     fn every_length_of_a_history_gives_the_outcomes_back() {
         for full in 1..=62 {
             for (period, count) in [(1, 400), (2, 401), (3, 402), (4, 403), (5, 700), (7, 700), (64, 300)] {
-                let taken = |n: u32| n % period == 0 || n % 97 == 13;
+                let taken = |n: u32| n.is_multiple_of(period) || n % 97 == 13;
                 let mut outcomes = Outcomes::new(full, true);
                 let mut bits: Vec<bool> = Vec::new();
                 for (history, times) in sent(&mut outcomes, (0..count).map(taken)) {

@@ -71,7 +71,10 @@ impl Code {
                 own.insert(core.name.clone(), reader.image(Some(number))?);
             }
         }
-        let cores = capture.cores.iter().zip(0..).map(|(core, number)| (core.name.clone(), number)).collect();
+        let numbered = capture.cores.iter().zip(0..);
+        let cores = numbered
+            .map(|(core, index)| (core.name.clone(), number_in(&core.name).unwrap_or(index)))
+            .collect();
         let warnings = reader.warnings.into_iter().collect();
         Ok(Self { shared, own, cores, processes: reader.processes, warnings })
     }
@@ -216,4 +219,9 @@ impl Reader<'_> {
 
 fn name_of(file: &FileRef) -> String {
     file.location().map_or_else(|| file.path().to_owned(), |path| path.display().to_string())
+}
+
+/// The number of a CPU in its name, as in `cpu_3`.
+fn number_in(name: &str) -> Option<u32> {
+    name.strip_prefix("cpu")?.trim_start_matches('_').parse().ok()
 }

@@ -103,9 +103,14 @@ mod tests {
     #[test]
     fn each_layout_names_the_process_in_its_own_way() {
         use ContextIdLayout::{Asid, AsidPid, AsidTid, Pid, Tid};
-        for (layout, id) in
-            [(Asid, 7), (AsidPid, 0x500_07), (AsidTid, 0x501_09), (Tid, 0x501), (Tid, 0x500), (Pid, 0x500)]
-        {
+        for (layout, id) in [
+            (Asid, 7),
+            (AsidPid, 0x500 << 8 | 7),
+            (AsidTid, 0x501 << 8 | 9),
+            (Tid, 0x501),
+            (Tid, 0x500),
+            (Pid, 0x500),
+        ] {
             assert_eq!(number(layout, Some(id), Some(0)), 1, "{layout:?} {id:#x}");
         }
         assert_eq!(number(Asid, Some(7), Some(1)), 2, "an ASID of one CPU");

@@ -11,7 +11,7 @@ use super::item::Item;
 use super::summary::Summary;
 use crate::{Error, Result, Source};
 
-/// Items that are handed over together.
+/// Most items that are handed over together.
 const PORTION: usize = 1024;
 /// Portions that may wait.
 const PORTIONS: usize = 4;
@@ -43,28 +43,37 @@ impl<T: Copy> From<&Item<'_, T>> for OwnedItem<T> {
     }
 }
 
+/// Items that are handed over together.
+type Portion<T> = Vec<OwnedItem<T>>;
+
+/// A decode that has not come to its end.
+struct Running<T> {
+    portions: Receiver<Portion<T>>,
+    thread: JoinHandle<Result<Summary>>,
+}
+
 /// What a decode gives, one item after the other: [`Decode::iter`](super::Decode::iter). An error is the last item. If it
 /// is dropped before the end, the decode stops.
 pub struct Items<T> {
     portion: vec::IntoIter<OwnedItem<T>>,
-    /// Where more comes from, and the thread that decodes; `None` after the end.
-    decode: Option<(Receiver<Vec<OwnedItem<T>>>, JoinHandle<Result<Summary>>)>,
+    /// `None` after the end.
+    decode: Option<Running<T>>,
     summary: Option<Summary>,
 }
 
 impl<T: Copy + Send + 'static> Items<T> {
     /// Lets `decode` run.
     pub(super) fn new(decode: impl FnOnce(&mut Portions<T>) -> Result<Summary> + Send + 'static) -> Self {
-        let (sender, receiver) = sync_channel(PORTIONS);
+        let (sender, portions) = sync_channel(PORTIONS);
         let run = move || {
-            let mut portions = Portions { items: Vec::new(), sender };
-            let summary = decode(&mut portions)?;
+            let mut handed = Portions { items: Vec::new(), sender };
+            let summary = decode(&mut handed)?;
             // Whoever does not take them has gone.
-            let _ = portions.send();
+            let _ = handed.send();
             Ok(summary)
         };
         let thread = std::thread::spawn(run);
-        Self { portion: Vec::new().into_iter(), decode: Some((receiver, thread)), summary: None }
+        Self { portion: Vec::new().into_iter(), decode: Some(Running { portions, thread }), summary: None }
     }
 }
 
@@ -83,13 +92,11 @@ impl<T> Iterator for Items<T> {
             if let Some(item) = self.portion.next() {
                 return Some(Ok(item));
             }
-            let (receiver, _) = self.decode.as_ref()?;
-            if let Ok(portion) = receiver.recv() {
+            if let Ok(portion) = self.decode.as_ref()?.portions.recv() {
                 self.portion = portion.into_iter();
                 continue;
             }
-            let (_, thread) = self.decode.take()?;
-            match thread.join() {
+            match self.decode.take()?.thread.join() {
                 Ok(Ok(summary)) => self.summary = Some(summary),
                 Ok(Err(error)) => return Some(Err::<_, Error>(error)),
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -109,7 +116,7 @@ impl<T> fmt::Debug for Items<T> {
 /// The side of the thread that decodes.
 pub(super) struct Portions<T> {
     items: Vec<OwnedItem<T>>,
-    sender: SyncSender<Vec<OwnedItem<T>>>,
+    sender: SyncSender<Portion<T>>,
 }
 
 impl<T: Copy> Portions<T> {

@@ -34,7 +34,7 @@ pub struct Flow {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
-    /// List what was really executed, which `record --truth` keeps in the capture, rather than what the trace tells
+    /// List what was really executed, which `record --truth` keeps in the capture, rather than what the trace says
     #[arg(long)]
     truth: bool,
 

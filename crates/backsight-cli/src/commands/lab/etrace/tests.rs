@@ -127,9 +127,9 @@ fn every_program_comes_back_from_its_trace_with_every_set_of_options() {
             .collect();
         let variants = variants(params, options);
         for variant in variants.into_iter().filter(|variant| variant.which == Which::Standard) {
-            let told = round_trip(&variant, &executed, &image);
-            let same = told.iter().zip(&addresses).take_while(|(a, b)| a == b).count();
-            assert_eq!((same, told.len()), (addresses.len(), addresses.len()), "{name}, {}", variant.name);
+            let decoded = round_trip(&variant, &executed, &image);
+            let same = decoded.iter().zip(&addresses).take_while(|(a, b)| a == b).count();
+            assert_eq!((same, decoded.len()), (addresses.len(), addresses.len()), "{name}, {}", variant.name);
         }
     }
 }
@@ -165,12 +165,12 @@ fn round_trip(variant: &Variant, executed: &[Execution], image: &Image) -> Vec<A
     }
     encoder.finish(&mut sink);
     let mut follower = Follower::new(Settings::new(variant.params, variant.options), image);
-    let mut told = Vec::new();
+    let mut decoded = Vec::new();
     let mut each = |event: Located<Event>| {
         if let Event::Range(range) = event.value {
             let mut at = range.start;
             while at != range.end {
-                told.push(at);
+                decoded.push(at);
                 let bytes = image.bytes_at(AddressSpace::ANY, at).unwrap();
                 at = at.plus(rv::size(u16::from(bytes[0])).into());
             }
@@ -181,5 +181,5 @@ fn round_trip(variant: &Variant, executed: &[Execution], image: &Image) -> Vec<A
     }
     follower.finish(&mut each);
     assert_eq!(follower.faults().total(), 0);
-    told
+    decoded
 }

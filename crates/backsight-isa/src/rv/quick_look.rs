@@ -1,11 +1,11 @@
-//! What a quick look at an opcode tells: enough for most instructions, where only the kind of flow matters.
+//! What a quick look at an opcode shows: enough for most instructions, where only the kind of flow matters.
 
 use super::{JumpKind, Set, kind};
 use crate::table::bits;
 
-/// What a quick look at an opcode tells.
+/// What a quick look at an opcode shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Glance {
+pub enum QuickLook {
     /// It certainly goes to the next instruction and sets no upper immediate.
     Plain,
     /// It is a conditional branch.
@@ -17,7 +17,7 @@ pub enum Glance {
         /// Its target is in the opcode.
         direct: bool,
     },
-    /// It may be anything else: [`decode`](super::decode) tells.
+    /// It may be anything else: [`decode`](super::decode) says.
     Other,
 }
 
@@ -52,11 +52,11 @@ pub const fn is_plain(set: Set, opcode: u32) -> bool {
 
 /// A quick look at an opcode.
 #[inline(always)]
-pub const fn glance(set: Set, opcode: u32) -> Glance {
+pub const fn quick_look(set: Set, opcode: u32) -> QuickLook {
     if is_plain(set, opcode) {
-        Glance::Plain
+        QuickLook::Plain
     } else if opcode & 0x7F == 0x63 || opcode & 0xC003 == 0xC001 {
-        Glance::Branch
+        QuickLook::Branch
     } else {
         look(set, opcode)
     }
@@ -64,18 +64,18 @@ pub const fn glance(set: Set, opcode: u32) -> Glance {
 
 /// The same of an instruction that is neither certainly plain nor a branch.
 #[inline(never)]
-const fn look(set: Set, opcode: u32) -> Glance {
+const fn look(set: Set, opcode: u32) -> QuickLook {
     let rd = bits(opcode, 11, 7);
     match (opcode & 3, bits(opcode, 6, 2), bits(opcode, 15, 13)) {
-        (1, _, 1) => Glance::Jump { kind: JumpKind::Call, direct: true },
-        (1, _, 5) => Glance::Jump { kind: JumpKind::Jump, direct: true },
-        (2, 0, 4) if rd != 0 => Glance::Jump { kind: kind(bits(opcode, 12, 12), rd), direct: false },
-        (2, _, 5) if !set.zcmp && !set.zcmt => Glance::Plain,
+        (1, _, 1) => QuickLook::Jump { kind: JumpKind::Call, direct: true },
+        (1, _, 5) => QuickLook::Jump { kind: JumpKind::Jump, direct: true },
+        (2, 0, 4) if rd != 0 => QuickLook::Jump { kind: kind(bits(opcode, 12, 12), rd), direct: false },
+        (2, _, 5) if !set.zcmp && !set.zcmt => QuickLook::Plain,
         (3, 0x19, _) if bits(opcode, 14, 12) == 0 => {
             let rs1 = bits(opcode, 19, 15);
-            Glance::Jump { kind: kind(rd, rs1), direct: rs1 == 0 }
+            QuickLook::Jump { kind: kind(rd, rs1), direct: rs1 == 0 }
         }
-        (3, 0x1B, _) => Glance::Jump { kind: kind(rd, 0), direct: true },
-        _ => Glance::Other,
+        (3, 0x1B, _) => QuickLook::Jump { kind: kind(rd, 0), direct: true },
+        _ => QuickLook::Other,
     }
 }
