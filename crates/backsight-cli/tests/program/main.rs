@@ -5,6 +5,8 @@ mod captures;
 mod convert;
 mod flow;
 mod hostile;
+mod listing_options;
 mod listings;
 mod manners;
+mod riscv;
 mod support;
