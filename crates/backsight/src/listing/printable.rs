@@ -19,7 +19,7 @@ impl fmt::Display for Printable<'_> {
 }
 
 /// Control characters, and those that turn the direction of what is written.
-fn is_harmful(c: char) -> bool {
+pub(super) fn is_harmful(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
