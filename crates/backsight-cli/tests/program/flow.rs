@@ -53,8 +53,8 @@ fn functions_are_named_filtered_and_indented() {
     let expected: Vec<u64> = pcs("").into_iter().filter(|address| *address >= 0x40_0018).collect();
     assert_eq!(inner, expected);
     let calls = line(&format!("flow FIRST --quiet --calls --image {elf}")).done().out;
-    assert!(calls.lines().any(|line| line.starts_with("10  outer  ")), "{calls}");
-    assert!(calls.lines().any(|line| line.starts_with("10    inner  ")), "{calls}");
+    assert!(calls.lines().any(|line| line.starts_with("0x10  outer  ")), "{calls}");
+    assert!(calls.lines().any(|line| line.starts_with("0x10    inner  ")), "{calls}");
 }
 
 /// The bundled code as an ELF file: `outer` at its beginning, another function from 0x400018 on.
