@@ -49,34 +49,44 @@ impl<W: io::Write + io::Seek> Output for ZipWriter<W> {
     }
 }
 
-/// A file of an archive. After an error nothing more is written, and nothing more fails: an archive that is given up
+/// The file of an archive. After an error nothing more is written, and nothing more fails: an archive that is given up
 /// writes its directory when it is dropped, and has no way to report that but standard error.
 #[derive(Debug)]
-struct UntilError<W> {
-    inner: W,
+struct UntilError {
+    file: BufWriter<File>,
     failed: bool,
+    /// Where the next byte goes, or would go, and where the file ends.
+    position: u64,
+    end: u64,
 }
 
-impl UntilError<BufWriter<File>> {
+impl UntilError {
     fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { inner: BufWriter::new(File::create_new(path)?), failed: false })
+        let file = BufWriter::new(File::create_new(path)?);
+        Ok(Self { file, failed: false, position: 0, end: 0 })
     }
-}
 
-impl<W> UntilError<W> {
-    fn attempt<T>(&mut self, otherwise: T, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+    /// Does the work, or after an error pretends that it was done.
+    fn attempt<T>(
+        &mut self,
+        pretended: T,
+        work: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+    ) -> io::Result<T> {
         if self.failed {
-            return Ok(otherwise);
+            return Ok(pretended);
         }
-        let outcome = work(&mut self.inner);
+        let outcome = work(&mut self.file);
         self.failed = outcome.is_err();
         outcome
     }
 }
 
-impl<W: io::Write> io::Write for UntilError<W> {
+impl io::Write for UntilError {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.attempt(bytes.len(), |inner| inner.write(bytes))
+        let count = self.attempt(bytes.len(), |file| file.write(bytes))?;
+        self.position += count as u64;
+        self.end = self.end.max(self.position);
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -84,9 +94,16 @@ impl<W: io::Write> io::Write for UntilError<W> {
     }
 }
 
-impl<W: io::Seek> io::Seek for UntilError<W> {
+impl io::Seek for UntilError {
     fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
-        self.attempt(0, |inner| inner.seek(to))
+        let pretended = match to {
+            io::SeekFrom::Start(position) => Some(position),
+            io::SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
+            io::SeekFrom::End(distance) => self.end.checked_add_signed(distance),
+        };
+        let pretended = pretended.ok_or(io::ErrorKind::InvalidInput)?;
+        self.position = self.attempt(pretended, |file| file.seek(to))?;
+        Ok(self.position)
     }
 }
 
@@ -141,7 +158,7 @@ impl Capture {
     fn write_archive(
         &self,
         format: Format,
-        mut archive: ZipWriter<UntilError<BufWriter<File>>>,
+        mut archive: ZipWriter<UntilError>,
         fail: impl Fn(io::Error) -> Error,
     ) -> Result<Vec<String>, Error> {
         let lost = self.write(format, &mut archive)?;

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use backsight::listing::Printable;
+pub use backsight::listing::counted;
 
 use crate::color::{self, Highlighter};
 use crate::failure::{Failure, Result};
@@ -18,12 +19,6 @@ pub fn say(words: impl Display) {
     let colored = color::is_wanted(&io::stderr());
     let lines: Vec<_> = lines.map(|line| if colored { color::message(&line) } else { line }).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
-}
-
-/// A number of things: `1 buffer`, `2 buffers`.
-pub fn counted(count: impl Into<u64>, thing: &str) -> String {
-    let count = count.into();
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A buffered stream of results.

@@ -178,6 +178,6 @@ fn no_progress_is_shown_on_the_lines_of_a_listing() {
         outer.args(["-qefc", &inner, "/dev/null"]).stdin(std::process::Stdio::null());
         String::from_utf8_lossy(&outer.output().expect("script").stdout).into_owned()
     };
-    let listed = run("");
+    let listed = run("--color never");
     assert!(listed.lines().count() > 40_000 && !listed.contains('\x1b'), "a bar is among the lines");
 }

@@ -83,9 +83,9 @@ fn each_hart_of_a_source_is_shown_and_has_a_state_of_its_own() {
         backsight_reading(&words(&arguments), &[&bytes]).done().out
     };
     let one = line(&format!("flow {} --quiet", scratch.path("ntrace").display())).done().out;
-    let one: Vec<&str> = one.lines().map(|line| line.strip_prefix("01").expect(line)).collect();
+    let one: Vec<&str> = one.lines().map(|line| line.strip_prefix("0x01").expect(line)).collect();
     let text = flow("");
-    for hart in ["00.0", "00.1"] {
+    for hart in ["0x00.0", "0x00.1"] {
         let of_hart: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(hart)).collect();
         assert_eq!(of_hart, one);
     }
@@ -96,8 +96,8 @@ fn each_hart_of_a_source_is_shown_and_has_a_state_of_its_own() {
     }
     let calls = flow("--calls");
     let of =
-        |hart: &str| calls.lines().filter(|line| line.starts_with(hart)).map(|line| &line[4..]).collect();
-    let (zero, first): (Vec<&str>, Vec<&str>) = (of("00.0"), of("00.1"));
+        |hart: &str| calls.lines().filter(|line| line.starts_with(hart)).map(|line| &line[6..]).collect();
+    let (zero, first): (Vec<&str>, Vec<&str>) = (of("0x00.0"), of("0x00.1"));
     assert!(zero.len() > 1000 && zero == first);
 }
 

@@ -17,4 +17,4 @@ pub use branches::{BranchWriter, EventNames};
 pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};
 pub use filter::{Filter, FilterOptions};
 pub use packet::{PacketFormat, PacketWriter};
-pub use printable::Printable;
+pub use printable::{Printable, counted};
