@@ -89,7 +89,7 @@ fn one_configuration_serves_all_ids_unless_one_has_its_own() {
 
     let run = backsight_reading(&words(&format!("{common} --id 0x22")), &[&bytes]).done();
     assert_eq!(contents(&run.out), expected());
-    assert!(run.out.lines().all(|line| line.split_whitespace().nth(1) == Some("22")));
+    assert!(run.out.lines().all(|line| line.split_whitespace().nth(1) == Some("0x22")));
 }
 
 #[test]
