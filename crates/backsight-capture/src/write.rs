@@ -49,13 +49,71 @@ impl<W: io::Write + io::Seek> Output for ZipWriter<W> {
     }
 }
 
+/// The file of an archive. After an error nothing more is written, and nothing more fails: an archive that is given up
+/// writes its directory when it is dropped, and has no way to report that but standard error.
+#[derive(Debug)]
+struct UntilError {
+    file: BufWriter<File>,
+    failed: bool,
+    /// Where the next byte goes, or would go, and where the file ends.
+    position: u64,
+    end: u64,
+}
+
+impl UntilError {
+    fn create(path: &Path) -> io::Result<Self> {
+        let file = BufWriter::new(File::create_new(path)?);
+        Ok(Self { file, failed: false, position: 0, end: 0 })
+    }
+
+    /// Does the work, or after an error pretends that it was done.
+    fn attempt<T>(
+        &mut self,
+        pretended: T,
+        work: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if self.failed {
+            return Ok(pretended);
+        }
+        let outcome = work(&mut self.file);
+        self.failed = outcome.is_err();
+        outcome
+    }
+}
+
+impl io::Write for UntilError {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.attempt(bytes.len(), |file| file.write(bytes))?;
+        self.position += count as u64;
+        self.end = self.end.max(self.position);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.attempt((), io::Write::flush)
+    }
+}
+
+impl io::Seek for UntilError {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        let pretended = match to {
+            io::SeekFrom::Start(position) => Some(position),
+            io::SeekFrom::Current(distance) => self.position.checked_add_signed(distance),
+            io::SeekFrom::End(distance) => self.end.checked_add_signed(distance),
+        };
+        let pretended = pretended.ok_or(io::ErrorKind::InvalidInput)?;
+        self.position = self.attempt(pretended, |file| file.seek(to))?;
+        Ok(self.position)
+    }
+}
+
 /// Packs all files of a directory into a new ZIP archive.
 ///
 /// # Errors
 /// If the archive exists, or something cannot be read or written.
 pub fn pack(directory: &Path, archive: &Path) -> io::Result<()> {
     let folder = Directory(directory.to_owned());
-    let mut output = ZipWriter::new(BufWriter::new(File::create_new(archive)?));
+    let mut output = ZipWriter::new(UntilError::create(archive)?);
     for path in folder.files() {
         output.file(&path, &mut folder.open(&path)?)?;
     }
@@ -67,7 +125,7 @@ impl Capture {
     /// format could not hold, in words.
     ///
     /// # Errors
-    /// If the place exists, or something cannot be read or written.
+    /// If the place exists, or something cannot be read or written. Nothing is left of it then.
     pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<String>, Error> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -76,17 +134,37 @@ impl Capture {
             true => Err(Error::file(&name, "exists").advise("name a place that does not exist yet")),
             false => Ok(()),
         };
+        let given_up = |error: Error| match error.advice.is_empty() {
+            true => error.advise(format!("nothing is left of {name}")),
+            false => error,
+        };
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
             used(path.exists())?;
-            let mut archive = ZipWriter::new(BufWriter::new(File::create_new(path).map_err(fail)?));
-            let lost = self.write(format, &mut archive)?;
-            let mut file = archive.finish().map_err(io::Error::other).map_err(fail)?;
-            io::Write::flush(&mut file).map_err(fail)?;
-            return Ok(lost);
+            let archive = ZipWriter::new(UntilError::create(path).map_err(fail)?);
+            return self.write_archive(format, archive, fail).map_err(|error| {
+                // What cannot be removed stays: why nothing was written matters more.
+                let _ = fs::remove_file(path);
+                given_up(error)
+            });
         }
         used(fs::read_dir(path).map_or(path.exists(), |mut entries| entries.next().is_some()))?;
         fs::create_dir_all(path).map_err(fail)?;
-        self.write(format, &mut DirectoryOutput(path.to_owned()))
+        self.write(format, &mut DirectoryOutput(path.to_owned())).map_err(|error| {
+            let _ = fs::remove_dir_all(path);
+            given_up(error)
+        })
+    }
+
+    fn write_archive(
+        &self,
+        format: Format,
+        mut archive: ZipWriter<UntilError>,
+        fail: impl Fn(io::Error) -> Error,
+    ) -> Result<Vec<String>, Error> {
+        let lost = self.write(format, &mut archive)?;
+        let mut file = archive.finish().map_err(io::Error::other).map_err(&fail)?;
+        io::Write::flush(&mut file).map_err(&fail)?;
+        Ok(lost)
     }
 
     /// Writes the files of the capture. Gives what the format could not hold, in words.

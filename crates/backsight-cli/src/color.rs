@@ -130,7 +130,7 @@ fn highlighted(line: &str) -> String {
         Some((code, source)) => (code, format!("  {DIM}; {source}{PLAIN}")),
         None => (line, String::new()),
     };
-    let code = match (code.trim_start().starts_with("0x"), code.rsplit_once('<')) {
+    let code = match (code.starts_with("      0x"), code.rsplit_once('<')) {
         (true, Some((before, name))) if name.ends_with('>') => format!("{before}{GREEN}<{name}{PLAIN}"),
         (true, _) => code.to_owned(),
         (false, _) => last_column(code),
@@ -163,13 +163,17 @@ fn color_of_event(event: &str) -> &'static str {
     }
 }
 
-/// What a range or a packet is: in the last column of its line, after two blanks.
+/// What a range or a packet is: in the last column of its line, after two blanks. Of a call the name is before its cost.
 fn last_column(line: &str) -> String {
     let damaged = ["BAD", "NOTSYNC", "RESERVED", "INCOMPLETE", "damage:"];
     if damaged.iter().any(|word| line.contains(word)) {
         return format!("{RED}{line}{PLAIN}");
     }
     match line.trim_end().rsplit_once("  ") {
+        Some((before, cost)) if cost.contains("instruction") || cost.starts_with("call took") => {
+            let (id, name) = before.split_once("  ").unwrap_or(("", before));
+            format!("{id}  {GREEN}{name}{PLAIN}  {cost}")
+        }
         Some((before, last)) if !before.trim().is_empty() && !last.is_empty() => {
             format!("{before}  {GREEN}{last}{PLAIN}")
         }
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn colours_change_no_character_of_a_listing() {
         let listing = "capture: snapshot\n  buffer ETB_0: 12 bytes\n    ID 0x10: 12 bytes not decoded: ETMv3\n\
-                       # buffer ETB_0\n10  -- gap: no code\n10  0x400000-0x400008     2  A64  call  main+0x4\n\
+                       # buffer ETB_0\n0x10  -- gap: no code\n0x10  0x400000-0x400008     2  A64  call  main+0x4\n0x10    main  4 instructions\n\
                        \x20     0x400004  94000005   bl 0x400018 <fib>  ; fib.c:3\n\n";
         let coloured = through(&[listing]);
         assert_ne!(coloured, listing);
@@ -209,10 +213,12 @@ mod tests {
 
     #[test]
     fn damage_is_red_and_names_are_green() {
-        assert!(highlighted("10  -- gap: overflow").contains("\x1b[31m-- gap"));
-        assert!(highlighted("10  -- exception: IRQ").contains("\x1b[33m-- exception"));
-        assert!(highlighted("  0x4  94000005   bl 0x18 <fib>").contains("\x1b[32m<fib>"));
-        assert!(highlighted("10  0x4-0x8  1  A64  call  main").ends_with("\x1b[32mmain\x1b[0m"));
+        assert!(highlighted("0x10  -- gap: overflow").contains("\x1b[31m-- gap"));
+        assert!(highlighted("0x10  -- exception: IRQ").contains("\x1b[33m-- exception"));
+        assert!(highlighted("      0x4  94000005   bl 0x18 <fib>").contains("\x1b[32m<fib>"));
+        assert!(highlighted("0x10  0x4-0x8  1  A64  call  main").ends_with("\x1b[32mmain\x1b[0m"));
+        let call = highlighted("0x10    main  4 instructions; call took 9 instructions");
+        assert!(call.contains("\x1b[32m  main\x1b[0m  4 instructions"), "{call:?}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod progress;
 mod recording;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
     let arguments = Program::command().color(color::asked_for(std::env::args_os())).get_matches();
     let program = Program::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
     color::set(program.color);
+    let_writes_fail();
     match run(&program.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -90,4 +92,10 @@ fn run(command: &Command) -> Result {
         Command::Completions(command) => commands::completions::run(command, Program::command()),
         Command::Man(command) => commands::man::run(command, Program::command()),
     }
+}
+
+/// A limit on the size of files (`ulimit -f`) is to be an error of the write that exceeds it, not the end of us.
+fn let_writes_fail() {
+    // Without a handler the default holds.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }

@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use backsight::listing::Printable;
+pub use backsight::listing::counted;
 
 use crate::color::{self, Highlighter};
 use crate::failure::{Failure, Result};
@@ -20,40 +21,49 @@ pub fn say(words: impl Display) {
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
-/// A number of things: `1 buffer`, `2 buffers`.
-pub fn counted(count: impl Into<u64>, thing: &str) -> String {
-    let count = count.into();
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
-}
-
 /// A buffered stream of results.
 pub struct Output {
     writer: BufWriter<Box<dyn Write + Send>>,
     name: PathBuf,
+    is_terminal: bool,
+    /// Lines that may yet be written.
+    lines_left: Option<u64>,
 }
 
 impl Output {
     /// Opens `path`, or standard output for `None` and `-`, for text that people read: coloured on a terminal.
     pub fn for_people(path: Option<&Path>) -> Result<Self> {
-        let Self { writer, name } = Self::open(path)?;
+        let output = Self::open(path)?;
         let to_file = path.is_some_and(|path| path != Path::new("-"));
         if to_file || !color::is_wanted(&io::stdout()) {
-            return Ok(Self { writer, name });
+            return Ok(output);
         }
-        let writer: Box<dyn Write + Send> = Box::new(Highlighter::new(writer));
-        Ok(Self { writer: BufWriter::with_capacity(1 << 16, writer), name })
+        let writer: Box<dyn Write + Send> = Box::new(Highlighter::new(output.writer));
+        Ok(Self { writer: BufWriter::with_capacity(1 << 16, writer), ..output })
     }
 
     /// Opens `path`, or standard output for `None` and `-`.
     pub fn open(path: Option<&Path>) -> Result<Self> {
-        let (inner, name): (Box<dyn Write + Send>, PathBuf) = match path {
+        let (inner, name, is_terminal): (Box<dyn Write + Send>, PathBuf, bool) = match path {
             Some(path) if path != Path::new("-") => {
                 let file = File::create(path).map_err(|error| Failure::file(path, &error))?;
-                (Box::new(file), path.to_owned())
+                let is_terminal = file.is_terminal();
+                (Box::new(file), path.to_owned(), is_terminal)
             }
-            _ => (Box::new(io::stdout()), "standard output".into()),
+            _ => (Box::new(io::stdout()), "standard output".into(), io::stdout().is_terminal()),
         };
-        Ok(Self { writer: BufWriter::with_capacity(1 << 16, inner), name })
+        let writer = BufWriter::with_capacity(1 << 16, inner);
+        Ok(Self { writer, name, is_terminal, lines_left: None })
+    }
+
+    /// The same, for so many lines by [`Output::put_lines`]; `None`: as many as there are.
+    pub fn limit(self, lines: Option<u64>) -> Self {
+        Self { lines_left: lines, ..self }
+    }
+
+    /// Does somebody watch the results as they are written?
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
     }
 
     /// Writes everything that is buffered. To be called at the end: a full disk must not go unnoticed.
@@ -67,6 +77,20 @@ impl Output {
             io::ErrorKind::BrokenPipe => Failure::PipeClosed,
             _ => Failure::file(&self.name, error),
         }
+    }
+
+    /// Writes lines, each with its end. After as many as there may be: [`Failure::Enough`].
+    pub fn put_lines(&mut self, mut lines: &[u8]) -> Result {
+        if let Some(left) = &mut self.lines_left {
+            let ends = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+            let wanted: Vec<usize> = ends.take(usize::try_from(*left).unwrap_or(usize::MAX)).collect();
+            *left -= wanted.len() as u64;
+            if *left == 0 {
+                lines = &lines[..wanted.last().copied().unwrap_or(0)];
+            }
+        }
+        self.put(|out| out.write_all(lines))?;
+        if self.lines_left == Some(0) { Err(Failure::Enough) } else { Ok(()) }
     }
 
     /// Writes through `write`, with its error turned into a failure of the program.

@@ -1,9 +1,10 @@
 //! How far along the work is: on a terminal's standard error only.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 
 /// A progress display, or nothing where nobody would see it.
 pub struct Progress(Option<ProgressBar>);
@@ -24,8 +25,8 @@ impl Progress {
         Self::with_templates(
             total,
             quiet,
-            "{wide_bar} {human_pos}/{human_len} instructions, {per_sec}",
-            "{spinner} {human_pos} instructions, {per_sec}",
+            "{wide_bar} {human_pos}/{human_len} instructions, {rate} a second",
+            "{spinner} {human_pos} instructions, {rate} a second",
         )
     }
 
@@ -38,7 +39,11 @@ impl Progress {
             None => (ProgressBar::new_spinner(), unbounded),
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            // The library's own rate has four digits after the point.
+            let rate = |state: &ProgressState, out: &mut dyn fmt::Write| {
+                let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
+            };
+            bar.set_style(style.with_key("rate", rate));
         }
         bar.enable_steady_tick(Duration::from_millis(200));
         Self(Some(bar))

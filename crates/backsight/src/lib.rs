@@ -25,11 +25,13 @@
 //! - [`Decode::run`] gives every item to a closure, [`Decode::iter`] is an iterator, [`Decode::fold`] has a state for each source on the thread of that
 //!   source, [`Decode::session`] takes bytes that arrive over time.
 //! - Damage in the trace is data: it is listed, counted, and in the [`Summary`]. An [`Error`] is about files and options.
+//! - [`calls`] finds out who called whom, and what that cost.
 //! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod calls;
 pub mod decode;
 pub mod listing;
 pub mod protocol;

@@ -86,6 +86,17 @@ impl Source {
         self.0.configuration.counts_cycles()
     }
 
+    /// Does its trace say which of several harts it is about?
+    pub fn numbers_harts(&self) -> bool {
+        self.0.configuration.numbers_harts()
+    }
+
+    /// Are the targets of its branches in the code, and not in its packets? A list of them then comes from its
+    /// execution, and [`Capture::branches`](crate::Capture::branches) refuses it.
+    pub fn branches_need_code(&self) -> bool {
+        self.0.configuration.branches().is_err()
+    }
+
     /// How it was built and programmed, in words.
     pub fn configuration(&self) -> String {
         self.0.configuration.words().unwrap_or_else(|| format!("{}, not decoded yet", self.what()))

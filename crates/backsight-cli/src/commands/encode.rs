@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
 use crate::output::say;
-use crate::recording::{CaptureFormat, UnitArgs, in_words, let_writes_fail};
+use crate::recording::{CaptureFormat, UnitArgs, in_words};
 
 /// Contents of a capture that are taken into memory.
 const LONGEST_DUMP: u64 = 1 << 30;
@@ -105,7 +105,6 @@ fn encode(command: &Encode, mut source: impl ExecutionSource, capture: Option<&C
         .truth(command.truth)
         .replace(command.force);
     let recording = with_code(command, recording, capture)?;
-    let_writes_fail();
     let recorded = recording.record(&mut source, &command.output, &mut |_| {})?;
     if !command.quiet {
         let (instructions, bytes) = (recorded.instructions, recorded.bytes);

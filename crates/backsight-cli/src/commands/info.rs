@@ -205,8 +205,7 @@ fn survey_text(
         line(4, format!("{}, {padding} of padding", counted(frames.frames, "frame")));
     }
     if triggers + flushes > 0 {
-        let flushes = if *flushes == 1 { "1 flush".to_owned() } else { format!("{flushes} flushes") };
-        line(4, format!("{}, {flushes}", counted(*triggers, "trigger")));
+        line(4, format!("{}, {}", counted(*triggers, "trigger"), counted(*flushes, "flush")));
     }
     survey.summary.frame_damage().into_iter().for_each(|what| line(4, format!("damage: {what}")));
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use backsight::decode::{Sink, Summary};
-use backsight::listing::{PacketFormat, Printable, write_packet};
+use backsight::listing::{PacketFormat, PacketWriter, Printable};
 use backsight::protocol::{Kinds, Landmark};
 use backsight::{Buffer, Capture, Item, Packet};
 use clap::{Args, ValueEnum};
@@ -89,7 +89,8 @@ pub fn run(command: &Packets) -> Result {
 /// What is left to do, and what was counted.
 struct Listing<'a> {
     output: &'a mut Output,
-    format: Option<PacketFormat>,
+    /// Where packets are listed, and not only counted.
+    writer: Option<PacketWriter>,
     left: u64,
     kinds: Kinds,
     /// There are several buffers, and each is named.
@@ -105,10 +106,13 @@ fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Sum
         Format::Summary => None,
     };
     let left = command.limit.unwrap_or(u64::MAX);
-    let named =
-        command.capture.chooses_several(capture) && matches!(command.format, Format::Text | Format::Opencsd);
-    let mut listing = Listing { output, format, left, kinds: Kinds::default(), named, outcome: Ok(()) };
-    let decode = command.capture.choose(capture.packets(), capture, command.output.quiet);
+    let several = command.capture.chooses_several(capture);
+    let named = several && matches!(command.format, Format::Text | Format::Opencsd);
+    let writer = format.map(|format| PacketWriter::new(format).name_buffers(several));
+    let mut listing = Listing { output, writer, left, kinds: Kinds::default(), named, outcome: Ok(()) };
+    // A bar on the line that is being written would help nobody.
+    let quiet = command.output.quiet || listing.output.is_terminal();
+    let decode = command.capture.choose(capture.packets(), capture, quiet);
     let summary = decode.run_sink(&mut listing)?;
     listing.outcome?;
     if command.format == Format::Summary {
@@ -120,6 +124,10 @@ fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Sum
 impl Listing<'_> {
     fn write(&mut self, written: impl FnOnce(&mut Output) -> Result) -> ControlFlow<()> {
         self.outcome = written(self.output);
+        self.go_on()
+    }
+
+    fn go_on(&self) -> ControlFlow<()> {
         if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 }
@@ -138,8 +146,11 @@ impl Sink<Packet> for Listing<'_> {
         if self.left == 0 {
             return ControlFlow::Break(());
         }
-        match self.format {
-            Some(format) => self.write(|output| output.put(|out| write_packet(out, format, &item)))?,
+        match &mut self.writer {
+            Some(writer) => {
+                self.outcome = self.output.put(|out| writer.write(out, &item));
+                self.go_on()?;
+            }
             None => self.kinds.add(item.value.name(), 1, item.length.into()),
         }
         if item.value.landmark(None) != Landmark::Unsynchronised {

@@ -14,7 +14,7 @@ use crate::args::parse_number;
 use crate::failure::{Failure, Result};
 use crate::output::{counted, say};
 use crate::progress::Progress;
-use crate::recording::{CaptureFormat, UnitArgs, in_words, let_writes_fail};
+use crate::recording::{CaptureFormat, UnitArgs, in_words};
 
 /// Run a program with a trace unit attached, and write a capture
 ///
@@ -140,7 +140,6 @@ fn texts(words: &[OsString]) -> Option<Vec<String>> {
 
 fn record(command: &Record, recording: Recording, mut source: impl ExecutionSource) -> Result {
     catch_interrupts(&source.stop());
-    let_writes_fail();
     let started = Instant::now();
     let progress = Progress::instructions(command.limit, command.quiet);
     let mut shown = 0;

@@ -4,7 +4,6 @@ mod figures;
 mod unit;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use backsight_capture::Format;
 use clap::ValueEnum;
@@ -35,10 +34,4 @@ impl CaptureFormat {
             Self::Package | Self::Zip => Ok(Format::Package),
         }
     }
-}
-
-/// A limit on the size of files (`ulimit -f`) is to be an error of the write that exceeds it, not the end of us.
-pub fn let_writes_fail() {
-    // Without a handler the default holds.
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }

@@ -78,18 +78,18 @@ fn one_configuration_serves_all_ids_unless_one_has_its_own() {
     };
     let common = format!("packets - {FIRST_CONFIG} --framing coresight --quiet");
     let run = backsight_reading(&words(&common), &[&bytes]).done();
-    assert_eq!(of(&run.out, "10"), expected());
-    assert_eq!(of(&run.out, "22"), expected());
+    assert_eq!(of(&run.out, "0x10"), expected());
+    assert_eq!(of(&run.out, "0x22"), expected());
 
     // Without context IDs, by its size in TRCIDR2, the same bytes are other packets.
     let own = format!("{common} --config 0x22:TRCIDR2=0x408");
     let run = backsight_reading(&words(&own), &[&bytes]).done();
-    assert_eq!(of(&run.out, "10"), expected());
-    assert_ne!(of(&run.out, "22"), expected());
+    assert_eq!(of(&run.out, "0x10"), expected());
+    assert_ne!(of(&run.out, "0x22"), expected());
 
     let run = backsight_reading(&words(&format!("{common} --id 0x22")), &[&bytes]).done();
     assert_eq!(contents(&run.out), expected());
-    assert!(run.out.lines().all(|line| line.split_whitespace().nth(1) == Some("22")));
+    assert!(run.out.lines().all(|line| line.split_whitespace().nth(1) == Some("0x22")));
 }
 
 #[test]

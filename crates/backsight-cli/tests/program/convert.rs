@@ -4,7 +4,7 @@ use std::path::Path;
 
 use backsight_arm::frame::Framing;
 
-use crate::support::{FIRST_CONFIG, Scratch, first, first_stream, framed, line};
+use crate::support::{FIRST_CONFIG, Scratch, first, first_stream, framed, line, run_of};
 
 fn listings(capture: &Path) -> (String, String) {
     let capture = capture.display();
@@ -132,4 +132,24 @@ fn frames_on_standard_input_are_not_read_twice() {
     let to = Scratch::new().path("package").display().to_string();
     let run = line(&format!("convert - --protocol etm4 --framing coresight --output {to}"));
     run.wrong_use("save it to a file first");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_written_to_the_end_is_an_error_and_leaves_nothing() {
+    let scratch = Scratch::new();
+    let mut random = backsight_testing::Random(7);
+    let bytes: Vec<u8> = (0..1 << 16).map(|_| random.next() as u8).collect();
+    let file = scratch.file("trace.bin", bytes);
+    for name in ["out.zip", "out"] {
+        let to = scratch.path(name);
+        // The limit is in blocks, on every file that is written.
+        let script = "ulimit -f 8; exec \"$0\" convert \"$1\" --protocol etm4 --output \"$2\"";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script, env!("CARGO_BIN_EXE_backsight")]).arg(&file).arg(&to);
+        let run = run_of(shell.output().expect("a shell")).could_not("trace.bin: cannot be written");
+        assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+        assert!(run.err.contains(&format!("nothing is left of {}", to.display())), "{}", run.err);
+        assert!(!to.exists(), "{name}");
+    }
 }

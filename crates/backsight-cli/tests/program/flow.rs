@@ -45,7 +45,7 @@ fn context_and_time_filters_keep_what_ran_then() {
 fn functions_are_named_filtered_and_indented() {
     // The bundled code has no symbols: give it to the linker's own format, an ELF file with two functions.
     let scratch = Scratch::new();
-    let elf = scratch.file("code.elf", elf_with_symbols());
+    let elf = scratch.file("code.elf", elf_with_symbols(b"inner"));
     let elf = elf.display();
     let text = line(&format!("flow FIRST --quiet --image {elf}")).done().out;
     assert!(text.contains(" outer") && text.contains(" inner+0x"), "{text}");
@@ -53,14 +53,14 @@ fn functions_are_named_filtered_and_indented() {
     let expected: Vec<u64> = pcs("").into_iter().filter(|address| *address >= 0x40_0018).collect();
     assert_eq!(inner, expected);
     let calls = line(&format!("flow FIRST --quiet --calls --image {elf}")).done().out;
-    assert!(calls.lines().any(|line| line.starts_with("10  outer  ")), "{calls}");
-    assert!(calls.lines().any(|line| line.starts_with("10    inner  ")), "{calls}");
+    assert!(calls.lines().any(|line| line.starts_with("0x10  outer  ")), "{calls}");
+    assert!(calls.lines().any(|line| line.starts_with("0x10    inner  ")), "{calls}");
 }
 
-/// The bundled code as an ELF file: `outer` at its beginning, `inner` from 0x400018 on.
-fn elf_with_symbols() -> Vec<u8> {
+/// The bundled code as an ELF file: `outer` at its beginning, another function from 0x400018 on.
+pub fn elf_with_symbols(inner: &[u8; 5]) -> Vec<u8> {
     let code = fs::read(first().join("code0.bin")).expect("code");
-    let names = b"\0outer\0inner\0\0.text\0.symtab\0.strtab\0";
+    let names = [b"\0outer\0".as_slice(), inner, b"\0\0.text\0.symtab\0.strtab\0"].concat();
     let text_at = 0x78_u64;
     let symbols_at = (text_at + code.len() as u64).next_multiple_of(8);
     let names_at = symbols_at + 3 * 24;
@@ -87,7 +87,7 @@ fn elf_with_symbols() -> Vec<u8> {
         put(&[0x12, 0, 1, 0]);
         put(&[long(start), long(length)].concat());
     }
-    put(names);
+    put(&names);
     put(&vec![0; (sections_at - names_at) as usize - names.len()]);
     put(&[0; 64]);
     let mut section =

@@ -2,7 +2,7 @@
 
 use backsight_testing::assert_golden;
 
-use crate::support::line;
+use crate::support::{Scratch, line};
 
 fn golden(name: &str) -> String {
     format!("crates/backsight-cli/tests/golden/{name}")
@@ -60,4 +60,29 @@ fn the_whole_flow_is_the_one_that_was_recorded() {
     let recorded = backsight_testing::repository().join("testdata/captures/first.pcs");
     let recorded = std::fs::read_to_string(recorded).expect("first.pcs");
     assert_eq!(line("flow FIRST --format pcs --quiet").done().out, recorded);
+}
+
+#[test]
+fn every_packet_of_a_long_raw_buffer_has_its_bytes_and_the_whole_address() {
+    let scratch = Scratch::new();
+    let (capture, program) = (scratch.path("vm"), backsight_testing::repository());
+    let (capture, program) = (capture.display(), program.join("testdata/programs/riscv64/vm"));
+    line(&format!("record --quiet --limit 500000 --output {capture} -- {}", program.display())).done();
+    let size = std::fs::metadata(scratch.path("vm/trace.bin")).expect("trace").len();
+    assert!(size > 1 << 16, "{size}");
+    let out = line(&format!("packets {capture} --format json --quiet")).done().out;
+    let mut next = 0;
+    for text in out.lines() {
+        let value: serde_json::Value = serde_json::from_str(text).expect(text);
+        let (index, length) = (value["index"].as_u64().expect(text), value["length"].as_u64().expect(text));
+        let bytes = value["bytes"].as_str().expect(text);
+        assert_eq!((index, 2 * length), (next, bytes.len() as u64), "{text}");
+        // A start says where execution is, without the lowest bit: the program's code is at 0x11xxx.
+        if value["packet"] == "F3.0_start" {
+            assert!(value["address"].as_str().expect(text).starts_with("0x11"), "{text}");
+            assert_eq!(value["address_field"].as_u64().expect(text) >> 11, 0x11, "{text}");
+        }
+        next = index + length;
+    }
+    assert_eq!(next, size);
 }

@@ -6,6 +6,8 @@ mod conventions;
 mod convert;
 mod flow;
 mod hostile;
+mod listing_options;
 mod listings;
 mod manners;
+mod riscv;
 mod support;

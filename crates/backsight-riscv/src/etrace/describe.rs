@@ -38,7 +38,9 @@ impl Describe for Message {
                 if let Kind::Vendor(number) = kind {
                     each(Field::new("type", Value::Decimal((*number).into())));
                 }
-                each(Field::new("bytes", Value::Decimal((*bytes).into())));
+                // Every line of a listing has the bytes of its packet.
+                let text = Text::Labelled("bytes");
+                each(Field::new("payload_bytes", Value::Decimal((*bytes).into())).text(text));
             }
             Content::Null => {}
             Content::BadPacket(bad) => each(why(bad.text())),

@@ -85,6 +85,11 @@ impl Code {
         SourceCode { image: self.of(source), processes: &self.processes, cpu }
     }
 
+    /// The code as nobody in particular sees it, by what contexts say of processes.
+    pub fn seen_by_all(&self) -> SourceCode<'_> {
+        SourceCode { image: &self.shared, processes: &self.processes, cpu: None }
+    }
+
     /// The code that a source ran: memory of other cores, hidden by that of its own, hidden by what the user named.
     pub fn of(&self, source: &Source) -> &Image {
         source.core().and_then(|core| self.own.get(core)).unwrap_or(&self.shared)

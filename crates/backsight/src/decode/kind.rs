@@ -174,15 +174,14 @@ impl<M: Counting> Stream for CountedStream<M> {
     fn finish<S: StreamSink<()>>(&mut self, _sink: &mut S) {
         let Self { stream, kinds, .. } = self;
         stream.finish(&mut |_, packet: Located<Packet>| {
-            kinds.add(packet.value.listed().name(), 1, packet.length.into())
+            kinds.add(packet.value.name(), 1, packet.length.into())
         });
     }
 
     fn reset<S: StreamSink<()>>(&mut self, _sink: &mut S) {
         let Self { stream, kinds, .. } = self;
-        stream.reset(&mut |_, packet: Located<Packet>| {
-            kinds.add(packet.value.listed().name(), 1, packet.length.into())
-        });
+        stream
+            .reset(&mut |_, packet: Located<Packet>| kinds.add(packet.value.name(), 1, packet.length.into()));
     }
 
     fn accounting(&self) -> Accounting {

@@ -7,6 +7,7 @@ use backsight_core::{Accounting, TraceId};
 use backsight_flow::{Statistics, Symptom};
 
 use crate::Source;
+use crate::listing::counted;
 use crate::protocol::Kinds;
 
 /// More IDs without metadata than this are not listed one by one.
@@ -184,29 +185,36 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Accounting { decoded, unsynchronised, bad } = self.accounting();
         match self.about {
-            About::Packets => write!(f, "{} packets; ", self.packets())?,
+            About::Packets => write!(f, "{}; ", counted(self.packets(), "packet"))?,
             About::Execution => execution(&self.statistics(), f)?,
         }
-        write!(f, "{decoded} bytes decoded, {unsynchronised} skipped before synchronisation, {bad} bad")?;
+        write!(
+            f,
+            "{} decoded, {unsynchronised} skipped before synchronisation, {bad} bad",
+            counted(decoded, "byte")
+        )?;
         self.notes().iter().try_for_each(|note| write!(f, "\n{note}"))
     }
 }
 
 fn execution(statistics: &Statistics, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Statistics { instructions, branches, taken, exceptions, skipped, gaps, .. } = statistics;
-    writeln!(f, "{instructions} instructions, {branches} branches ({taken} taken), {exceptions} exceptions")?;
+    let (instructions, exceptions) =
+        (counted(*instructions, "instruction"), counted(*exceptions, "exception"));
+    writeln!(f, "{instructions}, {} ({taken} taken), {exceptions}", counted(*branches, "branch"))?;
     if gaps.total() > 0 {
         let reasons = gaps.by_reason().into_iter().filter(|(_, count)| *count > 0);
         let reasons: Vec<_> = reasons.map(|(reason, count)| format!("{count} {reason}")).collect();
-        writeln!(f, "{} gaps: {}", gaps.total(), reasons.join(", "))?;
+        writeln!(f, "{}: {}", counted(gaps.total(), "gap"), reasons.join(", "))?;
     }
     if *skipped > 0 {
-        writeln!(f, "{skipped} elements could not be followed for want of a place or a context")?;
+        let elements = counted(*skipped, "element");
+        writeln!(f, "{elements} could not be followed: no address or no context was known")?;
     }
     for symptom in Symptom::ALL {
         let count = statistics.symptom(symptom);
         if count > 0 {
-            writeln!(f, "image may not fit: {} ({count} times)", symptom.text())?;
+            writeln!(f, "image may not fit: {} ({})", symptom.text(), counted(count, "time"))?;
         }
     }
     Ok(())

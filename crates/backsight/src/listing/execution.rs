@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use backsight_core::{Address, AddressSpace, Context, Isa, TraceId};
-use backsight_flow::etm4::{Record, Step};
+use backsight_core::{Address, AddressSpace, Describe, TraceId};
 use backsight_flow::{Event, Range, opencsd};
-use backsight_image::{Image, Naming};
-use serde_json::json;
+use backsight_image::{Code as _, Naming, Symbol};
 
-use super::event::json as event_json;
+use super::call_lines::{CallLines, Page};
 use super::filter::Filter;
 use super::instruction_text::InstructionText;
-use super::instructions::steps;
-use crate::{Item, Source, decode};
+use super::instructions::{Step, steps};
+use super::json::ObjectWriter;
+use super::printable::Printable;
+use crate::{Item, Source, SourceCode, decode};
 
 /// How execution is listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,10 +23,6 @@ pub enum ExecutionFormat {
     /// One line a range, to read.
     #[default]
     Text,
-    /// One line for each stay in a function, indented by how deep the calls are.
-    Calls,
-    /// One line a range, and every instruction below it.
-    Disassembly,
     /// One JSON object a line.
     Json,
     /// The listing that users of OpenCSD know.
@@ -33,82 +31,125 @@ pub enum ExecutionFormat {
     Pcs,
 }
 
-/// How much to show.
-#[derive(Clone, Copy, Debug)]
+/// How much of it is listed, as text or as JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// One line a range.
+    #[default]
+    Ranges,
+    /// And every instruction below its range.
+    Instructions,
+    /// One line for each stay in a function, by how deep the calls are.
+    Calls,
+    /// At the end, what each function cost, by who called it.
+    CallTree,
+}
+
+/// How to list.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     /// The format.
     pub format: ExecutionFormat,
+    /// How much.
+    pub detail: Detail,
     /// The trace unit counted cycles: timestamps of the familiar listing then show a count.
     pub cycle_counts: bool,
+    /// Name the buffer in each JSON object: there are several.
+    pub name_buffers: bool,
     /// How functions are named.
     pub naming: Naming,
     /// The line of source of every instruction, where instructions are listed.
     pub source_lines: bool,
 }
 
-/// Names of the trace unit's events.
-#[derive(Clone, Debug, Default)]
-pub struct EventNames(pub BTreeMap<u8, String>);
-
-impl EventNames {
-    /// The name of an event, else its number.
-    fn name(&self, number: u8) -> String {
-        self.0.get(&number).cloned().unwrap_or_else(|| number.to_string())
-    }
-}
-
-/// Lists the branches of one source: type, cycle, value.
-#[derive(Clone, Debug)]
-pub struct BranchWriter {
-    filter: Filter,
-    names: EventNames,
-}
-
-impl BranchWriter {
-    /// A writer for one source.
-    pub fn new(filter: Filter, names: EventNames) -> Self {
-        Self { filter, names }
-    }
-
-    fn record(&self, out: &mut dyn Write, record: &Record) -> io::Result<()> {
-        let (kind, cycle) = (record.step.name(), record.cycle);
-        match record.step {
-            Step::Branch { target, .. } if !self.filter.wants_address(target) => Ok(()),
-            Step::Branch { target, source: Some(source) } => {
-                writeln!(out, "{kind}\t{cycle}\t{target}\tfrom {source}")
-            }
-            Step::Branch { target, source: None } => writeln!(out, "{kind}\t{cycle}\t{target}"),
-            Step::Event(number) => writeln!(out, "{kind}\t{cycle}\t{}", self.names.name(number)),
-            Step::Exception { number, return_address: Some(address) } => {
-                writeln!(out, "{kind}\t{cycle}\t{number:#x}\treturns to {address}")
-            }
-            Step::Exception { number, return_address: None } => writeln!(out, "{kind}\t{cycle}\t{number:#x}"),
-            Step::Gap(gap) => writeln!(out, "{kind}\t{cycle}\t{gap}"),
+impl Style {
+    /// The name of a function.
+    pub(super) fn name_of<'s>(&self, symbol: &Symbol<'s>) -> &'s str {
+        match self.naming {
+            Naming::Demangled => symbol.name,
+            Naming::Mangled => symbol.mangled,
         }
     }
 }
 
-impl decode::Writer<Record> for BranchWriter {
-    fn item(&mut self, item: &Item<'_, Record>, text: &mut Vec<u8>) {
-        // Memory takes everything.
-        let _ = self.record(text, &item.value);
+/// What listings of several sources have come to, whatever threads they are written on.
+#[derive(Debug, Default)]
+pub struct ListedCounts {
+    instructions: AtomicU64,
+    has_time: AtomicBool,
+}
+
+impl ListedCounts {
+    /// Instructions that were listed.
+    pub fn instructions(&self) -> u64 {
+        self.instructions.load(Ordering::Relaxed)
+    }
+
+    /// The trace said what time it was, at least once.
+    pub fn has_time(&self) -> bool {
+        self.has_time.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add(&self, instructions: u64) {
+        self.instructions.fetch_add(instructions, Ordering::Relaxed);
+    }
+}
+
+/// Who a line is about.
+#[derive(Clone, Debug)]
+pub(super) struct Label {
+    pub id: TraceId,
+    /// Its trace says which hart it is about.
+    pub numbers_harts: bool,
+    /// Where JSON names it.
+    pub buffer: Option<String>,
+}
+
+impl Label {
+    /// What a line of text begins with.
+    pub fn write(&self, out: &mut dyn Write, hart: u16) -> io::Result<()> {
+        write!(out, "{}", self.id)?;
+        if self.numbers_harts { write!(out, ".{hart}  ") } else { write!(out, "  ") }
+    }
+
+    /// What every JSON object has.
+    pub fn members(&self, object: &mut ObjectWriter, hart: u16, index: u64) {
+        object.number("index", index);
+        object.number("id", self.id.get().into());
+        if self.numbers_harts {
+            object.number("hart", hart.into());
+        }
+        if let Some(buffer) = &self.buffer {
+            object.text("buffer", buffer);
+        }
     }
 }
 
 /// Lists the execution of one source.
 pub struct ExecutionWriter<'i> {
     style: Style,
-    id: TraceId,
-    image: &'i Image,
+    label: Label,
+    code: SourceCode<'i>,
+    filter: Filter,
+    counts: Arc<ListedCounts>,
+    harts: BTreeMap<u16, Hart<'i>>,
+    object: ObjectWriter,
+}
+
+/// What a listing has to know of one hart.
+struct Hart<'i> {
     filter: Filter,
     space: AddressSpace,
-    visit: Visit,
     instruction_text: InstructionText,
+    /// Where calls are listed.
+    calls: Option<CallLines<'i>>,
 }
 
 impl decode::Writer<Event> for ExecutionWriter<'_> {
     fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
-        let _ = self.event(text, &|| item.position().unwrap_or(item.offset), &item.value);
+        let index = || item.position().unwrap_or(item.offset);
+        // Memory takes everything.
+        let _ = self.event(text, item.sub_source, &index, &item.value);
     }
 
     fn finish(&mut self, text: &mut Vec<u8>) {
@@ -116,60 +157,78 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
     }
 }
 
-/// A stay in one function.
-#[derive(Default)]
-struct Visit {
-    /// Where the function begins; `None` where the image knows no name.
-    function: Option<Address>,
-    /// What is shown for it.
-    label: String,
-    instructions: u64,
-    depth: usize,
-    /// Calls less returns after the last range.
-    next_depth: usize,
-}
-
-/// Deepest indentation.
-const DEEPEST: usize = 60;
-
 impl<'i> ExecutionWriter<'i> {
-    /// A writer for one source.
-    pub fn new(style: Style, source: &Source, image: &'i Image, filter: Filter) -> Self {
+    /// A writer for one source. What it lists is added to `counts`.
+    pub fn new(
+        style: Style,
+        source: &Source,
+        code: SourceCode<'i>,
+        filter: Filter,
+        counts: Arc<ListedCounts>,
+    ) -> Self {
         let style = Style { cycle_counts: style.cycle_counts || source.counts_cycles(), ..style };
-        Self::labelled(style, source.id(), image, filter)
+        let mut writer = Self::labelled(style, source.id(), code, filter, counts);
+        writer.label.numbers_harts = source.numbers_harts();
+        writer.label.buffer = style.name_buffers.then(|| source.buffer().to_owned());
+        writer
     }
 
     /// A writer for what is shown with an ID.
-    pub fn labelled(style: Style, id: TraceId, image: &'i Image, filter: Filter) -> Self {
-        Self {
-            style,
-            id,
-            image,
-            filter,
-            space: AddressSpace::ANY,
-            visit: Visit::default(),
-            instruction_text: InstructionText::default(),
-        }
+    pub fn labelled(
+        style: Style,
+        id: TraceId,
+        code: SourceCode<'i>,
+        filter: Filter,
+        counts: Arc<ListedCounts>,
+    ) -> Self {
+        let label = Label { id, numbers_harts: false, buffer: None };
+        let (harts, object) = Default::default();
+        Self { style, label, code, filter, counts, harts, object }
     }
 
-    /// Writes one event; `index` finds where in the capture it was reported.
+    /// Writes one event of a hart; `index` finds where in the capture it was reported.
     ///
     /// # Errors
     /// If `out` fails.
-    pub fn event(&mut self, out: &mut dyn Write, index: &dyn Fn() -> u64, event: &Event) -> io::Result<()> {
-        if let Event::Context(context, isa) = event {
-            self.space = space_of(context, *isa);
+    pub fn event(
+        &mut self,
+        out: &mut dyn Write,
+        hart: u16,
+        index: &dyn Fn() -> u64,
+        event: &Event,
+    ) -> io::Result<()> {
+        let Self { style, label, code, filter, counts, harts, object } = self;
+        let state = harts.entry(hart).or_insert_with(|| Hart {
+            filter: filter.clone(),
+            space: AddressSpace::ANY,
+            instruction_text: InstructionText::default(),
+            calls: CallLines::new(*style, *code),
+        });
+        match event {
+            Event::Context(context, _) => state.space = code.space_of(context),
+            Event::Timestamp { .. } => counts.has_time.store(true, Ordering::Relaxed),
+            _ => {}
         }
-        if !self.filter.wants(event) {
+        let is_wanted = state.filter.wants(event);
+        if let Some(calls) = &mut state.calls {
+            let mut page = Page { out, label, hart, object, counts, filter: &state.filter };
+            return calls.event(&mut page, is_wanted, index, event);
+        }
+        if !is_wanted {
             return Ok(());
         }
-        match self.style.format {
-            ExecutionFormat::Pcs => self.pcs(out, event),
-            ExecutionFormat::Opencsd => self.opencsd(out, index, event),
-            ExecutionFormat::Json => self.json(out, index(), event),
-            ExecutionFormat::Calls => self.calls(out, event),
-            ExecutionFormat::Text | ExecutionFormat::Disassembly => self.text(out, event),
-        }
+        let Hart { filter, space, instruction_text, .. } = state;
+        let space = *space;
+        let mut line = Line { style: *style, label, hart, code, space, instruction_text, object, index };
+        let Event::Range(range) = event else { return line.event(out, event) };
+        let mut outcome = Ok(());
+        filter.parts(range, space, code.image(), |part| {
+            counts.add(part.instructions.into());
+            if outcome.is_ok() {
+                outcome = line.range(out, part);
+            }
+        });
+        outcome
     }
 
     /// Writes what is left at the end.
@@ -177,134 +236,151 @@ impl<'i> ExecutionWriter<'i> {
     /// # Errors
     /// If `out` fails.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        if self.style.format == ExecutionFormat::Calls { self.leave(out) } else { Ok(()) }
-    }
-
-    fn pcs(&self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
-        let Event::Range(range) = event else { return Ok(()) };
-        let mut outcome = Ok(());
-        steps(range, self.space, self.image, |step| {
-            if outcome.is_ok() && self.filter.wants_address(step.address) {
-                outcome = write_address(out, step.address);
+        let Self { label, counts, harts, object, .. } = self;
+        for (hart, state) in harts {
+            if let Some(calls) = &mut state.calls {
+                calls.end(&mut Page { out, label, hart: *hart, object, counts, filter: &state.filter })?;
             }
-        });
-        outcome
+        }
+        Ok(())
+    }
+}
+
+/// One event on its way to the listing.
+struct Line<'a, 'i> {
+    style: Style,
+    label: &'a Label,
+    hart: u16,
+    code: &'a SourceCode<'i>,
+    space: AddressSpace,
+    instruction_text: &'a mut InstructionText,
+    object: &'a mut ObjectWriter,
+    index: &'a dyn Fn() -> u64,
+}
+
+impl Line<'_, '_> {
+    fn event(&mut self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
+        match self.style.format {
+            ExecutionFormat::Pcs => Ok(()),
+            ExecutionFormat::Opencsd => self.opencsd(out, event),
+            ExecutionFormat::Json => {
+                self.object.text("event", event.name());
+                self.label.members(self.object, self.hart, (self.index)());
+                self.object.fields(event);
+                self.object.end(out)
+            }
+            ExecutionFormat::Text => write_event(out, self.label, self.hart, event),
+        }
     }
 
-    fn opencsd(&self, out: &mut dyn Write, index: &dyn Fn() -> u64, event: &Event) -> io::Result<()> {
+    fn range(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
+        match self.style.format {
+            ExecutionFormat::Pcs => self.steps(range, |_, step| write_address(out, step.address)),
+            ExecutionFormat::Opencsd => self.opencsd(out, &Event::Range(*range)),
+            ExecutionFormat::Json => self.json_range(out, range),
+            ExecutionFormat::Text => self.text_range(out, range),
+        }
+    }
+
+    fn opencsd(&mut self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
         match opencsd::element(event, self.style.cycle_counts) {
-            Some(element) => writeln!(out, "Idx:{}; ID:{:x}; {element}", index(), self.id.get()),
+            Some(element) => {
+                writeln!(out, "Idx:{}; ID:{:x}; {element}", (self.index)(), self.label.id.get())
+            }
             None => Ok(()),
         }
     }
 
-    fn json(&self, out: &mut dyn Write, index: u64, event: &Event) -> io::Result<()> {
-        let mut value = event_json(event);
-        if let Some(object) = value.as_object_mut() {
-            object.insert("index".into(), json!(index));
-            object.insert("id".into(), json!(self.id.get()));
-            if let Event::Range(range) = event
-                && let Some(symbol) = self.image.symbolise(self.space, range.start)
-            {
-                let mangled = self.style.naming == Naming::Mangled;
-                object.insert("function".into(), json!(if mangled { symbol.mangled } else { symbol.name }));
-                object.insert("function_offset".into(), json!(symbol.offset));
-            }
+    fn json_range(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
+        let event = Event::Range(*range);
+        let (image, object) = (self.code.image(), &mut *self.object);
+        object.text("event", event.name());
+        self.label.members(object, self.hart, (self.index)());
+        if let Some(symbol) = image.symbolise(self.space, range.start) {
+            object.text("function", self.style.name_of(&symbol));
+            object.number("function_offset", symbol.offset);
         }
-        serde_json::to_writer(&mut *out, &value)?;
-        writeln!(out)
+        if let Some(line) = image.source_line(self.space, range.start) {
+            object.text("file", &line.file);
+            object.number("line", line.line.into());
+        }
+        object.fields(&event);
+        object.end(out)?;
+        if self.style.detail != Detail::Instructions {
+            return Ok(());
+        }
+        self.steps(range, |line, step| {
+            let image = line.code.image();
+            let text = line.instruction_text.text(line.style.naming, image, line.space, range.isa, &step);
+            line.object.text("event", "instruction");
+            line.label.members(line.object, line.hart, (line.index)());
+            line.object.text("address", &step.address.to_string());
+            line.object.text("opcode", &text.encoding);
+            line.object.text("text", &text.words);
+            let source =
+                line.style.source_lines.then(|| image.source_line(line.space, step.address)).flatten();
+            if let Some(source) = source {
+                line.object.text("file", &source.file);
+                line.object.number("line", source.line.into());
+            }
+            line.object.end(out)
+        })
     }
 
-    fn text(&mut self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
-        let Event::Range(range) = event else {
-            return writeln!(out, "{:02x}  -- {}", self.id.get(), event);
-        };
+    fn text_range(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
+        self.label.write(out, self.hart)?;
         let line = format!(
-            "{:02x}  {:#x}-{:#x}  {:>4}  {}  {:<16}  {}",
-            self.id.get(),
+            "{:#x}-{:#x}  {:>4}  {}  {:<16}  {}",
             range.start.0,
             range.end.0,
             range.instructions,
             range.isa,
             range.ending(),
-            self.words_for(range.start)
+            self.location(range.start)
         );
         writeln!(out, "{}", line.trim_end())?;
-        if self.style.format == ExecutionFormat::Disassembly { self.instructions(out, range) } else { Ok(()) }
+        if self.style.detail != Detail::Instructions {
+            return Ok(());
+        }
+        self.steps(range, |line, step| {
+            let image = line.code.image();
+            let text = line.instruction_text.text(line.style.naming, image, line.space, range.isa, &step);
+            let source =
+                line.style.source_lines.then(|| image.source_line(line.space, step.address)).flatten();
+            text.write(out, step.address, source.as_ref())
+        })
     }
 
-    fn instructions(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
-        let mut outcome = Ok(());
-        let Self { style, image, filter, space, instruction_text, .. } = self;
-        steps(range, *space, image, |step| {
-            if outcome.is_ok() && filter.wants_address(step.address) {
-                outcome = instruction_text.write(out, *style, image, *space, range.isa, &step);
+    fn steps(
+        &mut self,
+        range: &Range,
+        mut each: impl FnMut(&mut Self, Step) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (mut outcome, space, image) = (Ok(()), self.space, self.code.image());
+        steps(range, space, image, |step| {
+            if outcome.is_ok() {
+                outcome = each(self, step);
             }
         });
         outcome
     }
 
     /// Function and source line of an address, as far as the image knows them; else the file that it is in.
-    fn words_for(&self, address: Address) -> String {
-        let mut words = self.image.describe(self.space, address, self.style.naming).unwrap_or_default();
-        if let Some(line) = self.image.source_line(self.space, address) {
-            words.push_str(&format!(" ({}:{})", line.file, line.line));
+    fn location(&self, address: Address) -> String {
+        let image = self.code.image();
+        let words = image.describe(self.space, address, self.style.naming).unwrap_or_default();
+        let mut location = Printable(&words).to_string();
+        if let Some(line) = image.source_line(self.space, address) {
+            location.push_str(&format!(" ({}:{})", Printable(&line.file), line.line));
         }
-        words
-    }
-
-    /// One line for each stay in a function, indented by how deep the calls are.
-    fn calls(&mut self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
-        let Event::Range(range) = event else {
-            if matches!(event, Event::CycleCount(_) | Event::Timestamp { .. } | Event::Context(..)) {
-                return Ok(());
-            }
-            self.leave(out)?;
-            return writeln!(out, "{:02x}  -- {}", self.id.get(), event);
-        };
-        let symbol = self.image.symbolise(self.space, range.start);
-        let function = symbol.map(|symbol| symbol.start);
-        let came_by_call = self.visit.next_depth != self.visit.depth;
-        if self.visit.instructions == 0 || came_by_call || function != self.visit.function {
-            self.leave(out)?;
-            self.visit.function = function;
-            self.visit.label = match symbol {
-                Some(symbol) if self.style.naming == Naming::Mangled => symbol.mangled.to_owned(),
-                Some(symbol) => symbol.name.to_owned(),
-                None => self
-                    .image
-                    .describe(self.space, range.start, self.style.naming)
-                    .unwrap_or_else(|| range.start.to_string()),
-            };
-        }
-        self.visit.instructions += u64::from(range.instructions);
-        if range.executed && range.flags.link {
-            self.visit.next_depth = self.visit.depth + 1;
-        } else if range.executed && range.flags.returns {
-            self.visit.next_depth = self.visit.depth.saturating_sub(1);
-        }
-        Ok(())
-    }
-
-    fn leave(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let visit = std::mem::take(&mut self.visit);
-        self.visit.depth = visit.next_depth;
-        self.visit.next_depth = visit.next_depth;
-        if visit.instructions == 0 {
-            return Ok(());
-        }
-        let indentation = 2 * visit.depth.min(DEEPEST);
-        let (id, label) = (self.id.get(), visit.label);
-        writeln!(out, "{id:02x}  {:indentation$}{label}  {} instructions", "", visit.instructions)
+        location
     }
 }
 
-/// The memory that a context fetches from. RISC-V has one memory for all.
-fn space_of(context: &Context, isa: Isa) -> AddressSpace {
-    match isa {
-        Isa::A64 | Isa::A32 | Isa::T32 => context.space(),
-        Isa::Rv32 | Isa::Rv64 => AddressSpace::ANY,
-    }
+/// One line of text for whatever is no range.
+pub(super) fn write_event(out: &mut dyn Write, label: &Label, hart: u16, event: &Event) -> io::Result<()> {
+    label.write(out, hart)?;
+    writeln!(out, "-- {event}")
 }
 
 /// One address a line; the most common output of all, so it is written by hand.

@@ -1,66 +1,73 @@
-//! One line for each executed instruction.
+//! The text of executed instructions.
 
 use std::io::{self, Write};
 
-use backsight_core::{AddressSpace, Isa};
+use backsight_core::{Address, AddressSpace, Isa};
 #[cfg(feature = "disassemble")]
 use backsight_image::Disassembler;
-use backsight_image::Image;
+use backsight_image::{Image, Naming, SourceLine};
 
-use super::Style;
 use super::instructions::Step;
+use super::printable::Printable;
 
-/// Writes instructions in the order of their execution: what one means may depend on those before it (conditions of an
-/// IT block, addresses that are formed in two steps).
+/// Puts instructions into words, in the order of their execution: what one means may depend on those before it
+/// (conditions of an IT block, addresses that are formed in two steps).
 #[derive(Clone, Debug, Default)]
 pub(super) struct InstructionText {
     #[cfg(feature = "disassemble")]
     disassembler: Disassembler,
 }
 
+/// An instruction as it is listed.
+pub(super) struct Words {
+    /// Its bytes, as manuals write them.
+    pub encoding: String,
+    /// Its text, with the names of the addresses that it speaks of; empty where nothing knows it.
+    pub words: String,
+}
+
 impl InstructionText {
-    /// Writes the address, the encoding and the text of an instruction, with the names of the addresses that it speaks
-    /// of; and its line of source, where that is wanted and known.
-    pub fn write(
-        &mut self,
-        out: &mut dyn Write,
-        style: Style,
-        image: &Image,
-        space: AddressSpace,
-        isa: Isa,
-        step: &Step,
-    ) -> io::Result<()> {
-        let (encoding, text) = self.words(style, image, space, isa, step);
-        let address = step.address.0;
-        let line = style.source_lines.then(|| image.source_line(space, step.address)).flatten();
-        match line {
-            Some(line) => {
-                writeln!(out, "      {address:#x}  {encoding:<9}  {text:<44}  ; {}:{}", line.file, line.line)
-            }
-            None if text.is_empty() => writeln!(out, "      {address:#x}  {encoding}"),
-            None => writeln!(out, "      {address:#x}  {encoding:<9}  {text}"),
-        }
-    }
-
+    /// The instruction at a step.
     #[cfg(feature = "disassemble")]
-    fn words(
+    pub fn text(
         &mut self,
-        style: Style,
+        naming: Naming,
         image: &Image,
         space: AddressSpace,
         isa: Isa,
         step: &Step,
-    ) -> (String, String) {
-        let encoding = backsight_image::encoding(isa, &step.bytes[..usize::from(step.size)]);
-        let Some(text) = self.disassembler.disassemble_at(isa, image, space, step.address) else {
-            return (encoding, String::new());
-        };
-        (encoding, text.with_name(|target| image.describe(space, target, style.naming)))
+    ) -> Words {
+        let bytes = step.bytes.get(..usize::from(step.size)).unwrap_or_default();
+        let found = self.disassembler.disassemble_at(isa, image, space, step.address);
+        let words = found.map(|text| text.with_name(|target| image.describe(space, target, naming)));
+        Words { encoding: backsight_image::encoding(isa, bytes), words: words.unwrap_or_default() }
     }
 
+    /// The instruction at a step.
     #[cfg(not(feature = "disassemble"))]
-    fn words(&mut self, _: Style, _: &Image, _: AddressSpace, _: Isa, step: &Step) -> (String, String) {
-        let bytes = &step.bytes[..usize::from(step.size)];
-        (bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect(), String::new())
+    pub fn text(&mut self, _: Naming, _: &Image, _: AddressSpace, _: Isa, step: &Step) -> Words {
+        let bytes = step.bytes.get(..usize::from(step.size)).unwrap_or_default();
+        let encoding = bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
+        Words { encoding, words: String::new() }
+    }
+}
+
+impl Words {
+    /// One line: address, bytes, text, and the line of source where it is given.
+    pub fn write(
+        &self,
+        out: &mut dyn Write,
+        address: Address,
+        source: Option<&SourceLine>,
+    ) -> io::Result<()> {
+        let Self { encoding, words } = self;
+        let (address, words) = (address.0, Printable(words));
+        match source {
+            Some(SourceLine { file, line, .. }) => {
+                writeln!(out, "      {address:#x}  {encoding:<9}  {words:<44}  ; {}:{line}", Printable(file))
+            }
+            None if self.words.is_empty() => writeln!(out, "      {address:#x}  {encoding}"),
+            None => writeln!(out, "      {address:#x}  {encoding:<9}  {words}"),
+        }
     }
 }

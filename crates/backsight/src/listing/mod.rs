@@ -1,16 +1,20 @@
 //! Listings: what is shown of packets and of execution, in each format.
+//!
+//! Packets and events give their fields once ([`backsight_core::Describe`]); text and JSON are written from those,
+//! whatever the protocol.
 
-mod etm4;
-mod event;
+mod branches;
+mod call_lines;
 mod execution;
 mod filter;
 mod instruction_text;
 mod instructions;
+mod json;
 mod packet;
 mod printable;
-mod riscv;
 
-pub use execution::{BranchWriter, EventNames, ExecutionFormat, ExecutionWriter, Style, write_address};
+pub use branches::{BranchWriter, EventNames};
+pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};
 pub use filter::{Filter, FilterOptions};
-pub use packet::{Listed, PacketFormat, write as write_packet};
-pub use printable::Printable;
+pub use packet::{PacketFormat, PacketWriter};
+pub use printable::{Printable, counted};

@@ -1,12 +1,11 @@
 //! One packet, in each of the formats that packets are listed in.
 
-use std::fmt;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use backsight_arm::etm4;
-use backsight_core::TraceId;
-use serde_json::{Map, Value, json};
+use backsight_core::describe::write_text;
 
+use super::json::{ObjectWriter, hexadecimal};
 use crate::{Item, Packet};
 
 /// How packets are listed.
@@ -21,142 +20,105 @@ pub enum PacketFormat {
     Opencsd,
 }
 
-/// A packet of any protocol, as far as listings are concerned.
-pub trait Listed {
-    /// The name that listings use.
-    fn name(&self) -> &'static str;
-    /// What it says, in words; empty where the name says it all.
-    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
-    /// What the familiar listing shows behind the name.
-    fn opencsd(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
-    /// What it says, as members of a JSON object.
-    fn json(&self, object: &mut Map<String, Value>);
-    /// No packet: bytes passed over while looking for one.
-    fn is_unsynchronised(&self) -> bool;
-}
-
-impl Listed for etm4::Packet {
-    fn name(&self) -> &'static str {
-        self.name()
-    }
-
-    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&super::etm4::Details(self), f)
-    }
-
-    fn opencsd(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::etm4::opencsd(self, f)
-    }
-
-    fn json(&self, object: &mut Map<String, Value>) {
-        super::etm4::json(self, object);
-    }
-
-    fn is_unsynchronised(&self) -> bool {
-        matches!(self, Self::Unsynchronised)
-    }
-}
-
-/// Where a packet is.
-struct Place<'a> {
-    /// Index of the first byte.
-    index: u64,
-    /// Source.
-    id: TraceId,
-    /// Number of bytes.
-    length: u32,
-    /// The bytes.
-    bytes: &'a [u8],
-}
-
-/// Writes one packet.
-pub fn write(out: &mut dyn Write, format: PacketFormat, item: &Item<'_, Packet>) -> io::Result<()> {
-    let id = match format {
-        // Users of that listing know packets of a raw buffer under the ID 0.
-        PacketFormat::Opencsd => item.source.frame_id(),
-        _ => item.source.id(),
-    };
-    let index = item.position().unwrap_or(item.offset);
-    let place = Place { index, id, length: item.length, bytes: item.bytes() };
-    let packet = item.value.listed();
-    match format {
-        PacketFormat::Text => text(out, &place, packet),
-        PacketFormat::Json => write_json(out, &place, packet),
-        PacketFormat::Opencsd => opencsd(out, &place, packet),
-    }
-}
-
-fn text(out: &mut dyn Write, place: &Place<'_>, packet: &dyn Listed) -> io::Result<()> {
-    let mut hex = String::with_capacity(48);
-    for byte in place.bytes.iter().take(MOST_TEXT_BYTES) {
-        hex.push_str(HEX[usize::from(*byte)]);
-    }
-    if place.length as usize > MOST_TEXT_BYTES || place.bytes.is_empty() {
-        hex = format!("{} bytes", place.length);
-    }
-    let name = packet.name();
-    let details = Shown(|f: &mut fmt::Formatter<'_>| packet.details(f));
-    let line = format!("{:>10}  {:02x}  {hex:<32}  {name:<20}  {details}", place.index, place.id.get());
-    writeln!(out, "{}", line.trim_end())
-}
-
-/// Longer packets are shown by their length.
+/// Longer packets are shown by their length in text.
 const MOST_TEXT_BYTES: usize = 16;
 
-fn write_json(out: &mut dyn Write, place: &Place<'_>, packet: &dyn Listed) -> io::Result<()> {
-    let mut object = Map::new();
-    object.insert("index".into(), json!(place.index));
-    object.insert("id".into(), json!(place.id.get()));
-    object.insert("packet".into(), json!(packet.name()));
-    object.insert("length".into(), json!(place.length));
-    object.insert(
-        "bytes".into(),
-        json!(place.bytes.iter().map(|byte| HEX[usize::from(*byte)]).collect::<String>()),
-    );
-    packet.json(&mut object);
-    serde_json::to_writer(&mut *out, &object)?;
-    writeln!(out)
+/// Lists packets of any protocol, one after the other.
+#[derive(Clone, Debug)]
+pub struct PacketWriter {
+    format: PacketFormat,
+    /// Name the buffer in each JSON object: there are several.
+    name_buffers: bool,
+    line: String,
+    object: ObjectWriter,
 }
 
-fn opencsd(out: &mut dyn Write, place: &Place<'_>, packet: &dyn Listed) -> io::Result<()> {
-    write!(out, "Idx:{}; ID:{:x}; [", place.index, place.id.get())?;
-    for byte in place.bytes {
-        write!(out, "0x{} ", HEX[usize::from(*byte)])?;
+impl PacketWriter {
+    /// Lists in that format.
+    pub fn new(format: PacketFormat) -> Self {
+        Self { format, name_buffers: false, line: String::new(), object: ObjectWriter::default() }
     }
-    writeln!(out, "];\t{} : {}", packet.name(), Shown(|f: &mut fmt::Formatter<'_>| packet.opencsd(f)))
-}
 
-/// Lets a function of a formatter be formatted.
-struct Shown<F>(F);
-
-impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Shown<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (self.0)(f)
+    /// JSON objects name their buffer. Text has no room for that: whoever writes it says where a buffer begins.
+    pub fn name_buffers(self, name_buffers: bool) -> Self {
+        Self { name_buffers, ..self }
     }
-}
 
-/// Every byte as two digits.
-const HEX: [&str; 256] = {
-    const DIGITS: [u8; 512] = {
-        let mut digits = [0; 512];
-        let mut byte = 0;
-        while byte < 256 {
-            digits[2 * byte] = b"0123456789abcdef"[byte >> 4];
-            digits[2 * byte + 1] = b"0123456789abcdef"[byte & 15];
-            byte += 1;
+    /// Lists a packet.
+    ///
+    /// # Errors
+    /// If `out` fails.
+    pub fn write(&mut self, out: &mut dyn Write, item: &Item<'_, Packet>) -> io::Result<()> {
+        match self.format {
+            PacketFormat::Text => self.text(item),
+            PacketFormat::Json => return self.json(out, item),
+            PacketFormat::Opencsd => self.opencsd(item),
         }
-        digits
-    };
-    let mut table = [""; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let (_, rest) = DIGITS.split_at(2 * byte);
-        let (pair, _) = rest.split_at(2);
-        table[byte] = match std::str::from_utf8(pair) {
-            Ok(text) => text,
-            Err(_) => "",
-        };
-        byte += 1;
+        self.line.push('\n');
+        out.write_all(self.line.as_bytes())
     }
-    table
-};
+
+    /// Index, ID, bytes, name and fields. A line of text takes everything, so that nothing here can fail.
+    fn text(&mut self, item: &Item<'_, Packet>) {
+        let (line, bytes) = (&mut self.line, item.bytes());
+        line.clear();
+        let _ = write!(line, "{:>10}  {}  ", index(item), item.source.id());
+        let from = line.len();
+        if bytes.is_empty() || bytes.len() > MOST_TEXT_BYTES {
+            let _ = write!(line, "{} bytes", item.length);
+        } else {
+            push_hexadecimal(line, bytes, "");
+        }
+        pad(line, from + 2 * MOST_TEXT_BYTES);
+        line.push_str("  ");
+        let from = line.len();
+        line.push_str(item.value.name());
+        pad(line, from + 20);
+        line.push_str("  ");
+        let _ = write_text(&item.value, line);
+        line.truncate(line.trim_end().len());
+    }
+
+    fn json(&mut self, out: &mut dyn Write, item: &Item<'_, Packet>) -> io::Result<()> {
+        let object = &mut self.object;
+        object.number("index", index(item));
+        object.number("id", item.source.id().get().into());
+        object.text("packet", item.value.name());
+        object.number("length", item.length.into());
+        object.bytes("bytes", item.bytes());
+        if self.name_buffers {
+            object.text("buffer", item.source.buffer());
+        }
+        object.fields(&item.value);
+        object.end(out)
+    }
+
+    /// That listing knows IDs of frames only, and has a buffer without them under the ID 0.
+    fn opencsd(&mut self, item: &Item<'_, Packet>) {
+        let line = &mut self.line;
+        line.clear();
+        let _ = write!(line, "Idx:{}; ID:{:x}; [", index(item), item.source.frame_id().get());
+        for byte in item.bytes() {
+            push_hexadecimal(line, &[*byte], "0x");
+            line.push(' ');
+        }
+        let _ = write!(line, "];\t{} : ", item.value.name());
+        let _ = item.value.write_opencsd(line);
+    }
+}
+
+fn index(item: &Item<'_, Packet>) -> u64 {
+    item.position().unwrap_or(item.offset)
+}
+
+fn push_hexadecimal(line: &mut String, bytes: &[u8], before: &str) {
+    for byte in bytes {
+        line.push_str(before);
+        line.extend(hexadecimal(*byte).map(char::from));
+    }
+}
+
+/// Spaces up to a column.
+fn pad(line: &mut String, column: usize) {
+    line.extend(std::iter::repeat_n(' ', column.saturating_sub(line.len())));
+}

@@ -18,14 +18,31 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
+/// A number of things: `1 buffer`, `2 buffers`.
+pub fn counted(count: u64, thing: &str) -> String {
+    let plural = match (count, thing) {
+        (1, _) => "",
+        (_, thing) if thing.ends_with("ch") || thing.ends_with("sh") => "es",
+        _ => "s",
+    };
+    format!("{count} {thing}{plural}")
+}
+
 /// Control characters, and those that turn the direction of what is written.
-fn is_harmful(c: char) -> bool {
+pub(super) fn is_harmful(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        let all = [(0, "gap"), (1, "branch"), (2, "branch"), (1, "byte"), (3, "flush")];
+        let words = all.map(|(count, thing)| counted(count, thing));
+        assert_eq!(words, ["0 gaps", "1 branch", "2 branches", "1 byte", "3 flushes"]);
+    }
 
     #[test]
     fn escapes_of_terminals_are_shown_and_not_obeyed() {

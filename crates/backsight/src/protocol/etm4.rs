@@ -1,6 +1,8 @@
 //! Arm ETMv4 and ETE: described by the registers of the trace unit.
 
-use backsight_arm::etm4::{Config, ConfigError, Decoder, Packet, PacketBatch, Tally};
+use std::fmt;
+
+use backsight_arm::etm4::{Config, ConfigError, Decoder, Packet, PacketBatch, Tally, opencsd};
 use backsight_core::Accounting;
 use backsight_flow::etm4::{self, Follower, Options, Record};
 use backsight_flow::{Event, Statistics};
@@ -121,6 +123,10 @@ impl Protocol for Etm4 {
 
     fn branches(config: &Config) -> Result<Branches, &'static str> {
         Ok(Branches { decoder: Decoder::new(config), branches: etm4::Branches::new(config), packets: 0 })
+    }
+
+    fn write_opencsd(packet: &Packet, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "{}", opencsd(packet))
     }
 
     fn landmark(before: Option<&Packet>, packet: &Packet) -> Landmark {

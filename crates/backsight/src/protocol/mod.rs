@@ -13,7 +13,6 @@ mod registry;
 mod riscv;
 mod stream;
 
-pub use etrace::Message as EtraceMessage;
 pub use names::{IdRegister, Names};
 pub use registry::{Following, Packet, all, decoded, named, of_format, packet_framings};
 pub use stream::{Kinds, Landmark};

@@ -1,6 +1,6 @@
 //! RISC-V N-Trace (Nexus): described by how many bits the number of a source has.
 
-use backsight_core::{Accounting, Located};
+use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::ntrace::{Follower, Options};
 use backsight_flow::{Event, Statistics};
 use backsight_isa::rv;
@@ -13,7 +13,6 @@ use super::{
     BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
 };
 use crate::SourceCode;
-use crate::listing::Listed;
 
 /// N-Trace.
 pub struct Ntrace;
@@ -49,6 +48,10 @@ impl Protocol for Ntrace {
 
     fn words(config: &Config) -> String {
         format!("N-Trace, {} bits of source", config.source_bits)
+    }
+
+    fn numbers_harts(config: &Config) -> bool {
+        config.source_bits > 0
     }
 
     fn packets(config: &Config) -> Packets {

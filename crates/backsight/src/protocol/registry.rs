@@ -7,7 +7,8 @@
 
 use std::fmt;
 
-use backsight_core::{Accounting, TraceId};
+use backsight_core::describe::write_text;
+use backsight_core::{Accounting, Describe, Field, TraceId};
 use backsight_flow::etm4::Record;
 use backsight_flow::{Event, Statistics};
 
@@ -17,7 +18,6 @@ use super::names::Names;
 use super::stream::{Kinds, Landmark, Mapped, PacketStream, Stream, StreamSink};
 use super::{etm4, etrace, not_decoded, ntrace};
 use crate::SourceCode;
-use crate::listing::Listed;
 
 /// What a protocol has to say.
 pub trait Protocol {
@@ -27,7 +27,7 @@ pub trait Protocol {
     /// How a source was built and programmed.
     type Configuration: Clone + fmt::Debug + Send + Sync;
     /// A packet.
-    type Packet: Copy + fmt::Debug + Listed + Send;
+    type Packet: Copy + fmt::Debug + Describe + Send;
     /// Bytes to packets.
     type Packets: PacketStream<Value = Self::Packet> + Send;
     /// Bytes to execution, through code.
@@ -55,6 +55,11 @@ pub trait Protocol {
         false
     }
 
+    /// Do its packets say which of several harts they are about?
+    fn numbers_harts(_configuration: &Self::Configuration) -> bool {
+        false
+    }
+
     /// Its packets.
     fn packets(configuration: &Self::Configuration) -> Self::Packets;
 
@@ -67,6 +72,12 @@ pub trait Protocol {
 
     /// Its branches; an error says why there are none.
     fn branches(configuration: &Self::Configuration) -> Result<Self::Branches, &'static str>;
+
+    /// Writes what the listing that users of OpenCSD know shows after the name of a packet: the fields as in any text,
+    /// where that listing has no words of its own.
+    fn write_opencsd(packet: &Self::Packet, out: &mut dyn fmt::Write) -> fmt::Result {
+        write_text(packet, out)
+    }
 
     /// What a packet means for the outline of the stream; `before` is the packet before it.
     fn landmark(before: Option<&Self::Packet>, packet: &Self::Packet) -> Landmark;
@@ -196,11 +207,21 @@ macro_rules! protocols {
 
             /// The name that listings use.
             pub fn name(&self) -> &'static str {
-                self.listed().name()
+                match self { $(Self::$row(packet) => Describe::name(packet),)* }
             }
 
-            pub(crate) fn listed(&self) -> &dyn Listed {
-                match self { $(Self::$row(packet) => packet,)* }
+            pub(crate) fn write_opencsd(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+                match self { $(Self::$row(packet) => <$protocol>::write_opencsd(packet, out),)* }
+            }
+        }
+
+        impl Describe for Packet {
+            fn name(&self) -> &'static str {
+                self.name()
+            }
+
+            fn fields(&self, each: &mut dyn FnMut(Field)) {
+                match self { $(Self::$row(packet) => Describe::fields(packet, each),)* }
             }
         }
 
@@ -241,6 +262,14 @@ macro_rules! protocols {
             pub fn counts_cycles(&self) -> bool {
                 match self {
                     $(Self::$row(configuration) => <$protocol>::counts_cycles(configuration),)*
+                    Self::NotDecoded => false,
+                }
+            }
+
+            /// Do packets say which of several harts they are about?
+            pub fn numbers_harts(&self) -> bool {
+                match self {
+                    $(Self::$row(configuration) => <$protocol>::numbers_harts(configuration),)*
                     Self::NotDecoded => false,
                 }
             }
@@ -327,7 +356,7 @@ protocols! {
     /// Arm ETMv4 or ETE.
     Etm4(backsight_arm::etm4::Packet) = etm4::Etm4,
     /// RISC-V E-Trace.
-    Etrace(etrace::Message) = etrace::Etrace,
+    Etrace(backsight_riscv::etrace::Message) = etrace::Etrace,
     /// RISC-V N-Trace.
     Ntrace(backsight_riscv::ntrace::Packet) = ntrace::Ntrace,
 }

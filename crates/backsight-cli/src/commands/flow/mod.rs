@@ -3,13 +3,15 @@
 mod truth;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use backsight::Capture;
 use backsight::decode::{Portion, Summary};
 use backsight::image::Naming;
 use backsight::listing::{
-    BranchWriter, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, Printable, Style,
+    BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, ListedCounts,
+    Printable, Style,
 };
+use backsight::{Capture, Source};
 use clap::{Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs, parse_number, parse_range};
@@ -37,11 +39,12 @@ pub struct Flow {
     #[arg(long)]
     truth: bool,
 
-    /// In text: function by function, indented by call depth
-    #[arg(long)]
-    calls: bool,
+    /// List calls, in text or JSON: function by function, indented by how deep they are, and at the end of each what it
+    /// cost; or as a tree
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lines")]
+    calls: Option<Calls>,
 
-    /// In text: every instruction, below its range
+    /// In text or JSON: every instruction, below its range
     #[arg(long, conflicts_with = "calls")]
     disasm: bool,
 
@@ -52,6 +55,10 @@ pub struct Flow {
     /// Show names of C++ and Rust functions as the files have them
     #[arg(long)]
     no_demangle: bool,
+
+    /// Stop after N lines
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
 
     /// Name an event of the trace unit, as in 0=L1D_CACHE_REFILL; may be given several times
     #[arg(long, value_name = "N=NAME", value_parser = parse_event)]
@@ -74,6 +81,7 @@ pub struct Flow {
 
 const EXAMPLES: &str = "Examples:
   backsight flow capture/ --calls            function by function, indented
+  backsight flow capture/ --calls=tree       what each function cost, by who called it
   backsight flow capture/ --image program.elf --function main --disasm
   backsight flow capture/ --image lib.so@0x7f80000000 --format pcs | sort | uniq -c
   backsight flow trace.bin --protocol etm4 --config TRCCONFIGR=0x9 --format branches --event 0=L1D_REFILL";
@@ -90,8 +98,17 @@ pub enum Format {
     Opencsd,
     /// One address a line: every instruction
     Pcs,
-    /// Branch targets, events, exceptions and gaps with their cycle, from the packets alone: needs no code
+    /// Branch targets, events, exceptions and gaps with their cycle: of Arm from the packets alone, without code
     Branches,
+}
+
+/// How calls are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Calls {
+    /// One line for each stay in a function
+    Lines,
+    /// At the end, what each function cost, by who called it
+    Tree,
 }
 
 /// Which part of the execution to list.
@@ -104,6 +121,10 @@ struct FilterArgs {
     /// Only instructions of this function; may be given several times
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     function: Vec<String>,
+
+    /// Only instructions of this file, by its name with or without the path; may be given several times
+    #[arg(long, value_name = "FILE", help_heading = "Filters")]
+    module: Vec<String>,
 
     /// Only what ran with this context ID; may be given several times
     #[arg(long, value_name = "ID", help_heading = "Filters", value_parser = parse_number)]
@@ -119,6 +140,7 @@ impl FilterArgs {
         FilterOptions {
             ranges: self.range.clone(),
             functions: self.function.clone(),
+            modules: self.module.clone(),
             contexts: self.context.clone(),
             time: self.time.clone(),
         }
@@ -126,18 +148,38 @@ impl FilterArgs {
 }
 
 impl Flow {
-    /// The format of a listing of events; a list of branches is none.
-    fn style(&self) -> Style {
+    /// How events are listed; a list of branches is another thing.
+    fn style(&self, several_buffers: bool) -> Style {
         let format = match self.format {
             Format::Json => ExecutionFormat::Json,
             Format::Opencsd => ExecutionFormat::Opencsd,
             Format::Pcs => ExecutionFormat::Pcs,
-            Format::Text | Format::Branches if self.calls => ExecutionFormat::Calls,
-            Format::Text | Format::Branches if self.disasm => ExecutionFormat::Disassembly,
             Format::Text | Format::Branches => ExecutionFormat::Text,
         };
+        let detail = match self.calls {
+            Some(Calls::Lines) => Detail::Calls,
+            Some(Calls::Tree) => Detail::CallTree,
+            None if self.disasm => Detail::Instructions,
+            None => Detail::Ranges,
+        };
         let naming = if self.no_demangle { Naming::Mangled } else { Naming::Demangled };
-        Style { format, cycle_counts: false, naming, source_lines: self.source }
+        let (name_buffers, source_lines) = (several_buffers, self.source);
+        Style { format, detail, cycle_counts: false, name_buffers, naming, source_lines }
+    }
+
+    /// Refuses what a format has no room for.
+    fn check(&self) -> Result {
+        let asked = match (self.calls, self.disasm) {
+            (Some(_), _) => "--calls",
+            (None, true) => "--disasm",
+            (None, false) => return Ok(()),
+        };
+        match self.format {
+            Format::Text | Format::Json => Ok(()),
+            Format::Opencsd | Format::Pcs | Format::Branches => {
+                Err(Failure::usage(format!("{asked} is for --format text and json")))
+            }
+        }
     }
 }
 
@@ -151,21 +193,36 @@ fn parse_event(text: &str) -> std::result::Result<(u8, String), String> {
 
 /// Runs the command.
 pub fn run(command: &Flow) -> Result {
+    command.check()?;
     if command.truth {
         return truth::run(command);
     }
-    let capture = command.capture.open(&command.images, command.output.quiet)?;
+    let quiet = command.output.quiet;
+    let capture = command.capture.open(&command.images, quiet)?;
     let path = command.output.output.as_deref();
-    let mut output = match command.format {
+    let output = match command.format {
         Format::Text => Output::for_people(path)?,
         _ => Output::open(path)?,
     };
-    let summary = list(command, &capture, &mut output)?;
+    let mut output = output.limit(command.limit);
+    let counts = Arc::new(ListedCounts::default());
+    let outcome = list(command, &capture, &mut output, &counts);
     output.finish()?;
-    if !command.output.quiet {
+    let summary = match outcome {
+        Err(Failure::Enough) => {
+            let limit = command.limit.unwrap_or(0);
+            if !quiet {
+                say(format_args!("{limit} lines listed, no more were asked for"));
+            }
+            return Ok(());
+        }
+        outcome => outcome?,
+    };
+    if !quiet {
         // Names and lines are read while they are listed.
         let problems = capture.code()?.image().problems();
         problems.iter().for_each(|problem| say(format_args!("warning: {problem}")));
+        say_what_was_listed(command, &counts, &summary);
         say(&summary);
     }
     match command.output.strict && summary.is_damaged() {
@@ -174,17 +231,38 @@ pub fn run(command: &Flow) -> Result {
     }
 }
 
-fn list(command: &Flow, capture: &Capture, output: &mut Output) -> Result<Summary> {
-    let (arguments, quiet) = (&command.capture, command.output.quiet);
+/// Where filters left something out: how much of what was decoded is in the listing.
+fn say_what_was_listed(command: &Flow, counts: &ListedCounts, summary: &Summary) {
+    if command.format == Format::Branches {
+        return;
+    }
+    if command.filter.time.is_some() && !counts.has_time() {
+        say("--time: the trace has no timestamps, and nothing is known to have run then");
+    }
+    if command.filter.options().is_selective() {
+        let decoded = summary.statistics().instructions;
+        say(format_args!("{} of {decoded} instructions listed; decoded:", counts.instructions()));
+    }
+}
+
+fn list(
+    command: &Flow,
+    capture: &Capture,
+    output: &mut Output,
+    counts: &Arc<ListedCounts>,
+) -> Result<Summary> {
+    let arguments = &command.capture;
+    // A bar on the line that is being written would help nobody.
+    let quiet = command.output.quiet || output.is_terminal();
     let code = capture.code()?;
-    if !quiet {
+    if !command.output.quiet {
         code.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
     }
     let filter = command.filter.options();
-    let named =
-        arguments.chooses_several(capture) && matches!(command.format, Format::Text | Format::Opencsd);
+    let several = arguments.chooses_several(capture);
+    let named = several && matches!(command.format, Format::Text | Format::Opencsd);
     let write = |portion: Portion<'_>| match portion {
-        Portion::Text(text) => output.put(|out| out.write_all(text)),
+        Portion::Text(text) => output.put_lines(text),
         Portion::Buffer(buffer) if named => {
             output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
         }
@@ -192,20 +270,47 @@ fn list(command: &Flow, capture: &Capture, output: &mut Output) -> Result<Summar
     };
     if command.format == Format::Branches {
         let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
-        let decode = arguments.choose(capture.branches(), capture, quiet).threads(command.threads);
-        return decode.positions(false).write(
-            |source| Ok(BranchWriter::new(Filter::new(&filter, code.of(source))?, names.clone())),
-            write,
-        );
+        let writer = |source: &Source| {
+            Ok::<_, Failure>(BranchWriter::new(Filter::new(&filter, code.of(source))?, names.clone()))
+        };
+        return match branches_need_code(command, capture)? {
+            true => {
+                let decode = arguments.choose(capture.execution(), capture, quiet).threads(command.threads);
+                decode.strict_image(command.strict_image).positions(false).write(writer, write)
+            }
+            false => {
+                let decode = arguments.choose(capture.branches(), capture, quiet).threads(command.threads);
+                decode.positions(false).write(writer, write)
+            }
+        };
     }
-    let style = command.style();
+    let style = command.style(several);
     let positions = matches!(style.format, ExecutionFormat::Json | ExecutionFormat::Opencsd);
     let decode = arguments.choose(capture.execution(), capture, quiet);
     decode.threads(command.threads).strict_image(command.strict_image).positions(positions).write(
         |source| {
-            let image = code.of(source);
-            Ok(ExecutionWriter::new(style, source, image, Filter::new(&filter, image)?))
+            let filter = Filter::new(&filter, code.of(source))?;
+            Ok(ExecutionWriter::new(style, source, code.seen_by(source), filter, Arc::clone(counts)))
         },
         write,
     )
+}
+
+/// Are the targets of branches in the code, for the sources that are wanted? A list has them from one place only.
+fn branches_need_code(command: &Flow, capture: &Capture) -> Result<bool> {
+    let sources = command.capture.chosen(capture).flat_map(|buffer| buffer.sources());
+    let ids = &command.capture.id;
+    let wanted = sources.filter(|source| {
+        source.is_decoded() && (ids.is_empty() || ids.contains(&u64::from(source.id().get())))
+    });
+    let (with, without): (Vec<&Source>, Vec<&Source>) =
+        wanted.partition(|source| source.branches_need_code());
+    match (with.first(), without.first()) {
+        (Some(one), Some(other)) => Err(Failure::usage(format!(
+            "--format branches: the branches of {} come from the code, those of {} from its packets: choose by --id",
+            one.name(),
+            other.name()
+        ))),
+        (with, _) => Ok(with.is_some()),
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
+use std::sync::Arc;
 
+use backsight::SourceCode;
 use backsight::core::{Cause, Context, Execution, Privilege, Retired, TraceId, Trap, TrapKind};
 use backsight::description::{Capture, FileRef, Format as CaptureFormat};
 use backsight::flow::{Event, Range, TraceOn};
-use backsight::image::Image;
 use backsight::isa::{Class, classify_retired};
-use backsight::listing::{ExecutionWriter, Filter, write_address};
+use backsight::listing::{ExecutionWriter, Filter, ListedCounts, write_address};
 use backsight_run::TRUTH;
 use backsight_run::retired::{RetiredError, RetiredReader};
 
@@ -36,8 +37,11 @@ pub fn run(command: &Flow) -> Result {
     }
     let mut reader = RetiredReader::new(BufReader::new(file.open().map_err(Failure::new)?))
         .map_err(|error| Failure::new(format!("{file}: {error}")))?;
-    let mut listing = Listing::new(command, description, code.image())?;
-    let outcome = list(&mut reader, &mut listing);
+    let mut listing = Listing::new(command, description, code.seen_by_all())?;
+    let outcome = match list(&mut reader, &mut listing) {
+        Ok(outcome) => listing.end().map(|()| outcome),
+        Err(failure) => Err(failure),
+    };
     listing.finish()?;
     outcome?.map_err(|error| Failure::new(format!("{file}: {error}")))
 }
@@ -58,7 +62,7 @@ fn list<R: Read>(
 
 struct Listing<'i> {
     command: &'i Flow,
-    image: &'i Image,
+    code: SourceCode<'i>,
     output: Output,
     filter: Filter,
     /// The trace ID of each thread.
@@ -67,6 +71,8 @@ struct Listing<'i> {
     current: u32,
     wanted: bool,
     instructions: u64,
+    counts: Arc<ListedCounts>,
+    text: Vec<u8>,
 }
 
 /// A thread, with the instructions that are not written yet.
@@ -79,21 +85,23 @@ struct Thread<'i> {
 }
 
 impl<'i> Listing<'i> {
-    fn new(command: &'i Flow, capture: &Capture, image: &'i Image) -> Result<Self> {
+    fn new(command: &'i Flow, capture: &Capture, code: SourceCode<'i>) -> Result<Self> {
         let thread_of = |name: &str| name.strip_prefix("unit_").and_then(|number| number.parse().ok());
         let sources = capture.sources.iter();
         let ids: BTreeMap<u32, TraceId> =
             sources.filter_map(|source| Some((thread_of(&source.name)?, source.id?))).collect();
         let mut listing = Self {
             command,
-            image,
-            output: Output::open(command.output.output.as_deref())?,
-            filter: Filter::new(&command.filter.options(), image)?,
+            code,
+            output: Output::open(command.output.output.as_deref())?.limit(command.limit),
+            filter: Filter::new(&command.filter.options(), code.image())?,
             ids,
             threads: BTreeMap::new(),
             current: 0,
             wanted: true,
             instructions: 0,
+            counts: Arc::default(),
+            text: Vec::new(),
         };
         listing.wanted = listing.wants(0);
         Ok(listing)
@@ -121,7 +129,11 @@ impl<'i> Listing<'i> {
             self.instructions += 1;
             let address = retired.address;
             return match self.filter.wants_address(address) {
-                true => self.output.put(|out| write_address(out, address)),
+                true => {
+                    self.text.clear();
+                    let _ = write_address(&mut self.text, address);
+                    self.output.put_lines(&self.text)
+                }
                 false => Ok(()),
             };
         }
@@ -193,29 +205,40 @@ impl<'i> Listing<'i> {
     fn event(&mut self, event: Event) -> Result {
         let index = self.instructions;
         let Some(thread) = self.threads.get_mut(&self.current) else { return Ok(()) };
-        self.output.put(|out| thread.writer.event(out, &|| index, &event))
+        self.text.clear();
+        // Memory takes everything.
+        let _ = thread.writer.event(&mut self.text, 0, &|| index, &event);
+        self.output.put_lines(&self.text)
     }
 
     fn thread(&mut self) -> Result<&mut Thread<'i>> {
-        let (command, image, id) = (self.command, self.image, self.id(self.current));
+        let (command, code, id) = (self.command, self.code, self.id(self.current));
         if !self.threads.contains_key(&self.current) {
-            let filter = Filter::new(&command.filter.options(), image)?;
-            let writer = ExecutionWriter::labelled(command.style(), id, image, filter);
+            let filter = Filter::new(&command.filter.options(), code.image())?;
+            let counts = Arc::clone(&self.counts);
+            let writer = ExecutionWriter::labelled(command.style(false), id, code, filter, counts);
             let thread = Thread { writer, context: Context::default(), listed: None, range: None };
             self.threads.insert(self.current, thread);
         }
         self.threads.get_mut(&self.current).ok_or(Failure::Enough)
     }
 
-    fn finish(mut self) -> Result {
+    /// Writes what is left of each thread.
+    fn end(&mut self) -> Result {
         let threads: Vec<u32> = self.threads.keys().copied().collect();
         for thread in threads {
             self.current = thread;
             self.end_range()?;
             if let Some(thread) = self.threads.get_mut(&thread) {
-                self.output.put(|out| thread.writer.end(out))?;
+                self.text.clear();
+                let _ = thread.writer.end(&mut self.text);
+                self.output.put_lines(&self.text)?;
             }
         }
+        Ok(())
+    }
+
+    fn finish(self) -> Result {
         self.output.finish()?;
         if !self.command.output.quiet {
             say(format_args!("{} instructions", self.instructions));

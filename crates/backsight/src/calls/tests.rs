@@ -1,0 +1,275 @@
+//! What the stack makes of executions that are hard on it: any address of a program serves, whatever code is there.
+
+use backsight_core::{Address, Cause, Isa};
+use backsight_flow::{Event, NoSync, Range, TraceOn};
+use backsight_isa::{Class, Flags};
+
+use super::{CallTree, ShadowStack};
+use crate::Capture;
+
+/// How a range ends.
+#[derive(Clone, Copy)]
+enum End {
+    Plain,
+    Call,
+    Return,
+    Jump,
+    Indirect,
+    ExceptionReturn,
+}
+
+use End::{Call, ExceptionReturn, Indirect, Jump, Plain, Return};
+
+/// A capture whose program has the functions that the tests speak of.
+fn capture() -> Capture {
+    Capture::open("../../testdata/captures/calls-riscv64").expect("bundled")
+}
+
+struct Script<'c> {
+    functions: Vec<(&'c str, u64)>,
+    stack: ShadowStack<'c>,
+    tree: CallTree,
+    lines: Vec<String>,
+}
+
+impl<'c> Script<'c> {
+    fn new(capture: &'c Capture) -> Self {
+        let code = capture.code().expect("code");
+        let functions = code.image().functions().map(|function| (function.name, function.start.0)).collect();
+        let stack = ShadowStack::new(code.seen_by_all());
+        Self { functions, stack, tree: CallTree::default(), lines: Vec::new() }
+    }
+
+    fn address(&self, function: &str, offset: u64) -> Address {
+        let found = self.functions.iter().find(|(name, _)| *name == function);
+        Address(found.unwrap_or_else(|| panic!("no function {function}")).1 + offset)
+    }
+
+    fn event(&mut self, event: Event) {
+        let (lines, tree) = (&mut self.lines, &mut self.tree);
+        self.stack.push(&event, &mut |visit| {
+            let name = visit.function.symbol.map_or("?", |symbol| symbol.name);
+            let call = visit.call.map_or(String::new(), |call| format!(" call {}", call.instructions));
+            lines.push(format!("{}{name} {}{call}", "  ".repeat(visit.depth), visit.own.instructions));
+            tree.add(&visit);
+        });
+    }
+
+    /// Four instructions of a function, from an offset on.
+    fn run(&mut self, function: &str, offset: u64, end: End) {
+        let start = self.address(function, offset);
+        let (class, flags) = match end {
+            Plain => (Class::Other, Flags::NONE),
+            Call => (Class::DirectBranch, Flags { link: true, ..Flags::NONE }),
+            Return => (Class::IndirectBranch, Flags { returns: true, ..Flags::NONE }),
+            Jump => (Class::DirectBranch, Flags::NONE),
+            Indirect => (Class::IndirectBranch, Flags::NONE),
+            ExceptionReturn => (Class::IndirectBranch, Flags { exception_return: true, ..Flags::NONE }),
+        };
+        let (end, isa) = (start.plus(8), Isa::A64);
+        let (instructions, last_size, executed) = (4, 2, true);
+        self.event(Event::Range(Range { start, end, instructions, isa, class, flags, last_size, executed }));
+    }
+
+    fn exception(&mut self, function: &str, offset: u64) {
+        self.event(Event::Exception {
+            cause: Cause::Arm(1),
+            return_address: Some(self.address(function, offset)),
+            is_branch_target: false,
+            fault_pending: false,
+            value: 0,
+        });
+    }
+
+    fn ends_as(mut self, expected: &[&str]) -> CallTree {
+        self.event(Event::EndOfTrace { after_overflow: false });
+        let lines = &mut self.lines;
+        self.stack.finish(&mut |visit| {
+            let name = visit.function.symbol.map_or("?", |symbol| symbol.name);
+            lines.push(format!("{}{name} {}", "  ".repeat(visit.depth), visit.own.instructions));
+        });
+        assert_eq!(self.lines, expected);
+        self.tree
+    }
+}
+
+#[test]
+fn calls_nest_and_returns_say_what_they_cost() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    script.run("program", 0, Call);
+    script.run("hanoi", 0, Call);
+    script.run("put", 0, Return);
+    script.run("hanoi", 8, Return);
+    script.run("program", 8, Plain);
+    let expected = ["program 4", "  hanoi 4", "    put 4 call 4", "  hanoi 4 call 12", "program 4"];
+    let tree = script.ends_as(&expected);
+    let nodes: Vec<_> =
+        tree.nodes().iter().map(|n| (n.name.clone(), n.depth, n.calls, n.own.instructions)).collect();
+    assert_eq!(
+        nodes,
+        [("program".to_owned(), 0, 1, 4), ("hanoi".to_owned(), 1, 1, 8), ("put".to_owned(), 2, 1, 4)]
+    );
+    assert_eq!(tree.nodes()[0].total.instructions, 16, "the last stay was not added");
+}
+
+#[test]
+fn a_tail_call_takes_the_place_of_its_caller_and_returns_for_it() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    script.run("program", 0, Call);
+    script.run("is_even", 0, Jump);
+    script.run("is_odd", 0, Indirect);
+    script.run("is_even", 0, Return);
+    script.run("program", 8, Plain);
+    script.ends_as(&["program 4", "  is_even 4", "  is_odd 4", "  is_even 4 call 12", "program 4"]);
+}
+
+#[test]
+fn a_long_jump_ends_all_calls_that_it_leaves() {
+    let capture = capture();
+    for end in [Return, Indirect] {
+        let mut script = Script::new(&capture);
+        script.run("program", 0, Call);
+        script.run("queens", 0, Call);
+        script.run("place", 0, Call);
+        script.run("place", 0, Call);
+        script.run("place", 0, end);
+        script.run("queens", 16, Return);
+        script.run("program", 8, Plain);
+        script.ends_as(&[
+            "program 4",
+            "  queens 4",
+            "    place 4",
+            "      place 4",
+            "        place 4 call 4",
+            "  queens 4 call 20",
+            "program 4",
+        ]);
+    }
+}
+
+#[test]
+fn gaps_do_not_let_the_depth_drift() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    script.run("program", 0, Call);
+    // What hanoi calls is not traced, as by a filter; or data is lost in the middle.
+    for gap in [Event::TraceOn(TraceOn::Begin), Event::NoSync(NoSync::Overflow)] {
+        for _ in 0..3 {
+            script.run("hanoi", 0, Call);
+            script.event(gap);
+        }
+    }
+    script.run("hanoi", 8, Return);
+    script.run("program", 8, Plain);
+    for function in ["put", "grow", "put", "grow"] {
+        script.event(Event::NoSync(NoSync::Overflow));
+        script.run(function, 0, Plain);
+    }
+    script.ends_as(&["program 4", "  hanoi 28 call 28", "program 4", "put 4", "grow 4", "put 4", "grow 4"]);
+}
+
+#[test]
+fn a_function_whose_caller_is_not_traced_is_as_deep_each_time() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    for _ in 0..3 {
+        script.event(Event::TraceOn(TraceOn::Begin));
+        script.run("hanoi", 0, Call);
+        script.event(Event::TraceOn(TraceOn::Begin));
+        script.run("hanoi", 8, Return);
+    }
+    script.ends_as(&["hanoi 8", "hanoi 8", "hanoi 8"]);
+}
+
+#[test]
+fn handlers_end_where_what_they_interrupted_goes_on() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    script.run("program", 0, Call);
+    script.run("hanoi", 0, Plain);
+    // A system call: nothing of its handler is traced.
+    script.exception("hanoi", 8);
+    script.run("hanoi", 8, Plain);
+    // An interrupt with a handler, which calls something.
+    script.exception("hanoi", 16);
+    script.run("put", 0, Call);
+    script.run("put_line", 0, Return);
+    script.run("put", 8, ExceptionReturn);
+    script.run("hanoi", 16, Plain);
+    // A signal: the handler returns to code that ends it by a system call.
+    script.exception("hanoi", 24);
+    script.run("grow", 0, Return);
+    script.run("leaf", 0, Plain);
+    script.exception("leaf", 8);
+    script.run("hanoi", 24, Return);
+    script.run("program", 8, Plain);
+    script.ends_as(&[
+        "program 4",
+        "  hanoi 8",
+        "    put 4",
+        "      put_line 4 call 4",
+        "    put 4 call 12",
+        "  hanoi 4",
+        "    grow 4",
+        "    leaf 4 call 8",
+        "  hanoi 4 call 36",
+        "program 4",
+    ]);
+}
+
+#[test]
+fn an_exception_at_the_first_instruction_of_a_function_is_inside_it() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    script.run("program", 0, Call);
+    script.exception("hanoi", 0);
+    script.run("put", 0, ExceptionReturn);
+    script.run("hanoi", 0, Return);
+    script.run("program", 8, Plain);
+    script.ends_as(&["program 4", "    put 4 call 4", "  hanoi 4 call 8", "program 4"]);
+}
+
+#[test]
+fn returns_from_calls_that_the_trace_did_not_see_stay_outermost() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    script.run("put", 4, Return);
+    script.run("hanoi", 4, Return);
+    script.run("program", 4, Call);
+    script.run("hanoi", 0, Return);
+    script.run("program", 12, Plain);
+    script.ends_as(&["put 4", "hanoi 4", "program 4", "  hanoi 4 call 4", "program 4"]);
+}
+
+#[test]
+fn cycles_and_time_are_in_the_cost_where_the_trace_has_them() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    let time = |value| Event::Timestamp { value, cycles: None };
+    script.event(time(100));
+    script.run("program", 0, Call);
+    script.event(Event::CycleCount(Some(5)));
+    script.run("hanoi", 0, Plain);
+    script.event(Event::CycleCount(Some(7)));
+    script.event(time(130));
+    script.run("hanoi", 8, Return);
+    let mut costs = Vec::new();
+    let range = Event::EndOfTrace { after_overflow: false };
+    script.stack.push(&range, &mut |visit| costs.push((visit.begin, visit.own, visit.call)));
+    let cost = super::Cost { instructions: 8, cycles: Some(7), time: Some(30) };
+    assert_eq!(costs, [(Some(100), cost, Some(cost))]);
+}
+
+#[test]
+fn a_stack_deeper_than_is_kept_keeps_its_depth() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    for _ in 0..70_000 {
+        script.run("hanoi", 0, Call);
+    }
+    let mut deepest = 0;
+    script.stack.finish(&mut |visit| deepest = deepest.max(visit.depth));
+    assert_eq!(deepest, 69_999);
+}

@@ -1,0 +1,431 @@
+//! The tables of `docs/json.md` hold what listings write. `BLESS=1` writes them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use backsight::core::{Address, AddressSpace, Cause, Context, Isa, Security};
+use backsight::flow::{
+    AccessKind, Channel, Event, NoSync, Outcome, Range, SoftwareMessage, Symptom, TraceOn, TracedAccess,
+    Transaction,
+};
+use backsight::isa::{Class, Flags};
+use backsight::listing::{
+    Detail, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, ListedCounts, PacketFormat,
+    PacketWriter, Style,
+};
+use backsight::riscv::encap::{Framing, Kind};
+use backsight::riscv::etrace::data;
+use backsight::riscv::etrace::{
+    self, BranchMap, Content, ContextPacket, CountEnd, DataOptions, Message, Options, Packet, Params,
+    Reported, Start, Support, TrapPacket,
+};
+use backsight::riscv::ingress::{DataAccess, DataRecord, Dtype};
+use backsight::riscv::ntrace::{self, BranchKind, History, Resource};
+use backsight::{Capture, Item, OpenOptions};
+use serde_json::{Map, Value};
+
+/// What the members of each kind of line can be, and in how many of its lines they are.
+#[derive(Default)]
+struct Kinds(BTreeMap<String, (usize, Members)>);
+
+/// By name: what it can be, and how often it was there.
+type Members = BTreeMap<String, (Vec<&'static str>, usize)>;
+
+impl Kinds {
+    /// Takes lines, which say their kind in that member.
+    fn add(&mut self, lines: &[u8], kind: &str) {
+        for line in std::str::from_utf8(lines).expect("UTF-8").lines() {
+            let Value::Object(mut object) = serde_json::from_str(line).expect(line) else { panic!("{line}") };
+            for always in ["index", "id"] {
+                assert!(object.remove(always).is_some_and(|value| value.is_u64()), "{line}");
+            }
+            let Some(Value::String(name)) = object.remove(kind) else { panic!("no {kind}: {line}") };
+            if kind == "packet" {
+                let bytes = object.remove("bytes").and_then(|bytes| Some(bytes.as_str()?.len() as u64 / 2));
+                assert_eq!(bytes, object.remove("length").and_then(|length| length.as_u64()), "{line}");
+            }
+            let (lines, members) = self.0.entry(name).or_default();
+            *lines += 1;
+            count_members("", &object, members);
+        }
+    }
+
+    fn table(&self, heading: &str) -> String {
+        let mut table = format!("| {heading} | members |\n|---|---|\n");
+        for (kind, (lines, members)) in &self.0 {
+            let members: Vec<String> = members
+                .iter()
+                .map(|(name, (types, count))| {
+                    let optional = if count < lines { "?" } else { "" };
+                    format!("`{name}`{optional} {}", types.join(" or "))
+                })
+                .collect();
+            let _ = writeln!(table, "| `{kind}` | {} |", members.join(", "));
+        }
+        table
+    }
+}
+
+fn count_members(inside: &str, object: &Map<String, Value>, members: &mut Members) {
+    for (name, value) in object {
+        let name = format!("{inside}{name}");
+        let kind = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "number",
+            Value::String(text) if text.starts_with("0x") => "hexadecimal",
+            Value::String(_) => "text",
+            Value::Array(_) => panic!("no listing has arrays: {name}"),
+            Value::Object(inner) => {
+                count_members(&format!("{name}."), inner, members);
+                continue;
+            }
+        };
+        let (kinds, count) = members.entry(name).or_default();
+        *count += 1;
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+            kinds.sort_unstable();
+        }
+    }
+}
+
+/// Holds a table of the document against what was written.
+fn assert_documented(section: &str, table: &str) {
+    // One test at a time may change the document.
+    static DOCUMENT: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _lock = DOCUMENT.lock();
+    let path = backsight_testing::repository().join("docs/json.md");
+    let text = std::fs::read_to_string(&path).expect("docs/json.md");
+    let (begin, end) = (format!("<!-- begin {section} -->\n"), format!("<!-- end {section} -->"));
+    let (before, rest) = text.split_once(&begin).expect("where the table begins");
+    let (documented, after) = rest.split_once(&end).expect("where the table ends");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, format!("{before}{begin}{table}{end}{after}")).expect("docs/json.md");
+        return;
+    }
+    let differs = documented.lines().zip(table.lines()).find(|(documented, written)| documented != written);
+    assert!(differs.is_none(), "documented and written: {differs:#?} (BLESS=1 accepts what is written)");
+    assert_eq!(documented.lines().count(), table.lines().count());
+}
+
+/// Packets of some bytes, in JSON.
+fn packets(options: OpenOptions, bytes: &[u8]) -> Vec<u8> {
+    let capture = options.live().expect("options");
+    let (mut writer, mut out) = (PacketWriter::new(PacketFormat::Json), Vec::new());
+    let mut session = capture.packets().session().expect("one buffer");
+    let mut sink = |item: Item<'_, backsight::Packet>| writer.write(&mut out, &item).expect("memory");
+    let _ = session.feed(bytes, &mut sink);
+    let _ = session.finish(&mut sink);
+    out
+}
+
+fn configured(protocol: &str, settings: &str) -> OpenOptions {
+    let options = OpenOptions::new().protocol(protocol);
+    settings.split_whitespace().fold(options, |options, setting| options.config(setting))
+}
+
+/// Settings, and bytes after an Async.
+const ETM4: &[(&str, &str, &str)] = &[
+    (
+        "etm4",
+        "",
+        "01 1f 01 82 01 03 90 01 05  02 d7 df 01  03 05 85 01  04  06 1d  06 5c  07  0e 85 01  0f  11",
+    ),
+    ("etm4", "", "01 00  2d 81 01  2e 05  2f 06  30  33  34  36  38  3f  71  80  00 03  00 05"),
+    ("etm4", "", "01 00  81 f1 01 2a 00 00 00  82 6e 08 02 00 11  83 6e 08 02 00 00"),
+    ("etm4", "", "01 00  85 20 58 22 80 ff ff ff ff 31  86 20 58 22 80 ff ff ff ff 31  90  95 2c  96 ac 01"),
+    (
+        "etm4",
+        "",
+        "01 00  9a 59 15 59 00  9b 59 95 59 00  9d 00 40 10 80 c0 ff ff ff  9e 01 40 10 80 c0 ff ff ff",
+    ),
+    ("etm4", "", "01 00  f7  d8  fd  dc  d6  e8  00 00 12"),
+    ("etm4", "", "01 00  06"),
+    ("etm4", "commopt=0 max_spec=20", "01 00  0c 96  0d d5  0e 81 01 85 01  0f 03  1f"),
+    ("etm4", "version=ETM4.3 profile=M", "01 00  05  06 91 30  70"),
+    ("etm4", "data_trace=1", "01 00  20  27  28  2c"),
+    (
+        "etm4",
+        "conditional=all",
+        "01 00  42  43  46  4e  5f 12  68 25 31  6b a5 01 31  6c 85 01  6d 07  6e 25  6f 25",
+    ),
+    (
+        "etm4",
+        "q_elements=1",
+        "01 00  a0 03  a5 2c 03  a6 2c 03  aa 34 3f 06 00 03  ab 34 bf 06 00 03  ac 07  af",
+    ),
+    (
+        "ete",
+        "version=ETE1.3 vmid=32",
+        "01 00  06 01 70  06 31 70  09 01 ff ff 0f 00 00 00 00 00  0a  0b  88  81 2a",
+    ),
+    ("ete", "version=ETE1.3 vmid=32", "01 00  b0  b4 48  b5 48  b6 31 03 06 00  b7 31 03 06 00"),
+];
+
+#[test]
+fn packets_of_etm4() {
+    let mut kinds = Kinds::default();
+    for (protocol, settings, bytes) in ETM4 {
+        let bytes = bytes.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("a byte"));
+        let mut stream = [[0; 11].as_slice(), &[0x80]].concat();
+        stream.extend(bytes);
+        kinds.add(&packets(configured(protocol, settings), &stream), "packet");
+    }
+    // Bytes before the first Async.
+    kinds
+        .add(&packets(configured("etm4", ""), &[[0xF7; 4].as_slice(), &[0; 11], &[0x80]].concat()), "packet");
+    assert!(kinds.0.len() > 55, "{}", kinds.0.len());
+    assert_documented("etm4", &kinds.table("packet"));
+}
+
+fn etrace_bytes(config: &etrace::Config) -> Vec<u8> {
+    let reported = Reported { address: 8, irreport: Some(3), ..Reported::default() };
+    let packets = [
+        Packet::Support(Support {
+            ienable: true,
+            denable: true,
+            options: config.options,
+            ..Support::default()
+        }),
+        Packet::Start(Start { address: 0x800, time: 5, context: 7, ..Start::default() }),
+        BranchMap::new(3, 0b101).with_address(reported),
+        Packet::Branches { map: BranchMap::new(31, 5), address: None },
+        Packet::address(reported),
+        Packet::BranchCount { count: 3, end: CountEnd::Mispredicted },
+        Packet::BranchCount { count: 3, end: CountEnd::Address(reported) },
+        Packet::JumpTarget { index: 5, map: BranchMap::new(1, 1), irreport: Some(3) },
+        Packet::address(reported),
+        Packet::Trap(TrapPacket { ecause: 2, address: Some(0x80), tval: 9, ..TrapPacket::default() }),
+        Packet::Context(ContextPacket { context: 9, ..ContextPacket::default() }),
+    ];
+    let (mut encoder, mut bytes) = (etrace::Encoder::new(config), Vec::new());
+    for packet in packets {
+        let message = Message { source: Some(2), ..packet.into() };
+        encoder.put(&message, &mut bytes).expect("expressible");
+    }
+    encoder.put(&Message { content: Content::Null, ..packets[0].into() }, &mut bytes).expect("expressible");
+    let mut data = data::Encoder::new(&config.params, &DataOptions::default());
+    for record in data_records(config.params.data_split != 0) {
+        let payload = data.push(&record).expect("expressible").1;
+        encoder.put_payload(2, Kind::Data, None, &payload, &mut bytes).expect("room");
+    }
+    encoder.put_payload(2, Kind::Vendor(2), None, &[1, 2, 3], &mut bytes).expect("room");
+    encoder.put_payload(2, Kind::Instruction, None, &[0x0B; 30], &mut bytes).expect("room");
+    encoder.put_payload(2, Kind::Data, None, &[0xFF; 30], &mut bytes).expect("room");
+    // The header of a frame whose payload never comes.
+    bytes.push(bytes[0]);
+    bytes
+}
+
+/// Accesses with their data, or requests and responses.
+fn data_records(split: bool) -> Vec<DataRecord> {
+    let access = |dtype, address, operand, data, lrid| {
+        let (size, multiple) = (3, false);
+        DataRecord::Access(DataAccess { dtype, multiple, size, address: Some(address), operand, data, lrid })
+    };
+    if split {
+        let response = |lrid, atomic, data| DataRecord::Response { lrid, atomic, size: 3, data };
+        return vec![
+            access(Dtype::Load, 0x1000, None, None, Some(1)),
+            response(1, false, Some(5)),
+            access(Dtype::Load, 0x1000, None, None, Some(1)),
+            response(1, false, None),
+            access(Dtype::Swap, 0x1000, Some(4), None, Some(2)),
+            response(2, true, Some(6)),
+        ];
+    }
+    let mut records = Vec::new();
+    for address in [0x1000, 0x1010] {
+        for dtype in [Dtype::Load, Dtype::Store] {
+            records.push(access(dtype, address, None, Some(0xABCD), None));
+        }
+        for code in 8..15 {
+            let dtype = Dtype::from_code(code).expect("an atomic operation");
+            records.push(access(dtype, address, Some(7), Some(0xABCD), None));
+        }
+        for code in 4..7 {
+            let dtype = Dtype::from_code(code).expect("an operation on a CSR");
+            records.push(access(dtype, 0x300, Some(7), Some(0xABCD), None));
+        }
+    }
+    records
+}
+
+#[test]
+fn packets_of_etrace() {
+    let options = Options {
+        jump_target_cache: true,
+        branch_prediction: true,
+        implicit_return: true,
+        ..Options::default()
+    };
+    let mut kinds = Kinds::default();
+    for data_split in [0, 1] {
+        let params = Params {
+            nocontext: 0,
+            context_width: 16,
+            notime: 0,
+            time_width: 16,
+            cache_size: 3,
+            f0s_width: 1,
+            bpred_size: 4,
+            return_stack_size: 4,
+            data_width: 64,
+            daddress_width: 64,
+            dtype_width: 4,
+            lrid_width: 4,
+            data_split,
+            ..Params::default()
+        };
+        let settings = params.list().map(|(name, value)| format!("{name}={value}"));
+        let mut settings: Vec<String> = settings.collect();
+        settings
+            .extend(["jump_target_cache=1", "branch_prediction=1", "implicit_return=1"].map(String::from));
+        let bytes = etrace_bytes(&etrace::Config { params, options, framing: Framing::SIEMENS });
+        let options = configured("etrace", &settings.join(" ")).framing("siemens");
+        kinds.add(&packets(options, &bytes), "packet");
+    }
+    assert!(kinds.0.len() > 24, "{:?}", kinds.0.keys());
+    assert_documented("etrace", &kinds.table("packet"));
+}
+
+#[test]
+fn packets_of_ntrace() {
+    use ntrace::Message;
+    let (history, kind) = (History(0b110), BranchKind::Indirect);
+    let (reason, count, address) = (2, 3, 8);
+    let messages = [
+        Message::IndirectBranch { kind, count, address },
+        Message::ProgramTraceSync { reason, count, address },
+        Message::DirectBranchSync { reason, count, address },
+        Message::IndirectBranchSync { reason, kind, count, address },
+        Message::IndirectBranchHistorySync { reason, kind, count, address, history },
+        Message::IndirectBranch { kind, count, address },
+        Message::IndirectBranchHistory { kind, count, address, history },
+        Message::DirectBranch { count },
+        Message::RepeatBranch { count },
+        Message::ResourceFull(Resource::Count(count)),
+        Message::ResourceFull(Resource::History(history)),
+        Message::ResourceFull(Resource::HistoryRepeat { history, times: 9 }),
+        Message::Ownership { process: 0x3B2 },
+        Message::Ownership { process: 0x3B3 },
+        Message::ProgramTraceCorrelation { reason: 4, count, history: Some(history) },
+        Message::ProgramTraceCorrelation { reason: 4, count, history: None },
+        Message::Error { kind: 0, code: 4 },
+    ];
+    let (config, mut bytes) = (ntrace::Config { source_bits: 2 }, Vec::new());
+    for timestamp in [None, Some(5)] {
+        for message in messages {
+            assert!(ntrace::encode(&config, &ntrace::Packet::new(1, timestamp, message), &mut bytes));
+        }
+    }
+    // A message of a vendor, and one that is cut off.
+    bytes.extend([56 << 2, 0x03, 36 << 2]);
+    let mut kinds = Kinds::default();
+    kinds.add(&packets(configured("ntrace", "source_bits=2"), &bytes), "packet");
+    assert!(kinds.0.len() > 13, "{:?}", kinds.0.keys());
+    assert_documented("ntrace", &kinds.table("packet"));
+}
+
+/// One of each.
+fn events(start: Address) -> Vec<Event> {
+    let (address, space) = (Address(0x1000), AddressSpace::EL1N);
+    let range = |offset, class, flags| {
+        let (start, executed) = (start.plus(offset), true);
+        let (end, instructions, isa, last_size) = (start.plus(8), 2, Isa::Rv64, 4);
+        Event::Range(Range { start, end, instructions, isa, class, flags, last_size, executed })
+    };
+    let exception = |cause, return_address| Event::Exception {
+        cause,
+        return_address,
+        is_branch_target: false,
+        fault_pending: false,
+        value: 0,
+    };
+    let arm = Context { vmid: Some(1), context_id: Some(2), ..Context::arm(1, Security::NonSecure, true) };
+    let access = TracedAccess::new(AccessKind::Load, 8);
+    vec![
+        Event::StartOfTrace,
+        Event::NoSync(NoSync::Overflow),
+        Event::TraceOn(TraceOn::Begin),
+        Event::Context(arm, Isa::A64),
+        Event::Context(Context::arm(1, Security::NonSecure, true), Isa::A64),
+        Event::Context(Context::riscv(0, true), Isa::Rv64),
+        Event::Timestamp { value: 5, cycles: Some(3) },
+        Event::Timestamp { value: 5, cycles: None },
+        Event::CycleCount(Some(7)),
+        range(0, Class::Other, Flags::NONE),
+        Event::CycleCount(Some(3)),
+        range(8, Class::DirectBranch, Flags { link: true, ..Flags::NONE }),
+        range(0x400, Class::IndirectBranch, Flags { returns: true, ..Flags::NONE }),
+        range(16, Class::Other, Flags::NONE),
+        Event::PathUnknown { start: Some(address), next: address, instructions: 3 },
+        Event::PathUnknown { start: None, next: address, instructions: 0 },
+        Event::UncountedLoop { address },
+        Event::NoMemory { address, space },
+        Event::NoMemory { address, space: AddressSpace::ANY },
+        exception(Cause::Arm(1), Some(address)),
+        exception(Cause::Riscv(60), None),
+        Event::ExceptionReturn,
+        Event::CycleCount(None),
+        Event::UnitEvents(5),
+        Event::TimestampMarker,
+        Event::Transaction(Transaction::Start),
+        Event::Software(SoftwareMessage { channel: Channel::ExceptionLevel(1), value: 5, size: 8 }),
+        Event::Condition { key: 3, outcome: Outcome::Flags(5) },
+        Event::Condition { key: 3, outcome: Outcome::Passed },
+        Event::Access(access.at(Some(0x1000)).with_value(Some(5)).with_operand(Some(6))),
+        Event::Access(access.failed()),
+        Event::Mismatch { symptom: Symptom::BadAddress, address },
+        Event::EndOfTrace { after_overflow: false },
+    ]
+}
+
+/// Execution as JSON: through a program that has names and lines, and where there is none.
+fn execution(detail: Detail) -> Vec<u8> {
+    let capture = Capture::open("../../testdata/captures/calls-riscv64").expect("bundled");
+    let code = capture.code().expect("code");
+    let mut functions = code.image().functions();
+    let program = functions.find(|function| function.name == "program").expect("a function").start;
+    let style = Style { format: ExecutionFormat::Json, detail, ..Style::default() };
+    let id = backsight::core::TraceId::new(1);
+    let writer = || {
+        let filter = Filter::new(&FilterOptions::default(), code.image()).expect("no names");
+        ExecutionWriter::labelled(style, id, code.seen_by_all(), filter, Arc::<ListedCounts>::default())
+    };
+    let mut out = Vec::new();
+    for start in [program, Address(0x77_0000)] {
+        let mut writer = writer();
+        for event in events(start) {
+            writer.event(&mut out, 0, &|| 3, &event).expect("memory");
+        }
+        writer.end(&mut out).expect("memory");
+    }
+    let mut writer = writer();
+    let each = |item: Item<'_, Event>| {
+        writer.event(&mut out, item.sub_source, &|| item.offset, &item.value).expect("memory");
+    };
+    capture.execution().run(each).expect("decoded");
+    writer.end(&mut out).expect("memory");
+    out
+}
+
+#[test]
+fn events_of_execution() {
+    let mut kinds = Kinds::default();
+    kinds.add(&execution(Detail::Instructions), "event");
+    assert_eq!(kinds.0.len(), 21, "{:?}", kinds.0.keys());
+    assert_documented("events", &kinds.table("event"));
+}
+
+#[test]
+fn calls() {
+    let mut kinds = Kinds::default();
+    kinds.add(&execution(Detail::Calls), "event");
+    kinds.add(&execution(Detail::CallTree), "event");
+    kinds.0.retain(|kind, _| matches!(kind.as_str(), "visit" | "function"));
+    assert_eq!(kinds.0.len(), 2);
+    assert_documented("calls", &kinds.table("event"));
+}
