@@ -159,6 +159,9 @@ def configuration(units, other, mine, place):
         if unit.registers["TRCIDR8"] and element(other, place) == BAD and any(element(mine, number) == BAD for number in range(place, len(mine))):
             # Up to the last context what was traced is believed; after it nothing is.
             return "known: a commit or cancel of too much drops what was traced before it"
+        if unit.registers["TRCIDR8"] and element(other, place) == BAD and element(mine, place).startswith(INSTRUCTIONS):
+            # Q and Source Address are P0 elements: each is committed once, and counted among those that wait.
+            return "known: elements of which Q and Source Address are some run out too early"
     return None
 
 
