@@ -104,11 +104,31 @@ def mutated(random, folder, corpus):
 
 
 def mutated_units(folder):
+    cores = {value: key for section, key, value, _ in sections(folder / "trace.ini") if section == "core_trace_sources"}
+    dumps = {name(path): list(dumps_of(path)) for path in folder.glob("*.ini")}
     for path in folder.glob("*.ini"):
         values = {key.split("(")[0]: value for section, key, value, _ in sections(path) if section == "regs"}
         if "TRCIDR1" in values and "TRCTRACEIDR" in values:
             values = {key: int(value, 0) for key, value in values.items() if key.startswith("TRC")}
-            yield snapshot.Unit(path.stem, {"TRCIDR8": 0, "TRCCONFIGR": 0, "TRCIDR0": 0} | values)
+            yield snapshot.Unit(path.stem, {"TRCIDR8": 0, "TRCCONFIGR": 0, "TRCIDR0": 0} | values, dumps=dumps.get(cores.get(name(path)), []))
+
+
+def name(path):
+    """The name of a device."""
+    return next((value for section, key, value, _ in sections(path) if (section, key) == ("device", "name")), path.stem)
+
+
+def dumps_of(path):
+    """The dumps of a device: no contents, but with a length."""
+    found = {}
+    for section, key, value, _ in sections(path):
+        if section.startswith("dump"):
+            found.setdefault(section, {})[key] = value
+    for keys in found.values():
+        file = path.parent / keys.get("file", "")
+        if "address" in keys and file.is_file():
+            keys = {"length": hex(file.stat().st_size)} | keys
+            yield keys["file"], b"", keys | {key: hex(int(keys[key], 0)) for key in ("address", "length")}
 
 
 def etm4(path):

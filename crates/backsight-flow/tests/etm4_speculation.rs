@@ -268,12 +268,13 @@ fn a_long_time_without_branches_does_not_fill_memory() {
 }
 
 #[test]
-fn a_commit_of_too_much_is_believed_up_to_the_last_context() {
+fn a_commit_of_too_much_is_believed_up_to_the_last_context_and_times_before_the_next_branch_stay() {
     let packets = [atoms("E"), time(1), context(), time(2), atoms("E"), Packet::Commit { count: 9 }];
     let lines = follow(&with_speculation(10), &code(), &packets);
     assert_eq!((lines[0].as_str(), lines[2].as_str()), (TAKEN, "context: A64 EL1 Non-secure"));
-    assert!(lines[3].ends_with("more elements are resolved than there are"), "{lines:?}");
-    assert_eq!(lines[4..], ["gap: bad packet", END]);
+    assert_eq!(lines[3], "timestamp 0x2");
+    assert!(lines[4].ends_with("more elements are resolved than there are"), "{lines:?}");
+    assert_eq!(lines[5..], ["gap: bad packet", END]);
 }
 
 #[test]

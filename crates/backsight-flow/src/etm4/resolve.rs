@@ -92,6 +92,8 @@ impl Resolver {
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl FnMut(Located<Element>)) {
         if self.state == State::Run {
             if let Err(Overrun) = self.run(packet, sink) {
+                // What came before all that is not resolved happened.
+                self.queue.release(sink);
                 self.lose(packet.map(|_| NoSync::BadPacket), true, sink);
             }
         } else {
@@ -292,6 +294,12 @@ impl Resolver {
         sink: &mut impl FnMut(Located<Element>),
     ) -> Result<(), Overrun> {
         let value = match packet.value {
+            Packet::TraceInfo(info) if self.has_lost_count(info) => {
+                self.queue.release(sink);
+                self.lose(packet.map(|_| NoSync::BadPacket), false, sink);
+                self.synchronise(packet.map(|_| info));
+                return Ok(());
+            }
             Packet::TraceInfo(info) => {
                 self.last_is = Is::Is0;
                 Element::TraceInfo { first: false, info: info.info }
@@ -317,6 +325,12 @@ impl Resolver {
             }
         };
         self.append(packet.map(|_| value), sink)
+    }
+
+    /// A periodic Trace Info says how many P0 elements are not resolved. If it is another number than are here, packets
+    /// were lost or damaged, and whatever is committed from here on would be too much or too little.
+    fn has_lost_count(&self, info: TraceInfo) -> bool {
+        self.max_speculation > 0 && self.open.is_none() && info.speculation != self.queue.depth()
     }
 
     /// Appends an element that is not counted. It waits for the next commit.

@@ -26,7 +26,7 @@ use backsight_core::{Address, AddressSpace, Context, Located};
 use backsight_image::Code;
 use backsight_riscv::etrace::tables::JumpCache;
 use backsight_riscv::etrace::{
-    BranchMap, Content, Dialect, ImplicitReturn, Message, Options, Packet, Params, Reported,
+    Announced, BranchMap, Content, Dialect, ImplicitReturn, Message, Options, Packet, Params, Reported,
 };
 
 use self::data::Requests;
@@ -46,6 +46,8 @@ use crate::{Event, Statistics};
 pub struct Follower<C> {
     code: C,
     settings: Settings,
+    /// What support packets announced; the settings have the part of it that is in force.
+    announced: Announced,
     reader: RiscvReader,
     blocks: Blocks,
     /// How code is read in the current context.
@@ -123,6 +125,7 @@ impl<C: Code> Follower<C> {
             requests: Requests::default(),
             is_plain: settings::is_plain(&options),
             is_settled: false,
+            announced: Announced::new(params, options),
             settings,
         }
     }
@@ -229,6 +232,9 @@ impl<C: Code> Follower<C> {
         self.begin(sink);
         if self.blocks.is_nearly_full() {
             self.make_room();
+        }
+        if self.announced.packet(packet) {
+            self.disbelieve(sink);
         }
         if self.deferred.is_some() && !matches!(packet, Packet::Context(_)) {
             self.settle_trap(matches!(packet, Packet::Trap(_)), sink);
@@ -359,6 +365,7 @@ impl<C: Code> Follower<C> {
             && self.unentered.is_none()
             && self.deferred.is_none()
             && self.inferred.is_none()
+            && !self.announced.waits_for_sync()
             && self.params().dialect == Dialect::Standard
             && self.settings.fast_walk
     }

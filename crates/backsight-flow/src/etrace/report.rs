@@ -102,6 +102,10 @@ impl<C: Code> Follower<C> {
         }
         self.emit(Event::NoSync(reason), sink);
         self.forget();
+        // That packets were lost is no fault of what was announced.
+        if fault != Fault::TraceLost && self.announced.fault() {
+            self.adopt();
+        }
     }
 
     pub(super) fn take_context(&mut self, packet: &ContextPacket, sink: &mut impl Sink) {

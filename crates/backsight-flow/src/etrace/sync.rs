@@ -59,12 +59,25 @@ impl<C: Code> Follower<C> {
 
     /// Takes over options, and parameters where the layout has them.
     fn learn(&mut self, support: &Support) {
+        self.announced.support(support);
+        self.adopt();
+    }
+
+    /// A packet that cannot follow the options that are doubted: it was damage that announced them.
+    #[cold]
+    pub(super) fn disbelieve(&mut self, sink: &mut impl Sink) {
+        self.adopt();
+        self.lose(Fault::BadPacket, sink);
+    }
+
+    /// Makes tables for the options in force, if those are others.
+    pub(super) fn adopt(&mut self) {
         let sizes = |p: &Params| {
             (p.implicit_return, p.return_stack_size, p.call_counter_size, p.bpred_size, p.cache_size)
         };
         let Settings { params, options, .. } = &mut self.settings;
         let before = (*options, sizes(params));
-        support.announce(params, options);
+        (*params, *options) = (*self.announced.params(), *self.announced.options());
         self.is_plain = settings::is_plain(options);
         if (*options, sizes(params)) != before {
             self.outcomes = Outcomes::new(params, options);
@@ -124,12 +137,28 @@ impl<C: Code> Follower<C> {
                 updiscon: false,
                 irreport: None,
             };
-            if self.follow(&destination, Then::Synchronise(*start), sink)? == Walked::Paused {
-                return Ok(Walked::Paused);
+            match self.follow(&destination, Then::Synchronise(*start), sink) {
+                Ok(Walked::Arrived) => {}
+                Ok(Walked::Paused) => return Ok(Walked::Paused),
+                Err(fault) => return self.synchronise_after(fault, start, sink),
             }
         }
         self.synchronised(start, is_first, sink);
         Ok(Walked::Arrived)
+    }
+
+    /// There is no way from where execution was to where format 3 says that it is: packets between were damaged or lost.
+    /// The packet needs none of them.
+    #[cold]
+    pub(super) fn synchronise_after(
+        &mut self,
+        fault: Fault,
+        start: &Start,
+        sink: &mut impl Sink,
+    ) -> Result<Walked, Fault> {
+        self.lose(fault, sink);
+        self.trace_on(sink);
+        self.synchronise(start, false, sink)
     }
 
     /// Execution is at the instruction that format 3 names.

@@ -105,11 +105,11 @@ impl<C: Code> Follower<C> {
         if self.may_walk_fast() && !walk.is_undecided {
             end = self.walk_fast(&mut walk, destination, sink);
         }
-        let walked = self.go_on(end, walk, destination, then, sink)?;
-        if walked == Walked::Arrived {
-            self.arrive(&then, sink)?;
+        match (self.go_on(end, walk, destination, then, sink), then) {
+            (Ok(Walked::Arrived), then) => self.arrive(&then, sink).map(|()| Walked::Arrived),
+            (Err(fault), Then::Synchronise(start)) => self.synchronise_after(fault, &start, sink),
+            (walked, _) => walked,
         }
-        Ok(walked)
     }
 
     /// What follows a walk that was interrupted.

@@ -231,11 +231,7 @@ impl<C: Code> Follower<C> {
                 self.synchronise(reason, address, sink);
             }
             Then::Indirect { kind, address } => {
-                if let (BranchKind::Indirect, Position::At(pc)) = (kind, self.position) {
-                    // There is no indirect branch just before.
-                    self.differ(pc, sink);
-                    fits = false;
-                }
+                fits &= self.expect_jump(kind, sink);
                 self.trap(kind, sink);
                 (self.sent, self.to_go) = (address, 0);
                 match address {
@@ -246,6 +242,7 @@ impl<C: Code> Follower<C> {
                 }
             }
             Then::IndirectSync { kind, reason, address } => {
+                fits &= self.expect_jump(kind, sink);
                 self.trap(kind, sink);
                 if following {
                     self.position = Position::At(Address(address << 1));
@@ -274,6 +271,13 @@ impl<C: Code> Follower<C> {
             self.mismatch(Symptom::CountDiffers, sink);
         }
         fits
+    }
+
+    /// Where no trap was taken, the last instruction must be a jump whose target is not in its opcode.
+    fn expect_jump(&mut self, kind: BranchKind, sink: &mut impl Sink) -> bool {
+        let (BranchKind::Indirect, Position::At(pc)) = (kind, self.position) else { return true };
+        self.differ(pc, sink);
+        false
     }
 
     /// The trace leads elsewhere than the code, and says where.

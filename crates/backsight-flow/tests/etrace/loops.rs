@@ -122,3 +122,12 @@ fn code_that_changes_is_read_again_but_for_where_execution_stands() {
     let new = "0x1000-0x1008 3 instructions RV32 branch";
     assert_eq!(lines[3..], [old, old, old, new]);
 }
+
+#[test]
+fn a_sync_packet_that_no_path_leads_to_begins_anew() {
+    // From 1006 execution comes nowhere else.
+    let listed = lines(&[start(0x1006), start(0x100A)]);
+    let begun = listed.iter().filter(|line| line.contains("trace on")).count();
+    assert_eq!(begun, 2, "{listed:#?}");
+    assert!(listed.iter().any(|line| line.contains("0x100a")), "{listed:#?}");
+}

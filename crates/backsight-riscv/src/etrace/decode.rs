@@ -9,8 +9,8 @@ use crate::cva6;
 use super::common::CommonReader;
 use super::word::{Bits, WordReader};
 use super::{
-    BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Message, Options, Packet, Params,
-    Reported, Start, SupportLayout, TrapPacket,
+    Announced, BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Message, Options, Packet,
+    Params, Reported, Start, SupportLayout, TrapPacket,
 };
 
 /// Most branches that format 0 counts, less 31. The field could hold more, but an encoder resynchronises long before;
@@ -67,30 +67,36 @@ impl core::error::Error for BadPacket {}
 pub struct PayloadDecoder {
     /// For the packets that a long trace is made of; dialects have none.
     common: Option<CommonReader>,
-    params: Params,
-    options: Options,
-    data_options: DataOptions,
+    announced: Announced,
 }
 
 impl PayloadDecoder {
     /// A decoder that assumes `options` until a support packet says otherwise.
     pub fn new(params: Params, options: Options) -> Self {
-        Self { common: common_reader(&params), params, options, data_options: DataOptions::default() }
+        Self { common: common_reader(&params), announced: Announced::new(params, options) }
     }
 
     /// The parameters; the draft's support packets change them.
     pub const fn params(&self) -> &Params {
-        &self.params
+        self.announced.params()
     }
 
     /// The options in force.
     pub const fn options(&self) -> &Options {
-        &self.options
+        self.announced.options()
     }
 
     /// The options of data trace in force.
     pub const fn data_options(&self) -> &DataOptions {
-        &self.data_options
+        self.announced.data_options()
+    }
+
+    /// Bytes that may have been packets were damaged: options that are doubted are not believed any more. True: others are
+    /// in force now.
+    pub fn fault(&mut self) -> bool {
+        let changed = self.announced.fault();
+        self.renew_common();
+        changed
     }
 
     /// Decodes one payload.
@@ -128,7 +134,7 @@ impl PayloadDecoder {
     /// The packet in a payload if it is of format 0 subformat 1 and short.
     #[inline(always)]
     fn jump_target(&self, payload: &[u8]) -> Option<(u32, BranchMap, Option<u32>)> {
-        let Self { params, options, .. } = self;
+        let (params, options) = (self.params(), self.options());
         if payload.first()? & 3 != 0 || !options.jump_target_cache {
             return None;
         }
@@ -144,13 +150,29 @@ impl PayloadDecoder {
 
     #[inline(never)]
     fn decode_any(&mut self, payload: &[u8]) -> Result<Packet, BadPacket> {
-        let packet = decode(payload, &self.params, &self.options)?;
-        if let Packet::Support(support) = &packet {
-            support.announce(&mut self.params, &mut self.options);
-            self.data_options = support.data_options;
-            self.common = common_reader(&self.params);
+        let mut packet = self.decode_as_announced(payload);
+        let doubtful = match &packet {
+            Ok(packet) => self.announced.packet(packet),
+            Err(_) => self.announced.fault(),
+        };
+        if doubtful {
+            packet = self.decode_as_announced(payload);
         }
-        Ok(packet)
+        if let Ok(Packet::Support(support)) = &packet {
+            self.announced.support(support);
+        }
+        self.renew_common();
+        packet
+    }
+
+    fn decode_as_announced(&self, payload: &[u8]) -> Result<Packet, BadPacket> {
+        decode(payload, self.params(), self.options())
+    }
+
+    /// While the next packet decides whether the options are believed, it is looked at closely.
+    fn renew_common(&mut self) {
+        self.common =
+            if self.announced.waits_for_sync() { None } else { common_reader(self.announced.params()) };
     }
 }
 

@@ -129,7 +129,7 @@ impl Sources {
             Frame::Null => return frame.map(|_| Message::of_nobody(Content::Null)),
             Frame::Fault(fault) => {
                 // Whose packets these bytes were, nobody knows.
-                self.all.iter_mut().for_each(Source::forget);
+                self.all.iter_mut().for_each(Source::lose);
                 return frame.map(|_| Message::of_nobody(Content::BadFrame(fault)));
             }
         };
@@ -159,7 +159,12 @@ impl Sources {
 
 impl Source {
     fn instruction(&mut self, payload: &[u8], address: &mut Option<u64>) -> Content {
-        match self.instructions.decode(payload) {
+        let before = (*self.instructions.params(), *self.instructions.options());
+        let decoded = self.instructions.decode(payload);
+        if before != (*self.instructions.params(), *self.instructions.options()) {
+            self.configure();
+        }
+        match decoded {
             Ok(packet) => {
                 *address = self.address.of(&packet);
                 self.keep_in_step(&packet);
@@ -169,6 +174,24 @@ impl Source {
                 self.address.forget();
                 Content::BadPacket(why)
             }
+        }
+    }
+
+    /// Bytes were damaged.
+    fn lose(&mut self) {
+        if self.instructions.fault() {
+            self.configure();
+        }
+        self.forget();
+    }
+
+    /// Other options are in force.
+    fn configure(&mut self) {
+        let Self { instructions, address, layout, data } = self;
+        address.configure(instructions.params(), instructions.options());
+        *layout = PacketLayout::new(instructions.params());
+        if let Some(data) = data {
+            data.configure(instructions.params(), instructions.data_options());
         }
     }
 
@@ -190,20 +213,15 @@ impl Source {
 
     /// Sync packets of instruction trace end the memory of data trace; support packets announce options.
     fn keep_in_step(&mut self, packet: &Packet) {
-        let Self { instructions, address, layout, data } = self;
         if let Packet::Support(support) = packet {
-            address.configure(instructions.params(), instructions.options());
-            *layout = PacketLayout::new(instructions.params());
-            if let Some(data) = data {
-                data.configure(instructions.params(), instructions.data_options());
-            }
+            self.configure();
             if !support.dloss {
                 return;
             }
         } else if !packet.is_sync() {
             return;
         }
-        if let Some(data) = data {
+        if let Some(data) = &mut self.data {
             data.synchronise();
         }
     }

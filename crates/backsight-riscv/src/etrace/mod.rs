@@ -10,6 +10,7 @@
 //!  format 3  subformat 0: start or resync   1: trap   2: context   3: support
 //! ```
 
+mod announced;
 mod bits;
 mod common;
 mod config;
@@ -28,6 +29,7 @@ mod support;
 pub mod tables;
 mod word;
 
+pub use announced::Announced;
 pub use bits::{BitReader, BitWriter, Payload};
 pub use config::{Config, ConfigError, set};
 pub use decode::{BadPacket, MOST_COUNTED, PayloadDecoder, decode};

@@ -205,6 +205,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "one range is wanted")]
     fn a_range_is_cut_to_what_is_wanted_and_only_its_end_is_a_branch() {
         let all = [(0x1000, 0x1020, 8, "call")];
         assert_eq!(parts(&[]), all);
