@@ -24,14 +24,14 @@ def classify(case, command, source, other, mine, place):
     if command == "packets":
         return packets(other, mine, place), None
     units = [unit for unit in case.units if f"{unit.trace_id:x}" == source]
-    aligned = lines_left_out(units, other, mine, place)
+    aligned = lines_left_out(case, units, other, mine, place)
     if aligned:
         return aligned
     return (position(other, mine, place) or memory(case, units, other, mine, place)
-            or configuration(units, other, mine, place) or details(other, mine, place)), None
+            or configuration(case, units, other, mine, place) or details(other, mine, place)), None
 
 
-def lines_left_out(units, other, mine, place):
+def lines_left_out(case, units, other, mine, place):
     """Differences after which both listings go on alike."""
     theirs, ours = element(other, place), element(mine, place)
     until = next((number for number in range(place, len(mine)) if element(mine, number).startswith(("NO_SYNC", *INSTRUCTIONS))), len(mine))
@@ -41,24 +41,27 @@ def lines_left_out(units, other, mine, place):
     if not other and ours.startswith(("NO_SYNC", "EO_TRACE")):
         # Listings without anything else are left out.
         return "known: what happened before a bad packet is dropped", (0, 1)
-    if any(unit.registers["TRCIDR8"] for unit in units) and place and element(mine, place - 1) == BAD and not theirs.startswith(INSTRUCTIONS):
+    if (case.overruns or any(unit.registers["TRCIDR8"] for unit in units)) and place and element(mine, place - 1) == BAD and not theirs.startswith(INSTRUCTIONS):
         kept = next((number for number in range(place, len(other)) if other[number] == line_at(mine, place)), place)
         if kept > place and not any(element(other, number).startswith(("NO_SYNC", *INSTRUCTIONS)) for number in range(place, kept)):
             # After a bad packet everything begins anew.
             return "known: what waits at a commit or cancel of too much comes after the next synchronisation", (kept - place, 0)
     following = element(other, place + 1)
-    if theirs.startswith("ADDR_NACC") and theirs == before(other, place, ELEMENTS) and ours.startswith("EXCEPTION(") and ours == following:
-        if (first(ours) or 0) < (first(theirs) or 0):
-            # Only an exception whose return address is above the address reports it again.
-            return "known: memory that is missing is reported again before an exception below it", (1, 0)
+    if theirs.startswith("ADDR_NACC") and ours.startswith("EXCEPTION(") and ours == following and first(ours) < first(theirs):
+        # Only an exception whose return address is above the position says that what lies between was executed.
+        return "known: memory that is missing is reported before an exception below it", (1, 0)
+    if theirs == "NO_SYNC([overflow])" and ours == "NO_SYNC([discard])":
+        return "known: a Discard after an Overflow is reported as one", (1, 1)
+    if theirs.startswith("EXCEPTION(") and ours.startswith("EXCEPTION(") and first(theirs) > 0xFFFFFFFF and first(theirs) & 0xFFFFFFFF == first(ours):
+        return "known: addresses of A32 and T32 code have more than 32 bits", (1, 1)
     if theirs.startswith("PE_CONTEXT") and ours == following and any(element(mine, number).startswith("EXCEPTION(") for number in (place, place + 1)):
         return "known: an unchanged context (0x80) before the address of an exception is listed", (1, 0)
     if theirs.startswith("PE_CONTEXT") and ours.startswith("PE_CONTEXT") and isa(theirs) != isa(ours) and same_but_isa(theirs, ours):
         # Every Trace Info makes the newest address an IS0 one.
         return "known: Trace Info leaves the instruction set of the newest address", (1, 1)
-    if theirs.startswith("PE_CONTEXT") and BAD in map(lambda line: line.split("\t")[1], mine[:place]) and without_identifiers(ours) == theirs:
-        # A trace unit repeats only the identifiers that changed.
-        return "known: identifiers of a context before a bad packet are forgotten", (1, 1)
+    if theirs.startswith("PE_CONTEXT") and last_sync(mine, place) > 0 and without_identifiers(ours) == without_identifiers(theirs):
+        # A trace unit repeats only the identifiers that changed; those just before a bad packet count too.
+        return "known: identifiers of a context before a bad packet are dropped", (1, 1)
     if "(ISA=T32)" in theirs and "(ISA=T32)" in ours and " num_i(1) " in ours and theirs.startswith("INSTR_RANGE") and tail(theirs) == tail(ours):
         # Whoever decodes the code before it comes past it: how much of that was executed is not known.
         return "known: a T32 source address inside an instruction counts as one behind it", (1, 1)
@@ -125,7 +128,7 @@ def position(other, mine, place):
             return "known: atoms behind an exception walk from its return address"
         if last.startswith("TRACE_ON"):
             return "known: Trace On does not forget the position"
-        if last.startswith("MEMTRANS(Fail"):
+        if before(mine, place, tuple(kind for kind in ELEMENTS if kind != "ADDR_NACC")).startswith("MEMTRANS(Fail"):
             return "known: Transaction Failure does not forget the position"
     if theirs.startswith("I_RANGE_NOPATH") and not ours.startswith("I_RANGE_NOPATH") and unresolved:
         return "known: Q from an unknown position starts at the old address"
@@ -135,7 +138,10 @@ def position(other, mine, place):
     return None
 
 
-def configuration(units, other, mine, place):
+def configuration(case, units, other, mine, place):
+    if case.overruns and element(other, place) == BAD and element(mine, place) != BAD and not any(unit.registers["TRCIDR8"] for unit in units):
+        # With a depth of 0 everything is committed already, and a count in a packet means nothing.
+        return "known: a commit where nothing is speculative is an overrun"
     if any(unit.registers["TRCCONFIGR"] >> 12 & 1 for unit in units):
         # A pop from an empty stack waits for an address; Trace Info keeps the stack; Q and Source Address pop.
         return "known: return stack"
