@@ -50,6 +50,8 @@ def lines_left_out(case, units, other, mine, place):
     if theirs.startswith("ADDR_NACC") and ours.startswith("EXCEPTION(") and ours == following and first(ours) < first(theirs):
         # Only an exception whose return address is above the position says that what lies between was executed.
         return "known: memory that is missing is reported before an exception below it", (1, 0)
+    if theirs.startswith("ADDR_NACC") and ours.startswith("ADDR_NACC") and first(theirs) > 0xFFFFFFFF and first(theirs) & 0xFFFFFFFF == first(ours):
+        return "known: addresses of A32 and T32 code have more than 32 bits", (1, 1)
     if theirs == "NO_SYNC([overflow])" and ours == "NO_SYNC([discard])":
         return "known: a Discard after an Overflow is reported as one", (1, 1)
     if theirs.startswith("EXCEPTION(") and ours.startswith("EXCEPTION(") and first(theirs) > 0xFFFFFFFF and first(theirs) & 0xFFFFFFFF == first(ours):
@@ -71,6 +73,14 @@ def lines_left_out(case, units, other, mine, place):
 def memory(case, units, other, mine, place):
     """Where code is."""
     theirs, ours = element(other, place), element(mine, place)
+    if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and "(ISA=T32)" in ours and first(theirs) == first(ours):
+        if element(other, place + 1).startswith("ADDR_NACC") and first(element(other, place + 1)) + 2 == behind(ours):
+            return "known: T32 code is read 4 bytes at a time"
+    spaces = [extent(dump) for unit in case.units for dump in unit.dumps if "space" in dump[2]]
+    where = {first(line) for line in (theirs, ours) if line.startswith(("ADDR_NACC", "INSTR_RANGE"))}
+    if theirs.startswith("ADDR_NACC") != ours.startswith("ADDR_NACC") and any(start <= address < end for start, end in spaces for address in where):
+        # A dump of a space is seen in the contexts of that space alone.
+        return "known: dumps of a space are seen in others"
     if not theirs.startswith("ADDR_NACC") or not ours.startswith("INSTR_RANGE"):
         return None
     missing, start = first(theirs), first(ours)
@@ -149,7 +159,7 @@ def configuration(case, units, other, mine, place):
         mode1 = unit.registers["TRCIDR0"] >> 29 & 1 and unit.registers["TRCIDR0"] >> 7 & 1
         if unit.registers["TRCIDR8"] and unit.speculates:
             return "known: elements from before the first Trace Info (SPEC) do not absorb commits"
-        if unit.registers["TRCIDR8"] and unit.kind == "ETE" and element(mine, place).startswith(INSTRUCTIONS) and element(other, place).startswith(INSTRUCTIONS):
+        if unit.registers["TRCIDR8"] and unit.kind == "ETE" and any(element(lines, place).startswith(INSTRUCTIONS) for lines in (mine, other)):
             # A Source Address is a P0 element for commit and cancel.
             return "known: a cancel of source addresses cancels others"
         theirs, ours = element(other, place), element(mine, place)
@@ -165,7 +175,10 @@ def configuration(case, units, other, mine, place):
         if unit.registers["TRCIDR8"] and element(other, place) == BAD and any(element(mine, number) == BAD for number in range(place, len(mine))):
             # Up to the last context what was traced is believed; after it nothing is.
             return "known: a commit or cancel of too much drops what was traced before it"
-        if unit.registers["TRCIDR8"] and element(other, place) == BAD and element(mine, place).startswith(INSTRUCTIONS):
+        if unit.registers["TRCIDR8"] and element(mine, place).startswith("EO_TRACE") and not element(other, place).startswith(("NO_SYNC", *INSTRUCTIONS)):
+            # At the end only what comes before the first element that is not resolved is certain.
+            return "known: what waits for elements that are never resolved is reported at the end"
+        if unit.registers["TRCIDR8"] and element(other, place) == BAD:
             # Q and Source Address are P0 elements: each is committed once, and counted among those that wait.
             return "known: elements of which Q and Source Address are some run out too early"
     return None
@@ -174,7 +187,7 @@ def configuration(case, units, other, mine, place):
 def details(other, mine, place):
     theirs, ours = element(other, place), element(mine, place)
     last = before(mine, place, ELEMENTS)
-    if "(ISA=A32)" in theirs + ours and any((first(line) or 0) & 3 for line in (theirs, ours) if "(ISA=A32)" in line):
+    if "(ISA=A32)" in theirs + ours and any(((first(line) or 0) | (behind(line) or 0)) & 3 for line in (theirs, ours) if "(ISA=A32)" in line):
         # No A32 instruction lies there, and what the bytes are one decides as well as another.
         return "known: A32 code between two words"
     if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and first(theirs) == first(ours) and isa(theirs) != isa(ours):
