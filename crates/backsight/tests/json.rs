@@ -396,7 +396,8 @@ fn execution(detail: Detail) -> Vec<u8> {
         ExecutionWriter::labelled(style, id, code.seen_by_all(), filter, Arc::<ListedCounts>::default())
     };
     let mut out = Vec::new();
-    for start in [program, Address(0x77_0000)] {
+    // A function with a name, the headers of the program's file, and no code.
+    for start in [program, Address(0x1_0040), Address(0x77_0000)] {
         let mut writer = writer();
         for event in events(start) {
             writer.event(&mut out, 0, &|| 3, &event).expect("memory");

@@ -26,7 +26,7 @@ pub struct Node {
     /// What it cost, with all that it called.
     pub total: Cost,
     /// By the beginning of their functions.
-    callees: BTreeMap<Option<Address>, usize>,
+    callees: BTreeMap<Address, usize>,
 }
 
 /// Adds up the stays in functions by who called them.
@@ -34,7 +34,7 @@ pub struct Node {
 pub struct CallTree {
     nodes: Vec<Node>,
     /// The functions that nobody is known to have called.
-    roots: BTreeMap<Option<Address>, usize>,
+    roots: BTreeMap<Address, usize>,
     /// The nodes of the calls under way.
     path: Vec<usize>,
     /// Stays that were added to a caller, for want of room.
@@ -45,7 +45,7 @@ impl CallTree {
     /// Adds a stay.
     pub fn add(&mut self, visit: &Visit<'_>) {
         self.path.truncate(visit.depth.min(DEEPEST));
-        let key = visit.function.symbol.map(|symbol| symbol.start);
+        let key = visit.function.symbol.map_or(visit.function.address, |symbol| symbol.start);
         let caller = self.path.last().copied();
         let callees = match caller.and_then(|caller| self.nodes.get(caller)) {
             Some(node) => &node.callees,
@@ -68,7 +68,7 @@ impl CallTree {
         self.path.push(index);
     }
 
-    fn new_node(&mut self, key: Option<Address>, caller: Option<usize>, visit: &Visit<'_>) -> usize {
+    fn new_node(&mut self, key: Address, caller: Option<usize>, visit: &Visit<'_>) -> usize {
         let name = visit.function.to_string();
         let index = self.nodes.len();
         let (own, total, callees) = Default::default();
@@ -108,7 +108,7 @@ impl CallTree {
 }
 
 /// The cheapest first: they are taken from the end.
-fn by_cost(nodes: &BTreeMap<Option<Address>, usize>, totals: &[Cost]) -> Vec<usize> {
+fn by_cost(nodes: &BTreeMap<Address, usize>, totals: &[Cost]) -> Vec<usize> {
     let mut nodes: Vec<usize> = nodes.values().copied().collect();
     nodes.sort_by_key(|&index| (totals.get(index).map(|total| total.instructions), std::cmp::Reverse(index)));
     nodes

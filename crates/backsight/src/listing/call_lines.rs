@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use backsight_core::Describe as _;
 use backsight_flow::Event;
 
-use super::execution::{Detail, ExecutionFormat, Label, ListedCounts, Style, write_event};
+use super::execution::{Detail, ExecutionFormat, Label, ListedCounts, Style, module_members, write_event};
 use super::filter::Filter;
 use super::json::ObjectWriter;
 use super::printable::Printable;
@@ -136,6 +136,9 @@ impl Page<'_> {
         if let Some(symbol) = visit.function.symbol {
             object.text("function", symbol.name);
             object.number("function_offset", symbol.offset);
+        }
+        if let Some((module, offset)) = visit.function.module {
+            module_members(object, module, offset);
         }
         object.number("depth", visit.depth as u64);
         object.flag("entry", visit.is_entry);

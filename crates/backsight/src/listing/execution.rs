@@ -1,7 +1,9 @@
 //! What was executed, written in each of the formats.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,7 +16,7 @@ use super::filter::Filter;
 use super::instruction_text::InstructionText;
 use super::instructions::{Step, steps};
 use super::json::ObjectWriter;
-use super::printable::Printable;
+use super::printable::{Printable, is_harmful};
 use crate::{Item, Source, SourceCode, decode};
 
 /// How execution is listed.
@@ -299,6 +301,8 @@ impl Line<'_, '_> {
         if let Some(symbol) = image.symbolise(self.space, range.start) {
             object.text("function", self.style.name_of(&symbol));
             object.number("function_offset", symbol.offset);
+        } else if let Some((module, offset)) = image.module_at(self.space, range.start) {
+            module_members(object, module.name(), offset);
         }
         if let Some(line) = image.source_line(self.space, range.start) {
             object.text("file", &line.file);
@@ -329,16 +333,13 @@ impl Line<'_, '_> {
 
     fn text_range(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
         self.label.write(out, self.hart)?;
-        let line = format!(
-            "{:#x}-{:#x}  {:>4}  {}  {:<16}  {}",
-            range.start.0,
-            range.end.0,
-            range.instructions,
-            range.isa,
-            range.ending(),
-            self.location(range.start)
-        );
-        writeln!(out, "{}", line.trim_end())?;
+        let (start, end, instructions) = (range.start.0, range.end.0, range.instructions);
+        write!(out, "{start:#x}-{end:#x}  {instructions:>4}  {}", range.isa)?;
+        match (range.ending(), self.location(range.start)) {
+            (ending, location) if !location.is_empty() => writeln!(out, "  {ending:<16}  {location}")?,
+            ("", _) => writeln!(out)?,
+            (ending, _) => writeln!(out, "  {ending}")?,
+        }
         if self.style.detail != Detail::Instructions {
             return Ok(());
         }
@@ -369,12 +370,22 @@ impl Line<'_, '_> {
     fn location(&self, address: Address) -> String {
         let image = self.code.image();
         let words = image.describe(self.space, address, self.style.naming).unwrap_or_default();
-        let mut location = Printable(&words).to_string();
+        let mut location = match words.chars().any(is_harmful) {
+            true => Printable(&words).to_string(),
+            false => words,
+        };
         if let Some(line) = image.source_line(self.space, address) {
-            location.push_str(&format!(" ({}:{})", Printable(&line.file), line.line));
+            // A text takes everything.
+            let _ = write!(location, " ({}:{})", Printable(&line.file), line.line);
         }
         location
     }
+}
+
+/// The file of code that has no name, for JSON, and how far into it that is.
+pub(super) fn module_members(object: &mut ObjectWriter, module: &Path, offset: u64) {
+    object.text("module", &module.file_name().unwrap_or(module.as_os_str()).to_string_lossy());
+    object.number("module_offset", offset);
 }
 
 /// One line of text for whatever is no range.

@@ -18,14 +18,23 @@ pub struct Step {
 /// Calls `each` for the instructions of a range, in order. Where sizes vary they are read from the code.
 pub fn steps(range: &Range, space: AddressSpace, code: &impl Code, mut each: impl FnMut(Step)) {
     let mut address = range.start;
+    // Code from `address` on: it is looked up once for as much as lies together.
+    let mut together: &[u8] = &[];
     for _ in 0..range.instructions {
         if address.0 >= range.end.0 {
             break;
         }
-        let (bytes, _) = code.opcode_at(space, address);
+        if together.len() < 4 {
+            together = code.bytes_at(space, address).unwrap_or_default();
+        }
+        let bytes = match together.first_chunk() {
+            Some(bytes) => *bytes,
+            None => code.opcode_at(space, address).0,
+        };
         let size = size_of_instruction(range.isa, bytes).min((range.end.0 - address.0).min(4) as u8);
         each(Step { address, bytes, size });
         address = address.plus(u64::from(size));
+        together = together.get(usize::from(size)..).unwrap_or_default();
     }
 }
 
