@@ -54,8 +54,11 @@ def lines_left_out(units, other, mine, place):
     if theirs.startswith("PE_CONTEXT") and ours == following and any(element(mine, number).startswith("EXCEPTION(") for number in (place, place + 1)):
         return "known: an unchanged context (0x80) before the address of an exception is listed", (1, 0)
     if theirs.startswith("PE_CONTEXT") and ours.startswith("PE_CONTEXT") and isa(theirs) != isa(ours) and same_but_isa(theirs, ours):
-        # Every Trace Info makes the newest address one of IS0.
+        # Every Trace Info makes the newest address an IS0 one.
         return "known: Trace Info leaves the instruction set of the newest address", (1, 1)
+    if theirs.startswith("PE_CONTEXT") and BAD in map(lambda line: line.split("\t")[1], mine[:place]) and without_identifiers(ours) == theirs:
+        # A trace unit repeats only the identifiers that changed.
+        return "known: identifiers of a context before a bad packet are forgotten", (1, 1)
     if "(ISA=T32)" in theirs and "(ISA=T32)" in ours and " num_i(1) " in ours and theirs.startswith("INSTR_RANGE") and tail(theirs) == tail(ours):
         # Whoever decodes the code before it comes past it: how much of that was executed is not known.
         return "known: a T32 source address inside an instruction counts as one behind it", (1, 1)
@@ -143,14 +146,22 @@ def configuration(units, other, mine, place):
         if unit.registers["TRCIDR8"] and unit.kind == "ETE" and element(mine, place).startswith(INSTRUCTIONS) and element(other, place).startswith(INSTRUCTIONS):
             # A Source Address is a P0 element for commit and cancel.
             return "known: a cancel of source addresses cancels others"
+        theirs, ours = element(other, place), element(mine, place)
+        if unit.kind == "ETE" and theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and isa(theirs) != isa(ours) and first(theirs) == first(ours):
+            # The IS of a source address is about its payload alone.
+            return "known: a source address changes the instruction set"
         if unit.registers["TRCIDR8"] and not mode1:
             return "known: cycle counts of commit mode 0 commit nothing"
-        if unit.registers["TRCIDR8"] and element(mine, place) == BAD and element(other, place) != BAD:
+        until = next((number for number in range(place, len(mine)) if element(mine, number).startswith(("NO_SYNC", *INSTRUCTIONS))), len(mine))
+        if unit.registers["TRCIDR8"] and element(mine, until) == BAD and element(other, place) != BAD:
             # SPEC is the number of P0 elements that are not resolved: if there are others, packets were lost.
             return "known: a periodic Trace Info that counts other elements does not begin anew"
         if unit.registers["TRCIDR8"] and element(other, place) == BAD and any(element(mine, number) == BAD for number in range(place, len(mine))):
             # Up to the last context what was traced is believed; after it nothing is.
             return "known: a commit or cancel of too much drops what was traced before it"
+        if unit.registers["TRCIDR8"] and element(other, place) == BAD and element(mine, place).startswith(INSTRUCTIONS):
+            # Q and Source Address are P0 elements: each is committed once, and counted among those that wait.
+            return "known: elements of which Q and Source Address are some run out too early"
     return None
 
 
@@ -171,8 +182,8 @@ def details(other, mine, place):
         return "known: no EXCEPTION_RET for a Source Address on an exception return"
     if theirs.startswith("INSTR_RANGE") and "(ISA=T32)" in ours and interrupted(mine, place):
         return "known: walk past a return address inside a T32 instruction"
-    if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and first(ours) in range(0x60000, 0x68000) and "T32" not in ours:
-        # The code of the T32 dump is nonsense in other instruction sets: extra loads to pc, compare and branch.
+    if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and first(theirs) == first(ours) and isa(theirs) == isa(ours) != written_for(first(ours)):
+        # Code is nonsense in another instruction set: extra loads to pc, compare and branch.
         return "known: opcodes that are not defined or too new"
     if theirs == "NO_SYNC([bad-packet])" and element(mine, place + 1) == theirs:
         return "known: what a cancel of too much had committed is dropped"
@@ -190,6 +201,15 @@ def element(lines, place):
 def isa(line):
     found = re.search(r"\(ISA=(\w+)\)", line)
     return found and found[1]
+
+
+def written_for(address):
+    """The instruction set of the generated code there."""
+    return next((name for base, name in ((0x10000, "A64"), (0x40000, "A32"), (0x60000, "T32")) if base <= address < base + 0x8000), None)
+
+
+def without_identifiers(line):
+    return re.sub(r" (VMID|CTXTID)=0x[0-9a-f]+;", "", line)
 
 
 def same_but_isa(theirs, ours):

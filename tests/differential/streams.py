@@ -123,7 +123,8 @@ class Stream:
         self.weights = {
             self.atoms: 30, self.address: 12, self.address_context: 4, self.context: 2, self.timestamp: 4,
             self.cycles: 0 if self.commit0 and self.depth else 4,
-            self.event: 3, self.exception: 4, self.trace_on: 1, self.sync: 1, self.resolve: 6 if self.depth else 0,
+            # A depth that is not the real one is damage, which the other decoder does not look for.
+            self.event: 3, self.exception: 4, self.trace_on: 1, self.sync: 0.1 if self.depth else 1, self.resolve: 6 if self.depth else 0,
             self.source: 6 if self.ete else 0, self.q_packet: 4 if self.q else 0, self.transaction: 1 if self.ete else 0,
             self.match: 4, self.exception_return: 0 if self.ete else 2, self.marker: 2 if self.ete else 0,
             self.ignore: 0.5 if self.ete else 0}

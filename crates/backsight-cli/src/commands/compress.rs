@@ -20,6 +20,7 @@ use backsight_run::TRUTH;
 /// INPUT is a file of retired instructions, or a capture that holds one (`record --truth`). What `decompress` restores is
 /// the same to the last item. With the program's file, the result holds no code, and can be read only with the same file.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Compress {
     /// File of retired instructions, or capture; `-` is standard input
     input: PathBuf,
@@ -40,6 +41,10 @@ pub struct Compress {
     #[arg(long, short)]
     quiet: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight record -o run --truth -- ./program && backsight compress run -o run.small
+  backsight compress run -o run.small --scheme btmbp --program program";
 
 /// A scheme by its description.
 pub fn scheme(text: &str) -> std::result::Result<Scheme, String> {

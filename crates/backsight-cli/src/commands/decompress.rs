@@ -16,6 +16,7 @@ use crate::output::say;
 /// The result is a file of retired instructions. If INPUT is damaged, what comes before the damage is written, and the
 /// exit status is 1.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Decompress {
     /// A file that `compress` wrote; `-` is standard input
     input: PathBuf,
@@ -32,6 +33,10 @@ pub struct Decompress {
     #[arg(long, short)]
     quiet: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight decompress run.small -o run.retired
+  backsight decompress run.small -o run.retired --program program";
 
 /// Runs the command.
 pub fn run(command: &Decompress) -> Result {

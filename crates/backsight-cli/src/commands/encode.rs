@@ -23,6 +23,7 @@ const LONGEST_DUMP: u64 = 1 << 30;
 /// again by a unit that is programmed differently), or a commit log of a RISC-V core or simulator (Spike, RVFI, CSV).
 /// The code goes into the capture too: that of INPUT if it is a capture, and what --image names.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Encode {
     /// File of retired instructions, capture, or commit log
     input: PathBuf,
@@ -62,6 +63,10 @@ pub struct Encode {
     #[arg(long, short)]
     quiet: bool,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight record -o run --truth -- ./program && backsight encode run -o again --unit ntrace
+  backsight encode spike.log -o trace --isa rv64 --image program.elf";
 
 /// Instruction set of a commit log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -23,6 +23,7 @@ use crate::recording::{CaptureFormat, UnitArgs, in_words};
 /// what it did until then is in the capture. The exit status is that of the recording: 0 when there is a capture,
 /// however the program ended; how it ended is shown.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Record {
     /// The capture to write: a folder, or an archive if the name ends in .zip. While it is written it is called
     /// CAPTURE.part
@@ -79,6 +80,12 @@ pub struct Record {
     #[arg(required = true, last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
+
+const EXAMPLES: &str = "Examples:
+  backsight record -o run -- ./program 1 2            a static riscv64 program, in the simulator
+  backsight record -o run.zip --truth -- ./program    and keep what was really executed
+  backsight record -o run --unit ntrace --config timestamps=1 -- ./program
+  backsight record -o run --sysroot /usr/aarch64-linux-gnu -- ./arm-program";
 
 /// What is kept beside the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

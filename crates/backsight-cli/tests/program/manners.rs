@@ -18,7 +18,9 @@ const COMMANDS: [&str; 5] = ["info", "packets", "flow", "convert", "bench"];
 fn help_names_every_command_and_every_command_has_help() {
     let help = line("--help").done();
     assert_eq!(help.err, "");
-    for name in COMMANDS {
+    for name in
+        COMMANDS.into_iter().chain(["record", "encode", "compress", "decompress", "completions", "man"])
+    {
         assert!(help.out.contains(&format!("  {name} ")), "{}", help.out);
         let own = line(&format!("{name} --help")).done();
         assert!(

@@ -147,6 +147,7 @@ fn sweep(effort: Effort) {
             tried += 1;
             possible += usize::from(check(run, &unit, &format!("{name}, {what}")));
         }
+        println!("E-Trace, {name}: {possible} units decode to the truth");
         assert!(possible * 10 > tried * 9, "{possible} of {tried} units can be");
     }
 }

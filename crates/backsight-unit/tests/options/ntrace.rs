@@ -6,6 +6,7 @@ use backsight_flow::ntrace::Follower;
 use backsight_isa::rv::Set;
 use backsight_riscv::ntrace::{Config, Decoder, MOST_RETURNS, MOST_SOURCE_BITS, Message, Mode, Packet};
 use backsight_unit::ntrace::{Settings, Timestamps, Unit, UnitConfig};
+use backsight_unit::riscv::retire::{Architecture, MOST_PORTS, Retirement};
 use backsight_unit::riscv::{Resync, ResyncMode};
 
 use crate::Effort;
@@ -49,6 +50,16 @@ fn units(effort: Effort) -> Vec<(String, UnitConfig)> {
             (unit.config.source_bits, unit.settings.source) = (source_bits, source);
         });
     }
+    for code in 0..16 {
+        add(format!("start={code}"), &|unit| unit.settings.start = code);
+        add(format!("end={code}"), &|unit| unit.settings.end = code);
+    }
+    for number in 1..=MOST_PORTS {
+        for architecture in [Architecture::Branches(number), Architecture::Blocks(number)] {
+            let retirement = Retirement::new(architecture);
+            add(retirement.to_string(), &|unit| unit.retirement = Some(retirement));
+        }
+    }
     for timestamps in [Timestamps::Synchronising, Timestamps::All] {
         add(format!("{timestamps:?}"), &|unit| unit.settings.timestamps = timestamps);
     }
@@ -79,7 +90,9 @@ fn check(run: &Run, unit: &UnitConfig, what: &str) {
 fn sweep(effort: Effort) {
     for name in ["calls", "sort"] {
         let run = Run::new(name, effort);
-        for (what, unit) in units(effort) {
+        let units = units(effort);
+        println!("N-Trace, {name}: {} units", units.len());
+        for (what, unit) in units {
             check(&run, &unit, &format!("{name}, {what}"));
         }
     }
