@@ -8,6 +8,8 @@ import streams
 class Case:
     def __init__(self, buffers, units=()):
         self.buffers, self.units = buffers, units
+        # Did the other decoder resolve more elements than it had?
+        self.overruns = False
 
 
 def single(random, folder, spice):

@@ -24,14 +24,14 @@ def classify(case, command, source, other, mine, place):
     if command == "packets":
         return packets(other, mine, place), None
     units = [unit for unit in case.units if f"{unit.trace_id:x}" == source]
-    aligned = lines_left_out(units, other, mine, place)
+    aligned = lines_left_out(case, units, other, mine, place)
     if aligned:
         return aligned
     return (position(other, mine, place) or memory(case, units, other, mine, place)
-            or configuration(units, other, mine, place) or details(other, mine, place)), None
+            or configuration(case, units, other, mine, place) or details(other, mine, place)), None
 
 
-def lines_left_out(units, other, mine, place):
+def lines_left_out(case, units, other, mine, place):
     """Differences after which both listings go on alike."""
     theirs, ours = element(other, place), element(mine, place)
     until = next((number for number in range(place, len(mine)) if element(mine, number).startswith(("NO_SYNC", *INSTRUCTIONS))), len(mine))
@@ -41,24 +41,29 @@ def lines_left_out(units, other, mine, place):
     if not other and ours.startswith(("NO_SYNC", "EO_TRACE")):
         # Listings without anything else are left out.
         return "known: what happened before a bad packet is dropped", (0, 1)
-    if any(unit.registers["TRCIDR8"] for unit in units) and place and element(mine, place - 1) == BAD and not theirs.startswith(INSTRUCTIONS):
+    if (case.overruns or any(unit.registers["TRCIDR8"] for unit in units)) and place and element(mine, place - 1) == BAD and not theirs.startswith(INSTRUCTIONS):
         kept = next((number for number in range(place, len(other)) if other[number] == line_at(mine, place)), place)
         if kept > place and not any(element(other, number).startswith(("NO_SYNC", *INSTRUCTIONS)) for number in range(place, kept)):
             # After a bad packet everything begins anew.
             return "known: what waits at a commit or cancel of too much comes after the next synchronisation", (kept - place, 0)
     following = element(other, place + 1)
-    if theirs.startswith("ADDR_NACC") and theirs == before(other, place, ELEMENTS) and ours.startswith("EXCEPTION(") and ours == following:
-        if (first(ours) or 0) < (first(theirs) or 0):
-            # Only an exception whose return address is above the address reports it again.
-            return "known: memory that is missing is reported again before an exception below it", (1, 0)
+    if theirs.startswith("ADDR_NACC") and ours.startswith("EXCEPTION(") and ours == following and first(ours) < first(theirs):
+        # Only an exception whose return address is above the position says that what lies between was executed.
+        return "known: memory that is missing is reported before an exception below it", (1, 0)
+    if theirs.startswith("ADDR_NACC") and ours.startswith("ADDR_NACC") and first(theirs) > 0xFFFFFFFF and first(theirs) & 0xFFFFFFFF == first(ours):
+        return "known: addresses of A32 and T32 code have more than 32 bits", (1, 1)
+    if theirs == "NO_SYNC([overflow])" and ours == "NO_SYNC([discard])":
+        return "known: a Discard after an Overflow is reported as one", (1, 1)
+    if theirs.startswith("EXCEPTION(") and ours.startswith("EXCEPTION(") and first(theirs) > 0xFFFFFFFF and first(theirs) & 0xFFFFFFFF == first(ours):
+        return "known: addresses of A32 and T32 code have more than 32 bits", (1, 1)
     if theirs.startswith("PE_CONTEXT") and ours == following and any(element(mine, number).startswith("EXCEPTION(") for number in (place, place + 1)):
         return "known: an unchanged context (0x80) before the address of an exception is listed", (1, 0)
     if theirs.startswith("PE_CONTEXT") and ours.startswith("PE_CONTEXT") and isa(theirs) != isa(ours) and same_but_isa(theirs, ours):
         # Every Trace Info makes the newest address an IS0 one.
         return "known: Trace Info leaves the instruction set of the newest address", (1, 1)
-    if theirs.startswith("PE_CONTEXT") and BAD in map(lambda line: line.split("\t")[1], mine[:place]) and without_identifiers(ours) == theirs:
-        # A trace unit repeats only the identifiers that changed.
-        return "known: identifiers of a context before a bad packet are forgotten", (1, 1)
+    if theirs.startswith("PE_CONTEXT") and last_sync(mine, place) > 0 and without_identifiers(ours) == without_identifiers(theirs):
+        # A trace unit repeats only the identifiers that changed; those just before a bad packet count too.
+        return "known: identifiers of a context before a bad packet are dropped", (1, 1)
     if "(ISA=T32)" in theirs and "(ISA=T32)" in ours and " num_i(1) " in ours and theirs.startswith("INSTR_RANGE") and tail(theirs) == tail(ours):
         # Whoever decodes the code before it comes past it: how much of that was executed is not known.
         return "known: a T32 source address inside an instruction counts as one behind it", (1, 1)
@@ -68,6 +73,14 @@ def lines_left_out(units, other, mine, place):
 def memory(case, units, other, mine, place):
     """Where code is."""
     theirs, ours = element(other, place), element(mine, place)
+    if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and "(ISA=T32)" in ours and first(theirs) == first(ours):
+        if element(other, place + 1).startswith("ADDR_NACC") and first(element(other, place + 1)) + 2 == behind(ours):
+            return "known: T32 code is read 4 bytes at a time"
+    spaces = [extent(dump) for unit in case.units for dump in unit.dumps if "space" in dump[2]]
+    where = {first(line) for line in (theirs, ours) if line.startswith(("ADDR_NACC", "INSTR_RANGE"))}
+    if theirs.startswith("ADDR_NACC") != ours.startswith("ADDR_NACC") and any(start <= address < end for start, end in spaces for address in where):
+        # A dump of a space is seen in the contexts of that space alone.
+        return "known: dumps of a space are seen in others"
     if not theirs.startswith("ADDR_NACC") or not ours.startswith("INSTR_RANGE"):
         return None
     missing, start = first(theirs), first(ours)
@@ -125,7 +138,7 @@ def position(other, mine, place):
             return "known: atoms behind an exception walk from its return address"
         if last.startswith("TRACE_ON"):
             return "known: Trace On does not forget the position"
-        if last.startswith("MEMTRANS(Fail"):
+        if before(mine, place, tuple(kind for kind in ELEMENTS if kind != "ADDR_NACC")).startswith("MEMTRANS(Fail"):
             return "known: Transaction Failure does not forget the position"
     if theirs.startswith("I_RANGE_NOPATH") and not ours.startswith("I_RANGE_NOPATH") and unresolved:
         return "known: Q from an unknown position starts at the old address"
@@ -135,7 +148,10 @@ def position(other, mine, place):
     return None
 
 
-def configuration(units, other, mine, place):
+def configuration(case, units, other, mine, place):
+    if case.overruns and element(other, place) == BAD and element(mine, place) != BAD and not any(unit.registers["TRCIDR8"] for unit in units):
+        # With a depth of 0 everything is committed already, and a count in a packet means nothing.
+        return "known: a commit where nothing is speculative is an overrun"
     if any(unit.registers["TRCCONFIGR"] >> 12 & 1 for unit in units):
         # A pop from an empty stack waits for an address; Trace Info keeps the stack; Q and Source Address pop.
         return "known: return stack"
@@ -143,7 +159,7 @@ def configuration(units, other, mine, place):
         mode1 = unit.registers["TRCIDR0"] >> 29 & 1 and unit.registers["TRCIDR0"] >> 7 & 1
         if unit.registers["TRCIDR8"] and unit.speculates:
             return "known: elements from before the first Trace Info (SPEC) do not absorb commits"
-        if unit.registers["TRCIDR8"] and unit.kind == "ETE" and element(mine, place).startswith(INSTRUCTIONS) and element(other, place).startswith(INSTRUCTIONS):
+        if unit.registers["TRCIDR8"] and unit.kind == "ETE" and any(element(lines, place).startswith(INSTRUCTIONS) for lines in (mine, other)):
             # A Source Address is a P0 element for commit and cancel.
             return "known: a cancel of source addresses cancels others"
         theirs, ours = element(other, place), element(mine, place)
@@ -159,7 +175,10 @@ def configuration(units, other, mine, place):
         if unit.registers["TRCIDR8"] and element(other, place) == BAD and any(element(mine, number) == BAD for number in range(place, len(mine))):
             # Up to the last context what was traced is believed; after it nothing is.
             return "known: a commit or cancel of too much drops what was traced before it"
-        if unit.registers["TRCIDR8"] and element(other, place) == BAD and element(mine, place).startswith(INSTRUCTIONS):
+        if unit.registers["TRCIDR8"] and element(mine, place).startswith("EO_TRACE") and not element(other, place).startswith(("NO_SYNC", *INSTRUCTIONS)):
+            # At the end only what comes before the first element that is not resolved is certain.
+            return "known: what waits for elements that are never resolved is reported at the end"
+        if unit.registers["TRCIDR8"] and element(other, place) == BAD:
             # Q and Source Address are P0 elements: each is committed once, and counted among those that wait.
             return "known: elements of which Q and Source Address are some run out too early"
     return None
@@ -168,7 +187,7 @@ def configuration(units, other, mine, place):
 def details(other, mine, place):
     theirs, ours = element(other, place), element(mine, place)
     last = before(mine, place, ELEMENTS)
-    if "(ISA=A32)" in theirs + ours and any((first(line) or 0) & 3 for line in (theirs, ours) if "(ISA=A32)" in line):
+    if "(ISA=A32)" in theirs + ours and any(((first(line) or 0) | (behind(line) or 0)) & 3 for line in (theirs, ours) if "(ISA=A32)" in line):
         # No A32 instruction lies there, and what the bytes are one decides as well as another.
         return "known: A32 code between two words"
     if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and first(theirs) == first(ours) and isa(theirs) != isa(ours):

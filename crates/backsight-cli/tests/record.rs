@@ -56,7 +56,7 @@ fn what_cannot_be_recorded_is_refused_with_the_reason() {
         (&["--", &cut], 1, "truncated"),
         (&["--", "no-such-program"], 1, "No such file"),
         (&["--target", "arm", "--", &a64], 2, "is a program for aarch64"),
-        (&["--unit", "etm4", "--", &rv], 2, "is for riscv64, which etrace and ntrace can trace"),
+        (&["--unit", "etm4", "--", &rv], 2, "which etrace and ntrace can trace"),
         (&["--config", "colour=1", "--", &rv], 2, "unknown parameter"),
     ];
     for (arguments, status, reason) in cases {

@@ -120,4 +120,8 @@ fn branches_of_riscv_come_from_its_execution() {
     assert!(from.len() as u64 == taken || from.len() as u64 + 1 == taken, "{} of {taken}", from.len());
     let some = line(&format!("flow {capture} --format branches --function hanoi --quiet")).done().out;
     assert!(some.lines().all(|line| all.out.contains(line)), "{some}");
+    // The program ran without a context ID, and without time.
+    for none in ["--context 5", "--time 0..5"] {
+        assert_eq!(line(&format!("flow {capture} --format branches {none} --quiet")).done().out, "");
+    }
 }

@@ -31,8 +31,9 @@ pub struct BranchWriter {
 }
 
 /// What is known of the execution of one hart.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Followed {
+    filter: Filter,
     cycle: u64,
     /// The end of the last range, and the branch that it ended in if that was taken; `None` where execution does not go
     /// on from there.
@@ -40,6 +41,30 @@ struct Followed {
 }
 
 impl Followed {
+    /// What an event is in a list of branches, if it is anything there.
+    fn step(&mut self, event: &Event) -> Option<Step> {
+        let gap = match *event {
+            Event::Range(range) => return self.branch_to(&range),
+            Event::CycleCount(cycles) => {
+                self.cycle += u64::from(cycles.unwrap_or(0));
+                return None;
+            }
+            Event::Exception { cause, return_address, .. } => {
+                self.last = None;
+                return Some(Step::Exception { number: cause.number() as u16, return_address });
+            }
+            Event::NoSync(why) => Gap::NoSync(why),
+            Event::TraceOn(_) if self.last.is_some() => Gap::TraceOff,
+            Event::PathUnknown { instructions, .. } => {
+                Gap::PathUnknown((instructions > 0).then_some(instructions))
+            }
+            Event::NoMemory { .. } => Gap::PathUnknown(None),
+            _ => return None,
+        };
+        self.last = None;
+        Some(Step::Gap(gap))
+    }
+
     /// The branch that led to a range, if one did.
     fn branch_to(&mut self, range: &Range) -> Option<Step> {
         let step = match self.last {
@@ -78,35 +103,23 @@ impl BranchWriter {
     }
 
     fn event(&mut self, out: &mut dyn Write, hart: u16, event: &Event) -> io::Result<()> {
-        let followed = self.harts.entry(hart).or_default();
-        let gap = |followed: &mut Followed, gap| {
-            followed.last = None;
-            Some(Step::Gap(gap))
-        };
-        let step = match *event {
-            Event::Range(range) => followed.branch_to(&range),
-            Event::Exception { cause, return_address, .. } => {
-                followed.last = None;
-                Some(Step::Exception { number: cause.number() as u16, return_address })
-            }
-            Event::CycleCount(cycles) => {
-                followed.cycle += u64::from(cycles.unwrap_or(0));
-                None
-            }
-            Event::NoSync(why) => gap(followed, Gap::NoSync(why)),
-            Event::TraceOn(_) if followed.last.is_some() => gap(followed, Gap::TraceOff),
-            Event::PathUnknown { instructions, .. } => {
-                gap(followed, Gap::PathUnknown((instructions > 0).then_some(instructions)))
-            }
-            Event::NoMemory { .. } => gap(followed, Gap::PathUnknown(None)),
-            Event::UnitEvents(events) => {
-                let cycle = followed.cycle;
-                let set = (0..8).filter(|number| events >> number & 1 == 1);
-                return set.into_iter().try_for_each(|number| self.step(out, cycle, Step::Event(number)));
-            }
-            _ => None,
-        };
-        let cycle = followed.cycle;
+        let filter = &self.filter;
+        let followed = self.harts.entry(hart).or_insert_with(|| Followed {
+            filter: filter.clone(),
+            cycle: 0,
+            last: None,
+        });
+        let is_wanted = followed.filter.wants(event);
+        // Whether the target of a branch is wanted is asked when it is written.
+        let is_wanted = is_wanted || matches!(event, Event::Range(_)) && followed.filter.wants_now();
+        let (step, cycle) = (followed.step(event), followed.cycle);
+        if !is_wanted {
+            return Ok(());
+        }
+        if let Event::UnitEvents(events) = *event {
+            let mut set = (0..8).filter(|number| events >> number & 1 == 1);
+            return set.try_for_each(|number| self.step(out, cycle, Step::Event(number)));
+        }
         step.map_or(Ok(()), |step| self.step(out, cycle, step))
     }
 }
@@ -120,8 +133,6 @@ impl decode::Writer<Record> for BranchWriter {
 
 impl decode::Writer<Event> for BranchWriter {
     fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
-        if self.filter.wants(&item.value) || matches!(item.value, Event::Range(_)) {
-            let _ = self.event(text, item.sub_source, &item.value);
-        }
+        let _ = self.event(text, item.sub_source, &item.value);
     }
 }
