@@ -69,7 +69,7 @@ const fn arm(number: u16) -> Option<&'static str> {
     Some(match number {
         0x00 => "PE Reset",
         0x01 => "Debug Halt",
-        0x02 => "Call",
+        0x02 => "Call: SVC, HVC or SMC",
         0x03 => "Trap",
         0x04 => "System Error",
         0x06 => "Inst Debug",
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn causes_have_the_names_of_their_architecture() {
-        assert_eq!(Cause::Arm(2).to_string(), "exception 0x2 (Call)");
+        assert_eq!(Cause::Arm(2).to_string(), "exception 0x2 (Call: SVC, HVC or SMC)");
         assert_eq!(Cause::Arm(0x0E).to_string(), "interrupt 0xe (IRQ)");
         assert_eq!(Cause::ArmM(11).to_string(), "exception 0xb (SVCall)");
         assert_eq!(Cause::Riscv(8).to_string(), "exception 0x8 (environment call from U mode)");

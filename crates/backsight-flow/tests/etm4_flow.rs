@@ -148,7 +148,7 @@ fn an_exception_has_run_up_to_its_return_address() {
         follow(&etm4(&[]), &code, &packets),
         [
             "0x1000-0x1008 2 instructions A64",
-            "exception 0x2 (Call), returns to 0x1008",
+            "exception 0x2 (Call: SVC, HVC or SMC), returns to 0x1008",
             "0x1008-0x1010 2 instructions A64 branch",
             END
         ]

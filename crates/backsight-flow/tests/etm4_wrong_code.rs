@@ -150,7 +150,7 @@ fn without_any_code_every_address_is_told() {
         [
             "gap: no code at 0x1000 (EL1N)",
             "gap: no code at 0x2000 (EL1N)",
-            "exception 0x2 (Call), returns to 0x2000",
+            "exception 0x2 (Call: SVC, HVC or SMC), returns to 0x2000",
             END
         ]
     );

@@ -90,13 +90,13 @@ impl fmt::Display for ElfHeaderError {
 impl std::error::Error for ElfHeaderError {}
 
 /// Numbers in the file's own order and width.
-struct Fields<'a> {
+struct HeaderFields<'a> {
     bytes: &'a [u8],
     wide: bool,
     little_endian: bool,
 }
 
-impl Fields<'_> {
+impl HeaderFields<'_> {
     fn number(&self, offset: u64, size: u64) -> Result<u64, ElfHeaderError> {
         let found =
             usize::try_from(offset).ok().and_then(|from| self.bytes.get(from..)?.get(..size as usize));
@@ -128,7 +128,7 @@ impl ElfIdentity {
         if !bytes.starts_with(b"\x7FELF") {
             return Err(ElfHeaderError::NotElf);
         }
-        let mut fields = Fields { bytes, wide: false, little_endian: true };
+        let mut fields = HeaderFields { bytes, wide: false, little_endian: true };
         let wide = match fields.number(4, 1)? {
             1 => false,
             2 => true,
@@ -152,7 +152,7 @@ impl ElfHeaders {
     pub fn parse(bytes: &[u8]) -> Result<Self, ElfHeaderError> {
         let identity = ElfIdentity::parse(bytes)?;
         let ElfIdentity { wide, little_endian, .. } = identity;
-        let fields = Fields { bytes, wide, little_endian };
+        let fields = HeaderFields { bytes, wide, little_endian };
         let entry = fields.address(24, 24)?;
         let table = fields.address(28, 32)?;
         let (size_at, smallest) = if wide { (54, 56) } else { (42, 32) };
@@ -167,7 +167,7 @@ impl ElfHeaders {
 }
 
 /// The number of program headers: more than fit the field are counted in the first section header.
-fn count(fields: &Fields<'_>, offset: u64) -> Result<u32, ElfHeaderError> {
+fn count(fields: &HeaderFields<'_>, offset: u64) -> Result<u32, ElfHeaderError> {
     const ELSEWHERE: u16 = 0xFFFF;
     let count = fields.half(offset)?;
     let sections = fields.address(32, 40)?;
@@ -177,7 +177,7 @@ fn count(fields: &Fields<'_>, offset: u64) -> Result<u32, ElfHeaderError> {
     fields.word(sections.saturating_add(if fields.wide { 44 } else { 28 }))
 }
 
-fn program(fields: &Fields<'_>, table: u64, offset: u64) -> Result<ProgramHeader, ElfHeaderError> {
+fn program(fields: &HeaderFields<'_>, table: u64, offset: u64) -> Result<ProgramHeader, ElfHeaderError> {
     let start = table.saturating_add(offset);
     let at = |offset: u64| start.saturating_add(offset);
     Ok(ProgramHeader {

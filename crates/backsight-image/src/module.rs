@@ -8,7 +8,7 @@ use backsight_core::Address;
 
 use crate::debug_files::{self, DebugFile};
 use crate::lines::Lines;
-use crate::symbols::{Entry, Symbols};
+use crate::symbols::{FunctionEntry, Symbols};
 use crate::{Budget, Contents, Elf, Frame, Function, Mapping, SourceLine, Symbol};
 
 /// A file that memory was made from.
@@ -157,7 +157,7 @@ impl Module {
         Some(self.symbol(entry, address))
     }
 
-    fn symbol<'m>(&self, entry: &'m Entry, address: Address) -> Symbol<'m> {
+    fn symbol<'m>(&self, entry: &'m FunctionEntry, address: Address) -> Symbol<'m> {
         let offset = self.unmoved(address) - entry.start;
         let start = Address(address.0.wrapping_sub(offset));
         Symbol { name: entry.name(), mangled: &entry.mangled, start, offset }

@@ -49,14 +49,14 @@ pub enum Mapping {
 /// The names in one file, by address in its own numbering.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
-    functions: Vec<Entry>,
+    functions: Vec<FunctionEntry>,
     /// Variables and tables.
-    objects: Vec<Entry>,
+    objects: Vec<FunctionEntry>,
     mappings: Vec<(u64, Mapping)>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct FunctionEntry {
     pub start: u64,
     pub size: u64,
     /// The file tells the size; else it is the distance to what comes next.
@@ -65,7 +65,7 @@ pub(crate) struct Entry {
     demangled: OnceLock<Box<str>>,
 }
 
-impl Entry {
+impl FunctionEntry {
     /// Most names of a file are never shown: they are demangled when asked for.
     pub fn name(&self) -> &str {
         self.demangled.get_or_init(|| demangled(&self.mangled).into())
@@ -81,16 +81,16 @@ impl Symbols {
     /// is left out, with the reason.
     pub fn read(elf: &Elf, files: &[&[u8]], budget: &Budget) -> (Self, Option<String>) {
         let mut reader =
-            Reader { elf, budget, candidates: Vec::new(), objects: Vec::new(), mappings: Vec::new() };
+            SymbolReader { elf, budget, candidates: Vec::new(), objects: Vec::new(), mappings: Vec::new() };
         let outcome = files.iter().try_for_each(|bytes| reader.read(bytes));
-        let Reader { candidates, objects, mut mappings, .. } = reader;
+        let SymbolReader { candidates, objects, mut mappings, .. } = reader;
         mappings.sort_by_key(|&(address, _)| address);
         mappings.dedup();
         (Self { functions: entries(candidates), objects: entries(objects), mappings }, outcome.err())
     }
 
     /// The function at an address: of those that contain it the one that begins last.
-    pub fn find(&self, address: u64) -> Option<&Entry> {
+    pub fn find(&self, address: u64) -> Option<&FunctionEntry> {
         /// How many labels inside of a function are looked through.
         const LABELS: usize = 32;
         let after = self.functions.partition_point(|entry| entry.start <= address);
@@ -101,7 +101,7 @@ impl Symbols {
     }
 
     /// The variable or table at an address.
-    pub fn find_object(&self, address: u64) -> Option<&Entry> {
+    pub fn find_object(&self, address: u64) -> Option<&FunctionEntry> {
         let after = self.objects.partition_point(|entry| entry.start <= address);
         self.objects[..after].last().filter(|entry| entry.contains(address))
     }
@@ -111,13 +111,13 @@ impl Symbols {
         self.mappings[..after].last().map(|&(_, mapping)| mapping)
     }
 
-    pub fn functions(&self) -> &[Entry] {
+    pub fn functions(&self) -> &[FunctionEntry] {
         &self.functions
     }
 }
 
 /// Collects the symbols of files.
-struct Reader<'a> {
+struct SymbolReader<'a> {
     elf: &'a Elf,
     budget: &'a Budget,
     candidates: Vec<Candidate>,
@@ -125,7 +125,7 @@ struct Reader<'a> {
     mappings: Vec<(u64, Mapping)>,
 }
 
-impl Reader<'_> {
+impl SymbolReader<'_> {
     fn read(&mut self, bytes: &[u8]) -> Result<(), String> {
         let Ok(file) = object::File::parse(bytes) else { return Ok(()) };
         let tables = [file.symbol_table(), file.dynamic_symbol_table()];
@@ -170,7 +170,7 @@ impl Reader<'_> {
     }
 
     fn take_budget(&self, candidate: &Candidate) -> Result<(), String> {
-        let size = size_of::<Candidate>() + size_of::<Entry>() + candidate.name.len();
+        let size = size_of::<Candidate>() + size_of::<FunctionEntry>() + candidate.name.len();
         self.budget.take("a table of symbols", size as u64)
     }
 
@@ -242,7 +242,7 @@ fn mapping(elf: &Elf, name: &str) -> Option<Mapping> {
     }
 }
 
-fn entries(mut candidates: Vec<Candidate>) -> Vec<Entry> {
+fn entries(mut candidates: Vec<Candidate>) -> Vec<FunctionEntry> {
     candidates.sort_by(|a, b| (a.start, a.rank, &a.name).cmp(&(b.start, b.rank, &b.name)));
     candidates.dedup_by_key(|candidate| candidate.start);
     let next: Vec<u64> =
@@ -253,7 +253,7 @@ fn entries(mut candidates: Vec<Candidate>) -> Vec<Entry> {
         .map(|(candidate, next)| {
             let sized = candidate.size > 0;
             let rest = next.min(candidate.section_end).saturating_sub(candidate.start);
-            Entry {
+            FunctionEntry {
                 start: candidate.start,
                 size: if sized { candidate.size } else { rest },
                 sized,

@@ -12,14 +12,14 @@ const WAITING: usize = 256;
 /// A funnel with a formatter after it.
 pub struct Funnel {
     formatter: Formatter,
-    sources: Vec<Source>,
+    sources: Vec<FunnelInput>,
     /// Most bytes taken from one source before the next has its turn.
     hold: usize,
     turn: usize,
     waiting: usize,
 }
 
-struct Source {
+struct FunnelInput {
     id: TraceId,
     bytes: Vec<u8>,
     taken: usize,
@@ -52,7 +52,7 @@ impl Funnel {
         }
         match self.sources.iter_mut().find(|source| source.id == id) {
             Some(source) => source.bytes.extend_from_slice(bytes),
-            None => self.sources.push(Source { id, bytes: bytes.to_vec(), taken: 0 }),
+            None => self.sources.push(FunnelInput { id, bytes: bytes.to_vec(), taken: 0 }),
         }
         self.waiting += bytes.len();
         while self.waiting > WAITING {

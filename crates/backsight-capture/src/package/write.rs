@@ -20,7 +20,7 @@ pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<St
         (0..capture.buffers.len()).map(|number| format!("trace{number}.ini")).collect();
     let mut reserved: Vec<&str> = metadata.iter().map(String::as_str).collect();
     reserved.extend([ENTRY, "trace.ini", "snapshot.ini", LOG]);
-    let mut writer = Writer { capture, files: Files::new(output, &reserved), lost: Vec::new() };
+    let mut writer = PackageWriter { capture, files: Files::new(output, &reserved), lost: Vec::new() };
     let mut contents = String::from("; Trace package\n");
     writer.write_trace(&mut contents)?;
     writer.write_events(&mut contents)?;
@@ -31,13 +31,13 @@ pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<St
     Ok(writer.lost)
 }
 
-struct Writer<'a> {
+struct PackageWriter<'a> {
     capture: &'a Capture,
     files: Files<'a>,
     lost: Vec<String>,
 }
 
-impl Writer<'_> {
+impl PackageWriter<'_> {
     fn write_trace(&mut self, contents: &mut String) -> Result<(), Error> {
         contents.push_str("[trace]\n");
         // One metadata file serves buffers that have all sources in common; trace IDs may mean different sources

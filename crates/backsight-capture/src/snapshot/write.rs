@@ -19,7 +19,7 @@ pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<St
     let devices: Vec<String> = (0..=count).map(|number| format!("device{number}.ini")).collect();
     let mut reserved: Vec<&str> = devices.iter().map(String::as_str).collect();
     reserved.extend([ENTRY, TRACE, "contents.ini"]);
-    let mut writer = Writer {
+    let mut writer = SnapshotWriter {
         capture,
         files: Files::new(output, &reserved),
         devices: Vec::new(),
@@ -31,7 +31,7 @@ pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<St
     Ok(writer.lost)
 }
 
-struct Writer<'a> {
+struct SnapshotWriter<'a> {
     capture: &'a Capture,
     files: Files<'a>,
     /// Device files written.
@@ -43,7 +43,7 @@ struct Writer<'a> {
     lost: Vec<String>,
 }
 
-impl Writer<'_> {
+impl SnapshotWriter<'_> {
     fn write(&mut self) -> Result<(), Error> {
         let mut cores = Vec::new();
         for number in 0..self.capture.cores.len() {

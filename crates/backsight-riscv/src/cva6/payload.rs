@@ -16,7 +16,7 @@ pub fn decode(payload: &[u8], params: &Params, options: &Options) -> Result<Pack
         return Err(BadPacket::Empty);
     }
     let length = payload.len() * 8;
-    let mut fields = Reader { bits: BitReader::zero_padded(payload), length, params, options };
+    let mut fields = FieldsReader { bits: BitReader::zero_padded(payload), length, params, options };
     let packet = match fields.bits.take(2) {
         0 => return Err(BadPacket::OptionOff),
         1 => fields.branches(),
@@ -32,14 +32,14 @@ pub fn decode(payload: &[u8], params: &Params, options: &Options) -> Result<Pack
     Ok(packet)
 }
 
-struct Reader<'a> {
+struct FieldsReader<'a> {
     bits: BitReader<'a>,
     length: usize,
     params: &'a Params,
     options: &'a Options,
 }
 
-impl Reader<'_> {
+impl FieldsReader<'_> {
     fn branches(&mut self) -> Packet {
         let count = self.bits.take(5) as u8;
         let bits = self.bits.take(BranchMap::width(count)) as u32;
@@ -119,7 +119,7 @@ impl Reader<'_> {
 
 /// Encodes one packet. Format 0, which the hardware does not have, becomes an address or nothing but its format.
 pub fn encode(packet: &Packet, params: &Params, options: &Options) -> Payload {
-    let mut fields = Writer { bits: BitWriter::new(), params, options };
+    let mut fields = FieldsWriter { bits: BitWriter::new(), params, options };
     let (format, subformat) = packet.format();
     fields.bits.put(format.into(), 2);
     if let Some(subformat) = subformat {
@@ -129,13 +129,13 @@ pub fn encode(packet: &Packet, params: &Params, options: &Options) -> Payload {
     fields.bits.padded()
 }
 
-struct Writer<'a> {
+struct FieldsWriter<'a> {
     bits: BitWriter,
     params: &'a Params,
     options: &'a Options,
 }
 
-impl Writer<'_> {
+impl FieldsWriter<'_> {
     fn packet(&mut self, packet: &Packet) {
         match packet {
             Packet::Branches { map, address } => {

@@ -138,7 +138,7 @@ impl PayloadDecoder {
         if payload.first()? & 3 != 0 || !options.jump_target_cache {
             return None;
         }
-        let mut fields = Fields { bits: WordReader::new(payload)?, params, options };
+        let mut fields = FieldReader { bits: WordReader::new(payload)?, params, options };
         fields.bits.take(2);
         // Without a subformat the options decide; they are left to the other formats' way.
         if fields.bits.take(params.f0s_width) != 1 {
@@ -190,18 +190,18 @@ pub fn decode(payload: &[u8], params: &Params, options: &Options) -> Result<Pack
     if first & 3 != 3
         && let Some(bits) = WordReader::new(payload)
     {
-        return Fields { bits, params, options }.flow();
+        return FieldReader { bits, params, options }.flow();
     }
-    Fields { bits: BitReader::new(payload), params, options }.any()
+    FieldReader { bits: BitReader::new(payload), params, options }.any()
 }
 
-struct Fields<'a, B> {
+struct FieldReader<'a, B> {
     bits: B,
     params: &'a Params,
     options: &'a Options,
 }
 
-impl Fields<'_, BitReader<'_>> {
+impl FieldReader<'_, BitReader<'_>> {
     #[inline(never)]
     fn any(mut self) -> Result<Packet, BadPacket> {
         let mut ahead = self.bits;
@@ -265,7 +265,7 @@ impl Fields<'_, BitReader<'_>> {
     }
 }
 
-impl<B: Bits> Fields<'_, B> {
+impl<B: Bits> FieldReader<'_, B> {
     /// Formats 0, 1 and 2.
     #[inline]
     fn flow(mut self) -> Result<Packet, BadPacket> {

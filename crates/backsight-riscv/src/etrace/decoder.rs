@@ -26,14 +26,14 @@ pub struct Decoder {
 #[derive(Clone, Debug)]
 struct Sources {
     /// A source that was not met before.
-    fresh: Source,
-    all: PerSource<Source>,
+    fresh: DecodedSource,
+    all: PerSource<DecodedSource>,
     /// Bytes of good frames with bad payloads: the deframer counts them as decoded.
     bad: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Source {
+struct DecodedSource {
     instructions: PayloadDecoder,
     address: ReportedAddress,
     layout: PacketLayout,
@@ -45,7 +45,7 @@ impl Decoder {
     /// A decoder at the beginning of a stream.
     pub fn new(config: &Config) -> Self {
         let Config { params, options, .. } = config;
-        let fresh = Source {
+        let fresh = DecodedSource {
             instructions: PayloadDecoder::new(*params, *options),
             address: ReportedAddress::new(params, options),
             layout: PacketLayout::new(params),
@@ -79,7 +79,7 @@ impl Decoder {
             let Encapsulated { source, kind, time, payload, .. } = packet;
             let length = bytes.len() - rest.len();
             let Some(known) = sources.all.latest(source).filter(|_| kind == Kind::Instruction) else { break };
-            let Source { instructions, address, layout, .. } = known;
+            let DecodedSource { instructions, address, layout, .. } = known;
             let given = instructions.give_common(payload, |packet| {
                 let offset = deframer.pass(length);
                 let address = match &packet {
@@ -109,7 +109,7 @@ impl Decoder {
     /// data trace refer to. Options stay, for no packet need repeat them; offsets go on as if nothing was missing.
     pub fn reset(&mut self, sink: &mut impl FnMut(Located<Message>)) {
         self.finish(sink);
-        self.sources.all.iter_mut().for_each(Source::forget);
+        self.sources.all.iter_mut().for_each(DecodedSource::forget);
     }
 
     /// What became of the bytes so far. Those of a frame that has not ended are in no count yet.
@@ -129,7 +129,7 @@ impl Sources {
             Frame::Null => return frame.map(|_| Message::of_nobody(Content::Null)),
             Frame::Fault(fault) => {
                 // Whose packets these bytes were, nobody knows.
-                self.all.iter_mut().for_each(Source::lose);
+                self.all.iter_mut().for_each(DecodedSource::lose);
                 return frame.map(|_| Message::of_nobody(Content::BadFrame(fault)));
             }
         };
@@ -157,7 +157,7 @@ impl Sources {
     }
 }
 
-impl Source {
+impl DecodedSource {
     fn instruction(&mut self, payload: &[u8], address: &mut Option<u64>) -> Content {
         let before = (*self.instructions.params(), *self.instructions.options());
         let decoded = self.instructions.decode(payload);

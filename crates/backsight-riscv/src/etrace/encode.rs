@@ -54,18 +54,18 @@ fn encode_full(map: &BranchMap) -> Payload {
 
 /// Field by field.
 fn encode_fields(packet: &Packet, params: &Params, options: &Options) -> Payload {
-    let mut fields = Fields { bits: BitWriter::new(), params, options };
+    let mut fields = FieldWriter { bits: BitWriter::new(), params, options };
     fields.packet(packet);
     fields.bits.finish()
 }
 
-struct Fields<'a> {
+struct FieldWriter<'a> {
     bits: BitWriter,
     params: &'a Params,
     options: &'a Options,
 }
 
-impl Fields<'_> {
+impl FieldWriter<'_> {
     fn packet(&mut self, packet: &Packet) {
         let (format, subformat) = packet.format();
         self.bits.put(format.into(), 2);

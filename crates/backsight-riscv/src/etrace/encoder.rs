@@ -45,11 +45,11 @@ impl From<FrameError> for EncodeError {
 pub struct Encoder {
     config: Config,
     framer: Framer,
-    sources: PerSource<Source>,
+    sources: PerSource<SourceEncoder>,
 }
 
 #[derive(Clone, Debug)]
-struct Source {
+struct SourceEncoder {
     params: Params,
     options: Options,
     data_options: DataOptions,
@@ -73,7 +73,7 @@ impl Encoder {
             return Ok(());
         }
         let Config { params, options, .. } = self.config;
-        let fresh = || Source { params, options, data_options: DataOptions::default(), data: None };
+        let fresh = || SourceEncoder { params, options, data_options: DataOptions::default(), data: None };
         let number = message.source.ok_or(EncodeError::NoPacket)?;
         let source = self.sources.of(number, fresh).ok_or(EncodeError::NoPacket)?;
         let (kind, payload) = match &message.content {
@@ -110,7 +110,7 @@ impl Encoder {
     pub const fn finish(&mut self, _out: &mut Vec<u8>) {}
 }
 
-impl Source {
+impl SourceEncoder {
     fn instruction(&mut self, packet: &Packet) -> super::Payload {
         let payload = encode(packet, &self.params, &self.options);
         match packet {

@@ -138,7 +138,7 @@ impl Decoder {
     }
 
     fn packet(&self) -> Packet {
-        let mut reader = Fields { fields: &self.fields, field: 0, used: 0 };
+        let mut reader = MessageFields { fields: &self.fields, field: 0, used: 0 };
         let code = reader.fixed(6) as u8;
         let source = reader.fixed(u32::from(self.config.source_bits.min(MOST_SOURCE_BITS))) as u16;
         match message(code, &mut reader) {
@@ -161,14 +161,14 @@ const RESERVED_MARKER: u8 = 0b10;
 const END_OF_MESSAGE: u8 = 0b11;
 
 /// Reads the fields of one message.
-struct Fields<'a> {
+struct MessageFields<'a> {
     fields: &'a [(u128, u32); MOST_FIELDS],
     field: usize,
     /// Bits of the field that were read as fields of fixed size.
     used: u32,
 }
 
-impl Fields<'_> {
+impl MessageFields<'_> {
     /// A field of fixed size. What was not sent is zero.
     fn fixed(&mut self, width: u32) -> u64 {
         let (value, _) = self.fields.get(self.field).copied().unwrap_or_default();
@@ -215,8 +215,8 @@ impl Fields<'_> {
     }
 }
 
-fn message(code: u8, fields: &mut Fields<'_>) -> Result<Message, Bad> {
-    let kind = |fields: &mut Fields<'_>| BranchKind::from_bits(fields.fixed(2) as u8);
+fn message(code: u8, fields: &mut MessageFields<'_>) -> Result<Message, Bad> {
+    let kind = |fields: &mut MessageFields<'_>| BranchKind::from_bits(fields.fixed(2) as u8);
     Ok(match code {
         tcode::OWNERSHIP => Message::Ownership { process: fields.variable()? },
         tcode::DIRECT_BRANCH => Message::DirectBranch { count: fields.instruction_count()? },

@@ -30,7 +30,7 @@ impl Encoder {
 /// nothing is appended for them, and the result is `false`.
 pub fn encode(config: &Config, packet: &Packet, out: &mut Vec<u8>) -> bool {
     let from = out.len();
-    let mut writer = Writer { out, pending: 0, bits: 0 };
+    let mut writer = MessageWriter { out, pending: 0, bits: 0 };
     let source = (packet.source, u32::from(config.source_bits.min(MOST_SOURCE_BITS)));
     if !write(&packet.message, source, &mut writer) {
         out.truncate(from);
@@ -46,13 +46,13 @@ pub fn encode(config: &Config, packet: &Packet, out: &mut Vec<u8>) -> bool {
 }
 
 /// Packs fields into bytes of six bits of data.
-struct Writer<'a> {
+struct MessageWriter<'a> {
     out: &'a mut Vec<u8>,
     pending: u128,
     bits: u32,
 }
 
-impl Writer<'_> {
+impl MessageWriter<'_> {
     fn fixed(&mut self, value: u64, width: u32) {
         let value = value & ((1 << width) - 1);
         self.pending |= u128::from(value) << self.bits;
@@ -82,8 +82,8 @@ impl Writer<'_> {
     }
 }
 
-fn write(message: &Message, (source, source_bits): (u16, u32), to: &mut Writer<'_>) -> bool {
-    let begin = |to: &mut Writer<'_>, code: u8| {
+fn write(message: &Message, (source, source_bits): (u16, u32), to: &mut MessageWriter<'_>) -> bool {
+    let begin = |to: &mut MessageWriter<'_>, code: u8| {
         to.fixed(u64::from(code), 6);
         to.fixed(u64::from(source), source_bits);
     };
@@ -163,7 +163,7 @@ fn write(message: &Message, (source, source_bits): (u16, u32), to: &mut Writer<'
     true
 }
 
-fn resource_full(resource: Resource, to: &mut Writer<'_>) -> bool {
+fn resource_full(resource: Resource, to: &mut MessageWriter<'_>) -> bool {
     match resource {
         Resource::Count(count) => {
             to.fixed(0, 4);

@@ -144,7 +144,7 @@ impl StreamReader {
     }
 
     fn header(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), Damage> {
-        let mut fields = Fields(bytes);
+        let mut fields = ChunkFields(bytes);
         if fields.bytes(8) != Some(b"BSQEMU\x00\x01") {
             return Err(Damage::Header);
         }
@@ -162,7 +162,7 @@ impl StreamReader {
     }
 
     fn chunk(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), Damage> {
-        let mut fields = Fields(bytes);
+        let mut fields = ChunkFields(bytes);
         let header = (fields.word(), fields.word(), fields.long(), fields.word(), fields.word());
         let (Some(source), _, Some(position), Some(tid), _) = header else { return Err(Damage::Position) };
         match source {
@@ -244,7 +244,7 @@ impl StreamReader {
             return Err(Damage::Position);
         }
         thread.read += bytes.len() as u64;
-        let mut fields = Fields(bytes);
+        let mut fields = ChunkFields(bytes);
         while let Some(word) = fields.word() {
             if word >> 31 == 0 {
                 thread
@@ -273,7 +273,7 @@ impl StreamReader {
         if self.process.is_none() || bytes.len() < TAIL_HEADER {
             return Err(Damage::Tail);
         }
-        let mut fields = Fields(bytes);
+        let mut fields = ChunkFields(bytes);
         let magic = fields.bytes(8);
         let header = (fields.word(), fields.word(), fields.long(), fields.long(), fields.long());
         let (Some(source), Some(fill), Some(position), Some(begun), Some(expected)) = header else {
@@ -343,7 +343,7 @@ fn event(
     process: &mut Process,
     kind: u32,
     argument: u32,
-    fields: &mut Fields<'_>,
+    fields: &mut ChunkFields<'_>,
     sink: &mut impl FnMut(Observation<'_>),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(kind);
@@ -393,7 +393,7 @@ fn input(
     process: &mut Process,
     kind: u32,
     length: u32,
-    fields: &mut Fields<'_>,
+    fields: &mut ChunkFields<'_>,
     sink: &mut impl FnMut(Observation<'_>),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(kind);
@@ -416,7 +416,7 @@ fn access(
     thread: &mut Thread,
     process: &mut Process,
     argument: u32,
-    fields: &mut Fields<'_>,
+    fields: &mut ChunkFields<'_>,
     sink: &mut impl FnMut(Observation<'_>),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(2);
@@ -444,9 +444,9 @@ fn access(
 }
 
 /// Little-endian numbers, one after the other.
-struct Fields<'a>(&'a [u8]);
+struct ChunkFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> ChunkFields<'a> {
     #[inline]
     fn word(&mut self) -> Option<u32> {
         let (bytes, rest) = self.0.split_first_chunk()?;

@@ -18,13 +18,13 @@ const B_NE_16: u32 = 0x5400_0081; // b.ne .+16
 const BR: u32 = 0xD61F_0000; // br x0
 
 /// Writes a stream as the plugin does.
-struct Writer {
+struct StreamWriter {
     bytes: Vec<u8>,
     blocks: u32,
     positions: std::collections::HashMap<u32, u64>,
 }
 
-impl Writer {
+impl StreamWriter {
     fn new(target: u8) -> Self {
         let mut bytes = b"BSQEMU\x00\x01".to_vec();
         bytes.extend([target, 0, 0, 0]);
@@ -140,7 +140,7 @@ fn in_short(items: &[Execution]) -> Vec<String> {
 
 #[test]
 fn blocks_become_instructions_and_the_next_block_tells_the_branch() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.words_at(0x1000, &[NOP, B_NE_16]);
     writer.words_at(0x1014, &[NOP, B_NE_16]);
     writer.words_at(0x101C, &[NOP, SVC]);
@@ -151,12 +151,12 @@ fn blocks_become_instructions_and_the_next_block_tells_the_branch() {
 
 #[test]
 fn a_system_call_is_an_instruction_and_on_arm_a_trap_that_comes_back() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.words_at(0x1000, &[SVC]);
     writer.words_at(0x1004, &[NOP, SVC]);
     writer.thread(0, &[0, event(9, 64), 1, event(9, 94)]);
     assert_eq!(observed(&writer.end()), ["#0", "1000->1004", "!2 1004->1004", "1004->1008", "1008->100c"]);
-    let mut writer = Writer::new(3);
+    let mut writer = StreamWriter::new(3);
     writer.words_at(0x1000, &[0x73]);
     writer.words_at(0x1004, &[0x13, 0x73]);
     writer.thread(0, &[0, event(9, 64), 1, event(9, 94)]);
@@ -165,7 +165,7 @@ fn a_system_call_is_an_instruction_and_on_arm_a_trap_that_comes_back() {
 
 #[test]
 fn a_fault_cuts_its_block_and_does_not_retire() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     let [nop, ldr, br] = [NOP, LDR, BR].map(u32::to_le_bytes);
     writer.define(
         0x1000,
@@ -194,7 +194,7 @@ fn a_fault_cuts_its_block_and_does_not_retire() {
 
 #[test]
 fn an_instruction_that_qemu_begins_again_is_reported_once() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     let [nop, ldr] = [NOP, LDR].map(u32::to_le_bytes);
     writer.define(0x1000, &[(&nop, 0), (&ldr, WATCHED | MAY_FAULT), (&nop, WATCHED)]);
     writer.define(0x1004, &[(&ldr, MAY_FAULT)]);
@@ -205,7 +205,7 @@ fn an_instruction_that_qemu_begins_again_is_reported_once() {
 
 #[test]
 fn a_signal_between_blocks_is_an_interrupt() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.words_at(0x1000, &[NOP]);
     writer.words_at(0x2000, &[SVC]);
     writer.words_at(0x1004, &[NOP]);
@@ -217,7 +217,7 @@ fn a_signal_between_blocks_is_an_interrupt() {
 
 #[test]
 fn an_interrupted_system_call_is_made_again() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.words_at(0x1000, &[SVC]);
     writer.words_at(0x2000, &[SVC]);
     let [a, b, c] = handler(14, 0x2000);
@@ -230,7 +230,7 @@ fn an_interrupted_system_call_is_made_again() {
 
 #[test]
 fn accesses_follow_their_instruction_and_those_of_a_fault_are_dropped() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     let [nop, ldr] = [NOP, LDR].map(u32::to_le_bytes);
     let load = (&ldr[..], WATCHED | MAY_FAULT);
     writer.define(0x1000, &[load, (&nop, 0), load, (&nop, WATCHED)]);
@@ -279,7 +279,7 @@ fn accesses_follow_their_instruction_and_those_of_a_fault_are_dropped() {
 
 #[test]
 fn what_a_system_call_brings_follows_its_instruction() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.words_at(0x1000, &[NOP, SVC]);
     writer.words_at(0x1008, &[NOP]);
     let written = [event(11, 9), 0x8000, 0, 0x0403_0201, 0x0807_0605, 9];
@@ -298,7 +298,7 @@ fn what_a_system_call_brings_follows_its_instruction() {
         "1008->100c",
     ];
     assert_eq!(observed(&writer.end()), expected);
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.words_at(0x1000, &[NOP]);
     writer.thread(0, &[0, event(10, 0), 9, 0]);
     let (_, result) = execution(&[&writer.end()], &[]);
@@ -307,7 +307,7 @@ fn what_a_system_call_brings_follows_its_instruction() {
 
 #[test]
 fn each_thread_follows_its_own_blocks() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.words_at(0x1000, &[NOP]);
     writer.words_at(0x1004, &[NOP]);
     writer.thread(0, &[0]);
@@ -332,7 +332,7 @@ fn each_thread_follows_its_own_blocks() {
 
 #[test]
 fn mappings_and_code_are_reported() {
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.words_at(0x1000, &[NOP]);
     let path = u32::from_le_bytes(*b"/a.s");
     let map = [event(6, 16 | 5), 0x1000, 0, 0x2000, 0, 0x3000, 0, 5, path, u32::from(b'o')];
@@ -357,7 +357,7 @@ fn mappings_and_code_are_reported() {
 
 #[test]
 fn arm_and_thumb_are_told_apart() {
-    let mut writer = Writer::new(2);
+    let mut writer = StreamWriter::new(2);
     let isa_of = |stream: &[u8]| -> Vec<_> {
         let (items, result) = execution(&[stream], &[]);
         result.unwrap();
@@ -386,7 +386,7 @@ fn arm_and_thumb_are_told_apart() {
 
 #[test]
 fn a_branch_in_an_it_block_may_fall_through() {
-    let mut writer = Writer::new(2);
+    let mut writer = StreamWriter::new(2);
     // it eq; bxeq lr
     writer.define(0x1000, &[(&[0x08, 0xBF], 0), (&[0x70, 0x47], 0)]);
     writer.define(0x1004, &[(&[0x00, 0xBF], 0)]);
@@ -396,15 +396,15 @@ fn a_branch_in_an_it_block_may_fall_through() {
 
 #[test]
 fn a_kernel_helper_of_arm_is_a_gap() {
-    let mut writer = Writer::new(2);
+    let mut writer = StreamWriter::new(2);
     writer.define(0xFFFF_0FE0, &[(&[], MAY_FAULT)]);
     writer.words_at(0x1000, &[0xE320_F000]);
     writer.thread(0, &[0, 1]);
     assert_eq!(observed(&writer.end()), ["#0", "gap", "1000->1004"]);
 }
 
-fn cut_short() -> (Writer, Vec<u8>) {
-    let mut writer = Writer::new(1);
+fn cut_short() -> (StreamWriter, Vec<u8>) {
+    let mut writer = StreamWriter::new(1);
     let [nop, ldr] = [NOP, LDR].map(u32::to_le_bytes);
     writer.define(0x1000, &[(&nop, 0), (&ldr, WATCHED | MAY_FAULT), (&nop, WATCHED)]);
     writer.thread(0, &[0]);
@@ -443,24 +443,24 @@ fn a_chunk_that_is_cut_off_is_counted() {
 fn damage_is_reported_with_its_position() {
     let damage = |stream: &[u8]| execution(&[stream], &[]).1.unwrap_err();
     assert_eq!(damage(b"ELF? no: sixteen").what, Damage::Header);
-    let writer = Writer::new(9);
+    let writer = StreamWriter::new(9);
     assert_eq!(damage(&writer.end()).what, Damage::Target(9));
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.thread(0, &[3]);
     assert_eq!(damage(&writer.end()), StreamError { offset: 16, what: Damage::Block(3) });
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.thread(0, &[event(99, 0)]);
     assert_eq!(damage(&writer.end()).what, Damage::Event(99));
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.thread(0, &[event(1, 0)]);
     assert_eq!(damage(&writer.end()).what, Damage::EventContents(1));
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.thread(u32::MAX - 5, &[]);
     assert_eq!(damage(&writer.end()).what, Damage::Threads);
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.define(0, &[]);
     assert_eq!(damage(&writer.end()).what, Damage::Definition);
-    let mut writer = Writer::new(1);
+    let mut writer = StreamWriter::new(1);
     writer.bytes.extend([0, 0, 0, 0, 1, 0, 1, 0]);
     let error = damage(&writer.bytes);
     assert_eq!(error.to_string(), "chunk at offset 0x10: 65537 bytes (expected at most 65536)");
@@ -468,7 +468,7 @@ fn damage_is_reported_with_its_position() {
 
 /// A stream of two threads with a bit of everything.
 fn sample() -> Vec<u8> {
-    let mut writer = Writer::new(2);
+    let mut writer = StreamWriter::new(2);
     let nop = 0xE320_F000u32.to_le_bytes();
     let ldr = 0xE590_0000u32.to_le_bytes();
     writer.define(0x1000, &[(&nop, 0), (&ldr, WATCHED | MAY_FAULT), (&nop, WATCHED)]);

@@ -17,7 +17,7 @@ const DT_REG: u8 = 8;
 const DT_LNK: u8 = 10;
 const DT_SOCK: u8 = 12;
 
-struct Entry {
+struct DirectoryEntry {
     name: Vec<u8>,
     inode: u64,
     kind: u8,
@@ -25,7 +25,7 @@ struct Entry {
 
 /// An open directory: its entries in order of their names, and how many were read.
 pub struct Directory {
-    entries: Vec<Entry>,
+    entries: Vec<DirectoryEntry>,
     read: usize,
 }
 
@@ -48,11 +48,19 @@ fn kind(entry: &fs::DirEntry) -> u8 {
 impl Directory {
     /// Opens a directory of the host.
     pub fn open(path: &Path) -> Result<Self, Errno> {
-        let mut entries: Vec<Entry> = fs::read_dir(path)?
+        let mut entries: Vec<DirectoryEntry> = fs::read_dir(path)?
             .flatten()
-            .map(|entry| Entry { kind: kind(&entry), inode: entry.ino(), name: entry.file_name().into_vec() })
+            .map(|entry| DirectoryEntry {
+                kind: kind(&entry),
+                inode: entry.ino(),
+                name: entry.file_name().into_vec(),
+            })
             .collect();
-        entries.extend([&b"."[..], b".."].map(|name| Entry { name: name.to_vec(), inode: 1, kind: DT_DIR }));
+        entries.extend([&b"."[..], b".."].map(|name| DirectoryEntry {
+            name: name.to_vec(),
+            inode: 1,
+            kind: DT_DIR,
+        }));
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(Self { entries, read: 0 })
     }

@@ -61,7 +61,7 @@ impl Code {
     /// Reads the code. Files of the capture that are missing are reported, and left out.
     pub(crate) fn read(capture: &Capture, named: &[ImageSpec]) -> Result<Self> {
         let (files, warnings) = Default::default();
-        let mut reader = Reader { capture, named, files, processes: Processes::of(capture), warnings };
+        let mut reader = CodeReader { capture, named, files, processes: Processes::of(capture), warnings };
         let shared = reader.image(None)?;
         let mut own = BTreeMap::new();
         let cores: BTreeSet<usize> = capture.memory.iter().filter_map(|dump| dump.core).collect();
@@ -106,7 +106,7 @@ impl Code {
     }
 }
 
-struct Reader<'a> {
+struct CodeReader<'a> {
     capture: &'a Capture,
     named: &'a [ImageSpec],
     /// Files that were read out of an archive: once for all uses.
@@ -115,7 +115,7 @@ struct Reader<'a> {
     warnings: BTreeSet<String>,
 }
 
-impl Reader<'_> {
+impl CodeReader<'_> {
     /// The code that a core sees.
     fn image(&mut self, core: Option<usize>) -> Result<Image> {
         let mut image = Image::new();

@@ -69,18 +69,18 @@ impl Packet {
         if payload.is_empty() {
             return Err(BadData::Empty);
         }
-        let mut fields = Fields { bits: BitReader::new(payload), layout };
+        let mut fields = DataFieldReader { bits: BitReader::new(payload), layout };
         let packet = fields.packet(size_of)?;
         if fields.bits.unused() > 7 { Err(BadData::TooLong) } else { Ok(packet) }
     }
 }
 
-struct Fields<'a> {
+struct DataFieldReader<'a> {
     bits: BitReader<'a>,
     layout: &'a Layout,
 }
 
-impl Fields<'_> {
+impl DataFieldReader<'_> {
     fn packet(&mut self, size_of: impl Fn(u16) -> Option<u8>) -> Result<Packet, BadData> {
         let format = self.bits.take(self.layout.format_width()) as u8;
         if self.layout.draft {

@@ -7,7 +7,7 @@ use super::{AccessPacket, Coding, DataCoding, Packet, ResponsePacket};
 impl Packet {
     /// Encodes the packet; `None` if the layout has no such packet. Fields are cut to their widths.
     pub fn encode(&self, layout: &Layout) -> Option<Payload> {
-        let mut fields = Fields { bits: BitWriter::new(), layout };
+        let mut fields = DataFieldWriter { bits: BitWriter::new(), layout };
         match self {
             Self::Access(access) => fields.access(access)?,
             Self::Response(response) => fields.response(response)?,
@@ -16,12 +16,12 @@ impl Packet {
     }
 }
 
-struct Fields<'a> {
+struct DataFieldWriter<'a> {
     bits: BitWriter,
     layout: &'a Layout,
 }
 
-impl Fields<'_> {
+impl DataFieldWriter<'_> {
     fn access(&mut self, access: &AccessPacket) -> Option<()> {
         let csr = access.address.unwrap_or(0);
         let form = self.layout.form(access.dtype, access.lrid.is_some(), csr)?;

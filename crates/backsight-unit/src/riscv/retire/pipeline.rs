@@ -54,7 +54,7 @@ impl<E: BlockTracer, F: FnMut(E::Packet)> Consumer for InOrder<'_, E, F> {
 
 /// What one commit cycle leaves in the FIFOs.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PipelineEntry {
     /// Cycles that the serialiser still needs for it.
     steps: u8,
     /// Blocks that end in it.
@@ -74,9 +74,9 @@ pub struct Pipeline {
 struct AfterCommit {
     retirement: Retirement,
     connector: Connector,
-    fifo: VecDeque<Entry>,
+    fifo: VecDeque<PipelineEntry>,
     /// What stands at the encoder's inputs.
-    presented: Option<Entry>,
+    presented: Option<PipelineEntry>,
     /// Blocks of `presented` and of the entries after it.
     blocks: VecDeque<Block>,
     group: Vec<Block>,
@@ -142,7 +142,7 @@ impl AfterCommit {
             Committed::Boundary => self.boundary(consumer),
             Committed::Gap => {
                 self.boundary(consumer);
-                self.commit(Entry { steps: 1, blocks: 0, gap: true }, consumer);
+                self.commit(PipelineEntry { steps: 1, blocks: 0, gap: true }, consumer);
             }
         }
     }
@@ -163,18 +163,18 @@ impl AfterCommit {
             Serialiser::Serial if cycle.trap.is_none() => self.retirement.ports,
             _ => 1,
         };
-        self.commit(Entry { steps, blocks: ended, gap: false }, consumer);
+        self.commit(PipelineEntry { steps, blocks: ended, gap: false }, consumer);
     }
 
     fn boundary(&mut self, consumer: &mut impl Consumer) {
         if let Some(block) = self.connector.end_block() {
             self.blocks.push_back(block);
-            self.commit(Entry { steps: 1, blocks: 1, gap: false }, consumer);
+            self.commit(PipelineEntry { steps: 1, blocks: 1, gap: false }, consumer);
         }
     }
 
     /// The core commits, in the first cycle in which the FIFOs have room.
-    fn commit(&mut self, entry: Entry, consumer: &mut impl Consumer) {
+    fn commit(&mut self, entry: PipelineEntry, consumer: &mut impl Consumer) {
         while self.fifo.len() == FIFO {
             self.figures.stalls += 1;
             self.tick(consumer);

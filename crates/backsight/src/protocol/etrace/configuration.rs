@@ -32,7 +32,7 @@ impl Configuration {
 }
 
 /// What settings have said so far.
-struct Settings {
+struct EtraceSettings {
     params: Params,
     options: Options,
     widths: Encapsulation,
@@ -40,7 +40,7 @@ struct Settings {
     handlers: Handlers,
 }
 
-impl Settings {
+impl EtraceSettings {
     fn new(params: Params) -> Self {
         let (options, widths, handlers) = Default::default();
         Self { params, options, widths, hart_bits: 0, handlers }
@@ -71,7 +71,8 @@ pub(super) fn read(source: &Described<'_>, notes: &mut Vec<String>) -> Result<Co
     let names_cva6 =
         |(key, value): &(String, String)| key == "dialect" && matches!(value.as_str(), "cva6" | "seed");
     let cva6 = framing == "pulp" || source.options.iter().any(names_cva6);
-    let mut settings = Settings::new(if cva6 { backsight_riscv::cva6::params() } else { Params::default() });
+    let mut settings =
+        EtraceSettings::new(if cva6 { backsight_riscv::cva6::params() } else { Params::default() });
     for (key, value) in source.options {
         match settings.set(key, value) {
             Ok(()) => {}
@@ -82,7 +83,7 @@ pub(super) fn read(source: &Described<'_>, notes: &mut Vec<String>) -> Result<Co
             Err(bad) => return Err(BadSetting { what: format!("{key}={value}: {}", bad.what), ..bad }),
         }
     }
-    let Settings { params, options, widths, hart_bits, handlers } = settings;
+    let EtraceSettings { params, options, widths, hart_bits, handlers } = settings;
     let what =
         |why| BadSetting { key: String::new(), what: format!("E-Trace parameters: {why}"), unknown: false };
     params.validate().map_err(what)?;
@@ -103,7 +104,7 @@ pub(super) fn check(key: &str, value: &str) -> Result<(), BadSetting> {
         let what = "E-Trace is described by parameters, not by registers".to_owned();
         return Err(BadSetting { key: key.to_owned(), what, unknown: true });
     }
-    match Settings::new(Params::default()).set(key, value) {
+    match EtraceSettings::new(Params::default()).set(key, value) {
         Err(BadSetting { unknown: true, .. }) => Ok(()),
         other => other,
     }
