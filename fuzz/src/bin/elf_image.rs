@@ -21,7 +21,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let _ = image.add_debug_contents(Path::new("debug"), file.clone());
     let _ = image.add_dump_contents(Path::new("dump"), file, 3, None, Address(0x1800), EL1N);
     for space in [EL1N, EL1N.in_process(1)] {
-        look(&image, space);
+        look(&image, space, true);
     }
     for change in data.chunks_exact(4).take(64) {
         let space = if change[0] & 1 == 0 { ANY } else { EL1N.in_process(u32::from(change[0] >> 6)) };
@@ -34,12 +34,13 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             image.unmap(space, address, u64::from(change[3]));
         }
     }
-    look(&image, EL1N.in_process(1));
+    look(&image, EL1N.in_process(1), false);
     image.functions().for_each(drop);
     image.problems();
 });
 
-fn look(image: &Image, space: AddressSpace) {
+/// Asks everything about the ends of every region. Code that came from files has a name; what was patched in has none.
+fn look(image: &Image, space: AddressSpace, is_from_files: bool) {
     let regions: Vec<_> = image.regions(space).map(|region| (region.start, region.last)).collect();
     for (start, last) in regions.into_iter().take(16) {
         for address in [start, last] {
@@ -47,7 +48,8 @@ fn look(image: &Image, space: AddressSpace) {
             image.symbolise(space, address);
             image.source_line(space, address);
             image.frames(space, address);
-            assert!(image.describe(space, address, Naming::Demangled).is_some());
+            let described = image.describe(space, address, Naming::Demangled);
+            assert!(described.is_some() || !is_from_files);
         }
     }
 }
