@@ -216,11 +216,13 @@ impl<'c, K: Kind> Session<'c, K> {
         each: &(impl Fn(&mut T, Item<'_, K::Value>) + Sync),
     ) {
         if self.setup.buffer.is_raw() {
+            // The one state is looked up once for all items.
+            let mut state = states.0.remove(&TraceId::NULL);
             let _ = self.raw_block(bytes, &mut |item: Item<'_, K::Value>| {
-                let (_, state) =
-                    states.0.entry(TraceId::NULL).or_insert_with(|| (item.source.clone(), make(item.source)));
+                let (_, state) = state.get_or_insert_with(|| (item.source.clone(), make(item.source)));
                 each(state, item);
             });
+            states.0.extend(state.map(|state| (TraceId::NULL, state)));
             return;
         }
         let Self { setup, splitter, decoders, undecoded, .. } = self;

@@ -85,18 +85,42 @@ pub(crate) enum Known {
     Later(u64),
 }
 
-/// Gives items to a closure until that wants no more.
-struct UntilBreak<F> {
-    give: F,
+/// When the items of a step become known.
+enum Arrival<'a> {
+    /// Nobody asks.
+    Unasked,
+    /// With their last bytes, which arrived then.
+    WithLastByte(&'a Positions),
+    /// By something that came later.
+    Later(u64),
+}
+
+/// Makes items of what a stream gives, and hands them on until nobody wants more.
+struct ItemSink<'a, F> {
+    source: &'a Source,
+    origin: Origin<'a>,
+    arrival: Arrival<'a>,
+    shown: &'a mut u64,
+    sink: &'a mut F,
     outcome: ControlFlow<()>,
 }
 
-impl<V, F: FnMut(u16, Located<V>) -> ControlFlow<()>> StreamSink<V> for UntilBreak<F> {
+impl<V, F: FnMut(Item<'_, V>, Known) -> ControlFlow<()>> StreamSink<V> for ItemSink<'_, F> {
     #[inline(always)]
-    fn take(&mut self, sub_source: u16, item: Located<V>) {
-        if self.outcome.is_continue() {
-            self.outcome = (self.give)(sub_source, item);
+    fn take(&mut self, sub_source: u16, located: Located<V>) {
+        if self.outcome.is_break() {
+            return;
         }
+        let end = located.end();
+        *self.shown = end;
+        let known = match self.arrival {
+            Arrival::Unasked => Known::Unasked,
+            Arrival::WithLastByte(arrivals) => Known::WithByte(arrivals.of(end.saturating_sub(1))),
+            Arrival::Later(arrival) => Known::Later(arrival),
+        };
+        let Located { offset, length, value } = located;
+        let &mut Self { source, origin, .. } = self;
+        self.outcome = (self.sink)(Item { source, sub_source, offset, length, value, origin }, known);
     }
 
     #[inline]
@@ -164,20 +188,14 @@ impl<S: Stream> SourceDecoder<S> {
             true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
             false => Origin::Unknown,
         };
-        let known = |end: u64| match step {
-            _ if !wanted.arrivals => Known::Unasked,
-            Step::Feed(_) => Known::WithByte(arrivals.of(end.saturating_sub(1))),
-            Step::Reset(arrival) => Known::Later(arrival),
-            Step::Finish => Known::Later(u64::MAX),
+        let arrival = match step {
+            _ if !wanted.arrivals => Arrival::Unasked,
+            Step::Feed(_) => Arrival::WithLastByte(arrivals),
+            Step::Reset(arrival) => Arrival::Later(arrival),
+            Step::Finish => Arrival::Later(u64::MAX),
         };
-        let shown = &mut kept.shown;
-        let give = |sub_source: u16, located: Located<S::Value>| {
-            *shown = located.end();
-            let known = known(located.end());
-            let Located { offset, length, value } = located;
-            sink(Item { source, sub_source, offset, length, value, origin }, known)
-        };
-        let mut each = UntilBreak { give, outcome: ControlFlow::Continue(()) };
+        let outcome = ControlFlow::Continue(());
+        let mut each = ItemSink { source, origin, arrival, shown: &mut kept.shown, sink, outcome };
         match step {
             Step::Feed(bytes) => stream.feed(bytes, &mut each),
             Step::Reset(_) => stream.reset(&mut each),
