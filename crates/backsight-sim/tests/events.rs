@@ -104,18 +104,7 @@ fn threads_in_pieces_are_the_same_run() {
     let file = program("threads");
     let (exit, whole) = support::items(&file);
     assert_eq!(exit, Exit::Status(0));
-    let mut simulator = Simulator::load(&file, quiet().0).unwrap();
-    let mut pieces = Vec::new();
-    let mut limit = 0;
-    loop {
-        limit += 1_777;
-        simulator.set_limit(limit);
-        match simulator.run(&mut |item| pieces.push(item)) {
-            Exit::Limit => assert_eq!(simulator.retired(), limit),
-            other => break assert_eq!(other, exit),
-        }
-    }
-    assert!(whole == pieces);
+    assert!((exit, whole) == support::items_in_pieces(&file, 1_777));
 }
 
 #[test]

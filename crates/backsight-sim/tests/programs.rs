@@ -61,18 +61,7 @@ fn every_run_is_the_same() {
 fn a_run_in_pieces_is_the_same_run() {
     let file = program("calls");
     let (exit, whole) = support::items(&file);
-    let mut simulator = Simulator::load(&file, quiet().0).unwrap();
-    let mut pieces = Vec::new();
-    let mut limit = 0;
-    loop {
-        limit += 12_347;
-        simulator.set_limit(limit);
-        match simulator.run(&mut |item| pieces.push(item)) {
-            Exit::Limit => assert_eq!(simulator.retired(), limit),
-            other => break assert_eq!(other, exit),
-        }
-    }
-    assert!(whole == pieces);
+    assert!((exit, whole) == support::items_in_pieces(&file, 12_347));
 }
 
 #[test]

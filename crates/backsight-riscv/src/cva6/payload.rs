@@ -88,11 +88,7 @@ impl FieldsReader<'_> {
     }
 
     fn context(&mut self) -> ContextPacket {
-        ContextPacket {
-            privilege: self.bits.take(self.params.privilege_width) as u8,
-            time: self.bits.take(self.params.time_bits()),
-            context: self.bits.take(self.params.context_bits()),
-        }
+        ContextPacket::read(&mut self.bits, self.params)
     }
 
     /// An address that so many bits follow: as many whole bytes as there is room for, and its sign.
@@ -173,9 +169,7 @@ impl FieldsWriter<'_> {
     }
 
     fn context(&mut self, privilege: u8, time: u64, context: u64) {
-        self.bits.put(privilege.into(), self.params.privilege_width);
-        self.bits.put(time, self.params.time_bits());
-        self.bits.put(context, self.params.context_bits());
+        ContextPacket { privilege, time, context }.write(&mut self.bits, self.params);
     }
 
     fn address(&mut self, address: u64) {

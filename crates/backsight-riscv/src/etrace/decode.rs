@@ -257,11 +257,7 @@ impl FieldReader<'_, BitReader<'_>> {
     }
 
     fn context(&mut self) -> ContextPacket {
-        ContextPacket {
-            privilege: self.bits.take(self.params.privilege_width) as u8,
-            time: self.bits.take(self.params.time_bits()),
-            context: self.bits.take(self.params.context_bits()),
-        }
+        ContextPacket::read(&mut self.bits, self.params)
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::cva6;
 
 use super::{
-    BitWriter, BranchMap, CountEnd, Dialect, Options, Packet, Params, Payload, Reported, Start, TrapPacket,
+    BitWriter, BranchMap, ContextPacket, CountEnd, Dialect, Options, Packet, Params, Payload, Reported,
+    Start, TrapPacket,
 };
 
 /// Encodes one packet. Fields are cut to their widths.
@@ -139,9 +140,7 @@ impl FieldWriter<'_> {
     }
 
     fn context(&mut self, privilege: u8, time: u64, context: u64) {
-        self.bits.put(privilege.into(), self.params.privilege_width);
-        self.bits.put(time, self.params.time_bits());
-        self.bits.put(context, self.params.context_bits());
+        ContextPacket { privilege, time, context }.write(&mut self.bits, self.params);
     }
 
     fn address(&mut self, address: u64) {
@@ -172,7 +171,7 @@ impl FieldWriter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ContextPacket, ImplicitReturn, SupportLayout, decode};
+    use super::super::{ImplicitReturn, SupportLayout, decode};
     use super::*;
     use backsight_testing::Random;
 

@@ -4,7 +4,7 @@
 //! and in full address mode, otherwise the difference to the address reported before. `notify`, `updiscon` and
 //! `irreport` are the flags, not the bits on the wire, which are chained by exclusive or.
 
-use super::{DataOptions, Options};
+use super::{BitReader, BitWriter, DataOptions, Options, Params};
 
 /// Outcomes of branches, oldest in bit 0; 0 = taken, 1 = not taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -120,6 +120,24 @@ pub struct ContextPacket {
     pub time: u64,
     /// Context, 0 where there is none.
     pub context: u64,
+}
+
+impl ContextPacket {
+    /// Reads the fields, which stand like this in every packet of format 3 that has them.
+    pub(crate) fn read(bits: &mut BitReader<'_>, params: &Params) -> Self {
+        Self {
+            privilege: bits.take(params.privilege_width) as u8,
+            time: bits.take(params.time_bits()),
+            context: bits.take(params.context_bits()),
+        }
+    }
+
+    /// Writes them.
+    pub(crate) fn write(self, bits: &mut BitWriter, params: &Params) {
+        bits.put(self.privilege.into(), params.privilege_width);
+        bits.put(self.time, params.time_bits());
+        bits.put(self.context, params.context_bits());
+    }
 }
 
 /// What became of tracing.

@@ -53,6 +53,20 @@ pub fn run(file: &[u8]) -> (Exit, String) {
     (exit, output.text())
 }
 
+/// What a program does, run so many instructions at a time.
+pub fn items_in_pieces(file: &[u8], size: u64) -> (Exit, Vec<Execution>) {
+    let mut simulator = Simulator::load(file, quiet().0).unwrap();
+    let (mut items, mut limit) = (Vec::new(), 0);
+    loop {
+        limit += size;
+        simulator.set_limit(limit);
+        match simulator.run(&mut |item| items.push(item)) {
+            Exit::Limit => assert_eq!(simulator.retired(), limit),
+            exit => break (exit, items),
+        }
+    }
+}
+
 /// A program of nothing but these instructions, at 0x10000, writable.
 pub fn assembled(opcodes: &[u32]) -> Vec<u8> {
     let code: Vec<u8> = opcodes.iter().flat_map(|opcode| opcode.to_le_bytes()).collect();

@@ -18,9 +18,13 @@ pub trait Subject {
     /// The code that was executed.
     fn code(&self) -> &dyn CodeAt;
     /// Can the beginnings of packets be found again in damaged bytes?
-    fn realigns(&self) -> bool;
+    fn realigns(&self) -> bool {
+        true
+    }
     /// Is a byte of a packet one that does not say how long the packet is?
-    fn is_payload(&self, packet: &Mark, at: usize) -> bool;
+    fn is_payload(&self, _packet: &Mark, _at: usize) -> bool {
+        false
+    }
     /// The first packet that synchronises after the damage, if there is one.
     fn synchronisation<'l>(&self, intact: &'l Listing, damaged: &Listing, harm: &Harm) -> Option<&'l Mark>;
 }

@@ -94,14 +94,6 @@ impl Subject for Traced {
         &self.program
     }
 
-    fn realigns(&self) -> bool {
-        true
-    }
-
-    fn is_payload(&self, _: &Mark, _: usize) -> bool {
-        false
-    }
-
     /// An Async counts where it is seen: bytes before it that damage made into a long packet may take its first zeros, and
     /// in the middle of a stream packets are not searched for.
     fn synchronisation<'l>(&self, intact: &'l Listing, damaged: &Listing, harm: &Harm) -> Option<&'l Mark> {

@@ -90,14 +90,6 @@ impl Subject for Traced {
         &self.program
     }
 
-    fn realigns(&self) -> bool {
-        true
-    }
-
-    fn is_payload(&self, _: &Mark, _: usize) -> bool {
-        false
-    }
-
     /// The end of a message is in its last byte: if that is damaged, the next message is part of this one.
     fn synchronisation<'l>(&self, intact: &'l Listing, _: &Listing, harm: &Harm) -> Option<&'l Mark> {
         let mut later = intact.marks.iter().filter(|mark| mark.start > harm.end);
