@@ -13,3 +13,4 @@ extern crate std;
 
 pub mod etm4;
 pub mod frame;
+pub mod itm;

@@ -9,11 +9,14 @@
 mod beginning;
 mod blocks;
 mod describe;
+mod describe_messages;
 pub mod etm4;
 pub mod etrace;
 mod event;
+mod message;
 pub mod ntrace;
 pub mod opencsd;
+mod opencsd_messages;
 mod return_stack;
 mod sink;
 mod speculation;
@@ -21,5 +24,6 @@ mod statistics;
 mod walk;
 
 pub use event::*;
+pub use message::*;
 pub use sink::{Buffer, Sink};
 pub use statistics::{Gaps, Statistics};

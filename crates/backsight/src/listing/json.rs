@@ -107,6 +107,11 @@ fn write_value(out: &mut Vec<u8>, value: Value) -> io::Result<()> {
         Value::Address(address) => write!(out, "\"{address}\""),
         Value::Flag(set) => write!(out, "{set}"),
         Value::Word(word) => write_string(out, word),
+        Value::Characters(number, count) => {
+            let bytes = number.to_le_bytes();
+            let bytes = bytes.get(..usize::from(count)).unwrap_or(&bytes);
+            write_string(out, &String::from_utf8_lossy(bytes))
+        }
         Value::Absent => out.write_all(b"null"),
         // No number of JSON has so many bits, and letters are letters.
         Value::Wide(_) | Value::Outcomes(..) => write!(out, "\"{value}\""),

@@ -16,5 +16,6 @@ mod printable;
 pub use branches::{BranchWriter, EventNames};
 pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};
 pub use filter::{Filter, FilterOptions};
+pub use instructions::{Step, steps};
 pub use packet::{PacketFormat, PacketWriter};
 pub use printable::{Printable, counted};
