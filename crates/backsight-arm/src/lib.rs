@@ -14,3 +14,4 @@ extern crate std;
 pub mod etm4;
 pub mod frame;
 pub mod itm;
+pub mod stm;

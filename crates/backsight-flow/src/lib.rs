@@ -13,6 +13,7 @@ mod describe_messages;
 pub mod etm4;
 pub mod etrace;
 mod event;
+pub mod itm;
 mod message;
 pub mod ntrace;
 pub mod opencsd;
@@ -21,6 +22,7 @@ mod return_stack;
 mod sink;
 mod speculation;
 mod statistics;
+pub mod stm;
 mod walk;
 
 pub use event::*;

@@ -111,7 +111,7 @@ impl<C: Code> Follower<C> {
             last_branch: None,
             paused: None,
             time: None,
-            dialect: options.config.dialect.ok_or(None),
+            dialect: options.config.known_dialect().ok_or(None),
             context,
             overflow: false,
             beginning: Beginning::default(),
@@ -167,7 +167,7 @@ impl<C: Code> Follower<C> {
         self.trace_mode = None;
         self.paused = None;
         self.time = None;
-        self.dialect = self.options.config.dialect.ok_or(None);
+        self.dialect = self.options.config.known_dialect().ok_or(None);
         self.set_context(Context::riscv(0, self.reader.set.wide));
         self.overflow = false;
         self.beginning = Beginning::default();

@@ -28,6 +28,14 @@ impl Config {
         Self { source_bits, address_bits: 0, dialect: None }
     }
 
+    /// Whose messages they are, as far as the layout says: only SiFive's addresses are extended from a fixed bit.
+    pub const fn known_dialect(&self) -> Option<Dialect> {
+        match (self.dialect, self.address_bits) {
+            (None, 1..) => Some(Dialect::Sifive),
+            (dialect, _) => dialect,
+        }
+    }
+
     /// An address field, with its highest bit copied upward.
     pub const fn extend(&self, field: u64) -> u64 {
         match self.address_bits {

@@ -6,11 +6,13 @@
 mod by_sub_source;
 mod etm4;
 mod etrace;
+mod itm;
 mod names;
 mod not_decoded;
 mod ntrace;
 mod registry;
 mod riscv;
+mod stm;
 mod stream;
 
 pub use names::{IdRegister, Names};

@@ -32,18 +32,4 @@ pub(super) const NAMES: &[Names] = &[
         needed_registers: ETM_REGISTERS,
         ..Names::PLAIN
     },
-    Names {
-        name: "itm",
-        formats: &["itm", "itm1"],
-        format: "ITM",
-        id_register: Some(IdRegister { names: &["ITMTCR", "CONTROL_REGISTER"], lowest_bit: 16 }),
-        ..Names::PLAIN
-    },
-    Names {
-        name: "stm",
-        formats: &["stm", "stp", "stp1", "stp2"],
-        format: "STP",
-        id_register: Some(IdRegister { names: &["STMTCSR"], lowest_bit: 16 }),
-        ..Names::PLAIN
-    },
 ];
