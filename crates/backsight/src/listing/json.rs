@@ -26,6 +26,14 @@ impl ObjectWriter {
         self.member(name, |values| write!(values, "{number}"));
     }
 
+    /// A member that is a number, or `null`.
+    pub fn optional_number(&mut self, name: &'static str, number: Option<u64>) {
+        match number {
+            Some(number) => self.number(name, number),
+            None => self.member(name, |values| values.write_all(b"null")),
+        }
+    }
+
     /// A member that is a text.
     pub fn text(&mut self, name: &'static str, text: &str) {
         self.member(name, |values| write_string(values, text));

@@ -10,6 +10,7 @@ mod filter;
 mod instruction_text;
 mod instructions;
 mod json;
+mod message_lines;
 mod packet;
 mod printable;
 
@@ -17,5 +18,6 @@ pub use branches::{BranchWriter, EventNames};
 pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};
 pub use filter::{Filter, FilterOptions};
 pub use instructions::{Step, steps};
+pub use message_lines::{MessageFormat, MessageWriter};
 pub use packet::{PacketFormat, PacketWriter};
 pub use printable::{Printable, counted};

@@ -5,6 +5,7 @@
 
 mod by_sub_source;
 mod etm4;
+mod etm4_data;
 mod etrace;
 mod itm;
 mod names;

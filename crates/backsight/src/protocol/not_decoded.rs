@@ -7,15 +7,6 @@ const ETM_REGISTERS: &[&str] = &["ETMCR", "ETMIDR", "ETMCCER"];
 
 /// Their names.
 pub(super) const NAMES: &[Names] = &[
-    // The data trace of an ETMv4 is the second stream of the trace unit.
-    Names {
-        name: "etm4-data",
-        formats: &["etm4", "etm4-data", "etm4_data"],
-        stream: 1,
-        format: "ETM4.0",
-        id_register: Some(IdRegister { names: &["TRCTRACEIDR"], lowest_bit: 0 }),
-        ..Names::PLAIN
-    },
     Names {
         name: "etm3",
         formats: &["etm3"],

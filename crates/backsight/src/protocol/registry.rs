@@ -16,7 +16,7 @@ use backsight_capture::Register;
 
 use super::names::Names;
 use super::stream::{Kinds, Landmark, Mapped, PacketStream, Stream, StreamSink};
-use super::{etm4, etrace, itm, not_decoded, ntrace, stm};
+use super::{etm4, etm4_data, etrace, itm, not_decoded, ntrace, stm};
 use crate::SourceCode;
 
 /// What a protocol has to say.
@@ -373,6 +373,8 @@ protocols! {
     Itm(backsight_arm::itm::Packet) = itm::Itm,
     /// Arm STM.
     Stm(backsight_arm::stm::Packet) = stm::Stm,
+    /// The data trace of an Arm ETMv4.
+    Etm4Data(backsight_arm::etm4_data::Packet) = etm4_data::Etm4Data,
 }
 
 /// The names of all protocols that are decoded.
