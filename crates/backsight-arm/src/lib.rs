@@ -12,4 +12,7 @@
 extern crate std;
 
 pub mod etm4;
+pub mod etm4_data;
 pub mod frame;
+pub mod itm;
+pub mod stm;

@@ -9,17 +9,23 @@
 mod beginning;
 mod blocks;
 mod describe;
+mod describe_messages;
 pub mod etm4;
 pub mod etrace;
 mod event;
+pub mod itm;
+mod message;
 pub mod ntrace;
 pub mod opencsd;
+mod opencsd_messages;
 mod return_stack;
 mod sink;
 mod speculation;
 mod statistics;
+pub mod stm;
 mod walk;
 
 pub use event::*;
+pub use message::*;
 pub use sink::{Buffer, Sink};
 pub use statistics::{Gaps, Statistics};

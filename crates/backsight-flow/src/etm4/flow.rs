@@ -170,7 +170,7 @@ impl<C: Code> Flow<C> {
             Element::TimestampMarker => Event::TimestampMarker,
             Element::CycleCount(cycles) => Event::CycleCount(cycles),
             Element::Instrumentation { level, value } => {
-                Event::Software(SoftwareMessage { channel: Channel::ExceptionLevel(level), value, size: 8 })
+                Event::Software(SoftwareMessage::new(Channel::ExceptionLevel(level), value, 8))
             }
             Element::Condition { key, outcome } => Event::Condition { key, outcome },
             Element::EndOfTrace => Event::EndOfTrace { after_overflow: std::mem::take(&mut self.overflow) },

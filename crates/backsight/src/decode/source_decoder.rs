@@ -59,7 +59,9 @@ struct Kept {
 impl Kept {
     /// Forgets what was shown, and what nobody can be shown.
     fn forget(&mut self) {
-        let shown = usize::try_from(self.shown.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        // The last byte may be the first of the next item too: packets of nibbles share bytes.
+        let shown = self.shown.saturating_sub(self.base).saturating_sub(1);
+        let shown = usize::try_from(shown).unwrap_or(usize::MAX);
         let gone = shown.max(self.bytes.len().saturating_sub(MOST_KEPT)).min(self.bytes.len());
         self.bytes.drain(..gone);
         self.base += gone as u64;

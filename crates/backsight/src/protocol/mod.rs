@@ -5,12 +5,15 @@
 
 mod by_sub_source;
 mod etm4;
+mod etm4_data;
 mod etrace;
+mod itm;
 mod names;
 mod not_decoded;
 mod ntrace;
 mod registry;
 mod riscv;
+mod stm;
 mod stream;
 
 pub use names::{IdRegister, Names};

@@ -7,15 +7,6 @@ const ETM_REGISTERS: &[&str] = &["ETMCR", "ETMIDR", "ETMCCER"];
 
 /// Their names.
 pub(super) const NAMES: &[Names] = &[
-    // The data trace of an ETMv4 is the second stream of the trace unit.
-    Names {
-        name: "etm4-data",
-        formats: &["etm4", "etm4-data", "etm4_data"],
-        stream: 1,
-        format: "ETM4.0",
-        id_register: Some(IdRegister { names: &["TRCTRACEIDR"], lowest_bit: 0 }),
-        ..Names::PLAIN
-    },
     Names {
         name: "etm3",
         formats: &["etm3"],
@@ -30,20 +21,6 @@ pub(super) const NAMES: &[Names] = &[
         format: "PFT1.1",
         id_register: Some(ETM_ID),
         needed_registers: ETM_REGISTERS,
-        ..Names::PLAIN
-    },
-    Names {
-        name: "itm",
-        formats: &["itm", "itm1"],
-        format: "ITM",
-        id_register: Some(IdRegister { names: &["ITMTCR", "CONTROL_REGISTER"], lowest_bit: 16 }),
-        ..Names::PLAIN
-    },
-    Names {
-        name: "stm",
-        formats: &["stm", "stp", "stp1", "stp2"],
-        format: "STP",
-        id_register: Some(IdRegister { names: &["STMTCSR"], lowest_bit: 16 }),
         ..Names::PLAIN
     },
 ];
