@@ -11,5 +11,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod etm;
 pub mod etm4;
 pub mod frame;
+pub mod ptm;

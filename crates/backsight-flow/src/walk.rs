@@ -235,7 +235,7 @@ impl Walk {
 pub(crate) fn within(isa: Isa, address: Address) -> Address {
     match isa {
         Isa::A64 | Isa::Rv64 => address,
-        Isa::A32 | Isa::T32 | Isa::Rv32 => Address(address.0 & 0xFFFF_FFFF),
+        Isa::A32 | Isa::T32 | Isa::ThumbEe | Isa::Jazelle | Isa::Rv32 => Address(address.0 & 0xFFFF_FFFF),
     }
 }
 
