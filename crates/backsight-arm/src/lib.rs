@@ -12,6 +12,7 @@
 extern crate std;
 
 mod etm;
+pub mod etm3;
 pub mod etm4;
 pub mod frame;
 pub mod ptm;

@@ -9,11 +9,14 @@
 mod beginning;
 mod blocks;
 mod describe;
+mod etm;
+pub mod etm3;
 pub mod etm4;
 pub mod etrace;
 mod event;
 pub mod ntrace;
 pub mod opencsd;
+pub mod ptm;
 mod return_stack;
 mod sink;
 mod speculation;

@@ -16,7 +16,7 @@
 //! last byte of two, three or four has bit 6 as E, and one address bit less. Bits that are not sent are those of the last
 //! address, and the instruction set of fewer than five bytes is that of the last address too.
 
-use backsight_core::{Address, Isa};
+use backsight_core::Isa;
 
 use super::{Bad, EncodeError, PacketWriter, PayloadReader, Stop};
 

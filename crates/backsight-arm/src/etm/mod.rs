@@ -19,8 +19,8 @@ pub use options::OptionError;
 pub use registers::{Profile, Registers};
 pub use writer::EncodeError;
 
-pub(crate) use address::{AddressBase, AddressEncoding, AddressField, InstructionAddress, shift};
-pub(crate) use options::{boolean, number};
+pub(crate) use address::{AddressBase, AddressEncoding, AddressField, InstructionAddress};
+pub(crate) use options::boolean;
 pub(crate) use payload::{PayloadReader, Stop};
 pub(crate) use stream::{PacketReader, StreamDecoder};
 pub(crate) use timestamp::{TimestampCode, TimestampState};

@@ -34,7 +34,7 @@ const NUMBER: &str = "a number, decimal or after 0x hexadecimal";
 const BOOLEAN: &str = "0 or 1";
 
 /// A number, decimal or hexadecimal.
-pub(crate) fn number(text: &str) -> Result<u32, OptionError> {
+fn number(text: &str) -> Result<u32, OptionError> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),

@@ -62,6 +62,11 @@ impl<'a> PayloadReader<'a> {
         Err(self.bad(Bad::FieldTooLong))
     }
 
+    /// A byte that was read before; 0 if there is none.
+    pub fn at(&self, index: usize) -> u8 {
+        self.bytes.get(index).copied().unwrap_or(0)
+    }
+
     /// The bytes so far are no packet.
     pub const fn bad(&self, why: Bad) -> Stop {
         Stop::Bad(why, self.at)

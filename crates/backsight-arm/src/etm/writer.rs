@@ -51,6 +51,12 @@ impl PacketWriter {
         }
     }
 
+    /// Writes another byte in the place of the last.
+    pub fn replace_last(&mut self, byte: u8) {
+        self.length = self.length.saturating_sub(1);
+        self.byte(byte);
+    }
+
     pub fn little_endian(&mut self, value: u32, bytes: u8) {
         (0..u32::from(bytes)).for_each(|index| self.byte((value >> (8 * index)) as u8));
     }

@@ -157,17 +157,20 @@ impl<'i> ShadowStack<'i> {
             Event::StartOfTrace
             | Event::NoSync(_)
             | Event::TraceOn(_)
+            | Event::AddressUnknown
             | Event::PathUnknown { .. }
             | Event::NoMemory { .. }
             | Event::EndOfTrace { .. } => self.lose(sink),
             Event::UncountedLoop { .. }
             | Event::CycleCount(None)
+            | Event::Trigger
             | Event::UnitEvents(_)
             | Event::TimestampMarker
             | Event::Transaction(_)
             | Event::Software(_)
             | Event::Condition { .. }
             | Event::Access(_)
+            | Event::AccessesLost
             | Event::Mismatch { .. } => {}
         }
     }

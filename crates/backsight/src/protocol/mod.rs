@@ -4,11 +4,14 @@
 //! is in their [`Names`].
 
 mod by_sub_source;
+mod etm;
+mod etm3;
 mod etm4;
 mod etrace;
 mod names;
 mod not_decoded;
 mod ntrace;
+mod ptm;
 mod registry;
 mod riscv;
 mod stream;
