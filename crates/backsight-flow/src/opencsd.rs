@@ -83,7 +83,14 @@ impl Lines {
 
 /// Does the line of this event show the cycles that its packet counts?
 const fn shows_cycles(event: &Event) -> bool {
-    matches!(event, Event::Range(_) | Event::TraceOn(_) | Event::Context(..) | Event::Exception { .. } | Event::AddressUnknown)
+    matches!(
+        event,
+        Event::Range(_)
+            | Event::TraceOn(_)
+            | Event::Context(..)
+            | Event::Exception { .. }
+            | Event::AddressUnknown
+    )
 }
 
 /// One line; displays itself.
@@ -188,12 +195,7 @@ fn memory_space(space: AddressSpace) -> &'static str {
     space.name().unwrap_or("Any")
 }
 
-fn pe_context(
-    context: &Context,
-    isa: Isa,
-    cycles: Option<u32>,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
+fn pe_context(context: &Context, isa: Isa, cycles: Option<u32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let security = match context.privilege.security() {
         Security::Secure => "S",
         Security::NonSecure => "N",
@@ -309,7 +311,9 @@ mod tests {
     fn cycles_up_to_an_element_stand_in_it() {
         let with = |event: Event| {
             let (mut lines, mut seen) = (Lines::default(), Vec::new());
-            for (index, event) in [(3, Event::CycleCount(Some(8))), (4, Event::CycleCount(Some(5))), (4, event)] {
+            for (index, event) in
+                [(3, Event::CycleCount(Some(8))), (4, Event::CycleCount(Some(5))), (4, event)]
+            {
                 lines.push(index, &event, &mut |index, line| seen.push((index, line.to_string())));
             }
             assert_eq!(seen[0], (3, "OCSD_GEN_TRC_ELEM_CYCLE_COUNT( [CC=8]; )".to_owned()));

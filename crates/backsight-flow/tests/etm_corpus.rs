@@ -33,7 +33,9 @@ impl Code for Memory {
 
 fn number(text: &str) -> u64 {
     let text = text.trim();
-    text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16)).expect(text)
+    text.strip_prefix("0x")
+        .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
+        .expect(text)
 }
 
 /// Keys and values of an ini file, without what stands in parentheses after a key.

@@ -221,32 +221,32 @@ mod tests {
             Isa::A32,
             4,
             &[
-                (0xE591_0004, Some((Load, 1, 4))),            // ldr r0, [r1, #4]
-                (0xE5C1_0004, Some((Store, 1, 1))),           // strb r0, [r1, #4]
-                (0xE791_0002, Some((Load, 1, 4))),            // ldr r0, [r1, r2]
-                (0xE6BF_0071, None),                          // sxth r0, r1
-                (0xE92D_4070, Some((Store, 4, 4))),           // push {r4, r5, r6, lr}
-                (0xE8BD_8070, Some((Load, 4, 4))),            // pop {r4, r5, r6, pc}
-                (0xE1D1_00B2, Some((Load, 1, 2))),            // ldrh r0, [r1, #2]
-                (0xE1C1_00D8, Some((Load, 2, 4))),            // ldrd r0, [r1, #8]
-                (0xE1C1_00F8, Some((Store, 2, 4))),           // strd r0, [r1, #8]
-                (0xE1D1_00D1, Some((Load, 1, 1))),            // ldrsb r0, [r1, #1]
-                (0xE102_0091, Some((Swap, 2, 4))),            // swp r0, r1, [r2]
-                (0xE142_0091, Some((Swap, 2, 1))),            // swpb r0, r1, [r2]
-                (0xE191_0F9F, Some((Load, 1, 4))),            // ldrex r0, [r1]
-                (0xE1A1_2F90, Some((Store, 2, 4))),           // strexd r2, r0, r1, [r1]
-                (0xE000_0291, None),                          // mul r0, r1, r2
-                (0xED91_0A01, Some((Load, 1, 4))),            // vldr s0, [r1, #4]
-                (0xED81_0B02, Some((Store, 2, 4))),           // vstr d0, [r1, #8]
-                (0xECB1_0B08, Some((Load, 8, 4))),            // vldmia r1!, {d0-d3}
+                (0xE591_0004, Some((Load, 1, 4))),             // ldr r0, [r1, #4]
+                (0xE5C1_0004, Some((Store, 1, 1))),            // strb r0, [r1, #4]
+                (0xE791_0002, Some((Load, 1, 4))),             // ldr r0, [r1, r2]
+                (0xE6BF_0071, None),                           // sxth r0, r1
+                (0xE92D_4070, Some((Store, 4, 4))),            // push {r4, r5, r6, lr}
+                (0xE8BD_8070, Some((Load, 4, 4))),             // pop {r4, r5, r6, pc}
+                (0xE1D1_00B2, Some((Load, 1, 2))),             // ldrh r0, [r1, #2]
+                (0xE1C1_00D8, Some((Load, 2, 4))),             // ldrd r0, [r1, #8]
+                (0xE1C1_00F8, Some((Store, 2, 4))),            // strd r0, [r1, #8]
+                (0xE1D1_00D1, Some((Load, 1, 1))),             // ldrsb r0, [r1, #1]
+                (0xE102_0091, Some((Swap, 2, 4))),             // swp r0, r1, [r2]
+                (0xE142_0091, Some((Swap, 2, 1))),             // swpb r0, r1, [r2]
+                (0xE191_0F9F, Some((Load, 1, 4))),             // ldrex r0, [r1]
+                (0xE1A1_2F90, Some((Store, 2, 4))),            // strexd r2, r0, r1, [r1]
+                (0xE000_0291, None),                           // mul r0, r1, r2
+                (0xED91_0A01, Some((Load, 1, 4))),             // vldr s0, [r1, #4]
+                (0xED81_0B02, Some((Store, 2, 4))),            // vstr d0, [r1, #8]
+                (0xECB1_0B08, Some((Load, 8, 4))),             // vldmia r1!, {d0-d3}
                 (0xEE07_0F95, Some((CoprocessorWrite, 1, 4))), // mcr p15, 0, r0, c7, c5, 4
-                (0xEE1D_0F70, Some((CoprocessorRead, 1, 4))), // mrc p15, 0, r0, c13, c0, 3
-                (0xEC51_0F0E, Some((CoprocessorRead, 2, 4))), // mrrc
-                (0xF421_0A8F, Some((Load, 4, 4))),            // vld1.32 {d0, d1}, [r1]
-                (0xF8BD_0A00, Some((Load, 2, 4))),            // rfeia sp!
-                (0xF5D1_F000, None),                          // pld [r1]
-                (0xE081_0002, None),                          // add
-                (0xEA00_0000, None),                          // b
+                (0xEE1D_0F70, Some((CoprocessorRead, 1, 4))),  // mrc p15, 0, r0, c13, c0, 3
+                (0xEC51_0F0E, Some((CoprocessorRead, 2, 4))),  // mrrc
+                (0xF421_0A8F, Some((Load, 4, 4))),             // vld1.32 {d0, d1}, [r1]
+                (0xF8BD_0A00, Some((Load, 2, 4))),             // rfeia sp!
+                (0xF5D1_F000, None),                           // pld [r1]
+                (0xE081_0002, None),                           // add
+                (0xEA00_0000, None),                           // b
             ],
         );
     }

@@ -222,7 +222,8 @@ mod tests {
         {
             config.set(name, value).unwrap();
         }
-        let words = "ETMv3.5, M profile, alternative branch encoding; on: cycle counts, data addresses, data values";
+        let words =
+            "ETMv3.5, M profile, alternative branch encoding; on: cycle counts, data addresses, data values";
         assert_eq!(config.words().to_string(), words);
     }
 

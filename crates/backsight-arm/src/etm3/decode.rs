@@ -3,9 +3,7 @@
 use backsight_core::{Accounting, Address, Isa, Located};
 
 use super::data::{DataAddress, DataBase, DataValue};
-use super::packet::{
-    Branch, EarlyException, ISync, Information, NextInstruction, Packet, Timestamp,
-};
+use super::packet::{Branch, EarlyException, ISync, Information, NextInstruction, Packet, Timestamp};
 use super::table::{Kind, kinds};
 use super::{Config, PHeader};
 use crate::etm::{
@@ -110,11 +108,7 @@ impl Reader {
     }
 
     /// The address after a load or store in progress, compressed against that of the load or store.
-    fn next(
-        &self,
-        base: &mut AddressBase,
-        payload: &mut PayloadReader<'_>,
-    ) -> Result<NextInstruction, Stop> {
+    fn next(&self, base: &mut AddressBase, payload: &mut PayloadReader<'_>) -> Result<NextInstruction, Stop> {
         let at = payload.length();
         let field = AddressField::read(payload, self.config.address_encoding())?;
         let begins_well = payload.at(at) & 1 == 1;
@@ -123,11 +117,7 @@ impl Reader {
         }
         let address = base.complete(&field, None);
         base.set(&address, None);
-        Ok(NextInstruction {
-            address: Address(address.address.into()),
-            isa: address.isa,
-            bytes: field.bytes,
-        })
+        Ok(NextInstruction { address: Address(address.address.into()), isa: address.isa, bytes: field.bytes })
     }
 
     #[inline]

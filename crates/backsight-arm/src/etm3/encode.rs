@@ -171,7 +171,10 @@ impl Encoder {
         let address = instruction_address(address, is_complete, isa)?;
         if let Some(information) = information {
             let fits = information.is_long || !information.state.hyp && information.exception < 16;
-            if !fits || information.exception >= 1 << 9 || information.resume.is_some_and(|resume| resume > 15) {
+            if !fits
+                || information.exception >= 1 << 9
+                || information.resume.is_some_and(|resume| resume > 15)
+            {
                 return Err(EncodeError::OutOfRange);
             }
         }
@@ -214,7 +217,8 @@ impl Encoder {
         let has_values = values || self.config.coprocessor_transfers();
         let fits = match packet {
             Packet::NormalData { value, .. } => {
-                self.config.data_trace() && if values { value.is_some() } else { value.is_none_or(|value| value.bytes > 0) }
+                self.config.data_trace()
+                    && if values { value.is_some() } else { value.is_none_or(|value| value.bytes > 0) }
             }
             Packet::OutOfOrderPlaceholder { tag, .. } | Packet::OutOfOrderData { tag, .. } => {
                 has_values && (1..=3).contains(tag)
@@ -222,7 +226,8 @@ impl Encoder {
             Packet::StoreFailed => has_values,
             _ => self.config.data_trace(),
         };
-        let address_fits = |begins: bool, address: Option<DataAddress>| address.is_some() == (begins && addresses);
+        let address_fits =
+            |begins: bool, address: Option<DataAddress>| address.is_some() == (begins && addresses);
         let (header, address, value) = match *packet {
             Packet::NormalData { begins, address, value } if address_fits(begins, address) => {
                 let size = value.map_or(Ok(0), DataValue::size)?;

@@ -67,12 +67,8 @@ impl PHeader {
                     cycles: CycleMarks::Before((header >> 2 & 7) + 1),
                 }
             }
-            (2, false) if header & 0x70 == 0 => {
-                Self { atoms: two, count: 2, cycles: CycleMarks::NotTraced }
-            }
-            (2, true) if header & 0x70 == 0 => {
-                Self { atoms: two, count: 2, cycles: CycleMarks::Before(1) }
-            }
+            (2, false) if header & 0x70 == 0 => Self { atoms: two, count: 2, cycles: CycleMarks::NotTraced },
+            (2, true) if header & 0x70 == 0 => Self { atoms: two, count: 2, cycles: CycleMarks::Before(1) },
             (2, true) if header & 0x78 == 0x10 && config.minor() >= 3 => {
                 Self { atoms: (!(header >> 2) & 1) as u16, count: 1, cycles: CycleMarks::Before(0) }
             }

@@ -123,8 +123,7 @@ pub fn packet(encoder: &Encoder, (kind, a, b, c): Draw) -> Packet {
         13 if config.minor() >= 5 => {
             let code = config.timestamp_code();
             let value = (a >> (b & 63)) & if code.is_wide { u64::MAX } else { (1 << 48) - 1 };
-            let timestamp =
-                if c & 1 == 0 { encoder.timestamp(value) } else { encoder.full_timestamp(value) };
+            let timestamp = if c & 1 == 0 { encoder.timestamp(value) } else { encoder.full_timestamp(value) };
             Packet::Timestamp(Timestamp { clock_changed: c & 2 != 0, ..timestamp })
         }
         14 => match context_id {

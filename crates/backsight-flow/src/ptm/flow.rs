@@ -59,13 +59,7 @@ impl<C: Code> Follower<C> {
     }
 
     /// A direct branch leads where the code says, and nothing else leads anywhere.
-    fn check_target(
-        &mut self,
-        block: &Block,
-        target: Option<(Address, Isa)>,
-        at: At,
-        sink: &mut impl Sink,
-    ) {
+    fn check_target(&mut self, block: &Block, target: Option<(Address, Isa)>, at: At, sink: &mut impl Sink) {
         let expected = match block.range.class {
             Class::IndirectBranch => return,
             Class::DirectBranch => (block.target, block.target_isa),
@@ -97,8 +91,7 @@ impl<C: Code> Follower<C> {
         self.call(block);
         self.tracker.position = found.map(|(address, isa)| Position::new(address, isa));
         if found.is_none() {
-            let symptom =
-                if self.return_stack { Symptom::ReturnStackEmpty } else { Symptom::TargetMissing };
+            let symptom = if self.return_stack { Symptom::ReturnStackEmpty } else { Symptom::TargetMissing };
             self.tracker.mismatch(symptom, block.last(), at, sink);
         }
     }

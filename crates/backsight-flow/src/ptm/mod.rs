@@ -4,8 +4,8 @@
 //! atom with the address where execution goes on; with an exception in it, it stands for no atom. A waypoint update says
 //! how far execution went without a waypoint.
 
-mod follower;
 mod flow;
+mod follower;
 
 pub use crate::etm::Options;
 pub use follower::Follower;

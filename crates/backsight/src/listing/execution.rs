@@ -227,7 +227,8 @@ impl<'i> ExecutionWriter<'i> {
         }
         let Hart { filter, space, instruction_text, lines, .. } = state;
         let space = *space;
-        let mut line = Line { style: *style, label, hart, code, space, instruction_text, object, index, lines };
+        let mut line =
+            Line { style: *style, label, hart, code, space, instruction_text, object, index, lines };
         let Event::Range(range) = event else { return line.event(out, event) };
         let mut outcome = Ok(());
         filter.parts(range, space, code.image(), |part| {
