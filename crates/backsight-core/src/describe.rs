@@ -28,6 +28,8 @@ pub enum Value {
     Word(&'static str),
     /// Outcomes, the oldest in bit 0, so many of them; written as letters, first for 1 and then for 0.
     Outcomes(u64, u8, [char; 2]),
+    /// So many bytes of a number, the lowest first, as characters.
+    Characters(u64, u8),
     /// The value is not known, or does not apply.
     Absent,
 }
@@ -48,6 +50,11 @@ impl fmt::Display for Value {
                 use fmt::Write as _;
                 (0..count.min(64))
                     .try_for_each(|index| f.write_char(if outcomes >> index & 1 == 1 { one } else { zero }))
+            }
+            Self::Characters(value, count) => {
+                use fmt::Write as _;
+                let bytes = value.to_le_bytes().into_iter().take(count.into());
+                bytes.flat_map(core::ascii::escape_default).try_for_each(|byte| f.write_char(byte.into()))
             }
             Self::Absent => f.write_str("-"),
         }

@@ -5,10 +5,11 @@ use std::fmt;
 use backsight_core::describe::write_after;
 use backsight_core::{Address, Cause, Describe, Field, Text, Value};
 
-use crate::{Channel, Event, NoSync, Outcome, Range, SoftwareMessage, Symptom, TracedAccess};
+use crate::describe_messages::{hardware_fields, software_fields, source_time_fields};
+use crate::{Channel, Event, NoSync, Outcome, Range, SourceTime, Symptom, TracedAccess};
 
 use Text::{Hidden, Plain, Within, Words};
-use Value::{Absent, Bits, Decimal, Flag, Hexadecimal, Padded, Word};
+use Value::{Absent, Bits, Decimal, Flag, Hexadecimal, Word};
 
 type Each<'e> = &'e mut dyn FnMut(Field);
 
@@ -32,7 +33,13 @@ impl Describe for Event {
             Self::UnitEvents(_) => "events",
             Self::TimestampMarker => "timestamp_marker",
             Self::Transaction(_) => "transaction",
-            Self::Software(_) => "instrumentation",
+            Self::Software(message) => match message.channel {
+                Channel::ExceptionLevel(_) => "instrumentation",
+                _ => "message",
+            },
+            Self::Hardware(_) => "hardware",
+            Self::SourceTime(SourceTime::Local { .. }) => "local_timestamp",
+            Self::SourceTime(SourceTime::Global { .. }) => "timestamp",
             Self::Condition { .. } => "condition",
             Self::Access(_) => "access",
             Self::AccessesLost => "accesses_lost",
@@ -80,12 +87,9 @@ impl Describe for Event {
             })),
             Self::UnitEvents(events) => each(Field::new("events", Bits(events.into(), 4)).text(Plain)),
             Self::Transaction(step) => each(Field::new("what", Word(step.text())).text(Plain)),
-            Self::Software(SoftwareMessage { channel, value, size }) => {
-                let Channel::ExceptionLevel(level) = channel;
-                each(Field::new("level", Decimal(level.into())).text(Within("EL", "")));
-                each(Field::new("value", Padded(value, 2 * size)).text(Plain));
-                each(Field::new("size", Decimal(size.into())).text(Hidden));
-            }
+            Self::Software(message) => software_fields(&message, each),
+            Self::Hardware(event) => hardware_fields(&event, each),
+            Self::SourceTime(time) => source_time_fields(&time, each),
             Self::Condition { key, outcome } => {
                 let flags =
                     if let Outcome::Flags(flags) = outcome { Hexadecimal(flags.into()) } else { Absent };
@@ -198,7 +202,13 @@ impl Event {
             Self::UnitEvents(_) => "events",
             Self::TimestampMarker => "timestamp marker",
             Self::Transaction(_) => "transaction",
-            Self::Software(_) => "instrumentation",
+            Self::Software(message) => match message.channel {
+                Channel::ExceptionLevel(_) => "instrumentation",
+                _ => "message",
+            },
+            Self::Hardware(_) => "hardware:",
+            Self::SourceTime(SourceTime::Local { .. }) => "local timestamp",
+            Self::SourceTime(SourceTime::Global { .. }) => "timestamp",
             Self::Condition { .. } => "condition",
             Self::Mismatch { .. } => "image does not fit",
             Self::EndOfTrace { .. } => "end of trace",

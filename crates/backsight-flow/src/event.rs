@@ -3,6 +3,8 @@
 use backsight_core::{Address, AddressSpace, Cause, Context, Isa};
 use backsight_isa::{Class, Flags};
 
+use crate::message::{HardwareEvent, SoftwareMessage, SourceTime};
+
 /// One fact about the execution. The same vocabulary serves every protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -74,6 +76,10 @@ pub enum Event {
     Transaction(Transaction),
     /// The program wrote a message for whoever reads the trace.
     Software(SoftwareMessage),
+    /// Hardware noticed something that is no flow.
+    Hardware(HardwareEvent),
+    /// The time of a source of messages.
+    SourceTime(SourceTime),
     /// Whether a conditional instruction that is no branch was executed.
     Condition {
         /// The key that pairs results with instructions, in the order of instructions.
@@ -197,24 +203,6 @@ impl TraceOn {
             Self::DebugRestart => "after debug state",
         }
     }
-}
-
-/// A message that the program wrote into a register or a port of the trace hardware.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SoftwareMessage {
-    /// Where it was written to.
-    pub channel: Channel,
-    /// The value, zero-extended.
-    pub value: u64,
-    /// Number of bytes, 1 to 8.
-    pub size: u8,
-}
-
-/// Where a software message was written to, in the terms of the trace source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Channel {
-    /// ETE: the instrumentation register, at this exception level.
-    ExceptionLevel(u8),
 }
 
 /// What happened to a memory transaction.

@@ -9,20 +9,26 @@
 mod beginning;
 mod blocks;
 mod describe;
+mod describe_messages;
 mod etm;
 pub mod etm3;
 pub mod etm4;
 pub mod etrace;
 mod event;
+pub mod itm;
+mod message;
 pub mod ntrace;
 pub mod opencsd;
+mod opencsd_messages;
 pub mod ptm;
 mod return_stack;
 mod sink;
 mod speculation;
 mod statistics;
+pub mod stm;
 mod walk;
 
 pub use event::*;
+pub use message::*;
 pub use sink::{Buffer, Sink};
 pub use statistics::{Gaps, Statistics};

@@ -7,7 +7,8 @@ use std::fmt;
 use backsight_core::{AddressSpace, Context, Isa, Privilege, Security};
 use backsight_isa::Class;
 
-use crate::{Channel, Event, NoSync, Range, SoftwareMessage, TraceOn, Transaction};
+use crate::opencsd_messages::{hardware, is_listed, software, source_time};
+use crate::{Event, NoSync, Range, TraceOn, Transaction};
 
 /// The line for an event, without its index and trace ID; `None` where that listing has no line for it.
 /// `cycle_counts` says whether cycle counting was switched on: timestamps then show a count too.
@@ -22,6 +23,7 @@ pub fn element(event: &Event, cycle_counts: bool) -> Option<Element<'_>> {
             | Event::PathUnknown { start: None, .. }
             | Event::NoSync(NoSync::Initial | NoSync::WrongImage)
     );
+    let listed = listed && is_listed(event);
     listed.then_some(Element { event, cycle_counts, cycles: None })
 }
 
@@ -140,9 +142,9 @@ impl fmt::Display for Element<'_> {
             Event::UnitEvents(events) => write!(f, "EVENT( Numbered:{events}; )"),
             Event::TimestampMarker => f.write_str("SYNC_MARKER( [Timestamp marker(0x00000000)])"),
             Event::Transaction(step) => write!(f, "MEMTRANS( {})", transaction(step)),
-            Event::Software(SoftwareMessage { channel: Channel::ExceptionLevel(level), value, .. }) => {
-                write!(f, "INSTRUMENTATION( EL{level}; 0x{value:016x})")
-            }
+            Event::Software(message) => software(&message, f),
+            Event::Hardware(event) => hardware(&event, f),
+            Event::SourceTime(time) => source_time(&time, f),
             Event::EndOfTrace { after_overflow } => {
                 let why = if after_overflow { "overflow" } else { "end-of-trace" };
                 write!(f, "EO_TRACE( [{why}])")

@@ -171,7 +171,7 @@ fn run(seed: u64) -> BTreeSet<&'static str> {
     let filtered = random.below(3) == 0;
     let ctype = [Ctype::Unreported, Ctype::Precise][random.below(2) as usize];
     let blocks = blocks(&executed, &mut random, filtered, ctype);
-    let config = Config { source_bits: 4 };
+    let config = Config::with_source_bits(4);
     let mut encoder = Tracer::new(settings);
     let mut bytes = Vec::new();
     let mut names = BTreeSet::new();

@@ -34,6 +34,7 @@
 pub mod calls;
 pub mod decode;
 pub mod listing;
+pub mod messages;
 pub mod protocol;
 
 mod capture;
@@ -54,8 +55,7 @@ pub use open::{OpenOptions, framings};
 pub use protocol::Packet;
 pub use source::Source;
 
-pub use backsight_arm::etm4;
-pub use backsight_arm::frame;
+pub use backsight_arm::{etm4, frame, itm, stm};
 pub use backsight_capture as description;
 pub use backsight_core as core;
 pub use backsight_flow as flow;

@@ -7,7 +7,7 @@ const C_NOP: [u8; 2] = [1, 0];
 
 /// The messages of two harts in turns.
 fn stream() -> Vec<u8> {
-    let mut encoder = Encoder::new(&Config { source_bits: 4 });
+    let mut encoder = Encoder::new(&Config::with_source_bits(4));
     let mut bytes = Vec::new();
     let sync = |address: u64| Message::ProgramTraceSync { reason: 0, count: 0, address: address >> 1 };
     let end = |count: u32| Message::ProgramTraceCorrelation { reason: 0, count, history: None };

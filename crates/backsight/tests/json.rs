@@ -309,13 +309,20 @@ fn packets_of_ntrace() {
         Message::ResourceFull(Resource::Count(count)),
         Message::ResourceFull(Resource::History(history)),
         Message::ResourceFull(Resource::HistoryRepeat { history, times: 9 }),
+        Message::ResourceFull(Resource::Run { taken: true, branches: 40 }),
+        Message::ResourceFull(Resource::Run { taken: false, branches: 40 }),
+        Message::DataAcquisition { tag: 4, data: 0x6C6C_6548, old: false },
+        Message::DataAcquisition { tag: 4, data: 0x6C6C_6548, old: true },
+        Message::InCircuitTrace { event: 0, is_sync: true, first: 8, second: Some(2) },
+        Message::InCircuitTrace { event: 9, is_sync: false, first: 8, second: Some(2) },
+        Message::InCircuitTrace { event: 12, is_sync: false, first: 8, second: None },
         Message::Ownership { process: 0x3B2 },
         Message::Ownership { process: 0x3B3 },
         Message::ProgramTraceCorrelation { reason: 4, count, history: Some(history) },
         Message::ProgramTraceCorrelation { reason: 4, count, history: None },
         Message::Error { kind: 0, code: 4 },
     ];
-    let (config, mut bytes) = (ntrace::Config { source_bits: 2 }, Vec::new());
+    let (config, mut bytes) = (ntrace::Config::with_source_bits(2), Vec::new());
     for timestamp in [None, Some(5)] {
         for message in messages {
             assert!(ntrace::encode(&config, &ntrace::Packet::new(1, timestamp, message), &mut bytes));
@@ -373,7 +380,7 @@ fn events(start: Address) -> Vec<Event> {
         Event::UnitEvents(5),
         Event::TimestampMarker,
         Event::Transaction(Transaction::Start),
-        Event::Software(SoftwareMessage { channel: Channel::ExceptionLevel(1), value: 5, size: 8 }),
+        Event::Software(SoftwareMessage::new(Channel::ExceptionLevel(1), 5, 8)),
         Event::Condition { key: 3, outcome: Outcome::Flags(5) },
         Event::Condition { key: 3, outcome: Outcome::Passed },
         Event::Access(access.at(Some(0x1000)).with_value(Some(5)).with_operand(Some(6))),

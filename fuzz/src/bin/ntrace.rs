@@ -18,7 +18,7 @@ impl Code for Flat<'_> {
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let (code, trace) = data.split_at(data.len() / 2);
     let code = Flat(code);
-    let config = Config { source_bits: trace.len() as u8 % 3 };
+    let config = Config::with_source_bits(trace.len() as u8 % 3);
     let mut decoder = Decoder::new(&config);
     let mut follower = Follower::new(rv::Set::RV64, &code);
     let mut events = 0u64;

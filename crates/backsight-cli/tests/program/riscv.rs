@@ -63,10 +63,10 @@ fn listings_of_both_protocols_are_as_before() {
 fn two_harts(scratch: &Scratch) -> Vec<u8> {
     let recorded = std::fs::read(ntrace(scratch).join("trace.bin")).expect("trace");
     let mut bytes = Vec::new();
-    for packet in ntrace::messages(&Config { source_bits: 0 }, &recorded) {
+    for packet in ntrace::messages(&Config::with_source_bits(0), &recorded) {
         for source in [0, 1] {
             let packet = Packet { source, ..packet.value };
-            assert!(ntrace::encode(&Config { source_bits: 2 }, &packet, &mut bytes), "{packet:?}");
+            assert!(ntrace::encode(&Config::with_source_bits(2), &packet, &mut bytes), "{packet:?}");
         }
     }
     bytes

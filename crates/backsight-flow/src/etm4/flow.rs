@@ -175,7 +175,7 @@ impl<C: Code> Flow<C> {
             Element::TimestampMarker => Event::TimestampMarker,
             Element::CycleCount(cycles) => Event::CycleCount(cycles),
             Element::Instrumentation { level, value } => {
-                Event::Software(SoftwareMessage { channel: Channel::ExceptionLevel(level), value, size: 8 })
+                Event::Software(SoftwareMessage::new(Channel::ExceptionLevel(level), value, 8))
             }
             Element::Condition { key, outcome } => Event::Condition { key, outcome },
             Element::EndOfTrace => Event::EndOfTrace { after_overflow: std::mem::take(&mut self.overflow) },
@@ -332,10 +332,7 @@ impl<C: Code> Flow<C> {
         self.origin = origin;
         match stopped {
             None => {
-                let block = self.blocks.get(here);
-                self.here = Some(here);
-                self.position.go(block.range.start, block.range.isa);
-                self.position.it = block.it_before();
+                self.stand_at(here);
                 atoms
             }
             Some((block, Some(taken))) => {
@@ -350,6 +347,15 @@ impl<C: Code> Flow<C> {
                 self.leave_somewhere(here, &block, atoms, at, sink)
             }
         }
+    }
+
+    /// Execution is at the beginning of a block.
+    #[inline]
+    fn stand_at(&mut self, here: u32) {
+        let block = self.blocks.get(here);
+        self.here = Some(here);
+        self.position.go(block.range.start, block.range.isa);
+        self.position.it = block.it_before();
     }
 
     /// Goes on after a block that leads to no address that is known for good.

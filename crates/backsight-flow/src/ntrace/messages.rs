@@ -3,14 +3,16 @@
 use backsight_core::{Address, Cause, Mode as PrivilegeMode, Privilege};
 use backsight_image::Code;
 use backsight_riscv::ntrace::{
-    BranchKind, History, Message, Mode, Packet, Process, ProcessContext, Resource, sync,
+    BranchKind, Dialect, History, Message, Mode, Packet, Process, ProcessContext, Resource, in_circuit, sync,
 };
 
 use super::Follower;
 use super::walk::{Outcomes, Position, Undecided};
 use crate::blocks::Ending;
 use crate::sink::Sink;
-use crate::{Event, NoSync, Symptom, TraceOn};
+use crate::{
+    Channel, Event, HardwareEvent, InCircuitEvent, NoSync, SoftwareMessage, Symptom, TraceOn,
+};
 
 /// Repetitions in one message that are believed: B-CNT and HREPEAT have 18 bits.
 const MOST_REPEATS: u32 = 1 << 18;
@@ -63,6 +65,7 @@ impl<C: Code> Follower<C> {
     pub(super) fn message(&mut self, packet: &Packet, sink: &mut impl Sink) -> Option<Task> {
         let message = &packet.message;
         let mut task = self.task(message, sink);
+        self.learn_dialect(message);
         let time = if message.is_sync() { Time::Whole } else { Time::Passed };
         match (&mut task, packet.timestamp.map(time)) {
             (Some(task), time) => task.timestamp = time,
@@ -75,13 +78,21 @@ impl<C: Code> Follower<C> {
     fn task(&mut self, message: &Message, sink: &mut impl Sink) -> Option<Task> {
         use Message as M;
         self.learn_mode(message);
-        let named = |address: u64| Undecided::Named(Address(address << 1));
+        let config = self.options.config;
+        let named = |address: u64| Undecided::Named(Address(config.extend(address) << 1));
         let (step, undecided, then) = match *message {
             M::Ownership { process } => return self.own(process, sink),
             M::Error { .. } => return self.lose(NoSync::Overflow, sink),
             M::Bad(_) => {
                 self.beginning.skip(self.at);
                 return self.lose(NoSync::BadPacket, sink);
+            }
+            M::DataAcquisition { tag, data, .. } => return self.acquire(tag, data, sink),
+            M::InCircuitTrace { .. } => return self.in_circuit(message, sink),
+            M::ProgramTraceSync { reason: sync::PC_SAMPLE, address, .. } => {
+                let address = self.options.config.extend(address);
+                self.sent = Some(address);
+                return self.sample(in_circuit::PC_SAMPLE, Some(Address(address << 1)), 0, None, sink);
             }
             M::Other(_) => return None,
             M::ResourceFull(resource) => return self.resource_full(resource, sink),
@@ -132,7 +143,7 @@ impl<C: Code> Follower<C> {
             M::IndirectBranchHistory { .. }
             | M::IndirectBranchHistorySync { .. }
             | M::ProgramTraceCorrelation { history: Some(_), .. }
-            | M::ResourceFull(R::History(_) | R::HistoryRepeat { .. }) => {
+            | M::ResourceFull(R::History(_) | R::HistoryRepeat { .. } | R::Run { .. }) => {
                 self.trace_mode = Some(Mode::History)
             }
             _ => {}
@@ -170,6 +181,10 @@ impl<C: Code> Follower<C> {
                 Some(task((0, History::EMPTY), Undecided::Waits))
             }
             Resource::HistoryRepeat { .. } => self.lose(NoSync::BadPacket, sink),
+            Resource::Run { taken, branches } => {
+                self.outcomes = Outcomes::new(History::EMPTY.with(taken), branches);
+                Some(task((0, History::EMPTY), Undecided::Waits))
+            }
             Resource::Other(_) => None,
         }
     }
@@ -236,6 +251,8 @@ impl<C: Code> Follower<C> {
                 (self.sent, self.to_go) = (address, 0);
                 match address {
                     Some(address) if following => self.position = Position::At(Address(address << 1)),
+                    // SiFive's encoders leave out returns however deep they are: calls that were not seen would be missing.
+                    Some(_) if self.dialect == Ok(Dialect::Sifive) => {}
                     // The code before was not known; where it led to is.
                     Some(address) => self.synchronise(sync::TRACE_ENABLE, address, sink),
                     None => {}
@@ -245,7 +262,7 @@ impl<C: Code> Follower<C> {
                 fits &= self.expect_jump(kind, sink);
                 self.trap(kind, sink);
                 if following {
-                    self.position = Position::At(Address(address << 1));
+                    self.position = Position::At(Address(self.options.config.extend(address) << 1));
                 }
                 self.synchronise(reason, address, sink);
             }
@@ -307,11 +324,12 @@ impl<C: Code> Follower<C> {
 
     /// The address that differs so much from the one that was sent last.
     fn changed_by(&self, difference: u64) -> Option<u64> {
-        self.sent.map(|sent| sent ^ difference)
+        self.sent.map(|sent| sent ^ self.options.config.extend(difference))
     }
 
     /// Execution is at this address, whatever was known before.
     fn synchronise(&mut self, reason: u8, address: u64, sink: &mut impl Sink) {
+        let address = self.options.config.extend(address);
         let pc = Address(address << 1);
         match self.position {
             Position::Unknown => {
@@ -337,6 +355,77 @@ impl<C: Code> Follower<C> {
         self.overflow = false;
     }
 
+    /// Software wrote to a stimulus register: a word, or the part of it that the tag says.
+    fn acquire(&mut self, tag: u32, data: u64, sink: &mut impl Sink) -> Option<Task> {
+        let size = match tag & 3 {
+            0 if data >> 32 == 0 => 4,
+            0 => 8,
+            2 => 2,
+            _ => 1,
+        };
+        self.report(sink);
+        let channel = Channel::Port((tag >> 2) as u16);
+        self.emit(Event::Software(SoftwareMessage::new(channel, data, size)), sink);
+        None
+    }
+
+    /// Something happened that is no flow: only the address that others differ from is touched.
+    fn in_circuit(&mut self, message: &Message, sink: &mut impl Sink) -> Option<Task> {
+        let Message::InCircuitTrace { event, is_sync, first, second } = *message else { return None };
+        if !in_circuit::has_address(event, second.is_some()) {
+            return self.sample(event, None, first, second, sink);
+        }
+        let config = self.options.config;
+        let address = if is_sync { Some(config.extend(first)) } else { self.changed_by(first) };
+        self.sent = match (event, second) {
+            (in_circuit::CALL, Some(second)) => address.map(|address| address ^ config.extend(second)),
+            _ => address,
+        };
+        self.sample(event, address.map(|address| Address(address << 1)), first, second, sink)
+    }
+
+    fn sample(
+        &mut self,
+        event: u8,
+        address: Option<Address>,
+        first: u64,
+        second: Option<u64>,
+        sink: &mut impl Sink,
+    ) -> Option<Task> {
+        self.report(sink);
+        let event = InCircuitEvent::new(event, address, first, second);
+        self.emit(Event::Hardware(HardwareEvent::InCircuit(event)), sink);
+        None
+    }
+
+    /// Some messages are sent by SiFive's encoders only, some by those of the ratified specification.
+    fn learn_dialect(&mut self, message: &Message) {
+        use Message as M;
+        if self.dialect.is_ok() {
+            return;
+        }
+        let dialect = match message {
+            M::DataAcquisition { .. }
+            | M::InCircuitTrace { .. }
+            | M::ResourceFull(Resource::Run { .. })
+            | M::ProgramTraceSync { reason: sync::PC_SAMPLE, .. } => Dialect::Sifive,
+            M::ResourceFull(Resource::HistoryRepeat { .. }) | M::RepeatBranch { .. } => Dialect::Ratified,
+            M::ProgramTraceCorrelation { history: None, .. } if self.trace_mode == Some(Mode::History) => {
+                Dialect::Sifive
+            }
+            _ => return,
+        };
+        self.choose(dialect);
+    }
+
+    /// Whose messages these are is known now.
+    fn choose(&mut self, dialect: Dialect) {
+        if let (Dialect::Sifive, Err(Some(time))) = (dialect, self.dialect) {
+            self.time = Some(time);
+        }
+        self.dialect = Ok(dialect);
+    }
+
     /// Whose code follows.
     fn own(&mut self, process: u64, sink: &mut impl Sink) -> Option<Task> {
         let Process { privilege, context } = Process::from_field(process)?;
@@ -354,11 +443,25 @@ impl<C: Code> Follower<C> {
     }
 
     fn time(&mut self, time: Time, sink: &mut impl Sink) {
+        // A sum that passes the next whole time was none.
+        if let (Time::Whole(whole), Some(sum), Err(Some(other))) = (time, self.time, self.dialect)
+            && sum > whole
+            && other <= whole
+        {
+            self.choose(Dialect::Sifive);
+        }
         // Differences mean nothing before the first whole time.
-        self.time = match time {
-            Time::Whole(time) => Some(time),
-            Time::Passed(passed) => self.time.map(|time| time.wrapping_add(passed)),
+        self.time = match (time, self.dialect) {
+            (Time::Whole(time), _) => Some(time),
+            (Time::Passed(changed), Ok(Dialect::Sifive)) => self.time.map(|time| time ^ changed),
+            (Time::Passed(passed), _) => self.time.map(|time| time.wrapping_add(passed)),
         };
+        if let Err(other) = &mut self.dialect {
+            *other = match time {
+                Time::Whole(time) => Some(time),
+                Time::Passed(changed) => other.map(|time| time ^ changed),
+            };
+        }
         if let Some(value) = self.time {
             self.emit(Event::Timestamp { value, cycles: None }, sink);
         }

@@ -17,7 +17,7 @@ use std::ops;
 use backsight_core::{AddressSpace, Context, Located};
 use backsight_image::Code;
 use backsight_isa::rv;
-use backsight_riscv::ntrace::{Message, Mode, Packet};
+use backsight_riscv::ntrace::{Config, Dialect, Message, Mode, Packet};
 
 use self::messages::Task;
 use self::walk::{Outcomes, Position, Unreported};
@@ -37,11 +37,13 @@ pub struct Options {
     pub strict_image: bool,
     /// How many blocks of code to remember.
     pub cached_blocks: usize,
+    /// How addresses and times are sent.
+    pub config: Config,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { strict_image: false, cached_blocks: 1 << 20 }
+        Self { strict_image: false, cached_blocks: 1 << 20, config: Config::default() }
     }
 }
 
@@ -73,6 +75,8 @@ pub struct Follower<C> {
     paused: Option<Task>,
     /// The time, once a message gave all of it.
     time: Option<u64>,
+    /// Whose messages they are, once that shows; else what the time is if they are SiFive's.
+    dialect: Result<Dialect, Option<u64>>,
     context: Context,
     overflow: bool,
     beginning: Beginning,
@@ -107,6 +111,7 @@ impl<C: Code> Follower<C> {
             last_branch: None,
             paused: None,
             time: None,
+            dialect: options.config.known_dialect().ok_or(None),
             context,
             overflow: false,
             beginning: Beginning::default(),
@@ -162,6 +167,7 @@ impl<C: Code> Follower<C> {
         self.trace_mode = None;
         self.paused = None;
         self.time = None;
+        self.dialect = self.options.config.known_dialect().ok_or(None);
         self.set_context(Context::riscv(0, self.reader.set.wide));
         self.overflow = false;
         self.beginning = Beginning::default();

@@ -21,6 +21,9 @@ pub mod sync {
     /// The hart left a state of low power.
     pub const EXIT_FROM_POWER_DOWN: u8 = 9;
 
+    /// A sample of the program counter, and no flow (SiFive).
+    pub const PC_SAMPLE: u8 = 15;
+
     /// The code in words.
     pub const fn name(code: u8) -> &'static str {
         match code {
@@ -33,7 +36,9 @@ pub mod sync {
             TRACE_EVENT => "watchpoint",
             OVERRUN => "restart after loss",
             EXIT_FROM_POWER_DOWN => "exit from power-down",
-            14 | 15 => "vendor's",
+            11 => "message contention",
+            PC_SAMPLE => "PC sample",
+            14 => "vendor's",
             _ => "reserved",
         }
     }
@@ -54,9 +59,67 @@ pub mod event {
             DEBUG_ENTRY => "debug mode entered",
             LOW_POWER => "low power entered",
             TRACE_DISABLE => "trace disabled",
-            8.. => "vendor's",
+            8 => "reset entered",
+            9.. => "vendor's",
             _ => "reserved",
         }
+    }
+}
+
+/// What happened (CKSRC of an in-circuit trace message).
+pub mod in_circuit {
+    /// Tracing or the hart changed its state: CKDATA1 says how, or CKDATA0 where it is the only one.
+    pub const CONTROL: u8 = 0;
+    /// A trigger from outside.
+    pub const EXTERNAL_TRIGGER: u8 = 8;
+    /// A call or a return.
+    pub const CALL: u8 = 9;
+    /// An exception.
+    pub const EXCEPTION: u8 = 10;
+    /// An interrupt.
+    pub const INTERRUPT: u8 = 11;
+    /// Eight performance counters of 16 bits.
+    pub const COUNTERS: u8 = 12;
+    /// The context changed.
+    pub const CONTEXT: u8 = 13;
+    /// A watchpoint.
+    pub const WATCHPOINT: u8 = 14;
+    /// A sample of the program counter.
+    pub const PC_SAMPLE: u8 = 15;
+
+    /// The code in words.
+    pub const fn name(code: u8) -> &'static str {
+        match code {
+            CONTROL => "control",
+            EXTERNAL_TRIGGER => "external trigger",
+            CALL => "call or return",
+            EXCEPTION => "exception",
+            INTERRUPT => "interrupt",
+            COUNTERS => "counters",
+            CONTEXT => "context",
+            WATCHPOINT => "watchpoint",
+            PC_SAMPLE => "PC sample",
+            _ => "reserved",
+        }
+    }
+
+    /// A code of a control event in words.
+    pub const fn control(code: u64) -> &'static str {
+        match code {
+            0 => "time",
+            2 => "trace on",
+            3 => "trace off",
+            4 => "debug mode left",
+            5 => "debug mode entered",
+            6 => "reset left",
+            8 => "reset entered",
+            _ => "reserved",
+        }
+    }
+
+    /// Does CKDATA0 hold an address? Counters have none, nor has a control event with nothing else.
+    pub const fn has_address(code: u8, has_second: bool) -> bool {
+        !matches!((code, has_second), (COUNTERS, _) | (CONTROL, false))
     }
 }
 

@@ -53,7 +53,7 @@ impl Decoder {
     /// Takes more bytes. Idle bytes between messages say nothing and are counted as decoded.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
         for &byte in bytes {
-            if self.length == 0 && byte == IDLE {
+            if self.length == 0 && matches!(byte, IDLE | PADDING) {
                 self.accounting.decoded += 1;
                 self.start += 1;
                 continue;
@@ -124,8 +124,9 @@ impl Decoder {
             self.forget();
         } else {
             self.accounting.decoded += u64::from(length);
+            let config = self.config;
             let sent = self.addresses.of(value.source, SentAddress::default);
-            value.address = sent.and_then(|sent| sent.of(&value.message)).map(Address);
+            value.address = sent.and_then(|sent| sent.of(&config, &value.message)).map(Address);
         }
         sink(Located { offset: self.start, length, value });
         self.start += u64::from(length);
@@ -156,6 +157,8 @@ impl Decoder {
 
 /// Between messages: nothing.
 const IDLE: u8 = 0xFF;
+/// Likewise: memory that was never written to.
+const PADDING: u8 = 0;
 const END_OF_FIELD: u8 = 0b01;
 const RESERVED_MARKER: u8 = 0b10;
 const END_OF_MESSAGE: u8 = 0b11;
@@ -246,6 +249,9 @@ fn message(code: u8, fields: &mut MessageFields<'_>) -> Result<Message, Bad> {
             0 => Resource::Count(fields.instruction_count()?),
             1 => Resource::History(fields.history()?),
             2 => Resource::HistoryRepeat { history: fields.history()?, times: fields.repetitions()? },
+            code @ (8 | 9) => {
+                Resource::Run { taken: code == 9, branches: fields.bounded(INSTRUCTION_COUNT_BITS)? }
+            }
             other => Resource::Other(other),
         }),
         tcode::INDIRECT_BRANCH_HISTORY => Message::IndirectBranchHistory {
@@ -268,6 +274,20 @@ fn message(code: u8, fields: &mut MessageFields<'_>) -> Result<Message, Bad> {
             let count = fields.instruction_count()?;
             let history = if has_history { Some(fields.history()?) } else { None };
             Message::ProgramTraceCorrelation { reason, count, history }
+        }
+        tcode::DATA_ACQUISITION | tcode::AUX_ACCESS_WRITE => Message::DataAcquisition {
+            tag: fields.bounded(32)?,
+            data: fields.variable()?,
+            old: code == tcode::AUX_ACCESS_WRITE,
+        },
+        tcode::IN_CIRCUIT_TRACE | tcode::IN_CIRCUIT_TRACE_SYNC => {
+            let (event, more) = (fields.fixed(4) as u8, fields.fixed(2));
+            if more > 1 {
+                return Ok(Message::Other(code));
+            }
+            let first = fields.variable()?;
+            let second = if more == 1 { Some(fields.variable()?) } else { None };
+            Message::InCircuitTrace { event, is_sync: code == tcode::IN_CIRCUIT_TRACE_SYNC, first, second }
         }
         other => Message::Other(other),
     })

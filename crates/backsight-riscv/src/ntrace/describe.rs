@@ -4,7 +4,7 @@ use backsight_core::{Describe, Field, Text, Value};
 
 use super::message::{BranchKind, History, Message, Packet, Resource};
 use super::process::{Process, ProcessContext};
-use super::{event, sync};
+use super::{event, in_circuit, sync};
 
 type Each<'e> = &'e mut dyn FnMut(Field);
 
@@ -76,6 +76,18 @@ impl Message {
                     outcomes(history, each);
                 }
             }
+            Self::DataAcquisition { tag, data, .. } => {
+                each(Field::new("IDTAG", Value::Hexadecimal(tag.into())));
+                each(Field::new("DATA", Value::Hexadecimal(data)));
+            }
+            Self::InCircuitTrace { event, first, second, .. } => {
+                each(Field::new("CKSRC", Value::Decimal(event.into())));
+                each(Field::new("event", Value::Word(in_circuit::name(event))));
+                each(Field::new("CKDATA0", Value::Hexadecimal(first)));
+                if let Some(second) = second {
+                    each(Field::new("CKDATA1", Value::Hexadecimal(second)));
+                }
+            }
             Self::Other(code) => each(Field::new("TCODE", Value::Decimal(code.into()))),
             Self::Bad(why) => each(Field::new("why", Value::Word(why.name()))),
         }
@@ -118,6 +130,10 @@ fn resource_full(resource: Resource, each: Each<'_>) {
             outcomes(history, each);
             each(Field::new("HREPEAT", Value::Decimal(times.into())));
         }
+        Resource::Run { taken, branches } => {
+            let name = if taken { "TAKEN" } else { "NOTTAKEN" };
+            each(Field::new(name, Value::Decimal(branches.into())));
+        }
         Resource::Other(code) => each(Field::new("RCODE", Value::Decimal(code.into()))),
     }
 }
@@ -131,7 +147,7 @@ mod tests {
     use alloc::{format, vec};
 
     fn listed(packets: &[Packet]) -> Vec<String> {
-        let (config, mut bytes) = (Config { source_bits: 2 }, vec![]);
+        let (config, mut bytes) = (Config::with_source_bits(2), vec![]);
         packets.iter().for_each(|packet| assert!(encode(&config, packet, &mut bytes)));
         let line = |packet: &Packet| {
             let mut line = String::from(Describe::name(packet));

@@ -158,6 +158,20 @@ fn write(message: &Message, (source, source_bits): (u16, u32), to: &mut MessageW
                 to.variable(history.0);
             }
         }
+        Message::DataAcquisition { tag, data, old } => {
+            begin(to, if old { tcode::AUX_ACCESS_WRITE } else { tcode::DATA_ACQUISITION });
+            to.variable(u64::from(tag));
+            to.variable(data);
+        }
+        Message::InCircuitTrace { event, is_sync, first, second } => {
+            begin(to, if is_sync { tcode::IN_CIRCUIT_TRACE_SYNC } else { tcode::IN_CIRCUIT_TRACE });
+            to.fixed(u64::from(event), 4);
+            to.fixed(u64::from(second.is_some()), 2);
+            to.variable(first);
+            if let Some(second) = second {
+                to.variable(second);
+            }
+        }
         Message::Other(_) | Message::Bad(_) => return false,
     }
     true
@@ -177,6 +191,10 @@ fn resource_full(resource: Resource, to: &mut MessageWriter<'_>) -> bool {
             to.fixed(2, 4);
             to.variable(history.0);
             to.variable(u64::from(times));
+        }
+        Resource::Run { taken, branches } => {
+            to.fixed(if taken { 9 } else { 8 }, 4);
+            to.variable(u64::from(branches));
         }
         Resource::Other(_) => return false,
     }
@@ -229,6 +247,13 @@ mod tests {
                 }
             ),
             times().prop_map(|count| Message::RepeatBranch { count }),
+            (any::<bool>(), count())
+                .prop_map(|(taken, branches)| Message::ResourceFull(Resource::Run { taken, branches })),
+            (any::<u32>(), any::<u64>(), any::<bool>())
+                .prop_map(|(tag, data, old)| Message::DataAcquisition { tag, data, old }),
+            (nibble(), any::<bool>(), any::<u64>(), any::<Option<u64>>()).prop_map(
+                |(event, is_sync, first, second)| Message::InCircuitTrace { event, is_sync, first, second }
+            ),
             (nibble(), count(), proptest::option::of(history())).prop_map(|(reason, count, history)| {
                 Message::ProgramTraceCorrelation { reason, count, history }
             }),
@@ -245,7 +270,7 @@ mod tests {
         #[test]
         fn what_is_encoded_is_decoded(
             (config, packets) in (0..=12u8).prop_flat_map(|source_bits| {
-                let config = Config { source_bits };
+                let config = Config::with_source_bits(source_bits);
                 (Just(config), proptest::collection::vec(any_packet(config), 0..20))
             }),
             split in any::<usize>(),

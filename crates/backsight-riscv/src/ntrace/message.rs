@@ -7,6 +7,42 @@ use backsight_core::Address;
 pub struct Config {
     /// Bits of the SRC field; 0 if there is only one source.
     pub source_bits: u8,
+    /// Bits of an address field of which the highest is copied upward; 0 if addresses are not extended.
+    pub address_bits: u8,
+    /// Whose messages they are; `None` if that has to show in the messages.
+    pub dialect: Option<Dialect>,
+}
+
+/// Whose messages they are. All messages of one can stand beside those of the other; times differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// N-Trace 1.0: a TSTAMP is added to the time.
+    Ratified,
+    /// SiFive's trace encoders: a TSTAMP is what changed in the time, bit by bit.
+    Sifive,
+}
+
+impl Config {
+    /// A stream with so many bits of SRC.
+    pub const fn with_source_bits(source_bits: u8) -> Self {
+        Self { source_bits, address_bits: 0, dialect: None }
+    }
+
+    /// Whose messages they are, as far as the layout says: only SiFive's addresses are extended from a fixed bit.
+    pub const fn known_dialect(&self) -> Option<Dialect> {
+        match (self.dialect, self.address_bits) {
+            (None, 1..) => Some(Dialect::Sifive),
+            (dialect, _) => dialect,
+        }
+    }
+
+    /// An address field, with its highest bit copied upward.
+    pub const fn extend(&self, field: u64) -> u64 {
+        match self.address_bits {
+            bits @ 1..=63 => (((field << (64 - bits)) as i64) >> (64 - bits)) as u64,
+            _ => field,
+        }
+    }
 }
 
 /// Most bits of I-CNT.
@@ -139,6 +175,26 @@ pub enum Message {
         /// HIST, where one was sent (CDF 1).
         history: Option<History>,
     },
+    /// Software wrote to a stimulus register (SiFive).
+    DataAcquisition {
+        /// IDTAG: four times the number of the stimulus, and where in its word was written to.
+        tag: u32,
+        /// DATA.
+        data: u64,
+        /// It was sent by an older core, under another code (AuxAccessWrite).
+        old: bool,
+    },
+    /// Something happened that is no flow (SiFive).
+    InCircuitTrace {
+        /// CKSRC: what.
+        event: u8,
+        /// Its address is whole, and so is its time.
+        is_sync: bool,
+        /// CKDATA0: most often an address.
+        first: u64,
+        /// CKDATA1, where one was sent (CKDF 1).
+        second: Option<u64>,
+    },
     /// A message of another kind (vendors have their own): its TCODE.
     Other(u8),
     /// Bytes that are no message.
@@ -198,6 +254,13 @@ pub enum Resource {
         history: History,
         /// HREPEAT: how many times it occurred.
         times: u32,
+    },
+    /// So many branches in a row, all taken or none of them (SiFive).
+    Run {
+        /// Were they taken?
+        taken: bool,
+        /// How many.
+        branches: u32,
     },
     /// Something else: its RCODE.
     Other(u8),
@@ -267,6 +330,7 @@ impl Message {
                 | Self::DirectBranchSync { .. }
                 | Self::IndirectBranchSync { .. }
                 | Self::IndirectBranchHistorySync { .. }
+                | Self::InCircuitTrace { is_sync: true, .. }
         )
     }
 
@@ -285,6 +349,10 @@ impl Message {
             Self::IndirectBranchHistorySync { .. } => "IndirectBranchHistSync",
             Self::RepeatBranch { .. } => "RepeatBranch",
             Self::ProgramTraceCorrelation { .. } => "ProgTraceCorrelation",
+            Self::DataAcquisition { old: false, .. } => "DataAcquisition",
+            Self::DataAcquisition { old: true, .. } => "AuxAccessWrite",
+            Self::InCircuitTrace { is_sync: false, .. } => "InCircuitTrace",
+            Self::InCircuitTrace { is_sync: true, .. } => "InCircuitTraceSync",
             Self::Other(_) => "Other",
             Self::Bad(_) => "Bad",
         }
@@ -296,15 +364,19 @@ pub(super) mod tcode {
     pub const OWNERSHIP: u8 = 2;
     pub const DIRECT_BRANCH: u8 = 3;
     pub const INDIRECT_BRANCH: u8 = 4;
+    pub const DATA_ACQUISITION: u8 = 7;
     pub const ERROR: u8 = 8;
     pub const PROGRAM_TRACE_SYNC: u8 = 9;
     pub const DIRECT_BRANCH_SYNC: u8 = 11;
     pub const INDIRECT_BRANCH_SYNC: u8 = 12;
+    pub const AUX_ACCESS_WRITE: u8 = 23;
     pub const RESOURCE_FULL: u8 = 27;
     pub const INDIRECT_BRANCH_HISTORY: u8 = 28;
     pub const INDIRECT_BRANCH_HISTORY_SYNC: u8 = 29;
     pub const REPEAT_BRANCH: u8 = 30;
     pub const PROGRAM_TRACE_CORRELATION: u8 = 33;
+    pub const IN_CIRCUIT_TRACE: u8 = 34;
+    pub const IN_CIRCUIT_TRACE_SYNC: u8 = 35;
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod message;
 mod process;
 mod resolve;
 
-pub use codes::{MOST_RETURNS, Mode, event, lost, sync};
+pub use codes::{MOST_RETURNS, Mode, event, in_circuit, lost, sync};
 pub use decode::{Decoder, messages};
 pub use encode::{Encoder, encode};
 pub use message::*;

@@ -45,7 +45,7 @@ pub fn subject(seed: u64) -> Option<Box<dyn Subject>> {
     let mut bytes = Vec::new();
     traced.push_all(&items, &mut bytes);
     traced.finish(&mut bytes);
-    let config = Config { source_bits: unit.config.source_bits };
+    let config = Config::with_source_bits(unit.config.source_bits);
     Some(Box::new(Traced { program: code.program, config, settings, bytes }))
 }
 

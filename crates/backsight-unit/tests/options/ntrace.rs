@@ -72,7 +72,7 @@ fn check(run: &Run, unit: &UnitConfig, what: &str) {
     let mut bytes = Vec::new();
     traced.push_all(&run.items, &mut bytes);
     traced.finish(&mut bytes);
-    let config = Config { source_bits: unit.config.source_bits };
+    let config = Config::with_source_bits(unit.config.source_bits);
     let (mut decoder, mut events) = (Decoder::new(&config), Vec::new());
     let mut follower = Follower::new(Set::RV64, &run.image);
     let mut sink = |event: Located<Event>| events.push(event.value);

@@ -168,6 +168,8 @@ impl<'i> ShadowStack<'i> {
             | Event::TimestampMarker
             | Event::Transaction(_)
             | Event::Software(_)
+            | Event::Hardware(_)
+            | Event::SourceTime(_)
             | Event::Condition { .. }
             | Event::Access(_)
             | Event::AccessesLost

@@ -15,6 +15,7 @@ mod session;
 mod source_decoder;
 mod split;
 mod summary;
+mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -36,6 +37,7 @@ use parallel::{Collected, Kept, Text};
 use session::{BLOCK, End, Order, Setup};
 pub use session::{Session, States};
 use source_decoder::Wanted;
+pub use timeline::TimeBounds;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 
 /// A decode of a capture: what to decode, and how. Nothing happens until [`Decode::run`] or one of the others that end

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use backsight_core::{Address, AddressSpace, Describe, TraceId};
-use backsight_flow::{Event, Range, opencsd};
+use backsight_flow::{Event, Range, SourceTime, opencsd};
 use backsight_image::{Code as _, Naming, Symbol};
 
 use super::call_lines::{CallLines, Page};
@@ -17,6 +17,7 @@ use super::instruction_text::InstructionText;
 use super::instructions::{Step, steps};
 use super::json::ObjectWriter;
 use super::printable::{Printable, is_harmful};
+use crate::decode::TimeBounds;
 use crate::{Item, Source, SourceCode, decode};
 
 /// How execution is listed.
@@ -105,11 +106,16 @@ pub(super) struct Label {
     pub numbers_harts: bool,
     /// Where JSON names it.
     pub buffer: Option<String>,
+    /// When it happened, on the time axis of all sources.
+    pub time: Option<TimeBounds>,
 }
 
 impl Label {
     /// What a line of text begins with.
     pub fn write(&self, out: &mut dyn Write, hart: u16) -> io::Result<()> {
+        if let Some(time) = &self.time {
+            write!(out, "{time:<28}  ")?;
+        }
         write!(out, "{}", self.id)?;
         if self.numbers_harts { write!(out, ".{hart}  ") } else { write!(out, "  ") }
     }
@@ -123,6 +129,10 @@ impl Label {
         }
         if let Some(buffer) = &self.buffer {
             object.text("buffer", buffer);
+        }
+        if let Some(TimeBounds { earliest, latest, estimate }) = self.time {
+            let times = [("at.earliest", earliest), ("at.estimate", estimate), ("at.latest", latest)];
+            times.iter().for_each(|(name, time)| object.optional_number(name, *time));
         }
     }
 }
@@ -187,10 +197,15 @@ impl<'i> ExecutionWriter<'i> {
         filter: Filter,
         counts: Arc<ListedCounts>,
     ) -> Self {
-        let label = Label { id, numbers_harts: false, buffer: None };
+        let label = Label { id, numbers_harts: false, buffer: None, time: None };
         let (harts, object) = Default::default();
         let lines = opencsd::Lines::new(style.cycle_counts);
         Self { style, label, code, filter, counts, harts, object, lines }
+    }
+
+    /// What is written next happened then, on the time axis of all sources.
+    pub fn at(&mut self, time: TimeBounds) {
+        self.label.time = Some(time);
     }
 
     /// Writes one event of a hart; `index` finds where in the capture it was reported.
@@ -205,6 +220,9 @@ impl<'i> ExecutionWriter<'i> {
         event: &Event,
     ) -> io::Result<()> {
         let Self { style, label, code, filter, counts, harts, object, lines } = self;
+        if !filter.wants_hart(hart) {
+            return Ok(());
+        }
         let state = harts.entry(hart).or_insert_with(|| Hart {
             filter: filter.clone(),
             space: AddressSpace::ANY,
@@ -214,7 +232,7 @@ impl<'i> ExecutionWriter<'i> {
         });
         match event {
             Event::Context(context, _) => state.space = code.space_of(context),
-            Event::Timestamp { .. } => counts.has_time.store(true, Ordering::Relaxed),
+            Event::Timestamp { .. } | Event::SourceTime(SourceTime::Global { .. }) => counts.has_time.store(true, Ordering::Relaxed),
             _ => {}
         }
         let is_wanted = state.filter.wants(event);

@@ -3,7 +3,7 @@
 use std::ops;
 
 use backsight_core::{Address, AddressSpace};
-use backsight_flow::{Event, Range};
+use backsight_flow::{Event, HardwareEvent, Range, SourceTime};
 use backsight_image::{Image, Module};
 use backsight_isa::{Class, Flags};
 
@@ -48,6 +48,8 @@ pub struct Filter {
     time: Option<ops::Range<u64>>,
     now: Option<u64>,
     context: Option<u64>,
+    /// Harts that are wanted; none: all.
+    harts: Vec<u16>,
 }
 
 impl Filter {
@@ -80,13 +82,26 @@ impl Filter {
             time: options.time.clone(),
             now: None,
             context: None,
+            harts: Vec::new(),
         })
+    }
+
+    /// The same for some harts of a source only; none: all.
+    #[must_use]
+    pub fn harts(self, harts: &[u16]) -> Self {
+        Self { harts: harts.to_vec(), ..self }
+    }
+
+    /// Is anything of this hart wanted?
+    pub fn wants_hart(&self, hart: u16) -> bool {
+        self.harts.is_empty() || self.harts.contains(&hart)
     }
 
     /// Takes note of an event, and says whether it is wanted. Of a range, some part may be: see [`Filter::parts`].
     pub fn wants(&mut self, event: &Event) -> bool {
         match event {
-            Event::Timestamp { value, .. } => self.now = Some(*value),
+            Event::Timestamp { value, .. } | Event::SourceTime(SourceTime::Global { value, .. }) => self.now = Some(*value),
+            Event::Software(message) => self.now = message.time().or(self.now),
             Event::Context(context, _) => self.context = context.context_id,
             _ => {}
         }
@@ -98,6 +113,9 @@ impl Filter {
             | Event::NoMemory { address, .. }
             | Event::Mismatch { address, .. } => self.wants_address(*address),
             Event::Exception { return_address: Some(address), .. } => self.wants_address(*address),
+            Event::Hardware(HardwareEvent::InCircuit(event)) => {
+                self.anywhere || event.address().is_some_and(|address| self.wants_address(address))
+            }
             _ => self.anywhere,
         };
         is_address_wanted && self.wants_now()

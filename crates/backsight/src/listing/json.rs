@@ -26,6 +26,14 @@ impl ObjectWriter {
         self.member(name, |values| write!(values, "{number}"));
     }
 
+    /// A member that is a number, or `null`.
+    pub fn optional_number(&mut self, name: &'static str, number: Option<u64>) {
+        match number {
+            Some(number) => self.number(name, number),
+            None => self.member(name, |values| values.write_all(b"null")),
+        }
+    }
+
     /// A member that is a text.
     pub fn text(&mut self, name: &'static str, text: &str) {
         self.member(name, |values| write_string(values, text));
@@ -107,6 +115,11 @@ fn write_value(out: &mut Vec<u8>, value: Value) -> io::Result<()> {
         Value::Address(address) => write!(out, "\"{address}\""),
         Value::Flag(set) => write!(out, "{set}"),
         Value::Word(word) => write_string(out, word),
+        Value::Characters(number, count) => {
+            let bytes = number.to_le_bytes();
+            let bytes = bytes.get(..usize::from(count)).unwrap_or(&bytes);
+            write_string(out, &String::from_utf8_lossy(bytes))
+        }
         Value::Absent => out.write_all(b"null"),
         // No number of JSON has so many bits, and letters are letters.
         Value::Wide(_) | Value::Outcomes(..) => write!(out, "\"{value}\""),

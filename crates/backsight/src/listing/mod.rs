@@ -10,11 +10,14 @@ mod filter;
 mod instruction_text;
 mod instructions;
 mod json;
+mod message_lines;
 mod packet;
 mod printable;
 
 pub use branches::{BranchWriter, EventNames};
 pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};
 pub use filter::{Filter, FilterOptions};
+pub use instructions::{Step, steps};
+pub use message_lines::{MessageFormat, MessageWriter};
 pub use packet::{PacketFormat, PacketWriter};
 pub use printable::{Printable, counted};

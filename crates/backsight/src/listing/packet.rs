@@ -30,13 +30,15 @@ pub struct PacketWriter {
     /// Name the buffer in each JSON object: there are several.
     name_buffers: bool,
     line: String,
+    bytes: Vec<u8>,
     object: ObjectWriter,
 }
 
 impl PacketWriter {
     /// Lists in that format.
     pub fn new(format: PacketFormat) -> Self {
-        Self { format, name_buffers: false, line: String::new(), object: ObjectWriter::default() }
+        let (line, bytes, object) = Default::default();
+        Self { format, name_buffers: false, line, bytes, object }
     }
 
     /// JSON objects name their buffer. Text has no room for that: whoever writes it says where a buffer begins.
@@ -97,9 +99,12 @@ impl PacketWriter {
     fn opencsd(&mut self, item: &Item<'_, Packet>) {
         let line = &mut self.line;
         line.clear();
-        let _ = write!(line, "Idx:{}; ID:{:x}; [", index(item), item.source.frame_id().get());
-        for byte in item.bytes() {
-            push_hexadecimal(line, &[*byte], "0x");
+        self.bytes.clear();
+        self.bytes.extend_from_slice(item.bytes());
+        let index = index(item) + item.value.opencsd_bytes(&mut self.bytes);
+        let _ = write!(line, "Idx:{index}; ID:{:x}; [", item.source.frame_id().get());
+        for &byte in &self.bytes {
+            push_hexadecimal(line, &[byte], "0x");
             line.push(' ');
         }
         let _ = write!(line, "];\t{} : ", item.value.name());

@@ -7,13 +7,16 @@ mod by_sub_source;
 mod etm;
 mod etm3;
 mod etm4;
+mod etm4_data;
 mod etrace;
+mod itm;
 mod names;
 mod not_decoded;
 mod ntrace;
 mod ptm;
 mod registry;
 mod riscv;
+mod stm;
 mod stream;
 
 pub use names::{IdRegister, Names};

@@ -4,7 +4,7 @@ use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::ntrace::{Follower, Options};
 use backsight_flow::{Event, Statistics};
 use backsight_isa::rv;
-use backsight_riscv::ntrace::{Config, Decoder, MOST_SOURCE_BITS, Message, Packet};
+use backsight_riscv::ntrace::{Config, Decoder, Dialect, MOST_SOURCE_BITS, Message, Packet};
 
 use super::by_sub_source::BySubSource;
 use super::riscv::registers_of;
@@ -17,6 +17,14 @@ use crate::SourceCode;
 /// N-Trace.
 pub struct Ntrace;
 
+/// How a source was programmed, and what it traced.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    config: Config,
+    /// The registers of the hart, where somebody says: code without an ELF file does not.
+    set: Option<rv::Set>,
+}
+
 /// Most harts that are kept apart: more are a sign of a wrong configuration.
 const MOST_HARTS: usize = 1024;
 
@@ -28,43 +36,58 @@ impl Protocol for Ntrace {
         ..Names::PLAIN
     }];
 
-    type Configuration = Config;
+    type Configuration = Settings;
     type Packet = Packet;
     type Packets = Packets;
     type Execution<'c> = Execution<'c>;
     type Branches = Never;
 
-    fn configure(source: &Described<'_>, _notes: &mut Vec<String>) -> Result<Config, BadSetting> {
-        let mut config = Config::default();
+    fn configure(source: &Described<'_>, _notes: &mut Vec<String>) -> Result<Settings, BadSetting> {
+        let mut settings = Settings::default();
         for (key, value) in source.options {
-            config.source_bits = source_bits(key, value)?;
+            set(&mut settings, key, value)?;
         }
-        Ok(config)
+        Ok(settings)
     }
 
     fn check(_names: &Names, key: &str, value: &str) -> Result<(), BadSetting> {
-        source_bits(key, value).map(drop)
+        set(&mut Settings::default(), key, value)
     }
 
-    fn words(config: &Config) -> String {
-        format!("N-Trace, {} bits of source", config.source_bits)
+    fn words(settings: &Settings) -> String {
+        let Settings { config, set } = settings;
+        let mut words = format!("N-Trace, {} bits of source", config.source_bits);
+        if config.address_bits > 0 {
+            words += &format!(", addresses of {} bits", config.address_bits);
+        }
+        match config.dialect {
+            Some(Dialect::Ratified) => words += ", version 1.0",
+            Some(Dialect::Sifive) => words += ", as SiFive's encoders send it",
+            None => {}
+        }
+        match set {
+            Some(set) => words + if set.wide { ", RV64" } else { ", RV32" },
+            None => words,
+        }
     }
 
-    fn numbers_harts(config: &Config) -> bool {
-        config.source_bits > 0
+    fn numbers_harts(settings: &Settings) -> bool {
+        settings.config.source_bits > 0
     }
 
-    fn packets(config: &Config) -> Packets {
-        Packets { decoder: Decoder::new(config), packets: 0 }
+    fn packets(settings: &Settings) -> Packets {
+        Packets { decoder: Decoder::new(&settings.config), packets: 0 }
     }
 
     fn execution<'c>(
-        config: &Config,
+        settings: &Settings,
         code: SourceCode<'c>,
         options: &Following,
     ) -> Result<Execution<'c>, &'static str> {
-        let set = registers_of(code.image()).unwrap_or(rv::Set::RV64);
-        let options = Options { strict_image: options.strict_image, ..Options::default() };
+        let config = &settings.config;
+        let set = settings.set.or_else(|| registers_of(code.image())).unwrap_or(rv::Set::RV64);
+        let options =
+            Options { strict_image: options.strict_image, config: *config, ..Options::default() };
         let mut followers = BySubSource::new(MOST_HARTS);
         // Without a field for it there is one hart, even if it says nothing.
         if config.source_bits == 0 {
@@ -76,7 +99,7 @@ impl Protocol for Ntrace {
         })
     }
 
-    fn branches(_config: &Config) -> Result<Never, &'static str> {
+    fn branches(_settings: &Settings) -> Result<Never, &'static str> {
         Err("N-Trace does not name the targets of branches: they are in the code")
     }
 
@@ -91,15 +114,38 @@ impl Protocol for Ntrace {
     }
 }
 
-fn source_bits(key: &str, value: &str) -> Result<u8, BadSetting> {
+/// Reads one setting into a configuration.
+fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), BadSetting> {
     let bad = |what: &str, unknown| BadSetting { key: key.to_owned(), what: what.to_owned(), unknown };
+    let number = |most: u8, what: &str| {
+        value.parse().ok().filter(|&number: &u8| number <= most).ok_or_else(|| bad(what, false))
+    };
+    let config = &mut settings.config;
     match key {
         "source_bits" | "src_bits" => {
-            let bits = value.parse().ok().filter(|&bits| bits <= MOST_SOURCE_BITS);
-            bits.ok_or_else(|| bad("0 to 12 bits are expected", false))
+            config.source_bits = number(MOST_SOURCE_BITS, "0 to 12 bits are expected")?;
         }
-        _ => Err(bad("N-Trace has the setting source_bits only", true)),
+        "address_bits" => config.address_bits = number(63, "0 to 63 bits are expected")?,
+        "xlen" => {
+            settings.set = match value {
+                "32" => Some(rv::Set::RV32),
+                "64" => Some(rv::Set::RV64),
+                _ => return Err(bad("32 or 64 is expected", false)),
+            }
+        }
+        "dialect" => {
+            config.dialect = match value {
+                "1.0" => Some(Dialect::Ratified),
+                "sifive" => Some(Dialect::Sifive),
+                _ => return Err(bad("1.0 or sifive is expected", false)),
+            }
+        }
+        _ => {
+            let what = "N-Trace has the settings source_bits, address_bits, xlen and dialect";
+            return Err(bad(what, true));
+        }
     }
+    Ok(())
 }
 
 /// Bytes to messages.

@@ -16,7 +16,7 @@ use backsight_capture::Register;
 
 use super::names::Names;
 use super::stream::{Kinds, Landmark, Mapped, PacketStream, Stream, StreamSink};
-use super::{etm3, etm4, etrace, not_decoded, ntrace, ptm};
+use super::{etm3, etm4, etm4_data, etrace, itm, not_decoded, ntrace, ptm, stm};
 use crate::SourceCode;
 
 /// What a protocol has to say.
@@ -82,6 +82,12 @@ pub trait Protocol {
     /// where that listing has no words of its own.
     fn write_opencsd(packet: &Self::Packet, out: &mut dyn fmt::Write) -> fmt::Result {
         write_text(packet, out)
+    }
+
+    /// Changes the bytes of a packet to those that the same listing shows; how much further than the first byte its
+    /// index is.
+    fn opencsd_bytes(_packet: &Self::Packet, _bytes: &mut [u8]) -> u64 {
+        0
     }
 
     /// What a packet means for the outline of the stream; `before` is the packet before it.
@@ -213,6 +219,10 @@ macro_rules! protocols {
             /// The name that listings use.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$row(packet) => Describe::name(packet),)* }
+            }
+
+            pub(crate) fn opencsd_bytes(&self, bytes: &mut [u8]) -> u64 {
+                match self { $(Self::$row(packet) => <$protocol>::opencsd_bytes(packet, bytes),)* }
             }
 
             pub(crate) fn write_opencsd(&self, out: &mut dyn fmt::Write) -> fmt::Result {
@@ -376,6 +386,12 @@ protocols! {
     Etrace(backsight_riscv::etrace::Message) = etrace::Etrace,
     /// RISC-V N-Trace.
     Ntrace(backsight_riscv::ntrace::Packet) = ntrace::Ntrace,
+    /// Arm ITM, with the DWT of a Cortex-M.
+    Itm(backsight_arm::itm::Packet) = itm::Itm,
+    /// Arm STM.
+    Stm(backsight_arm::stm::Packet) = stm::Stm,
+    /// The data trace of an Arm ETMv4.
+    Etm4Data(backsight_arm::etm4_data::Packet) = etm4_data::Etm4Data,
 }
 
 /// The names of all protocols that are decoded.

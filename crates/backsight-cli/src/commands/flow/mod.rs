@@ -1,5 +1,7 @@
 //! `backsight flow`: lists what was executed.
 
+mod messages;
+mod time_axis;
 mod truth;
 
 use std::collections::BTreeMap;
@@ -43,6 +45,21 @@ pub struct Flow {
     /// cost; or as a tree
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lines")]
     calls: Option<Calls>,
+
+    /// List what all sources of all buffers report on one time axis, in the order of their timestamps: every line
+    /// begins with the time, or with two that it lies between. In text or JSON
+    #[arg(long, conflicts_with_all = ["calls", "truth", "messages"])]
+    all: bool,
+
+    /// List the messages that software wrote (ITM, STM, N-Trace), each channel's put together, as text or in
+    /// hexadecimal; as JSON, both
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "text",
+          conflicts_with_all = ["calls", "disasm", "truth"])]
+    messages: Option<MessageText>,
+
+    /// Only this hart, where several share a stream (N-Trace, E-Trace); may be given several times
+    #[arg(long, value_name = "N", conflicts_with_all = ["truth", "messages"])]
+    hart: Vec<u16>,
 
     /// In text or JSON: every instruction, below its range
     #[arg(long, conflicts_with = "calls")]
@@ -111,6 +128,15 @@ enum Calls {
     Tree,
 }
 
+/// How messages are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MessageText {
+    /// As text, where they are text
+    Text,
+    /// In hexadecimal
+    Hex,
+}
+
 /// Which part of the execution to list.
 #[derive(Args, Clone, Debug, Default)]
 struct FilterArgs {
@@ -169,10 +195,12 @@ impl Flow {
 
     /// Refuses what a format has no room for.
     fn check(&self) -> Result {
-        let asked = match (self.calls, self.disasm) {
-            (Some(_), _) => "--calls",
-            (None, true) => "--disasm",
-            (None, false) => return Ok(()),
+        let asked = match () {
+            () if self.calls.is_some() => "--calls",
+            () if self.disasm => "--disasm",
+            () if self.all => "--all",
+            () if self.messages.is_some() => "--messages",
+            () => return Ok(()),
         };
         match self.format {
             Format::Text | Format::Json => Ok(()),
@@ -258,6 +286,9 @@ fn list(
     if !command.output.quiet {
         code.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
     }
+    if command.all {
+        return time_axis::list(command, capture, output, counts);
+    }
     let filter = command.filter.options();
     let several = arguments.chooses_several(capture);
     let named = several && matches!(command.format, Format::Text | Format::Opencsd);
@@ -268,6 +299,11 @@ fn list(
         }
         Portion::Buffer(_) => Ok(()),
     };
+    if let Some(how) = command.messages {
+        let writer = |source: &Source| Ok::<_, Failure>(messages::writer(how, command.format, source, several));
+        let decode = arguments.choose(capture.execution(), capture, quiet).threads(command.threads);
+        return decode.write(writer, write);
+    }
     if command.format == Format::Branches {
         let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
         let writer = |source: &Source| {
@@ -290,6 +326,7 @@ fn list(
     decode.threads(command.threads).strict_image(command.strict_image).positions(positions).write(
         |source| {
             let filter = Filter::new(&filter, code.of(source))?;
+            let filter = filter.harts(&command.hart);
             Ok(ExecutionWriter::new(style, source, code.seen_by(source), filter, Arc::clone(counts)))
         },
         write,

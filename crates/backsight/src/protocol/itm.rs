@@ -1,0 +1,220 @@
+//! ITM: what software writes to stimulus ports, and what the DWT of a Cortex-M notices.
+
+use backsight_arm::itm::{Config, Decoder, Packet};
+use backsight_core::{Accounting, Describe, Located};
+use backsight_flow::itm::Follower;
+use backsight_flow::{Event, Statistics};
+
+use super::riscv::parse_number;
+use super::stream::{Events, StreamSink};
+use super::{
+    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
+};
+use crate::SourceCode;
+
+/// ITM.
+pub struct Itm;
+
+const CONTROL: [&str; 2] = ["ITMTCR", "CONTROL_REGISTER"];
+const NO_SYNC: &str = "the ITM sent no synchronisation packet: if it was not programmed to, say --config sync=none";
+
+impl Protocol for Itm {
+    const NAMES: &'static [Names] = &[Names {
+        name: "itm",
+        formats: &["itm", "itm1"],
+        format: "ITM",
+        id_register: Some(IdRegister { names: &CONTROL, lowest_bit: 16 }),
+        ..Names::PLAIN
+    }];
+
+    type Configuration = Config;
+    type Packet = Packet;
+    type Packets = Packets;
+    type Execution<'c> = Messages;
+    type Branches = Never;
+
+    fn configure(source: &Described<'_>, _notes: &mut Vec<String>) -> Result<Config, BadSetting> {
+        let control = CONTROL.iter().find_map(|name| source.register(name)?.value);
+        let mut config = Config::default().with_control(control.unwrap_or(0) as u32);
+        for (key, value) in source.options {
+            match set(&mut config, key, value) {
+                // What is said for people, and options of other protocols.
+                Err(bad) if bad.unknown => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(config)
+    }
+
+    fn check(_names: &Names, key: &str, value: &str) -> Result<(), BadSetting> {
+        set(&mut Config::default(), key, value)
+    }
+
+    fn words(config: &Config) -> String {
+        let mut words = "ITM".to_owned();
+        if config.prescale != 1 {
+            words += &format!(", local timestamps in {} ticks", config.prescale);
+        }
+        if !config.synchronises {
+            words += ", without synchronisation";
+        }
+        words
+    }
+
+    fn packets(config: &Config) -> Packets {
+        Packets { decoder: Decoder::new(config), packets: 0 }
+    }
+
+    fn execution<'c>(
+        config: &Config,
+        _code: SourceCode<'c>,
+        _options: &Following,
+    ) -> Result<Messages, &'static str> {
+        Ok(Messages { decoder: Decoder::new(config), follower: Follower::new(config), packets: 0 })
+    }
+
+    fn branches(_config: &Config) -> Result<Never, &'static str> {
+        Err("an ITM does not trace branches")
+    }
+
+    fn landmark(_before: Option<&Packet>, packet: &Packet) -> Landmark {
+        match packet {
+            Packet::Sync => Landmark::Sync,
+            Packet::Overflow => Landmark::Overflow,
+            Packet::Bad(_) => Landmark::Bad,
+            Packet::Unsynchronised => Landmark::Unsynchronised,
+            _ => Landmark::None,
+        }
+    }
+}
+
+fn set(config: &mut Config, key: &str, value: &str) -> Result<(), BadSetting> {
+    let bad = |what: &str, unknown| BadSetting { key: key.to_owned(), what: what.to_owned(), unknown };
+    match key.to_ascii_lowercase().as_str() {
+        "itmtcr" | "control_register" => {
+            let value = parse_number(value).ok().and_then(|value| u32::try_from(value).ok());
+            *config = config.with_control(value.ok_or_else(|| bad("a 32-bit number is expected", false))?);
+        }
+        "prescale" => {
+            let prescale = parse_number(value).ok().and_then(|value| u32::try_from(value).ok());
+            config.prescale =
+                prescale.filter(|&value| value > 0).ok_or_else(|| bad("a number from 1 is expected", false))?;
+        }
+        "sync" => {
+            config.synchronises = match value {
+                "none" => false,
+                "packets" => true,
+                _ => return Err(bad("`packets` or `none` is expected", false)),
+            }
+        }
+        _ => return Err(bad("an ITM has the settings ITMTCR, prescale and sync", true)),
+    }
+    Ok(())
+}
+
+/// Bytes to packets.
+pub struct Packets {
+    decoder: Decoder,
+    packets: u64,
+}
+
+/// Counts what is a packet.
+#[inline]
+fn is_packet(packet: &Packet) -> u64 {
+    u64::from(!matches!(packet, Packet::Unsynchronised))
+}
+
+impl Stream for Packets {
+    type Value = Packet;
+
+    fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
+        self.decoder.feed(bytes, &mut |packet| {
+            self.packets += is_packet(&packet.value);
+            sink.take(0, packet);
+        });
+    }
+
+    fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
+        self.decoder.finish(&mut |packet| {
+            self.packets += is_packet(&packet.value);
+            sink.take(0, packet);
+        });
+    }
+
+    fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
+        self.finish(sink);
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.decoder.accounting()
+    }
+
+    fn packets(&self) -> u64 {
+        self.packets
+    }
+}
+
+impl PacketStream for Packets {
+    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
+        self.feed(bytes, &mut |_, packet: Located<Packet>| {
+            kinds.add(packet.value.name(), 1, packet.length.into())
+        });
+    }
+}
+
+/// Bytes to events.
+pub struct Messages {
+    decoder: Decoder,
+    follower: Follower,
+    packets: u64,
+}
+
+impl Stream for Messages {
+    type Value = Event;
+
+    fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
+        let Self { decoder, follower, packets } = self;
+        decoder.feed(bytes, &mut |packet| {
+            *packets += is_packet(&packet.value);
+            follower.push(packet, &mut Events { sub_source: 0, sink });
+        });
+    }
+
+    fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
+        let Self { decoder, follower, packets } = self;
+        decoder.finish(&mut |packet| {
+            *packets += is_packet(&packet.value);
+            follower.push(packet, &mut Events { sub_source: 0, sink });
+        });
+        follower.finish(&mut Events { sub_source: 0, sink });
+    }
+
+    fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
+        let Self { decoder, follower, packets } = self;
+        decoder.reset(&mut |packet| {
+            *packets += is_packet(&packet.value);
+            follower.push(packet, &mut Events { sub_source: 0, sink });
+        });
+        follower.reset();
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.decoder.accounting()
+    }
+
+    fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    fn statistics(&self) -> Statistics {
+        *self.follower.statistics()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Accounting { decoded, unsynchronised, .. } = self.decoder.accounting();
+        match decoded == 0 && unsynchronised > 0 {
+            true => vec![NO_SYNC.to_owned()],
+            false => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! STM: what software writes to the channels of a system trace.
+
+use backsight_arm::stm::{Content, Decoder, Packet};
+use backsight_core::{Accounting, Describe, Located};
+use backsight_flow::stm::Follower;
+use backsight_flow::{Event, Statistics};
+
+use super::stream::{Events, StreamSink};
+use super::{
+    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
+};
+use crate::SourceCode;
+
+/// STM.
+pub struct Stm;
+
+impl Protocol for Stm {
+    const NAMES: &'static [Names] = &[Names {
+        name: "stm",
+        formats: &["stm", "stp", "stp1", "stp2"],
+        format: "STP",
+        id_register: Some(IdRegister { names: &["STMTCSR"], lowest_bit: 16 }),
+        ..Names::PLAIN
+    }];
+
+    type Configuration = ();
+    type Packet = Packet;
+    type Packets = Packets;
+    type Execution<'c> = Messages;
+    type Branches = Never;
+
+    fn configure(_source: &Described<'_>, _notes: &mut Vec<String>) -> Result<(), BadSetting> {
+        Ok(())
+    }
+
+    fn check(_names: &Names, key: &str, _value: &str) -> Result<(), BadSetting> {
+        let what = "an STM has no settings: its packets say all".to_owned();
+        Err(BadSetting { key: key.to_owned(), what, unknown: true })
+    }
+
+    fn words(_config: &()) -> String {
+        "STM (STPv2)".to_owned()
+    }
+
+    fn packets(_config: &()) -> Packets {
+        Packets { decoder: Decoder::new(), packets: 0 }
+    }
+
+    fn execution<'c>(
+        _config: &(),
+        _code: SourceCode<'c>,
+        _options: &Following,
+    ) -> Result<Messages, &'static str> {
+        Ok(Messages { decoder: Decoder::new(), follower: Follower::new(), packets: 0 })
+    }
+
+    fn branches(_config: &()) -> Result<Never, &'static str> {
+        Err("an STM does not trace branches")
+    }
+
+    /// A packet that begins in a high nibble is shown without the low one, and an index further.
+    fn opencsd_bytes(packet: &Packet, bytes: &mut [u8]) -> u64 {
+        if !packet.begins_in_high_nibble {
+            return 0;
+        }
+        if let Some(first) = bytes.first_mut() {
+            *first &= 0xF0;
+        }
+        match packet.content {
+            // One that was searched for is shown as if nothing shared its bytes.
+            Content::Async { found: true } => {
+                if let Some(last) = bytes.last_mut() {
+                    *last = 0x0F;
+                }
+                0
+            }
+            _ => 1,
+        }
+    }
+
+    fn landmark(before: Option<&Packet>, packet: &Packet) -> Landmark {
+        let before = before.map(|packet| packet.content);
+        match packet.content {
+            Content::Version { .. } if matches!(before, Some(Content::Async { .. })) => Landmark::Sync,
+            Content::MasterError(_) | Content::GlobalError(_) => Landmark::Overflow,
+            Content::Bad(_) => Landmark::Bad,
+            Content::Unsynchronised => Landmark::Unsynchronised,
+            _ => Landmark::None,
+        }
+    }
+}
+
+/// Bytes to packets.
+pub struct Packets {
+    decoder: Decoder,
+    packets: u64,
+}
+
+/// Counts what is a packet.
+#[inline]
+fn is_packet(packet: &Packet) -> u64 {
+    u64::from(!matches!(packet.content, Content::Unsynchronised))
+}
+
+impl Stream for Packets {
+    type Value = Packet;
+
+    fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
+        self.decoder.feed(bytes, &mut |packet| {
+            self.packets += is_packet(&packet.value);
+            sink.take(0, packet);
+        });
+    }
+
+    fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
+        self.decoder.finish(&mut |packet| {
+            self.packets += is_packet(&packet.value);
+            sink.take(0, packet);
+        });
+    }
+
+    fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
+        self.finish(sink);
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.decoder.accounting()
+    }
+
+    fn packets(&self) -> u64 {
+        self.packets
+    }
+}
+
+impl PacketStream for Packets {
+    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
+        self.feed(bytes, &mut |_, packet: Located<Packet>| {
+            kinds.add(packet.value.name(), 1, packet.length.into())
+        });
+    }
+}
+
+/// Bytes to events.
+pub struct Messages {
+    decoder: Decoder,
+    follower: Follower,
+    packets: u64,
+}
+
+impl Stream for Messages {
+    type Value = Event;
+
+    fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
+        let Self { decoder, follower, packets } = self;
+        decoder.feed(bytes, &mut |packet| {
+            *packets += is_packet(&packet.value);
+            follower.push(packet, &mut Events { sub_source: 0, sink });
+        });
+    }
+
+    fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
+        let Self { decoder, follower, packets } = self;
+        decoder.finish(&mut |packet| {
+            *packets += is_packet(&packet.value);
+            follower.push(packet, &mut Events { sub_source: 0, sink });
+        });
+        follower.finish(&mut Events { sub_source: 0, sink });
+    }
+
+    fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
+        let Self { decoder, follower, packets } = self;
+        decoder.reset(&mut |packet| {
+            *packets += is_packet(&packet.value);
+            follower.push(packet, &mut Events { sub_source: 0, sink });
+        });
+        follower.reset();
+    }
+
+    fn accounting(&self) -> Accounting {
+        self.decoder.accounting()
+    }
+
+    fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    fn statistics(&self) -> Statistics {
+        *self.follower.statistics()
+    }
+}
