@@ -87,7 +87,8 @@ impl Messages {
             if pending.bytes.is_empty() {
                 (pending.time, pending.index) = (time.or(now), index);
             }
-            let ends = matches!(byte, b'\n' | b'\r' | 0) && pending.bytes.iter().all(|byte| is_of_text(*byte));
+            let ends =
+                matches!(byte, b'\n' | b'\r' | 0) && pending.bytes.iter().all(|byte| is_of_text(*byte));
             match ends {
                 true => pending.give(key, each),
                 false => pending.bytes.push(byte),
@@ -135,7 +136,8 @@ mod tests {
 
     #[test]
     fn lines_of_several_channels_are_kept_apart() {
-        let written = [word(A, b"Hell"), word(B, b"one"), word(A, b"o\nno"), word(B, b"\0two"), word(A, b"n\n")];
+        let written =
+            [word(A, b"Hell"), word(B, b"one"), word(A, b"o\nno"), word(B, b"\0two"), word(A, b"n\n")];
         let expected =
             [(A, b"Hello".to_vec()), (B, b"one".to_vec()), (A, b"non".to_vec()), (B, b"two".to_vec())];
         assert_eq!(put_together(&written), expected);
@@ -144,7 +146,8 @@ mod tests {
     #[test]
     fn marks_begin_and_end_messages() {
         let flag = SoftwareMessage::new(B, 0, 0).marked();
-        let written = [word(B, &[1, 2]), flag, word(B, &[3]).marked().at(5), word(B, &[0]), word(B, &[4]).marked()];
+        let written =
+            [word(B, &[1, 2]), flag, word(B, &[3]).marked().at(5), word(B, &[0]), word(B, &[4]).marked()];
         assert_eq!(put_together(&written), [(B, vec![1, 2]), (B, vec![3, 0, 4])]);
         let starts = [word(B, &[1]), word(B, &[2]).marked().at(5), flag, flag];
         assert_eq!(put_together(&starts), [(B, vec![1]), (B, vec![2])]);

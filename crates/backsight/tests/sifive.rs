@@ -187,7 +187,9 @@ fn every_message_has_its_fields() {
         for line in &expected {
             let place = (line[0].parse().expect("an offset"), line[1].parse().expect("a length"));
             let fields = actual.get(&place).unwrap_or_else(|| panic!("{}: {line:?} is missing", case.name()));
-            for wanted in line.iter().skip(3).filter(|field| !derived.iter().any(|key| field.starts_with(key))) {
+            for wanted in
+                line.iter().skip(3).filter(|field| !derived.iter().any(|key| field.starts_with(key)))
+            {
                 assert!(fields.contains(wanted), "{}: {line:?}: {fields:?}", case.name());
             }
         }

@@ -253,7 +253,11 @@ fn continued(payload: &[u8], most: u8, packet: impl FnOnce(u64, u8) -> Option<Pa
                 .map_or(Parsed::Bad(Bad::Length, used), |packet| Parsed::Packet(packet, used));
         }
     }
-    if payload.len() < usize::from(most) { Parsed::More } else { Parsed::Bad(Bad::Length, usize::from(most) + 1) }
+    if payload.len() < usize::from(most) {
+        Parsed::More
+    } else {
+        Parsed::Bad(Bad::Length, usize::from(most) + 1)
+    }
 }
 
 fn extension(header: u8, payload: &[u8]) -> Parsed {

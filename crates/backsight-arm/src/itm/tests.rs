@@ -19,7 +19,8 @@ fn packets(config: &Config, bytes: &[u8]) -> Vec<Packet> {
 
 fn any_packet() -> impl Strategy<Value = Packet> {
     let value = || (any::<u32>(), prop_oneof![Just(1u8), Just(2), Just(4)]);
-    let fit = |(value, size): (u32, u8)| (if size == 4 { value } else { value & ((1 << (8 * size)) - 1) }, size);
+    let fit =
+        |(value, size): (u32, u8)| (if size == 4 { value } else { value & ((1 << (8 * size)) - 1) }, size);
     prop_oneof![
         Just(Packet::Sync),
         Just(Packet::Overflow),
@@ -168,7 +169,11 @@ fn every_header_is_a_packet_or_reserved() {
             packets(&NO_SYNC, &bytes)[0] == Packet::Bad(Bad::Reserved)
         })
         .collect();
-    let expected: Vec<u8> =
-        (1..=255u8).filter(|h| h & 3 == 0 && (matches!(h, 0x80 | 0x90 | 0xA0 | 0xB0) || h & 0xF == 4 && !matches!(h, 0x94 | 0xB4))).collect();
+    let expected: Vec<u8> = (1..=255u8)
+        .filter(|h| {
+            h & 3 == 0
+                && (matches!(h, 0x80 | 0x90 | 0xA0 | 0xB0) || h & 0xF == 4 && !matches!(h, 0x94 | 0xB4))
+        })
+        .collect();
     assert_eq!(reserved, expected, "{}", format!("{reserved:x?}"));
 }

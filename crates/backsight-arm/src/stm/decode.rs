@@ -72,7 +72,9 @@ enum Kind {
     Channel,
     MasterError,
     GlobalError,
-    Data { marked: bool },
+    Data {
+        marked: bool,
+    },
     Flag,
     Version,
     /// The byte after a version with bit 3.
@@ -348,7 +350,13 @@ impl Decoder {
     }
 
     #[inline]
-    fn emit(&mut self, content: Content, time: Option<SentTime>, end: u64, sink: &mut impl FnMut(Located<Packet>)) {
+    fn emit(
+        &mut self,
+        content: Content,
+        time: Option<SentTime>,
+        end: u64,
+        sink: &mut impl FnMut(Located<Packet>),
+    ) {
         let count = end - self.start;
         match content {
             Content::Bad(_) => self.nibbles.bad += count,
@@ -361,4 +369,3 @@ impl Decoder {
         sink(Located { offset, length, value: Packet { content, time, begins_in_high_nibble } });
     }
 }
-

@@ -184,7 +184,11 @@ fn nibbles_that_mean_nothing_are_reported() {
         (vec![0xF, 0xF, 0xF, 0], Bad::Sync),
         (vec![6, 1, 2, 3], Bad::Incomplete),
     ] {
-        assert_eq!(contents(&[sync(), nibbles.clone()].concat()).get(1), Some(&Content::Bad(why)), "{nibbles:x?}");
+        assert_eq!(
+            contents(&[sync(), nibbles.clone()].concat()).get(1),
+            Some(&Content::Bad(why)),
+            "{nibbles:x?}"
+        );
     }
 }
 

@@ -222,7 +222,10 @@ impl TimeMerge {
             let tracks = self.tracks.iter().filter(|track| track.buffer == buffer);
             tracks.map(|track| track.latest).max()
         };
-        open.enumerate().filter(|(_, open)| *open).map(|(buffer, _)| buffer).min_by_key(|&buffer| reached(buffer))
+        open.enumerate()
+            .filter(|(_, open)| *open)
+            .map(|(buffer, _)| buffer)
+            .min_by_key(|&buffer| reached(buffer))
     }
 
     fn track(&mut self, buffer: usize, item: &Item<'_, Event>) -> Option<&mut Track> {
@@ -282,9 +285,13 @@ impl TimeMerge {
     }
 
     /// Gives what no other source can come before; and more, if too much waits.
-    fn give(&mut self, sink: &mut impl FnMut(Item<'_, Event>, TimeBounds) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn give(
+        &mut self,
+        sink: &mut impl FnMut(Item<'_, Event>, TimeBounds) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         loop {
-            let next = self.tracks.iter().enumerate().filter_map(|(number, track)| Some((track.next()?, number)));
+            let next =
+                self.tracks.iter().enumerate().filter_map(|(number, track)| Some((track.next()?, number)));
             let next = next.min();
             let is_due = |order: u64| {
                 let waits = self.tracks.iter().filter(|track| track.ready.is_empty());
@@ -322,7 +329,10 @@ impl TimeMerge {
         sink(Item { source, sub_source, offset, length, value, origin }, time)
     }
 
-    fn finish(&mut self, sink: &mut impl FnMut(Item<'_, Event>, TimeBounds) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn finish(
+        &mut self,
+        sink: &mut impl FnMut(Item<'_, Event>, TimeBounds) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         for track in &mut self.tracks {
             track.close(None);
             track.is_ended = true;

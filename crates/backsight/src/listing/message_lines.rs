@@ -68,7 +68,13 @@ impl decode::Writer<Event> for MessageWriter {
 }
 
 /// Writes one message. Memory takes everything.
-fn write(format: MessageFormat, label: &Label, object: &mut ObjectWriter, message: &Message<'_>, out: &mut Vec<u8>) {
+fn write(
+    format: MessageFormat,
+    label: &Label,
+    object: &mut ObjectWriter,
+    message: &Message<'_>,
+    out: &mut Vec<u8>,
+) {
     if format == MessageFormat::Json {
         label.members(object, message.sub_source, message.index);
         channel_members(object, message.channel);
