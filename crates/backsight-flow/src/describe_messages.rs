@@ -49,7 +49,8 @@ pub(crate) fn software_fields(message: &SoftwareMessage, each: Each<'_>) {
     if matches!(channel, Channel::ExceptionLevel(_)) {
         return;
     }
-    let has_text = size > 0 && message.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t'));
+    let has_text =
+        size > 0 && message.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t'));
     let characters = if has_text { Characters(value, size) } else { Absent };
     each(Field::new("text", characters).text(Within("\"", "\"")));
     each(Field::new("marked", Flag(message.is_marked())).text(Words("marked")).comma());
@@ -85,8 +86,10 @@ fn what(words: &'static str) -> Field {
 }
 
 fn dwt_fields(event: &DwtEvent, each: Each<'_>) {
-    let address = |name, value: u32| Field::new(name, Value::Address(Address(value.into()))).text(Within("at ", ""));
-    let comparator = |number: u8| Field::new("comparator", Decimal(number.into())).text(Within("of comparator ", ""));
+    let address =
+        |name, value: u32| Field::new(name, Value::Address(Address(value.into()))).text(Within("at ", ""));
+    let comparator =
+        |number: u8| Field::new("comparator", Decimal(number.into())).text(Within("of comparator ", ""));
     let exception = |number: u16| Field::new("exception", Decimal(number.into())).text(Plain);
     match event.meaning() {
         DwtMeaning::CounterWrap(counters) => {

@@ -88,7 +88,10 @@ impl Follower {
                 self.local += u64::from(ticks) * u64::from(self.prescale);
                 let relation = TimeRelation::from_bits(relation);
                 let (total, after_loss) = (self.local, self.take_lost());
-                self.emit(Event::SourceTime(SourceTime::Local { delta: ticks, total, relation, after_loss }), sink);
+                self.emit(
+                    Event::SourceTime(SourceTime::Local { delta: ticks, total, relation, after_loss }),
+                    sink,
+                );
             }
             Packet::GlobalTimestamp1 { low, length, wrapped, .. } => {
                 let time = self.global.low(low, length, wrapped);
@@ -121,12 +124,12 @@ impl Follower {
         self.begin(sink);
         self.emit(Event::EndOfTrace { after_overflow: false }, sink);
         self.reset();
+        self.begun = false;
     }
 
     /// Begins anew, as after a gap in the data.
     pub fn reset(&mut self) {
         self.forget();
-        self.begun = false;
         self.lost = false;
     }
 
@@ -210,11 +213,14 @@ mod tests {
 
     #[test]
     fn global_time_waits_for_its_high_bits() {
-        let low = |low, length, wrapped| Packet::GlobalTimestamp1 { low, length, wrapped, clock_changed: false };
+        let low =
+            |low, length, wrapped| Packet::GlobalTimestamp1 { low, length, wrapped, clock_changed: false };
         let high = |high| Packet::GlobalTimestamp2 { high, wide: false };
         let packets = [low(0x12_3456, 4, false), high(1), low(0x57, 1, false), low(1, 4, true), high(2)];
-        let times: Vec<String> =
-            events(&Config::default(), &packets).into_iter().filter(|line| line.starts_with("timestamp")).collect();
+        let times: Vec<String> = events(&Config::default(), &packets)
+            .into_iter()
+            .filter(|line| line.starts_with("timestamp"))
+            .collect();
         assert_eq!(times, ["timestamp 0x4123456", "timestamp 0x4123457", "timestamp 0x8000001"]);
     }
 

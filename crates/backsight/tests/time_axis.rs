@@ -25,14 +25,15 @@ impl Package {
         for turn in 0..turns {
             for (id, bytes) in [(ITM, itm), (STM, stm)] {
                 let portion = bytes.len() * turn / turns..bytes.len() * (turn + 1) / turns;
-                formatter.push(TraceId::new(id), &bytes[portion], &mut |bytes| buffer.extend_from_slice(bytes)).unwrap();
+                formatter
+                    .push(TraceId::new(id), &bytes[portion], &mut |bytes| buffer.extend_from_slice(bytes))
+                    .unwrap();
             }
         }
         formatter.finish(&mut |bytes| buffer.extend_from_slice(bytes));
         let contents = "[trace]\nmetadata=trace.ini\nbuffer0=data\n";
-        let metadata = format!(
-            "[buffer]\nformat: coresight\n[trace_{ITM}]\nformat: ITM\n[trace_{STM}]\nformat: STP\n"
-        );
+        let metadata =
+            format!("[buffer]\nformat: coresight\n[trace_{ITM}]\nformat: ITM\n[trace_{STM}]\nformat: STP\n");
         std::fs::write(folder.join("contents.ini"), contents).unwrap();
         std::fs::write(folder.join("trace.ini"), metadata).unwrap();
         std::fs::write(folder.join("data"), buffer).unwrap();
@@ -105,7 +106,8 @@ fn messages_of_two_sources_come_in_the_order_of_their_times() {
     itm.extend(global(200));
     itm.push(byte(2));
     itm.extend(global(300));
-    let stm = [begin(), vec![data(10).at(12, 50), data(11).at(12, 150), data(12), data(13).at(12, 250)]].concat();
+    let stm =
+        [begin(), vec![data(10).at(12, 50), data(11).at(12, 150), data(12), data(13).at(12, 250)]].concat();
     let package = Package::new("order", &itm_bytes(&itm), &stm_bytes(&stm));
     let between = |earliest, latest| TimeBounds {
         earliest: Some(earliest),
@@ -167,14 +169,18 @@ fn random_streams_keep_the_order_of_each_source_and_of_exact_times() {
         assert!(values.is_sorted());
     }
     assert!(found.iter().filter_map(|(_, _, time)| time.estimate).is_sorted());
-    assert!(found.iter().all(|(_, _, time)| time.earliest.is_none() || time.latest.is_none_or(|end| time.earliest <= Some(end))));
+    assert!(
+        found.iter().all(|(_, _, time)| time.earliest.is_none()
+            || time.latest.is_none_or(|end| time.earliest <= Some(end)))
+    );
 }
 
 #[test]
 fn an_itm_without_synchronisation_is_read_where_that_is_said() {
     let bytes = itm_bytes(&[itm::Packet::Instrumentation { port: 0, value: 0x41, size: 1 }]);
     let open = |settings: &[&str]| {
-        let options = settings.iter().fold(OpenOptions::new().protocol("itm"), |options, one| options.config(one));
+        let options =
+            settings.iter().fold(OpenOptions::new().protocol("itm"), |options, one| options.config(one));
         options.bytes(bytes.clone()).unwrap()
     };
     assert_eq!(messages(&open(&["sync=none"])).len(), 1);

@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn headers_are_read_up_to_the_first_of_unknown_length() {
-        let bytes = [vec![7, 7], asynchronous(), vec![0x01, 0, 0x15, 0, 5, 0x85, 1, 2, 0, 0, 3], asynchronous()];
+        let bytes =
+            [vec![7, 7], asynchronous(), vec![0x01, 0, 0x15, 0, 5, 0x85, 1, 2, 0, 0, 3], asynchronous()];
         let (packets, accounting) = decode(&[&bytes.concat()]);
         let found: Vec<_> = packets.iter().map(|packet| (packet.length, packet.value)).collect();
         let expected = [

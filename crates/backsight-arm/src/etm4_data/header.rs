@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn every_first_byte_has_one_meaning_or_none() {
-        let count = |wanted: fn(Header) -> bool| (0..=255).filter_map(Header::of).filter(|&h| wanted(h)).count();
+        let count =
+            |wanted: fn(Header) -> bool| (0..=255).filter_map(Header::of).filter(|&h| wanted(h)).count();
         assert_eq!(count(|header| matches!(header, Header::Address(_))), 4 + 16 + 16 + 64 + 1 + 2 + 8);
         assert_eq!(count(|header| matches!(header, Header::Value(_))), 4 + 8 + 16 + 8 + 8 + 32);
         let reserved: usize = (0..=255u8).filter(|&byte| Header::of(byte).is_none()).count();

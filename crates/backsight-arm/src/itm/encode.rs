@@ -28,9 +28,12 @@ impl Encoder {
                 out.extend([0x94]);
                 sevens(u64::from(low) | flags, 4, out);
             }
-            Packet::GlobalTimestamp1 { low, length: length @ 1..=3, wrapped: false, clock_changed: false }
-                if low >> (7 * length) == 0 =>
-            {
+            Packet::GlobalTimestamp1 {
+                low,
+                length: length @ 1..=3,
+                wrapped: false,
+                clock_changed: false,
+            } if low >> (7 * length) == 0 => {
                 out.extend([0x94]);
                 sevens(low.into(), length, out);
             }
@@ -39,7 +42,9 @@ impl Encoder {
                 sevens(high, if wide { 6 } else { 4 }, out);
             }
             Packet::Extension { hardware, value, length } => return extension(hardware, value, length, out),
-            Packet::Instrumentation { port, value, size } => return source(port << 3, port, value, size, out),
+            Packet::Instrumentation { port, value, size } => {
+                return source(port << 3, port, value, size, out);
+            }
             Packet::Hardware { id, value, size } => return source(id << 3 | 4, id, value, size, out),
             _ => return false,
         }

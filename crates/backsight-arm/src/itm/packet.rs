@@ -133,14 +133,19 @@ impl Describe for Packet {
                 each(Field::new("low", Value::Hexadecimal(low.into())));
                 each(Field::new("bits", Value::Decimal((7 * u64::from(length)).min(26))));
                 each(Field::new("wrapped", Value::Flag(wrapped)).text(Text::Words("wrapped")));
-                each(Field::new("clock_changed", Value::Flag(clock_changed)).text(Text::Words("clock changed")));
+                each(
+                    Field::new("clock_changed", Value::Flag(clock_changed))
+                        .text(Text::Words("clock changed")),
+                );
             }
             Self::GlobalTimestamp2 { high, wide } => {
                 each(Field::new("high", Value::Hexadecimal(high)));
                 each(decimal("timestamp_bits", if wide { 64 } else { 48 }));
             }
             Self::Extension { hardware, value, .. } => {
-                each(Field::new("hardware", Value::Flag(hardware)).text(Text::Either("hardware", "software")));
+                each(
+                    Field::new("hardware", Value::Flag(hardware)).text(Text::Either("hardware", "software")),
+                );
                 each(Field::new("value", Value::Hexadecimal(value.into())));
             }
             Self::Instrumentation { port, value, size } => {

@@ -19,7 +19,8 @@ fn packets(config: &Config, bytes: &[u8]) -> Vec<Packet> {
 
 fn any_packet() -> impl Strategy<Value = Packet> {
     let value = || (any::<u32>(), prop_oneof![Just(1u8), Just(2), Just(4)]);
-    let fit = |(value, size): (u32, u8)| (if size == 4 { value } else { value & ((1 << (8 * size)) - 1) }, size);
+    let fit =
+        |(value, size): (u32, u8)| (if size == 4 { value } else { value & ((1 << (8 * size)) - 1) }, size);
     prop_oneof![
         Just(Packet::Sync),
         Just(Packet::Overflow),
@@ -98,6 +99,34 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn damage_changes_nothing_before_it_and_nothing_from_the_next_synchronisation_on(
+        before in proptest::collection::vec(any_packet(), 1..20),
+        after in proptest::collection::vec(any_packet(), 1..20),
+        at in any::<usize>(),
+        replacement in proptest::collection::vec(any::<u8>(), 0..6),
+    ) {
+        let sound = encoded(&[vec![Packet::Sync], before].concat());
+        let tail = [encoded(&[Packet::Sync]), encoded(&after)].concat();
+        let at = 6 + at % (sound.len() - 5);
+        let damaged = [&sound[..at], &replacement, &tail].concat();
+        let (expected, _) = decode(&Config::default(), &[&sound]);
+        let (found, accounting) = decode(&Config::default(), &[&damaged]);
+        let whole = expected.iter().filter(|packet| packet.end() <= at as u64).count();
+        prop_assert_eq!(&found[..whole], &expected[..whole]);
+        let from = (damaged.len() - tail.len()) as u64;
+        let synchronised = |packet: &&Located<Packet>| packet.end() >= from + 6 && packet.value == Packet::Sync;
+        let first = found.iter().position(|packet| synchronised(&packet)).unwrap_or(0);
+        // A packet that damage made up may have taken the first zeros.
+        prop_assert_eq!(found[first].end(), from + 6);
+        let shifted = |packet: &Located<Packet>| Located { offset: packet.offset - from, ..*packet };
+        let again: Vec<_> = found[first + 1..].iter().map(shifted).collect();
+        prop_assert_eq!(&again[..], &decode(&Config::default(), &[&tail]).0[1..]);
+        prop_assert_eq!(accounting.total(), damaged.len() as u64);
+    }
+}
+
 #[test]
 fn the_bytes_of_the_reference_are_read_as_it_says() {
     let port = |port, value, size| Packet::Instrumentation { port, value, size };
@@ -168,7 +197,11 @@ fn every_header_is_a_packet_or_reserved() {
             packets(&NO_SYNC, &bytes)[0] == Packet::Bad(Bad::Reserved)
         })
         .collect();
-    let expected: Vec<u8> =
-        (1..=255u8).filter(|h| h & 3 == 0 && (matches!(h, 0x80 | 0x90 | 0xA0 | 0xB0) || h & 0xF == 4 && !matches!(h, 0x94 | 0xB4))).collect();
+    let expected: Vec<u8> = (1..=255u8)
+        .filter(|h| {
+            h & 3 == 0
+                && (matches!(h, 0x80 | 0x90 | 0xA0 | 0xB0) || h & 0xF == 4 && !matches!(h, 0x94 | 0xB4))
+        })
+        .collect();
     assert_eq!(reserved, expected, "{}", format!("{reserved:x?}"));
 }

@@ -200,7 +200,9 @@ impl Describe for Packet {
             Content::Master16(master) => each(padded("master", master.into(), 4)),
             Content::Channel8(channel) => each(padded("channel", channel.into(), 2)),
             Content::Channel16(channel) => each(padded("channel", channel.into(), 4)),
-            Content::MasterError(value) | Content::GlobalError(value) => each(padded("value", value.into(), 2)),
+            Content::MasterError(value) | Content::GlobalError(value) => {
+                each(padded("value", value.into(), 2))
+            }
             Content::Trigger(value) | Content::CrossSync(value) => each(padded("value", value.into(), 2)),
             Content::Data { value, nibbles, .. } => each(padded("value", value, nibbles)),
             Content::Frequency(frequency) => each(Field::new("frequency", Value::Decimal(frequency.into()))),

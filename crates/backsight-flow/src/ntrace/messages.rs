@@ -10,9 +10,7 @@ use super::Follower;
 use super::walk::{Outcomes, Position, Undecided};
 use crate::blocks::Ending;
 use crate::sink::Sink;
-use crate::{
-    Channel, Event, HardwareEvent, InCircuitEvent, NoSync, SoftwareMessage, Symptom, TraceOn,
-};
+use crate::{Channel, Event, HardwareEvent, InCircuitEvent, NoSync, SoftwareMessage, Symptom, TraceOn};
 
 /// Repetitions in one message that are believed: B-CNT and HREPEAT have 18 bits.
 const MOST_REPEATS: u32 = 1 << 18;

@@ -6,9 +6,11 @@
 
 mod etm4;
 mod etrace;
+mod messages;
 mod ntrace;
 mod riscv_filter;
 
+pub use self::messages::{MessageKind, MessageUnit};
 use backsight_capture::Register;
 use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::etrace::Losses;

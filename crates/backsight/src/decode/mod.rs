@@ -37,8 +37,8 @@ use parallel::{Collected, Kept, Text};
 use session::{BLOCK, End, Order, Setup};
 pub use session::{Session, States};
 use source_decoder::Wanted;
-pub use timeline::TimeBounds;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
+pub use timeline::TimeBounds;
 
 /// A decode of a capture: what to decode, and how. Nothing happens until [`Decode::run`] or one of the others that end
 /// with a result is called.

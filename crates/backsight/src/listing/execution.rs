@@ -226,7 +226,9 @@ impl<'i> ExecutionWriter<'i> {
         });
         match event {
             Event::Context(context, _) => state.space = code.space_of(context),
-            Event::Timestamp { .. } | Event::SourceTime(SourceTime::Global { .. }) => counts.has_time.store(true, Ordering::Relaxed),
+            Event::Timestamp { .. } | Event::SourceTime(SourceTime::Global { .. }) => {
+                counts.has_time.store(true, Ordering::Relaxed)
+            }
             _ => {}
         }
         let is_wanted = state.filter.wants(event);

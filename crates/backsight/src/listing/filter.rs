@@ -100,7 +100,9 @@ impl Filter {
     /// Takes note of an event, and says whether it is wanted. Of a range, some part may be: see [`Filter::parts`].
     pub fn wants(&mut self, event: &Event) -> bool {
         match event {
-            Event::Timestamp { value, .. } | Event::SourceTime(SourceTime::Global { value, .. }) => self.now = Some(*value),
+            Event::Timestamp { value, .. } | Event::SourceTime(SourceTime::Global { value, .. }) => {
+                self.now = Some(*value)
+            }
             Event::Software(message) => self.now = message.time().or(self.now),
             Event::Context(context, _) => self.context = context.context_id,
             _ => {}

@@ -68,7 +68,13 @@ impl decode::Writer<Event> for MessageWriter {
 }
 
 /// Writes one message. Memory takes everything.
-fn write(format: MessageFormat, label: &Label, object: &mut ObjectWriter, message: &Message<'_>, out: &mut Vec<u8>) {
+fn write(
+    format: MessageFormat,
+    label: &Label,
+    object: &mut ObjectWriter,
+    message: &Message<'_>,
+    out: &mut Vec<u8>,
+) {
     if format == MessageFormat::Json {
         label.members(object, message.sub_source, message.index);
         channel_members(object, message.channel);
@@ -79,12 +85,17 @@ fn write(format: MessageFormat, label: &Label, object: &mut ObjectWriter, messag
         if let Some(time) = message.time {
             object.number("time", time);
         }
+        if let Some(after) = message.after {
+            object.number("after", after);
+        }
         let _ = object.end(out);
         return;
     }
     let _ = label.write(out, message.sub_source);
     if let Some(time) = message.time {
         let _ = write!(out, "{time:#x}  ");
+    } else if let Some(after) = message.after {
+        let _ = write!(out, "{after:#x}..  ");
     }
     let _ = match message.channel {
         Channel::ExceptionLevel(level) => write!(out, "EL{level}: "),

@@ -6,7 +6,8 @@ use backsight_flow::Event;
 
 use super::stream::StreamSink;
 use super::{
-    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
+    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol,
+    Stream,
 };
 use crate::SourceCode;
 

@@ -8,7 +8,8 @@ use backsight_flow::{Event, Statistics};
 use super::riscv::parse_number;
 use super::stream::{Events, StreamSink};
 use super::{
-    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
+    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol,
+    Stream,
 };
 use crate::SourceCode;
 
@@ -16,7 +17,8 @@ use crate::SourceCode;
 pub struct Itm;
 
 const CONTROL: [&str; 2] = ["ITMTCR", "CONTROL_REGISTER"];
-const NO_SYNC: &str = "the ITM sent no synchronisation packet: if it was not programmed to, say --config sync=none";
+const NO_SYNC: &str =
+    "the ITM sent no synchronisation packet: if it was not programmed to, say --config sync=none";
 
 impl Protocol for Itm {
     const NAMES: &'static [Names] = &[Names {
@@ -97,8 +99,9 @@ fn set(config: &mut Config, key: &str, value: &str) -> Result<(), BadSetting> {
         }
         "prescale" => {
             let prescale = parse_number(value).ok().and_then(|value| u32::try_from(value).ok());
-            config.prescale =
-                prescale.filter(|&value| value > 0).ok_or_else(|| bad("a number from 1 is expected", false))?;
+            config.prescale = prescale
+                .filter(|&value| value > 0)
+                .ok_or_else(|| bad("a number from 1 is expected", false))?;
         }
         "sync" => {
             config.synchronises = match value {

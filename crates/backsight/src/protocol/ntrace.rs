@@ -86,8 +86,7 @@ impl Protocol for Ntrace {
     ) -> Result<Execution<'c>, &'static str> {
         let config = &settings.config;
         let set = settings.set.or_else(|| registers_of(code.image())).unwrap_or(rv::Set::RV64);
-        let options =
-            Options { strict_image: options.strict_image, config: *config, ..Options::default() };
+        let options = Options { strict_image: options.strict_image, config: *config, ..Options::default() };
         let mut followers = BySubSource::new(MOST_HARTS);
         // Without a field for it there is one hart, even if it says nothing.
         if config.source_bits == 0 {

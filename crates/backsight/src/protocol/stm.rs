@@ -7,7 +7,8 @@ use backsight_flow::{Event, Statistics};
 
 use super::stream::{Events, StreamSink};
 use super::{
-    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
+    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol,
+    Stream,
 };
 use crate::SourceCode;
 

@@ -300,7 +300,8 @@ fn list(
         Portion::Buffer(_) => Ok(()),
     };
     if let Some(how) = command.messages {
-        let writer = |source: &Source| Ok::<_, Failure>(messages::writer(how, command.format, source, several));
+        let writer =
+            |source: &Source| Ok::<_, Failure>(messages::writer(how, command.format, source, several));
         let decode = arguments.choose(capture.execution(), capture, quiet).threads(command.threads);
         return decode.write(writer, write);
     }
