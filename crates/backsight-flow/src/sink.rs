@@ -6,15 +6,24 @@
 
 use backsight_core::Located;
 
-use crate::Event;
+use crate::{Event, Range};
 
 /// Takes the events of a follower. Every closure that takes an event is a sink that never has enough.
 pub trait Sink {
     /// Takes an event.
     fn take(&mut self, event: Located<Event>);
 
-    /// Has it enough for now? A follower asks between events, and stops soon after the answer is yes: a few dozen events
-    /// may still come.
+    /// Takes ranges that were executed one after the other, all of the same packet. Whoever treats them like any other event
+    /// need not care.
+    #[inline(always)]
+    fn take_ranges(&mut self, at: Located<()>, ranges: &[Range]) {
+        for &range in ranges {
+            self.take(at.map(|()| Event::Range(range)));
+        }
+    }
+
+    /// Has it enough for now? A follower asks between events, and stops soon after the answer is yes: a few hundred
+    /// events may still come.
     #[inline]
     fn is_full(&self) -> bool {
         false

@@ -1,5 +1,6 @@
 //! What a follower counts.
 
+use crate::blocks::Path;
 use crate::{Event, NoSync, Symptom};
 
 /// Counts over all that was executed.
@@ -87,6 +88,15 @@ impl Statistics {
             Event::NoSync(NoSync::WrongImage) => self.gaps.wrong_image += 1,
             _ => {}
         }
+    }
+
+    /// Counts the ranges of a path.
+    #[inline]
+    pub(crate) fn count_path(&mut self, path: &Path) {
+        self.instructions += u64::from(path.instructions);
+        self.ranges += u64::from(path.ranges);
+        self.branches += u64::from(path.branches);
+        self.taken += u64::from(path.taken);
     }
 
     /// How often a symptom was noticed.

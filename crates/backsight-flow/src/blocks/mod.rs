@@ -8,6 +8,7 @@
 
 mod block;
 mod key;
+mod paths;
 mod riscv;
 
 use std::ops;
@@ -19,6 +20,7 @@ use self::block::NONE;
 pub(crate) use self::block::{Block, Ending, Way};
 pub(crate) use self::key::CodeMode;
 use self::key::{Key, Spaces};
+pub(crate) use self::paths::{LONGEST_PATH, Path, PathEnd, PathKey, Paths, WalkedPath};
 pub(crate) use self::riscv::{InstructionMap, RiscvReader};
 use crate::Range;
 use crate::walk::Start;
@@ -58,6 +60,8 @@ pub(crate) struct Blocks {
     spaces: Spaces,
     pages: Pages,
     capacity: usize,
+    /// What followers walked through them before.
+    pub paths: Paths,
 }
 
 impl Blocks {
@@ -70,6 +74,7 @@ impl Blocks {
             spaces: Spaces::default(),
             pages: Pages::default(),
             capacity: capacity.clamp(1, 1 << 28),
+            paths: Paths::default(),
         }
     }
 
@@ -79,6 +84,7 @@ impl Blocks {
         self.maps.clear();
         self.table.fill(NONE);
         self.pages.clear();
+        self.paths.clear();
     }
 
     /// How code of an address space is read. It holds until another space is asked for.
@@ -106,12 +112,14 @@ impl Blocks {
             let key = block.key();
             if touches && !key.is_hidden() && spaces.binary_search(&key.mode.space()).is_ok() {
                 block.make_stale();
+                self.paths.clear();
             }
         }
     }
 
     /// The code changed, and nobody says where: all blocks will be read again.
     pub fn all_code_changed(&mut self) {
+        self.paths.clear();
         self.blocks.iter_mut().filter(|block| !block.key().is_hidden()).for_each(Block::make_stale);
     }
 

@@ -327,10 +327,7 @@ impl<C: Code> Flow<C> {
         self.origin = origin;
         match stopped {
             None => {
-                let block = self.blocks.get(here);
-                self.here = Some(here);
-                self.position.go(block.range.start, block.range.isa);
-                self.position.it = block.it_before();
+                self.stand_at(here);
                 atoms
             }
             Some((block, Some(taken))) => {
@@ -345,6 +342,15 @@ impl<C: Code> Flow<C> {
                 self.leave_somewhere(here, &block, atoms, at, sink)
             }
         }
+    }
+
+    /// Execution is at the beginning of a block.
+    #[inline]
+    fn stand_at(&mut self, here: u32) {
+        let block = self.blocks.get(here);
+        self.here = Some(here);
+        self.position.go(block.range.start, block.range.isa);
+        self.position.it = block.it_before();
     }
 
     /// Goes on after a block that leads to no address that is known for good.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops;
 
-use backsight_arm::etm4::{Config, Packet};
+use backsight_arm::etm4::{AddressPacket, Config, Packet};
 use backsight_core::{AddressSpace, Located};
 use backsight_image::Code;
 
@@ -34,6 +34,8 @@ impl Default for Options {
 pub struct Follower<C> {
     resolver: Resolver,
     flow: Flow<C>,
+    /// The last packet, if it was an address that may go past the resolver with the atoms after it.
+    address: Option<Located<AddressPacket>>,
     /// Elements that happened while the sink had enough.
     waiting: VecDeque<Located<Element>>,
     end: u64,
@@ -50,6 +52,7 @@ impl<C: Code> Follower<C> {
         Self {
             resolver: Resolver::new(config),
             flow: Flow::new(config, code, options),
+            address: None,
             waiting: VecDeque::new(),
             end: 0,
         }
@@ -59,17 +62,32 @@ impl<C: Code> Follower<C> {
     /// still stands for is given first, even if the sink has enough.
     #[inline(always)]
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
-        // Most packets are atoms, and happened: the short way.
+        // Most packets are atoms, and happened; most others say where an indirect branch before them went.
         match packet.value {
-            Packet::Atoms(atoms) if self.resolver.is_certain() && !self.is_paused() && !sink.is_full() => {
+            Packet::Atoms(atoms) if self.may_pass(sink) => {
                 self.end = packet.end();
-                if self.resolver.is_waiting() {
+                if let Some(address) = self.address.take() {
+                    self.resolver.pass_address(address.value);
+                    self.flow.element(address.map(Element::Address), sink);
+                } else if self.resolver.is_waiting() {
                     self.release(sink);
                 }
                 self.flow.atoms(atoms, packet.map(|_| ()), sink);
             }
+            Packet::Address(address)
+                if self.may_pass(sink) && self.address.is_none() && !self.resolver.is_waiting() =>
+            {
+                self.end = packet.end();
+                self.address = Some(packet.map(|_| address));
+            }
             _ => self.push_any(packet, sink),
         }
+    }
+
+    /// May atoms, and the address before them, go past the resolver?
+    #[inline(always)]
+    fn may_pass(&self, sink: &impl Sink) -> bool {
+        self.resolver.is_certain() && !self.is_paused() && !sink.is_full()
     }
 
     /// Gives what waits for a P0 element.
@@ -83,7 +101,19 @@ impl<C: Code> Follower<C> {
         if self.is_paused() {
             self.drain(sink);
         }
+        self.resolve_address(sink);
         self.end = packet.end();
+        self.resolve(packet, sink);
+    }
+
+    /// The address that came last is not followed by atoms.
+    fn resolve_address(&mut self, sink: &mut impl Sink) {
+        if let Some(address) = self.address.take() {
+            self.resolve(address.map(Packet::Address), sink);
+        }
+    }
+
+    fn resolve(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
         let (flow, waiting) = (&mut self.flow, &mut self.waiting);
         self.resolver.push(packet, &mut |element| {
             if sink.is_full() || !waiting.is_empty() {
@@ -121,6 +151,8 @@ impl<C: Code> Follower<C> {
     /// knows of the code.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         self.drain(sink);
+        self.resolve_address(sink);
+        self.drain(sink);
         let flow = &mut self.flow;
         self.resolver.finish(self.end, &mut |element| flow.element(element, sink));
         self.flow.begin_anew();
@@ -129,6 +161,7 @@ impl<C: Code> Follower<C> {
     /// Begins anew, as after a gap in the data. Counts go on.
     pub fn reset(&mut self) {
         self.waiting.clear();
+        self.address = None;
         self.resolver.reset();
         self.flow.begin_anew();
         self.flow.overflow = false;

@@ -110,6 +110,12 @@ impl Resolver {
             && self.open.is_none()
     }
 
+    /// An address goes past the resolver, with atoms that do.
+    #[inline]
+    pub(super) const fn pass_address(&mut self, address: AddressPacket) {
+        self.last_is = address.is;
+    }
+
     /// Does something wait for a P0 element?
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {

@@ -3,9 +3,10 @@
 use backsight_image::Code;
 use backsight_riscv::etrace::{BranchMap, CountEnd, Reported};
 
+use super::remembered::Recalled;
 use super::walk::{Then, Walked};
 use super::{Fault, Follower};
-use crate::blocks::Origin;
+use crate::blocks::{LONGEST_PATH, Origin, PathKey};
 use crate::sink::Sink;
 
 /// Where a packet leads to.
@@ -87,7 +88,43 @@ impl<C: Code> Follower<C> {
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
         self.outcomes.append(map);
-        self.walk_to_reported(address, sink)
+        if !self.remembers_paths() || !self.blocks.paths.are_used() {
+            return self.walk_to_reported(address, sink);
+        }
+        self.recall_some(sink);
+        let Reported { notify, updiscon, .. } = address.unwrap_or_default();
+        let target = address.map(|reported| self.report_address(reported));
+        let key = self.path_key(target, notify, updiscon);
+        match self.recall(key, sink) {
+            Recalled::Walked => Ok(Walked::Arrived),
+            recalled => self.walk_unknown(address, key.filter(|_| recalled == Recalled::Unknown), sink),
+        }
+    }
+
+    /// Walks to an address that was taken note of, or to the last branch that has an outcome; remembers the path if it has a
+    /// key.
+    #[inline(never)]
+    fn walk_unknown(
+        &mut self,
+        reported: Option<Reported>,
+        key: Option<PathKey>,
+        sink: &mut impl Sink,
+    ) -> Result<Walked, Fault> {
+        let destination = match reported {
+            Some(reported) => self.destination(self.address, DestinationKind::Address, reported)?,
+            None => Destination::LAST_BRANCH,
+        };
+        if let Some(key) = key {
+            self.remember(key, &destination);
+        }
+        self.forget_returns();
+        self.follow(&destination, Then::Nothing, sink)
+    }
+
+    /// Does the way that a packet leads depend on nothing but where execution is and on the packet?
+    #[inline(always)]
+    const fn remembers_paths(&self) -> bool {
+        self.is_plain && self.is_settled && self.settings.longest_path > LONGEST_PATH as u64
     }
 
     /// Format 0 subformat 0.
@@ -131,7 +168,6 @@ impl<C: Code> Follower<C> {
     }
 
     /// To an address, or to the last branch that has an outcome.
-    #[inline(always)]
     fn walk_to_reported(
         &mut self,
         reported: Option<Reported>,
@@ -141,13 +177,19 @@ impl<C: Code> Follower<C> {
             self.forget_returns();
             return self.follow(&Destination::LAST_BRANCH, Then::Nothing, sink);
         };
+        let address = self.report_address(reported);
+        self.walk_to(address, DestinationKind::Address, reported, sink)
+    }
+
+    /// Takes note of the address that a packet reports.
+    #[inline(always)]
+    fn report_address(&mut self, reported: Reported) -> u64 {
         let distance = self.absolute(reported.address);
         let base = if self.options().full_address { 0 } else { self.address };
         self.address = base.wrapping_add(distance) & self.reader.mask;
-        self.walk_to(self.address, DestinationKind::Address, reported, sink)
+        self.address
     }
 
-    #[inline(always)]
     fn walk_to(
         &mut self,
         address: u64,
@@ -155,13 +197,22 @@ impl<C: Code> Follower<C> {
         reported: Reported,
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
+        let destination = self.destination(address, kind, reported)?;
+        self.forget_returns();
+        self.follow(&destination, Then::Nothing, sink)
+    }
+
+    fn destination(
+        &mut self,
+        address: u64,
+        kind: DestinationKind,
+        reported: Reported,
+    ) -> Result<Destination, Fault> {
         self.lost_at = address;
         let block = self.block_at(Origin::UNKNOWN, address)?;
         let at_branch = self.blocks.get(block).is_only_a_branch();
-        self.forget_returns();
         let Reported { notify, updiscon, irreport, .. } = reported;
-        let destination = Destination { address, block, kind, at_branch, notify, updiscon, irreport };
-        self.follow(&destination, Then::Nothing, sink)
+        Ok(Destination { address, block, kind, at_branch, notify, updiscon, irreport })
     }
 
     /// Implicit returns are counted from the packet on, unless an earlier packet's path is still walked.

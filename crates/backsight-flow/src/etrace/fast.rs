@@ -22,7 +22,7 @@ pub(super) enum FastEnd {
 
 /// Where a walk ends or may end. The conditions are put so that one branch, seldom taken, tests them all.
 #[derive(Clone, Copy)]
-struct Conditions {
+pub(super) struct Conditions {
     /// It ends at a branch if so many outcomes are left.
     left_at_branch: u64,
     /// It may end at the destination's address if fewer outcomes are left.
@@ -32,7 +32,7 @@ struct Conditions {
 
 impl Conditions {
     #[inline(always)]
-    fn of(destination: &Destination) -> Self {
+    pub fn of(destination: &Destination) -> Self {
         Self {
             left_at_branch: if destination.ends_at_last_branch() { 1 } else { u64::MAX },
             left_near: if destination.may_be_passed() { 2 } else { 0 },
@@ -42,13 +42,13 @@ impl Conditions {
 
     /// Does it end at the last instruction of `block`?
     #[inline(always)]
-    fn at_branch(&self, block: &Block, left: u64) -> bool {
+    pub fn at_branch(&self, block: &Block, left: u64) -> bool {
         block.range.flags.conditional & (left == self.left_at_branch)
     }
 
     /// May it end in `block`, at least `from` bytes after its start?
     #[inline(always)]
-    fn near(&self, block: &Block, left: u64, from: u64) -> bool {
+    pub fn near(&self, block: &Block, left: u64, from: u64) -> bool {
         let start = block.range.start.0;
         let distance = self.address.wrapping_sub(start);
         (left < self.left_near) & (distance >= from) & (distance < block.range.end.0.wrapping_sub(start))
@@ -74,18 +74,6 @@ impl<C: Code> Follower<C> {
         destination: &Destination,
         sink: &mut impl Sink,
     ) -> FastEnd {
-        self.walk_fast_with::<false>(walk, destination, sink)
-    }
-
-    /// The same, compiled into the caller. `PLAIN` says that the trace has no implicit returns, no jump target cache
-    /// and no branch prediction.
-    #[inline(always)]
-    pub(super) fn walk_fast_with<const PLAIN: bool>(
-        &mut self,
-        walk: &mut Walk,
-        destination: &Destination,
-        sink: &mut impl Sink,
-    ) -> FastEnd {
         let Position { block: mut number, pc } = walk.position;
         let mut block = self.blocks.get(number);
         if self.unreported != Some(block.range.start.0) {
@@ -101,7 +89,7 @@ impl<C: Code> Follower<C> {
                 return FastEnd::Undecided;
             }
         }
-        let implicit_return = !PLAIN && self.options().implicit_return;
+        let implicit_return = self.options().implicit_return;
         let at = self.at;
         // Steps that are left, and how many there were after the branch before.
         let fuel_at_first = walk.left.min(walk.jumps.into()).saturating_sub(1);
@@ -115,12 +103,8 @@ impl<C: Code> Follower<C> {
             // Where it goes, if that is not in the block for good.
             let mut elsewhere = None;
             let (taken, executed) = if block.range.flags.conditional {
-                let taken = if PLAIN {
-                    pending.take()
-                } else {
-                    self.irets = 0;
-                    self.outcomes.take_from(&mut pending, block.last().0)
-                };
+                self.irets = 0;
+                let taken = self.outcomes.take_from(&mut pending, block.last().0);
                 let Some(taken) = taken else { break Stop::Undecided };
                 fuel_at_branch = fuel - 1;
                 not_taken += u64::from(!taken);
@@ -185,9 +169,7 @@ impl<C: Code> Follower<C> {
         if crosses {
             self.statistics.instructions += u64::from(block.range.instructions);
             sink.take(at.map(|()| Event::Range(block.range)));
-            if !PLAIN {
-                self.cross(number, destination);
-            }
+            self.cross(number, destination);
             walk.position = Position { block: destination.block, pc: destination.address };
             self.unreported = Some(destination.address);
             return FastEnd::Arrived;
@@ -209,7 +191,7 @@ impl<C: Code> Follower<C> {
 
     /// Does the packet alone say where an uninferable jump leads to?
     #[inline(always)]
-    fn can_cross(&self, destination: &Destination, left: u64) -> bool {
+    pub(super) fn can_cross(&self, destination: &Destination, left: u64) -> bool {
         destination.kind != DestinationKind::LastBranch
             && left == u64::from(destination.at_branch)
             && self.blocks.begins(destination.block, destination.address)

@@ -5,15 +5,17 @@
 //! reached by plain flow may yet mean a later visit, after an uninferable jump back to it; which one was meant, the
 //! next packet tells. Return stack, predictor and jump target cache are kept in step with the encoder.
 //!
-//! There are two ways to walk. The clear one looks at every block: may the walk end here, how is the block left? The
+//! There are three ways to walk. The clear one looks at every block: may the walk end here, how is the block left? The
 //! fast one goes from block to block while the answers are plain, which is nearly always, and leaves the rest to the
-//! clear one. [`Settings::fast_walk`] turns it off; both report the same.
+//! clear one. And a path that was walked before is looked up, where nothing but the packet decides it.
+//! [`Settings::fast_walk`] turns off all but the clear one; all report the same.
 
 mod cva6;
 mod data;
 mod destination;
 mod fast;
 mod outcomes;
+mod remembered;
 mod report;
 mod settings;
 mod sync;
@@ -26,7 +28,8 @@ use backsight_core::{Address, AddressSpace, Context, Located};
 use backsight_image::Code;
 use backsight_riscv::etrace::tables::JumpCache;
 use backsight_riscv::etrace::{
-    Announced, BranchMap, Content, Dialect, ImplicitReturn, Message, Options, Packet, Params, Reported,
+    Announced, BranchMap, BranchPacket, Content, Dialect, ImplicitReturn, Message, Options, Packet, Params,
+    Reported,
 };
 
 use self::data::Requests;
@@ -149,23 +152,40 @@ impl<C: Code> Follower<C> {
     /// Takes a packet of the hart, or what stands where one was expected; gives what is certain by now, or as much of it as
     /// the sink wants. What the packet before still stands for is given first, even if the sink has enough. Where the
     /// packet came from does not matter here.
-    #[inline(always)]
     pub fn push(&mut self, message: Located<impl Into<Message>>, sink: &mut impl Sink) {
-        if self.is_paused() {
-            self.drain(sink);
-        }
-        self.at = Located { offset: message.offset, length: message.length, value: () };
+        self.go_to(Located { offset: message.offset, length: message.length, value: () }, sink);
         let Message { time, ref content, .. } = message.value.into();
         match content {
-            &Content::Instruction(Packet::Branches { map, address }) if self.is_settled => {
-                self.follow_branches(map, address, sink);
-            }
             Content::Instruction(packet) => self.take(packet, sink),
             content => self.take_other(content, sink),
         }
         if time.is_some() {
             self.take_time(time, sink);
         }
+    }
+
+    /// Takes a packet of format 1 or 2, in the way that is made for them; else it is the same as [`Follower::push`].
+    #[inline(always)]
+    pub fn push_branches(&mut self, packet: Located<BranchPacket>, sink: &mut impl Sink) {
+        self.go_to(Located { offset: packet.offset, length: packet.length, value: () }, sink);
+        let BranchPacket { time, map, reported, .. } = packet.value;
+        if self.is_settled {
+            self.follow_branches(map, reported, sink);
+        } else {
+            self.take(&Packet::Branches { map, address: reported }, sink);
+        }
+        if time.is_some() {
+            self.take_time(time, sink);
+        }
+    }
+
+    /// The next packet is here.
+    #[inline(always)]
+    fn go_to(&mut self, at: Located<()>, sink: &mut impl Sink) {
+        if self.is_paused() {
+            self.drain(sink);
+        }
+        self.at = at;
     }
 
     /// Had the sink enough, so that part of the last packet is still to come?

@@ -22,6 +22,19 @@ impl Pending {
         self.mapped as u64 + self.counted
     }
 
+    /// Are more than so many told one by one?
+    #[inline]
+    pub const fn is_more_than(&self, count: u32) -> bool {
+        self.mapped > count
+    }
+
+    /// Those of the next `count` that were told one by one, with a one above them.
+    #[inline]
+    pub fn first(&self, count: u32) -> u64 {
+        let count = self.mapped.min(count);
+        self.map & ((1 << count) - 1) | 1 << count
+    }
+
     /// The next one, where there is no predictor.
     #[inline]
     pub fn take(&mut self) -> Option<bool> {
@@ -76,6 +89,13 @@ impl Outcomes {
     #[inline]
     pub const fn put_back(&mut self, pending: Pending) {
         self.pending = pending;
+    }
+
+    /// So many of those that were told one by one are past.
+    #[inline]
+    pub const fn pass(&mut self, count: u8) {
+        self.pending.map >>= count;
+        self.pending.mapped -= count as u32;
     }
 
     pub fn push(&mut self, taken: bool) {

@@ -77,7 +77,6 @@ impl Exit {
 
 impl<C: Code> Follower<C> {
     /// Walks to the destination.
-    #[inline(always)]
     pub(super) fn follow(
         &mut self,
         destination: &Destination,
@@ -89,11 +88,7 @@ impl<C: Code> Follower<C> {
         let mut walk = Walk { position, left, jumps, start: position.pc, is_undecided: false };
         let mut end = FastEnd::Undecided;
         if self.may_walk_fast() {
-            end = if self.is_plain {
-                self.walk_fast_with::<true>(&mut walk, destination, sink)
-            } else {
-                self.walk_fast(&mut walk, destination, sink)
-            };
+            end = self.walk_fast(&mut walk, destination, sink);
         }
         self.go_on(end, walk, destination, then, sink)
     }

@@ -71,8 +71,8 @@ fn followed_in_pieces(settings: Settings, code: &Code, payloads: &[Vec<u8>], lim
     for (offset, payload) in (0..).zip(payloads) {
         follower.push(Located { offset, length: 1, value: decoder.decode(payload) }, &mut buffer);
         while follower.is_paused() {
-            // A walk gives what it must beside the block that filled the buffer, no more.
-            assert!(buffer.events().len() < limit + 8, "{} events", buffer.events().len());
+            // A walk gives the rest of the path that filled the buffer and what it must beside it, no more.
+            assert!(buffer.events().len() < limit + 64 + 8, "{} events", buffer.events().len());
             events.extend(buffer.drain());
             follower.resume(&mut buffer);
         }

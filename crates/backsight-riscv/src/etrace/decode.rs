@@ -9,8 +9,8 @@ use crate::cva6;
 use super::common::CommonReader;
 use super::word::{Bits, WordReader};
 use super::{
-    Announced, BitReader, BranchMap, ContextPacket, CountEnd, DataOptions, Dialect, Message, Options, Packet,
-    Params, Reported, Start, SupportLayout, TrapPacket,
+    Announced, BitReader, BranchMap, BranchPacket, ContextPacket, CountEnd, DataOptions, Dialect,
+    MessageSink, Options, Packet, PacketLayout, Params, Reported, Start, SupportLayout, TrapPacket,
 };
 
 /// Most branches that format 0 counts, less 31. The field could hold more, but an encoder resynchronises long before;
@@ -110,32 +110,35 @@ impl PayloadDecoder {
 
     /// Decodes one payload and gives what was found, of source 0.
     #[inline(always)]
-    pub fn feed(&mut self, payload: Located<&[u8]>, sink: &mut impl FnMut(Located<Message>)) {
-        if !self.give_common(payload.value, |packet| sink(payload.map(|_| packet.into()))) {
-            sink(payload.map(|bytes| self.decode_any(bytes).into()));
+    pub fn feed(&mut self, payload: Located<&[u8]>, sink: &mut impl MessageSink) {
+        if let Some((map, reported)) = self.branches(payload.value) {
+            let (source, time, address, layout) = (0, None, None, PacketLayout::NONE);
+            sink.take_branches(payload.map(|_| BranchPacket {
+                source,
+                time,
+                address,
+                layout,
+                map,
+                reported,
+            }));
+        } else if let Some((index, map, irreport)) = self.jump_target(payload.value) {
+            sink.take(payload.map(|_| Packet::JumpTarget { index, map, irreport }.into()));
+        } else {
+            sink.take(payload.map(|bytes| self.decode_any(bytes).into()));
         }
     }
 
-    /// Gives the packet in a payload if it is one of those that a long trace is made of. Each format is given from a
-    /// place of its own, so that its fields stay in registers; in one place for all they would meet in memory.
+    /// The packet in a payload if it is of format 1 or 2 and short.
     #[inline(always)]
-    pub(super) fn give_common(&self, payload: &[u8], mut give: impl FnMut(Packet)) -> bool {
-        let Some(common) = self.common else { return false };
-        if let Some((map, address)) = common.read(payload) {
-            give(Packet::Branches { map, address });
-        } else if let Some((index, map, irreport)) = self.jump_target(payload) {
-            give(Packet::JumpTarget { index, map, irreport });
-        } else {
-            return false;
-        }
-        true
+    pub(super) fn branches(&self, payload: &[u8]) -> Option<(BranchMap, Option<Reported>)> {
+        self.common.as_ref().and_then(|common| common.read(payload))
     }
 
     /// The packet in a payload if it is of format 0 subformat 1 and short.
     #[inline(always)]
-    fn jump_target(&self, payload: &[u8]) -> Option<(u32, BranchMap, Option<u32>)> {
+    pub(super) fn jump_target(&self, payload: &[u8]) -> Option<(u32, BranchMap, Option<u32>)> {
         let (params, options) = (self.params(), self.options());
-        if payload.first()? & 3 != 0 || !options.jump_target_cache {
+        if payload.first()? & 3 != 0 || !options.jump_target_cache || self.common.is_none() {
             return None;
         }
         let mut fields = FieldReader { bits: WordReader::new(payload)?, params, options };

@@ -8,7 +8,9 @@ use alloc::boxed::Box;
 use backsight_core::{Accounting, Address, Located};
 
 use super::resolve::ReportedAddress;
-use super::{Config, Content, Message, Packet, PacketLayout, PayloadDecoder, data};
+use super::{
+    BranchPacket, Config, Content, Message, MessageSink, Packet, PacketLayout, PayloadDecoder, data,
+};
 use crate::encap::{Deframer, Encapsulated, Frame, Kind};
 use crate::per_source::PerSource;
 
@@ -60,38 +62,39 @@ impl Decoder {
     /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into
     /// pieces, the packets are the same.
     #[inline]
-    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(Located<Message>)) {
+    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl MessageSink) {
         while !bytes.is_empty() {
             if self.deframer.is_between_frames() {
                 bytes = self.feed_common(bytes, sink);
             }
             let Self { deframer, sources } = self;
-            bytes = deframer.step(bytes, &mut |frame| sink(sources.message(&frame)));
+            bytes = deframer.step(bytes, &mut |frame| sink.take(sources.message(&frame)));
         }
     }
 
     /// Takes common packets up to the first that is none, and gives the rest back. Nearly all packets go this way: from
     /// the frame to whoever takes the packet in registers.
     #[inline]
-    fn feed_common<'a>(&mut self, mut bytes: &'a [u8], sink: &mut impl FnMut(Located<Message>)) -> &'a [u8] {
+    fn feed_common<'a>(&mut self, mut bytes: &'a [u8], sink: &mut impl MessageSink) -> &'a [u8] {
         let Self { deframer, sources } = self;
         while let Some((packet, rest)) = deframer.peek(bytes) {
             let Encapsulated { source, kind, time, payload, .. } = packet;
             let length = bytes.len() - rest.len();
             let Some(known) = sources.all.latest(source).filter(|_| kind == Kind::Instruction) else { break };
             let DecodedSource { instructions, address, layout, .. } = known;
-            let given = instructions.give_common(payload, |packet| {
+            let layout = *layout;
+            if let Some((map, reported)) = instructions.branches(payload) {
                 let offset = deframer.pass(length);
-                let address = match &packet {
-                    Packet::Branches { address: Some(reported), .. } => address.reported(reported),
-                    packet => address.of(packet),
-                };
-                let (source, address) = (Some(source), address.map(Address));
-                let content = Content::Instruction(packet);
-                let value = Message { source, time, address, layout: *layout, content };
-                sink(Located { offset, length: length as u32, value });
-            });
-            if !given {
+                let address = reported.and_then(|reported| address.reported(&reported)).map(Address);
+                let value = BranchPacket { source, time, address, layout, map, reported };
+                sink.take_branches(Located { offset, length: length as u32, value });
+            } else if let Some((index, map, irreport)) = instructions.jump_target(payload) {
+                let offset = deframer.pass(length);
+                let packet = Packet::JumpTarget { index, map, irreport };
+                let (source, address) = (Some(source), address.of(&packet).map(Address));
+                let value = Message { source, time, address, layout, content: Content::Instruction(packet) };
+                sink.take(Located { offset, length: length as u32, value });
+            } else {
                 break;
             }
             bytes = rest;
@@ -100,14 +103,14 @@ impl Decoder {
     }
 
     /// The stream ends: reports the bytes that are in no packet yet.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Message>)) {
+    pub fn finish(&mut self, sink: &mut impl MessageSink) {
         let Self { deframer, sources } = self;
-        deframer.finish(&mut |frame| sink(sources.message(&frame)));
+        deframer.finish(&mut |frame| sink.take(sources.message(&frame)));
     }
 
     /// Bytes of the stream are missing here: reports the packet that they cut off, and forgets what differences in
     /// data trace refer to. Options stay, for no packet need repeat them; offsets go on as if nothing was missing.
-    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Message>)) {
+    pub fn reset(&mut self, sink: &mut impl MessageSink) {
         self.finish(sink);
         self.sources.all.iter_mut().for_each(DecodedSource::forget);
     }

@@ -1,8 +1,8 @@
 //! What is found in a stream, and whose it is.
 
-use backsight_core::Address;
+use backsight_core::{Address, Located};
 
-use super::{BadPacket, Packet, PacketLayout, data};
+use super::{BadPacket, BranchMap, Packet, PacketLayout, Reported, data};
 use crate::encap::{FramingFault, Kind};
 
 /// One packet of a stream with the source that sent it, or bytes that are none.
@@ -67,5 +67,51 @@ impl From<Result<Packet, BadPacket>> for Message {
             Err(why) => Content::BadPacket(why),
         };
         Self { source: Some(0), ..Self::of_nobody(content) }
+    }
+}
+
+/// Takes the messages of a stream. Every closure that takes a message is one.
+pub trait MessageSink {
+    /// Takes a message.
+    fn take(&mut self, message: Located<Message>);
+
+    /// Takes a packet of format 1 or 2. A long trace consists of little else: whoever has a way of its own for them gets
+    /// their fields in registers; everybody else gets a message.
+    #[inline(always)]
+    fn take_branches(&mut self, packet: Located<BranchPacket>) {
+        self.take(packet.map(Message::from));
+    }
+}
+
+impl<F: FnMut(Located<Message>)> MessageSink for F {
+    #[inline(always)]
+    fn take(&mut self, message: Located<Message>) {
+        self(message);
+    }
+}
+
+/// A packet of format 1 or 2, with what a [`Message`] says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchPacket {
+    /// The hart or other source.
+    pub source: u16,
+    /// The time in the frame, where the framing has one.
+    pub time: Option<u64>,
+    /// The whole address that it reports, as in a [`Message`].
+    pub address: Option<Address>,
+    /// How its fields are laid out, for who lists them.
+    pub layout: PacketLayout,
+    /// Outcomes of branches.
+    pub map: BranchMap,
+    /// The address and its flags.
+    pub reported: Option<Reported>,
+}
+
+impl From<BranchPacket> for Message {
+    #[inline(always)]
+    fn from(packet: BranchPacket) -> Self {
+        let BranchPacket { source, time, address, layout, map, reported } = packet;
+        let content = Content::Instruction(Packet::Branches { map, address: reported });
+        Self { source: Some(source), time, address, layout, content }
     }
 }

@@ -37,7 +37,7 @@ pub use decoder::Decoder;
 pub use encode::{encode, encode_address};
 pub use encoder::{EncodeError, Encoder};
 pub use fields::{PacketLayout, Value};
-pub use message::{Content, Message};
+pub use message::{BranchPacket, Content, Message, MessageSink};
 pub use packet::*;
 pub use params::{DataOptions, Dialect, ImplicitReturn, Options, Params, ParamsError};
 pub use support::SupportLayout;

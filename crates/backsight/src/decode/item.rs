@@ -74,11 +74,16 @@ fn range(offset: u64, length: u32, base: u64) -> Option<Range<usize>> {
 
 /// What a sink says: whether it wants more.
 pub trait Outcome {
+    /// Can it ever say that it does not? If not, nobody need ask.
+    const CAN_END: bool;
+
     /// In the terms of the standard library.
     fn control(self) -> ControlFlow<()>;
 }
 
 impl Outcome for () {
+    const CAN_END: bool = false;
+
     #[inline]
     fn control(self) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -86,6 +91,8 @@ impl Outcome for () {
 }
 
 impl Outcome for ControlFlow<()> {
+    const CAN_END: bool = true;
+
     #[inline]
     fn control(self) -> ControlFlow<()> {
         self

@@ -132,7 +132,7 @@ impl<'c, K: Kind> Session<'c, K> {
             let part = piece.part();
             outcome = match merge {
                 true => wait::<K>(decoder, part, waiting),
-                false => decoder.take(part, &mut |item, _| sink(item).control()),
+                false => decoder.take(part, &mut |item, _| sink(item)),
             };
         });
         if merge && outcome.is_continue() { waiting.give(&mut |item| sink(item).control()) } else { outcome }
@@ -152,7 +152,7 @@ impl<'c, K: Kind> Session<'c, K> {
         match decoders.get_mut(&TraceId::NULL) {
             Some(decoder) => {
                 let part = Part { bytes: block, runs: &[Run { index, at: 0 }], arrivals: &[], breaks: &[] };
-                decoder.take(part, &mut |item, _| sink(item).control())
+                decoder.take(part, &mut |item, _| sink(item))
             }
             None => ControlFlow::Continue(()),
         }
@@ -191,7 +191,7 @@ impl<'c, K: Kind> Session<'c, K> {
         F: FnMut(Item<'_, K::Value>) -> R,
     {
         self.splitter.restart();
-        self.decoders.values_mut().try_for_each(|decoder| decoder.reset(&mut |item, _| sink(item).control()))
+        self.decoders.values_mut().try_for_each(|decoder| decoder.reset(&mut |item, _| sink(item)))
     }
 
     /// What was decoded so far, what was not, and why.
@@ -238,10 +238,7 @@ impl<'c, K: Kind> Session<'c, K> {
         let decode =
             |(decoder, piece, state): &mut (&mut SourceDecoder<K::Stream<'c>>, &mut Piece, &mut T)| {
                 let part = piece.part();
-                let _ = decoder.take(part, &mut |item, _| {
-                    each(state, item);
-                    ControlFlow::Continue(())
-                });
+                let _ = decoder.take(part, &mut |item, _| each(state, item));
                 piece.clear();
             };
         if threads < 2 || work.len() < 2 {
@@ -260,10 +257,7 @@ impl<'c, K: Kind> Session<'c, K> {
         self.splitter.restart();
         for (id, decoder) in &mut self.decoders {
             let Some((_, state)) = states.0.get_mut(id) else { continue };
-            let _ = decoder.finish(&mut |item, _| {
-                each(state, item);
-                ControlFlow::Continue(())
-            });
+            let _ = decoder.finish(&mut |item, _| each(state, item));
         }
     }
 }
@@ -309,10 +303,7 @@ fn wait<K: Kind>(
     waiting: &mut Waiting<K::Value>,
 ) -> ControlFlow<()> {
     waiting.begin(&decoder.source);
-    decoder.take(part, &mut |item, known| {
-        waiting.push(&item, known, K::is_late(&item.value));
-        ControlFlow::Continue(())
-    })
+    decoder.take(part, &mut |item, known| waiting.push(&item, known, K::is_late(&item.value)))
 }
 
 /// What came of a source.

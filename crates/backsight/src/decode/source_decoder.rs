@@ -1,11 +1,12 @@
 //! One source while it is decoded.
 
+use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use backsight_arm::frame::Run;
 use backsight_core::Located;
 
-use super::item::{Item, Origin};
+use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
 use crate::Source;
 use crate::protocol::{Stream, StreamSink};
@@ -98,36 +99,48 @@ enum Arrival<'a> {
 }
 
 /// Makes items of what a stream gives, and hands them on until nobody wants more.
-struct ItemSink<'a, F> {
+struct ItemSink<'a, R, F> {
     source: &'a Source,
     origin: Origin<'a>,
     arrival: Arrival<'a>,
     shown: &'a mut u64,
     sink: &'a mut F,
     outcome: ControlFlow<()>,
+    /// Somebody asks for bytes or arrivals.
+    is_tracked: bool,
+    says: PhantomData<R>,
 }
 
-impl<V, F: FnMut(Item<'_, V>, Known) -> ControlFlow<()>> StreamSink<V> for ItemSink<'_, F> {
-    #[inline(always)]
-    fn take(&mut self, sub_source: u16, located: Located<V>) {
-        if self.outcome.is_break() {
-            return;
-        }
-        let end = located.end();
+impl<R, F> ItemSink<'_, R, F> {
+    /// An item ends here in the stream. When did it become known?
+    fn track(&mut self, end: u64) -> Known {
         *self.shown = end;
-        let known = match self.arrival {
+        match self.arrival {
             Arrival::Unasked => Known::Unasked,
             Arrival::WithLastByte(arrivals) => Known::WithByte(arrivals.of(end.saturating_sub(1))),
             Arrival::Later(arrival) => Known::Later(arrival),
-        };
+        }
+    }
+}
+
+impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R> StreamSink<V> for ItemSink<'_, R, F> {
+    #[inline(always)]
+    fn take(&mut self, sub_source: u16, located: Located<V>) {
+        if self.is_done() {
+            return;
+        }
+        let known = if self.is_tracked { self.track(located.end()) } else { Known::Unasked };
         let Located { offset, length, value } = located;
         let &mut Self { source, origin, .. } = self;
-        self.outcome = (self.sink)(Item { source, sub_source, offset, length, value, origin }, known);
+        let outcome = (self.sink)(Item { source, sub_source, offset, length, value, origin }, known);
+        if R::CAN_END {
+            self.outcome = outcome.control();
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_done(&self) -> bool {
-        self.outcome.is_break()
+        R::CAN_END && self.outcome.is_break()
     }
 }
 
@@ -140,9 +153,10 @@ impl<S: Stream> SourceDecoder<S> {
 
     /// Takes more of the stream. Each item comes with when it became known, if that is wanted: with its last byte, or
     /// with what came after it.
-    pub fn take<F>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()>
+    pub fn take<R, F>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()>
     where
-        F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+        R: Outcome,
+        F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
         if self.wanted.positions {
             self.positions.forget();
@@ -166,24 +180,27 @@ impl<S: Stream> SourceDecoder<S> {
     }
 
     /// The stream ends.
-    pub fn finish<F>(&mut self, sink: &mut F) -> ControlFlow<()>
+    pub fn finish<R, F>(&mut self, sink: &mut F) -> ControlFlow<()>
     where
-        F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+        R: Outcome,
+        F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
         self.step(Step::Finish, sink)
     }
 
     /// The stream does not continue.
-    pub fn reset<F>(&mut self, sink: &mut F) -> ControlFlow<()>
+    pub fn reset<R, F>(&mut self, sink: &mut F) -> ControlFlow<()>
     where
-        F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+        R: Outcome,
+        F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
         self.step(Step::Reset(u64::MAX), sink)
     }
 
-    fn step<F>(&mut self, step: Step<'_>, sink: &mut F) -> ControlFlow<()>
+    fn step<R, F>(&mut self, step: Step<'_>, sink: &mut F) -> ControlFlow<()>
     where
-        F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+        R: Outcome,
+        F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
         let Self { source, stream, wanted, positions, arrivals, kept } = self;
         let origin = match wanted.positions {
@@ -197,7 +214,9 @@ impl<S: Stream> SourceDecoder<S> {
             Step::Finish => Arrival::Later(u64::MAX),
         };
         let outcome = ControlFlow::Continue(());
-        let mut each = ItemSink { source, origin, arrival, shown: &mut kept.shown, sink, outcome };
+        let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
+        let mut each =
+            ItemSink { source, origin, arrival, shown, sink, outcome, is_tracked, says: PhantomData };
         match step {
             Step::Feed(bytes) => stream.feed(bytes, &mut each),
             Step::Reset(_) => stream.reset(&mut each),

@@ -54,7 +54,7 @@ impl<S: StreamSink<Event>> backsight_flow::Sink for Events<'_, S> {
         self.sink.take(self.sub_source, event);
     }
 
-    #[inline]
+    #[inline(always)]
     fn is_full(&self) -> bool {
         self.sink.is_done()
     }

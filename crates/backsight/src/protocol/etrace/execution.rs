@@ -3,7 +3,7 @@
 use backsight_core::{Accounting, Located};
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, Statistics};
-use backsight_riscv::etrace::{Config, Content, Decoder, Message};
+use backsight_riscv::etrace::{BranchPacket, Config, Content, Decoder, Message, MessageSink};
 
 use super::super::by_sub_source::BySubSource;
 use super::super::stream::{Events, Stream, StreamSink};
@@ -40,18 +40,18 @@ impl Stream for Execution<'_> {
 
     fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
         let Self { decoder, harts } = self;
-        decoder.feed(bytes, &mut |message| harts.take(message, sink));
+        decoder.feed(bytes, &mut Followed { harts, sink });
     }
 
     fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, harts } = self;
-        decoder.finish(&mut |message| harts.take(message, sink));
+        decoder.finish(&mut Followed { harts, sink });
         harts.finish(sink);
     }
 
     fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, harts } = self;
-        decoder.reset(&mut |message| harts.take(message, sink));
+        decoder.reset(&mut Followed { harts, sink });
         harts.finish(sink);
     }
 
@@ -93,21 +93,47 @@ impl Stream for Execution<'_> {
     }
 }
 
-impl Harts<'_> {
-    #[inline(always)]
-    fn take(&mut self, message: Located<Message>, sink: &mut impl StreamSink<Event>) {
+/// Gives every packet to the follower of its hart.
+struct Followed<'h, 'c, S> {
+    harts: &'h mut Harts<'c>,
+    sink: &'h mut S,
+}
+
+impl<S: StreamSink<Event>> MessageSink for Followed<'_, '_, S> {
+    fn take(&mut self, message: Located<Message>) {
+        let Self { harts, sink } = self;
         if sink.is_done() {
             return;
         }
-        self.messages += 1;
+        harts.messages += 1;
         if matches!(message.value.content, Content::Other(..)) {
             return;
         }
-        let Some(number) = message.value.source else { return self.take_nobodys(message, sink) };
-        let (settings, code) = (&self.settings, self.code);
-        if let Some(hart) = self.followers.of(number, || Follower::new(settings.clone(), code)) {
-            hart.push(message, &mut Events { sub_source: number, sink });
+        let Some(sub_source) = message.value.source else { return harts.take_nobodys(message, *sink) };
+        if let Some(follower) = harts.follower(sub_source) {
+            follower.push(message, &mut Events { sub_source, sink: *sink });
         }
+    }
+
+    #[inline(always)]
+    fn take_branches(&mut self, packet: Located<BranchPacket>) {
+        let Self { harts, sink } = self;
+        if sink.is_done() {
+            return;
+        }
+        harts.messages += 1;
+        let sub_source = packet.value.source;
+        if let Some(follower) = harts.follower(sub_source) {
+            follower.push_branches(packet, &mut Events { sub_source, sink: *sink });
+        }
+    }
+}
+
+impl<'c> Harts<'c> {
+    #[inline(always)]
+    fn follower(&mut self, number: u16) -> Option<&mut Follower<SourceCode<'c>>> {
+        let Self { settings, code, followers, .. } = self;
+        followers.of(number, || Follower::new(settings.clone(), *code))
     }
 
     fn finish(&mut self, sink: &mut impl StreamSink<Event>) {

@@ -1,0 +1,273 @@
+//! Paths through the code that were walked before.
+//!
+//! From the same block the same outcomes lead the same way, as long as the code stays as it is. A path that was walked once
+//! is remembered as the ranges that it reports and the block where it ends; the next time it is looked up. A long trace
+//! consists of few paths that occur again and again.
+//!
+//! Memory is bounded: a path takes the slot of another one that falls on it, and when the store of ranges is full, all
+//! paths are forgotten. A program that takes other paths all the time gains nothing, and would pay for what it
+//! remembers: where too few are found again, nothing is looked up for a while.
+
+use crate::Range;
+
+/// What decides a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathKey {
+    /// The block where it begins.
+    pub block: u32,
+    /// What else the follower distinguishes.
+    pub kind: u32,
+    /// The outcomes that it may use, in the follower's terms, with their number.
+    pub outcomes: u64,
+    /// Where it is to end, in the follower's terms.
+    pub end: u64,
+}
+
+impl PathKey {
+    #[inline]
+    fn hash(&self) -> usize {
+        let from = u64::from(self.block) << 8 | u64::from(self.kind);
+        let mixed = (from.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.outcomes)
+            .wrapping_mul(0xD6E8_FEB8_6659_FD93)
+            ^ self.end.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
+        (mixed >> 32) as usize ^ mixed as usize
+    }
+}
+
+/// A path that was walked before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    key: PathKey,
+    /// The first of its ranges in the store.
+    first: u32,
+    /// The block where it ends.
+    pub block: u32,
+    /// Instructions in all its ranges.
+    pub instructions: u32,
+    /// How many ranges it has.
+    pub ranges: u16,
+    /// Ranges that end in a branch.
+    pub branches: u16,
+    /// Those whose branch was taken.
+    pub taken: u16,
+    /// Outcomes that it uses.
+    pub outcomes: u8,
+    /// What the follower wants to know about its end.
+    pub note: u8,
+    /// It can be walked by looking it up. Else only the follower's clear way decides.
+    pub is_plain: bool,
+}
+
+const _: () = assert!(size_of::<Path>() <= 64);
+
+/// Paths by what decides them.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    /// A power of two of slots, or none.
+    slots: Vec<Option<Path>>,
+    /// How many were filled since all was forgotten.
+    filled: usize,
+    ranges: Vec<Range>,
+    /// Are paths looked up for now?
+    is_used: bool,
+    /// Packets until that is decided again.
+    until_review: u32,
+    /// Paths that were new since it was decided.
+    new: u32,
+}
+
+/// Slots at first, and at most: they stay in the processor's second cache.
+const SLOTS: (usize, usize) = (1 << 8, 1 << 13);
+/// Ranges that are stored at most.
+const RANGES: usize = 1 << 15;
+/// After so many packets it is decided whether paths are looked up.
+const REVIEW: u32 = 1 << 12;
+/// At most so many of those packets may have new paths.
+const MOST_NEW: u32 = REVIEW / 4;
+/// So long nothing is looked up if there were more.
+const REST: u32 = 16 * REVIEW;
+/// Ranges of one path: a sink that has enough gets no more than these.
+pub(crate) const LONGEST_PATH: usize = 64;
+
+impl Default for Paths {
+    fn default() -> Self {
+        let (slots, ranges) = Default::default();
+        Self { slots, filled: 0, ranges, is_used: true, until_review: REVIEW, new: 0 }
+    }
+}
+
+impl Paths {
+    /// Another packet: are paths looked up for it?
+    #[inline]
+    pub fn are_used(&mut self) -> bool {
+        self.until_review -= 1;
+        if self.until_review == 0 {
+            self.review();
+        }
+        self.is_used
+    }
+
+    #[cold]
+    fn review(&mut self) {
+        self.is_used = !self.is_used || self.new <= MOST_NEW;
+        self.until_review = if self.is_used { REVIEW } else { REST };
+        self.new = 0;
+    }
+
+    /// The path of a key, if it was walked before.
+    #[inline]
+    pub fn get(&self, key: PathKey) -> Option<&Path> {
+        let slot = key.hash() & self.slots.len().wrapping_sub(1);
+        self.slots.get(slot)?.as_ref().filter(|path| path.key == key)
+    }
+
+    /// The ranges of a path.
+    #[inline]
+    pub fn ranges(&self, path: &Path) -> &[Range] {
+        let first = path.first as usize;
+        self.ranges.get(first..first + usize::from(path.ranges)).unwrap_or_default()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        if self.filled > 0 {
+            self.slots.fill(None);
+            self.ranges.clear();
+            self.filled = 0;
+        }
+    }
+
+    /// Remembers a path.
+    pub fn insert(&mut self, key: PathKey, walked: &WalkedPath, end: PathEnd) {
+        if self.ranges.len() + walked.ranges.len() > RANGES {
+            self.clear();
+        }
+        if self.filled >= self.slots.len() && self.slots.len() < SLOTS.1 {
+            // They find their slots again when they are walked again.
+            self.clear();
+            self.slots = vec![None; (self.slots.len() * 4).clamp(SLOTS.0, SLOTS.1)];
+        }
+        let branches = walked.ranges.iter().filter(|range| range.ends_in_branch());
+        let path = Path {
+            key,
+            first: self.ranges.len() as u32,
+            block: end.block,
+            instructions: walked.ranges.iter().map(|range| range.instructions).sum(),
+            ranges: walked.ranges.len() as u16,
+            branches: branches.clone().count() as u16,
+            taken: branches.filter(|range| range.executed).count() as u16,
+            outcomes: walked.outcomes,
+            note: end.note,
+            is_plain: end.is_plain,
+        };
+        self.ranges.extend_from_slice(&walked.ranges);
+        self.filled += 1;
+        self.new += 1;
+        let slot = key.hash() & (self.slots.len() - 1);
+        self.slots[slot] = Some(path);
+    }
+
+    /// Remembers that only the follower's clear way can walk it.
+    pub fn insert_unclear(&mut self, key: PathKey) {
+        let end = PathEnd { block: 0, note: 0, is_plain: false };
+        self.insert(key, &WalkedPath::default(), end);
+    }
+}
+
+/// A path while it is walked for the first time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WalkedPath {
+    ranges: Vec<Range>,
+    outcomes: u8,
+}
+
+impl WalkedPath {
+    /// Adds a range. False: the path gets too long to be remembered.
+    pub fn push(&mut self, range: Range, uses_outcome: bool) -> bool {
+        self.ranges.push(range);
+        self.outcomes += u8::from(uses_outcome);
+        self.ranges.len() <= LONGEST_PATH
+    }
+}
+
+/// Where a path ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathEnd {
+    /// In this block.
+    pub block: u32,
+    /// What the follower wants to know.
+    pub note: u8,
+    /// It can be walked by looking it up.
+    pub is_plain: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use backsight_core::{Address, Isa};
+
+    fn key(block: u32, outcomes: u64) -> PathKey {
+        PathKey { block, kind: 0, outcomes, end: 0 }
+    }
+
+    fn walked(start: u64, ranges: u32) -> WalkedPath {
+        let mut walked = WalkedPath::default();
+        for n in 0..ranges {
+            let range = Range {
+                start: Address(start),
+                end: Address(start + 4),
+                instructions: 1 + n,
+                isa: Isa::Rv64,
+                class: Default::default(),
+                flags: Default::default(),
+                last_size: 4,
+                executed: true,
+            };
+            walked.push(range, true);
+        }
+        walked
+    }
+
+    const END: PathEnd = PathEnd { block: 9, note: 1, is_plain: true };
+
+    #[test]
+    fn a_path_is_found_by_all_that_decides_it() {
+        let mut paths = Paths::default();
+        paths.insert(key(1, 5), &walked(0x100, 3), END);
+        let path = *paths.get(key(1, 5)).unwrap();
+        assert_eq!((path.block, path.note, path.outcomes, path.ranges, path.instructions), (9, 1, 3, 3, 6));
+        assert_eq!(paths.ranges(&path).iter().map(|range| range.instructions).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(paths.get(key(2, 5)).is_none() && paths.get(key(1, 4)).is_none());
+        assert!(paths.get(PathKey { end: 1, ..key(1, 5) }).is_none());
+        assert!(paths.get(PathKey { kind: 1, ..key(1, 5) }).is_none());
+        paths.clear();
+        assert!(paths.get(key(1, 5)).is_none());
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_found_is_what_was_stored() {
+        let mut paths = Paths::default();
+        for n in 0..100_000 {
+            paths.insert(key(n, 1), &walked(n.into(), 1 + n % LONGEST_PATH as u32), END);
+            let path = *paths.get(key(n, 1)).unwrap();
+            assert!(paths.ranges(&path).iter().all(|range| range.start == Address(n.into())));
+            assert_eq!(u32::from(path.ranges), 1 + n % LONGEST_PATH as u32);
+        }
+        assert!(paths.slots.len() <= SLOTS.1 && paths.ranges.len() <= RANGES);
+    }
+
+    #[test]
+    fn where_all_paths_are_new_nothing_is_looked_up_for_a_while() {
+        let mut paths = Paths::default();
+        let mut used = 0;
+        for n in 0..REVIEW + REST {
+            if paths.are_used() {
+                used += 1;
+                paths.insert(key(n, 1), &walked(0, 1), END);
+            }
+        }
+        assert!(used < REVIEW + 2, "{used}");
+        let again = (0..100 * REVIEW).filter(|_| paths.are_used()).count();
+        assert!(again > 98 * REVIEW as usize, "{again}");
+    }
+}
