@@ -1,4 +1,4 @@
-/* Decodes ETMv4 or ETE trace with OpenCSD and says how long it took: see README.md. */
+/* Decodes ETMv4, ETE or STM trace with OpenCSD and says how long it took: see README.md. */
 
 #include <opencsd/c_api/opencsd_c_api.h>
 
@@ -17,8 +17,9 @@ struct counts {
 };
 
 struct source {
-    int ete;
+    int ete, stm;
     ocsd_etmv4_cfg etm4;
+    ocsd_stm_cfg system;
     uint32_t devarch;
 };
 
@@ -62,6 +63,7 @@ static void set_register(struct source *source, const char *name, uint32_t value
         {"TRCIDR11", &source->etm4.reg_idr11},     {"TRCIDR12", &source->etm4.reg_idr12},
         {"TRCIDR13", &source->etm4.reg_idr13},     {"TRCCONFIGR", &source->etm4.reg_configr},
         {"TRCTRACEIDR", &source->etm4.reg_traceidr}, {"TRCDEVARCH", &source->devarch},
+        {"STMTCSR", &source->system.reg_tcsr},
     };
     for (size_t i = 0; i < sizeof registers / sizeof *registers; i++)
         if (strcasecmp(name, registers[i].name) == 0)
@@ -85,8 +87,10 @@ static struct source read_source(const char *path) {
         line[strcspn(line, "( \t")] = 0;
         while (isspace((unsigned char)*value))
             value++;
-        if (strcasecmp(line, "type") == 0)
+        if (strcasecmp(line, "type") == 0) {
             source.ete = strncasecmp(value, "ETE", 3) == 0;
+            source.stm = strncasecmp(value, "STM", 3) == 0;
+        }
         else
             set_register(&source, line, (uint32_t)strtoul(value, NULL, 0));
     }
@@ -119,8 +123,8 @@ static void add_source(dcd_tree_handle_t tree, const struct source *source, int 
         .reg_idr8 = etm4->reg_idr8, .reg_devarch = source->devarch, .reg_configr = etm4->reg_configr,
         .reg_traceidr = etm4->reg_traceidr, .arch_ver = etm4->arch_ver, .core_prof = etm4->core_prof,
     };
-    const char *name = source->ete ? OCSD_BUILTIN_DCD_ETE : OCSD_BUILTIN_DCD_ETMV4I;
-    const void *config = source->ete ? (const void *)&ete : (const void *)etm4;
+    const char *name = source->stm ? OCSD_BUILTIN_DCD_STM : source->ete ? OCSD_BUILTIN_DCD_ETE : OCSD_BUILTIN_DCD_ETMV4I;
+    const void *config = source->stm ? (const void *)&source->system : source->ete ? (const void *)&ete : (const void *)etm4;
     int flags = flow ? OCSD_CREATE_FLG_FULL_DECODER : OCSD_CREATE_FLG_PACKET_PROC;
     unsigned char id;
     if (ocsd_dt_create_decoder(tree, name, flags, config, &id) != OCSD_OK)
