@@ -85,12 +85,17 @@ fn write(
         if let Some(time) = message.time {
             object.number("time", time);
         }
+        if let Some(after) = message.after {
+            object.number("after", after);
+        }
         let _ = object.end(out);
         return;
     }
     let _ = label.write(out, message.sub_source);
     if let Some(time) = message.time {
         let _ = write!(out, "{time:#x}  ");
+    } else if let Some(after) = message.after {
+        let _ = write!(out, "{after:#x}..  ");
     }
     let _ = match message.channel {
         Channel::ExceptionLevel(level) => write!(out, "EL{level}: "),
