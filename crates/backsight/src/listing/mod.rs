@@ -14,6 +14,7 @@ mod json;
 mod message_lines;
 mod packet;
 mod printable;
+mod range_text;
 
 pub use branches::{BranchWriter, EventNames};
 pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};
