@@ -1,4 +1,4 @@
-/* Decodes ETMv4, ETE or STM trace with OpenCSD and says how long it took: see README.md. */
+/* Decodes ETMv4, ETE, PTM, ETMv3 or STM trace with OpenCSD and says how long it took: see README.md. */
 
 #include <opencsd/c_api/opencsd_c_api.h>
 
@@ -16,11 +16,15 @@ struct counts {
     unsigned long long packets, elements, instructions;
 };
 
+enum protocol { ETM4, ETE, PTM, ETM3, STM };
+
 struct source {
-    int ete, stm;
+    enum protocol protocol;
     ocsd_etmv4_cfg etm4;
     ocsd_stm_cfg system;
     uint32_t devarch;
+    /* PTM and ETMv3 have the same registers. */
+    ocsd_ptm_cfg ptm;
 };
 
 struct image {
@@ -63,11 +67,23 @@ static void set_register(struct source *source, const char *name, uint32_t value
         {"TRCIDR11", &source->etm4.reg_idr11},     {"TRCIDR12", &source->etm4.reg_idr12},
         {"TRCIDR13", &source->etm4.reg_idr13},     {"TRCCONFIGR", &source->etm4.reg_configr},
         {"TRCTRACEIDR", &source->etm4.reg_traceidr}, {"TRCDEVARCH", &source->devarch},
+        {"ETMCR", &source->ptm.reg_ctrl},         {"ETMIDR", &source->ptm.reg_idr},
+        {"ETMCCER", &source->ptm.reg_ccer},       {"ETMTRACEIDR", &source->ptm.reg_trc_id},
         {"STMTCSR", &source->system.reg_tcsr},
     };
     for (size_t i = 0; i < sizeof registers / sizeof *registers; i++)
         if (strcasecmp(name, registers[i].name) == 0)
             *registers[i].place = value;
+}
+
+static enum protocol protocol_of(const char *type) {
+    if (strncasecmp(type, "ETE", 3) == 0)
+        return ETE;
+    if (strncasecmp(type, "PTM", 3) == 0 || strncasecmp(type, "PFT", 3) == 0)
+        return PTM;
+    if (strncasecmp(type, "STM", 3) == 0)
+        return STM;
+    return strncasecmp(type, "ETM3", 4) == 0 ? ETM3 : ETM4;
 }
 
 /* NAME=VALUE a line; what comes in brackets behind a name, and names that are not known, are passed over. */
@@ -76,6 +92,7 @@ static struct source read_source(const char *path) {
         .etm4 = {.reg_idr0 = 0x28000EA1, .reg_idr1 = 0x4100F403, .reg_idr2 = 0x488, .reg_configr = 0xC1,
                  .arch_ver = ARCH_AA64, .core_prof = profile_CortexA},
         .devarch = 0x47705A13,
+        .ptm = {.arch_ver = ARCH_V7, .core_prof = profile_CortexA},
     };
     size_t length;
     char *text = (char *)read_file(path, &length);
@@ -87,10 +104,8 @@ static struct source read_source(const char *path) {
         line[strcspn(line, "( \t")] = 0;
         while (isspace((unsigned char)*value))
             value++;
-        if (strcasecmp(line, "type") == 0) {
-            source.ete = strncasecmp(value, "ETE", 3) == 0;
-            source.stm = strncasecmp(value, "STM", 3) == 0;
-        }
+        if (strcasecmp(line, "type") == 0)
+            source.protocol = protocol_of(value);
         else
             set_register(&source, line, (uint32_t)strtoul(value, NULL, 0));
     }
@@ -123,8 +138,20 @@ static void add_source(dcd_tree_handle_t tree, const struct source *source, int 
         .reg_idr8 = etm4->reg_idr8, .reg_devarch = source->devarch, .reg_configr = etm4->reg_configr,
         .reg_traceidr = etm4->reg_traceidr, .arch_ver = etm4->arch_ver, .core_prof = etm4->core_prof,
     };
-    const char *name = source->stm ? OCSD_BUILTIN_DCD_STM : source->ete ? OCSD_BUILTIN_DCD_ETE : OCSD_BUILTIN_DCD_ETMV4I;
-    const void *config = source->stm ? (const void *)&source->system : source->ete ? (const void *)&ete : (const void *)etm4;
+    const ocsd_etmv3_cfg etm3 = {
+        .reg_idr = source->ptm.reg_idr, .reg_ctrl = source->ptm.reg_ctrl, .reg_ccer = source->ptm.reg_ccer,
+        .reg_trc_id = source->ptm.reg_trc_id, .arch_ver = source->ptm.arch_ver, .core_prof = source->ptm.core_prof,
+    };
+    const struct {
+        const char *name;
+        const void *config;
+    } decoders[] = {
+        [ETM4] = {OCSD_BUILTIN_DCD_ETMV4I, etm4}, [ETE] = {OCSD_BUILTIN_DCD_ETE, &ete},
+        [PTM] = {OCSD_BUILTIN_DCD_PTM, &source->ptm}, [ETM3] = {OCSD_BUILTIN_DCD_ETMV3, &etm3},
+        [STM] = {OCSD_BUILTIN_DCD_STM, &source->system},
+    };
+    const char *name = decoders[source->protocol].name;
+    const void *config = decoders[source->protocol].config;
     int flags = flow ? OCSD_CREATE_FLG_FULL_DECODER : OCSD_CREATE_FLG_PACKET_PROC;
     unsigned char id;
     if (ocsd_dt_create_decoder(tree, name, flags, config, &id) != OCSD_OK)

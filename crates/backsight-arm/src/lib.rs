@@ -11,8 +11,11 @@
 #[cfg(test)]
 extern crate std;
 
+mod etm;
+pub mod etm3;
 pub mod etm4;
 pub mod etm4_data;
 pub mod frame;
 pub mod itm;
+pub mod ptm;
 pub mod stm;

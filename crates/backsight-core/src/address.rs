@@ -59,6 +59,10 @@ pub enum Isa {
     Rv32,
     /// RISC-V with 64-bit registers, compressed instructions included.
     Rv64,
+    /// AArch32, Thumb with the changes of the Thumb Execution Environment (ThumbEE).
+    ThumbEe,
+    /// AArch32 in Jazelle state: Java bytecodes.
+    Jazelle,
 }
 
 impl Isa {
@@ -68,6 +72,8 @@ impl Isa {
             Self::A64 => "A64",
             Self::A32 => "A32",
             Self::T32 => "T32",
+            Self::ThumbEe => "ThumbEE",
+            Self::Jazelle => "Jazelle",
             Self::Rv32 => "RV32",
             Self::Rv64 => "RV64",
         }

@@ -76,6 +76,13 @@ pub enum Privilege {
         /// Security state.
         security: Security,
     },
+    /// Security state and Hyp mode, where the trace gives no exception level (ETMv3, PTM).
+    Armv7 {
+        /// Security state.
+        security: Security,
+        /// The processor is in Hyp mode.
+        hyp: bool,
+    },
     /// Privilege mode.
     Riscv(Mode),
 }
@@ -85,7 +92,8 @@ impl Privilege {
     #[inline]
     pub const fn level(self) -> u8 {
         match self {
-            Self::Unknown => 0,
+            Self::Unknown | Self::Armv7 { hyp: false, .. } => 0,
+            Self::Armv7 { hyp: true, .. } => 2,
             Self::Arm { level, .. } => level,
             Self::Riscv(mode) => mode.0,
         }
@@ -95,7 +103,7 @@ impl Privilege {
     #[inline]
     pub const fn security(self) -> Security {
         match self {
-            Self::Arm { security, .. } => security,
+            Self::Arm { security, .. } | Self::Armv7 { security, .. } => security,
             _ => Security::Secure,
         }
     }
@@ -106,6 +114,9 @@ impl fmt::Display for Privilege {
         match self {
             Self::Unknown => f.write_str("unknown privilege"),
             Self::Arm { level, security } => write!(f, "EL{level} {}", security.name()),
+            Self::Armv7 { security, hyp } => {
+                write!(f, "{}{}", security.name(), if *hyp { " Hyp" } else { "" })
+            }
             Self::Riscv(mode) => match mode.name() {
                 Some(name) => write!(f, "{name} mode"),
                 None => write!(f, "privilege mode {}", mode.0),
@@ -133,6 +144,11 @@ impl Context {
         Self { privilege: Privilege::Arm { level, security }, wide, vmid: None, context_id: None }
     }
 
+    /// A context of an Arm processor whose trace gives no exception level, without identifiers.
+    pub const fn armv7(security: Security, hyp: bool) -> Self {
+        Self { privilege: Privilege::Armv7 { security, hyp }, wide: false, vmid: None, context_id: None }
+    }
+
     /// A context of a RISC-V hart without identifiers.
     pub const fn riscv(mode: u8, wide: bool) -> Self {
         Self { privilege: Privilege::Riscv(Mode(mode)), wide, vmid: None, context_id: None }
@@ -147,7 +163,13 @@ impl Context {
     /// The address space that instructions of this context are fetched from, as far as the processor's own state
     /// decides it.
     pub const fn space(&self) -> AddressSpace {
-        let Privilege::Arm { level, security } = self.privilege else { return AddressSpace::ANY };
+        let (security, level) = match self.privilege {
+            Privilege::Arm { level, security } => (security, level),
+            Privilege::Armv7 { security: Security::NonSecure, hyp: false } => return AddressSpace::ANY_N,
+            Privilege::Armv7 { security: Security::NonSecure, hyp: true } => return AddressSpace::EL2N,
+            Privilege::Armv7 { .. } => return AddressSpace::ANY_S,
+            Privilege::Unknown | Privilege::Riscv(_) => return AddressSpace::ANY,
+        };
         match (security, level) {
             (Security::Root, _) => AddressSpace::ROOT,
             (Security::Realm, 0 | 1) => AddressSpace::EL1R,
@@ -174,6 +196,10 @@ impl Describe for Context {
             Privilege::Arm { level, security } => {
                 each(Field::new("context.level", Value::Decimal(level.into())).text(Text::Within("EL", "")));
                 each(Field::new("context.security", Value::Word(security.name())).text(Text::Plain));
+            }
+            Privilege::Armv7 { security, hyp } => {
+                each(Field::new("context.security", Value::Word(security.name())).text(Text::Plain));
+                each(Field::new("context.hyp", Value::Flag(hyp)).text(Text::Words("Hyp")));
             }
             Privilege::Riscv(mode) => {
                 let number = Field::new("context.mode", Value::Decimal(mode.0.into()));
@@ -323,6 +349,9 @@ mod tests {
             }
         }
         assert_eq!(Context::riscv(3, true).space(), AddressSpace::ANY);
+        assert_eq!(Context::armv7(Security::Secure, false).space(), AddressSpace::ANY_S);
+        assert_eq!(Context::armv7(Security::NonSecure, false).space(), AddressSpace::ANY_N);
+        assert_eq!(Context::armv7(Security::NonSecure, true).space(), AddressSpace::EL2N);
     }
 
     #[test]
@@ -334,6 +363,8 @@ mod tests {
         context.context_id = Some(u64::MAX);
         assert_eq!(context.to_string(), "S mode context=0xffffffffffffffff");
         assert_eq!(Context::riscv(7, true).to_string(), "privilege mode 7");
+        assert_eq!(Context::armv7(Security::Secure, false).to_string(), "Secure");
+        assert_eq!(Context::armv7(Security::NonSecure, true).to_string(), "Non-secure Hyp");
     }
 
     #[test]

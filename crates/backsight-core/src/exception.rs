@@ -7,6 +7,8 @@ use core::fmt;
 pub enum Cause {
     /// The exception TYPE of ETMv4 and ETE packets, A and R profile.
     Arm(u16),
+    /// The exception number of ETMv3 and PTM packets, A and R profile.
+    Armv7(u16),
     /// The exception number of an M-profile processor.
     ArmM(u16),
     /// An exception of a RISC-V hart: `mcause` without its interrupt bit.
@@ -25,7 +27,7 @@ impl Cause {
     #[inline]
     pub const fn number(self) -> u32 {
         match self {
-            Self::Arm(number) | Self::ArmM(number) => number as u32,
+            Self::Arm(number) | Self::Armv7(number) | Self::ArmM(number) => number as u32,
             Self::Riscv(number) | Self::RiscvInterrupt(number) => number,
             Self::NotTraced { .. } => 0,
         }
@@ -34,7 +36,7 @@ impl Cause {
     /// Did it come from outside the instruction stream?
     pub const fn is_interrupt(self) -> bool {
         match self {
-            Self::Arm(number) => matches!(number, 0x0E | 0x0F),
+            Self::Arm(number) | Self::Armv7(number) => matches!(number, 0x0E | 0x0F),
             Self::ArmM(number) => number >= 15,
             Self::Riscv(_) => false,
             Self::RiscvInterrupt(_) => true,
@@ -46,6 +48,7 @@ impl Cause {
     pub const fn name(self) -> Option<&'static str> {
         match self {
             Self::Arm(number) => arm(number),
+            Self::Armv7(number) => armv7(number),
             Self::ArmM(number) => arm_m(number),
             Self::Riscv(number) => riscv_exception(number),
             Self::RiscvInterrupt(number) => riscv_interrupt(number),
@@ -79,6 +82,25 @@ const fn arm(number: u16) -> Option<&'static str> {
         0x0C => "Data Fault",
         0x0E => "IRQ",
         0x0F => "FIQ",
+        _ => return None,
+    })
+}
+
+const fn armv7(number: u16) -> Option<&'static str> {
+    Some(match number {
+        1 => "Debug halt",
+        2 => "SMC",
+        3 => "Hyp",
+        4 => "Asynchronous data abort",
+        5 => "Jazelle or ThumbEE check",
+        8 => "Reset",
+        9 => "Undefined instruction",
+        10 => "SVC",
+        11 => "Prefetch abort",
+        12 => "Synchronous data abort",
+        13 => "Generic",
+        14 => "IRQ",
+        15 => "FIQ",
         _ => return None,
     })
 }
@@ -155,6 +177,8 @@ mod tests {
     fn causes_have_the_names_of_their_architecture() {
         assert_eq!(Cause::Arm(2).to_string(), "exception 0x2 (Call: SVC, HVC or SMC)");
         assert_eq!(Cause::Arm(0x0E).to_string(), "interrupt 0xe (IRQ)");
+        assert_eq!(Cause::Armv7(10).to_string(), "exception 0xa (SVC)");
+        assert_eq!(Cause::Armv7(14).to_string(), "interrupt 0xe (IRQ)");
         assert_eq!(Cause::ArmM(11).to_string(), "exception 0xb (SVCall)");
         assert_eq!(Cause::Riscv(8).to_string(), "exception 0x8 (environment call from U mode)");
         assert_eq!(Cause::RiscvInterrupt(7).to_string(), "interrupt 0x7 (machine timer interrupt)");

@@ -21,6 +21,7 @@ impl Describe for Event {
             Self::TraceOn(_) => "trace_on",
             Self::Context(..) => "context",
             Self::Range(_) => "range",
+            Self::AddressUnknown => "address_unknown",
             Self::PathUnknown { .. } => "path_unknown",
             Self::UncountedLoop { .. } => "uncounted_loop",
             Self::NoMemory { .. } => "no_memory",
@@ -28,6 +29,7 @@ impl Describe for Event {
             Self::ExceptionReturn => "exception_return",
             Self::Timestamp { .. } => "timestamp",
             Self::CycleCount(_) => "cycle_count",
+            Self::Trigger => "trigger",
             Self::UnitEvents(_) => "events",
             Self::TimestampMarker => "timestamp_marker",
             Self::Transaction(_) => "transaction",
@@ -40,6 +42,7 @@ impl Describe for Event {
             Self::SourceTime(SourceTime::Global { .. }) => "timestamp",
             Self::Condition { .. } => "condition",
             Self::Access(_) => "access",
+            Self::AccessesLost => "accesses_lost",
             Self::Mismatch { .. } => "mismatch",
             Self::EndOfTrace { .. } => "end",
         }
@@ -48,7 +51,12 @@ impl Describe for Event {
     fn fields(&self, each: Each<'_>) {
         let why = |words| Field::new("why", Word(words)).text(Plain);
         match *self {
-            Self::StartOfTrace | Self::ExceptionReturn | Self::TimestampMarker => {}
+            Self::StartOfTrace
+            | Self::AddressUnknown
+            | Self::ExceptionReturn
+            | Self::Trigger
+            | Self::TimestampMarker
+            | Self::AccessesLost => {}
             Self::NoSync(reason) => each(why(reason.text())),
             Self::TraceOn(reason) => each(why(reason.text())),
             Self::Context(context, isa) => {
@@ -164,10 +172,12 @@ fn exception(event: &Event, each: Each<'_>) {
 
 fn access_fields(access: &TracedAccess, each: Each<'_>) {
     each(Field::new("kind", Word(access.kind().text())).text(Plain));
-    each(Field::new("size", Decimal(access.size().into())).text(Within("of ", " bytes")));
+    let size = if access.size() > 0 { Decimal(access.size().into()) } else { Absent };
+    each(Field::new("size", size).text(Within("of ", " bytes")));
     each(Field::new("address", address(access.address())).text(Within("at ", "")));
     each(Field::new("value", hexadecimal(access.value())).text(Within("value ", "")).comma());
     each(Field::new("operand", hexadecimal(access.operand())).text(Within("operand ", "")).comma());
+    each(Field::new("instruction", address(access.instruction())).text(Within("by ", "")).comma());
     each(Field::new("failed", Flag(access.has_failed())).text(Words("failed")).comma());
 }
 
@@ -177,6 +187,8 @@ impl Event {
         match self {
             Self::StartOfTrace => "start of trace",
             Self::NoSync(_) | Self::PathUnknown { .. } | Self::NoMemory { .. } => "gap:",
+            Self::AddressUnknown => "gap: instructions at an address that is not known",
+            Self::AccessesLost => "gap: accesses are missing to the next one",
             Self::UncountedLoop { .. } => "loop without branches",
             Self::TraceOn(_) => "trace on:",
             Self::Context(..) => "context:",
@@ -186,6 +198,7 @@ impl Event {
             Self::ExceptionReturn => "exception return",
             Self::Timestamp { .. } => "timestamp",
             Self::CycleCount(_) => "cycles",
+            Self::Trigger => "trigger",
             Self::UnitEvents(_) => "events",
             Self::TimestampMarker => "timestamp marker",
             Self::Transaction(_) => "transaction",

@@ -18,6 +18,8 @@ pub enum Event {
     Context(Context, Isa),
     /// Instructions were executed one after the other.
     Range(Range),
+    /// Instructions were executed, and nothing says where.
+    AddressUnknown,
     /// Some instructions were executed, on a path that is not known.
     PathUnknown {
         /// The first of them; `None` where the path before was not known either.
@@ -64,6 +66,8 @@ pub enum Event {
     },
     /// Cycles since the last count; `None` if unknown.
     CycleCount(Option<u32>),
+    /// The trigger of the trace unit.
+    Trigger,
     /// Events of the trace unit: bit i for event i.
     UnitEvents(u8),
     /// The next timestamp belongs to this place.
@@ -85,6 +89,8 @@ pub enum Event {
     },
     /// Memory or a register was read or written.
     Access(TracedAccess),
+    /// Accesses are missing in the trace from here to the next one.
+    AccessesLost,
     /// Code and trace do not fit together here.
     Mismatch {
         /// What was noticed.
@@ -127,6 +133,12 @@ impl Range {
     #[inline]
     pub const fn ends_in_branch(&self) -> bool {
         matches!(self.class, Class::DirectBranch | Class::IndirectBranch)
+    }
+
+    /// Did it end in a call whose target is in its opcode?
+    #[inline]
+    pub(crate) fn is_direct_call(&self) -> bool {
+        self.executed && self.flags.link && self.class == Class::DirectBranch
     }
 
     /// How it ended, in a word or two; empty where the last instruction is nothing special.
@@ -254,27 +266,36 @@ impl Outcome {
 pub struct TracedAccess {
     address: u64,
     value: u64,
-    operand: u64,
+    /// The operand, or the address of the instruction.
+    beside: u64,
     kind: AccessKind,
     size: u8,
     has_address: bool,
     has_value: bool,
-    has_operand: bool,
+    beside_is: Beside,
     failed: bool,
 }
 
+/// What a traced access has beside address and value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Nothing,
+    Operand,
+    Instruction,
+}
+
 impl TracedAccess {
-    /// An access of 1 to 8 bytes of which nothing else is known. Wider ones are several.
+    /// An access of 1 to 8 bytes of which nothing else is known. Wider ones are several; 0 if the size is not known.
     pub const fn new(kind: AccessKind, size: u8) -> Self {
         Self {
             address: 0,
             value: 0,
-            operand: 0,
+            beside: 0,
             kind,
             size,
             has_address: false,
             has_value: false,
-            has_operand: false,
+            beside_is: Beside::Nothing,
             failed: false,
         }
     }
@@ -291,7 +312,19 @@ impl TracedAccess {
 
     /// The same with an operand.
     pub fn with_operand(self, operand: Option<u64>) -> Self {
-        Self { operand: operand.unwrap_or(0), has_operand: operand.is_some(), ..self }
+        let beside_is = if operand.is_some() { Beside::Operand } else { Beside::Nothing };
+        Self { beside: operand.unwrap_or(0), beside_is, ..self }
+    }
+
+    /// The same by the instruction at an address. An access has an operand or an instruction, not both.
+    pub fn by(self, instruction: Option<Address>) -> Self {
+        let beside_is = if instruction.is_some() { Beside::Instruction } else { Beside::Nothing };
+        Self { beside: instruction.map_or(0, |address| address.0), beside_is, ..self }
+    }
+
+    /// The same as another kind of access.
+    pub const fn as_kind(self, kind: AccessKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// The same, but nothing was read.
@@ -304,7 +337,7 @@ impl TracedAccess {
         self.kind
     }
 
-    /// Number of bytes, 1 to 8.
+    /// Number of bytes, 1 to 8; 0 if it is not known.
     pub const fn size(&self) -> u8 {
         self.size
     }
@@ -321,7 +354,12 @@ impl TracedAccess {
 
     /// What an atomic or CSR operation combines with what it read.
     pub fn operand(&self) -> Option<u64> {
-        self.has_operand.then_some(self.operand)
+        (self.beside_is == Beside::Operand).then_some(self.beside)
+    }
+
+    /// The instruction that did it, where the trace ties the two together.
+    pub fn instruction(&self) -> Option<Address> {
+        (self.beside_is == Beside::Instruction).then_some(Address(self.beside))
     }
 
     /// The access failed: nothing was read.
@@ -333,6 +371,8 @@ impl TracedAccess {
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
+    /// Reads or writes: the trace does not say which.
+    Unknown,
     /// Reads memory.
     Load,
     /// Writes memory.
@@ -361,12 +401,17 @@ pub enum AccessKind {
     CsrReadSet,
     /// Reads a CSR and clears bits of it.
     CsrReadClear,
+    /// Reads a register of an Arm coprocessor.
+    CoprocessorRead,
+    /// Writes a register of an Arm coprocessor.
+    CoprocessorWrite,
 }
 
 impl AccessKind {
     /// What it does, in words.
     pub const fn text(self) -> &'static str {
         match self {
+            Self::Unknown => "load or store",
             Self::Load => "load",
             Self::Store => "store",
             Self::AtomicSwap => "atomic swap",
@@ -381,6 +426,8 @@ impl AccessKind {
             Self::CsrReadWrite => "CSR read and write",
             Self::CsrReadSet => "CSR read and set",
             Self::CsrReadClear => "CSR read and clear",
+            Self::CoprocessorRead => "coprocessor read",
+            Self::CoprocessorWrite => "coprocessor write",
         }
     }
 }

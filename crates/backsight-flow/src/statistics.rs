@@ -78,6 +78,7 @@ impl Statistics {
                 self.instructions += u64::from(*instructions);
                 self.gaps.path_unknown += 1;
             }
+            Event::AddressUnknown => self.gaps.path_unknown += 1,
             Event::NoMemory { .. } => self.gaps.no_memory += 1,
             Event::Exception { .. } => self.exceptions += 1,
             Event::TraceOn(_) => self.trace_on += 1,

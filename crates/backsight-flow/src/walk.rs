@@ -53,6 +53,8 @@ pub struct Policy {
     pub waypoints: Waypoints,
     /// The processor has no other instruction set than T32 (M profile).
     pub t32_only: bool,
+    /// What an IT instruction makes conditional is marked so in the listing that users of OpenCSD know.
+    pub marks_it: bool,
     /// A walk ends after this many instructions.
     pub limit: u32,
 }
@@ -179,6 +181,7 @@ impl Policy {
                 walk.passed = walk.passed.or(Some(walk.last_address()));
             }
             walk.waypoint = self.waypoints.include(&instruction);
+            instruction.flags.unmarked |= !self.marks_it && walk.it > 0 && !instruction.flags.conditional;
             walk.add(instruction);
             match until {
                 Until::Waypoint if walk.waypoint => break,
@@ -235,7 +238,7 @@ impl Walk {
 pub(crate) fn within(isa: Isa, address: Address) -> Address {
     match isa {
         Isa::A64 | Isa::Rv64 => address,
-        Isa::A32 | Isa::T32 | Isa::Rv32 => Address(address.0 & 0xFFFF_FFFF),
+        Isa::A32 | Isa::T32 | Isa::ThumbEe | Isa::Jazelle | Isa::Rv32 => Address(address.0 & 0xFFFF_FFFF),
     }
 }
 

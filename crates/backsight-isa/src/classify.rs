@@ -11,11 +11,10 @@ pub fn classify(isa: Isa, bytes: &[u8], address: Address) -> Option<Instruction>
     Some(match isa {
         Isa::A64 => a64::classify(word(bytes)?, address),
         Isa::A32 => a32::classify(word(bytes)?, address),
-        Isa::T32 => {
-            let first = halfword(bytes)?;
-            let second = if t32::size(first) == 4 { halfword(bytes.get(2..)?)? } else { 0 };
-            t32::classify(u32::from(first) << 16 | u32::from(second), address)
-        }
+        Isa::T32 => t32::classify(thumb_opcode(bytes)?, address),
+        Isa::ThumbEe => t32::classify_ee(thumb_opcode(bytes)?, address),
+        // What bytecodes do is not known here.
+        Isa::Jazelle => return None,
         Isa::Rv32 => rv::classify(rv::Set::RV32, rv_opcode(bytes)?, address),
         Isa::Rv64 => rv::classify(rv::Set::RV64, rv_opcode(bytes)?, address),
     })
@@ -27,10 +26,24 @@ pub fn classify_retired(retired: &Retired) -> Instruction {
     match retired.isa {
         Isa::A64 => a64::classify(opcode, address),
         Isa::A32 => a32::classify(opcode, address),
-        Isa::T32 => t32::classify(if retired.size == 2 { opcode << 16 } else { opcode }, address),
+        Isa::T32 => t32::classify(upper(retired), address),
+        Isa::ThumbEe => t32::classify_ee(upper(retired), address),
+        Isa::Jazelle => Instruction::plain(Isa::Jazelle, retired.size),
         Isa::Rv32 => rv::classify(rv::Set::RV32, opcode, address),
         Isa::Rv64 => rv::classify(rv::Set::RV64, opcode, address),
     }
+}
+
+/// A Thumb opcode as its tables have it: one of two bytes is in the upper half.
+fn upper(retired: &Retired) -> u32 {
+    if retired.size == 2 { retired.opcode << 16 } else { retired.opcode }
+}
+
+/// The Thumb opcode at the start of `bytes`; `None` if there are too few bytes.
+fn thumb_opcode(bytes: &[u8]) -> Option<u32> {
+    let first = halfword(bytes)?;
+    let second = if t32::size(first) == 4 { halfword(bytes.get(2..)?)? } else { 0 };
+    Some(u32::from(first) << 16 | u32::from(second))
 }
 
 /// The opcode of the RISC-V instruction at the start of `bytes`, two-byte ones in the low half; `None` if there are

@@ -33,8 +33,9 @@ pub struct Flags {
     pub exception_return: bool,
     /// May not happen: conditional by its own opcode. IT blocks are the walker's to track.
     pub conditional: bool,
-    /// Compares two values by itself before it branches (A64 CB<cc>, CBB<cc>, CBH<cc>). It is conditional too.
-    pub compares: bool,
+    /// Conditional, but not marked so in the listing that users of OpenCSD know: A64 branches that compare two values by
+    /// themselves (CB<cc>, CBB<cc>, CBH<cc>), and in ETMv3 and PTM trace what only an IT instruction makes conditional.
+    pub unmarked: bool,
     /// Reads memory.
     pub load: bool,
     /// Writes memory.
@@ -50,7 +51,7 @@ impl Flags {
         returns: false,
         exception_return: false,
         conditional: false,
-        compares: false,
+        unmarked: false,
         load: false,
         store: false,
         undefined: false,

@@ -16,6 +16,8 @@ mod instruction;
 pub mod rv;
 pub mod t32;
 pub mod table;
+mod transfers;
 
 pub use classify::{classify, classify_retired};
 pub use instruction::*;
+pub use transfers::{TransferKind, Transfers, transfers};

@@ -28,6 +28,18 @@ pub fn classify(opcode: u32, address: Address) -> Instruction {
     instruction
 }
 
+/// The same in ThumbEE state: handler branches and checks take the place of LDM and STM, and only LEAVEX leaves it.
+pub fn classify_ee(opcode: u32, address: Address) -> Instruction {
+    let instruction = match opcode >> 24 {
+        0xC0..=0xCF => EE_TABLE.classify(opcode & 0xFFFF_0000, address, Isa::ThumbEe, 2),
+        _ => classify(opcode, address),
+    };
+    let stays = instruction.target_isa == Isa::T32 && opcode != LEAVEX;
+    Instruction { target_isa: if stays { Isa::ThumbEe } else { instruction.target_isa }, ..instruction }
+}
+
+const LEAVEX: u32 = 0xF3BF_8F0F;
+
 /// The lowest set bit of the mask of an IT instruction ends its block.
 const fn it_count(first: u16) -> u8 {
     if first & 0xFF00 == 0xBF00 && first & 0xF != 0 { 4 - (first & 0xF).trailing_zeros() as u8 } else { 0 }
@@ -94,6 +106,20 @@ fn after(_: u32, address: Address) -> Address {
     relative(address, 0)
 }
 
+/// The table of what ThumbEE has in the place of LDM and STM.
+pub static EE_TABLE: Table = Table::new(EE_ROWS);
+
+#[rustfmt::skip]
+const EE_ROWS: &[Row] = &[
+    row(0xFE00_0000, 0xC000_0000, "HBP", INDIRECT),
+    row(0xFF00_0000, 0xC200_0000, "HB", INDIRECT),
+    row(0xFF00_0000, 0xC300_0000, "HBL", INDIRECT.link()),
+    row(0xFC00_0000, 0xC400_0000, "HBLP", INDIRECT.link()),
+    row(0xFF00_0000, 0xCA00_0000, "CHKA", OTHER),
+    row(0xFE00_0000, 0xCE00_0000, "STR (R9)", STORE),
+    row(0xF800_0000, 0xC800_0000, "LDR (array, frame, R9)", LOAD),
+];
+
 /// The table of T32.
 pub static TABLE: Table = Table::new(ROWS);
 
@@ -158,7 +184,8 @@ const ROWS: &[Row] = &[
 
     // Branches and miscellaneous control. Condition 111x of B<c> T3 holds everything else.
     row(0xFFFF_FFFE, 0xF3AF_8002, "WFE.W, WFI.W", WAIT),
-    row(0xFFFF_FFEF, 0xF3BF_8F0F, "ENTERX, LEAVEX", direct(after)),
+    row(0xFFFF_FFFF, 0xF3BF_8F1F, "ENTERX", direct(after).to(Isa::ThumbEe)),
+    row(0xFFFF_FFFF, LEAVEX, "LEAVEX", direct(after)),
     row(0xFFFF_FFF0, 0xF3BF_8F40, "DSB", DATA_BARRIER),
     row(0xFFFF_FFF0, 0xF3BF_8F50, "DMB", DATA_BARRIER),
     row(0xFFFF_FFF0, 0xF3BF_8F60, "ISB", ISB),
@@ -206,6 +233,28 @@ mod tests {
     #[test]
     fn index_agrees_with_the_rows() {
         crate::table::tests::index_agrees_with_the_rows(&TABLE);
+    }
+
+    #[test]
+    fn thumbee_has_handler_branches_and_is_left_by_leavex_only() {
+        for (first, class, link) in [
+            (0xC000u16, Class::IndirectBranch, false), // hbp
+            (0xC205, Class::IndirectBranch, false),    // hb
+            (0xC305, Class::IndirectBranch, true),     // hbl
+            (0xC400, Class::IndirectBranch, true),     // hblp
+            (0xCA12, Class::Other, false),             // chka
+            (0xCC12, Class::Other, false),             // ldr
+        ] {
+            let instruction = classify_ee(narrow(first), AT);
+            assert_eq!((instruction.class, instruction.flags.link), (class, link), "{first:04x}");
+            assert_eq!(instruction.size, 2);
+        }
+        assert_eq!(classify(0xF3BF_8F1F, AT).target_isa, Isa::ThumbEe);
+        assert_eq!(classify_ee(LEAVEX, AT).target_isa, Isa::T32);
+        assert_eq!(classify_ee(LEAVEX, AT).target, AT.plus(4));
+        assert_eq!(classify_ee(narrow(0xE7FE), AT).target_isa, Isa::ThumbEe);
+        assert_eq!(classify_ee(0xF000_E800, AT).target_isa, Isa::A32);
+        crate::table::tests::index_agrees_with_the_rows(&EE_TABLE);
     }
 
     #[test]

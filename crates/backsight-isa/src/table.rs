@@ -86,7 +86,7 @@ impl Effect {
     }
 
     pub(crate) const fn compares(mut self) -> Self {
-        self.flags.compares = true;
+        self.flags.unmarked = true;
         self.conditional()
     }
 

@@ -212,6 +212,8 @@ const SECURITIES: [Security; 4] = [Security::Secure, Security::NonSecure, Securi
 fn put_context(out: &mut Vec<u8>, context: &Context) {
     let (family, level, security) = match context.privilege {
         Privilege::Arm { level, security } => (0, level, security as u8),
+        // Executions know the exception level: Hyp mode is level 2.
+        Privilege::Armv7 { security, .. } => (0, context.level(), security as u8),
         Privilege::Riscv(Mode(mode)) => (1, mode, 0),
         Privilege::Unknown => (2, 0, 0),
     };

@@ -8,10 +8,13 @@
 #![forbid(unsafe_code)]
 
 pub mod cva6;
+mod etm;
+pub mod etm3;
 pub mod etm4;
 pub mod etrace;
 mod funnel;
 pub mod ntrace;
+pub mod ptm;
 pub mod riscv;
 mod system;
 

@@ -86,6 +86,11 @@ impl Source {
         self.0.configuration.counts_cycles()
     }
 
+    /// Does the listing that users of OpenCSD know say where its exceptions return to?
+    pub(crate) fn lists_return_addresses(&self) -> bool {
+        self.0.configuration.lists_return_addresses()
+    }
+
     /// Does its trace say which of several harts it is about?
     pub fn numbers_harts(&self) -> bool {
         self.0.configuration.numbers_harts()

@@ -181,6 +181,61 @@ fn packets_of_etm4() {
     assert_documented("etm4", &kinds.table("packet"));
 }
 
+/// Settings, and bytes after an A-sync.
+const PTM: &[(&str, &str)] = &[
+    (
+        "",
+        "08 54 05 00 80 61  84 c8  2f  fd 9e 80 80 18  81 80 80 80 48 02  72 2f  76  0c  66  3c 05  42 85 00  02",
+    ),
+    (
+        "cyclecount=1 context_id=4 timestamp_bits=64",
+        "08 df 8d 01 c0 2b cc 03 2a 00 00 00  de 01  a3 0b 68 17  42 05 00  6e 2b 00 00 00",
+    ),
+    // An address whose upper bits nobody knows, malformed information, and a packet that is cut off.
+    ("", "2f  81 80 80 80 00"),
+    ("", "08"),
+];
+
+const ETM3: &[(&str, &str)] = &[
+    ("", "08 21 01 20 00 00  88 8a  2b  85 80 80 80 48 34  04 05  0c  66  76  7e  3c 05  42 85 00  02"),
+    ("cyclecount=1 context_id=1", "70 c3 02 2a 29 01 20 00 00  bc 84  6e 2b  10"),
+    ("", "08 a1 01 20 00 00 05"),
+    (
+        "version=3.0 data=both",
+        "2b  08 01 00 20 00 00  8f 80 80 80 e8  2e 84 80 80 80 12 78 56 34 12  06 ff  26 0a 01  78 08  58  48 34 12  50  6a  7a 0c  62",
+    ),
+    ("data=address", "08 01 00 20 00 00  22 04  6a"),
+    ("alternative_branches=1 profile=M", "08 01 01 20 00 00  91 41 9a 81 45  81 80 80 80 00"),
+    ("data=value data_only=1", "08 01  0e 78 56 34 12"),
+    ("", "08"),
+];
+
+fn packets_after_a_sync(protocol: &str, streams: &[(&str, &str)]) -> Kinds {
+    let mut kinds = Kinds::default();
+    for (settings, bytes) in streams {
+        let bytes = bytes.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("a byte"));
+        // A byte before it.
+        let mut stream = vec![0xF7, 0, 0, 0, 0, 0, 0x80];
+        stream.extend(bytes);
+        kinds.add(&packets(configured(protocol, settings), &stream), "packet");
+    }
+    kinds
+}
+
+#[test]
+fn packets_of_ptm() {
+    let kinds = packets_after_a_sync("ptm", PTM);
+    assert_eq!(kinds.0.len(), 15, "{:?}", kinds.0.keys());
+    assert_documented("ptm", &kinds.table("packet"));
+}
+
+#[test]
+fn packets_of_etm3() {
+    let kinds = packets_after_a_sync("etm3", ETM3);
+    assert_eq!(kinds.0.len(), 25, "{:?}", kinds.0.keys());
+    assert_documented("etm3", &kinds.table("packet"));
+}
+
 fn etrace_bytes(config: &etrace::Config) -> Vec<u8> {
     let reported = Reported { address: 8, irreport: Some(3), ..Reported::default() };
     let packets = [
@@ -444,6 +499,10 @@ fn events(start: Address) -> Vec<Event> {
         range(8, Class::DirectBranch, Flags { link: true, ..Flags::NONE }),
         range(0x400, Class::IndirectBranch, Flags { returns: true, ..Flags::NONE }),
         range(16, Class::Other, Flags::NONE),
+        Event::Context(Context::armv7(Security::Secure, false), Isa::T32),
+        Event::AddressUnknown,
+        Event::Trigger,
+        Event::AccessesLost,
         Event::PathUnknown { start: Some(address), next: address, instructions: 3 },
         Event::PathUnknown { start: None, next: address, instructions: 0 },
         Event::UncountedLoop { address },
@@ -487,6 +546,7 @@ fn events(start: Address) -> Vec<Event> {
         Event::Condition { key: 3, outcome: Outcome::Passed },
         Event::Access(access.at(Some(0x1000)).with_value(Some(5)).with_operand(Some(6))),
         Event::Access(access.failed()),
+        Event::Access(TracedAccess::new(AccessKind::Unknown, 0).by(Some(address))),
         Event::Mismatch { symptom: Symptom::BadAddress, address },
         Event::EndOfTrace { after_overflow: false },
     ]

@@ -106,7 +106,7 @@ fn bare_files_refuse_settings_that_make_no_sense() {
     let baked = OpenOptions::new().protocol("etm4").framing("baked").live().unwrap_err().to_string();
     assert!(baked.contains("baked") && baked.contains("coresight"), "{baked}");
     assert!(OpenOptions::new().live().is_err());
-    assert!(OpenOptions::new().protocol("etm3").live().unwrap_err().to_string().contains("etm4"));
+    assert!(OpenOptions::new().protocol("etm2").live().unwrap_err().to_string().contains("etm4"));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
+use backsight_run::units::TracedData;
 use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, Target};
 use backsight_sim::Options;
 use clap::builder::PossibleValuesParser;
@@ -109,6 +110,7 @@ pub fn run(command: &Record) -> Result {
     let contents = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
     let target = target(command, &contents)?;
     let unit = command.unit.program(target.first_isa(), target.name())?;
+    let traced = unit.traced_data();
     let words: Vec<_> = command.program.iter().map(|word| word.to_string_lossy()).collect();
     let messages = command.unit.messages()?;
     let simulated = target == Target::Riscv64 && !command.qemu;
@@ -142,7 +144,8 @@ pub fn run(command: &Record) -> Result {
         sysroot: command.sysroot.clone(),
         cpu: command.cpu.clone(),
         plugin: command.qemu_plugin.clone(),
-        values: data,
+        memory: traced != TracedData::None,
+        values: data || traced == TracedData::Values,
         inputs: data,
         ..EmulationOptions::default()
     };

@@ -9,7 +9,8 @@ use crate::support::{Scratch, line};
 fn recorded(scratch: &Scratch, unit: &str) -> (String, String) {
     let capture = scratch.path("capture").display().to_string();
     let program = repository().join("testdata/programs/riscv64/calls");
-    let arguments = format!("record --quiet --force --unit {unit} --output {capture} -- {}", program.display());
+    let arguments =
+        format!("record --quiet --force --unit {unit} --output {capture} -- {}", program.display());
     (line(&arguments).done().out, capture)
 }
 

@@ -38,7 +38,8 @@ impl CodeMode {
     }
 
     pub(super) const fn isa(self) -> Isa {
-        const ALL: [Isa; 5] = [Isa::A64, Isa::A32, Isa::T32, Isa::Rv32, Isa::Rv64];
+        const ALL: [Isa; 7] =
+            [Isa::A64, Isa::A32, Isa::T32, Isa::Rv32, Isa::Rv64, Isa::ThumbEe, Isa::Jazelle];
         let mut n = 0;
         while n < ALL.len() {
             if ALL[n] as u32 == self.0 & 0xFF {

@@ -30,6 +30,7 @@ const POLICY: Policy = Policy {
     },
     t32_only: false,
     limit: 100,
+    marks_it: true,
 };
 
 fn enter_in(blocks: &mut Blocks, space: AddressSpace, origin: Origin, address: u64, code: &impl Code) -> u32 {

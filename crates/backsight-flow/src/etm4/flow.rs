@@ -67,7 +67,12 @@ impl<C: Code> Flow<C> {
         Self {
             code,
             code_mode: blocks.mode(AddressSpace::ANY, Isa::A64),
-            policy: Policy { waypoints, t32_only: m_profile, limit: options.walk_limit.max(1) },
+            policy: Policy {
+                waypoints,
+                t32_only: m_profile,
+                marks_it: true,
+                limit: options.walk_limit.max(1),
+            },
             blocks,
             here: None,
             origin: Origin::UNKNOWN,

@@ -14,6 +14,7 @@ impl Addresses {
     pub fn find(&mut self, isa: Isa, text: &str, address: Address) -> Option<Address> {
         match isa {
             Isa::A32 | Isa::T32 => relative_to_pc(isa, text, address),
+            Isa::ThumbEe | Isa::Jazelle => None,
             Isa::A64 => self.follow(text, a64_page(text), a64_use(text)),
             Isa::Rv32 | Isa::Rv64 => {
                 let found = self.follow(text, riscv_high(text, address), riscv_use(text))?;

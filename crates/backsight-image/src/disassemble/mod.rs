@@ -130,7 +130,8 @@ fn size(isa: Isa, bytes: &[u8]) -> usize {
     let Some(first) = bytes.first_chunk().map(|first| u16::from_le_bytes(*first)) else { return bytes.len() };
     match isa {
         Isa::A64 | Isa::A32 => 4,
-        Isa::T32 => usize::from(backsight_isa::t32::size(first)),
+        Isa::T32 | Isa::ThumbEe => usize::from(backsight_isa::t32::size(first)),
+        Isa::Jazelle => 1,
         Isa::Rv32 | Isa::Rv64 => usize::from(backsight_isa::rv::size(first)),
     }
 }

@@ -227,8 +227,8 @@ impl TranslatedBlocks {
 /// Is the instruction at the start of a little-endian word a 2-byte one?
 fn is_narrow(isa: Isa, word: u32) -> bool {
     match isa {
-        Isa::A64 | Isa::A32 => false,
-        Isa::T32 => word & 0xFFFF < 0xE800,
+        Isa::A64 | Isa::A32 | Isa::Jazelle => false,
+        Isa::T32 | Isa::ThumbEe => word & 0xFFFF < 0xE800,
         Isa::Rv32 | Isa::Rv64 => word & 3 != 3,
     }
 }

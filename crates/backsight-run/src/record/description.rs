@@ -102,7 +102,7 @@ fn cores(units: &ThreadUnits, isa: Isa) -> Vec<Core> {
     // Other decoders know what a processor can do by its name.
     let kind = match isa {
         Isa::A64 => "ARM-AA64",
-        Isa::A32 | Isa::T32 => "Cortex-A53",
+        Isa::A32 | Isa::T32 | Isa::ThumbEe | Isa::Jazelle => "Cortex-A53",
         Isa::Rv32 | Isa::Rv64 => "",
     };
     let core = |thread| Core {

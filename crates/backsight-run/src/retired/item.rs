@@ -187,7 +187,8 @@ pub(super) fn put_context(out: &mut Vec<u8>, context: &Context) {
     out.push(
         security
             | match context.privilege {
-                Privilege::Arm { .. } => 0,
+                // Executions know the exception level: Hyp mode is level 2.
+                Privilege::Arm { .. } | Privilege::Armv7 { .. } => 0,
                 Privilege::Riscv(_) => RISCV,
                 Privilege::Unknown => UNKNOWN,
             }

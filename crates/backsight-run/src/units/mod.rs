@@ -4,6 +4,7 @@
 //! settings are read; what comes of them, a [`UnitTemplate`], makes units and says how a capture describes them. Nothing
 //! else here or in the program names a kind of unit.
 
+mod etm;
 mod etm4;
 mod etrace;
 mod messages;
@@ -19,7 +20,7 @@ use backsight_unit::riscv::retire::Figures;
 use crate::settings::{SettingError, Settings};
 
 /// Every kind of unit there is. The first that traces an instruction set is the usual one for it.
-pub const UNITS: [UnitKind; 4] = [etm4::ETM4, etm4::ETE, etrace::ETRACE, ntrace::NTRACE];
+pub const UNITS: [UnitKind; 6] = [etm4::ETM4, etm4::ETE, etm::PTM, etm::ETM3, etrace::ETRACE, ntrace::NTRACE];
 
 /// A unit that is programmed, or why there is none.
 pub type Programmed = Result<Box<dyn UnitTemplate>, SettingError>;
@@ -69,6 +70,11 @@ pub trait UnitTemplate {
     /// The same for units whose bytes travel in CoreSight frames, which tell them apart.
     fn in_frames(&self) -> Box<dyn UnitTemplate>;
 
+    /// The accesses of its program that it needs to see.
+    fn traced_data(&self) -> TracedData {
+        TracedData::None
+    }
+
     /// A unit that has seen nothing yet.
     ///
     /// # Errors
@@ -77,6 +83,17 @@ pub trait UnitTemplate {
 
     /// How a capture describes it.
     fn describe(&self, id: TraceId) -> UnitDescription;
+}
+
+/// The accesses of a program that a unit traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracedData {
+    /// None.
+    None,
+    /// Where they are.
+    Addresses,
+    /// And what is loaded and stored.
+    Values,
 }
 
 /// A unit: what one thread executes goes in, bytes of trace come out.

@@ -157,11 +157,13 @@ impl<'i> ShadowStack<'i> {
             Event::StartOfTrace
             | Event::NoSync(_)
             | Event::TraceOn(_)
+            | Event::AddressUnknown
             | Event::PathUnknown { .. }
             | Event::NoMemory { .. }
             | Event::EndOfTrace { .. } => self.lose(sink),
             Event::UncountedLoop { .. }
             | Event::CycleCount(None)
+            | Event::Trigger
             | Event::UnitEvents(_)
             | Event::TimestampMarker
             | Event::Transaction(_)
@@ -170,6 +172,7 @@ impl<'i> ShadowStack<'i> {
             | Event::SourceTime(_)
             | Event::Condition { .. }
             | Event::Access(_)
+            | Event::AccessesLost
             | Event::Mismatch { .. } => {}
         }
     }

@@ -58,7 +58,7 @@ impl Followed {
             Event::PathUnknown { instructions, .. } => {
                 Gap::PathUnknown((instructions > 0).then_some(instructions))
             }
-            Event::NoMemory { .. } => Gap::PathUnknown(None),
+            Event::NoMemory { .. } | Event::AddressUnknown => Gap::PathUnknown(None),
             _ => return None,
         };
         self.last = None;

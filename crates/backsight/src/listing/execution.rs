@@ -146,6 +146,8 @@ pub struct ExecutionWriter<'i> {
     counts: Arc<ListedCounts>,
     harts: BTreeMap<u16, Hart<'i>>,
     object: ObjectWriter,
+    /// The familiar lines of a hart before its first event.
+    lines: opencsd::Lines,
 }
 
 /// What a listing has to know of one hart.
@@ -153,6 +155,7 @@ struct Hart<'i> {
     filter: Filter,
     space: AddressSpace,
     instruction_text: InstructionText,
+    lines: opencsd::Lines,
     /// Where calls are listed.
     calls: Option<CallLines<'i>>,
 }
@@ -178,8 +181,9 @@ impl<'i> ExecutionWriter<'i> {
         filter: Filter,
         counts: Arc<ListedCounts>,
     ) -> Self {
-        let style = Style { cycle_counts: style.cycle_counts || source.counts_cycles(), ..style };
         let mut writer = Self::labelled(style, source.id(), code, filter, counts);
+        writer.lines.cycle_counts |= source.counts_cycles();
+        writer.lines.hides_return_addresses = !source.lists_return_addresses();
         writer.label.numbers_harts = source.numbers_harts();
         writer.label.buffer = style.name_buffers.then(|| source.buffer().to_owned());
         writer
@@ -195,7 +199,8 @@ impl<'i> ExecutionWriter<'i> {
     ) -> Self {
         let label = Label { id, numbers_harts: false, buffer: None, time: None };
         let (harts, object) = Default::default();
-        Self { style, label, code, filter, counts, harts, object }
+        let lines = opencsd::Lines::new(style.cycle_counts);
+        Self { style, label, code, filter, counts, harts, object, lines }
     }
 
     /// What is written next happened then, on the time axis of all sources.
@@ -214,7 +219,7 @@ impl<'i> ExecutionWriter<'i> {
         index: &dyn Fn() -> u64,
         event: &Event,
     ) -> io::Result<()> {
-        let Self { style, label, code, filter, counts, harts, object } = self;
+        let Self { style, label, code, filter, counts, harts, object, lines } = self;
         if !filter.wants_hart(hart) {
             return Ok(());
         }
@@ -222,6 +227,7 @@ impl<'i> ExecutionWriter<'i> {
             filter: filter.clone(),
             space: AddressSpace::ANY,
             instruction_text: InstructionText::default(),
+            lines: lines.clone(),
             calls: CallLines::new(*style, *code),
         });
         match event {
@@ -239,9 +245,10 @@ impl<'i> ExecutionWriter<'i> {
         if !is_wanted {
             return Ok(());
         }
-        let Hart { filter, space, instruction_text, .. } = state;
+        let Hart { filter, space, instruction_text, lines, .. } = state;
         let space = *space;
-        let mut line = Line { style: *style, label, hart, code, space, instruction_text, object, index };
+        let mut line =
+            Line { style: *style, label, hart, code, space, instruction_text, object, index, lines };
         let Event::Range(range) = event else { return line.event(out, event) };
         let mut outcome = Ok(());
         filter.parts(range, space, code.image(), |part| {
@@ -260,6 +267,7 @@ impl<'i> ExecutionWriter<'i> {
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let Self { label, counts, harts, object, .. } = self;
         for (hart, state) in harts {
+            write_lines(out, label, |each| state.lines.finish(each))?;
             if let Some(calls) = &mut state.calls {
                 calls.end(&mut Page { out, label, hart: *hart, object, counts, filter: &state.filter })?;
             }
@@ -278,6 +286,7 @@ struct Line<'a, 'i> {
     instruction_text: &'a mut InstructionText,
     object: &'a mut ObjectWriter,
     index: &'a dyn Fn() -> u64,
+    lines: &'a mut opencsd::Lines,
 }
 
 impl Line<'_, '_> {
@@ -305,12 +314,8 @@ impl Line<'_, '_> {
     }
 
     fn opencsd(&mut self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
-        match opencsd::element(event, self.style.cycle_counts) {
-            Some(element) => {
-                writeln!(out, "Idx:{}; ID:{:x}; {element}", (self.index)(), self.label.id.get())
-            }
-            None => Ok(()),
-        }
+        let index = (self.index)();
+        write_lines(out, self.label, |each| self.lines.push(index, event, each))
     }
 
     fn json_range(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
@@ -406,6 +411,21 @@ impl Line<'_, '_> {
 pub(super) fn module_members(object: &mut ObjectWriter, module: &Path, offset: u64) {
     object.text("module", &module.file_name().unwrap_or(module.as_os_str()).to_string_lossy());
     object.number("module_offset", offset);
+}
+
+/// Writes lines that users of OpenCSD know.
+fn write_lines(
+    out: &mut dyn Write,
+    label: &Label,
+    lines: impl FnOnce(&mut dyn FnMut(u64, opencsd::Element<'_>)),
+) -> io::Result<()> {
+    let (mut outcome, id) = (Ok(()), label.id.get());
+    lines(&mut |index, element| {
+        if outcome.is_ok() {
+            outcome = writeln!(out, "Idx:{index}; ID:{id:x}; {element}");
+        }
+    });
+    outcome
 }
 
 /// One line of text for whatever is no range.

@@ -43,7 +43,8 @@ fn size_of_instruction(isa: Isa, bytes: [u8; 4]) -> u8 {
     let first = u16::from_le_bytes([bytes[0], bytes[1]]);
     match isa {
         Isa::A64 | Isa::A32 => 4,
-        Isa::T32 => t32::size(first),
+        Isa::T32 | Isa::ThumbEe => t32::size(first),
+        Isa::Jazelle => 1,
         Isa::Rv32 | Isa::Rv64 => rv::size(first),
     }
 }

@@ -4,8 +4,9 @@ use std::io::Write;
 
 use backsight_flow::{Channel, Event, SourceTime};
 
+use super::digits::hexadecimal;
 use super::execution::Label;
-use super::json::{ObjectWriter, hexadecimal};
+use super::json::ObjectWriter;
 use super::printable::Printable;
 use crate::messages::{Message, Messages};
 use crate::{Item, Source, decode};

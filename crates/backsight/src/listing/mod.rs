@@ -5,6 +5,7 @@
 
 mod branches;
 mod call_lines;
+mod digits;
 mod execution;
 mod filter;
 mod instruction_text;

@@ -4,6 +4,8 @@
 //! is in their [`Names`].
 
 mod by_sub_source;
+mod etm;
+mod etm3;
 mod etm4;
 mod etm4_data;
 mod etrace;
@@ -11,6 +13,7 @@ mod itm;
 mod names;
 mod not_decoded;
 mod ntrace;
+mod ptm;
 mod registry;
 mod riscv;
 mod stm;

@@ -16,7 +16,7 @@ use backsight_capture::Register;
 
 use super::names::Names;
 use super::stream::{Kinds, Landmark, Mapped, PacketStream, Stream, StreamSink};
-use super::{etm4, etm4_data, etrace, itm, not_decoded, ntrace, stm};
+use super::{etm3, etm4, etm4_data, etrace, itm, not_decoded, ntrace, ptm, stm};
 use crate::SourceCode;
 
 /// What a protocol has to say.
@@ -53,6 +53,11 @@ pub trait Protocol {
     /// Did the source count cycles?
     fn counts_cycles(_configuration: &Self::Configuration) -> bool {
         false
+    }
+
+    /// Does the listing that users of OpenCSD know say where its exceptions return to?
+    fn lists_return_addresses() -> bool {
+        true
     }
 
     /// Do its packets say which of several harts they are about?
@@ -276,6 +281,14 @@ macro_rules! protocols {
                 }
             }
 
+            /// Does the listing that users of OpenCSD know say where exceptions return to?
+            pub fn lists_return_addresses(&self) -> bool {
+                match self {
+                    $(Self::$row(_) => <$protocol>::lists_return_addresses(),)*
+                    Self::NotDecoded => true,
+                }
+            }
+
             /// Do packets say which of several harts they are about?
             pub fn numbers_harts(&self) -> bool {
                 match self {
@@ -365,6 +378,10 @@ macro_rules! protocols {
 protocols! {
     /// Arm ETMv4 or ETE.
     Etm4(backsight_arm::etm4::Packet) = etm4::Etm4,
+    /// Arm ETMv3.
+    Etm3(backsight_arm::etm3::Packet) = etm3::Etm3,
+    /// Arm PTM.
+    Ptm(backsight_arm::ptm::Packet) = ptm::Ptm,
     /// RISC-V E-Trace.
     Etrace(backsight_riscv::etrace::Message) = etrace::Etrace,
     /// RISC-V N-Trace.

@@ -190,7 +190,7 @@ impl Flow {
         };
         let naming = if self.no_demangle { Naming::Mangled } else { Naming::Demangled };
         let (name_buffers, source_lines) = (several_buffers, self.source);
-        Style { format, detail, cycle_counts: false, name_buffers, naming, source_lines }
+        Style { format, detail, name_buffers, naming, source_lines, ..Style::default() }
     }
 
     /// Refuses what a format has no room for.

@@ -1,0 +1,196 @@
+//! Bytes to packets: what no protocol does in its own way.
+//!
+//! A decoder searches for an A-sync, after which packet follows packet. Bytes that are no packet say that it has lost
+//! its place: it searches again, and forgets all state. A packet is read to its end before it changes any state, so that
+//! one whose end has not been fed is read again from its beginning.
+
+use backsight_core::{Accounting, Located};
+
+use super::search::{Outcome, Search};
+use super::{Bad, Stop};
+
+/// No packet but the A-sync is longer.
+const LONGEST: usize = 32;
+
+/// Longest region in one report, because lengths have 32 bits.
+const MOST_IN_A_REGION: u64 = 1 << 31;
+
+/// Reads the packets of a protocol.
+pub(crate) trait PacketReader {
+    /// A packet.
+    type Packet: Copy;
+
+    /// An A-sync.
+    const ASYNC: Self::Packet;
+    /// Bytes that were passed over.
+    const UNSYNCHRONISED: Self::Packet;
+
+    /// Bytes that are no packet.
+    fn bad(why: Bad) -> Self::Packet;
+
+    /// The packet at the start of `bytes`, which are not empty, and its length.
+    fn read(&mut self, bytes: &[u8]) -> Result<(Self::Packet, usize), Stop>;
+
+    /// Forgets what packets have said.
+    fn forget(&mut self);
+}
+
+/// Decodes the stream of one trace unit.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamDecoder<R> {
+    pub reader: R,
+    search: Option<Search>,
+    /// The beginning of a packet whose end has not been fed.
+    carry: [u8; LONGEST],
+    carried: usize,
+    offset: u64,
+    pub accounting: Accounting,
+}
+
+impl<R: PacketReader> StreamDecoder<R> {
+    pub fn new(reader: R) -> Self {
+        Self {
+            reader,
+            search: Some(Search::lost(0)),
+            carry: [0; LONGEST],
+            carried: 0,
+            offset: 0,
+            accounting: Accounting::default(),
+        }
+    }
+
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let used = if self.search.is_some() {
+                self.seek(rest, sink)
+            } else if self.carried > 0 {
+                self.complete(rest, sink)
+            } else {
+                match self.reader.read(rest) {
+                    Ok((packet, length)) => {
+                        self.give(packet, length, sink);
+                        length
+                    }
+                    Err(stop) => self.stop(stop, rest, sink),
+                }
+            };
+            rest = rest.get(used..).unwrap_or_default();
+        }
+    }
+
+    /// Bytes are missing here, or there are no more: reports those that are in no packet yet, and searches.
+    pub fn reset(&mut self, sink: &mut impl FnMut(Located<R::Packet>)) {
+        match self.search.take() {
+            Some(search) if search.in_packet => {
+                self.region(Some(Bad::Incomplete), search.start..search.offset, sink);
+            }
+            Some(search) => self.region(None, search.start..search.offset, sink),
+            None if self.carried > 0 => {
+                let carried = core::mem::take(&mut self.carried);
+                self.region(Some(Bad::Incomplete), self.offset..self.offset + carried as u64, sink);
+            }
+            None => {}
+        }
+        self.lose();
+    }
+
+    fn lose(&mut self) {
+        self.reader.forget();
+        self.search = Some(Search::lost(self.offset));
+    }
+
+    #[inline]
+    fn give(&mut self, packet: R::Packet, length: usize, sink: &mut impl FnMut(Located<R::Packet>)) {
+        sink(Located { offset: self.offset, length: length as u32, value: packet });
+        self.offset += length as u64;
+        self.accounting.decoded += length as u64;
+    }
+
+    /// Something else than a packet; gives how many of the bytes were used.
+    #[cold]
+    fn stop(&mut self, stop: Stop, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) -> usize {
+        match stop {
+            Stop::Zeros => {
+                self.search = Some(Search::in_packet(self.offset));
+                0
+            }
+            Stop::Bad(why, length) => {
+                self.region(Some(why), self.offset..self.offset + length as u64, sink);
+                self.lose();
+                length
+            }
+            Stop::Incomplete => {
+                let length = bytes.len().min(LONGEST);
+                if let (Some(to), Some(from)) = (self.carry.get_mut(..length), bytes.get(..length)) {
+                    to.copy_from_slice(from);
+                }
+                self.carried = length;
+                length
+            }
+        }
+    }
+
+    /// Goes on with a packet whose beginning was fed before; gives how many of the bytes were used.
+    fn complete(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) -> usize {
+        let before = core::mem::take(&mut self.carried);
+        let length = LONGEST.min(before + bytes.len());
+        let more = length - before;
+        if let (Some(to), Some(from)) = (self.carry.get_mut(before..length), bytes.get(..more)) {
+            to.copy_from_slice(from);
+        }
+        let carry = self.carry;
+        let together = carry.get(..length).unwrap_or_default();
+        match self.reader.read(together) {
+            Ok((packet, length)) => {
+                self.give(packet, length, sink);
+                length - before
+            }
+            // What is bad was not bad without the last bytes, so that it ends in them.
+            Err(stop) => self.stop(stop, together, sink).saturating_sub(before),
+        }
+    }
+
+    /// Looks for an A-sync; gives how many of the bytes were used.
+    fn seek(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) -> usize {
+        let Some(search) = &mut self.search else { return 0 };
+        let (used, outcome) = search.feed(bytes);
+        let search = *search;
+        match outcome {
+            None => {}
+            Some(Outcome::Found) => {
+                self.search = None;
+                // An A-sync of more zeros than a length can say begins where its length can be said.
+                let length = (search.zeros + 1).min(MOST_IN_A_REGION);
+                self.region(None, search.start..search.offset - length, sink);
+                self.give(R::ASYNC, length as usize, sink);
+            }
+            Some(Outcome::NotASync) => {
+                self.region(Some(Bad::Malformed), search.start..search.offset, sink);
+                self.lose();
+            }
+        }
+        used
+    }
+
+    /// Reports bytes that are no packet: bad for a reason, or passed over. In several pieces, where they are many.
+    fn region(
+        &mut self,
+        bad: Option<Bad>,
+        bytes: core::ops::Range<u64>,
+        sink: &mut impl FnMut(Located<R::Packet>),
+    ) {
+        let value = bad.map_or(R::UNSYNCHRONISED, R::bad);
+        let mut start = bytes.start;
+        while start < bytes.end {
+            let length = (bytes.end - start).min(MOST_IN_A_REGION);
+            sink(Located { offset: start, length: length as u32, value });
+            start += length;
+        }
+        self.offset = bytes.end;
+        let count =
+            if bad.is_some() { &mut self.accounting.bad } else { &mut self.accounting.unsynchronised };
+        *count += bytes.end - bytes.start;
+    }
+}

@@ -1,0 +1,276 @@
+//! Bytes to packets.
+
+use backsight_core::{Accounting, Address, Isa, Located};
+
+use super::data::{DataAddress, DataBase, DataValue};
+use super::packet::{Branch, EarlyException, ISync, Information, NextInstruction, Packet, Timestamp};
+use super::table::{Kind, kinds};
+use super::{Config, PHeader};
+use crate::etm::{
+    AddressBase, AddressField, Bad, PacketReader, PayloadReader, Reason, State, Stop, StreamDecoder,
+    TimestampState, isa_of,
+};
+
+/// Decodes the stream of one ETMv3.
+#[derive(Clone, Debug)]
+pub struct Decoder(StreamDecoder<Reader>);
+
+impl Decoder {
+    /// A decoder at the beginning of a stream.
+    pub fn new(config: &Config) -> Self {
+        Self(StreamDecoder::new(Reader::new(config)))
+    }
+
+    /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into pieces,
+    /// the packets are the same.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        self.0.feed(bytes, sink);
+    }
+
+    /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        self.0.reset(sink);
+    }
+
+    /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
+    /// the next A-sync. Offsets go on as if nothing was missing.
+    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        self.0.reset(sink);
+    }
+
+    /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
+    pub fn accounting(&self) -> Accounting {
+        self.0.accounting
+    }
+}
+
+/// Gives the packets of a stream all of which is in memory.
+pub fn packets(config: &Config, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+    let mut decoder = Decoder::new(config);
+    decoder.feed(bytes, sink);
+    decoder.finish(sink);
+}
+
+/// What is known between two packets.
+#[derive(Clone, Debug)]
+struct Reader {
+    config: Config,
+    /// What each header introduces in this version.
+    kinds: [Kind; 256],
+    base: AddressBase,
+    data: DataBase,
+    timestamp: TimestampState,
+}
+
+impl Reader {
+    fn new(config: &Config) -> Self {
+        Self {
+            config: *config,
+            kinds: kinds(config.minor()),
+            base: AddressBase::UNKNOWN,
+            data: DataBase::default(),
+            timestamp: TimestampState::default(),
+        }
+    }
+
+    fn i_sync(&mut self, has_cycles: bool, payload: &mut PayloadReader<'_>) -> Result<ISync, Stop> {
+        let cycles = if has_cycles { Some(payload.number()?) } else { None };
+        let bytes = self.config.context_id_bytes();
+        let context_id = if bytes > 0 { Some(payload.little_endian(bytes)?) } else { None };
+        let information = payload.byte()?;
+        if information & 1 == 0 {
+            return Err(payload.bad(Bad::Malformed));
+        }
+        let state = State {
+            alt_isa: information & 4 != 0,
+            non_secure: information & 8 != 0,
+            hyp: information & 2 != 0,
+        };
+        let reason = Reason::from_bits(information >> 5);
+        let jazelle = information & 0x10 != 0;
+        if self.config.data_only() {
+            // Nothing says what is executed.
+            if information & 0x90 != 0 {
+                return Err(payload.bad(Bad::Malformed));
+            }
+            let isa = Isa::A32;
+            return Ok(ISync { address: None, isa, reason, state, context_id, cycles, next: None });
+        }
+        let value = payload.little_endian(4)?;
+        let isa = isa_of(jazelle, value & 1 == 1, state.alt_isa);
+        let address = value & !1;
+        let mut base = AddressBase { address, is_complete: true, isa, alt_isa: state.alt_isa };
+        let next = if information & 0x80 != 0 { Some(self.next(&mut base, payload)?) } else { None };
+        self.base = base;
+        let address = Some(Address(address.into()));
+        Ok(ISync { address, isa, reason, state, context_id, cycles, next })
+    }
+
+    /// The address after a load or store in progress, compressed against that of the load or store.
+    fn next(&self, base: &mut AddressBase, payload: &mut PayloadReader<'_>) -> Result<NextInstruction, Stop> {
+        let at = payload.length();
+        let field = AddressField::read(payload, self.config.address_encoding())?;
+        let begins_well = payload.at(at) & 1 == 1;
+        if !begins_well || field.has_information || field.exception.is_some() {
+            return Err(payload.bad(Bad::Malformed));
+        }
+        let address = base.complete(&field, None);
+        base.set(&address, None);
+        Ok(NextInstruction { address: Address(address.address.into()), isa: address.isa, bytes: field.bytes })
+    }
+
+    #[inline]
+    fn branch(&mut self, payload: &mut PayloadReader<'_>) -> Result<Branch, Stop> {
+        let field = AddressField::read(payload, self.config.address_encoding())?;
+        let information = if field.has_information { Some(Self::information(payload)?) } else { None };
+        let alt_isa = information.map(|information| information.state.alt_isa);
+        let address = self.base.complete(&field, alt_isa);
+        self.base.set(&address, alt_isa);
+        Ok(Branch {
+            address: Address(address.address.into()),
+            is_complete: address.is_complete,
+            isa: address.isa,
+            bytes: field.bytes,
+            information,
+            early: field.exception.map(|(code, cancels)| EarlyException { code, cancels }),
+        })
+    }
+
+    fn information(payload: &mut PayloadReader<'_>) -> Result<Information, Stop> {
+        let first = payload.byte()?;
+        let mut information = Information {
+            state: State { alt_isa: first & 0x40 != 0, non_secure: first & 1 != 0, hyp: false },
+            exception: u16::from(first >> 1 & 0xF),
+            cancels: first & 0x20 != 0,
+            is_long: false,
+            resume: None,
+        };
+        let mut more = first & 0x80 != 0;
+        while more {
+            let byte = payload.byte()?;
+            if byte & 0x40 == 0 && !information.is_long {
+                information.is_long = true;
+                information.state.hyp = byte & 0x20 != 0;
+                information.exception |= u16::from(byte & 0x1F) << 4;
+                more = byte & 0x80 != 0;
+            } else if byte & 0xF0 == 0x40 {
+                information.resume = Some(byte & 0xF);
+                more = false;
+            } else {
+                return Err(payload.bad(Bad::Malformed));
+            }
+        }
+        Ok(information)
+    }
+
+    /// An address follows if the header says so and addresses are traced.
+    fn data_address(
+        &self,
+        begins: bool,
+        payload: &mut PayloadReader<'_>,
+    ) -> Result<Option<DataAddress>, Stop> {
+        if begins && self.config.data_addresses() { self.data.read(payload).map(Some) } else { Ok(None) }
+    }
+
+    fn keep(&mut self, address: Option<DataAddress>) {
+        if let Some(address) = address {
+            self.data.set(&address);
+        }
+    }
+
+    fn data(&mut self, kind: Kind, header: u8, payload: &mut PayloadReader<'_>) -> Result<Packet, Stop> {
+        let is_on = match kind {
+            Kind::OutOfOrderData | Kind::OutOfOrderPlaceholder | Kind::StoreFailed => {
+                self.config.data_values() || self.config.coprocessor_transfers()
+            }
+            _ => self.config.data_trace(),
+        };
+        if !is_on {
+            return Err(payload.bad(Bad::WrongMode));
+        }
+        let size = header >> 2 & 3;
+        Ok(match kind {
+            Kind::NormalData => {
+                let begins = header & 0x20 != 0;
+                let address = self.data_address(begins, payload)?;
+                let value = DataValue::read(size, payload)?;
+                let has_value = self.config.data_values() || value.bytes > 0;
+                self.keep(address);
+                Packet::NormalData { begins, address, value: has_value.then_some(value) }
+            }
+            Kind::OutOfOrderPlaceholder => {
+                let begins = header & 0x20 != 0;
+                let address = self.data_address(begins, payload)?;
+                self.keep(address);
+                Packet::OutOfOrderPlaceholder { tag: size, begins, address }
+            }
+            Kind::OutOfOrderData => {
+                Packet::OutOfOrderData { tag: header >> 5 & 3, value: DataValue::read(size, payload)? }
+            }
+            Kind::ValueNotTraced => {
+                let begins = header & 0x10 != 0;
+                let address = self.data_address(begins, payload)?;
+                self.keep(address);
+                Packet::ValueNotTraced { begins, address }
+            }
+            Kind::StoreFailed => Packet::StoreFailed,
+            _ => Packet::DataSuppressed,
+        })
+    }
+
+    fn timestamp(&mut self, header: u8, payload: &mut PayloadReader<'_>) -> Result<Timestamp, Stop> {
+        let (value, bytes, state) = self.timestamp.read(payload, self.config.timestamp_code())?;
+        self.timestamp = state;
+        Ok(Timestamp { value, bytes, clock_changed: header & 4 != 0 })
+    }
+}
+
+impl PacketReader for Reader {
+    type Packet = Packet;
+
+    const ASYNC: Packet = Packet::Async;
+    const UNSYNCHRONISED: Packet = Packet::Unsynchronised;
+
+    fn bad(why: Bad) -> Packet {
+        Packet::Bad(why)
+    }
+
+    fn forget(&mut self) {
+        self.base = AddressBase::UNKNOWN;
+        self.data = DataBase::default();
+        self.timestamp = TimestampState::default();
+    }
+
+    #[inline]
+    fn read(&mut self, bytes: &[u8]) -> Result<(Packet, usize), Stop> {
+        let header = *bytes.first().ok_or(Stop::Incomplete)?;
+        let payload = &mut PayloadReader::new(bytes, 1);
+        let packet = match self.kinds[usize::from(header)] {
+            Kind::PHeader => match PHeader::read(header, &self.config) {
+                Some(header) => Packet::PHeader(header),
+                None => return Err(payload.bad(Bad::Reserved)),
+            },
+            Kind::BranchAddress => {
+                *payload = PayloadReader::new(bytes, 0);
+                Packet::Branch(self.branch(payload)?)
+            }
+            Kind::Async => return Err(Stop::Zeros),
+            Kind::ISync => Packet::ISync(self.i_sync(false, payload)?),
+            Kind::ISyncCycleCount => Packet::ISync(self.i_sync(true, payload)?),
+            Kind::CycleCount => Packet::CycleCount(payload.number()?),
+            Kind::Timestamp => Packet::Timestamp(self.timestamp(header, payload)?),
+            Kind::ContextId if self.config.context_id_bytes() > 0 => {
+                Packet::ContextId(payload.little_endian(self.config.context_id_bytes())?)
+            }
+            Kind::Vmid => Packet::Vmid(payload.byte()?),
+            Kind::Trigger => Packet::Trigger,
+            Kind::Ignore => Packet::Ignore,
+            Kind::ExceptionExit => Packet::ExceptionExit,
+            Kind::ExceptionEntry => Packet::ExceptionEntry,
+            Kind::ContextId | Kind::Reserved => return Err(payload.bad(Bad::Reserved)),
+            kind => self.data(kind, header, payload)?,
+        };
+        Ok((packet, payload.length()))
+    }
+}

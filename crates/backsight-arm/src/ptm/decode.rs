@@ -1,0 +1,213 @@
+//! Bytes to packets.
+
+use backsight_core::{Accounting, Address, Located};
+
+use super::packet::{Atoms, Branch, ISync, Information, Packet, Timestamp, WaypointUpdate};
+use super::table::{Kind, lookup};
+use super::{Config, cycles};
+use crate::etm::{
+    AddressBase, AddressEncoding, AddressField, Bad, InstructionAddress, PacketReader, PayloadReader, Reason,
+    State, Stop, StreamDecoder, TimestampState, isa_of,
+};
+
+/// PTM has always had the encoding that is an alternative in ETMv3.
+pub(super) const ENCODING: AddressEncoding = AddressEncoding::Alternative;
+
+/// Decodes the stream of one PTM.
+#[derive(Clone, Debug)]
+pub struct Decoder(StreamDecoder<Reader>);
+
+impl Decoder {
+    /// A decoder at the beginning of a stream.
+    pub fn new(config: &Config) -> Self {
+        Self(StreamDecoder::new(Reader::new(config)))
+    }
+
+    /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into pieces,
+    /// the packets are the same.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        self.0.feed(bytes, sink);
+    }
+
+    /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        self.0.reset(sink);
+    }
+
+    /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
+    /// the next A-sync. Offsets go on as if nothing was missing.
+    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        self.0.reset(sink);
+    }
+
+    /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
+    pub fn accounting(&self) -> Accounting {
+        self.0.accounting
+    }
+}
+
+/// Gives the packets of a stream all of which is in memory.
+pub fn packets(config: &Config, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+    let mut decoder = Decoder::new(config);
+    decoder.feed(bytes, sink);
+    decoder.finish(sink);
+}
+
+/// What is known between two packets.
+#[derive(Clone, Debug)]
+struct Reader {
+    config: Config,
+    cycle_accurate: bool,
+    base: AddressBase,
+    timestamp: TimestampState,
+}
+
+impl Reader {
+    fn new(config: &Config) -> Self {
+        Self {
+            config: *config,
+            cycle_accurate: config.cycle_accurate(),
+            base: AddressBase::UNKNOWN,
+            timestamp: TimestampState::default(),
+        }
+    }
+
+    #[inline]
+    fn cycles(&self, payload: &mut PayloadReader<'_>) -> Result<Option<u32>, Stop> {
+        if self.cycle_accurate { cycles::read(payload).map(Some) } else { Ok(None) }
+    }
+
+    #[inline]
+    fn atoms(&self, header: u8, payload: &mut PayloadReader<'_>) -> Result<Atoms, Stop> {
+        if self.cycle_accurate {
+            let cycles = Some(cycles::read_after(header, payload)?);
+            return Ok(Atoms { bits: u8::from(header & 2 == 0), count: 1, cycles });
+        }
+        // The highest 1 below bit 7 ends the atoms, of which the newest is bit 1. Without it there is one atom.
+        let marker = u8::BITS - (header & 0x7C | 4).leading_zeros() - 1;
+        let count = marker as u8 - 1;
+        let newest_first = !header >> 1 & ((1 << count) - 1);
+        Ok(Atoms { bits: newest_first.reverse_bits() >> (8 - count), count, cycles: None })
+    }
+
+    fn i_sync(&mut self, payload: &mut PayloadReader<'_>) -> Result<ISync, Stop> {
+        let value = payload.little_endian(4)?;
+        let information = payload.byte()?;
+        if information & 0x81 != 1 {
+            return Err(payload.bad(Bad::Malformed));
+        }
+        let state = State {
+            alt_isa: information & 4 != 0,
+            non_secure: information & 8 != 0,
+            hyp: information & 2 != 0,
+        };
+        let reason = Reason::from_bits(information >> 5);
+        let isa = isa_of(information & 0x10 != 0, value & 1 == 1, state.alt_isa);
+        let cycles = if reason == Reason::Periodic { None } else { self.cycles(payload)? };
+        let bytes = self.config.context_id_bytes();
+        let context_id = if bytes > 0 { Some(payload.little_endian(bytes)?) } else { None };
+        let address = value & !1;
+        self.base = AddressBase { address, is_complete: true, isa, alt_isa: state.alt_isa };
+        Ok(ISync { address: Address(address.into()), isa, reason, state, context_id, cycles })
+    }
+
+    #[inline]
+    fn branch(&mut self, payload: &mut PayloadReader<'_>) -> Result<Branch, Stop> {
+        let field = AddressField::read(payload, ENCODING)?;
+        let information = if field.has_information { Some(self.information(payload)?) } else { None };
+        let cycles = self.cycles(payload)?;
+        let alt_isa = information.map(|information| information.state.alt_isa);
+        let InstructionAddress { address, is_complete, isa } = self.take(&field, alt_isa);
+        let address = Address(address.into());
+        Ok(Branch { address, is_complete, isa, bytes: field.bytes, information, cycles })
+    }
+
+    fn information(&self, payload: &mut PayloadReader<'_>) -> Result<Information, Stop> {
+        let first = payload.byte()?;
+        if first & 0x20 != 0 {
+            return Err(payload.bad(Bad::Malformed));
+        }
+        let is_long = first & 0x80 != 0;
+        let second = if is_long { payload.byte()? } else { 0 };
+        if second & 0xC0 != 0 {
+            return Err(payload.bad(Bad::Malformed));
+        }
+        let state = State { alt_isa: first & 0x40 != 0, non_secure: first & 1 != 0, hyp: second & 0x20 != 0 };
+        let exception = u16::from(first >> 1 & 0xF) | u16::from(second & 0x1F) << 4;
+        Ok(Information { state, exception, is_long })
+    }
+
+    fn waypoint_update(&mut self, payload: &mut PayloadReader<'_>) -> Result<WaypointUpdate, Stop> {
+        let field = AddressField::read(payload, ENCODING)?;
+        let alt_isa = match (field.has_information, field.bytes) {
+            (true, 5) => Some(payload.byte()? & 0x40 != 0),
+            // Only the fifth byte has the flag here.
+            _ => None,
+        };
+        let address = self.take(&field, alt_isa);
+        Ok(WaypointUpdate {
+            address: Address(address.address.into()),
+            is_complete: address.is_complete,
+            isa: address.isa,
+            bytes: field.bytes,
+            alt_isa,
+        })
+    }
+
+    /// The address of a packet, which becomes that of the packet before.
+    #[inline]
+    fn take(&mut self, field: &AddressField, alt_isa: Option<bool>) -> InstructionAddress {
+        let address = self.base.complete(field, alt_isa);
+        self.base.set(&address, alt_isa);
+        address
+    }
+
+    fn timestamp(&mut self, header: u8, payload: &mut PayloadReader<'_>) -> Result<Timestamp, Stop> {
+        let (value, bytes, state) = self.timestamp.read(payload, self.config.timestamp_code())?;
+        let cycles = self.cycles(payload)?;
+        self.timestamp = state;
+        Ok(Timestamp { value, bytes, clock_changed: header & 4 != 0, cycles })
+    }
+}
+
+impl PacketReader for Reader {
+    type Packet = Packet;
+
+    const ASYNC: Packet = Packet::Async;
+    const UNSYNCHRONISED: Packet = Packet::Unsynchronised;
+
+    fn bad(why: Bad) -> Packet {
+        Packet::Bad(why)
+    }
+
+    fn forget(&mut self) {
+        *self = Self::new(&self.config);
+    }
+
+    #[inline]
+    fn read(&mut self, bytes: &[u8]) -> Result<(Packet, usize), Stop> {
+        let header = *bytes.first().ok_or(Stop::Incomplete)?;
+        let payload = &mut PayloadReader::new(bytes, 1);
+        let packet = match lookup(header) {
+            Kind::Atom => Packet::Atoms(self.atoms(header, payload)?),
+            Kind::BranchAddress => {
+                *payload = PayloadReader::new(bytes, 0);
+                Packet::Branch(self.branch(payload)?)
+            }
+            Kind::Async => return Err(Stop::Zeros),
+            Kind::ISync => Packet::ISync(self.i_sync(payload)?),
+            Kind::Timestamp => Packet::Timestamp(self.timestamp(header, payload)?),
+            Kind::WaypointUpdate => Packet::WaypointUpdate(self.waypoint_update(payload)?),
+            Kind::ContextId if self.config.context_id_bytes() > 0 => {
+                Packet::ContextId(payload.little_endian(self.config.context_id_bytes())?)
+            }
+            Kind::Vmid if self.config.minor() >= 1 => Packet::Vmid(payload.byte()?),
+            Kind::Trigger => Packet::Trigger,
+            Kind::ExceptionReturn => Packet::ExceptionReturn,
+            Kind::Ignore => Packet::Ignore,
+            Kind::ContextId | Kind::Vmid | Kind::Reserved => return Err(payload.bad(Bad::Reserved)),
+        };
+        Ok((packet, payload.length()))
+    }
+}

@@ -1,0 +1,177 @@
+//! Data packets: the transfers of the newest load or store, some of whose values come late.
+
+use backsight_arm::etm3::{DataAddress, DataValue, Packet};
+use backsight_core::{Address, Isa};
+use backsight_image::Code;
+use backsight_isa::{TransferKind, Transfers, transfers};
+
+use super::Follower;
+use crate::etm::At;
+use crate::sink::Sink;
+use crate::{AccessKind, Event, TracedAccess};
+
+/// What is known of data.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Data {
+    /// The newest instruction that transfers data.
+    owner: Owner,
+    /// Its transfers so far.
+    transferred: u8,
+    /// Where the next transfer is, unless its packet says.
+    next: Option<u32>,
+    /// Transfers whose value is to come, the oldest first: two for each tag, because both halves of a doubleword share one.
+    open: [[Option<TracedAccess>; 2]; 3],
+}
+
+/// Who transfers data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner {
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// A load or store.
+    Instruction { address: Address, transfers: Transfers },
+    /// M profile: the processor, which saves registers for an exception, or restores them.
+    Stacking(AccessKind),
+}
+
+impl Data {
+    /// Nothing is known of what comes next.
+    pub fn forget(&mut self) {
+        self.owner = Owner::Unknown;
+        self.next = None;
+    }
+
+    /// The processor itself transfers what follows.
+    pub fn stack(&mut self, kind: AccessKind) {
+        *self = Self { owner: Owner::Stacking(kind), open: self.open, ..Self::default() };
+    }
+
+    /// The next transfer.
+    fn transfer(&mut self, begins: bool, address: Option<DataAddress>, has_addresses: bool) -> TracedAccess {
+        let (kind, size, instruction) = match self.owner {
+            Owner::Unknown => (AccessKind::Unknown, 0, None),
+            Owner::Stacking(kind) => (kind, 4, None),
+            Owner::Instruction { address, transfers } => {
+                let kind = match transfers.kind {
+                    TransferKind::Load => AccessKind::Load,
+                    TransferKind::Swap if self.transferred == 0 => AccessKind::Load,
+                    TransferKind::Store | TransferKind::Swap => AccessKind::Store,
+                    TransferKind::CoprocessorRead => AccessKind::CoprocessorRead,
+                    TransferKind::CoprocessorWrite => AccessKind::CoprocessorWrite,
+                };
+                (kind, transfers.size, Some(address))
+            }
+        };
+        let is_register = matches!(kind, AccessKind::CoprocessorRead | AccessKind::CoprocessorWrite);
+        let is_swap = matches!(
+            self.owner,
+            Owner::Instruction { transfers: Transfers { kind: TransferKind::Swap, .. }, .. }
+        );
+        let here = match address {
+            Some(address) => address.is_complete.then_some(address.address),
+            None if begins || is_register || !has_addresses => None,
+            None => self.next,
+        };
+        // Both transfers of a swap are at the same address.
+        let step = if is_swap { 0 } else { u32::from(size.max(1)) };
+        self.next = here.map(|here| here.wrapping_add(step));
+        self.transferred = self.transferred.saturating_add(1);
+        TracedAccess::new(kind, size).at(here.map(u64::from)).by(instruction)
+    }
+
+    /// A transfer waits for its value. One that waits for too long has none.
+    fn wait(&mut self, tag: u8, access: TracedAccess) -> Option<TracedAccess> {
+        let [oldest, newest] = self.open.get_mut(usize::from(tag).wrapping_sub(1))?;
+        match (&oldest, &newest) {
+            (None, _) => {
+                *oldest = Some(access);
+                None
+            }
+            (Some(_), None) => {
+                *newest = Some(access);
+                None
+            }
+            (Some(_), Some(_)) => {
+                let given_up = oldest.take();
+                *oldest = newest.take();
+                *newest = Some(access);
+                given_up
+            }
+        }
+    }
+
+    /// The transfer that waits for a value with this tag.
+    fn take(&mut self, tag: u8) -> Option<TracedAccess> {
+        let [oldest, newest] = self.open.get_mut(usize::from(tag).wrapping_sub(1))?;
+        let taken = oldest.take();
+        *oldest = newest.take();
+        taken
+    }
+
+    /// Values that have not come will not come: the transfers that wait for them, the oldest of each tag first.
+    pub fn give_up(&mut self) -> impl Iterator<Item = TracedAccess> {
+        std::mem::take(&mut self.open).into_iter().flatten().flatten()
+    }
+}
+
+impl<C: Code> Follower<C> {
+    /// An instruction that may transfer data was executed.
+    #[inline]
+    pub(super) fn own_data(&mut self, address: Address, isa: Isa, size: u8) {
+        let (bytes, length) = self.tracker.opcode_at(address);
+        if length < usize::from(size) {
+            return;
+        }
+        let half = |at: usize| u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        let opcode = match (isa, size) {
+            (Isa::A32, _) => u32::from_le_bytes(bytes),
+            (_, 2) => half(0),
+            _ => half(0) << 16 | half(2),
+        };
+        let Some(transfers) = transfers(isa, opcode, size) else { return };
+        let is_register =
+            matches!(transfers.kind, TransferKind::CoprocessorRead | TransferKind::CoprocessorWrite);
+        if is_register && !self.coprocessors {
+            return;
+        }
+        let open = std::mem::take(&mut self.data.open);
+        let owner = Owner::Instruction { address, transfers };
+        self.data = Data { owner, transferred: 0, next: None, open };
+    }
+
+    /// A packet of data trace.
+    pub(super) fn data_packet(&mut self, packet: &Packet, at: At, sink: &mut impl Sink) {
+        let event = match *packet {
+            Packet::NormalData { begins, address, value } => {
+                let value = value.map(|value: DataValue| u64::from(value.value));
+                Event::Access(self.data.transfer(begins, address, self.addresses).with_value(value))
+            }
+            Packet::ValueNotTraced { begins, address } => {
+                Event::Access(self.data.transfer(begins, address, self.addresses))
+            }
+            Packet::OutOfOrderPlaceholder { tag, begins, address } => {
+                let access = self.data.transfer(begins, address, self.addresses);
+                match self.data.wait(tag, access) {
+                    Some(given_up) => Event::Access(given_up),
+                    None => return,
+                }
+            }
+            Packet::OutOfOrderData { tag, value } => match self.data.take(tag) {
+                Some(access) => Event::Access(access.with_value(Some(value.value.into()))),
+                // Its placeholder came before tracing began.
+                None => return,
+            },
+            Packet::StoreFailed => return self.held.fail_store(),
+            _ => Event::AccessesLost,
+        };
+        self.put(at, event, sink);
+    }
+
+    /// Values that have not come will not come.
+    pub(super) fn give_up_values(&mut self, at: At, sink: &mut impl Sink) {
+        for access in self.data.give_up() {
+            self.tracker.emit(at, Event::Access(access), sink);
+        }
+    }
+}

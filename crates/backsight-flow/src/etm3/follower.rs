@@ -1,0 +1,289 @@
+//! The follower of an ETMv3 stream: packets in, events out.
+
+use std::ops;
+
+use backsight_arm::etm3::{Branch, Config, ISync, Packet, Reason, State};
+use backsight_core::{Address, AddressSpace, Cause, Located};
+use backsight_image::Code;
+
+use super::Options;
+use super::data::Data;
+use super::held::Held;
+use crate::etm::{At, Position, Tracker, trace_on};
+use crate::sink::Sink;
+use crate::walk::Waypoints;
+use crate::{AccessKind, Event, Statistics, Symptom};
+
+/// Debug halt, A and R profile.
+const DEBUG_HALT: u16 = 1;
+
+/// Follows the execution that an ETMv3 stream reports.
+#[derive(Clone, Debug)]
+pub struct Follower<C> {
+    pub(super) tracker: Tracker<C>,
+    pub(super) held: Held,
+    pub(super) data: Data,
+    /// It was reported that nobody knows where execution is.
+    pub(super) is_lost: bool,
+    /// A packet named the position since the last instruction.
+    pub(super) is_named: bool,
+    m_profile: bool,
+    pub(super) traces_data: bool,
+    pub(super) addresses: bool,
+    pub(super) coprocessors: bool,
+    end: u64,
+}
+
+impl<C: Code> Follower<C> {
+    /// A follower for the stream of one ETMv3, through `code`.
+    pub fn new(config: &Config, code: C) -> Self {
+        Self::with_options(config, code, Options::default())
+    }
+
+    /// The same, with options.
+    pub fn with_options(config: &Config, code: C, options: Options) -> Self {
+        let m_profile = config.is_m_profile();
+        let waypoints = Waypoints { isb: true, ..Waypoints::default() };
+        Self {
+            tracker: Tracker::by_instruction(code, waypoints, m_profile, options),
+            held: Held::default(),
+            data: Data::default(),
+            is_lost: false,
+            is_named: false,
+            m_profile,
+            traces_data: config.data_trace(),
+            addresses: config.data_addresses(),
+            coprocessors: config.coprocessor_transfers(),
+            end: 0,
+        }
+    }
+
+    /// Takes the next packet; gives what is certain by now.
+    #[inline]
+    pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
+        let at = packet.map(|_| ());
+        self.end = packet.end();
+        match packet.value {
+            Packet::PHeader(header) if self.tracker.is_synchronised() => self.p_header(&header, at, sink),
+            _ => self.push_any(&packet.value, at, sink),
+        }
+    }
+
+    #[inline(never)]
+    fn push_any(&mut self, packet: &Packet, at: At, sink: &mut impl Sink) {
+        self.tracker.begin(at, sink);
+        let is_synchronised = self.tracker.is_synchronised();
+        match packet {
+            Packet::Async | Packet::Ignore => {}
+            Packet::ISync(sync) => self.i_sync(sync, at, sink),
+            Packet::PHeader(header) if header.count == 0 => self.p_header(header, at, sink),
+            Packet::PHeader(header) => self.tracker.skip(at, header.count),
+            Packet::Branch(branch) if is_synchronised => self.branch(branch, at, sink),
+            Packet::CycleCount(cycles) => {
+                self.put(at, Event::CycleCount(Some(*cycles).filter(|&cycles| cycles > 0)), sink);
+            }
+            Packet::Timestamp(timestamp) => {
+                self.put(at, Event::Timestamp { value: timestamp.value, cycles: None }, sink);
+            }
+            Packet::Trigger => self.put(at, Event::Trigger, sink),
+            Packet::ContextId(id) => self.identify(Some(*id), None, at, sink),
+            Packet::Vmid(id) => self.identify(None, Some(*id), at, sink),
+            Packet::ExceptionExit if is_synchronised => {
+                if self.m_profile {
+                    self.data.stack(AccessKind::Load);
+                }
+                self.put(at, Event::ExceptionReturn, sink);
+            }
+            Packet::ExceptionEntry if is_synchronised => self.data.stack(AccessKind::Store),
+            Packet::NormalData { .. }
+            | Packet::OutOfOrderPlaceholder { .. }
+            | Packet::OutOfOrderData { .. }
+            | Packet::ValueNotTraced { .. }
+            | Packet::StoreFailed
+            | Packet::DataSuppressed
+                if is_synchronised =>
+            {
+                self.data_packet(packet, at, sink);
+            }
+            Packet::Bad(_) => {
+                self.lose(at, sink);
+                self.tracker.bad(at, sink);
+            }
+            _ => self.tracker.skip(at, 0),
+        }
+    }
+
+    /// The trace ends. The follower is as new afterwards, but for what it counted and what it knows of the code.
+    pub fn finish(&mut self, sink: &mut impl Sink) {
+        let at = Located { offset: self.end, length: 0, value: () };
+        self.lose(at, sink);
+        self.tracker.end(self.end, sink);
+    }
+
+    /// Begins anew, as after a gap in the data. Counts go on.
+    pub fn reset(&mut self) {
+        self.held.clear();
+        self.data = Data::default();
+        self.is_lost = false;
+        self.tracker.reset();
+    }
+
+    /// What was counted.
+    pub fn statistics(&self) -> &Statistics {
+        &self.tracker.statistics
+    }
+
+    /// The code it walks through.
+    pub fn code(&self) -> &C {
+        &self.tracker.code
+    }
+
+    /// The code, to change it in a range of addresses, as seen from an address space: only what lies there is read again.
+    pub fn change_code(&mut self, space: AddressSpace, addresses: ops::Range<u64>) -> &mut C {
+        self.tracker.blocks.code_changed(space, addresses);
+        &mut self.tracker.code
+    }
+
+    /// Reports an event, after what is held back.
+    pub(super) fn put(&mut self, at: At, event: Event, sink: &mut impl Sink) {
+        if self.held.is_full() {
+            self.release(sink);
+        }
+        // An access may still turn out to have failed.
+        if self.held.is_empty() && !matches!(event, Event::Access(_)) {
+            self.tracker.emit(at, event, sink);
+        } else {
+            self.held.push(at, event);
+        }
+    }
+
+    /// What is held back is certain.
+    #[inline]
+    pub(super) fn release(&mut self, sink: &mut impl Sink) {
+        for event in self.held.drain() {
+            self.tracker.statistics.count(&event.value);
+            sink.take(event);
+        }
+    }
+
+    /// Nothing that comes has to do with what came.
+    fn lose(&mut self, at: At, sink: &mut impl Sink) {
+        self.release(sink);
+        self.give_up_values(at, sink);
+        self.data.forget();
+        self.is_lost = false;
+    }
+
+    fn i_sync(&mut self, sync: &ISync, at: At, sink: &mut impl Sink) {
+        let is_first = self.tracker.synchronise(sink);
+        self.release(sink);
+        if is_first || sync.reason != Reason::Periodic {
+            self.lose(at, sink);
+            self.tracker.emit(at, Event::TraceOn(trace_on(sync.reason)), sink);
+            self.tracker.position = None;
+        } else if let (Some(before), Some(address)) = (self.tracker.position, sync.address)
+            && (before.address, before.isa) != (address, sync.isa)
+        {
+            self.tracker.mismatch(Symptom::AddressDiffers, before.address, at, sink);
+        }
+        self.tracker.enter(sync.state);
+        self.tracker.identify(sync.context_id, None);
+        if let Some(cycles) = sync.cycles {
+            self.tracker.emit(at, Event::CycleCount(Some(cycles).filter(|&cycles| cycles > 0)), sink);
+        }
+        self.tracker.report_context(sync.isa, at, sink);
+        self.is_lost = false;
+        self.is_named = true;
+        let Some(address) = sync.address else { return };
+        self.tracker.go(address, sync.isa);
+        if let (Some(next), Some(position)) = (sync.next, self.tracker.position) {
+            self.atom(position, true, None, at, sink);
+            self.tracker.position = Some(Position::new(next.address, next.isa));
+        }
+    }
+
+    fn identify(&mut self, context_id: Option<u32>, vmid: Option<u8>, at: At, sink: &mut impl Sink) {
+        self.tracker.identify(context_id, vmid);
+        if self.tracker.is_synchronised() {
+            let isa = self.tracker.isa();
+            let event = self.tracker.context_event(isa);
+            self.put(at, event, sink);
+        }
+    }
+
+    fn branch(&mut self, branch: &Branch, at: At, sink: &mut impl Sink) {
+        let exception = branch.exception();
+        let cancelled = if branch.cancels() { self.cancel() } else { None };
+        self.release(sink);
+        let before = self.tracker.position;
+        if let Some(information) = branch.information {
+            // Hyp mode is in the second byte: without it, it stays.
+            let hyp = if information.is_long { information.state.hyp } else { self.tracker.state().hyp };
+            if self.tracker.enter(State { hyp, ..information.state }) {
+                self.tracker.report_context(branch.isa, at, sink);
+            }
+        }
+        match exception {
+            Some(number) => {
+                let event = Event::Exception {
+                    cause: self.cause(number),
+                    return_address: cancelled.or(before.map(|before| before.address)),
+                    is_branch_target: false,
+                    fault_pending: false,
+                    value: 0,
+                };
+                self.tracker.emit(at, event, sink);
+            }
+            None => self.check(branch, before, at, sink),
+        }
+        self.is_lost = false;
+        self.is_named = true;
+        // The address of a debug halt is not one that execution goes on at.
+        let is_halt = exception == Some(DEBUG_HALT) && !self.m_profile;
+        self.tracker.position = (!is_halt).then_some(Position::new(branch.address, branch.isa));
+        if is_halt {
+            self.is_lost = true;
+        }
+    }
+
+    /// A branch packet names the position that the code leads to, where that is known.
+    fn check(&mut self, branch: &Branch, before: Option<Position>, at: At, sink: &mut impl Sink) {
+        if let Some(before) = before
+            && !self.is_named
+            && (before.address, before.isa) != (branch.address, branch.isa)
+        {
+            self.tracker.mismatch(Symptom::AddressDiffers, before.address, at, sink);
+        }
+    }
+
+    /// The newest instruction never happened. Its address, if it was held back.
+    fn cancel(&mut self) -> Option<Address> {
+        if self.m_profile && self.held.cancel_return() {
+            return None;
+        }
+        self.held.cancel()
+    }
+
+    fn cause(&self, number: u16) -> Cause {
+        if !self.m_profile {
+            return Cause::Armv7(number & 0xF);
+        }
+        // What trace units of M profile send, by the numbers of the architecture.
+        Cause::ArmM(match number {
+            1..=7 => 16 + number,
+            8 => 16,
+            9 => 6,
+            10 => 2,
+            11 => 11,
+            12 => 12,
+            13 => 4,
+            14 => 14,
+            15 => 15,
+            17 => 1,
+            19 => 3,
+            21 => 5,
+            24.. => number,
+            _ => 0,
+        })
+    }
+}

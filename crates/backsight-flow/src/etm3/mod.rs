@@ -1,0 +1,13 @@
+//! Following ETMv3 trace.
+//!
+//! Each atom stands for one instruction, and says whether it was executed. Direct branches lead on by themselves, all
+//! others need a branch packet. An exception may cancel the instruction before it, so that the newest instruction waits
+//! until something else is certain. Data packets are transfers of the newest load or store.
+
+mod data;
+mod flow;
+mod follower;
+mod held;
+
+pub use crate::etm::Options;
+pub use follower::Follower;

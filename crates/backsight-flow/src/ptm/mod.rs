@@ -1,0 +1,11 @@
+//! Following PTM trace.
+//!
+//! Each atom stands for a walk up to and including the next waypoint: a branch or a barrier. A branch packet is such an
+//! atom with the address where execution goes on; with an exception in it, it stands for no atom. A waypoint update says
+//! how far execution went without a waypoint.
+
+mod flow;
+mod follower;
+
+pub use crate::etm::Options;
+pub use follower::Follower;

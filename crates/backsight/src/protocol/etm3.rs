@@ -1,0 +1,136 @@
+//! Arm ETMv3: described by the registers of the trace unit.
+
+use std::fmt;
+
+use backsight_arm::etm3::{Config, Decoder, Packet, Registers, opencsd};
+use backsight_core::{Accounting, Located};
+use backsight_flow::etm3::{Follower, Options};
+use backsight_flow::{Sink, Statistics};
+
+use super::etm::{self, PacketDecoder, PacketFollower};
+use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
+use crate::SourceCode;
+
+/// ETMv3.
+pub struct Etm3;
+
+impl Protocol for Etm3 {
+    const NAMES: &'static [Names] = &[Names {
+        name: "etm3",
+        formats: &["etm3"],
+        format: "ETM3.5",
+        id_register: Some(etm::ID),
+        needed_registers: etm::NEEDED,
+        ..Names::PLAIN
+    }];
+
+    type Configuration = Config;
+    type Packet = Packet;
+    type Packets = etm::Packets<Decoder>;
+    type Execution<'c> = etm::Execution<Decoder, Follower<SourceCode<'c>>>;
+    type Branches = Never;
+
+    fn configure(source: &Described<'_>, notes: &mut Vec<String>) -> Result<Config, BadSetting> {
+        let mut config = Config::default();
+        if let Some(core) = source.core {
+            // A name that says nothing leaves the usual profile.
+            let _ = config.set("core", core);
+        }
+        etm::configure(source, &mut config, Config::set, notes)?;
+        if let Some(id) = source.id {
+            config.registers.traceidr = u32::from(id.get());
+        }
+        Ok(config)
+    }
+
+    fn check(_names: &Names, key: &str, value: &str) -> Result<(), BadSetting> {
+        etm::check(key, value, Config::set, Config::OPTIONS)
+    }
+
+    fn words(config: &Config) -> String {
+        config.words().to_string()
+    }
+
+    fn registers(config: &Config) -> Option<Vec<(&'static str, u32)>> {
+        let named = Registers::NAMES.into_iter().take(3);
+        Some(named.filter_map(|name| Some((name, config.registers.get(name)?))).collect())
+    }
+
+    fn lists_return_addresses() -> bool {
+        false
+    }
+
+    fn packets(config: &Config) -> Self::Packets {
+        etm::Packets::new(Decoder::new(config))
+    }
+
+    fn execution<'c>(
+        config: &Config,
+        code: SourceCode<'c>,
+        options: &Following,
+    ) -> Result<Self::Execution<'c>, &'static str> {
+        let options = Options { strict_image: options.strict_image, ..Options::default() };
+        Ok(etm::Execution::new(Decoder::new(config), Follower::with_options(config, code, options)))
+    }
+
+    fn branches(_config: &Config) -> Result<Never, &'static str> {
+        Err("ETMv3 does not name the targets of most branches: they are in the code")
+    }
+
+    fn write_opencsd(packet: &Packet, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "{}", opencsd(packet))
+    }
+
+    fn landmark(_before: Option<&Packet>, packet: &Packet) -> Landmark {
+        match packet {
+            Packet::Async => Landmark::Sync,
+            Packet::Timestamp(timestamp) if timestamp.value != 0 => Landmark::Time(timestamp.value),
+            Packet::ISync(sync) if sync.reason == backsight_arm::etm3::Reason::AfterOverflow => {
+                Landmark::Overflow
+            }
+            Packet::Bad(_) => Landmark::Bad,
+            Packet::Unsynchronised => Landmark::Unsynchronised,
+            _ => Landmark::None,
+        }
+    }
+}
+
+impl PacketDecoder for Decoder {
+    type Packet = Packet;
+
+    #[inline]
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        Self::feed(self, bytes, sink);
+    }
+
+    fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        Self::reset(self, sink);
+    }
+
+    fn accounting(&self) -> Accounting {
+        Self::accounting(self)
+    }
+
+    fn is_skipped(packet: &Packet) -> bool {
+        matches!(packet, Packet::Unsynchronised)
+    }
+}
+
+impl PacketFollower<Packet> for Follower<SourceCode<'_>> {
+    #[inline]
+    fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
+        Self::push(self, packet, sink);
+    }
+
+    fn finish(&mut self, sink: &mut impl Sink) {
+        Self::finish(self, sink);
+    }
+
+    fn reset(&mut self) {
+        Self::reset(self);
+    }
+
+    fn statistics(&self) -> &Statistics {
+        Self::statistics(self)
+    }
+}
