@@ -121,6 +121,29 @@ fn a32_and_t32_programs_are_told_as_they_ran() {
     }
 }
 
+/// Units of PTM and ETMv3.
+const OLDER: [(&str, &str, &[&str]); 7] = [
+    ("ptm", "plain", &[]),
+    ("ptm", "return stack", &["return_stack=1", "sync_period=256"]),
+    ("ptm", "cycles, time", &["cyclecount=1", "timestamps=500", "context_id=4", "version=1.0"]),
+    ("ptm", "broadcast, barriers", &["branch_broadcast=1", "barriers=1"]),
+    ("etm3", "plain", &["alternative_branches=1", "sync_period=256"]),
+    ("etm3", "cycles, time", &["cyclecount=1", "timestamps=500", "context_id=1"]),
+    ("etm3", "data", &["data=both", "branch_broadcast=1"]),
+];
+
+#[test]
+fn a32_and_t32_programs_are_reported_by_ptm_and_etm3_as_they_ran() {
+    let scratch = Scratch::new("older");
+    for name in ["interwork", "sort", "vm", "pack", "calls"] {
+        for (unit, configuration, settings) in OLDER {
+            if !check(&scratch, &program("arm", name), unit, configuration, settings) {
+                return;
+            }
+        }
+    }
+}
+
 #[test]
 fn threads_are_told_each_by_a_source_of_its_own() {
     let scratch = Scratch::new("threads");

@@ -6,7 +6,7 @@ use backsight_arm::etm3::{
 };
 use backsight_core::{Address, AddressSpace, Isa, Located};
 use backsight_flow::Event;
-use backsight_flow::etm3::Follower;
+use backsight_flow::etm3::{Follower, Options};
 use backsight_image::Code;
 
 /// Code at 0x1000.
@@ -80,12 +80,16 @@ fn value(tag: u8, value: u32) -> Packet {
 
 /// Follows packets after an I-sync at 0x1000; without the three lines that it gives, and the last one.
 fn follow_as(settings: &[(&str, &str)], code: &[u32], packets: &[Packet]) -> Vec<String> {
+    follow_with(Options::default(), settings, code, packets)
+}
+
+fn follow_with(options: Options, settings: &[(&str, &str)], code: &[u32], packets: &[Packet]) -> Vec<String> {
     let mut config = Config::default();
     config.set("data", "both").unwrap();
     settings.iter().for_each(|(name, value)| config.set(name, value).unwrap());
     let code = a32(code);
     let mut lines = Vec::new();
-    let mut follower = Follower::new(&config, &code);
+    let mut follower = Follower::with_options(&config, &code, options);
     let mut sink = |event: Located<Event>| lines.push(event.value.to_string());
     let first = [i_sync(0x1000, Reason::TraceEnabled)];
     for (offset, &value) in first.iter().chain(packets).enumerate() {
@@ -127,6 +131,17 @@ fn an_exception_can_cancel_the_newest_instruction_and_its_transfers() {
             "0x1000-0x1004 1 instructions A32",
         ]
     );
+}
+
+#[test]
+fn a_cancelled_instruction_stays_for_the_listing_of_opencsd_if_its_packet_had_others() {
+    let options = Options { keeps_cancelled: true, ..Options::default() };
+    let halted = |atoms_of: &[&str]| {
+        let mut packets: Vec<Packet> = atoms_of.iter().map(|letters| atoms(letters)).collect();
+        packets.push(branch(0x1004, 1, true));
+        follow_with(options, &[], &[NOP, NOP], &packets).len()
+    };
+    assert_eq!((halted(&["EE"]), halted(&["E", "E"])), (3, 2));
 }
 
 #[test]

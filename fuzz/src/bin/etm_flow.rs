@@ -25,7 +25,7 @@ fn follow_ptm(
     blocks: usize,
     chunk: usize,
 ) -> Vec<Located<Event>> {
-    let options = ptm_flow::Options { cached_blocks: blocks, walk_limit: 1 << 12, strict_image: false };
+    let options = ptm_flow::Options { cached_blocks: blocks, walk_limit: 1 << 12, ..Default::default() };
     let mut follower = ptm_flow::Follower::with_options(config, code, options);
     let mut decoder = ptm::Decoder::new(config);
     let mut events = Vec::new();
@@ -44,7 +44,7 @@ fn follow_etm3(
     blocks: usize,
     chunk: usize,
 ) -> Vec<Located<Event>> {
-    let options = etm3_flow::Options { cached_blocks: blocks, walk_limit: 1 << 12, strict_image: false };
+    let options = etm3_flow::Options { cached_blocks: blocks, walk_limit: 1 << 12, ..Default::default() };
     let mut follower = etm3_flow::Follower::with_options(config, code, options);
     let mut decoder = etm3::Decoder::new(config);
     let mut events = Vec::new();

@@ -17,11 +17,13 @@ pub struct Options {
     pub cached_blocks: usize,
     /// Longest walk without a waypoint, in instructions.
     pub walk_limit: u32,
+    /// ETMv3: keep an instruction that was cancelled, if its P-header had several atoms. OpenCSD's listing does so.
+    pub keeps_cancelled: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { strict_image: false, cached_blocks: 1 << 20, walk_limit: 1 << 22 }
+        Self { strict_image: false, cached_blocks: 1 << 20, walk_limit: 1 << 22, keeps_cancelled: false }
     }
 }
 

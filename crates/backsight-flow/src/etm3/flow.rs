@@ -22,6 +22,7 @@ impl<C: Code> Follower<C> {
             }
             return;
         }
+        self.atoms_together = header.count;
         let mut atoms = header.atoms;
         for index in 0..header.count {
             let executed = atoms & 1 == 1;

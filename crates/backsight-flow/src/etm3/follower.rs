@@ -27,6 +27,9 @@ pub struct Follower<C> {
     pub(super) is_lost: bool,
     /// A packet named the position since the last instruction.
     pub(super) is_named: bool,
+    /// The atoms of the last P-header that had any.
+    pub(super) atoms_together: u8,
+    keeps_cancelled: bool,
     m_profile: bool,
     pub(super) traces_data: bool,
     pub(super) addresses: bool,
@@ -50,6 +53,8 @@ impl<C: Code> Follower<C> {
             data: Data::default(),
             is_lost: false,
             is_named: false,
+            atoms_together: 0,
+            keeps_cancelled: options.keeps_cancelled,
             m_profile,
             traces_data: config.data_trace(),
             addresses: config.data_addresses(),
@@ -258,7 +263,7 @@ impl<C: Code> Follower<C> {
 
     /// The newest instruction never happened. Its address, if it was held back.
     fn cancel(&mut self) -> Option<Address> {
-        if self.m_profile && self.held.cancel_return() {
+        if self.keeps_cancelled && self.atoms_together > 1 || self.m_profile && self.held.cancel_return() {
             return None;
         }
         self.held.cancel()

@@ -91,6 +91,12 @@ impl<'c> Decode<'c, Execution> {
         self.kind.following.strict_image = strict;
         self
     }
+
+    /// Do as the listing that users of OpenCSD know does, where the protocol says otherwise.
+    pub fn as_opencsd(mut self, as_opencsd: bool) -> Self {
+        self.kind.following.as_opencsd = as_opencsd;
+        self
+    }
 }
 
 impl<'c> Decode<'c, Packets> {

@@ -69,7 +69,8 @@ impl Protocol for Etm3 {
         code: SourceCode<'c>,
         options: &Following,
     ) -> Result<Self::Execution<'c>, &'static str> {
-        let options = Options { strict_image: options.strict_image, ..Options::default() };
+        let Following { strict_image, as_opencsd } = *options;
+        let options = Options { strict_image, keeps_cancelled: as_opencsd, ..Options::default() };
         Ok(etm::Execution::new(Decoder::new(config), Follower::with_options(config, code, options)))
     }
 

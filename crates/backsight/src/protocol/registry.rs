@@ -99,6 +99,9 @@ pub trait Protocol {
 pub struct Following {
     /// Stop at strong evidence that the code is not what ran, until the trace names an address.
     pub strict_image: bool,
+    /// Do as the listing that users of OpenCSD know does, where the protocol says otherwise: instructions of ETMv3 that
+    /// were cancelled stay, if they came in one packet with others.
+    pub as_opencsd: bool,
 }
 
 /// What a capture says of a source.

@@ -324,6 +324,7 @@ fn list(
     let style = command.style(several);
     let positions = matches!(style.format, ExecutionFormat::Json | ExecutionFormat::Opencsd);
     let decode = arguments.choose(capture.execution(), capture, quiet);
+    let decode = decode.as_opencsd(style.format == ExecutionFormat::Opencsd);
     decode.threads(command.threads).strict_image(command.strict_image).positions(positions).write(
         |source| {
             let filter = Filter::new(&filter, code.of(source))?;
