@@ -1,8 +1,8 @@
 use super::*;
 use backsight_core::{Accounting, Located};
 use proptest::prelude::*;
+use std::vec;
 use std::vec::Vec;
-use std::{format, vec};
 
 const NO_SYNC: Config = Config { synchronises: false, prescale: 1 };
 
@@ -203,5 +203,5 @@ fn every_header_is_a_packet_or_reserved() {
                 && (matches!(h, 0x80 | 0x90 | 0xA0 | 0xB0) || h & 0xF == 4 && !matches!(h, 0x94 | 0xB4))
         })
         .collect();
-    assert_eq!(reserved, expected, "{}", format!("{reserved:x?}"));
+    assert_eq!(reserved, expected, "{reserved:x?}");
 }
