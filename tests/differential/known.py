@@ -75,6 +75,10 @@ def lines_left_out(queue, other, mine, place):
         if mine[number].index in queue.recounts:
             # SPEC is the number of P0 elements that are not resolved: if there are others, packets were lost.
             return "known: a periodic Trace Info that counts other elements does not begin anew", (0, 1)
+    if theirs.startswith("INSTR_RANGE") and theirs.endswith(" E ---)") and ours.startswith(theirs[:-len("---)")]) and element(mine, place + 1) == following:
+        if following.startswith(f"EXCEPTION(pref ret addr:{behind(ours):#x}"):
+            # A branch before the return address of an exception (the code is not what was executed) is listed as one.
+            return "known: the last instruction before an exception is never a branch", (1, 1)
     if theirs.startswith("EO_TRACE") and ours == BAD and element(mine, place + 1) == theirs:
         # Every bad packet is reported, also as the last one.
         return "known: a bad packet that ends the data is not reported", (0, 1)
