@@ -267,8 +267,9 @@ OPCODES = (
     ("A64", 0x7E000000, 0x74000000, "compare and branch in one instruction is no branch"),
     ("A64", 0xFFC0001F, 0x5500001F, "a return with authentication against an immediate is no branch"),
     ("T32", 0xFF80F001, 0xF000C001, "a low-overhead loop is no branch"),
-    # LDRD to r15 is not defined: nothing says that it is a branch.
-    ("A32", 0x0E10F0F0, 0x0000F0D0, "a load of two registers that begins with r15 is a branch"),
+    # LDRD, LDRH, LDRSB and LDRSH to r15 are not defined: nothing says that they are branches.
+    *(("A32", 0x0E10F0F0, value, "a load of a halfword, signed byte or two registers to r15 is a branch")
+      for value in (0x0000F0D0, 0x0010F0B0, 0x0010F0D0, 0x0010F0F0)),
 )
 
 
