@@ -75,6 +75,10 @@ def lines_left_out(queue, other, mine, place):
         if mine[number].index in queue.recounts:
             # SPEC is the number of P0 elements that are not resolved: if there are others, packets were lost.
             return "known: a periodic Trace Info that counts other elements does not begin anew", (0, 1)
+    if theirs.startswith("INSTR_RANGE") and theirs.endswith(" E ---)") and ours.startswith(theirs[:-len("---)")]) and element(mine, place + 1) == following:
+        if following.startswith(f"EXCEPTION(pref ret addr:{behind(ours):#x}"):
+            # A branch before the return address of an exception (the code is not what was executed) is listed as one.
+            return "known: the last instruction before an exception is never a branch", (1, 1)
     if theirs.startswith("EO_TRACE") and ours == BAD and element(mine, place + 1) == theirs:
         # Every bad packet is reported, also as the last one.
         return "known: a bad packet that ends the data is not reported", (0, 1)
@@ -263,8 +267,9 @@ OPCODES = (
     ("A64", 0x7E000000, 0x74000000, "compare and branch in one instruction is no branch"),
     ("A64", 0xFFC0001F, 0x5500001F, "a return with authentication against an immediate is no branch"),
     ("T32", 0xFF80F001, 0xF000C001, "a low-overhead loop is no branch"),
-    # LDRD to r15 is not defined: nothing says that it is a branch.
-    ("A32", 0x0E10F0F0, 0x0000F0D0, "a load of two registers that begins with r15 is a branch"),
+    # LDRD, LDRH, LDRSB and LDRSH to r15 are not defined: nothing says that they are branches.
+    *(("A32", 0x0E10F0F0, value, "a load of a halfword, signed byte or two registers to r15 is a branch")
+      for value in (0x0000F0D0, 0x0010F0B0, 0x0010F0D0, 0x0010F0F0)),
 )
 
 

@@ -95,7 +95,7 @@ class Speculation:
             self.waiting += [(index, "atom")] * (len(atoms[1]) if atoms else 0)
         elif name in ("I_EXCEPT", "I_TRANS_ST", "I_PE_RESET"):
             self.waiting.append((index, "other"))
-        elif name == "I_Q" or name.startswith("I_SRC_ADDR"):
+        elif name == "I_Q" or name.startswith(("I_SRC_ADDR", "I_SCR_ADDR")):
             self.waiting.append((index, SOURCE))
         if name == "I_COMMIT":
             self.commit(index, number("count", fields))

@@ -8,7 +8,7 @@ use backsight_core::{Address, Context, Execution, Trap};
 use backsight_flow::{Event, Transaction};
 use backsight_testing::Random;
 use backsight_unit::etm4::{FrontEnd, Unit, UnitConfig};
-use support::decode::{addresses, assert_same, decode, trace, truth};
+use support::decode::{addresses, assert_same, decode, follow_unknown_paths, trace, truth};
 use support::{Flavour, Program, Walk, Walker};
 
 const FLAVOURS: [Flavour; 2] = [Flavour::A64, Flavour::AArch32];
@@ -234,33 +234,7 @@ fn a_q_element_tells_how_many_instructions_and_where_they_end() {
         let items = Walker::run(&program, Walk { seed, contexts: 60, ..Walk::default() });
         let decoded = trace(&options, &program, &items);
         let truth = truth(&items);
-        let mut at = 0;
-        for (number, event) in decoded.events.iter().enumerate() {
-            match event {
-                Event::Range(_) => {
-                    let told = addresses(&program, &[*event]);
-                    assert_same(&told, &truth[at..at + told.len()], || format!("seed {seed} at {at}"));
-                    at += told.len();
-                }
-                Event::PathUnknown { start, next, instructions } => {
-                    assert_eq!(start.as_ref(), truth.get(at), "seed {seed} at {at}");
-                    at += *instructions as usize;
-                    let follows = decoded.events[number + 1..].iter().find(|event| {
-                        matches!(event, Event::Range(_) | Event::PathUnknown { .. } | Event::Exception { .. })
-                    });
-                    let excepted = matches!(follows, Some(Event::Exception { return_address, .. }) if *return_address == Some(*next));
-                    assert!(
-                        excepted || truth.get(at).is_none_or(|address| address == next),
-                        "seed {seed} at {at}"
-                    );
-                    unknown += 1;
-                }
-                Event::StartOfTrace => {}
-                Event::NoSync(_) | Event::NoMemory { .. } => panic!("{event:x?}"),
-                _ => {}
-            }
-        }
-        assert_eq!(at, truth.len(), "seed {seed}");
+        unknown += follow_unknown_paths(&program, &decoded.events, &truth, || format!("seed {seed}"));
         assert_eq!(decoded.statistics.traced, truth.len() as u64);
     }
     assert!(unknown > 500, "{unknown} paths");

@@ -8,7 +8,7 @@ use backsight_flow::{Event, NoSync, TraceOn};
 use backsight_isa::{Class, classify_retired};
 use backsight_testing::Random;
 use backsight_unit::etm4::{Fifo, UnitConfig};
-use support::decode::{Stretch, addresses, assert_same, stretches, trace, truth};
+use support::decode::{addresses, assert_same, in_order, stretches, trace, truth};
 use support::{Flavour, Program, Walk, Walker};
 
 fn walk(seed: u64) -> Walk {
@@ -103,18 +103,6 @@ fn start_and_stop_addresses_switch_tracing() {
     assert_same(&addresses(&program, &decoded.events), &expected, || format!("{start} to {stop}"));
 }
 
-/// Every stretch is a piece of the truth, in order; gives the number of instructions in all.
-fn place(stretches: &[Stretch], truth: &[Address]) -> usize {
-    let mut from = 0;
-    for stretch in stretches {
-        let length = stretch.addresses.len();
-        let found = (from..=truth.len() - length).find(|&at| truth[at..at + length] == stretch.addresses);
-        from =
-            found.unwrap_or_else(|| panic!("{:x?}… is nowhere behind {from}", stretch.addresses[0])) + length;
-    }
-    stretches.iter().map(|stretch| stretch.addresses.len()).sum()
-}
-
 #[test]
 fn a_full_buffer_loses_whole_stretches_and_says_so() {
     let mut overflows = 0;
@@ -134,7 +122,7 @@ fn a_full_buffer_loses_whole_stretches_and_says_so() {
         let decoded = trace(&options, &program, &items);
         let stretches = stretches(&program, &decoded.events);
         let statistics = decoded.statistics;
-        assert_eq!(place(&stretches, &truth) as u64, statistics.traced, "seed {seed}");
+        assert_eq!(in_order(&stretches, &truth) as u64, statistics.traced, "seed {seed}");
         assert_eq!(statistics.traced + statistics.lost, truth.len() as u64, "seed {seed}");
         let count = |wanted: Event| decoded.events.iter().filter(|&&event| event == wanted).count() as u64;
         assert_eq!(count(Event::NoSync(NoSync::Overflow)), statistics.overflows, "seed {seed}");
@@ -169,7 +157,7 @@ fn without_a_halt_the_last_instructions_before_a_gap_stay_untold() {
     let decoded = trace(&options, &program, &items);
     let stretches = stretches(&program, &decoded.events);
     let truth = truth(&items);
-    assert_eq!(place(&stretches, &truth) as u64, decoded.statistics.traced);
+    assert_eq!(in_order(&stretches, &truth) as u64, decoded.statistics.traced);
     assert!(decoded.statistics.untold > 20);
     assert_eq!(decoded.statistics.traced + decoded.statistics.untold, truth.len() as u64);
 }

@@ -1,10 +1,14 @@
-//! ETMv4 and ETE: periods, thresholds, depths and identification registers.
+//! ETMv4 and ETE: periods, thresholds, depths, buffers, Q elements and identification registers. Filters and comparators
+//! have no range to sweep: any address is one, and the tests of losses try them against what a filter should let through.
 
 use backsight_arm::etm4::Config;
-use backsight_unit::etm4::{FrontEnd, Unit, UnitConfig};
+use backsight_core::Execution;
+use backsight_unit::etm4::{Fifo, FrontEnd, Unit, UnitConfig};
 
 use crate::Effort;
-use crate::support::decode::{addresses, assert_same, trace, truth};
+use crate::support::decode::{
+    addresses, assert_same, follow_unknown_paths, in_order, stretches, trace, truth,
+};
 use crate::support::{Flavour, Program, Walk, Walker};
 
 /// TRCCONFIGR: cycle counts, context IDs, VMIDs, timestamps, return stack.
@@ -129,6 +133,85 @@ fn sweep(effort: Effort) {
     }
     println!("ETMv4 and ETE: {possible} units decode to the truth");
     assert!(possible * 10 > tried * 9, "{possible} of {tried} units can be");
+}
+
+fn short_walk(program: &Program, effort: Effort) -> Vec<Execution> {
+    Walker::run(program, Walk { seed: 7, steps: effort.instructions() / 4, ..Walk::default() })
+}
+
+/// A buffer that is too small loses instructions: the rest is a part of the truth, and the unit counted what is missing.
+fn sweep_buffers(effort: Effort) {
+    let (mut units, mut overflows) = (0, 0);
+    for (flavour, ete) in [(Flavour::A64, false), (Flavour::AArch32, false), (Flavour::A64, true)] {
+        let program = Program::random(7, flavour, ete);
+        let items = short_walk(&program, effort);
+        let truth = truth(&items);
+        let sizes = effort.values(1, u32::MAX.into()).into_iter().map(|value| value as u32);
+        let fifos = sizes
+            .flat_map(|value| [Fifo { capacity: value, drain: 300 }, Fifo { capacity: 90, drain: value }]);
+        for fifo in fifos {
+            let config = if ete { Config::ete_default() } else { Config::etm4_default() };
+            let mut unit = UnitConfig::new(config);
+            unit.fifo = Some(fifo);
+            unit.controls.syncpr = 8;
+            let decoded = trace(&unit, &program, &items);
+            let statistics = decoded.statistics;
+            let found = in_order(&stretches(&program, &decoded.events), &truth) as u64;
+            assert_eq!(found, statistics.traced, "{fifo:?}, {flavour:?}");
+            assert_eq!(statistics.traced + statistics.lost, truth.len() as u64, "{fifo:?}, {flavour:?}");
+            (units, overflows) = (units + 1, overflows + statistics.overflows);
+        }
+    }
+    println!("ETMv4 and ETE: {units} units with a buffer lose what they say, {overflows} times");
+    assert!(overflows > 100, "the buffers were full {overflows} times");
+}
+
+/// Q elements of any length: how many instructions were executed, and where they end.
+fn sweep_q(effort: Effort) {
+    let (mut units, mut unknown) = (0, 0);
+    for flavour in [Flavour::A64, Flavour::AArch32] {
+        let program = Program::random(7, flavour, false);
+        let items = short_walk(&program, effort);
+        let truth = truth(&items);
+        for longest_q in effort.values(1, u32::MAX.into()) {
+            let mut unit = UnitConfig::default();
+            unit.config.registers.configr |= 1 << 12 | 1 << 13;
+            unit.config.registers.idr0 |= 3 << 15;
+            unit.controls.set_range(2, 0x40_0000, 0x40_7FFF);
+            unit.controls.qctlr = 0x104;
+            unit.longest_q = longest_q as u32;
+            let decoded = trace(&unit, &program, &items);
+            let what = || format!("longest_q={longest_q}, {flavour:?}");
+            unknown += follow_unknown_paths(&program, &decoded.events, &truth, what);
+            units += 1;
+        }
+    }
+    println!(
+        "ETMv4: {units} units with Q elements report the truth, {unknown} paths of unknown instructions"
+    );
+    assert!(unknown > 500, "{unknown} paths");
+}
+
+#[test]
+fn buffers_of_any_size_lose_what_they_say() {
+    sweep_buffers(Effort::Quick);
+}
+
+#[test]
+#[ignore = "minutes: tests/options/run"]
+fn buffers_of_any_size_lose_what_they_say_thoroughly() {
+    sweep_buffers(Effort::Thorough);
+}
+
+#[test]
+fn q_elements_of_any_length_decode_to_the_truth() {
+    sweep_q(Effort::Quick);
+}
+
+#[test]
+#[ignore = "minutes: tests/options/run"]
+fn q_elements_of_any_length_decode_to_the_truth_thoroughly() {
+    sweep_q(Effort::Thorough);
 }
 
 #[test]

@@ -119,3 +119,52 @@ pub fn assert_same(actual: &[Address], expected: &[Address], what: impl Fn() -> 
         show(expected)
     );
 }
+
+/// Every stretch is a piece of the truth, in order; gives the number of instructions in all.
+pub fn in_order(stretches: &[Stretch], truth: &[Address]) -> usize {
+    let mut from = 0;
+    for stretch in stretches {
+        let length = stretch.addresses.len();
+        let found = (from..=truth.len() - length).find(|&at| truth[at..at + length] == stretch.addresses);
+        from =
+            found.unwrap_or_else(|| panic!("{:x?}… is nowhere after {from}", stretch.addresses[0])) + length;
+    }
+    stretches.iter().map(|stretch| stretch.addresses.len()).sum()
+}
+
+/// The truth, where Q elements report how many instructions were executed and where they end, but not which; gives the
+/// number of such paths.
+pub fn follow_unknown_paths(
+    program: &Program,
+    events: &[Event],
+    truth: &[Address],
+    what: impl Fn() -> String,
+) -> usize {
+    let (mut at, mut unknown) = (0, 0);
+    for (number, event) in events.iter().enumerate() {
+        match event {
+            Event::Range(_) => {
+                let reported = addresses(program, &[*event]);
+                let end = truth.len().min(at + reported.len());
+                assert_same(&reported, &truth[at..end], || format!("{} at {at}", what()));
+                at += reported.len();
+            }
+            Event::PathUnknown { start, next, instructions } => {
+                assert_eq!(start.as_ref(), truth.get(at), "{} at {at}", what());
+                at += *instructions as usize;
+                let follows = events[number + 1..].iter().find(|event| {
+                    matches!(event, Event::Range(_) | Event::PathUnknown { .. } | Event::Exception { .. })
+                });
+                let excepted = matches!(follows, Some(Event::Exception { return_address, .. }) if *return_address == Some(*next));
+                let goes_on = truth.get(at).is_none_or(|address| address == next);
+                assert!(excepted || goes_on, "{} at {at}", what());
+                unknown += 1;
+            }
+            Event::StartOfTrace => {}
+            Event::NoSync(_) | Event::NoMemory { .. } => panic!("{event:x?}"),
+            _ => {}
+        }
+    }
+    assert_eq!(at, truth.len(), "{}", what());
+    unknown
+}
