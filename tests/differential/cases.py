@@ -1,15 +1,28 @@
 """The captures that are compared."""
+import functools
 import shutil
 
 import snapshot
+import speculation
 import streams
 
 
 class Case:
     def __init__(self, buffers, units=()):
         self.buffers, self.units = buffers, units
-        # Did the other decoder resolve more elements than it had?
-        self.overruns = False
+        self.packets, self.queues = [], {}
+
+    def set_packets(self, packets):
+        """Our listing of the packets of a buffer."""
+        self.packets, self.queues = packets, {}
+
+    def queue(self, source, depth):
+        """What happens to the elements of a source that are not resolved yet."""
+        if source not in self.queues:
+            number = int(source, 16)
+            framed = any(line.split("; ")[1:2] == [f"ID:{number:x}"] for line in self.packets)
+            self.queues[source] = speculation.Speculation(self.packets, number if framed else 0, depth)
+        return self.queues[source]
 
 
 def single(random, folder, spice):
@@ -17,7 +30,6 @@ def single(random, folder, spice):
     unit = snapshot.Unit("UNIT_0", registers, "ARM-AA64", streams.code(random, streams.is_ete(registers)))
     stream = streams.Stream(random, registers, spice)
     trace = stream.make(random.randrange(40, 1200))
-    unit.speculates = stream.speculates
     snapshot.write(folder, [unit], [("BUFFER", "source_data", trace, ["UNIT_0"])])
     return Case(["BUFFER"], [unit])
 
@@ -37,7 +49,6 @@ def noise(random, folder, _):
     trace = b""
     for _ in range(random.randrange(1, 4)):
         trace += stream.begin() + bytes(random.randrange(256) for _ in range(random.randrange(200)))
-    unit.speculates = stream.speculates
     snapshot.write(folder, [unit], [("BUFFER", "source_data", trace, ["UNIT_0"])])
     return Case(["BUFFER"], [unit])
 
@@ -56,7 +67,6 @@ def framed(random, folder, _):
             units.append(snapshot.Unit(f"UNIT_{len(units)}", registers, "ARM-AA64", awry(random, dumps) if not units and random.random() < 0.5 else [] if len(units) == 1 else dumps))
             stream = streams.Stream(random, registers, random.choice([0, 0, 0.02]))
             traces[trace_id] = stream.make(random.randrange(40, 800))
-            units[-1].speculates = stream.speculates
         contents = snapshot.frames(random, traces)
         if random.random() < 0.3:
             contents = contents[:random.randrange(16, len(contents) + 1) // 16 * 16]
@@ -121,7 +131,7 @@ def name(path):
 
 
 def dumps_of(path):
-    """The dumps of a device: no contents, but with a length."""
+    """The dumps of a device, each with a length."""
     found = {}
     for section, key, value, _ in sections(path):
         if section.startswith("dump"):
@@ -130,7 +140,12 @@ def dumps_of(path):
         file = path.parent / keys.get("file", "")
         if "address" in keys and file.is_file():
             keys = {"length": hex(file.stat().st_size)} | keys
-            yield keys["file"], b"", keys | {key: hex(int(keys[key], 0)) for key in ("address", "length")}
+            yield keys["file"], contents_of(file.resolve()), keys | {key: hex(int(keys[key], 0)) for key in ("address", "length")}
+
+
+@functools.cache
+def contents_of(path):
+    return path.read_bytes()
 
 
 def etm4(path):

@@ -6,6 +6,8 @@ follows cannot be compared, and the comparison of that source ends.
 """
 import re
 
+from speculation import CYCLE_COUNT, MISPREDICT, OVERRUN, RECOUNT, SOURCE, UNRESOLVED, UNSEEN, Speculation
+
 ELEMENTS = ("INSTR_RANGE", "EXCEPTION(", "TRACE_ON", "I_RANGE_NOPATH", "ADDR_NACC", "NO_SYNC", "MEMTRANS(Fail")
 
 
@@ -22,16 +24,26 @@ def plain(line):
 def classify(case, command, source, other, mine, place):
     """The class of the first difference and how many lines of each listing to leave out, or None; no numbers: the end."""
     if command == "packets":
-        return packets(other, mine, place), None
+        return packets(other, mine, place)
     units = [unit for unit in case.units if f"{unit.trace_id:x}" == source]
-    aligned = lines_left_out(case, units, other, mine, place)
+    queue = case.queue(source, max((unit.registers["TRCIDR8"] for unit in units), default=0))
+    aligned = lines_left_out(queue, other, mine, place)
     if aligned:
         return aligned
-    return (position(other, mine, place) or memory(case, units, other, mine, place)
-            or configuration(case, units, other, mine, place) or details(other, mine, place)), None
+    return (position(other, mine, place) or memory(case, units, other, mine, place) or return_stack(units, other, mine, place)
+            or resolution(queue, other, mine, place) or instructions(case, units, other, mine, place)
+            or details(other, mine, place)), None
 
 
-def lines_left_out(case, units, other, mine, place):
+def touched(queue, other, mine, place, *names):
+    """Did one of these happen to the elements at the difference?"""
+    if not other or not mine:
+        return any(situation in names for situation, _, _ in queue.situations)
+    index = min(lines[min(place, len(lines) - 1)].index for lines in (other, mine))
+    return any(queue.between(name, index) for name in names)
+
+
+def lines_left_out(queue, other, mine, place):
     """Differences after which both listings go on alike."""
     theirs, ours = element(other, place), element(mine, place)
     until = next((number for number in range(place, len(mine)) if element(mine, number).startswith(("NO_SYNC", *INSTRUCTIONS))), len(mine))
@@ -41,7 +53,7 @@ def lines_left_out(case, units, other, mine, place):
     if not other and ours.startswith(("NO_SYNC", "EO_TRACE")):
         # Listings without anything else are left out.
         return "known: what happened before a bad packet is dropped", (0, 1)
-    if (case.overruns or any(unit.registers["TRCIDR8"] for unit in units)) and place and element(mine, place - 1) == BAD and not theirs.startswith(INSTRUCTIONS):
+    if place and touched(queue, other, mine, place - 1, OVERRUN) and element(mine, place - 1) == BAD and not theirs.startswith(INSTRUCTIONS):
         kept = next((number for number in range(place, len(other)) if other[number] == line_at(mine, place)), place)
         if kept > place and not any(element(other, number).startswith(("NO_SYNC", *INSTRUCTIONS)) for number in range(place, kept)):
             # After a bad packet everything begins anew.
@@ -52,6 +64,23 @@ def lines_left_out(case, units, other, mine, place):
         return "known: memory that is missing is reported before an exception below it", (1, 0)
     if theirs.startswith("ADDR_NACC") and ours.startswith("ADDR_NACC") and first(theirs) > 0xFFFFFFFF and first(theirs) & 0xFFFFFFFF == first(ours):
         return "known: addresses of A32 and T32 code have more than 32 bits", (1, 1)
+    if theirs.startswith("INSTR_RANGE") and following.startswith("ADDR_NACC") and behind(theirs) == first(following) and ours.startswith("EXCEPTION("):
+        if first(ours) is not None and first(ours) < first(theirs) and ours == element(other, place + 2):
+            # The same with code up to where memory ends.
+            return "known: memory that is missing is reported before an exception below it", (2, 0)
+    if ours == BAD and theirs == element(mine, place + 1):
+        number = place
+        while number > 0 and mine[number].index not in queue.recounts and element(mine, number - 1) == BAD:
+            number -= 1
+        if mine[number].index in queue.recounts:
+            # SPEC is the number of P0 elements that are not resolved: if there are others, packets were lost.
+            return "known: a periodic Trace Info that counts other elements does not begin anew", (0, 1)
+    if theirs.startswith("EO_TRACE") and ours == BAD and element(mine, place + 1) == theirs:
+        # Every bad packet is reported, also as the last one.
+        return "known: a bad packet that ends the data is not reported", (0, 1)
+    if ours.startswith("PE_CONTEXT") and queue.is_q(mine[place].index) and theirs == element(mine, place + 1):
+        # A Context between a Q and its address is the one at that address.
+        return "known: the element behind a Q is lost", (0, 1)
     if theirs == "NO_SYNC([overflow])" and ours == "NO_SYNC([discard])":
         return "known: a Discard after an Overflow is reported as one", (1, 1)
     if theirs.startswith("EXCEPTION(") and ours.startswith("EXCEPTION(") and first(theirs) > 0xFFFFFFFF and first(theirs) & 0xFFFFFFFF == first(ours):
@@ -61,9 +90,9 @@ def lines_left_out(case, units, other, mine, place):
     if theirs.startswith("PE_CONTEXT") and ours.startswith("PE_CONTEXT") and isa(theirs) != isa(ours) and same_but_isa(theirs, ours):
         # Every Trace Info makes the newest address an IS0 one.
         return "known: Trace Info leaves the instruction set of the newest address", (1, 1)
-    if theirs.startswith("PE_CONTEXT") and last_sync(mine, place) > 0 and without_identifiers(ours) == without_identifiers(theirs):
-        # A trace unit repeats only the identifiers that changed; those just before a bad packet count too.
-        return "known: identifiers of a context before a bad packet are dropped", (1, 1)
+    if theirs.startswith("PE_CONTEXT") and (last_sync(mine, place) > 0 or queue.q_had_context(mine[place].index)) and without_identifiers(ours) == without_identifiers(theirs):
+        # A trace unit repeats only the identifiers that changed; those just before a bad packet count too, and those of a Q.
+        return "known: identifiers of a context before a bad packet, or between a Q and its address, are dropped", (1, 1)
     if "(ISA=T32)" in theirs and "(ISA=T32)" in ours and " num_i(1) " in ours and theirs.startswith("INSTR_RANGE") and tail(theirs) == tail(ours):
         # Whoever decodes the code before it comes past it: how much of that was executed is not known.
         return "known: a T32 source address inside an instruction counts as one behind it", (1, 1)
@@ -81,6 +110,10 @@ def memory(case, units, other, mine, place):
     if theirs.startswith("ADDR_NACC") != ours.startswith("ADDR_NACC") and any(start <= address < end for start, end in spaces for address in where):
         # A dump of a space is seen in the contexts of that space alone.
         return "known: dumps of a space are seen in others"
+    if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and first(theirs) == first(ours) and isa(theirs) == isa(ours):
+        if len({extent(dump) for unit in case.units for dump in unit.dumps if extent(dump)[0] <= first(ours) < extent(dump)[1]}) > 1:
+            # Each core has its own dumps, of which the last counts; a core without any runs what the others have.
+            return "known: a dump that overlaps another is refused, and so are those of cores in other buffers"
     if not theirs.startswith("ADDR_NACC") or not ours.startswith("INSTR_RANGE"):
         return None
     missing, start = first(theirs), first(ours)
@@ -92,7 +125,7 @@ def memory(case, units, other, mine, place):
     every = {extent(dump) for unit in case.units for dump in unit.dumps}
     holding = [dump for dump in every if dump[0] <= missing < dump[1]]
     overlapping = any(dump != other_dump and dump[0] < other_dump[1] and other_dump[0] < dump[1] for dump in holding for other_dump in every)
-    if missing == start and holding and (overlapping or not own):
+    if start <= missing < behind(ours) and holding and (overlapping or not own):
         # Each core has its own dumps, of which the last counts; a core without any runs what the others have.
         return "known: a dump that overlaps another is refused, and so are those of cores in other buffers"
     return None
@@ -109,19 +142,22 @@ def packets(other, mine, place):
     theirs, ours = line_at(other, place), line_at(mine, place)
     if "\tI_BAD_SEQUENCE\t" in ours and overlong(ours):
         # A CONT field has 5 bytes at most, a cycle count 3.
-        return "known: a field that is too long is no bad packet"
+        return "known: a field that is too long is no bad packet", None
     if not mine and ("\tI_INCOMPLETE_EOT\t" in theirs or "\tI_BAD_SEQUENCE\t00" in theirs):
         # Nothing is listed before the first Async.
-        return "known: bytes that never were in synchronisation are an incomplete packet"
+        return "known: bytes that never were in synchronisation are an incomplete packet", None
     if "\tI_CTXT\t" in theirs and "\tI_CTXT\t" in ours and theirs.startswith(ours):
         # The registers give the number of bytes; a flag for an identifier of no bytes adds none.
-        return "known: a context with an identifier of no bytes has one byte"
+        return "known: a context with an identifier of no bytes has one byte", None
     if "\tI_ASYNC\t" in theirs and not theirs.split("\t")[3].strip("0"):
         # An Async is the last twelve bytes of a longer run of zeros.
-        return "known: zeros before the first Async are one"
+        return "known: zeros before the first Async are one", None
     if "\tI_RESERVED\t09" in theirs and ("\tI_ITE\t" in ours or "\tI_INCOMPLETE_EOT\t09" in ours):
-        return "known: too old for instrumentation packets"
-    return None
+        return "known: too old for instrumentation packets", None
+    if not any("\tI_TRACE_INFO\t" in line for line in mine[:place]) and re.sub(r"\tAddr=0x0*", "\tAddr=0x", ours).startswith(re.sub(r"\tAddr=0x0*", "\tAddr=0x", theirs)):
+        # Before the first Trace Info nobody knows the upper bits of an address; the listing of ours has 0 there.
+        return "known: an address before the first Trace Info has only the bits of its packet", (1, 1)
+    return None, None
 
 
 def position(other, mine, place):
@@ -148,48 +184,106 @@ def position(other, mine, place):
     return None
 
 
-def configuration(case, units, other, mine, place):
-    if case.overruns and element(other, place) == BAD and element(mine, place) != BAD and not any(unit.registers["TRCIDR8"] for unit in units):
+def return_stack(units, other, mine, place):
+    """A branch whose target only the return stack knows."""
+    if not any(unit.registers["TRCCONFIGR"] >> 12 & 1 for unit in units):
+        return None
+    theirs, ours = element(other, place), element(mine, place)
+    if theirs == BAD and "RET_STACK_OVERFLOW" in other[place].errors:
+        # A pop from an empty stack waits for an address; a periodic Trace Info keeps the stack.
+        return "known: return stack: a pop from an empty one, or from one that a Trace Info emptied, is a bad packet"
+    if " E iBR" not in before(mine, place, ELEMENTS):
+        return None
+    if theirs.startswith(("INSTR_RANGE", "ADDR_NACC")) and not ours.startswith(("INSTR_RANGE", "ADDR_NACC")):
+        # An exception return never uses the stack; an exception whose address is the target of the branch does not pop.
+        return "known: return stack: an exception return, or an exception at the target of a branch, pops"
+    if theirs.startswith(INSTRUCTIONS) and ours.startswith(INSTRUCTIONS) and first(theirs) != first(ours):
+        # Q and Source Address take the target from the stack.
+        return "known: return stack: Q and Source Address do not pop"
+    return None
+
+
+def resolution(queue, other, mine, place):
+    """Elements that are committed and cancelled."""
+    theirs, ours = element(other, place), element(mine, place)
+    if not queue.depth and theirs == BAD and ours != BAD and "COMMIT_PKT_OVERRUN" in other[place].errors:
         # With a depth of 0 everything is committed already, and a count in a packet means nothing.
         return "known: a commit where nothing is speculative is an overrun"
-    if any(unit.registers["TRCCONFIGR"] >> 12 & 1 for unit in units):
-        # A pop from an empty stack waits for an address; Trace Info keeps the stack; Q and Source Address pop.
-        return "known: return stack"
-    for unit in units:
-        mode1 = unit.registers["TRCIDR0"] >> 29 & 1 and unit.registers["TRCIDR0"] >> 7 & 1
-        if unit.registers["TRCIDR8"] and unit.speculates:
-            return "known: elements from before the first Trace Info (SPEC) do not absorb commits"
-        if unit.registers["TRCIDR8"] and unit.kind == "ETE" and any(element(lines, place).startswith(INSTRUCTIONS) for lines in (mine, other)):
-            # A Source Address is a P0 element for commit and cancel.
-            return "known: a cancel of source addresses cancels others"
-        theirs, ours = element(other, place), element(mine, place)
-        if unit.kind == "ETE" and theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and isa(theirs) != isa(ours) and first(theirs) == first(ours):
-            # The IS of a source address is about its payload alone.
-            return "known: a source address changes the instruction set"
-        if unit.registers["TRCIDR8"] and not mode1:
-            return "known: cycle counts of commit mode 0 commit nothing"
-        until = next((number for number in range(place, len(mine)) if element(mine, number).startswith(("NO_SYNC", *INSTRUCTIONS))), len(mine))
-        if unit.registers["TRCIDR8"] and element(mine, until) == BAD and element(other, place) != BAD:
-            # SPEC is the number of P0 elements that are not resolved: if there are others, packets were lost.
-            return "known: a periodic Trace Info that counts other elements does not begin anew"
-        if unit.registers["TRCIDR8"] and element(other, place) == BAD and any(element(mine, number) == BAD for number in range(place, len(mine))):
-            # Up to the last context what was traced is believed; after it nothing is.
-            return "known: a commit or cancel of too much drops what was traced before it"
-        if unit.registers["TRCIDR8"] and element(mine, place).startswith("EO_TRACE") and not element(other, place).startswith(("NO_SYNC", *INSTRUCTIONS)):
-            # At the end only what comes before the first element that is not resolved is certain.
-            return "known: what waits for elements that are never resolved is reported at the end"
-        if unit.registers["TRCIDR8"] and element(other, place) == BAD:
-            # Q and Source Address are P0 elements: each is committed once, and counted among those that wait.
-            return "known: elements of which Q and Source Address are some run out too early"
+    if theirs == BAD and "BAD_PACKET_SEQ" in other[place].errors and queue.address_is_late(other[place].index):
+        # Exceptions and Q wait for their address; a timestamp, event or marker may come first.
+        return "known: an exception or Q that is not followed at once by its address is a bad packet"
+    if theirs == BAD and "BAD_PACKET_SEQ" in other[place].errors and queue.between(MISPREDICT, other[place].index):
+        # The address of an exception or Q is a part of it, and not one of those that a mispredict takes back.
+        return "known: a mispredict takes the address of an exception or Q back"
+    if not queue.depth:
+        return None
+    if touched(queue, other, mine, place, UNSEEN):
+        # Elements from before the first Trace Info (SPEC) are the oldest: they are committed first.
+        return "known: elements from before the first Trace Info (SPEC) do not absorb commits"
+    if touched(queue, other, mine, place, SOURCE):
+        # Q and Source Address are P0 elements: each is committed or cancelled once, and counted among those that wait.
+        return "known: Q and Source Address are not counted among the elements that are committed and cancelled"
+    if touched(queue, other, mine, place, CYCLE_COUNT):
+        # In commit mode 0 each cycle count commits as many elements as it says.
+        return "known: cycle counts of commit mode 0 commit nothing"
+    until = next((number for number in range(place, len(mine)) if element(mine, number).startswith(("NO_SYNC", *INSTRUCTIONS))), len(mine))
+    if place and mine[place - 1].index in queue.recounts or element(mine, until) == BAD and theirs != BAD and touched(queue, other, mine, until, RECOUNT):
+        # SPEC is the number of P0 elements that are not resolved: if there are others, packets were lost.
+        return "known: a periodic Trace Info that counts other elements does not begin anew"
+    if theirs == BAD and queue.between(OVERRUN, other[place].index) and any(element(mine, number) == BAD for number in range(place, len(mine))):
+        # Up to the last context what was traced is believed; after it nothing is.
+        return "known: a commit or cancel of too much drops what was traced before it"
+    if ours.startswith("EO_TRACE") and touched(queue, other, mine, place, UNRESOLVED) and not theirs.startswith(("NO_SYNC", *INSTRUCTIONS)):
+        # At the end only what comes before the first element that is not resolved is certain.
+        return "known: what waits for elements that are never resolved is reported at the end"
     return None
+
+
+def instructions(case, units, other, mine, place):
+    """What an opcode does."""
+    theirs, ours = element(other, place), element(mine, place)
+    if not theirs.startswith("INSTR_RANGE") or not ours.startswith("INSTR_RANGE"):
+        return None
+    if any(unit.kind == "ETE" for unit in units) and isa(theirs) != isa(ours) and (first(theirs) == first(ours) or behind(theirs) == behind(ours)):
+        # The IS of a source address is about its payload alone.
+        return "known: a source address changes the instruction set"
+    if isa(theirs) != isa(ours) or first(theirs) != first(ours):
+        return None
+    end = min(behind(theirs), behind(ours))
+    for opcode in opcodes(case, units, end):
+        for name, mask, value, what in OPCODES:
+            if name == isa(ours) and opcode & mask == value:
+                return f"known: {what}"
+    return None
+
+
+# Instruction set, mask, value; T32 has its first half above the second.
+OPCODES = (
+    # Too new for the other decoder: the protocol has an atom for each.
+    ("A64", 0x7E000000, 0x74000000, "compare and branch in one instruction is no branch"),
+    ("A64", 0xFFC0001F, 0x5500001F, "a return with authentication against an immediate is no branch"),
+    ("T32", 0xFF80F001, 0xF000C001, "a low-overhead loop is no branch"),
+    # LDRD to r15 is not defined: nothing says that it is a branch.
+    ("A32", 0x0E10F0F0, 0x0000F0D0, "a load of two registers that begins with r15 is a branch"),
+)
+
+
+def opcodes(case, units, end):
+    """The instructions of four bytes that end there, in each dump that has them."""
+    for unit in units if any(unit.dumps for unit in units) else case.units:
+        for dump in unit.dumps:
+            _, contents, keys = dump
+            start, limit = extent(dump)
+            if start <= end - 4 and end <= limit:
+                offset = int(keys.get("offset", "0"), 0) + end - 4 - start
+                word = contents[offset:offset + 4]
+                yield int.from_bytes(word, "little")
+                yield int.from_bytes(word[2:], "little") | int.from_bytes(word[:2], "little") << 16
 
 
 def details(other, mine, place):
     theirs, ours = element(other, place), element(mine, place)
     last = before(mine, place, ELEMENTS)
-    if "(ISA=A32)" in theirs + ours and any(((first(line) or 0) | (behind(line) or 0)) & 3 for line in (theirs, ours) if "(ISA=A32)" in line):
-        # No A32 instruction lies there, and what the bytes are one decides as well as another.
-        return "known: A32 code between two words"
     if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and first(theirs) == first(ours) and isa(theirs) != isa(ours):
         if any(element(mine, number).startswith("PE_CONTEXT") for number in range(max(0, place - 3), place)):
             # The instruction set belongs to the address, and there was none since.
@@ -201,9 +295,10 @@ def details(other, mine, place):
         return "known: no EXCEPTION_RET for a Source Address on an exception return"
     if theirs.startswith("INSTR_RANGE") and "(ISA=T32)" in ours and interrupted(mine, place):
         return "known: walk past a return address inside a T32 instruction"
-    if theirs.startswith("INSTR_RANGE") and ours.startswith("INSTR_RANGE") and first(theirs) == first(ours) and isa(theirs) == isa(ours) != written_for(first(ours)):
-        # Code is nonsense in another instruction set: extra loads to pc, compare and branch.
-        return "known: opcodes that are not defined or too new"
+    until = next((number for number in range(place, len(mine)) if element(mine, number).startswith(("NO_SYNC([bad", *INSTRUCTIONS))), len(mine))
+    if element(mine, until) == "EXCEPTION(excep num (0x00))" and (theirs == BAD and "BAD_DECODE_PKT" in other[place].errors or not other):
+        # A PE Reset is an exception without an address.
+        return "known: a PE Reset is a bad packet"
     if theirs == "NO_SYNC([bad-packet])" and element(mine, place + 1) == theirs:
         return "known: what a cancel of too much had committed is dropped"
     if ours.startswith("EO_TRACE") and "NO_SYNC([bad-packet])" in last:
@@ -220,11 +315,6 @@ def element(lines, place):
 def isa(line):
     found = re.search(r"\(ISA=(\w+)\)", line)
     return found and found[1]
-
-
-def written_for(address):
-    """The instruction set of the generated code there."""
-    return next((name for base, name in ((0x10000, "A64"), (0x40000, "A32"), (0x60000, "T32")) if base <= address < base + 0x8000), None)
 
 
 def without_identifiers(line):

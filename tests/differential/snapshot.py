@@ -8,7 +8,6 @@ class Unit:
         self.name, self.registers, self.core, self.dumps = name, registers, core, list(dumps)
         self.kind = "ETE" if registers["TRCIDR1"] >> 4 & 0xFF == 0xFF else "ETM4"
         self.trace_id = registers["TRCTRACEIDR"]
-        self.speculates = False
 
 
 def write(folder, units, buffers):

@@ -116,7 +116,7 @@ class Stream:
         old = not self.ete and registers["TRCIDR1"] >> 4 & 0xFF == 0x40
         self.vmid = {1: 1, 2: 0 if old else 2, 4: 0 if old else 4}.get(size, 0)
         self.cid = 4 if registers["TRCIDR2"] >> 5 & 31 == 4 else 0
-        self.wide, self.thumb, self.speculates = True, False, False
+        self.wide, self.thumb = True, False
         self.time = random.randrange(1 << 40)
         self.depth = registers["TRCIDR8"]
         self.q = registers["TRCIDR0"] >> 15 & 3
@@ -165,7 +165,6 @@ class Stream:
         if sections & 1:
             out += bytes([random.choice([0, 1])])
         if sections & 4:
-            self.speculates = True
             out += cont(random.randrange(self.depth + 1))
         if sections & 8:
             out += cont(random.choice([0, 4, 0x16, 300]))

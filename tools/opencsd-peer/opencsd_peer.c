@@ -1,4 +1,4 @@
-/* Decodes ETMv4, ETE, PTM or ETMv3 trace with OpenCSD and says how long it took: see README.md. */
+/* Decodes ETMv4, ETE, PTM, ETMv3 or STM trace with OpenCSD and says how long it took: see README.md. */
 
 #include <opencsd/c_api/opencsd_c_api.h>
 
@@ -16,11 +16,12 @@ struct counts {
     unsigned long long packets, elements, instructions;
 };
 
-enum protocol { ETM4, ETE, PTM, ETM3 };
+enum protocol { ETM4, ETE, PTM, ETM3, STM };
 
 struct source {
     enum protocol protocol;
     ocsd_etmv4_cfg etm4;
+    ocsd_stm_cfg system;
     uint32_t devarch;
     /* PTM and ETMv3 have the same registers. */
     ocsd_ptm_cfg ptm;
@@ -68,6 +69,7 @@ static void set_register(struct source *source, const char *name, uint32_t value
         {"TRCTRACEIDR", &source->etm4.reg_traceidr}, {"TRCDEVARCH", &source->devarch},
         {"ETMCR", &source->ptm.reg_ctrl},         {"ETMIDR", &source->ptm.reg_idr},
         {"ETMCCER", &source->ptm.reg_ccer},       {"ETMTRACEIDR", &source->ptm.reg_trc_id},
+        {"STMTCSR", &source->system.reg_tcsr},
     };
     for (size_t i = 0; i < sizeof registers / sizeof *registers; i++)
         if (strcasecmp(name, registers[i].name) == 0)
@@ -79,6 +81,8 @@ static enum protocol protocol_of(const char *type) {
         return ETE;
     if (strncasecmp(type, "PTM", 3) == 0 || strncasecmp(type, "PFT", 3) == 0)
         return PTM;
+    if (strncasecmp(type, "STM", 3) == 0)
+        return STM;
     return strncasecmp(type, "ETM3", 4) == 0 ? ETM3 : ETM4;
 }
 
@@ -144,6 +148,7 @@ static void add_source(dcd_tree_handle_t tree, const struct source *source, int 
     } decoders[] = {
         [ETM4] = {OCSD_BUILTIN_DCD_ETMV4I, etm4}, [ETE] = {OCSD_BUILTIN_DCD_ETE, &ete},
         [PTM] = {OCSD_BUILTIN_DCD_PTM, &source->ptm}, [ETM3] = {OCSD_BUILTIN_DCD_ETMV3, &etm3},
+        [STM] = {OCSD_BUILTIN_DCD_STM, &source->system},
     };
     const char *name = decoders[source->protocol].name;
     const void *config = decoders[source->protocol].config;

@@ -135,6 +135,12 @@ impl Range {
         matches!(self.class, Class::DirectBranch | Class::IndirectBranch)
     }
 
+    /// Did it end in a call whose target is in its opcode?
+    #[inline]
+    pub(crate) fn is_direct_call(&self) -> bool {
+        self.executed && self.flags.link && self.class == Class::DirectBranch
+    }
+
     /// How it ended, in a word or two; empty where the last instruction is nothing special.
     pub const fn ending(&self) -> &'static str {
         let flags = self.flags;

@@ -124,12 +124,12 @@ impl Follower {
         self.begin(sink);
         self.emit(Event::EndOfTrace { after_overflow: false }, sink);
         self.reset();
+        self.begun = false;
     }
 
     /// Begins anew, as after a gap in the data.
     pub fn reset(&mut self) {
         self.forget();
-        self.begun = false;
         self.lost = false;
     }
 

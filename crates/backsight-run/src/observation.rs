@@ -37,6 +37,13 @@ pub enum Observation<'a> {
         /// Number of bytes.
         length: u64,
     },
+    /// The program wrote to its standard output or error.
+    Output {
+        /// 1 output, 2 error.
+        stream: u8,
+        /// What it wrote.
+        bytes: &'a [u8],
+    },
     /// Code that may be executed from now on: instructions in memory order.
     Code {
         /// The first address.

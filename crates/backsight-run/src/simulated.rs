@@ -134,6 +134,7 @@ impl<F: FnMut(Observation<'_>)> Observer for PlainObserver<'_, F> {
         match event {
             Event::ThreadStarts { thread, tid } => (self.0)(Observation::ThreadStarts { thread, tid }),
             Event::ThreadEnds { thread } => (self.0)(Observation::ThreadEnds { thread }),
+            Event::Output { stream, bytes } => (self.0)(Observation::Output { stream, bytes }),
             Event::Code { address, bytes } => (self.0)(Observation::Code { address, bytes }),
             _ => {}
         }

@@ -40,6 +40,13 @@ pub enum Event<'a> {
         /// Instructions in memory order.
         bytes: &'a [u8],
     },
+    /// The program wrote to its standard output or error.
+    Output {
+        /// 1 output, 2 error.
+        stream: u8,
+        /// What it wrote.
+        bytes: &'a [u8],
+    },
     /// The kernel wrote to the program's memory. Only where [`Watch::external`] asks for it.
     Written {
         /// The first byte.

@@ -22,8 +22,10 @@ pub struct Message<'m> {
     pub channel: Channel,
     /// What was written, without the end of the line.
     pub bytes: &'m [u8],
-    /// When its first piece was written, where the trace says.
+    /// When its first piece was written, where it came with its time.
     pub time: Option<u64>,
+    /// Else: not before this.
+    pub after: Option<u64>,
     /// Where its first piece is: the number that was given with it.
     pub index: u64,
 }
@@ -46,14 +48,15 @@ pub struct Messages {
 struct Pending {
     bytes: Vec<u8>,
     time: Option<u64>,
+    after: Option<u64>,
     index: u64,
 }
 
 impl Pending {
     fn give(&mut self, (sub_source, channel): (u16, Channel), each: &mut impl FnMut(Message<'_>)) {
         if !self.bytes.is_empty() {
-            let Self { bytes, time, index } = &*self;
-            each(Message { sub_source, channel, bytes, time: *time, index: *index });
+            let Self { bytes, time, after, index } = &*self;
+            each(Message { sub_source, channel, bytes, time: *time, after: *after, index: *index });
             self.bytes.clear();
         }
     }
@@ -65,7 +68,7 @@ impl Messages {
         Self::default()
     }
 
-    /// Takes what was written; `now` is the time where it has none of its own, `index` where it is in the capture.
+    /// Takes what was written; `now` is the last time that the source reported, `index` where it is in the capture.
     pub fn push(
         &mut self,
         sub_source: u16,
@@ -85,10 +88,14 @@ impl Messages {
         }
         for byte in written.bytes() {
             if pending.bytes.is_empty() {
-                (pending.time, pending.index) = (time.or(now), index);
+                (pending.time, pending.after, pending.index) = (time, now.filter(|_| time.is_none()), index);
             }
-            let ends =
-                matches!(byte, b'\n' | b'\r' | 0) && pending.bytes.iter().all(|byte| is_of_text(*byte));
+            // A NUL ends text of a port; on the channel of a master it is most often a part of a number.
+            let is_end = match written.channel {
+                Channel::Master { .. } | Channel::Unknown => matches!(byte, b'\n' | b'\r'),
+                Channel::Port(_) | Channel::ExceptionLevel(_) => matches!(byte, b'\n' | b'\r' | 0),
+            };
+            let ends = is_end && pending.bytes.iter().all(|byte| is_of_text(*byte));
             match ends {
                 true => pending.give(key, each),
                 false => pending.bytes.push(byte),
@@ -137,7 +144,7 @@ mod tests {
     #[test]
     fn lines_of_several_channels_are_kept_apart() {
         let written =
-            [word(A, b"Hell"), word(B, b"one"), word(A, b"o\nno"), word(B, b"\0two"), word(A, b"n\n")];
+            [word(A, b"Hell"), word(B, b"one"), word(A, b"o\nno"), word(B, b"\ntwo"), word(A, b"n\n")];
         let expected =
             [(A, b"Hello".to_vec()), (B, b"one".to_vec()), (A, b"non".to_vec()), (B, b"two".to_vec())];
         assert_eq!(put_together(&written), expected);

@@ -186,7 +186,10 @@ impl OpenOptions {
             }
             let mut capture =
                 description::Capture::bare(file.clone(), names.format, framing, packets, settings);
-            capture.sources.iter_mut().for_each(|source| source.name = names.name.to_owned());
+            capture.sources.iter_mut().for_each(|source| {
+                source.name = names.name.to_owned();
+                source.stream = names.stream;
+            });
             Ok::<_, Error>(capture)
         };
         let mut described = describe(&common)?;

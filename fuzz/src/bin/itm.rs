@@ -26,7 +26,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let mut bytes = Vec::new();
         if Encoder::new().put(&packet.value, &mut bytes) {
             let plain = Config { synchronises: false, ..config };
-            let again: Vec<Packet> = decode(&plain, [&bytes, &[]]).iter().map(|packet| packet.value).collect();
+            let again: Vec<Packet> =
+                decode(&plain, [&bytes, &[]]).iter().map(|packet| packet.value).collect();
             assert_eq!(again, [packet.value]);
         }
     }

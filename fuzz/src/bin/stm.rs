@@ -41,8 +41,10 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     messages.finish(&mut |message| lengths += message.bytes.len());
     assert!(lengths <= 8 * packets.len());
     encoder.finish(&mut bytes);
-    let again: Vec<Packet> =
-        decode([&bytes, &[]]).iter().map(|packet| Packet { begins_in_high_nibble: false, ..packet.value }).collect();
+    let again: Vec<Packet> = decode([&bytes, &[]])
+        .iter()
+        .map(|packet| Packet { begins_in_high_nibble: false, ..packet.value })
+        .collect();
     let is_same = |(one, other): (&Packet, &Packet)| match (one.content, other.content) {
         (Content::Async { .. }, Content::Async { .. }) => true,
         _ => one == other,

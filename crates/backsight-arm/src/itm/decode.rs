@@ -17,6 +17,9 @@ pub struct Decoder {
     state: State,
     /// Offset of the first byte of what the state holds.
     start: u64,
+    /// Zero bytes at the end of the last packet. No sound stream has five in a row that are not of a synchronisation: a
+    /// packet that damage made up may have taken some of them.
+    ended_in_zeros: u32,
     accounting: Accounting,
 }
 
@@ -44,6 +47,7 @@ impl Decoder {
             config: *config,
             state: Self::lost(config),
             start: 0,
+            ended_in_zeros: 0,
             accounting: Accounting { decoded: 0, unsynchronised: 0, bad: 0 },
         }
     }
@@ -51,6 +55,15 @@ impl Decoder {
     /// How it begins, and begins again after damage.
     const fn lost(config: &Config) -> State {
         if config.synchronises { State::Search { passed: 0, zeros: 0 } } else { State::Zeros(0) }
+    }
+
+    /// Damage: what follows is searched, after so many zeros.
+    fn lose(&mut self, zeros: u32) {
+        self.state = match Self::lost(&self.config) {
+            State::Search { passed, .. } => State::Search { passed, zeros },
+            state => state,
+        };
+        self.ended_in_zeros = zeros;
     }
 
     /// Takes more bytes. Any split of a stream gives the same packets.
@@ -75,7 +88,7 @@ impl Decoder {
             State::Zeros(zeros) => self.emit(Packet::Bad(Bad::Incomplete), u64::from(zeros), sink),
             State::Held { count, .. } => self.emit(Packet::Bad(Bad::Incomplete), count.into(), sink),
         }
-        self.state = Self::lost(&self.config);
+        (self.state, self.ended_in_zeros) = (Self::lost(&self.config), 0);
     }
 
     /// Bytes of the stream are missing here: reports what they cut off.
@@ -117,9 +130,10 @@ impl Decoder {
     ) -> usize {
         for (index, &byte) in bytes.iter().enumerate() {
             if byte == END_OF_SYNC && zeros >= ZEROS {
-                self.pass(passed - u64::from(zeros), sink);
-                self.state = State::Zeros(0);
-                self.emit(Packet::Sync, u64::from(zeros) + 1, sink);
+                let own = passed.min(zeros.into());
+                self.pass(passed - own, sink);
+                (self.state, self.ended_in_zeros) = (State::Zeros(0), 0);
+                self.emit(Packet::Sync, own + 1, sink);
                 return index + 1;
             }
             passed += 1;
@@ -136,14 +150,14 @@ impl Decoder {
                 self.state = State::Zeros(zeros + 1);
                 return 1;
             }
-            END_OF_SYNC if zeros >= ZEROS => {
-                self.state = State::Zeros(0);
+            END_OF_SYNC if zeros > 0 && zeros + self.ended_in_zeros >= ZEROS => {
+                (self.state, self.ended_in_zeros) = (State::Zeros(0), 0);
                 self.emit(Packet::Sync, u64::from(zeros) + 1, sink);
                 return 1;
             }
             _ => {}
         }
-        self.state = Self::lost(&self.config);
+        self.lose(zeros);
         self.emit(Packet::Bad(Bad::Zeros), zeros.into(), sink);
         0
     }
@@ -151,13 +165,18 @@ impl Decoder {
     /// A packet begins with these bytes.
     #[inline]
     fn packet(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) -> usize {
+        let zeros_at_end = |used: usize| {
+            let all = bytes.get(..used).unwrap_or_default();
+            all.iter().rev().take_while(|byte| **byte == 0).count() as u32
+        };
         match parse(bytes) {
             Parsed::Packet(packet, used) => {
+                self.ended_in_zeros = zeros_at_end(used);
                 self.emit(packet, used as u64, sink);
                 used
             }
             Parsed::Bad(why, used) => {
-                self.state = Self::lost(&self.config);
+                self.lose(zeros_at_end(used));
                 self.emit(Packet::Bad(why), used as u64, sink);
                 used
             }

@@ -99,6 +99,34 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn damage_changes_nothing_before_it_and_nothing_from_the_next_synchronisation_on(
+        before in proptest::collection::vec(any_packet(), 1..20),
+        after in proptest::collection::vec(any_packet(), 1..20),
+        at in any::<usize>(),
+        replacement in proptest::collection::vec(any::<u8>(), 0..6),
+    ) {
+        let sound = encoded(&[vec![Packet::Sync], before].concat());
+        let tail = [encoded(&[Packet::Sync]), encoded(&after)].concat();
+        let at = 6 + at % (sound.len() - 5);
+        let damaged = [&sound[..at], &replacement, &tail].concat();
+        let (expected, _) = decode(&Config::default(), &[&sound]);
+        let (found, accounting) = decode(&Config::default(), &[&damaged]);
+        let whole = expected.iter().filter(|packet| packet.end() <= at as u64).count();
+        prop_assert_eq!(&found[..whole], &expected[..whole]);
+        let from = (damaged.len() - tail.len()) as u64;
+        let synchronised = |packet: &&Located<Packet>| packet.end() >= from + 6 && packet.value == Packet::Sync;
+        let first = found.iter().position(|packet| synchronised(&packet)).unwrap_or(0);
+        // A packet that damage made up may have taken the first zeros.
+        prop_assert_eq!(found[first].end(), from + 6);
+        let shifted = |packet: &Located<Packet>| Located { offset: packet.offset - from, ..*packet };
+        let again: Vec<_> = found[first + 1..].iter().map(shifted).collect();
+        prop_assert_eq!(&again[..], &decode(&Config::default(), &[&tail]).0[1..]);
+        prop_assert_eq!(accounting.total(), damaged.len() as u64);
+    }
+}
+
 #[test]
 fn the_bytes_of_the_reference_are_read_as_it_says() {
     let port = |port, value, size| Packet::Instrumentation { port, value, size };

@@ -17,6 +17,8 @@ pub struct Decoder {
     start: u64,
     /// Nibbles of ones up to here.
     ones: u64,
+    /// A packet that ended in ones, and where: if more follow, they may be those of an ASYNC that cut it off.
+    held: Option<(Content, Option<SentTime>, u64)>,
     /// Timestamps have two nibbles and no length.
     legacy_time: bool,
     /// Fields have their lowest nibble first.
@@ -82,6 +84,23 @@ enum Kind {
     Trigger,
     Frequency,
     CrossSync,
+}
+
+/// Nibbles of a window that are certain to be there.
+const WINDOW: u32 = 31;
+/// The lowest bit of every nibble.
+const LOWEST_BITS: u128 = u128::MAX / 15;
+
+/// The value of so many nibbles, of which the first is the highest.
+#[inline]
+const fn highest_first(nibbles: u128, count: u8) -> u64 {
+    const LOW: u64 = 0x0F0F_0F0F_0F0F_0F0F;
+    if count == 0 {
+        return 0;
+    }
+    let bytes = (nibbles as u64).swap_bytes();
+    let reversed = (bytes & LOW) << 4 | bytes >> 4 & LOW;
+    reversed >> (64 - 4 * count as u32)
 }
 
 const fn row(kind: Kind, nibbles: u8, timed: bool) -> Option<Row> {
@@ -158,6 +177,7 @@ impl Decoder {
             at: 0,
             start: 0,
             ones: 0,
+            held: None,
             legacy_time: false,
             lowest_first: false,
             nibbles: Nibbles { decoded: 0, unsynchronised: 0, bad: 0 },
@@ -166,14 +186,78 @@ impl Decoder {
 
     /// Takes more bytes. Any split of a stream gives the same packets.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        for &byte in bytes {
-            self.nibble(byte & 0xF, sink);
-            self.nibble(byte >> 4, sink);
+        let (mut at, end) = (0, 2 * bytes.len());
+        while at < end {
+            at += match self.window(bytes, at).and_then(|window| self.short_packet(window, sink)) {
+                Some(nibbles) => nibbles,
+                None => {
+                    let byte = bytes.get(at / 2).copied().unwrap_or(0);
+                    self.nibble(if at % 2 == 0 { byte & 0xF } else { byte >> 4 }, sink);
+                    1
+                }
+            };
         }
+    }
+
+    /// The next nibbles, the first lowest, where a packet begins in them and there are enough.
+    #[inline]
+    fn window(&self, bytes: &[u8], at: usize) -> Option<u128> {
+        let is_plain = self.ones == 0 && !self.legacy_time && !self.lowest_first;
+        if !is_plain || !matches!(self.state, State::Opcode(Escape::None)) {
+            return None;
+        }
+        let window = u128::from_le_bytes(*bytes.get(at / 2..)?.first_chunk()?);
+        Some(window >> (4 * (at % 2)))
+    }
+
+    /// Reads a packet at once, if it is a common one that these nibbles hold all of; how many it has. What it gives is
+    /// what the nibbles give one by one.
+    #[inline]
+    fn short_packet(&mut self, window: u128, sink: &mut impl FnMut(Located<Packet>)) -> Option<usize> {
+        let (first, second) = (window as u8 & 0xF, (window >> 4) as u8 & 0xF);
+        let (row, mut length) = match first {
+            0xF => (long_opcode(second)?, 2),
+            _ => (short_opcode(first)?, 1),
+        };
+        let value = highest_first(window >> (4 * length), row.nibbles);
+        length += u32::from(row.nibbles);
+        let mut time = None;
+        if row.timed {
+            let nibbles = time_nibbles((window >> (4 * length)) as u8 & 0xF)?;
+            if length + 1 + u32::from(nibbles) > WINDOW {
+                return None;
+            }
+            time = Some(SentTime { nibbles, value: highest_first(window >> (4 * (length + 1)), nibbles) });
+            length += 1 + u32::from(nibbles);
+        }
+        // Nibbles of ones, each by its lowest bit. Those that may be of an ASYNC are looked at one by one.
+        let pairs = window & window >> 1;
+        let ones = pairs & pairs >> 2 & LOWEST_BITS & (u128::MAX >> (128 - 4 * length));
+        let ends_in_ones = ones >> (4 * (length - 1)) != 0;
+        if ends_in_ones || u64::from(ones.count_ones()) >= SYNC_NIBBLES {
+            return None;
+        }
+        self.at += u64::from(length);
+        let content = match (row.kind, row.nibbles) {
+            (Kind::Data { marked }, nibbles) => Content::Data { value, nibbles, marked },
+            (Kind::Flag, _) => Content::Flag,
+            (Kind::Null, _) => Content::Null,
+            (Kind::Master, 2) => Content::Master8(value as u8),
+            (Kind::Master, _) => Content::Master16(value as u16),
+            (Kind::Channel, 2) => Content::Channel8(value as u8),
+            (Kind::Channel, _) => Content::Channel16(value as u16),
+            (Kind::MasterError, _) => Content::MasterError(value as u8),
+            _ => Content::GlobalError(value as u8),
+        };
+        self.emit(content, time, self.at, sink);
+        Some(length as usize)
     }
 
     /// Takes the end of the stream.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        if let Some((content, time, end)) = self.held.take() {
+            self.emit(content, time, end, sink);
+        }
         match self.state {
             _ if self.start == self.at => {}
             State::Search => self.pass(self.at, sink),
@@ -208,7 +292,16 @@ impl Decoder {
             self.ones += 1;
         } else {
             let ones = core::mem::take(&mut self.ones);
-            if ones >= SYNC_NIBBLES && nibble == 0 {
+            let is_async = ones >= SYNC_NIBBLES && nibble == 0;
+            if let Some((content, time, end)) = self.held.take() {
+                match self.at - SYNC_NIBBLES.min(self.at - 1) - 1 {
+                    begins if is_async && begins < end => {
+                        self.emit(Content::Bad(Bad::Interrupted), None, begins.max(self.start), sink);
+                    }
+                    _ => self.emit(content, time, end, sink),
+                }
+            }
+            if is_async {
                 return self.synchronise(sink);
             }
         }
@@ -316,14 +409,19 @@ impl Decoder {
     #[inline]
     fn complete(&mut self, content: Content, time: Option<SentTime>, sink: &mut impl FnMut(Located<Packet>)) {
         self.state = State::Opcode(Escape::None);
-        self.emit(content, time, self.at, sink);
+        match self.ones {
+            0 => self.emit(content, time, self.at, sink),
+            _ => self.held = Some((content, time, self.at)),
+        }
     }
 
     fn bad(&mut self, why: Bad, sink: &mut impl FnMut(Located<Packet>)) {
         let ones = self.ones;
-        self.emit(Content::Bad(why), None, self.at, sink);
+        match ones {
+            0 => self.emit(Content::Bad(why), None, self.at, sink),
+            _ => self.held = Some((Content::Bad(why), None, self.at)),
+        }
         self.lose();
-        // They may belong to an ASYNC all the same.
         self.ones = ones;
     }
 
@@ -358,6 +456,9 @@ impl Decoder {
         sink: &mut impl FnMut(Located<Packet>),
     ) {
         let count = end - self.start;
+        if count == 0 {
+            return;
+        }
         match content {
             Content::Bad(_) => self.nibbles.bad += count,
             Content::Unsynchronised => self.nibbles.unsynchronised += count,

@@ -104,6 +104,12 @@ pub fn run(command: &Encode) -> Result {
 fn encode(command: &Encode, mut source: impl ExecutionSource, capture: Option<&Capture>) -> Result {
     let isa = source.isa();
     let unit = command.unit.program(isa, &isa.to_string())?;
+    if let Some(kind) = command.unit.messages()? {
+        let name = kind.name();
+        return Err(Failure::usage(format!(
+            "--unit {name}: what the program wrote is not in its instructions"
+        )));
+    }
     let recording = Recording::new(unit)
         .title(format!("{}, encoded", command.input.display()))
         .format(command.format.written(&command.output)?)

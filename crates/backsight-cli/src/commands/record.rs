@@ -112,14 +112,23 @@ pub fn run(command: &Record) -> Result {
     let unit = command.unit.program(target.first_isa(), target.name())?;
     let traced = unit.traced_data();
     let words: Vec<_> = command.program.iter().map(|word| word.to_string_lossy()).collect();
+    let messages = command.unit.messages()?;
+    let simulated = target == Target::Riscv64 && !command.qemu;
+    if let (Some(kind), false) = (messages, simulated) {
+        let name = kind.name();
+        return Err(Failure::usage(format!(
+            "--unit {name}: what a program writes is seen in the simulator only (static riscv64 programs without --qemu)"
+        )));
+    }
     let recording = Recording::new(unit)
+        .messages(messages)
         .title(format!("{} ({target})", words.join(" ")))
         .format(command.format.written(&command.output)?)
         .truth(command.truth.is_some())
         .limit(command.limit.unwrap_or(u64::MAX))
         .replace(command.force);
     let data = command.truth == Some(Truth::Accesses);
-    if target == Target::Riscv64 && !command.qemu {
+    if simulated {
         let Some(arguments) = texts(&command.program) else {
             let why = "the simulator takes only arguments that are UTF-8 text: run the program with --qemu";
             return Err(Failure::new(why));

@@ -2,7 +2,7 @@
 
 use backsight_core::Isa;
 use backsight_run::UnitKind;
-use backsight_run::units::{UNITS, UnitTemplate};
+use backsight_run::units::{MessageKind, UNITS, UnitTemplate};
 use backsight_unit::riscv::retire::Retirement;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -12,9 +12,10 @@ use crate::failure::{Failure, Result};
 /// Which trace unit to attach.
 #[derive(Args, Clone, Debug, Default)]
 pub struct UnitArgs {
-    /// The trace unit; without it etrace for riscv64 and etm4 for Arm
-    #[arg(long, value_name = "UNIT", value_parser = units())]
-    pub unit: Option<String>,
+    /// The trace unit; without it etrace for riscv64 and etm4 for Arm. With `record`, `stm` or `itm` after a comma, as in
+    /// etrace,stm: what the program writes to its standard output and error appears as messages beside its trace
+    #[arg(long, value_name = "UNIT", value_parser = units(), value_delimiter = ',')]
+    pub unit: Vec<String>,
 
     /// Programs the unit: a register of the hardware (TRCCONFIGR=0x1841), one of its options (cyclecount=1,
     /// branch_prediction=1), what it traces (range=0x1000..0x2000) or how it is built (return_stack_depth=4). A name
@@ -32,16 +33,33 @@ pub struct UnitArgs {
 }
 
 fn units() -> PossibleValuesParser {
-    PossibleValuesParser::new(UNITS.map(|kind| PossibleValue::new(kind.name).help(kind.title)))
+    let cores = UNITS.iter().map(|kind| PossibleValue::new(kind.name).help(kind.title));
+    let messages = MessageKind::ALL.iter().map(|kind| {
+        PossibleValue::new(kind.name()).help("messages of the program, beside the unit of its core")
+    });
+    PossibleValuesParser::new(cores.chain(messages))
 }
 
 impl UnitArgs {
+    /// The source of messages beside the unit.
+    pub fn messages(&self) -> Result<Option<MessageKind>> {
+        let mut kinds = self.unit.iter().filter_map(|name| MessageKind::named(name));
+        match (kinds.next(), kinds.next()) {
+            (kind, None) => Ok(kind),
+            _ => Err(Failure::usage("--unit: one of stm and itm takes the messages")),
+        }
+    }
+
     /// The unit for programs of this instruction set, which is called `target`.
     pub fn program(&self, isa: Isa, target: &str) -> Result<Box<dyn UnitTemplate>> {
         let mut fitting = UnitKind::for_isa(isa).collect::<Vec<_>>().into_iter();
-        let kind = match &self.unit {
-            None => fitting.next(),
-            Some(name) => fitting.find(|kind| kind.name == name),
+        let mut named = self.unit.iter().filter(|name| MessageKind::named(name).is_none());
+        let kind = match (named.next(), named.next()) {
+            (None, _) => fitting.next(),
+            (Some(name), None) => fitting.find(|kind| kind.name == name),
+            (Some(_), Some(_)) => {
+                return Err(Failure::usage("--unit: one unit traces a core; stm or itm may stand beside it"));
+            }
         };
         let kind = kind.ok_or_else(|| {
             let names: Vec<_> = UnitKind::for_isa(isa).map(|kind| kind.name).collect();

@@ -9,5 +9,6 @@ mod hostile;
 mod listing_options;
 mod listings;
 mod manners;
+mod messages;
 mod riscv;
 mod support;

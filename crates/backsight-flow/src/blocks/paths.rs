@@ -72,8 +72,8 @@ pub(crate) struct Paths {
     is_used: bool,
     /// Packets until that is decided again.
     until_review: u32,
-    /// Paths that were new since it was decided.
-    new: u32,
+    /// Paths that were gone along since it was decided.
+    used: u32,
 }
 
 /// Slots at first, and at most: they stay in the processor's second cache.
@@ -82,9 +82,9 @@ const SLOTS: (usize, usize) = (1 << 8, 1 << 13);
 const RANGES: usize = 1 << 15;
 /// After so many packets it is decided whether paths are looked up.
 const REVIEW: u32 = 1 << 12;
-/// At most so many of those packets may have new paths.
-const MOST_NEW: u32 = REVIEW / 4;
-/// So long nothing is looked up if there were more.
+/// At least so many paths must have been gone along.
+const FEWEST_USED: u32 = REVIEW * 3 / 4;
+/// So long nothing is looked up if there were fewer.
 const REST: u32 = 16 * REVIEW;
 /// Ranges of one path: a sink that has enough gets no more than these.
 pub(crate) const LONGEST_PATH: usize = 64;
@@ -92,7 +92,7 @@ pub(crate) const LONGEST_PATH: usize = 64;
 impl Default for Paths {
     fn default() -> Self {
         let (slots, ranges) = Default::default();
-        Self { slots, filled: 0, ranges, is_used: true, until_review: REVIEW, new: 0 }
+        Self { slots, filled: 0, ranges, is_used: true, until_review: REVIEW, used: 0 }
     }
 }
 
@@ -109,9 +109,15 @@ impl Paths {
 
     #[cold]
     fn review(&mut self) {
-        self.is_used = !self.is_used || self.new <= MOST_NEW;
+        self.is_used = !self.is_used || self.used >= FEWEST_USED;
         self.until_review = if self.is_used { REVIEW } else { REST };
-        self.new = 0;
+        self.used = 0;
+    }
+
+    /// A path was gone along.
+    #[inline]
+    pub const fn count_use(&mut self) {
+        self.used = self.used.saturating_add(1);
     }
 
     /// The path of a key, if it was walked before.
@@ -162,7 +168,6 @@ impl Paths {
         };
         self.ranges.extend_from_slice(&walked.ranges);
         self.filled += 1;
-        self.new += 1;
         let slot = key.hash() & (self.slots.len() - 1);
         self.slots[slot] = Some(path);
     }
@@ -267,7 +272,13 @@ mod tests {
             }
         }
         assert!(used < REVIEW + 2, "{used}");
-        let again = (0..100 * REVIEW).filter(|_| paths.are_used()).count();
-        assert!(again > 98 * REVIEW as usize, "{again}");
+        let mut again = 0;
+        for _ in 0..100 * REVIEW {
+            if paths.are_used() {
+                paths.count_use();
+                again += 1;
+            }
+        }
+        assert!(again > 98 * REVIEW, "{again}");
     }
 }

@@ -5,6 +5,7 @@
 
 mod branches;
 mod conditional;
+pub mod data_match;
 mod element;
 mod flow;
 mod follower;

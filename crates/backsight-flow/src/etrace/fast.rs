@@ -96,6 +96,7 @@ impl<C: Code> Follower<C> {
         let mut fuel = fuel_at_first;
         let mut fuel_at_branch = fuel + u64::from(MOST_JUMPS - walk.jumps);
         let (mut instructions, mut not_taken, mut plain) = (0, 0, 0);
+        let mut left_block = number;
         let stop = loop {
             if fuel == 0 {
                 break Stop::Undecided;
@@ -138,6 +139,7 @@ impl<C: Code> Follower<C> {
             instructions += u64::from(block.range.instructions);
             sink.take(at.map(|()| Event::Range(Range { executed, ..block.range })));
             fuel -= 1;
+            left_block = number;
             number = match block.next(taken) {
                 Some(next) if elsewhere.is_none() => next,
                 _ => {
@@ -177,7 +179,7 @@ impl<C: Code> Follower<C> {
         if steps > 0 {
             walk.position = Position { block: number, pc: block.range.start.0 };
             self.unreported = Some(block.range.start.0);
-            walk.is_undecided = stop != Stop::Paused;
+            walk.undecided_after = (stop != Stop::Paused).then_some(left_block);
         }
         match stop {
             Stop::AtBranch => {

@@ -108,6 +108,7 @@ impl<C: Code> Follower<C> {
         self.position = Some(Position { block: number, pc });
         self.lost_at = pc;
         self.outcomes.pass(outcomes);
+        self.blocks.paths.count_use();
         Recalled::Walked
     }
 

@@ -42,7 +42,9 @@ pub struct Settings {
     /// Trap handlers, where packets leave them out.
     pub handlers: Handlers,
     /// Blocks that one packet may lead through before its path is not believed. A packet that counts more branches is
-    /// damage.
+    /// damage. No tighter bound for a count follows from the code: it exists with branch prediction only, and the walk
+    /// ends at the first place without a branch (too many jumps in a row) or without code, but a loop whose branch is
+    /// predicted to be taken agrees with every count, and the branch after it may go either way.
     pub longest_path: u64,
     /// Stop at strong evidence that the code is not what was executed; go on at the next synchronisation.
     pub strict_image: bool,

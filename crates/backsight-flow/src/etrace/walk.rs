@@ -25,8 +25,8 @@ pub(super) struct Walk {
     pub jumps: u32,
     /// The instruction where it began.
     start: u64,
-    /// It entered a block and did not look at it yet.
-    pub is_undecided: bool,
+    /// It entered a block and did not look at it yet: the block that it left.
+    pub undecided_after: Option<u32>,
 }
 
 /// A walk that its sink had enough of.
@@ -85,7 +85,7 @@ impl<C: Code> Follower<C> {
     ) -> Result<Walked, Fault> {
         let Some(position) = self.position else { return Err(Fault::Unsynchronised) };
         let (left, jumps) = (self.settings.longest_path, MOST_JUMPS);
-        let mut walk = Walk { position, left, jumps, start: position.pc, is_undecided: false };
+        let mut walk = Walk { position, left, jumps, start: position.pc, undecided_after: None };
         let mut end = FastEnd::Undecided;
         if self.may_walk_fast() {
             end = self.walk_fast(&mut walk, destination, sink);
@@ -97,7 +97,7 @@ impl<C: Code> Follower<C> {
     pub(super) fn follow_on(&mut self, paused: &Paused, sink: &mut impl Sink) -> Result<Walked, Fault> {
         let Paused { mut walk, ref destination, then, .. } = *paused;
         let mut end = FastEnd::Undecided;
-        if self.may_walk_fast() && !walk.is_undecided {
+        if self.may_walk_fast() && walk.undecided_after.is_none() {
             end = self.walk_fast(&mut walk, destination, sink);
         }
         match (self.go_on(end, walk, destination, then, sink), then) {
@@ -165,9 +165,11 @@ impl<C: Code> Follower<C> {
         loop {
             let earlier = self.inferred.is_some();
             self.refresh(walk)?;
-            if std::mem::take(&mut walk.is_undecided) {
+            if let Some(left) = walk.undecided_after.take() {
                 let Position { pc, block } = walk.position;
                 if let Some(done) = self.stops_at(pc, block, false, destination) {
+                    let left = *self.blocks.get(left);
+                    self.report_endless_loop(&left, done, sink);
                     return done;
                 }
             }
@@ -204,9 +206,7 @@ impl<C: Code> Follower<C> {
                     self.irets = 0;
                 }
             } else if let Some(done) = self.stops_at(exit.next, entered, exit.crossed, destination) {
-                if done.is_ok() && block.is_endless_loop() {
-                    self.emit(Event::UncountedLoop { address: block.target }, sink);
-                }
+                self.report_endless_loop(&block, done, sink);
                 return done;
             }
             walk.jumps = if self.outcomes.len() < outcomes_before { MOST_JUMPS } else { walk.jumps - 1 };
@@ -224,6 +224,13 @@ impl<C: Code> Follower<C> {
                     FastEnd::Undecided => {}
                 }
             }
+        }
+    }
+
+    /// A walk that came out of `left` ended: how many turns a loop without branches made, no packet says.
+    fn report_endless_loop(&mut self, left: &Block, end: Result<Walked, Fault>, sink: &mut impl Sink) {
+        if end.is_ok() && left.is_endless_loop() {
+            self.emit(Event::UncountedLoop { address: left.target }, sink);
         }
     }
 

@@ -60,6 +60,7 @@ enum Time {
 
 impl<C: Code> Follower<C> {
     /// Takes a message; what there is to walk for it.
+    #[inline(always)]
     pub(super) fn message(&mut self, packet: &Packet, sink: &mut impl Sink) -> Option<Task> {
         let message = &packet.message;
         let mut task = self.task(message, sink);
@@ -73,6 +74,7 @@ impl<C: Code> Follower<C> {
         task
     }
 
+    #[inline]
     fn task(&mut self, message: &Message, sink: &mut impl Sink) -> Option<Task> {
         use Message as M;
         self.learn_mode(message);
@@ -133,6 +135,7 @@ impl<C: Code> Follower<C> {
         self.expect(Task { step, repeats: 0, undecided, then, timestamp: None }, sink)
     }
 
+    #[inline]
     fn learn_mode(&mut self, message: &Message) {
         use Message as M;
         use Resource as R;
@@ -149,6 +152,7 @@ impl<C: Code> Follower<C> {
     }
 
     /// Adds what a task stands for to what is to be walked.
+    #[inline(always)]
     fn expect(&mut self, task: Task, sink: &mut impl Sink) -> Option<Task> {
         let (count, history) = task.step;
         if count > MOST_HALF_WORDS {
@@ -205,6 +209,7 @@ impl<C: Code> Follower<C> {
     }
 
     /// Works on a task to its end, or until the sink has enough.
+    #[inline(always)]
     pub(super) fn work(&mut self, mut task: Task, sink: &mut impl Sink) {
         loop {
             if !self.walk(task.undecided, sink) {
@@ -229,6 +234,7 @@ impl<C: Code> Follower<C> {
     }
 
     /// The walk is at its end. False: code and trace do not fit.
+    #[inline(always)]
     fn arrive(&mut self, then: &Then, sink: &mut impl Sink) -> bool {
         let mut fits = true;
         if self.to_go < 0 && !matches!(then, Then::Nothing) {

@@ -10,6 +10,7 @@
 //! message, and all branches before it were not taken. Which of them a stream uses shows in its messages.
 
 mod messages;
+mod remembered;
 mod walk;
 
 use std::ops;
@@ -123,7 +124,9 @@ impl<C: Code> Follower<C> {
     /// Takes the next message; gives what is certain by now, or as much of it as the sink wants. What the message before
     /// still stands for is given first, even if the sink has enough.
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
-        self.drain(sink);
+        if self.is_paused() {
+            self.drain(sink);
+        }
         self.at = packet.map(|_| ());
         self.begin(sink);
         if let Some(task) = self.message(&packet.value, sink) {
@@ -178,6 +181,7 @@ impl<C: Code> Follower<C> {
         self.code_mode = self.blocks.mode(self.code.space_of(&context), self.reader.set.isa());
     }
 
+    #[inline]
     fn begin(&mut self, sink: &mut impl Sink) {
         if self.beginning.begin() {
             self.emit(Event::StartOfTrace, sink);

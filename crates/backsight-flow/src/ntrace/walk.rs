@@ -6,7 +6,7 @@ use backsight_isa::{Class, Flags};
 use backsight_riscv::ntrace::{History, Mode};
 
 use super::Follower;
-use crate::blocks::{Block, Ending, Origin};
+use crate::blocks::{Block, Ending, Origin, Way};
 use crate::sink::Sink;
 use crate::{Event, NoSync, Range, Symptom};
 
@@ -80,13 +80,21 @@ impl Outcomes {
         Self { history, left: history.len(), repeats: times - 1 }
     }
 
+    /// Are all used?
     #[inline]
-    const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.left == 0
     }
 
+    /// The bits of the history, if it occurs once and nothing of it is used.
     #[inline]
-    fn take(&mut self) -> Option<bool> {
+    pub fn all(&self) -> Option<u64> {
+        (self.repeats == 0 && self.left == self.history.len()).then_some(self.history.0)
+    }
+
+    /// The next one.
+    #[inline]
+    pub fn take(&mut self) -> Option<bool> {
         self.left = self.left.checked_sub(1)?;
         let taken = self.history.0 >> self.left & 1 == 1;
         if self.left == 0 && self.repeats > 0 {
@@ -97,8 +105,9 @@ impl Outcomes {
     }
 }
 
+/// The half-words of a block.
 #[inline]
-fn half_words(block: &Block) -> i64 {
+pub(super) fn half_words(block: &Block) -> i64 {
     let Range { start, end, .. } = block.range;
     // No block is so long that addresses of 32 bits would matter.
     i64::from(end.0.wrapping_sub(start.0) as u8 / 2)
@@ -113,6 +122,25 @@ pub(super) struct Unreported {
 }
 
 impl Unreported {
+    /// Is there nothing?
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.instructions == 0
+    }
+
+    /// Adds a whole block.
+    #[inline]
+    pub fn add_block(&mut self, block: &Block) {
+        self.add(block.range.start, block.range.instructions, block.range.last_size);
+    }
+
+    /// All of it as a range that ends with a block.
+    #[inline]
+    pub fn report(&mut self, block: &Block, executed: bool) -> Range {
+        let Self { start, instructions, .. } = std::mem::take(self);
+        Range { start, instructions, executed, ..block.range }
+    }
+
     #[inline]
     fn add(&mut self, start: Address, instructions: u32, last_size: u8) {
         if self.instructions == 0 {
@@ -126,7 +154,13 @@ impl Unreported {
 impl<C: Code> Follower<C> {
     /// Walks until half-words and outcomes are used up, or to a branch that has to wait for its outcome. False: the sink
     /// has enough.
+    #[inline(always)]
     pub(super) fn walk(&mut self, undecided: Undecided, sink: &mut impl Sink) -> bool {
+        self.recall(undecided, sink) || self.walk_blocks(undecided, sink)
+    }
+
+    /// The same, block by block.
+    fn walk_blocks(&mut self, undecided: Undecided, sink: &mut impl Sink) -> bool {
         let mut straight = 0;
         while self.to_go > 0 || !self.outcomes.is_empty() {
             let moved = self.run(undecided, &mut straight, sink);
@@ -150,7 +184,7 @@ impl<C: Code> Follower<C> {
         let by_branches = self.trace_mode == Some(Mode::Branch);
         let (mut origin, mut moved, at) = (self.origin, false, self.at);
         let (mut instructions, mut ranges, mut taken_branches) = (0, 0, 0);
-        loop {
+        let ends_in_jump = loop {
             let block = self.blocks.get(number);
             let half_words = half_words(block);
             let mut elsewhere = None;
@@ -161,19 +195,19 @@ impl<C: Code> Follower<C> {
                     None if by_branches && to_go >= half_words => {
                         undecided == Undecided::TakenAtEnd && to_go == half_words
                     }
-                    None => break,
+                    None => break false,
                 }
             } else {
                 *straight += block.range.instructions;
                 if *straight > MOST_STRAIGHT || outcomes.is_empty() && to_go < half_words {
-                    break;
+                    break false;
                 }
                 if block.ending == Ending::Call {
                     self.stack.push(block.range.end, block.range.isa);
                 } else if !block.way(true).is_known() {
                     let goes_on = to_go > half_words || !outcomes.is_empty();
                     if block.ending != Ending::Return || !goes_on || self.stack.depth() == 0 {
-                        break;
+                        break block.way(true) == Way::Indirect;
                     }
                     elsewhere = self.stack.pop().map(|(target, _)| target);
                 }
@@ -181,13 +215,12 @@ impl<C: Code> Follower<C> {
             };
             moved = true;
             to_go -= half_words;
-            unreported.add(block.range.start, block.range.instructions, block.range.last_size);
+            unreported.add_block(block);
             if block.is_branch() {
-                let Unreported { start, instructions: count, .. } = std::mem::take(&mut unreported);
-                instructions += u64::from(count);
+                let range = unreported.report(block, taken);
+                instructions += u64::from(range.instructions);
                 ranges += 1;
                 taken_branches += u64::from(taken);
-                let range = Range { start, instructions: count, executed: taken, ..block.range };
                 sink.take(at.map(|()| Event::Range(range)));
             }
             origin = Origin::new(number, taken);
@@ -200,19 +233,23 @@ impl<C: Code> Follower<C> {
                 }
             };
             if to_go <= 0 && outcomes.is_empty() || sink.is_full() {
-                break;
+                break false;
             }
-        }
+        };
         self.statistics.instructions += instructions;
         self.statistics.ranges += ranges;
         self.statistics.branches += ranges;
         self.statistics.taken += taken_branches;
         (self.to_go, self.outcomes, self.unreported) = (to_go, outcomes, unreported);
-        if moved {
+        if ends_in_jump {
+            let block = *self.blocks.get(number);
+            self.to_go -= half_words(&block);
+            self.leave(number, &block, true, sink);
+        } else if moved {
             self.origin = origin;
             self.position = Position::At(self.blocks.get(number).range.start);
         }
-        moved
+        moved || ends_in_jump
     }
 
     /// Executes one block, or as much of it as there are half-words. False: the walk ends here.
@@ -268,37 +305,36 @@ impl<C: Code> Follower<C> {
     /// The last instruction of a block was executed.
     #[inline]
     fn leave(&mut self, number: u32, block: &Block, taken: bool, sink: &mut impl Sink) {
-        let Range { start, end, instructions, isa, .. } = block.range;
         self.origin = Origin::new(number, taken);
         if block.ending == Ending::Undefined && !self.accept(block, sink) {
             return;
         }
-        self.unreported.add(start, instructions, block.range.last_size);
+        self.unreported.add_block(block);
         if !matches!(block.ending, Ending::Plain | Ending::Environment) {
-            let Unreported { start, instructions, .. } = std::mem::take(&mut self.unreported);
-            let range = Range { start, instructions, executed: taken, ..block.range };
+            let range = self.unreported.report(block, taken);
             self.emit(Event::Range(range), sink);
         }
         self.position = match block.ending {
             Ending::Branch if taken => Position::At(block.target),
             Ending::Jump => Position::At(block.target),
             Ending::Call => {
-                self.stack.push(end, isa);
+                self.stack.push(block.range.end, block.range.isa);
                 Position::At(block.target)
             }
-            Ending::Return => self.after_jump(block, true, true),
-            Ending::Swap => {
-                let position = self.after_jump(block, true, false);
-                self.stack.push(end, isa);
-                position
-            }
-            Ending::IndirectCall => {
-                self.stack.push(end, isa);
-                self.after_jump(block, false, false)
-            }
-            Ending::IndirectJump | Ending::ExceptionReturn => self.after_jump(block, false, false),
-            _ => Position::At(end),
+            _ if block.range.class == Class::IndirectBranch => self.leave_by_jump(block),
+            _ => Position::At(block.range.end),
         };
+    }
+
+    /// A block was left by a jump whose target is not in its opcode.
+    #[inline]
+    pub(super) fn leave_by_jump(&mut self, block: &Block) -> Position {
+        let pops = matches!(block.ending, Ending::Return | Ending::Swap);
+        let position = self.after_jump(block, pops, block.ending == Ending::Return);
+        if matches!(block.ending, Ending::Swap | Ending::IndirectCall) {
+            self.stack.push(block.range.end, block.range.isa);
+        }
+        position
     }
 
     fn after_jump(&mut self, block: &Block, pops: bool, is_return: bool) -> Position {

@@ -103,6 +103,25 @@ fn an_endless_loop_that_a_trap_ends_is_reported_as_one() {
 }
 
 #[test]
+fn an_endless_loop_of_several_instructions_is_reported_by_both_ways_to_walk() {
+    // 1000: nop; 1002: j 1000
+    let bytes = [&0x0001u16.to_le_bytes()[..], &0xFFFF_F06Fu32.to_le_bytes()].concat();
+    let program = Program(vec![(0x1000, bytes)]);
+    for fast_walk in [false, true] {
+        let settings = Settings { fast_walk, ..settings() };
+        let (mut follower, mut lines) = (Follower::new(settings, &program), Vec::new());
+        for packet in [start(0x1000), start(0x1000)] {
+            follower.push(place(packet), &mut |event: Located<Event>| lines.push(event.value.to_string()));
+        }
+        let expected = [
+            "0x1000-0x1006 2 instructions RV32 branch",
+            "loop without branches at 0x1000: how often it ran is not in the trace",
+        ];
+        assert_eq!(lines[3..], expected, "fast: {fast_walk}");
+    }
+}
+
+#[test]
 fn code_that_changes_is_read_again_but_for_where_execution_stands() {
     let mut follower = Follower::new(settings(), program());
     let mut lines = Vec::new();

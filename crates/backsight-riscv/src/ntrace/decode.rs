@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use backsight_core::{Accounting, Address, Located};
 
 use super::resolve::SentAddress;
+use super::window::Window;
 use crate::per_source::PerSource;
 
 use super::message::{
@@ -51,24 +52,55 @@ impl Decoder {
     }
 
     /// Takes more bytes. Idle bytes between messages say nothing and are counted as decoded.
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        for &byte in bytes {
+    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        while let Some((&byte, rest)) = bytes.split_first() {
             if self.length == 0 && matches!(byte, IDLE | PADDING) {
                 self.accounting.decoded += 1;
                 self.start += 1;
+                bytes = rest;
+                continue;
+            }
+            if self.length == 0
+                && let Some((packet, length)) = self.usual_packet(bytes)
+            {
+                self.length = length as u32;
+                bytes = bytes.get(length..).unwrap_or_default();
+                self.emit(packet, sink);
                 continue;
             }
             self.length += 1;
+            bytes = rest;
             self.take(byte);
             if byte & 3 == END_OF_MESSAGE {
-                let message = self.skipping.map_or_else(|| self.packet(), |bad| self.bad(bad));
-                self.emit(message, sink);
+                let packet = self.skipping.map_or_else(|| self.packet(&self.fields), |bad| self.bad(bad));
+                self.emit(packet, sink);
+                self.fields = [(0, 0); MOST_FIELDS];
             } else if self.length == u32::MAX {
                 let bad = self.bad(Bad::TooLong);
                 self.emit(bad, sink);
+                self.fields = [(0, 0); MOST_FIELDS];
                 self.skipping = Some(Bad::TooLong);
             }
         }
+    }
+
+    /// The packet at the beginning of `bytes`, and its length. `None`: it does not end within sixteen bytes or is unusual, and
+    /// has to be taken byte by byte.
+    #[inline(always)]
+    fn usual_packet(&self, bytes: &[u8]) -> Option<(Packet, usize)> {
+        let narrow = Window::narrow(*bytes.first_chunk()?);
+        match narrow.message_length() {
+            Some(length) => Some((self.packet(&narrow.fields(length)?), length)),
+            None => self.long_packet(bytes),
+        }
+    }
+
+    /// The same, if it has more than eight bytes.
+    #[inline(never)]
+    fn long_packet(&self, bytes: &[u8]) -> Option<(Packet, usize)> {
+        let wide = Window::wide(*bytes.first_chunk()?);
+        let length = wide.message_length()?;
+        Some((self.packet(&wide.fields(length)?), length))
     }
 
     /// Takes the end of the stream: a message without an end is bad.
@@ -76,6 +108,7 @@ impl Decoder {
         if self.length > 0 {
             let bad = self.bad(Bad::Incomplete);
             self.emit(bad, sink);
+            self.fields = [(0, 0); MOST_FIELDS];
         }
     }
 
@@ -131,15 +164,15 @@ impl Decoder {
         sink(Located { offset: self.start, length, value });
         self.start += u64::from(length);
         (self.length, self.field, self.skipping) = (0, 0, None);
-        self.fields = [(0, 0); MOST_FIELDS];
     }
 
     const fn bad(&self, why: Bad) -> Packet {
         Packet::new(0, None, Message::Bad(why))
     }
 
-    fn packet(&self) -> Packet {
-        let mut reader = MessageFields { fields: &self.fields, field: 0, used: 0 };
+    #[inline]
+    fn packet<V: FieldValue>(&self, fields: &[(V, u32); MOST_FIELDS]) -> Packet {
+        let mut reader = MessageFields { fields, field: 0, used: 0 };
         let code = reader.fixed(6) as u8;
         let source = reader.fixed(u32::from(self.config.source_bits.min(MOST_SOURCE_BITS))) as u16;
         match message(code, &mut reader) {
@@ -163,33 +196,68 @@ const END_OF_FIELD: u8 = 0b01;
 const RESERVED_MARKER: u8 = 0b10;
 const END_OF_MESSAGE: u8 = 0b11;
 
+/// The bits of a field up to its end marker. Nearly all fit a machine word.
+trait FieldValue: Copy + Default {
+    /// `width` bits from bit `from` on, at most 12 of them.
+    fn part(self, from: u32, width: u32) -> u64;
+
+    /// All bits from `from` on; `None` if they are too many.
+    fn rest(self, from: u32) -> Option<u64>;
+}
+
+impl FieldValue for u64 {
+    #[inline]
+    fn part(self, from: u32, width: u32) -> u64 {
+        self >> from.min(63) & ((1 << width) - 1)
+    }
+
+    #[inline]
+    fn rest(self, from: u32) -> Option<u64> {
+        Some(self >> from.min(63))
+    }
+}
+
+impl FieldValue for u128 {
+    #[inline]
+    fn part(self, from: u32, width: u32) -> u64 {
+        (self >> from & ((1 << width) - 1)) as u64
+    }
+
+    #[inline]
+    fn rest(self, from: u32) -> Option<u64> {
+        u64::try_from(self >> from).ok()
+    }
+}
+
 /// Reads the fields of one message.
-struct MessageFields<'a> {
-    fields: &'a [(u128, u32); MOST_FIELDS],
+struct MessageFields<'a, V> {
+    fields: &'a [(V, u32); MOST_FIELDS],
     field: usize,
     /// Bits of the field that were read as fields of fixed size.
     used: u32,
 }
 
-impl MessageFields<'_> {
+impl<V: FieldValue> MessageFields<'_, V> {
     /// A field of fixed size. What was not sent is zero.
+    #[inline]
     fn fixed(&mut self, width: u32) -> u64 {
         let (value, _) = self.fields.get(self.field).copied().unwrap_or_default();
-        let bits = value >> self.used & ((1 << width) - 1);
+        let bits = value.part(self.used, width);
         self.used += width;
-        bits as u64
+        bits
     }
 
     /// The rest of the current field, or the whole of the next.
+    #[inline]
     fn variable(&mut self) -> Result<u64, Bad> {
         let (value, bits) = self.fields.get(self.field).copied().unwrap_or_default();
         if bits == 0 {
             return Err(Bad::FieldMissing);
         }
-        let value = value >> self.used;
+        let value = value.rest(self.used);
         self.field += 1;
         self.used = 0;
-        u64::try_from(value).map_err(|_| Bad::TooLong)
+        value.ok_or(Bad::TooLong)
     }
 
     /// A field of variable size that the specification gives no more than so many bits. What claims more is damaged: one
@@ -218,8 +286,9 @@ impl MessageFields<'_> {
     }
 }
 
-fn message(code: u8, fields: &mut MessageFields<'_>) -> Result<Message, Bad> {
-    let kind = |fields: &mut MessageFields<'_>| BranchKind::from_bits(fields.fixed(2) as u8);
+#[inline]
+fn message<V: FieldValue>(code: u8, fields: &mut MessageFields<'_, V>) -> Result<Message, Bad> {
+    let kind = |fields: &mut MessageFields<'_, V>| BranchKind::from_bits(fields.fixed(2) as u8);
     Ok(match code {
         tcode::OWNERSHIP => Message::Ownership { process: fields.variable()? },
         tcode::DIRECT_BRANCH => Message::DirectBranch { count: fields.instruction_count()? },

@@ -21,6 +21,7 @@ mod encode;
 mod message;
 mod process;
 mod resolve;
+mod window;
 
 pub use codes::{MOST_RETURNS, Mode, event, in_circuit, lost, sync};
 pub use decode::{Decoder, messages};

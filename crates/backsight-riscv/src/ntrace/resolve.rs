@@ -13,6 +13,7 @@ pub(super) struct SentAddress(Option<u64>);
 
 impl SentAddress {
     /// The whole address that a message reports, if it is known. A repeated branch goes where it went before.
+    #[inline]
     pub fn of(&mut self, config: &Config, message: &Message) -> Option<u64> {
         match *message {
             Message::ProgramTraceSync { address, .. }

@@ -111,18 +111,18 @@ fn cores(units: &ThreadUnits, isa: Isa) -> Vec<Core> {
         registers: Vec::new(),
         location: None,
     };
-    units.sources().map(|source| core(source.thread)).collect()
+    units.sources().filter_map(|source| Some(core(source.thread?))).collect()
 }
 
 fn sources(units: &ThreadUnits) -> Vec<Source> {
     let source = |(core, source): (usize, ThreadSource)| Source {
-        name: format!("unit_{}", source.thread),
+        name: source.thread.map_or_else(|| "messages".to_owned(), |thread| format!("unit_{thread}")),
         id: Some(source.id),
         format: source.description.format.to_owned(),
         stream: 0,
         registers: source.description.registers,
         options: source.description.options,
-        core: Some(core),
+        core: source.thread.map(|_| core),
         buffers: vec![source.stream],
         location: None,
         origin: Origin::default(),

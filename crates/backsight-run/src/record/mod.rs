@@ -33,7 +33,7 @@ use self::description::Facts;
 use self::folder::{CaptureFolder, DescribeError};
 use self::threads::ThreadUnits;
 use self::trace::TraceWriter;
-use crate::units::{UnitFigures, UnitTemplate};
+use crate::units::{MessageKind, MessageUnit, UnitFigures, UnitTemplate};
 use crate::{Ended, Ending, Error, ExecutionSource, Journal, Observation, Stop};
 
 /// Name of the file of retired instructions in a capture.
@@ -46,6 +46,7 @@ const FIRST_SACRIFICE: u64 = 1 << 16;
 /// What to record, and how.
 pub struct Recording {
     unit: Box<dyn UnitTemplate>,
+    messages: Option<MessageKind>,
     title: String,
     format: Format,
     truth: bool,
@@ -78,6 +79,7 @@ impl Recording {
     pub fn new(unit: Box<dyn UnitTemplate>) -> Self {
         Self {
             unit,
+            messages: None,
             title: String::new(),
             format: Format::Package,
             truth: false,
@@ -85,6 +87,13 @@ impl Recording {
             replace: false,
             given: Vec::new(),
         }
+    }
+
+    /// What the program writes to its standard output and error becomes messages of a source of this kind, in one
+    /// formatted buffer with the trace.
+    pub fn messages(mut self, kind: Option<MessageKind>) -> Self {
+        self.messages = kind;
+        self
     }
 
     /// What is recorded, in words.
@@ -171,7 +180,10 @@ impl Recording {
             Some(parts) => code.add_memory(&given.path, &given.contents, parts),
         });
         let writer = given
-            .and_then(|()| ThreadUnits::new(self.unit, threads).map_err(Error::Unit))
+            .and_then(|()| {
+                let messages = self.messages.map(MessageUnit::new);
+                ThreadUnits::new(self.unit, threads, messages).map_err(Error::Unit)
+            })
             .and_then(|units| TraceWriter::new(&folder.part, units, self.truth.then_some(isa)));
         match writer {
             Ok(writer) => Ok(Recorder {
@@ -273,6 +285,12 @@ impl Recorder {
     fn note(&mut self, seen: &Observation<'_>) {
         self.journal.note(None, seen, &mut self.records);
         let noted = match seen {
+            Observation::Output { stream, bytes } => {
+                if !self.writer.output(*stream, bytes) {
+                    self.end();
+                }
+                Ok(())
+            }
             Observation::Map(map) => {
                 self.code.map(map);
                 Ok(())
@@ -320,7 +338,7 @@ impl Recorder {
         let recorded = Recorded {
             ending,
             instructions: self.instructions(),
-            threads: capture.sources.len(),
+            threads: capture.sources.iter().filter(|source| source.core.is_some()).count(),
             bytes: capture.buffers.iter().filter_map(Buffer::length).sum(),
             figures: self.writer.units.figures().collect(),
             cut_short,

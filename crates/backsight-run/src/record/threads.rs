@@ -8,7 +8,7 @@ use backsight_arm::frame::{FormatterConfig, Framing};
 use backsight_core::{Execution, TraceId};
 use backsight_unit::Funnel;
 
-use crate::units::{TraceUnit, UnitDescription, UnitFigures, UnitTemplate};
+use crate::units::{MessageUnit, TraceUnit, UnitDescription, UnitFigures, UnitTemplate};
 
 /// Bytes that the funnel takes from one source before the next has its turn.
 const HOLD: usize = 8;
@@ -22,6 +22,7 @@ pub struct ThreadUnits {
     /// The thread that executes.
     current: usize,
     framed: Option<Framed>,
+    messages: Option<MessageUnit>,
 }
 
 struct ThreadUnit {
@@ -30,6 +31,8 @@ struct ThreadUnit {
     unit: Box<dyn TraceUnit>,
     /// Bytes that were not handed on yet.
     bytes: Vec<u8>,
+    /// What its clock shows: cycles, or instructions where no cycles are known.
+    now: u64,
 }
 
 /// The one stream that all units share.
@@ -40,8 +43,8 @@ struct Framed {
 
 /// A source of trace.
 pub struct ThreadSource {
-    /// The thread.
-    pub thread: u32,
+    /// The thread; `None` for messages.
+    pub thread: Option<u32>,
     /// Its trace ID; where its bytes stand alone, only a label.
     pub id: TraceId,
     /// The stream that its bytes are in.
@@ -51,13 +54,17 @@ pub struct ThreadSource {
 }
 
 impl ThreadUnits {
-    /// Units for one thread, or for `several`.
-    pub fn new(template: Box<dyn UnitTemplate>, several: bool) -> Result<Self, String> {
-        let framed = several || template.framing().is_none();
+    /// Units for one thread, or for `several`; and a source of messages beside them.
+    pub fn new(
+        template: Box<dyn UnitTemplate>,
+        several: bool,
+        messages: Option<MessageUnit>,
+    ) -> Result<Self, String> {
+        let framed = several || messages.is_some() || template.framing().is_none();
         let template = if framed { template.in_frames() } else { template };
         let funnel = || Funnel::new(FormatterConfig::new(Framing::Coresight), HOLD);
         let framed = framed.then(|| Framed { funnel: funnel(), bytes: Vec::new() });
-        let mut units = Self { template, threads: Vec::new(), current: 0, framed };
+        let mut units = Self { template, threads: Vec::new(), current: 0, framed, messages };
         if !several {
             units.switch_to(0)?;
         }
@@ -86,14 +93,31 @@ impl ThreadUnits {
         if self.threads.is_empty() {
             self.switch_to(0)?;
         }
-        let Some(ThreadUnit { unit, bytes, id, .. }) = self.threads.get_mut(self.current) else {
+        let Some(ThreadUnit { unit, bytes, id, now, .. }) = self.threads.get_mut(self.current) else {
             return Ok(());
         };
+        if self.messages.is_some() {
+            *now = items.iter().fold(*now, clock);
+        }
         unit.push(items, bytes)?;
         match &mut self.framed {
             Some(framed) if bytes.len() >= PORTION => framed.take(*id, bytes),
             _ => Ok(()),
         }
+    }
+
+    /// Is there a source of messages?
+    pub const fn has_messages(&self) -> bool {
+        self.messages.is_some()
+    }
+
+    /// The current thread wrote to its standard output or error.
+    pub fn output(&mut self, stream: u8, bytes: &[u8]) -> Result<(), String> {
+        let now = self.threads.get(self.current).map_or(0, |thread| thread.now);
+        let (Some(messages), Some(framed)) = (&mut self.messages, &mut self.framed) else { return Ok(()) };
+        let mut trace = Vec::new();
+        messages.write(stream, bytes, now, &mut trace);
+        framed.take(messages.id(), &mut trace)
     }
 
     /// The thread that executes from now on.
@@ -104,12 +128,13 @@ impl ThreadUnits {
         }
         let number = usize::from(self.template.first_id().get()) + self.threads.len();
         let id = TraceId::new(number.min(0x7F) as u8);
-        if !id.is_source() {
+        let is_taken = self.messages.as_ref().is_some_and(|unit| unit.id() == id);
+        if !id.is_source() || is_taken {
             return Err(format!("too many threads: there are trace IDs for {}", self.threads.len()));
         }
         let unit = self.template.build(id)?;
         self.current = self.threads.len();
-        self.threads.push(ThreadUnit { thread, id, unit, bytes: Vec::new() });
+        self.threads.push(ThreadUnit { thread, id, unit, bytes: Vec::new(), now: 0 });
         Ok(())
     }
 
@@ -120,6 +145,11 @@ impl ThreadUnits {
             if let Some(framed) = &mut self.framed {
                 framed.take(*id, bytes)?;
             }
+        }
+        if let (Some(messages), Some(framed)) = (&mut self.messages, &mut self.framed) {
+            let mut trace = Vec::new();
+            messages.finish(&mut trace);
+            framed.take(messages.id(), &mut trace)?;
         }
         match &mut self.framed {
             Some(Framed { funnel, bytes }) => {
@@ -141,12 +171,19 @@ impl ThreadUnits {
 
     /// The threads so far.
     pub fn sources(&self) -> impl Iterator<Item = ThreadSource> {
-        self.threads.iter().enumerate().map(|(number, unit)| ThreadSource {
-            thread: unit.thread,
+        let messages = self.messages.iter().map(|unit| ThreadSource {
+            thread: None,
+            id: unit.id(),
+            stream: 0,
+            description: unit.describe(),
+        });
+        let threads = self.threads.iter().enumerate().map(|(number, unit)| ThreadSource {
+            thread: Some(unit.thread),
             id: unit.id,
             stream: if self.framed.is_some() { 0 } else { number },
             description: self.template.describe(unit.id),
-        })
+        });
+        threads.chain(messages)
     }
 
     /// What the unit of each thread counted.
@@ -160,6 +197,15 @@ impl ThreadUnits {
             (None, Some(word)) => (word, Framing::Raw),
             _ => ("coresight", Framing::Coresight),
         }
+    }
+}
+
+/// What the clock of a unit shows after a step.
+fn clock(now: u64, item: &Execution) -> u64 {
+    match item {
+        Execution::Instruction(retired) if retired.cycle != 0 => retired.cycle,
+        Execution::Instruction(_) => now + 1,
+        _ => now,
     }
 }
 

@@ -66,6 +66,19 @@ impl TraceWriter {
         if self.batch.len() == BATCH { self.take_batch() } else { true }
     }
 
+    /// The program wrote to its standard output or error, after what it executed so far. False: nothing more can be
+    /// written.
+    pub fn output(&mut self, stream: u8, bytes: &[u8]) -> bool {
+        if !self.units.has_messages() {
+            return true;
+        }
+        let goes_on = self.take_batch();
+        if let Err(error) = self.units.output(stream, bytes) {
+            self.trouble.get_or_insert(error);
+        }
+        goes_on && self.trouble.is_none()
+    }
+
     #[inline(never)]
     fn take_batch(&mut self) -> bool {
         if self.trouble.is_some() {

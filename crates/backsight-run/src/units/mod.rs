@@ -7,9 +7,11 @@
 mod etm;
 mod etm4;
 mod etrace;
+mod messages;
 mod ntrace;
 mod riscv_filter;
 
+pub use self::messages::{MessageKind, MessageUnit};
 use backsight_capture::Register;
 use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::etrace::Losses;

@@ -20,6 +20,7 @@ pub enum Report {
     ThreadEnds { thread: u32 },
     Registers(Box<Hart>),
     Time(u64),
+    Output { stream: u8, bytes: Box<[u8]> },
 }
 
 fn trap(kind: TrapKind, cause: u32, from: u64, to: u64) -> Trap {
@@ -91,6 +92,7 @@ impl Kernel {
                 Report::ThreadEnds { thread } => observer.event(Event::ThreadEnds { thread }),
                 Report::Registers(hart) => observer.event(Event::Registers(&hart)),
                 Report::Time(time) => observer.event(Event::Time(time)),
+                Report::Output { stream, bytes } => observer.event(Event::Output { stream, bytes: &bytes }),
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::Kernel;
 use super::errno::Errno;
 use super::files::{O_ACCMODE, O_NONBLOCK, O_WRONLY, Resource};
+use super::report::Report;
 use super::signals::number::SIGPIPE;
 use super::streams::is_readable;
 use super::threads::Wait;
@@ -62,18 +63,19 @@ impl Kernel {
         if open.flags & O_ACCMODE == 0 {
             return Err(Errno::BADF);
         }
-        let stream = match (&mut open.resource, at) {
+        let (number, stream) = match (&mut open.resource, at) {
             (Resource::File(file), Some(at)) => return Ok(file.write_at(bytes, at)?),
             (Resource::File(file) | Resource::Device(file), None) => return moved(file.write(bytes)),
             (Resource::Input | Resource::Text(..) | Resource::Directory(_), _) => return Err(Errno::BADF),
             (_, Some(_)) => return Err(Errno::SPIPE),
             (Resource::Pipe(end), None) => return pipes.write(*end, bytes),
-            (Resource::Output, None) => &mut streams.output,
-            (Resource::Error, None) => &mut streams.error,
+            (Resource::Output, None) => (1, &mut streams.output),
+            (Resource::Error, None) => (2, &mut streams.error),
         };
         stream.write_all(bytes)?;
         // The program does its own buffering; and it must learn of a full disk.
         stream.flush()?;
+        self.reports.push(Report::Output { stream: number, bytes: bytes.into() });
         Ok(bytes.len())
     }
 

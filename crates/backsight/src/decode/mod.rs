@@ -40,6 +40,9 @@ use source_decoder::Wanted;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 pub use timeline::TimeBounds;
 
+/// Bytes of a buffer that are worth starting threads for.
+const SMALLEST_FOR_THREADS: u64 = 1 << 12;
+
 /// A decode of a capture: what to decode, and how. Nothing happens until [`Decode::run`] or one of the others that end
 /// with a result is called.
 ///
@@ -411,9 +414,11 @@ impl<'c, K: Kind> Decode<'c, K> {
         Summary { buffers: Vec::new(), stopped: false, about: K::ABOUT.0 }
     }
 
-    /// Do several threads help?
+    /// Do several threads help? To start them for a tiny buffer takes longer than to decode it, and a capture may have
+    /// tens of thousands of those.
     fn is_parallel(&self, setup: &Setup<'_, K>) -> bool {
-        self.threads > 1 && !setup.buffer.is_raw() && setup.order != Order::Capture
+        let is_tiny = setup.buffer.size().is_some_and(|size| size < SMALLEST_FOR_THREADS);
+        self.threads > 1 && !is_tiny && !setup.buffer.is_raw() && setup.order != Order::Capture
     }
 
     /// What is to be decoded: a session for each buffer. Whatever does not fit the capture is refused here.

@@ -101,7 +101,9 @@ fn control<E>(sent: std::result::Result<(), E>) -> ControlFlow<()> {
 }
 
 /// Does what it is asked to, until nobody asks any more. Gives what came of its sources.
-fn thread<K: Kind, C: Consumer<K::Value>>(jobs: Receiver<Job<'_, K, C>>) -> Vec<(TraceId, SourceSummary)> {
+fn thread_of_sources<K: Kind, C: Consumer<K::Value>>(
+    jobs: Receiver<Job<'_, K, C>>,
+) -> Vec<(TraceId, SourceSummary)> {
     let mut workers = BTreeMap::new();
     for job in jobs {
         let outcome = match job {
@@ -129,29 +131,33 @@ type Replies<P> = (usize, Receiver<Reply<P>>);
 type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
 
 /// The calling thread's side.
-struct Pool<'c, 'scope, K: Kind, C: Consumer<K::Value>> {
+struct Pool<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value>> {
+    scope: &'scope Scope<'scope, 'env>,
+    /// As many as there are sources, at most `most`: a buffer without sources starts none.
     threads: Vec<(Sender<Job<'c, K, C>>, Worked<'scope>)>,
+    most: usize,
     /// The thread of each source, and what comes back from it.
     sources: BTreeMap<TraceId, Replies<C::Portion>>,
     /// The sources that are busy with each block that is not done.
     ahead: VecDeque<Vec<TraceId>>,
 }
 
-impl<'c, 'scope, K: Kind, C: Consumer<K::Value> + 'c> Pool<'c, 'scope, K, C>
+impl<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value> + 'c> Pool<'c, 'scope, 'env, K, C>
 where
     'c: 'scope,
     C: 'scope,
 {
-    fn new<'env>(scope: &'scope Scope<'scope, 'env>, count: usize) -> Self {
-        let threads = (0..count).map(|_| {
-            let (sender, receiver) = channel();
-            (sender, scope.spawn(move || thread::<K, C>(receiver)))
-        });
-        Self { threads: threads.collect(), sources: BTreeMap::new(), ahead: VecDeque::new() }
+    fn new(scope: &'scope Scope<'scope, 'env>, most: usize) -> Self {
+        let most = most.max(1);
+        Self { scope, threads: Vec::new(), most, sources: BTreeMap::new(), ahead: VecDeque::new() }
     }
 
     fn add(&mut self, id: TraceId, decoder: SourceDecoder<K::Stream<'c>>, consumer: C) {
-        let thread = self.sources.len() % self.threads.len().max(1);
+        let thread = self.sources.len() % self.most;
+        if thread == self.threads.len() {
+            let (sender, receiver) = channel();
+            self.threads.push((sender, self.scope.spawn(move || thread_of_sources::<K, C>(receiver))));
+        }
         let (replies, receiver) = sync_channel(PORTIONS);
         self.sources.insert(id, (thread, receiver));
         self.ask(id, Job::Source(id, Box::new(Worker { decoder, consumer, replies })));
@@ -194,7 +200,7 @@ where
     }
 }
 
-/// Decodes a buffer on so many threads. `make` makes the consumer of a source; `output` gets the portions in order.
+/// Decodes a buffer on up to so many threads. `make` makes the consumer of a source; `output` gets the portions in order.
 pub(super) fn run<'c, K, C, E>(
     setup: &Setup<'c, K>,
     threads: usize,
@@ -211,7 +217,7 @@ where
     let mut undecoded = Vec::new();
     let mut failure = None;
     let (sources, outcome) = std::thread::scope(|scope| {
-        let mut pool: Pool<'_, '_, K, C> = Pool::new(scope, threads);
+        let mut pool: Pool<'_, '_, '_, K, C> = Pool::new(scope, threads);
         let mut outcome = ControlFlow::Continue(());
         let reading = read(&mut |block| {
             splitter.feed(block, &mut |id| {

@@ -82,8 +82,11 @@ impl<'c> Decode<'c, Execution> {
         let mut summary = self.empty_summary();
         let mut merge = TimeMerge::new(MOST_WAITING);
         let mut open_buffers = Vec::new();
-        for setup in self.setups()? {
+        for (number, setup) in self.setups()?.into_iter().enumerate() {
             let (buffer, reader) = (setup.buffer, setup.buffer.open()?);
+            // Harts are met one by one; of every other source something is to be expected.
+            let sources = buffer.sources().filter(|source| source.is_decoded() && !source.numbers_harts());
+            sources.filter(|source| self.wants(source.id())).for_each(|source| merge.expect(number, source));
             open_buffers.push((buffer, Some(reader), Session::new(setup)));
         }
         let mut block = vec![0; PIECE];
@@ -91,21 +94,25 @@ impl<'c> Decode<'c, Execution> {
         while outcome.is_continue()
             && let Some(number) = merge.slowest(open_buffers.iter().map(|(_, reader, _)| reader.is_some()))
         {
-            let Some((buffer, place, session)) = open_buffers.get_mut(number) else { break };
-            let Some(reader) = place else { break };
+            let Some((buffer, reader_slot, session)) = open_buffers.get_mut(number) else { break };
+            let Some(reader) = reader_slot else { break };
             let count = read_piece(reader, &mut block)
                 .map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
             let mut each = |item: Item<'_, Event>| {
                 merge.push(number, &item);
-                merge.give(&mut sink)
+                // A few bytes may stand for millions of items; else all sources of a piece come first.
+                if merge.is_full() { merge.give(&mut sink) } else { ControlFlow::Continue(()) }
             };
             outcome = match count {
                 0 => session.finish(&mut each),
                 count => session.feed(block.get(..count).unwrap_or_default(), &mut each),
             };
             if count == 0 {
-                *place = None;
+                *reader_slot = None;
                 merge.end(number);
+            }
+            if outcome.is_continue() {
+                outcome = merge.give(&mut sink);
             }
             if let Some(progress) = &self.progress {
                 progress(count as u64);
@@ -228,14 +235,23 @@ impl TimeMerge {
             .min_by_key(|&buffer| reached(buffer))
     }
 
-    fn track(&mut self, buffer: usize, item: &Item<'_, Event>) -> Option<&mut Track> {
-        let key = (buffer, item.source.frame_id().get(), item.sub_source);
+    fn is_full(&self) -> bool {
+        self.waiting > self.most
+    }
+
+    /// Something of this source may come at any time.
+    fn expect(&mut self, buffer: usize, source: &Source) {
+        self.track(buffer, source, 0);
+    }
+
+    fn track(&mut self, buffer: usize, source: &Source, sub_source: u16) -> Option<&mut Track> {
+        let key = (buffer, source.frame_id().get(), sub_source);
         let tracks = &mut self.tracks;
         let number = *self.numbers.entry(key).or_insert_with(|| {
             tracks.push(Track {
                 buffer,
-                source: item.source.clone(),
-                sub_source: item.sub_source,
+                source: source.clone(),
+                sub_source,
                 open: Vec::new(),
                 ready: VecDeque::new(),
                 time: None,
@@ -259,7 +275,7 @@ impl TimeMerge {
             time: TimeBounds::default(),
             value: item.value,
         };
-        let Some(track) = self.track(buffer, item) else { return };
+        let Some(track) = self.track(buffer, item.source, item.sub_source) else { return };
         track.cycles = track.cycles.saturating_add(cycles_of(&item.value));
         stored.cycles = track.cycles;
         match time_of(&item.value) {
@@ -298,10 +314,10 @@ impl TimeMerge {
                 waits.filter_map(Track::reached).all(|reached| reached >= order)
             };
             match next {
-                Some((order, number)) if self.waiting > self.most || is_due(order) => {
+                Some((order, number)) if self.is_full() || is_due(order) => {
                     self.give_one(number, sink)?;
                 }
-                None if self.waiting > self.most => self.force(),
+                None if self.is_full() => self.force(),
                 _ => return ControlFlow::Continue(()),
             }
         }

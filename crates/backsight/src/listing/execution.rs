@@ -12,11 +12,13 @@ use backsight_flow::{Event, Range, SourceTime, opencsd};
 use backsight_image::{Code as _, Naming, Symbol};
 
 use super::call_lines::{CallLines, Page};
+use super::digits::Decimal;
 use super::filter::Filter;
 use super::instruction_text::InstructionText;
 use super::instructions::{Step, steps};
 use super::json::ObjectWriter;
 use super::printable::{Printable, is_harmful};
+use super::range_text::RangeTexts;
 use crate::decode::TimeBounds;
 use crate::{Item, Source, SourceCode, decode};
 
@@ -156,6 +158,7 @@ struct Hart<'i> {
     space: AddressSpace,
     instruction_text: InstructionText,
     lines: opencsd::Lines,
+    texts: RangeTexts,
     /// Where calls are listed.
     calls: Option<CallLines<'i>>,
 }
@@ -228,6 +231,7 @@ impl<'i> ExecutionWriter<'i> {
             space: AddressSpace::ANY,
             instruction_text: InstructionText::default(),
             lines: lines.clone(),
+            texts: RangeTexts::default(),
             calls: CallLines::new(*style, *code),
         });
         match event {
@@ -245,10 +249,10 @@ impl<'i> ExecutionWriter<'i> {
         if !is_wanted {
             return Ok(());
         }
-        let Hart { filter, space, instruction_text, lines, .. } = state;
-        let space = *space;
+        let Hart { filter, space, instruction_text, lines, texts, .. } = state;
+        let (style, space) = (*style, *space);
         let mut line =
-            Line { style: *style, label, hart, code, space, instruction_text, object, index, lines };
+            Line { style, label, hart, code, space, instruction_text, object, index, lines, texts };
         let Event::Range(range) = event else { return line.event(out, event) };
         let mut outcome = Ok(());
         filter.parts(range, space, code.image(), |part| {
@@ -276,6 +280,10 @@ impl<'i> ExecutionWriter<'i> {
     }
 }
 
+/// What the JSON object of every range begins with; where in the capture it was reported follows, and what says nothing of
+/// that.
+const JSON_RANGE: &[u8] = br#"{"event":"range","index":"#;
+
 /// One event on its way to the listing.
 struct Line<'a, 'i> {
     style: Style,
@@ -287,6 +295,7 @@ struct Line<'a, 'i> {
     object: &'a mut ObjectWriter,
     index: &'a dyn Fn() -> u64,
     lines: &'a mut opencsd::Lines,
+    texts: &'a mut RangeTexts,
 }
 
 impl Line<'_, '_> {
@@ -305,10 +314,34 @@ impl Line<'_, '_> {
     }
 
     fn range(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
+        if self.style.format == ExecutionFormat::Opencsd {
+            return self.opencsd(out, &Event::Range(*range));
+        }
+        // The text of an instruction may depend on those before it.
+        if self.style.detail == Detail::Instructions || self.label.time.is_some() {
+            return self.write_range(out, range, (self.index)());
+        }
+        let is_json = self.style.format == ExecutionFormat::Json;
+        if is_json {
+            out.write_all(JSON_RANGE)?;
+            out.write_all(Decimal::default().of((self.index)()).as_bytes())?;
+        }
+        if let Some(text) = self.texts.get(range, self.space) {
+            return out.write_all(text);
+        }
+        let mut text = Vec::new();
+        self.write_range(&mut text, range, 0)?;
+        let head = if is_json { JSON_RANGE.len() + 1 } else { 0 };
+        let text = text.get(head..).unwrap_or_default();
+        self.texts.insert(range, self.space, text);
+        out.write_all(text)
+    }
+
+    fn write_range(&mut self, out: &mut dyn Write, range: &Range, index: u64) -> io::Result<()> {
         match self.style.format {
             ExecutionFormat::Pcs => self.steps(range, |_, step| write_address(out, step.address)),
-            ExecutionFormat::Opencsd => self.opencsd(out, &Event::Range(*range)),
-            ExecutionFormat::Json => self.json_range(out, range),
+            ExecutionFormat::Opencsd => Ok(()),
+            ExecutionFormat::Json => self.json_range(out, range, index),
             ExecutionFormat::Text => self.text_range(out, range),
         }
     }
@@ -318,11 +351,11 @@ impl Line<'_, '_> {
         write_lines(out, self.label, |each| self.lines.push(index, event, each))
     }
 
-    fn json_range(&mut self, out: &mut dyn Write, range: &Range) -> io::Result<()> {
+    fn json_range(&mut self, out: &mut dyn Write, range: &Range, index: u64) -> io::Result<()> {
         let event = Event::Range(*range);
         let (image, object) = (self.code.image(), &mut *self.object);
         object.text("event", event.name());
-        self.label.members(object, self.hart, (self.index)());
+        self.label.members(object, self.hart, index);
         if let Some(symbol) = image.symbolise(self.space, range.start) {
             object.text("function", self.style.name_of(&symbol));
             object.number("function_offset", symbol.offset);

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use backsight_core::{Describe, Value};
 
+use super::digits::{Decimal, hexadecimal};
 use super::printable::is_harmful;
 
 /// Writes one object after the other.
@@ -23,7 +24,7 @@ pub(super) struct ObjectWriter {
 impl ObjectWriter {
     /// A member that is a number.
     pub fn number(&mut self, name: &'static str, number: u64) {
-        self.member(name, |values| write!(values, "{number}"));
+        self.member(name, |values| write_number(values, number));
     }
 
     /// A member that is a number, or `null`.
@@ -110,8 +111,8 @@ fn push_name(line: &mut Vec<u8>, name: &str) {
 
 fn write_value(out: &mut Vec<u8>, value: Value) -> io::Result<()> {
     match value {
-        Value::Decimal(number) | Value::Hexadecimal(number) => write!(out, "{number}"),
-        Value::Padded(number, _) | Value::Bits(number, _) => write!(out, "{number}"),
+        Value::Decimal(number) | Value::Hexadecimal(number) => write_number(out, number),
+        Value::Padded(number, _) | Value::Bits(number, _) => write_number(out, number),
         Value::Address(address) => write!(out, "\"{address}\""),
         Value::Flag(set) => write!(out, "{set}"),
         Value::Word(word) => write_string(out, word),
@@ -126,10 +127,20 @@ fn write_value(out: &mut Vec<u8>, value: Value) -> io::Result<()> {
     }
 }
 
+fn write_number(out: &mut Vec<u8>, number: u64) -> io::Result<()> {
+    out.extend_from_slice(Decimal::default().of(number).as_bytes());
+    Ok(())
+}
+
 /// A string: what JSON does not allow in one is escaped, and what would move a terminal's cursor too.
 fn write_string(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
     out.push(b'"');
     let mut rest = text;
+    // Names of packets and fields, nearly always.
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b' ')) {
+        out.extend_from_slice(text.as_bytes());
+        rest = "";
+    }
     while let Some(at) = rest.find(|c| matches!(c, '"' | '\\') || is_harmful(c)) {
         let (plain, special) = rest.split_at(at);
         out.extend_from_slice(plain.as_bytes());
@@ -148,12 +159,6 @@ fn write_string(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
     out.extend_from_slice(rest.as_bytes());
     out.push(b'"');
     Ok(())
-}
-
-/// The two digits of a byte.
-pub(super) fn hexadecimal(byte: u8) -> [u8; 2] {
-    let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
-    [digit(byte >> 4), digit(byte)]
 }
 
 #[cfg(test)]

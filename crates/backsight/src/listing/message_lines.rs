@@ -4,8 +4,9 @@ use std::io::Write;
 
 use backsight_flow::{Channel, Event, SourceTime};
 
+use super::digits::hexadecimal;
 use super::execution::Label;
-use super::json::{ObjectWriter, hexadecimal};
+use super::json::ObjectWriter;
 use super::printable::Printable;
 use crate::messages::{Message, Messages};
 use crate::{Item, Source, decode};
@@ -85,12 +86,17 @@ fn write(
         if let Some(time) = message.time {
             object.number("time", time);
         }
+        if let Some(after) = message.after {
+            object.number("after", after);
+        }
         let _ = object.end(out);
         return;
     }
     let _ = label.write(out, message.sub_source);
     if let Some(time) = message.time {
         let _ = write!(out, "{time:#x}  ");
+    } else if let Some(after) = message.after {
+        let _ = write!(out, "{after:#x}..  ");
     }
     let _ = match message.channel {
         Channel::ExceptionLevel(level) => write!(out, "EL{level}: "),

@@ -5,6 +5,7 @@
 
 mod branches;
 mod call_lines;
+mod digits;
 mod execution;
 mod filter;
 mod instruction_text;
@@ -13,6 +14,7 @@ mod json;
 mod message_lines;
 mod packet;
 mod printable;
+mod range_text;
 
 pub use branches::{BranchWriter, EventNames};
 pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};

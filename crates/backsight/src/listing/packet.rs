@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use backsight_core::describe::write_text;
 
-use super::json::{ObjectWriter, hexadecimal};
+use super::digits::{Decimal, hexadecimal};
+use super::json::ObjectWriter;
 use crate::{Item, Packet};
 
 /// How packets are listed.
@@ -22,6 +23,11 @@ pub enum PacketFormat {
 
 /// Longer packets are shown by their length in text.
 const MOST_TEXT_BYTES: usize = 16;
+
+/// An index stands right-aligned in so many columns.
+const INDEX_COLUMNS: usize = 10;
+
+const SPACES: &str = "                                ";
 
 /// Lists packets of any protocol, one after the other.
 #[derive(Clone, Debug)]
@@ -64,7 +70,10 @@ impl PacketWriter {
     fn text(&mut self, item: &Item<'_, Packet>) {
         let (line, bytes) = (&mut self.line, item.bytes());
         line.clear();
-        let _ = write!(line, "{:>10}  {}  ", index(item), item.source.id());
+        let (mut digits, index) = (Decimal::default(), index(item));
+        let index = digits.of(index);
+        pad(line, INDEX_COLUMNS.saturating_sub(index.len()));
+        let _ = write!(line, "{index}  {}  ", item.source.id());
         let from = line.len();
         if bytes.is_empty() || bytes.len() > MOST_TEXT_BYTES {
             let _ = write!(line, "{} bytes", item.length);
@@ -75,10 +84,12 @@ impl PacketWriter {
         line.push_str("  ");
         let from = line.len();
         line.push_str(item.value.name());
+        let named = line.len();
         pad(line, from + 20);
         line.push_str("  ");
+        let fields = line.len();
         let _ = write_text(&item.value, line);
-        line.truncate(line.trim_end().len());
+        line.truncate(if line.len() == fields { named } else { line.trim_end().len() });
     }
 
     fn json(&mut self, out: &mut dyn Write, item: &Item<'_, Packet>) -> io::Result<()> {
@@ -102,7 +113,9 @@ impl PacketWriter {
         self.bytes.clear();
         self.bytes.extend_from_slice(item.bytes());
         let index = index(item) + item.value.opencsd_bytes(&mut self.bytes);
-        let _ = write!(line, "Idx:{index}; ID:{:x}; [", item.source.frame_id().get());
+        line.push_str("Idx:");
+        line.push_str(Decimal::default().of(index));
+        let _ = write!(line, "; ID:{:x}; [", item.source.frame_id().get());
         for &byte in &self.bytes {
             push_hexadecimal(line, &[byte], "0x");
             line.push(' ');
@@ -125,5 +138,10 @@ fn push_hexadecimal(line: &mut String, bytes: &[u8], before: &str) {
 
 /// Spaces up to a column.
 fn pad(line: &mut String, column: usize) {
-    line.extend(std::iter::repeat_n(' ', column.saturating_sub(line.len())));
+    let mut missing = column.saturating_sub(line.len());
+    while missing > 0 {
+        let some = missing.min(SPACES.len());
+        line.push_str(&SPACES[..some]);
+        missing -= some;
+    }
 }

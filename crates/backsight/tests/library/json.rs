@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use backsight::core::{Address, AddressSpace, Cause, Context, Isa, Security};
 use backsight::flow::{
-    AccessKind, Channel, Event, NoSync, Outcome, Range, SoftwareMessage, Symptom, TraceOn, TracedAccess,
+    AccessKind, Channel, DwtEvent, Event, HardwareEvent, InCircuitEvent, NoSync, Outcome, Range,
+    SoftwareMessage, SourceTime, Symptom, SystemEvent, SystemEventKind, TimeRelation, TraceOn, TracedAccess,
     Transaction,
 };
 use backsight::isa::{Class, Flags};
@@ -391,6 +392,75 @@ fn packets_of_ntrace() {
     assert_documented("ntrace", &kinds.table("packet"));
 }
 
+#[test]
+fn packets_of_itm() {
+    use backsight::itm::{Encoder, Packet};
+    let packets_sent = [
+        Packet::Sync,
+        Packet::Overflow,
+        Packet::LocalTimestamp { ticks: 9, relation: 1 },
+        Packet::GlobalTimestamp1 { low: 5, length: 4, wrapped: true, clock_changed: false },
+        Packet::GlobalTimestamp2 { high: 5, wide: true },
+        Packet::Extension { hardware: false, value: 2, length: 0 },
+        Packet::Instrumentation { port: 1, value: 0x41, size: 1 },
+        Packet::Hardware { id: 2, value: 0x1000, size: 4 },
+    ];
+    let (mut encoder, mut bytes) = (Encoder::new(), vec![0x33]);
+    packets_sent.iter().for_each(|packet| assert!(encoder.put(packet, &mut bytes)));
+    bytes.push(0x04);
+    let mut kinds = Kinds::default();
+    kinds.add(&packets(configured("itm", "sync=packets"), &bytes), "packet");
+    assert_eq!(kinds.0.len(), 10, "{:?}", kinds.0.keys());
+    assert_documented("itm", &kinds.table("packet"));
+}
+
+#[test]
+fn packets_of_stm() {
+    use backsight::stm::{Content, Encoder, Packet};
+    let data = |nibbles, marked| Packet::new(Content::Data { value: 5, nibbles, marked });
+    let mut sent = vec![
+        Packet::new(Content::Async { found: false }),
+        Packet::new(Content::Version { value: 0xB, more: Some(0) }),
+        Packet::new(Content::Version { value: 3, more: None }),
+        Packet::new(Content::Master8(1)),
+        Packet::new(Content::Master16(1)),
+        Packet::new(Content::Channel8(1)),
+        Packet::new(Content::Channel16(1)),
+        Packet::new(Content::MasterError(1)),
+        Packet::new(Content::GlobalError(1)),
+    ];
+    let plain =
+        [Content::Null, Content::Flag, Content::Trigger(1), Content::Frequency(1), Content::Frequency40(1)];
+    let either = plain.into_iter().chain([Content::CrossSync(1)]).map(Packet::new);
+    let all_data =
+        [1, 2, 4, 8, 16].into_iter().flat_map(|nibbles| [data(nibbles, false), data(nibbles, true)]);
+    sent.extend(either.chain(all_data).flat_map(|packet| [packet, packet.at(2, 0x12)]));
+    let (mut encoder, mut bytes) = (Encoder::new(), vec![0x11]);
+    sent.iter().for_each(|packet| assert!(encoder.put(packet, &mut bytes), "{packet:?}"));
+    encoder.finish(&mut bytes);
+    // Cut off.
+    bytes.push(0x17);
+    let mut kinds = Kinds::default();
+    kinds.add(&packets(OpenOptions::new().protocol("stm"), &bytes), "packet");
+    assert_eq!(kinds.0.len(), 42, "{:?}", kinds.0.keys());
+    assert_documented("stm", &kinds.table("packet"));
+}
+
+#[test]
+fn packets_of_etm4_data() {
+    let synchronisation = [&[0; 11][..], &[0x80]].concat();
+    let mut bytes = vec![7];
+    let starts = (1..=255u8).map(|byte| vec![byte, 0x55]).chain((1..=255u8).map(|byte| vec![0, byte, 0x55]));
+    for start in starts {
+        bytes.extend(&synchronisation);
+        bytes.extend(start);
+    }
+    let mut kinds = Kinds::default();
+    kinds.add(&packets(OpenOptions::new().protocol("etm4-data"), &bytes), "packet");
+    assert_eq!(kinds.0.len(), 24, "{:?}", kinds.0.keys());
+    assert_documented("etm4_data", &kinds.table("packet"));
+}
+
 /// One of each.
 fn events(start: Address) -> Vec<Event> {
     let (address, space) = (Address(0x1000), AddressSpace::EL1N);
@@ -405,6 +475,12 @@ fn events(start: Address) -> Vec<Event> {
         is_branch_target: false,
         fault_pending: false,
         value: 0,
+    };
+    let dwt = |id, value, size| {
+        Event::Hardware(HardwareEvent::Dwt(DwtEvent { id, size, value, after_loss: false }))
+    };
+    let in_circuit = |event, address, first, second| {
+        Event::Hardware(HardwareEvent::InCircuit(InCircuitEvent::new(event, address, first, second)))
     };
     let arm = Context { vmid: Some(1), context_id: Some(2), ..Context::arm(1, Security::NonSecure, true) };
     let access = TracedAccess::new(AccessKind::Load, 8);
@@ -440,6 +516,32 @@ fn events(start: Address) -> Vec<Event> {
         Event::TimestampMarker,
         Event::Transaction(Transaction::Start),
         Event::Software(SoftwareMessage::new(Channel::ExceptionLevel(1), 5, 8)),
+        Event::Software(SoftwareMessage::new(Channel::Port(1), 0x41, 1).after_loss(true)),
+        Event::Software(SoftwareMessage::new(Channel::Master { master: 1, channel: 2 }, 5, 4).at(7).marked()),
+        Event::Software(SoftwareMessage::new(Channel::Unknown, 0, 0).marked()),
+        Event::SourceTime(SourceTime::Local {
+            delta: 5,
+            total: 9,
+            relation: TimeRelation::Exact,
+            after_loss: false,
+        }),
+        Event::SourceTime(SourceTime::Global { value: 9, after_loss: false }),
+        dwt(0, 0x15, 1),
+        dwt(1, 0x1004, 2),
+        dwt(2, 0x1000, 4),
+        dwt(3, 1, 1),
+        dwt(8, 0x1000, 4),
+        dwt(9, 0x1000, 2),
+        dwt(17, 5, 4),
+        Event::Hardware(HardwareEvent::System(SystemEvent::new(
+            SystemEventKind::Trigger,
+            Channel::Master { master: 1, channel: 2 },
+            3,
+            Some(7),
+        ))),
+        in_circuit(0, Some(address), 0, Some(2)),
+        in_circuit(9, Some(address), 0, Some(8)),
+        in_circuit(12, None, 5, Some(6)),
         Event::Condition { key: 3, outcome: Outcome::Flags(5) },
         Event::Condition { key: 3, outcome: Outcome::Passed },
         Event::Access(access.at(Some(0x1000)).with_value(Some(5)).with_operand(Some(6))),

@@ -71,7 +71,7 @@ fn the_second_stream_of_a_trace_unit_is_its_data_trace() {
         .sources()
         .map(|source| (source.protocol().map(|names| names.name), source.id().get(), source.is_decoded()))
         .collect();
-    assert_eq!(sources, [(Some("etm4"), 0x10, true), (Some("etm4-data"), 0x11, false)]);
+    assert_eq!(sources, [(Some("etm4"), 0x10, true), (Some("etm4-data"), 0x11, true)]);
 }
 
 #[test]

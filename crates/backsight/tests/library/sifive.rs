@@ -185,8 +185,9 @@ fn every_message_has_its_fields() {
         decoded.unwrap_or_else(|error| panic!("{error}"));
         let expected = case.listed("messages.gz");
         for line in &expected {
-            let place = (line[0].parse().expect("an offset"), line[1].parse().expect("a length"));
-            let fields = actual.get(&place).unwrap_or_else(|| panic!("{}: {line:?} is missing", case.name()));
+            let location = (line[0].parse().expect("an offset"), line[1].parse().expect("a length"));
+            let fields =
+                actual.get(&location).unwrap_or_else(|| panic!("{}: {line:?} is missing", case.name()));
             for wanted in
                 line.iter().skip(3).filter(|field| !derived.iter().any(|key| field.starts_with(key)))
             {

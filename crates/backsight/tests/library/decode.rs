@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use backsight::{Capture, Event, Item};
+use backsight::decode::{Portion, Writer};
+use backsight::{Capture, Error, Event, Item};
 use backsight_testing::repository;
 
 fn capture(name: &str) -> Capture {
@@ -78,6 +79,32 @@ fn the_number_of_threads_changes_nothing() {
         for threads in [2, 3, 8] {
             assert!(of(threads) == one, "{name}, {threads} threads");
         }
+    }
+}
+
+/// Writes which thread it is on.
+struct OwnThread;
+
+impl<T> Writer<T> for OwnThread {
+    fn item(&mut self, _: &Item<'_, T>, text: &mut Vec<u8>) {
+        text.extend_from_slice(format!("{:?}\n", std::thread::current().id()).as_bytes());
+    }
+}
+
+#[test]
+fn a_tiny_buffer_is_decoded_on_the_calling_thread() {
+    let here = format!("{:?}", std::thread::current().id());
+    for (name, expected) in [("first", true), ("calls-aarch64", false)] {
+        let mut text = Vec::new();
+        let output = |portion: Portion<'_>| {
+            if let Portion::Text(more) = portion {
+                text.extend_from_slice(more);
+            }
+            Ok::<_, Error>(())
+        };
+        capture(name).execution().threads(4).write(|_| Ok(OwnThread), output).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(!text.is_empty() && text.lines().all(|thread| (thread == here) == expected), "{name}");
     }
 }
 

@@ -1,0 +1,121 @@
+//! The text of ranges that were listed before.
+//!
+//! A program executes the same ranges again and again, and what is listed of one says nothing of when that was: its text is
+//! made once and then copied. Memory is bounded: a range takes the slot of another one that falls on it, and when
+//! there is too much text, all of it is forgotten.
+
+use backsight_core::AddressSpace;
+use backsight_flow::Range;
+
+/// Texts by range.
+#[derive(Debug, Default)]
+pub(super) struct RangeTexts {
+    /// A power of two of slots, or none.
+    slots: Vec<Option<Slot>>,
+    filled: usize,
+    text: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    range: Range,
+    space: AddressSpace,
+    first: usize,
+    length: usize,
+}
+
+/// Slots at first, and at most.
+const SLOTS: (usize, usize) = (1 << 6, 1 << 15);
+/// Bytes of text that are kept.
+const MOST_TEXT: usize = 4 << 20;
+/// A longer text is not kept.
+const LONGEST_TEXT: usize = MOST_TEXT / 16;
+
+impl RangeTexts {
+    /// The text of a range, if it was listed before.
+    #[inline]
+    pub fn get(&self, range: &Range, space: AddressSpace) -> Option<&[u8]> {
+        let slot = self.slots.get(self.slot(range))?.as_ref()?;
+        let is_same = slot.range == *range && slot.space == space;
+        is_same.then(|| self.text.get(slot.first..slot.first + slot.length)).flatten()
+    }
+
+    /// Keeps the text of a range.
+    pub fn insert(&mut self, range: &Range, space: AddressSpace, text: &[u8]) {
+        if text.len() > LONGEST_TEXT {
+            return;
+        }
+        if self.text.len() + text.len() > MOST_TEXT {
+            self.clear();
+        }
+        if self.filled >= self.slots.len() && self.slots.len() < SLOTS.1 {
+            let slots = (self.slots.len() * 8).clamp(SLOTS.0, SLOTS.1);
+            self.clear();
+            self.slots = vec![None; slots];
+        }
+        let slot = self.slot(range);
+        self.slots[slot] = Some(Slot { range: *range, space, first: self.text.len(), length: text.len() });
+        self.text.extend_from_slice(text);
+        self.filled += 1;
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(None);
+        self.text.clear();
+        self.filled = 0;
+    }
+
+    #[inline]
+    fn slot(&self, range: &Range) -> usize {
+        let mixed = (range.start.0 ^ range.end.0.rotate_left(32) ^ u64::from(range.executed) << 16)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 32) as usize & self.slots.len().wrapping_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use backsight_core::{Address, Isa};
+    use backsight_isa::{Class, Flags};
+
+    fn range(start: u64, executed: bool) -> Range {
+        Range {
+            start: Address(start),
+            end: Address(start + 8),
+            instructions: 2,
+            isa: Isa::A64,
+            class: Class::DirectBranch,
+            flags: Flags::NONE,
+            last_size: 4,
+            executed,
+        }
+    }
+
+    #[test]
+    fn a_text_is_found_by_all_of_its_range_and_its_space() {
+        let (mut texts, space) = (RangeTexts::default(), AddressSpace::ANY);
+        assert_eq!(texts.get(&range(0, true), space), None);
+        texts.insert(&range(0, true), space, b"taken");
+        assert_eq!(texts.get(&range(0, true), space), Some(&b"taken"[..]));
+        assert_eq!(texts.get(&range(0, false), space), None);
+        assert_eq!(texts.get(&Range { instructions: 3, ..range(0, true) }, space), None);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_found_was_kept() {
+        let (mut texts, space) = (RangeTexts::default(), AddressSpace::ANY);
+        for start in 0..200_000 {
+            let text = format!("{start:#x}").repeat(1 + start as usize % 40);
+            texts.insert(&range(start, true), space, text.as_bytes());
+            assert_eq!(texts.get(&range(start, true), space), Some(text.as_bytes()));
+            let found = texts.get(&range(start / 2, true), space);
+            let earlier = format!("{:#x}", start / 2).repeat(1 + start as usize / 2 % 40);
+            assert!(found.is_none_or(|found| found == earlier.as_bytes()));
+        }
+        assert!(texts.text.len() <= MOST_TEXT && texts.slots.len() <= SLOTS.1);
+        let long = vec![b'.'; LONGEST_TEXT + 1];
+        texts.insert(&range(1, false), space, &long);
+        assert_eq!(texts.get(&range(1, false), space), None);
+    }
+}

@@ -1,0 +1,10 @@
+//! The library as its users see it. One program: each one more would compile every protocol again.
+
+mod decode;
+mod harts;
+mod json;
+mod processes;
+mod readme;
+mod sifive;
+mod sources;
+mod time_axis;
