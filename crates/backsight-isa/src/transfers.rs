@@ -130,9 +130,9 @@ const fn vectors(opcode: u32) -> Option<Transfers> {
         return load_or_store(is_load, 0, 4);
     }
     let registers = match opcode >> 8 & 0xF {
-        0b0010 | 0b0000 | 0b0001 | 0b0011 => 4,
-        0b0110 | 0b0100 | 0b0101 => 3,
-        0b1010 | 0b1000 | 0b1001 => 2,
+        0b0000..=0b0011 => 4,
+        0b0100..=0b0110 => 3,
+        0b1000..=0b1010 => 2,
         0b0111 => 1,
         _ => 0,
     };

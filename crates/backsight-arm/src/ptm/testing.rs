@@ -12,10 +12,8 @@ pub type Draw = (u8, u64, u64, u64);
 
 /// Configurations by chance.
 pub fn configuration() -> impl Strategy<Value = Config> {
-    (any::<u32>(), 0..2_u32, any::<u32>()).prop_map(|(cr, minor, ccer)| {
-        let mut config = Config::default();
-        config.registers = Registers { cr, idr: 0x300 | minor << 4, ccer, traceidr: 0 };
-        config
+    (any::<u32>(), 0..2_u32, any::<u32>()).prop_map(|(cr, minor, ccer)| Config {
+        registers: Registers { cr, idr: 0x300 | minor << 4, ccer, traceidr: 0 },
     })
 }
 

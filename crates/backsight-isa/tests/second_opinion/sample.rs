@@ -11,6 +11,8 @@ pub fn classify(isa: Isa, opcode: u32) -> Instruction {
         Isa::A64 => a64::classify(opcode, super::AT),
         Isa::A32 => a32::classify(opcode, super::AT),
         Isa::T32 => t32::classify(opcode, super::AT),
+        Isa::ThumbEe => t32::classify_ee(opcode, super::AT),
+        Isa::Jazelle => Instruction::plain(isa, 1),
         Isa::Rv32 => rv::classify(rv::Set::RV32, opcode, super::AT),
         Isa::Rv64 => rv::classify(rv::Set::RV64, opcode, super::AT),
     }

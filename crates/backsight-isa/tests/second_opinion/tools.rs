@@ -16,6 +16,7 @@ fn engine(isa: Isa) -> Capstone {
             .mode(arm::ArchMode::Arm)
             .extra_mode([arm::ArchExtraMode::V8].into_iter())
             .build(),
+        Isa::ThumbEe | Isa::Jazelle => panic!("no disassembler here knows {isa}"),
         Isa::T32 => Capstone::new()
             .arm()
             .mode(arm::ArchMode::Thumb)
