@@ -16,19 +16,26 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod branches;
 mod count;
 mod debug;
 pub mod export;
+mod loops;
 mod merge;
 mod module;
+mod paths;
 mod profile;
+pub mod report;
 
 use backsight::decode::{Decode, Execution, Summary};
 use backsight::{Capture, Result};
 
+pub use branches::{Branch, entropy};
 pub use count::{CountOptions, Counter};
 pub use debug::{DebugInfo, DescribedFunction, InlineFrame, Line};
+pub use loops::Loop;
 pub use module::{FunctionSymbol, Module};
+pub use paths::{PathBranch, PathContext, PathElement, PathProfile};
 pub use profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Slice, Thread, Totals};
 
 /// Counts what a decode gives, each source by itself, and adds it up.

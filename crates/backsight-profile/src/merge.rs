@@ -1,6 +1,9 @@
 //! Several profiles into one, and weights.
 
+use std::collections::HashMap;
+
 use crate::count::NumberMap;
+use crate::paths::{PathContext, PathElement, PathProfile};
 use crate::profile::{Block, CallNode, Edge, Function, Profile, Thread};
 
 impl Profile {
@@ -104,8 +107,35 @@ impl<'a> Merger<'a> {
         for (cause, count) in other.exceptions {
             *self.profile.exceptions.entry(cause).or_default() += count;
         }
+        if let Some(paths) = other.paths {
+            self.paths(paths, &|block| new(&blocks, block));
+        }
         self.profile.totals += other.totals;
         self.profile.count_functions();
+    }
+
+    fn paths(&mut self, other: PathProfile, new: &dyn Fn(u32) -> u32) {
+        let mine = self
+            .profile
+            .paths
+            .get_or_insert_with(|| PathProfile { window: other.window, ..Default::default() });
+        let mut known: HashMap<(u32, Vec<PathElement>), usize> = HashMap::new();
+        for (number, context) in mine.contexts.iter().enumerate() {
+            known.insert((context.block, context.path.clone()), number);
+        }
+        mine.left_out += other.left_out;
+        for context in other.contexts {
+            let block = new(context.block);
+            let path: Vec<_> = context.path.iter().map(|element| element.renumbered(new)).collect();
+            let number = *known.entry((block, path.clone())).or_insert(mine.contexts.len());
+            match mine.contexts.get_mut(number) {
+                Some(same) => {
+                    same.taken += context.taken;
+                    same.not_taken += context.not_taken;
+                }
+                None => mine.contexts.push(PathContext { block, path, ..context }),
+            }
+        }
     }
 
     fn function(&mut self, function: Function) -> u32 {

@@ -7,6 +7,7 @@ use backsight::core::{Address, Cause, Isa};
 use backsight::isa::{Class, Flags, classify};
 
 use crate::module::Module;
+use crate::paths::PathProfile;
 
 /// What a program executed, counted.
 ///
@@ -28,6 +29,8 @@ pub struct Profile {
     pub threads: Vec<Thread>,
     /// Exceptions and interrupts that were taken.
     pub exceptions: BTreeMap<Cause, u64>,
+    /// Outcomes of branches by path, where they were asked for.
+    pub paths: Option<PathProfile>,
     /// Sums.
     pub totals: Totals,
     /// The code of blocks.

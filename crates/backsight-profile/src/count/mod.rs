@@ -9,6 +9,7 @@ mod calls;
 mod cycles;
 mod functions;
 mod hash;
+mod paths;
 mod result;
 mod timeline;
 
@@ -26,6 +27,7 @@ use calls::{Arrival, CallStack, Ledger, Tree};
 use cycles::{Stay, Window};
 use functions::Functions;
 pub(crate) use hash::NumberMap;
+use paths::PathCounter;
 use timeline::{TimeAxis, Timeline};
 
 /// What to count.
@@ -33,6 +35,8 @@ use timeline::{TimeAxis, Timeline};
 pub struct CountOptions {
     /// Calls over time that are kept; 0: none.
     pub timeline: usize,
+    /// Branches on a path, 1 to 16, for outcomes by path; 0: they are not counted.
+    pub paths: usize,
 }
 
 /// Counts what one source executed.
@@ -51,6 +55,7 @@ pub struct Counter<'c> {
     /// Cycles, by block.
     cycles: Vec<u64>,
     exceptions: BTreeMap<Cause, u64>,
+    paths: Option<PathCounter>,
     totals: Totals,
 }
 
@@ -128,6 +133,7 @@ impl<'c> Counter<'c> {
             threads,
             cycles: Vec::new(),
             exceptions: BTreeMap::new(),
+            paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
             totals: Totals::default(),
         }
     }
@@ -161,6 +167,9 @@ impl<'c> Counter<'c> {
         self.hart.block = block;
         self.hart.way = way_of(range);
         self.hart.clock += u64::from(range.instructions);
+        if let Some(paths) = &mut self.paths {
+            paths.step(block, range);
+        }
         if self.hart.counts_cycles {
             let (node, instructions) = (self.hart.stack.node(), range.instructions);
             self.hart.window.push(Stay { block, node, instructions });
@@ -345,9 +354,10 @@ impl<'c> Counter<'c> {
             self.totals.breaks += 1;
             self.arrival(Address(0), NONE)
         };
-        let Self { tree, timeline, hart, .. } = self;
+        let Self { tree, timeline, hart, paths, .. } = self;
         let mut ledger = Ledger { tree, timeline, clock: hart.clock };
         hart.stack.lose(Some(last), &mut ledger);
+        paths.iter_mut().for_each(PathCounter::forget);
         hart.before_gap = if last == Arrival::Return { Arrival::Sequence } else { last };
         hart.block = NONE;
         hart.way = Way::Onwards;
@@ -382,6 +392,8 @@ impl<'c> Counter<'c> {
             hart.paused.clear();
         }
         hart.paused.insert(before, std::mem::replace(&mut hart.stack, next));
+        self.paths.iter_mut().for_each(PathCounter::forget);
+        let hart = &mut self.hart;
         hart.block = NONE;
         hart.way = Way::Onwards;
         hart.interrupted = None;
@@ -407,6 +419,7 @@ impl<'c> Counter<'c> {
                 hart
             }
         };
+        self.paths.iter_mut().for_each(PathCounter::forget);
         std::mem::swap(&mut self.hart, &mut next);
         self.others.push(next);
     }

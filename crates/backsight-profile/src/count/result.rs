@@ -6,8 +6,10 @@ use backsight::isa::Class;
 
 use super::blocks::{BlockRecord, Departure, EdgeRecord, Way};
 use super::calls::Ledger;
+use super::paths::{INDIRECT, PathCounter};
 use super::{Counter, Hart, NONE, ThreadRecord};
 use crate::module::Module;
+use crate::paths::{PathContext, PathElement, PathProfile};
 use crate::profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Slice, Thread};
 
 impl Counter<'_> {
@@ -24,6 +26,7 @@ impl Counter<'_> {
         self.add_blocks(&mut profile);
         self.add_calls(&mut profile);
         self.add_threads(&harts, &mut profile);
+        profile.paths = self.paths.as_ref().map(path_profile);
         profile.totals = self.totals;
         profile.totals.instructions =
             profile.blocks.iter().map(|block| block.count * u64::from(block.instructions)).sum();
@@ -183,6 +186,25 @@ fn bytes_of(code: &backsight::SourceCode<'_>, space: AddressSpace, start: Addres
         left -= length;
     }
     bytes
+}
+
+fn path_profile(paths: &PathCounter) -> PathProfile {
+    let element = |code: u32| match code & INDIRECT {
+        0 => PathElement::Conditional { block: code >> 1, taken: code & 1 == 1 },
+        _ => PathElement::Target { block: code & !INDIRECT },
+    };
+    let mut contexts: Vec<PathContext> = paths
+        .records
+        .iter()
+        .map(|(&(block, _), record)| PathContext {
+            block,
+            path: record.path[..paths.window].iter().copied().map(element).collect(),
+            taken: record.taken,
+            not_taken: record.not_taken,
+        })
+        .collect();
+    contexts.sort_by(|one, other| (one.block, &one.path).cmp(&(other.block, &other.path)));
+    PathProfile { window: paths.window, contexts, left_out: paths.left_out }
 }
 
 fn kind_of(from: &BlockRecord, edge: &EdgeRecord) -> EdgeKind {
