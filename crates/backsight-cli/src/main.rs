@@ -39,6 +39,7 @@ First steps:
   backsight record -o /tmp/run -- PROGRAM    run a program and trace it
   backsight info /tmp/run                    what a capture holds
   backsight flow /tmp/run --calls            what the program did, function by function
+  backsight profile /tmp/run                 what it executed most
   backsight flow /tmp/run --color always | less -R
 
 Environment:
@@ -50,6 +51,8 @@ enum Command {
     Info(commands::info::Info),
     Packets(commands::packets::Packets),
     Flow(Box<commands::flow::Flow>),
+    Profile(Box<commands::profile::ProfileCommand>),
+    Report(Box<commands::report::Report>),
     Record(Box<commands::record::Record>),
     Encode(commands::encode::Encode),
     Convert(commands::convert::Convert),
@@ -82,6 +85,8 @@ fn run(command: &Command) -> Result {
         Command::Info(command) => commands::info::run(command),
         Command::Packets(command) => commands::packets::run(command),
         Command::Flow(command) => commands::flow::run(command),
+        Command::Profile(command) => commands::profile::run(command),
+        Command::Report(command) => commands::report::run(command),
         Command::Record(command) => commands::record::run(command),
         Command::Encode(command) => commands::encode::run(command),
         Command::Convert(command) => commands::convert::run(command),

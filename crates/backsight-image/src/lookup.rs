@@ -6,7 +6,7 @@ use backsight_core::{Address, AddressSpace};
 
 use crate::intervals::Intervals;
 use crate::memory::Piece;
-use crate::{Frame, Function, Image, Mapping, Module, SourceLine, Symbol};
+use crate::{Contents, Frame, Function, Image, Mapping, Module, SourceLine, Symbol};
 
 /// A piece of memory that holds bytes of one file, as one space sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +114,16 @@ impl Image {
     /// What kind of code is at an address, where the assembler left a note.
     pub fn mapping(&self, space: AddressSpace, address: Address) -> Option<Mapping> {
         self.modules_at(space, address).find_map(|module| module.mapping(&self.settings, address))
+    }
+
+    /// The functions of one file, by address.
+    pub fn functions_of<'a>(&'a self, module: &'a Module) -> impl Iterator<Item = Function<'a>> {
+        module.functions(&self.settings)
+    }
+
+    /// The file that has the debug information of a module: itself, or the one that was taken from it.
+    pub fn debug_contents_of<'a>(&'a self, module: &'a Module) -> Option<&'a Contents> {
+        module.contents_with_lines(&self.settings)
     }
 
     /// All functions, file by file, by address.

@@ -88,10 +88,15 @@ impl ElfFile {
         })
     }
 
+    /// The file that has its lines: itself, or the one that has its debug information.
+    pub fn with_lines(&self, settings: &Settings) -> Option<&Contents> {
+        let own = Lines::are_in(&self.contents).then_some(&self.contents);
+        own.or_else(|| self.debug(settings))
+    }
+
     fn lines(&self, settings: &Settings, name: &Path) -> Option<&Mutex<Lines>> {
         let read = || {
-            let own = Lines::are_in(&self.contents).then_some(&self.contents);
-            let lines = Lines::read(own.or_else(|| self.debug(settings))?, &settings.budget);
+            let lines = Lines::read(self.with_lines(settings)?, &settings.budget);
             lines
                 .unwrap_or_else(|problem| {
                     settings.report(name, Some(problem));
@@ -118,6 +123,16 @@ impl Module {
         self.file.as_ref().map(|file| &file.elf)
     }
 
+    /// The bytes of the file, if it is an ELF file.
+    pub fn contents(&self) -> Option<&Contents> {
+        self.file.as_ref().map(|file| &file.contents)
+    }
+
+    /// The address in the file's own numbering.
+    pub fn file_address(&self, address: Address) -> u64 {
+        self.elf().map_or(address.0, |elf| elf.moved(address.0, self.bias.wrapping_neg()))
+    }
+
     /// What was added to the file's own addresses.
     pub fn bias(&self) -> u64 {
         self.bias
@@ -126,6 +141,10 @@ impl Module {
     /// Its first and last address in memory.
     pub fn range(&self) -> (Address, Address) {
         self.range
+    }
+
+    pub(crate) fn contents_with_lines(&self, settings: &Settings) -> Option<&Contents> {
+        self.file.as_ref()?.with_lines(settings)
     }
 
     /// Takes the file that has its contents, so that its names are read anew.
@@ -137,34 +156,29 @@ impl Module {
         }
     }
 
-    /// The address in the file's own numbering.
-    fn unmoved(&self, address: Address) -> u64 {
-        self.elf().map_or(address.0, |elf| elf.moved(address.0, self.bias.wrapping_neg()))
-    }
-
     fn symbols(&self, settings: &Settings) -> Option<&Symbols> {
         self.file.as_ref().map(|file| file.symbols(settings, &self.name))
     }
 
     pub(crate) fn symbolise(&self, settings: &Settings, address: Address) -> Option<Symbol<'_>> {
-        let entry = self.symbols(settings)?.find(self.unmoved(address))?;
+        let entry = self.symbols(settings)?.find(self.file_address(address))?;
         Some(self.symbol(entry, address))
     }
 
     /// The variable or table at an address.
     pub(crate) fn object(&self, settings: &Settings, address: Address) -> Option<Symbol<'_>> {
-        let entry = self.symbols(settings)?.find_object(self.unmoved(address))?;
+        let entry = self.symbols(settings)?.find_object(self.file_address(address))?;
         Some(self.symbol(entry, address))
     }
 
     fn symbol<'m>(&self, entry: &'m FunctionEntry, address: Address) -> Symbol<'m> {
-        let offset = self.unmoved(address) - entry.start;
+        let offset = self.file_address(address) - entry.start;
         let start = Address(address.0.wrapping_sub(offset));
         Symbol { name: entry.name(), mangled: &entry.mangled, start, offset }
     }
 
     pub(crate) fn mapping(&self, settings: &Settings, address: Address) -> Option<Mapping> {
-        self.symbols(settings)?.mapping(self.unmoved(address))
+        self.symbols(settings)?.mapping(self.file_address(address))
     }
 
     pub(crate) fn functions(&self, settings: &Settings) -> impl Iterator<Item = Function<'_>> {
@@ -177,11 +191,11 @@ impl Module {
     }
 
     pub(crate) fn source_line(&self, settings: &Settings, address: Address) -> Option<SourceLine> {
-        self.with_lines(settings, |lines| lines.find(self.unmoved(address)))?
+        self.with_lines(settings, |lines| lines.find(self.file_address(address)))?
     }
 
     pub(crate) fn frames(&self, settings: &Settings, address: Address) -> Option<Vec<Frame>> {
-        let frames = self.with_lines(settings, |lines| lines.frames(self.unmoved(address)))?;
+        let frames = self.with_lines(settings, |lines| lines.frames(self.file_address(address)))?;
         (!frames.is_empty()).then_some(frames)
     }
 

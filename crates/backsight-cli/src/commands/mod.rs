@@ -11,4 +11,6 @@ pub mod info;
 pub mod lab;
 pub mod man;
 pub mod packets;
+pub mod profile;
 pub mod record;
+pub mod report;

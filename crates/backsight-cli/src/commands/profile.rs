@@ -1,0 +1,321 @@
+//! `backsight profile`: counts what was executed.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use backsight::Capture;
+use backsight::decode::Summary;
+use backsight_profile::export::{ExportError, ExportOptions, FORMATS, Format, Weight};
+use backsight_profile::{CountOptions, Module, Profile};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, ValueEnum};
+
+use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
+use crate::failure::{Failure, Result};
+use crate::output::{Output, counted, say};
+
+/// Count what was executed, and write a profile
+///
+/// Follows the trace through the code once and counts blocks, edges, calls and, where the trace has them, cycles. Without
+/// --format, lists the functions that executed most and the branches that are hardest to predict; with it, writes the
+/// profile as another tool reads it.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct ProfileCommand {
+    #[command(flatten)]
+    capture: CaptureArgs,
+
+    #[command(flatten)]
+    images: ImageArgs,
+
+    /// What to write; without it, a table to read
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    format: Option<String>,
+
+    /// What calls are weighed by
+    #[arg(long, value_enum, default_value_t)]
+    weight: WeightName,
+
+    /// The file that the profile is for, where a format has room for one; without it, the one with most instructions
+    #[arg(long, value_name = "NAME")]
+    module: Option<String>,
+
+    /// Add what another capture counts; may be given several times
+    #[arg(long, value_name = "CAPTURE")]
+    merge: Vec<PathBuf>,
+
+    /// Multiply all counts, to mix profiles of different lengths
+    #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
+    scale: Option<f64>,
+
+    /// Calls over time that are kept, for formats that show them; where there are more, the shortest are left out
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    slices: usize,
+
+    /// Count outcomes of branches by the path of the last W branches, and list those that depend on it most
+    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u8).range(1..=16))]
+    paths: Option<u8>,
+
+    /// Rows of each table to read
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// Follow several sources on up to N cores; 0, the default, is as many as there are
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  backsight profile capture/                                   the hottest functions and branches
+  backsight profile capture/ --format llvm -o program.prof     clang -fprofile-sample-use=program.prof
+  backsight profile capture/ --format bolt -o program.bolt     llvm-bolt program -pa -p program.bolt -o faster
+  backsight profile capture/ --format lcov -o program.info     genhtml --branch-coverage program.info -o html
+  backsight profile capture/ --format collapsed | flamegraph.pl > flame.svg
+  backsight profile monday/ --merge tuesday/ --format pprof -o week.pb.gz";
+
+/// Branches on a path, if nobody says.
+const DEFAULT_PATH: usize = 8;
+
+fn formats() -> PossibleValuesParser {
+    PossibleValuesParser::new(FORMATS.iter().map(|format| {
+        PossibleValue::new(format.name).help(format!("{}, for {}", format.title, format.readers))
+    }))
+}
+
+fn parse_factor(text: &str) -> std::result::Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (1e-12..=1e12).contains(factor));
+    factor.ok_or_else(|| format!("`{text}`: a number above 0 is expected"))
+}
+
+/// What calls are weighed by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum WeightName {
+    /// Instructions, which every trace has
+    #[default]
+    Instructions,
+    /// Cycles, where the trace counts them
+    Cycles,
+}
+
+impl From<WeightName> for Weight {
+    fn from(name: WeightName) -> Self {
+        match name {
+            WeightName::Instructions => Self::Instructions,
+            WeightName::Cycles => Self::Cycles,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(command: &ProfileCommand) -> Result {
+    let format = command.format.as_deref().and_then(Format::named);
+    let quiet = command.output.quiet;
+    let slices = if format.is_some_and(Format::needs_timeline) { command.slices } else { 0 };
+    let paths = match (command.paths, format.is_some_and(Format::needs_paths)) {
+        (Some(window), _) => window.into(),
+        (None, true) => DEFAULT_PATH,
+        (None, false) => 0,
+    };
+    let counting = Counting {
+        images: &command.images,
+        options: CountOptions { timeline: slices, paths },
+        threads: command.threads,
+        quiet,
+    };
+    let (mut profile, mut damaged) = counting.count(&command.capture)?;
+    for other in &command.merge {
+        let mut arguments = command.capture.clone();
+        arguments.capture.clone_from(other);
+        let (another, more) = counting.count(&arguments)?;
+        profile.merge(another);
+        damaged |= more;
+    }
+    if let Some(factor) = command.scale {
+        profile.scale(factor);
+    }
+    check(&profile, command.weight)?;
+    let options = ExportOptions {
+        weight: command.weight.into(),
+        module: command.module.clone(),
+        title: command.capture.capture.display().to_string(),
+    };
+    let path = command.output.output.as_deref();
+    match format {
+        Some(format) => {
+            if !quiet {
+                format
+                    .missing(&profile, &options)
+                    .iter()
+                    .for_each(|what| say(format_args!("warning: {what}")));
+            }
+            let mut output = Output::open(path)?;
+            write(format, &profile, &options, &mut output)?;
+            output.finish()?;
+        }
+        None => {
+            let mut output = Output::for_people(path)?;
+            output.put(|out| list(&profile, command.top, out))?;
+            output.finish()?;
+        }
+    }
+    match command.output.strict && damaged {
+        true => Err(Failure::new("the trace or the image is damaged (--strict)")),
+        false => Ok(()),
+    }
+}
+
+/// How captures are counted.
+pub struct Counting<'a> {
+    /// Code besides what captures bring along.
+    pub images: &'a ImageArgs,
+    /// What to count.
+    pub options: CountOptions,
+    /// Cores to use.
+    pub threads: usize,
+    /// Nothing is said.
+    pub quiet: bool,
+}
+
+impl Counting<'_> {
+    /// Counts a capture. Says what it finds doubtful; gives whether it is damaged too.
+    pub fn count(&self, arguments: &CaptureArgs) -> Result<(Profile, bool)> {
+        let (profile, summary, _) = self.count_with_summary(arguments)?;
+        Ok((profile, summary.is_damaged()))
+    }
+
+    /// The same with the summary of the decode.
+    pub fn count_with_summary(&self, arguments: &CaptureArgs) -> Result<(Profile, Summary, Capture)> {
+        let capture = arguments.open(self.images, self.quiet)?;
+        arguments.check_buffers(&capture)?;
+        let decode = arguments.choose(capture.execution(), &capture, self.quiet).threads(self.threads);
+        let (profile, summary) = backsight_profile::count(&capture, decode, &self.options)?;
+        if !self.quiet {
+            let code = capture.code()?;
+            let problems = code.image().problems();
+            for what in code.warnings().iter().chain(&problems) {
+                say(format_args!("warning: {what}"));
+            }
+            say(&summary);
+        }
+        Ok((profile, summary, capture))
+    }
+}
+
+/// Refuses what there is nothing to write of.
+pub fn check(profile: &Profile, weight: WeightName) -> Result {
+    if profile.totals.instructions == 0 {
+        return Err(Failure::new(
+            "no instruction could be followed: the code that ran is not there; give it with --image FILE[@ADDRESS], and see `backsight info` for what the capture has",
+        ));
+    }
+    if weight == WeightName::Cycles && !profile.has_cycles() {
+        return Err(Failure::new(
+            "--weight cycles: the trace counts none; record with --config cyclecount=1, or program the trace unit to",
+        ));
+    }
+    Ok(())
+}
+
+fn write(format: &Format, profile: &Profile, options: &ExportOptions, output: &mut Output) -> Result {
+    let mut missing = None;
+    output.put(|out| match format.write(profile, options, out) {
+        Ok(()) => Ok(()),
+        Err(ExportError::Io(error)) => Err(error),
+        Err(ExportError::Missing(what)) => {
+            missing = Some(what);
+            Ok(())
+        }
+    })?;
+    missing.map_or(Ok(()), |what| Err(Failure::new(format!("--format {}: {what}", format.name))))
+}
+
+/// Tables to read.
+fn list(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<()> {
+    let total = profile.totals.instructions.max(1);
+    writeln!(
+        out,
+        "{} in {} of {}, {}",
+        counted(profile.totals.instructions, "instruction"),
+        counted(profile.blocks.len() as u64, "block"),
+        counted(profile.functions.len() as u64, "function"),
+        counted(profile.edges.len() as u64, "edge"),
+    )?;
+    let cycles = if profile.has_cycles() { "      cycles" } else { "" };
+    writeln!(out, "\n     %  instructions{cycles}      entries  function")?;
+    let mut functions: Vec<_> = profile.functions.iter().collect();
+    functions.sort_by_key(|function| std::cmp::Reverse(function.instructions));
+    for function in functions.iter().take(top) {
+        let share = 100.0 * function.instructions as f64 / total as f64;
+        write!(out, "{share:6.2} {:13}", function.instructions)?;
+        if profile.has_cycles() {
+            write!(out, " {:11}", function.cycles)?;
+        }
+        let module = profile.module_of(function).map_or("", Module::short_name);
+        writeln!(out, " {:12}  {} ({module})", function.entries, function.name)?;
+    }
+    let branches = profile.branches();
+    writeln!(out, "\n  rarer way      executed   taken  branch that is hard to predict")?;
+    for branch in branches.iter().filter(|branch| branch.rarer() > 0).take(top) {
+        let taken = 100.0 * branch.frequency();
+        write!(out, "{:11} {:13} {taken:6.1}%  {:#x}", branch.rarer(), branch.executed(), branch.address)?;
+        writeln!(out, "{}", place(profile, branch.block, branch.address))?;
+    }
+    list_loops(profile, top, out)?;
+    list_paths(profile, top, out)?;
+    for (cause, count) in &profile.exceptions {
+        writeln!(out, "\n{cause}: {}", counted(*count, "time"))?;
+    }
+    Ok(())
+}
+
+fn list_loops(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut loops = profile.loops();
+    loops.sort_by_key(|found| std::cmp::Reverse(found.rounds));
+    writeln!(out, "\n     rounds       entries    trips  loop")?;
+    for found in loops.iter().take(top) {
+        let Some(header) = profile.blocks.get(found.header as usize) else { continue };
+        write!(
+            out,
+            "{:11} {:13} {:8.1}  {:#x}",
+            found.rounds,
+            found.entries,
+            found.trip_count(),
+            header.start
+        )?;
+        writeln!(out, "{}", place(profile, found.header, header.start))?;
+    }
+    Ok(())
+}
+
+fn list_paths(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<()> {
+    let Some(paths) = &profile.paths else { return Ok(()) };
+    writeln!(
+        out,
+        "\n  bits known   entropy   by path  branch that depends on the last {} branches",
+        paths.window
+    )?;
+    for found in profile.path_branches().iter().filter(|found| found.gain > 0.0).take(top) {
+        let (address, block) = (found.branch.address, found.branch.block);
+        write!(
+            out,
+            "{:12.0} {:9.3} {:9.3}  {address:#x}",
+            found.gain, found.entropy, found.conditional_entropy
+        )?;
+        writeln!(out, "{}", place(profile, block, address))?;
+    }
+    Ok(())
+}
+
+/// Function, file and line of an address in a block, in words.
+fn place(profile: &Profile, block: u32, address: u64) -> String {
+    let block = profile.blocks.get(block as usize);
+    let Some(function) = block.and_then(|block| profile.function_of(block)) else { return String::new() };
+    let debug = profile.module_of(function).map(Module::debug);
+    match debug.and_then(|debug| Some((debug, debug.line(address)?))) {
+        Some((debug, line)) => format!(" {} ({}:{})", function.name, debug.file(line.file), line.line),
+        None => format!(" {}", function.name),
+    }
+}

@@ -1,0 +1,92 @@
+//! `backsight report`: one HTML file to look at.
+
+use backsight_profile::CountOptions;
+use backsight_profile::report::{self, ReportOptions};
+use clap::Args;
+
+use super::profile::{Counting, WeightName, check};
+use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
+use crate::failure::{Failure, Result};
+use crate::output::{Output, say};
+
+/// Write one HTML file to look at
+///
+/// Counts what was executed, as `profile` does, and writes a page with a flame graph, the hottest functions with source and
+/// disassembly, the branches that are hardest to predict, loops, calls over time, and how good the trace was. The page needs
+/// nothing else and works offline.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Report {
+    #[command(flatten)]
+    capture: CaptureArgs,
+
+    #[command(flatten)]
+    images: ImageArgs,
+
+    /// What calls are weighed by
+    #[arg(long, value_enum, default_value_t)]
+    weight: WeightName,
+
+    /// Calls over time that are kept; where there are more, the shortest are left out
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    slices: usize,
+
+    /// Follow several sources on up to N cores; 0, the default, is as many as there are
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  backsight report capture/ -o report.html
+  backsight report capture/ --image program.elf --weight cycles -o report.html";
+
+/// Runs the command.
+pub fn run(command: &Report) -> Result {
+    let quiet = command.output.quiet;
+    let options = CountOptions { timeline: command.slices, paths: 0 };
+    let counting = Counting { images: &command.images, options, threads: command.threads, quiet };
+    let (profile, summary, capture) = counting.count_with_summary(&command.capture)?;
+    check(&profile, command.weight)?;
+    let mut facts = vec![
+        ("Capture".to_owned(), capture.name().to_owned()),
+        ("Made by".to_owned(), format!("backsight {}", env!("BACKSIGHT_VERSION"))),
+    ];
+    facts.extend(summary.sources().map(|one| ("Source".to_owned(), one.source.to_string())));
+    facts.extend(summary.to_string().lines().map(|line| ("Decoded".to_owned(), line.to_owned())));
+    facts.extend(profile.modules.iter().map(|module| {
+        let id = module.build_id().map_or(String::new(), |id| format!(", build identifier {id}"));
+        ("Code".to_owned(), format!("{}{id}", module.name()))
+    }));
+    let exceptions = profile.exceptions.iter();
+    facts.extend(exceptions.map(|(cause, count)| ("Exceptions".to_owned(), format!("{count} × {cause}"))));
+    let mut warnings: Vec<String> = capture.warnings().to_vec();
+    warnings.extend(capture.code()?.warnings().iter().cloned());
+    if summary.is_damaged() {
+        warnings.push("Something is missing from the trace: counts are those of what is left.".to_owned());
+    }
+    if profile.modules.iter().all(|module| module.debug().is_empty()) {
+        warnings.push(
+            "No code has lines of source: give the file with its debug information with --image.".to_owned(),
+        );
+    }
+    let options = ReportOptions {
+        title: capture.description().name.clone(),
+        weight: command.weight.into(),
+        facts,
+        warnings,
+    };
+    let path = command.output.output.as_deref();
+    let mut output = Output::open(path)?;
+    output.put(|out| report::write(&profile, &options, out))?;
+    output.finish()?;
+    if let Some(path) = path.filter(|_| !quiet) {
+        say(format_args!("to see it: open {} in a browser", path.display()));
+    }
+    match command.output.strict && summary.is_damaged() {
+        true => Err(Failure::new("the trace or the image is damaged (--strict)")),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,247 @@
+//! Blocks and the edges between them, by dense numbers.
+//!
+//! A block is a range of instructions as a follower gives it. After a block, the same block as last time is likely: each
+//! remembers the edge that was taken last in either way. Where several follow (an interpreter's dispatch), a small
+//! table that is indexed by a hash finds the edge. Only what was never seen before is looked up in maps.
+
+use backsight::core::AddressSpace;
+use backsight::flow::Range;
+use backsight::isa::Class;
+
+use super::hash::{NumberMap, mixed};
+
+/// No block, no edge, no function.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Most blocks, and most edges. Programs have far fewer; wrong code may seem to have more.
+const MOST: usize = 1 << 24;
+
+/// Edges of indirect branches that are found without a map.
+const RECENT: usize = 1 << 13;
+
+/// How execution left a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Way {
+    /// To the instruction after it.
+    Onwards,
+    /// By its branch.
+    Taken,
+    /// An exception was taken.
+    Exception,
+    /// By its last instruction, which returned from an exception.
+    ExceptionReturn,
+}
+
+/// What a block's last instruction does to the calls under way, where it is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// Nothing.
+    Jump {
+        /// Its target is not in the code.
+        is_indirect: bool,
+    },
+    /// Calls.
+    Call,
+    /// Returns.
+    Return,
+    /// Returns from an exception.
+    ExceptionReturn,
+}
+
+/// A block, in one line of the processor's cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct BlockRecord {
+    pub range: Range,
+    /// Arrivals that no edge led to: where the trace begins, and after gaps.
+    pub entries: u64,
+    /// The edges that were last: onwards, taken.
+    last: [u32; 2],
+    pub function: u32,
+    pub space: AddressSpace,
+    pub departure: Departure,
+}
+
+const _: () = assert!(size_of::<BlockRecord>() == 64);
+
+impl BlockRecord {
+    #[inline]
+    fn is(&self, range: &Range, space: AddressSpace) -> bool {
+        self.range.start == range.start
+            && self.range.end == range.end
+            && self.space == space
+            && self.range.isa == range.isa
+    }
+}
+
+/// An edge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EdgeRecord {
+    pub from: u32,
+    pub to: u32,
+    pub count: u64,
+    pub way: Way,
+    /// It leads to another function, calls or returns.
+    pub changes_calls: bool,
+}
+
+type BlockKey = (u64, u64, u32, u8);
+
+/// All blocks and edges of a source.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    pub blocks: Vec<BlockRecord>,
+    pub edges: Vec<EdgeRecord>,
+    by_range: NumberMap<BlockKey, u32>,
+    by_ends: NumberMap<(u32, u32, u8), u32>,
+    recent: Box<[u32]>,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self {
+            blocks: Vec::new(),
+            edges: Vec::new(),
+            by_range: NumberMap::default(),
+            by_ends: NumberMap::default(),
+            recent: vec![NONE; RECENT].into(),
+        }
+    }
+}
+
+fn key(range: &Range, space: AddressSpace) -> BlockKey {
+    (range.start.0, range.end.0, u32::from(space.view()) | space.process() << 8, range.isa as u8)
+}
+
+impl Blocks {
+    /// Counts the edge that execution took last time in this way, if it took it again. Gives the block, and whether the
+    /// calls under way change.
+    #[inline]
+    pub fn follow(&mut self, from: u32, way: Way, range: &Range, space: AddressSpace) -> Option<(u32, bool)> {
+        let block = self.blocks.get(from as usize)?;
+        let last = *block.last.get(way as usize)?;
+        let edge = self.edges.get_mut(last as usize)?;
+        let next = self.blocks.get(edge.to as usize)?;
+        if next.is(range, space) {
+            edge.count += 1;
+            return Some((edge.to, edge.changes_calls));
+        }
+        self.follow_recent(from, way, range, space)
+    }
+
+    /// The same for one of several edges that were taken before.
+    #[inline(never)]
+    fn follow_recent(
+        &mut self,
+        from: u32,
+        way: Way,
+        range: &Range,
+        space: AddressSpace,
+    ) -> Option<(u32, bool)> {
+        let number = *self.recent.get(slot(from, range))?;
+        let edge = self.edges.get_mut(number as usize)?;
+        let next = self.blocks.get(edge.to as usize)?;
+        if edge.from != from || edge.way != way || !next.is(range, space) {
+            return None;
+        }
+        edge.count += 1;
+        let found = (edge.to, edge.changes_calls);
+        self.remember(from, way, number);
+        Some(found)
+    }
+
+    fn remember(&mut self, from: u32, way: Way, edge: u32) {
+        if let Some(block) = self.blocks.get_mut(from as usize)
+            && let Some(last) = block.last.get_mut(way as usize)
+        {
+            *last = edge;
+        }
+    }
+
+    /// The block of a range, if it was met before.
+    pub fn find(&self, range: &Range, space: AddressSpace) -> Option<u32> {
+        self.by_range.get(&key(range, space)).copied()
+    }
+
+    /// A new block; `None` if there are too many.
+    pub fn add(
+        &mut self,
+        range: &Range,
+        space: AddressSpace,
+        function: u32,
+        departure: Departure,
+    ) -> Option<u32> {
+        if self.blocks.len() >= MOST {
+            return None;
+        }
+        let number = self.blocks.len() as u32;
+        self.blocks.push(BlockRecord {
+            range: *range,
+            entries: 0,
+            last: [NONE; 2],
+            function,
+            space,
+            departure,
+        });
+        self.by_range.insert(key(range, space), number);
+        Some(number)
+    }
+
+    /// Counts an edge that may be new. Says whether the calls under way change; `None` if there are too many edges.
+    pub fn count_edge(&mut self, from: u32, way: Way, to: u32) -> Option<bool> {
+        let known = self.by_ends.get(&(from, to, way as u8)).copied();
+        let number = match known {
+            Some(number) => number,
+            None => self.add_edge(from, way, to)?,
+        };
+        let edge = self.edges.get_mut(number as usize)?;
+        edge.count += 1;
+        let changes_calls = edge.changes_calls;
+        self.remember(from, way, number);
+        if let Some(next) = self.blocks.get(to as usize) {
+            self.recent[slot(from, &next.range)] = number;
+        }
+        Some(changes_calls)
+    }
+
+    fn add_edge(&mut self, from: u32, way: Way, to: u32) -> Option<u32> {
+        if self.edges.len() >= MOST {
+            return None;
+        }
+        let (source, target) = (self.blocks.get(from as usize)?, self.blocks.get(to as usize)?);
+        let stays = match way {
+            Way::Onwards => true,
+            Way::Taken => matches!(source.departure, Departure::Jump { .. }),
+            Way::Exception | Way::ExceptionReturn => false,
+        };
+        let changes_calls = !stays || source.function != target.function;
+        let number = self.edges.len() as u32;
+        self.edges.push(EdgeRecord { from, to, count: 0, way, changes_calls });
+        self.by_ends.insert((from, to, way as u8), number);
+        Some(number)
+    }
+
+    /// How often each block was executed: arrivals over edges, and others.
+    pub fn counts(&self) -> Vec<u64> {
+        let mut counts: Vec<u64> = self.blocks.iter().map(|block| block.entries).collect();
+        for edge in &self.edges {
+            if let Some(count) = counts.get_mut(edge.to as usize) {
+                *count += edge.count;
+            }
+        }
+        counts
+    }
+}
+
+#[inline]
+fn slot(from: u32, range: &Range) -> usize {
+    mixed(u64::from(from), range.start.0) as usize % RECENT
+}
+
+/// How a range was left, if nothing else happened.
+#[inline]
+pub(crate) fn way_of(range: &Range) -> Way {
+    let is_branch = matches!(range.class, Class::DirectBranch | Class::IndirectBranch);
+    if is_branch && range.executed { Way::Taken } else { Way::Onwards }
+}

@@ -1,0 +1,69 @@
+//! Cycles: a count is of the blocks since the last one.
+//!
+//! Trace units count cycles now and then, not after each instruction. A count is shared out over the blocks that were
+//! executed since the one before, in proportion to their instructions.
+
+/// Blocks between two counts. Where there are more, the oldest get nothing.
+const MOST: usize = 1 << 16;
+
+/// A stay in a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stay {
+    pub block: u32,
+    /// The innermost call.
+    pub node: u32,
+    pub instructions: u32,
+}
+
+/// The blocks since the last count of cycles.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    stays: Vec<Stay>,
+}
+
+impl Window {
+    #[inline]
+    pub fn push(&mut self, stay: Stay) {
+        if self.stays.len() >= MOST {
+            self.stays.drain(..MOST / 2);
+        }
+        self.stays.push(stay);
+    }
+
+    pub fn clear(&mut self) {
+        self.stays.clear();
+    }
+
+    /// Shares cycles out. What remains after division goes to the last block. False if there is no block to give them to.
+    pub fn share_out(&mut self, cycles: u64, give: &mut dyn FnMut(&Stay, u64)) -> bool {
+        let instructions: u64 = self.stays.iter().map(|stay| u64::from(stay.instructions)).sum();
+        let mut left = cycles;
+        let last = self.stays.len().wrapping_sub(1);
+        for (number, stay) in self.stays.iter().enumerate() {
+            let part = u128::from(cycles) * u128::from(stay.instructions) / u128::from(instructions.max(1));
+            let part = if number == last { left } else { part as u64 };
+            left -= part;
+            give(stay, part);
+        }
+        let any = !self.stays.is_empty();
+        self.stays.clear();
+        any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_are_shared_out_by_instructions_and_none_is_lost() {
+        let mut window = Window::default();
+        for (block, instructions) in [(1, 1), (2, 3), (3, 3)] {
+            window.push(Stay { block, node: 0, instructions });
+        }
+        let mut shares = Vec::new();
+        assert!(window.share_out(100, &mut |stay, cycles| shares.push((stay.block, cycles))));
+        assert_eq!(shares, [(1, 14), (2, 42), (3, 44)]);
+        assert!(!window.share_out(5, &mut |_, _| panic!("nothing was executed since")));
+    }
+}

@@ -1,0 +1,426 @@
+//! Counting, in one pass over what a source executed.
+//!
+//! What is executed again and again costs a comparison and an addition: see [`blocks`]. Calls are rebuilt where execution
+//! changes functions ([`calls`]), cycles are shared out where the trace counts them ([`cycles`]). Memory is bounded by
+//! the code that was executed, and by limits where that is not what it should be.
+
+mod blocks;
+mod calls;
+mod cycles;
+mod functions;
+mod hash;
+mod paths;
+mod result;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use backsight::core::{Address, AddressSpace, Cause, Context};
+use backsight::flow::{Event, Range, TraceOn};
+use backsight::image::Code as _;
+use backsight::{Source, SourceCode};
+
+use crate::Totals;
+pub(crate) use blocks::NONE;
+use blocks::{Blocks, Departure, Way, way_of};
+use calls::{Arrival, CallStack, Ledger, Tree};
+use cycles::{Stay, Window};
+use functions::Functions;
+pub(crate) use hash::NumberMap;
+use paths::PathCounter;
+use timeline::{TimeAxis, Timeline};
+
+/// What to count.
+#[derive(Clone, Debug, Default)]
+pub struct CountOptions {
+    /// Calls over time that are kept; 0: none.
+    pub timeline: usize,
+    /// Branches on a path, 1 to 16, for outcomes by path; 0: they are not counted.
+    pub paths: usize,
+}
+
+/// Counts what one source executed.
+#[derive(Debug)]
+pub struct Counter<'c> {
+    source: Source,
+    functions: Functions<'c>,
+    blocks: Blocks,
+    tree: Tree,
+    timeline: Timeline,
+    hart: Hart,
+    /// Other harts of the same source.
+    others: Vec<Hart>,
+    /// The threads, by the nodes of the tree that are theirs.
+    threads: Vec<ThreadRecord>,
+    /// Cycles, by block.
+    cycles: Vec<u64>,
+    exceptions: BTreeMap<Cause, u64>,
+    paths: Option<PathCounter>,
+    totals: Totals,
+}
+
+/// A thread: what runs on a hart with one context ID.
+#[derive(Clone, Copy, Debug)]
+struct ThreadRecord {
+    root: u32,
+    hart: u16,
+    context_id: Option<u64>,
+}
+
+/// A hart or core, and where it is.
+#[derive(Debug)]
+struct Hart {
+    number: u16,
+    space: AddressSpace,
+    context_id: Option<u64>,
+    /// The block that was executed last, unless something is missing since.
+    block: u32,
+    way: Way,
+    /// How the block was left before an exception, and where that returns to.
+    exception: Option<(Way, Option<Address>)>,
+    /// The last block before an exception whose handler is not traced, how it was left, and where execution goes on.
+    interrupted: Option<(u32, Way, Address)>,
+    /// How execution left what came before something that is missing.
+    before_gap: Arrival,
+    /// Instructions so far.
+    clock: u64,
+    stack: CallStack,
+    /// The stacks of other threads that ran here.
+    paused: NumberMap<u64, CallStack>,
+    counts_cycles: bool,
+    window: Window,
+    axis: TimeAxis,
+}
+
+/// Threads of a hart whose calls are kept. Where there are more, those that do not run are forgotten.
+const MOST_THREADS: usize = 1 << 12;
+
+impl Hart {
+    fn new(number: u16, counts_cycles: bool, tree: &mut Tree) -> Self {
+        Self {
+            number,
+            space: AddressSpace::ANY,
+            context_id: None,
+            block: NONE,
+            way: Way::Onwards,
+            exception: None,
+            interrupted: None,
+            before_gap: Arrival::Sequence,
+            clock: 0,
+            stack: CallStack::new(tree, 0),
+            paused: NumberMap::default(),
+            counts_cycles,
+            window: Window::default(),
+            axis: TimeAxis::default(),
+        }
+    }
+}
+
+impl<'c> Counter<'c> {
+    /// Nothing is counted yet. `code` is what the source ran.
+    pub fn new(source: &Source, code: SourceCode<'c>, options: &CountOptions) -> Self {
+        let mut tree = Tree::default();
+        let hart = Hart::new(0, source.counts_cycles(), &mut tree);
+        let threads = vec![ThreadRecord { root: hart.stack.node(), hart: 0, context_id: None }];
+        Self {
+            source: source.clone(),
+            functions: Functions::new(code),
+            blocks: Blocks::default(),
+            tree,
+            timeline: Timeline::new(options.timeline),
+            hart,
+            others: Vec::new(),
+            threads,
+            cycles: Vec::new(),
+            exceptions: BTreeMap::new(),
+            paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Takes what happened next on one of the harts of the source.
+    #[inline]
+    pub fn push(&mut self, hart: u16, event: &Event) {
+        if hart != self.hart.number {
+            self.switch_hart(hart);
+        }
+        match event {
+            Event::Range(range) => self.range(range),
+            event => self.other(event),
+        }
+    }
+
+    #[inline]
+    fn range(&mut self, range: &Range) {
+        // The instruction that an exception was taken at: nothing was executed.
+        if range.instructions == 0 {
+            return;
+        }
+        let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
+        let (block, changes_calls) = match followed {
+            Some(followed) => followed,
+            None => self.find(range),
+        };
+        if changes_calls {
+            self.change_calls(block, range.start);
+        }
+        self.hart.block = block;
+        self.hart.way = way_of(range);
+        self.hart.clock += u64::from(range.instructions);
+        if let Some(paths) = &mut self.paths {
+            paths.step(block, range);
+        }
+        if self.hart.counts_cycles {
+            let (node, instructions) = (self.hart.stack.node(), range.instructions);
+            self.hart.window.push(Stay { block, node, instructions });
+        }
+    }
+
+    /// A block that did not follow the last one before, or follows nothing.
+    #[inline(never)]
+    fn find(&mut self, range: &Range) -> (u32, bool) {
+        let space = self.hart.space;
+        let Some(block) = self.blocks.find(range, space).or_else(|| self.add(range)) else {
+            self.totals.uncounted += u64::from(range.instructions);
+            return (NONE, true);
+        };
+        if let Some((from, way, is_direct)) = self.way_to(range) {
+            match self.blocks.count_edge(from, way, block) {
+                Some(changes_calls) => return (block, changes_calls || !is_direct),
+                None => self.totals.uncounted_edges += 1,
+            }
+        }
+        if let Some(record) = self.blocks.blocks.get_mut(block as usize) {
+            record.entries += 1;
+        }
+        (block, true)
+    }
+
+    fn add(&mut self, range: &Range) -> Option<u32> {
+        let space = self.hart.space;
+        let function = self.functions.at(space, range.start);
+        let departure = self.functions.departure(range, space);
+        self.blocks.add(range, space, function, departure)
+    }
+
+    /// How the last block was left to come to this range, and whether nothing came between; `None` if that is not known.
+    /// After an exception whose handler is not in the trace, execution goes on as if there had been none.
+    fn way_to(&mut self, range: &Range) -> Option<(u32, Way, bool)> {
+        if let Some((block, way, address)) = self.hart.interrupted.take() {
+            let goes_on = address == range.start;
+            self.totals.breaks -= u64::from(goes_on);
+            return goes_on.then_some((block, way, false));
+        }
+        let from = self.hart.block;
+        let last = self.blocks.blocks.get(from as usize)?;
+        let follows = last.range.end == range.start;
+        match (self.hart.way, self.hart.exception) {
+            (Way::Exception, Some((Way::Onwards, _))) if follows => Some((from, Way::Onwards, false)),
+            (Way::Exception, Some((Way::Taken, Some(address)))) if address == range.start => {
+                Some((from, Way::Taken, false))
+            }
+            (Way::Onwards, _) if !follows => None,
+            (way, _) => Some((from, way, true)),
+        }
+    }
+
+    /// Where execution goes on after the exception that was taken last: after the block, or at the target of its branch.
+    fn resumption(&self) -> Option<(u32, Way, Address)> {
+        let last = self.blocks.blocks.get(self.hart.block as usize)?;
+        match (self.hart.way, self.hart.exception?) {
+            (Way::Exception, (Way::Onwards, _)) => Some((self.hart.block, Way::Onwards, last.range.end)),
+            (Way::Exception, (Way::Taken, Some(address))) => Some((self.hart.block, Way::Taken, address)),
+            _ => None,
+        }
+    }
+
+    fn arrival(&self, address: Address, function: u32) -> Arrival {
+        let Some(last) = self.blocks.blocks.get(self.hart.block as usize) else {
+            return self.hart.before_gap;
+        };
+        match (self.hart.way, last.departure) {
+            (Way::Onwards, _) => Arrival::Sequence,
+            (Way::Exception, _) => {
+                let return_address = self.hart.exception.and_then(|(_, return_address)| return_address);
+                Arrival::Exception { return_address }
+            }
+            (Way::ExceptionReturn, _) | (Way::Taken, Departure::ExceptionReturn) => Arrival::ExceptionReturn,
+            (Way::Taken, Departure::Call) => Arrival::Call { return_address: last.range.end },
+            (Way::Taken, Departure::Return) => Arrival::Return,
+            (Way::Taken, Departure::Jump { is_indirect }) => {
+                Arrival::Jump { into_middle: is_indirect && self.functions.is_inside(function, address) }
+            }
+        }
+    }
+
+    /// Execution comes to another function, or to another call of the same.
+    #[inline(never)]
+    fn change_calls(&mut self, block: u32, address: Address) {
+        let function = match self.blocks.blocks.get(block as usize) {
+            Some(record) => record.function,
+            None => self.functions.at(self.hart.space, address),
+        };
+        self.arrive(address, function);
+    }
+
+    fn arrive(&mut self, address: Address, function: u32) {
+        let how = self.arrival(address, function);
+        let Self { tree, timeline, hart, .. } = self;
+        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
+        hart.stack.arrive(how, address, function, &mut ledger);
+    }
+
+    #[inline(never)]
+    fn other(&mut self, event: &Event) {
+        match *event {
+            Event::Exception { cause, return_address, .. } => self.exception(cause, return_address),
+            Event::ExceptionReturn if self.hart.block == NONE => {
+                self.hart.before_gap = Arrival::ExceptionReturn;
+            }
+            Event::ExceptionReturn => self.hart.way = Way::ExceptionReturn,
+            Event::Context(context, _) => self.context(&context),
+            Event::Timestamp { value, cycles } => {
+                self.hart.axis.add(self.hart.clock, value);
+                cycles.into_iter().for_each(|cycles| self.count_cycles(cycles.into()));
+            }
+            Event::CycleCount(Some(cycles)) => self.count_cycles(cycles.into()),
+            // Nothing is known of the blocks since the last count.
+            Event::CycleCount(None) => self.hart.window.clear(),
+            Event::PathUnknown { instructions, .. } => {
+                self.totals.unknown_path += u64::from(instructions);
+                self.hart.clock += u64::from(instructions);
+                self.lose();
+            }
+            Event::UncountedLoop { .. } => self.totals.uncounted_loops += 1,
+            // Filters leave out the handler.
+            Event::TraceOn(TraceOn::Begin) => {
+                let interrupted = self.resumption();
+                self.lose();
+                self.hart.interrupted = interrupted;
+            }
+            Event::StartOfTrace
+            | Event::NoSync(_)
+            | Event::TraceOn(_)
+            | Event::NoMemory { .. }
+            | Event::EndOfTrace { .. } => self.lose(),
+            _ => {}
+        }
+    }
+
+    /// An exception is taken: if that is before the first instruction of a function that was called, it is in it anyway.
+    fn exception(&mut self, cause: Cause, return_address: Option<Address>) {
+        *self.exceptions.entry(cause).or_default() += 1;
+        if self.hart.block == NONE {
+            self.hart.before_gap = Arrival::Exception { return_address };
+            return;
+        }
+        if let Some(address) = return_address
+            && self.hart.way != Way::Onwards
+        {
+            let function = self.functions.at(self.hart.space, address);
+            self.arrive(address, function);
+        }
+        let before = match (self.hart.way, self.hart.exception) {
+            (Way::Exception, Some((before, _))) => before,
+            (way, _) => way,
+        };
+        self.hart.exception = Some((before, return_address));
+        self.hart.way = Way::Exception;
+    }
+
+    fn count_cycles(&mut self, cycles: u64) {
+        self.totals.cycles += cycles;
+        self.hart.counts_cycles = true;
+        let Self { cycles: by_block, tree, hart, blocks, .. } = self;
+        by_block.resize(blocks.blocks.len(), 0);
+        let shared = hart.window.share_out(cycles, &mut |stay, cycles| {
+            if let Some(sum) = by_block.get_mut(stay.block as usize) {
+                *sum += cycles;
+            }
+            if let Some(node) = tree.nodes.get_mut(stay.node as usize) {
+                node.cycles += cycles;
+            }
+        });
+        if !shared {
+            self.totals.unattributed_cycles += cycles;
+        }
+    }
+
+    /// Something is missing.
+    fn lose(&mut self) {
+        let last = if self.hart.block == NONE {
+            self.hart.before_gap
+        } else {
+            self.totals.breaks += 1;
+            self.arrival(Address(0), NONE)
+        };
+        let Self { tree, timeline, hart, paths, .. } = self;
+        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
+        hart.stack.lose(Some(last), &mut ledger);
+        paths.iter_mut().for_each(PathCounter::forget);
+        hart.before_gap = if last == Arrival::Return { Arrival::Sequence } else { last };
+        hart.block = NONE;
+        hart.way = Way::Onwards;
+        hart.interrupted = None;
+    }
+
+    /// The context is reported: where it names another thread, that one has calls of its own.
+    fn context(&mut self, context: &Context) {
+        self.hart.space = self.functions.code().space_of(context);
+        let before = self.hart.context_id;
+        if context.context_id.is_none() || context.context_id == before {
+            return;
+        }
+        self.hart.context_id = context.context_id;
+        let Self { tree, timeline, hart, threads, .. } = self;
+        let Some(before) = before else {
+            // The first context of a hart: this is what runs on it.
+            let thread = threads.iter_mut().rev().find(|thread| thread.hart == hart.number);
+            thread.into_iter().for_each(|thread| thread.context_id = context.context_id);
+            return;
+        };
+        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
+        hart.stack.pause(&mut ledger);
+        let id = context.context_id.unwrap_or(0);
+        let mut next = hart.paused.remove(&id).unwrap_or_else(|| {
+            let stack = CallStack::new(tree, hart.clock);
+            threads.push(ThreadRecord { root: stack.node(), hart: hart.number, context_id: Some(id) });
+            stack
+        });
+        next.resume(hart.clock);
+        if hart.paused.len() >= MOST_THREADS {
+            hart.paused.clear();
+        }
+        hart.paused.insert(before, std::mem::replace(&mut hart.stack, next));
+        self.paths.iter_mut().for_each(PathCounter::forget);
+        let hart = &mut self.hart;
+        hart.block = NONE;
+        hart.way = Way::Onwards;
+        hart.interrupted = None;
+        hart.before_gap = Arrival::Sequence;
+    }
+
+    /// What follows is of another hart.
+    #[cold]
+    fn switch_hart(&mut self, number: u16) {
+        let known = self.others.iter().position(|hart| hart.number == number);
+        let is_unused = self.hart.clock == 0 && self.others.is_empty() && self.hart.block == NONE;
+        let mut next = match known {
+            Some(known) => self.others.swap_remove(known),
+            // The first hart has not run yet: it is this one.
+            None if is_unused => {
+                self.hart.number = number;
+                self.threads.iter_mut().for_each(|thread| thread.hart = number);
+                return;
+            }
+            None => {
+                let hart = Hart::new(number, self.source.counts_cycles(), &mut self.tree);
+                self.threads.push(ThreadRecord { root: hart.stack.node(), hart: number, context_id: None });
+                hart
+            }
+        };
+        self.paths.iter_mut().for_each(PathCounter::forget);
+        std::mem::swap(&mut self.hart, &mut next);
+        self.others.push(next);
+    }
+}

@@ -1,0 +1,37 @@
+//! Table of loops, CSV.
+
+use std::io::Write;
+
+use super::tables::{field, place};
+use super::{ExportError, ExportOptions, Format};
+use crate::Profile;
+
+pub(super) const FORMAT: Format = Format {
+    name: "loops",
+    title: "Table of loops with their trip counts, CSV",
+    readers: "spreadsheets, scripts",
+    needs: &[],
+    write,
+};
+
+fn write(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+    writeln!(out, "header,depth,blocks,entries,rounds,trip_count,irreducible,function,file,line")?;
+    for found in profile.loops() {
+        let Some(header) = profile.blocks.get(found.header as usize) else { continue };
+        let (function, file, line) = place(profile, header, header.start);
+        writeln!(
+            out,
+            "{:#x},{},{},{},{},{:.2},{},{},{},{line}",
+            header.start,
+            found.depth,
+            found.blocks.len(),
+            found.entries,
+            found.rounds,
+            found.trip_count(),
+            found.is_irreducible,
+            field(&function),
+            field(&file)
+        )?;
+    }
+    Ok(())
+}

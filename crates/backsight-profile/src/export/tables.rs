@@ -1,0 +1,203 @@
+//! Tables: CSV of functions, blocks, edges and branches, and all of them as JSON.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::{ExportError, ExportOptions, Format, Need};
+use crate::{Block, Profile};
+
+pub(super) const FUNCTIONS: Format = Format {
+    name: "functions",
+    title: "Table of functions, CSV",
+    readers: "spreadsheets, scripts",
+    needs: &[Need::Symbols],
+    write: functions,
+};
+
+pub(super) const BLOCKS: Format = Format {
+    name: "blocks",
+    title: "Table of blocks, CSV",
+    readers: "spreadsheets, scripts",
+    needs: &[],
+    write: blocks,
+};
+
+pub(super) const EDGES: Format = Format {
+    name: "edges",
+    title: "Table of edges between blocks, CSV",
+    readers: "spreadsheets, scripts",
+    needs: &[],
+    write: edges,
+};
+
+pub(super) const BRANCHES: Format = Format {
+    name: "branches",
+    title: "Table of conditional branches, CSV",
+    readers: "spreadsheets, scripts",
+    needs: &[],
+    write: branches,
+};
+
+pub(super) const JSON: Format =
+    Format { name: "json", title: "All tables, JSON", readers: "scripts", needs: &[], write: all };
+
+/// A field; those with commas, quotes or line ends are quoted.
+pub(super) fn field(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// Function, file and line of an address.
+pub(super) fn place(profile: &Profile, block: &Block, address: u64) -> (String, String, u32) {
+    let Some(function) = profile.function_of(block) else { return Default::default() };
+    let debug = profile.module_of(function).map(crate::Module::debug);
+    let line = debug.and_then(|debug| debug.line(address).map(|line| (debug.file(line.file), line.line)));
+    let (file, line) = line.unwrap_or(("", 0));
+    (function.name.clone(), file.to_owned(), line)
+}
+
+fn functions(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+    writeln!(out, "module,address,size,function,entries,instructions,cycles")?;
+    let mut sorted: Vec<_> = profile.functions.iter().collect();
+    sorted.sort_by_key(|function| std::cmp::Reverse(function.instructions));
+    for function in sorted {
+        let module = profile.module_of(function).map_or("", crate::Module::name);
+        let start = function.start.map(|start| format!("{start:#x}")).unwrap_or_default();
+        writeln!(
+            out,
+            "{},{start},{},{},{},{},{}",
+            field(module),
+            function.size,
+            field(&function.name),
+            function.entries,
+            function.instructions,
+            function.cycles
+        )?;
+    }
+    Ok(())
+}
+
+fn blocks(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+    writeln!(out, "start,end,instructions,count,cycles,function,file,line")?;
+    let mut sorted: Vec<_> = profile.blocks.iter().collect();
+    sorted.sort_by_key(|block| (block.start, block.end));
+    for block in sorted {
+        let (function, file, line) = place(profile, block, block.start);
+        let Block { start, end, instructions, count, cycles, .. } = block;
+        writeln!(
+            out,
+            "{start:#x},{end:#x},{instructions},{count},{cycles},{},{},{line}",
+            field(&function),
+            field(&file)
+        )?;
+    }
+    Ok(())
+}
+
+fn edges(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+    writeln!(out, "from,to,kind,count,from_function,to_function")?;
+    for edge in &profile.edges {
+        let (Some(from), Some(to)) =
+            (profile.blocks.get(edge.from as usize), profile.blocks.get(edge.to as usize))
+        else {
+            continue;
+        };
+        let name = |block| profile.function_of(block).map_or("", |function| &function.name);
+        writeln!(
+            out,
+            "{:#x},{:#x},{},{},{},{}",
+            from.last(),
+            to.start,
+            edge.kind.name(),
+            edge.count,
+            field(name(from)),
+            field(name(to))
+        )?;
+    }
+    Ok(())
+}
+
+fn branches(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+    writeln!(out, "address,taken,not_taken,frequency,entropy,function,file,line")?;
+    for branch in profile.branches() {
+        let Some(block) = profile.blocks.get(branch.block as usize) else { continue };
+        let (function, file, line) = place(profile, block, branch.address);
+        writeln!(
+            out,
+            "{:#x},{},{},{:.6},{:.6},{},{},{line}",
+            branch.address,
+            branch.taken,
+            branch.not_taken,
+            branch.frequency(),
+            branch.entropy(),
+            field(&function),
+            field(&file)
+        )?;
+    }
+    Ok(())
+}
+
+fn all(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
+    let functions: Vec<Value> = profile
+        .functions
+        .iter()
+        .map(|function| {
+            json!({
+                "module": function.module, "name": function.name, "mangled": function.mangled,
+                "start": function.start, "size": function.size, "entries": function.entries,
+                "instructions": function.instructions, "cycles": function.cycles,
+            })
+        })
+        .collect();
+    let blocks: Vec<Value> = profile
+        .blocks
+        .iter()
+        .map(|block| {
+            json!({
+                "function": block.function, "start": block.start, "end": block.end, "isa": block.isa.name(),
+                "instructions": block.instructions, "count": block.count, "cycles": block.cycles,
+            })
+        })
+        .collect();
+    let edges: Vec<Value> = profile
+        .edges
+        .iter()
+        .map(
+            |edge| json!({ "from": edge.from, "to": edge.to, "kind": edge.kind.name(), "count": edge.count }),
+        )
+        .collect();
+    let calls: Vec<Value> = profile
+        .calls
+        .iter()
+        .map(|node| {
+            json!({
+                "function": node.function, "parent": node.parent, "calls": node.calls,
+                "instructions": node.instructions, "cycles": node.cycles,
+            })
+        })
+        .collect();
+    let modules: Vec<Value> = profile
+        .modules
+        .iter()
+        .map(|module| json!({ "name": module.name(), "build_id": module.build_id() }))
+        .collect();
+    let exceptions: Vec<Value> = profile
+        .exceptions
+        .iter()
+        .map(|(cause, count)| json!({ "cause": cause.to_string(), "count": count }))
+        .collect();
+    let file = json!({
+        "title": options.title,
+        "totals": {
+            "instructions": profile.totals.instructions, "cycles": profile.totals.cycles,
+            "unknown_path": profile.totals.unknown_path, "breaks": profile.totals.breaks,
+        },
+        "modules": modules, "functions": functions, "blocks": blocks, "edges": edges, "calls": calls,
+        "exceptions": exceptions,
+    });
+    serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
+    Ok(writeln!(out)?)
+}

@@ -1,0 +1,145 @@
+//! A file that code is in, and what it knows of that code.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use backsight::image::{Contents, ElfKind, Image, Module as ImageModule};
+
+use crate::debug::DebugInfo;
+
+/// A file that code is in.
+#[derive(Clone, Debug)]
+pub struct Module {
+    name: String,
+    build_id: Option<String>,
+    is_relocatable: bool,
+    functions: Arc<Vec<FunctionSymbol>>,
+    contents: Option<Contents>,
+    with_lines: Option<Contents>,
+    debug: Arc<OnceLock<DebugInfo>>,
+}
+
+/// A function of a file, executed or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionSymbol {
+    /// Where it begins in the file's own numbering.
+    pub start: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its name, as the programmer wrote it.
+    pub name: String,
+    /// Its name in the file.
+    pub mangled: String,
+}
+
+impl Module {
+    /// A file of an image.
+    pub(crate) fn of_image(image: &Image, module: &ImageModule) -> Self {
+        let elf = module.elf();
+        let mut functions: Vec<FunctionSymbol> = match elf {
+            Some(_) => image
+                .functions_of(module)
+                .map(|function| FunctionSymbol {
+                    start: module.file_address(function.start),
+                    size: function.size,
+                    name: function.name.to_owned(),
+                    mangled: function.mangled.to_owned(),
+                })
+                .collect(),
+            None => Vec::new(),
+        };
+        functions.sort_by_key(|function| function.start);
+        Self {
+            functions: Arc::new(functions),
+            contents: module.contents().cloned(),
+            with_lines: image.debug_contents_of(module).cloned(),
+            ..Self::named(module)
+        }
+    }
+
+    /// The same without its functions and contents, which take time to gather.
+    pub(crate) fn named(module: &ImageModule) -> Self {
+        let elf = module.elf();
+        let build_id = elf.and_then(|elf| elf.build_id.as_ref());
+        Self {
+            name: module.name().display().to_string(),
+            build_id: build_id.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect()),
+            is_relocatable: elf.is_some_and(|elf| elf.kind == ElfKind::Relocatable),
+            functions: Arc::default(),
+            contents: None,
+            with_lines: None,
+            debug: Arc::default(),
+        }
+    }
+
+    /// Code that is in no file: made at run time, or patched in.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            name: "no file".to_owned(),
+            build_id: None,
+            is_relocatable: false,
+            functions: Arc::default(),
+            contents: None,
+            with_lines: None,
+            debug: Arc::default(),
+        }
+    }
+
+    /// Is it the same file?
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        let same_file = || Path::new(&self.name).file_name() == Path::new(&other.name).file_name();
+        match (&self.build_id, &other.build_id) {
+            (Some(one), Some(other)) => one == other && same_file(),
+            (None, None) => self.name == other.name,
+            _ => false,
+        }
+    }
+
+    /// Its name, with the path.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its name without the path.
+    pub fn short_name(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or(&self.name)
+    }
+
+    /// Its GNU build identifier, in hexadecimal.
+    pub fn build_id(&self) -> Option<&str> {
+        self.build_id.as_deref()
+    }
+
+    /// May it be loaded at any address?
+    pub fn is_relocatable(&self) -> bool {
+        self.is_relocatable
+    }
+
+    /// Its functions, by address.
+    pub fn functions(&self) -> &[FunctionSymbol] {
+        &self.functions
+    }
+
+    /// Its bytes, if it is an ELF file.
+    pub fn contents(&self) -> Option<&[u8]> {
+        self.contents.as_deref()
+    }
+
+    /// The function that begins at an address.
+    pub fn function_at(&self, start: u64) -> Option<&FunctionSymbol> {
+        let index = self.functions.binary_search_by_key(&start, |function| function.start).ok()?;
+        self.functions.get(index)
+    }
+
+    pub(crate) fn size_of_function(&self, start: u64) -> Option<u64> {
+        self.function_at(start).map(|function| function.size)
+    }
+
+    /// Its lines and functions as the compiler described them: empty where it did not. Read when it is asked for first.
+    pub fn debug(&self) -> &DebugInfo {
+        self.debug.get_or_init(|| match &self.with_lines {
+            Some(contents) => DebugInfo::read(contents),
+            None => DebugInfo::default(),
+        })
+    }
+}
