@@ -232,7 +232,7 @@ fn packets_of_ptm() {
 #[test]
 fn packets_of_etm3() {
     let kinds = packets_after_a_sync("etm3", ETM3);
-    assert_eq!(kinds.0.len(), 27, "{:?}", kinds.0.keys());
+    assert_eq!(kinds.0.len(), 24, "{:?}", kinds.0.keys());
     assert_documented("etm3", &kinds.table("packet"));
 }
 
@@ -457,7 +457,7 @@ fn packets_of_etm4_data() {
     }
     let mut kinds = Kinds::default();
     kinds.add(&packets(OpenOptions::new().protocol("etm4-data"), &bytes), "packet");
-    assert_eq!(kinds.0.len(), 27, "{:?}", kinds.0.keys());
+    assert_eq!(kinds.0.len(), 24, "{:?}", kinds.0.keys());
     assert_documented("etm4_data", &kinds.table("packet"));
 }
 
