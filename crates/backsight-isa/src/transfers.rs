@@ -208,7 +208,10 @@ mod tests {
     use super::*;
     use TransferKind::{CoprocessorRead, CoprocessorWrite, Load, Store, Swap};
 
-    fn check(isa: Isa, size: u8, cases: &[(u32, Option<(TransferKind, u8, u8)>)]) {
+    /// Kind, count and size.
+    type Expected = Option<(TransferKind, u8, u8)>;
+
+    fn check(isa: Isa, size: u8, cases: &[(u32, Expected)]) {
         for &(opcode, expected) in cases {
             let found = transfers(isa, opcode, size).map(|found| (found.kind, found.count, found.size));
             assert_eq!(found, expected, "{opcode:08x}");

@@ -67,7 +67,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         config.registers.ccer = u32::from(ccer) << 22;
         // An A-sync and an I-sync in the code, so that most inputs get past synchronisation.
         let begin = [0, 0, 0, 0, 0, 0x80, 0x08, kind >> 7, 0x10, 0, 0, 0x01];
-        let trace = [&begin, trace].concat();
+        let trace = [&begin[..], trace].concat();
         let events = follow_ptm(&config, &code, &trace, 1 << 10, usize::MAX);
         assert!(
             events == follow_ptm(&config, &code, &trace, 1, 3),
@@ -79,7 +79,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         config.profile = if flags & 0x80 == 0 { etm3::Profile::AOrR } else { etm3::Profile::M };
         config.registers.set_minor((flags >> 4 & 7).min(5));
         let begin = [0, 0, 0, 0, 0, 0x80, 0x08, 0x01, kind >> 7, 0x10, 0, 0];
-        let trace = [&begin, trace].concat();
+        let trace = [&begin[..], trace].concat();
         let events = follow_etm3(&config, &code, &trace, 1 << 10, usize::MAX);
         assert!(
             events == follow_etm3(&config, &code, &trace, 1, 3),

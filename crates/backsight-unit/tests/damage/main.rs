@@ -5,7 +5,6 @@
 //! tests take about a thousand streams; `tests/damage/run` takes ten thousand.
 
 mod compare;
-mod etm;
 mod etm4;
 mod etrace;
 mod harm;
@@ -77,16 +76,6 @@ fn etm4_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() 
 }
 
 #[test]
-fn ptm_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() {
-    sweep("PTM", 45, etm::ptm_subject);
-}
-
-#[test]
-fn etm3_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() {
-    sweep("ETMv3", 45, etm::etm3_subject);
-}
-
-#[test]
 fn etrace_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() {
     sweep("E-Trace", 45, etrace::subject);
 }
@@ -100,8 +89,6 @@ fn ntrace_is_the_same_before_damage_and_from_the_first_synchronisation_after_it(
 #[ignore = "longer: tests/damage/run"]
 fn ten_thousand_damaged_streams_are_the_same_before_and_after() {
     sweep("ETMv4 and ETE", 420, |seed| etm4::subject(seed + 1000));
-    sweep("PTM", 420, |seed| etm::ptm_subject(seed + 1000));
-    sweep("ETMv3", 420, |seed| etm::etm3_subject(seed + 1000));
     sweep("E-Trace", 420, |seed| etrace::subject(seed + 1000));
     sweep("N-Trace", 420, |seed| ntrace::subject(seed + 1000));
 }
