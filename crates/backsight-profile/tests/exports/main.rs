@@ -197,7 +197,7 @@ fn coverage_has_every_line_and_the_counts_of_those_that_ran() {
     let coverage = Coverage::of(&profile);
     let (_, file) = coverage.files.iter().find(|(name, _)| *name == "src/calls.c").expect("the file");
     let (covered, all) = file.line_sums();
-    assert!(covered > 10 && covered < all, "{covered} of {all} lines");
+    assert!(covered > 5 && covered < all, "{covered} of {all} lines");
     let (_, counts) = file.functions.iter().find(|((_, name), _)| name == "ackermann").expect("the function");
     assert!(counts.entries > 100, "{counts:?}");
     assert!(file.branches.values().any(|branch| !branch.is_executed()), "some branches never ran");
