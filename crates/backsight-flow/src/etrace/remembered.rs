@@ -78,11 +78,14 @@ impl<C: Code> Follower<C> {
         if pending.is_more_than(MOST) || !at_last && position.pc != code.range.start.0 {
             return None;
         }
-        let kind = TO_END
-            | u32::from(address.is_some()) * HAS_ADDRESS
-            | u32::from(notify) * NOTIFY
-            | u32::from(updiscon) * UPDISCON
-            | u32::from(at_last) * FROM_LAST;
+        let flags = [
+            (true, TO_END),
+            (address.is_some(), HAS_ADDRESS),
+            (notify, NOTIFY),
+            (updiscon, UPDISCON),
+            (at_last, FROM_LAST),
+        ];
+        let kind = flags.iter().map(|&(is_set, flag)| if is_set { flag } else { 0 }).sum();
         Some(PathKey { block, kind, outcomes: pending.first(MOST), end: address.unwrap_or(0) })
     }
 

@@ -18,7 +18,7 @@ use super::instruction_text::InstructionText;
 use super::instructions::{Step, steps};
 use super::json::ObjectWriter;
 use super::printable::{Printable, is_harmful};
-use super::range_text::RangeTexts;
+use super::range_text::{RangeText, RangeTexts};
 use crate::decode::TimeBounds;
 use crate::{Item, Source, SourceCode, decode};
 
@@ -280,10 +280,6 @@ impl<'i> ExecutionWriter<'i> {
     }
 }
 
-/// What the JSON object of every range begins with; where in the capture it was reported follows, and what says nothing of
-/// that.
-const JSON_RANGE: &[u8] = br#"{"event":"range","index":"#;
-
 /// One event on its way to the listing.
 struct Line<'a, 'i> {
     style: Style,
@@ -321,20 +317,17 @@ impl Line<'_, '_> {
         if self.style.detail == Detail::Instructions || self.label.time.is_some() {
             return self.write_range(out, range, (self.index)());
         }
-        let is_json = self.style.format == ExecutionFormat::Json;
-        if is_json {
-            out.write_all(JSON_RANGE)?;
-            out.write_all(Decimal::default().of((self.index)()).as_bytes())?;
-        }
         if let Some(text) = self.texts.get(range, self.space) {
-            return out.write_all(text);
+            return write_text(out, text, self.index);
         }
-        let mut text = Vec::new();
-        self.write_range(&mut text, range, 0)?;
-        let head = if is_json { JSON_RANGE.len() + 1 } else { 0 };
-        let text = text.get(head..).unwrap_or_default();
+        let mut line = Vec::new();
+        self.write_range(&mut line, range, 0)?;
+        let text = match self.style.format {
+            ExecutionFormat::Json => around_index(&line),
+            _ => RangeText { before: &line, after: &[] },
+        };
         self.texts.insert(range, self.space, text);
-        out.write_all(text)
+        write_text(out, text, self.index)
     }
 
     fn write_range(&mut self, out: &mut dyn Write, range: &Range, index: u64) -> io::Result<()> {
@@ -438,6 +431,24 @@ impl Line<'_, '_> {
         }
         location
     }
+}
+
+/// What stands before and after the index of a JSON object, which is 0.
+fn around_index(line: &[u8]) -> RangeText<'_> {
+    const INDEX: &[u8] = br#""index":"#;
+    let gap = line.windows(INDEX.len()).position(|part| part == INDEX).map(|at| at + INDEX.len());
+    let (before, rest) = line.split_at(gap.unwrap_or(line.len()));
+    RangeText { before, after: rest.get(1..).unwrap_or_default() }
+}
+
+/// Writes the text of a range, in JSON with where it was reported.
+fn write_text(out: &mut dyn Write, text: RangeText<'_>, index: &dyn Fn() -> u64) -> io::Result<()> {
+    out.write_all(text.before)?;
+    if !text.after.is_empty() {
+        out.write_all(Decimal::default().of(index()).as_bytes())?;
+        out.write_all(text.after)?;
+    }
+    Ok(())
 }
 
 /// The file of code that has no name, for JSON, and how far into it that is.

@@ -22,6 +22,16 @@ struct Slot {
     space: AddressSpace,
     first: usize,
     length: usize,
+    gap: usize,
+}
+
+/// The text of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RangeText<'t> {
+    /// Up to what changes: where in the capture it was reported, if the format says that.
+    pub before: &'t [u8],
+    /// After that.
+    pub after: &'t [u8],
 }
 
 /// Slots at first, and at most.
@@ -34,18 +44,23 @@ const LONGEST_TEXT: usize = MOST_TEXT / 16;
 impl RangeTexts {
     /// The text of a range, if it was listed before.
     #[inline]
-    pub fn get(&self, range: &Range, space: AddressSpace) -> Option<&[u8]> {
+    pub fn get(&self, range: &Range, space: AddressSpace) -> Option<RangeText<'_>> {
         let slot = self.slots.get(self.slot(range))?.as_ref()?;
-        let is_same = slot.range == *range && slot.space == space;
-        is_same.then(|| self.text.get(slot.first..slot.first + slot.length)).flatten()
+        if slot.range != *range || slot.space != space {
+            return None;
+        }
+        let text = self.text.get(slot.first..slot.first + slot.length)?;
+        let (before, after) = text.split_at_checked(slot.gap)?;
+        Some(RangeText { before, after })
     }
 
     /// Keeps the text of a range.
-    pub fn insert(&mut self, range: &Range, space: AddressSpace, text: &[u8]) {
-        if text.len() > LONGEST_TEXT {
+    pub fn insert(&mut self, range: &Range, space: AddressSpace, text: RangeText<'_>) {
+        let length = text.before.len() + text.after.len();
+        if length > LONGEST_TEXT {
             return;
         }
-        if self.text.len() + text.len() > MOST_TEXT {
+        if self.text.len() + length > MOST_TEXT {
             self.clear();
         }
         if self.filled >= self.slots.len() && self.slots.len() < SLOTS.1 {
@@ -54,8 +69,10 @@ impl RangeTexts {
             self.slots = vec![None; slots];
         }
         let slot = self.slot(range);
-        self.slots[slot] = Some(Slot { range: *range, space, first: self.text.len(), length: text.len() });
-        self.text.extend_from_slice(text);
+        let (first, gap) = (self.text.len(), text.before.len());
+        self.slots[slot] = Some(Slot { range: *range, space, first, length, gap });
+        self.text.extend_from_slice(text.before);
+        self.text.extend_from_slice(text.after);
         self.filled += 1;
     }
 
@@ -92,12 +109,16 @@ mod tests {
         }
     }
 
+    fn text(before: &str) -> RangeText<'_> {
+        RangeText { before: before.as_bytes(), after: b"." }
+    }
+
     #[test]
     fn a_text_is_found_by_all_of_its_range_and_its_space() {
         let (mut texts, space) = (RangeTexts::default(), AddressSpace::ANY);
         assert_eq!(texts.get(&range(0, true), space), None);
-        texts.insert(&range(0, true), space, b"taken");
-        assert_eq!(texts.get(&range(0, true), space), Some(&b"taken"[..]));
+        texts.insert(&range(0, true), space, text("taken"));
+        assert_eq!(texts.get(&range(0, true), space), Some(text("taken")));
         assert_eq!(texts.get(&range(0, false), space), None);
         assert_eq!(texts.get(&Range { instructions: 3, ..range(0, true) }, space), None);
     }
@@ -106,16 +127,16 @@ mod tests {
     fn memory_is_bounded_and_what_is_found_was_kept() {
         let (mut texts, space) = (RangeTexts::default(), AddressSpace::ANY);
         for start in 0..200_000 {
-            let text = format!("{start:#x}").repeat(1 + start as usize % 40);
-            texts.insert(&range(start, true), space, text.as_bytes());
-            assert_eq!(texts.get(&range(start, true), space), Some(text.as_bytes()));
+            let words = format!("{start:#x}").repeat(1 + start as usize % 40);
+            texts.insert(&range(start, true), space, text(&words));
+            assert_eq!(texts.get(&range(start, true), space), Some(text(&words)));
             let found = texts.get(&range(start / 2, true), space);
             let earlier = format!("{:#x}", start / 2).repeat(1 + start as usize / 2 % 40);
-            assert!(found.is_none_or(|found| found == earlier.as_bytes()));
+            assert!(found.is_none_or(|found| found == text(&earlier)));
         }
         assert!(texts.text.len() <= MOST_TEXT && texts.slots.len() <= SLOTS.1);
-        let long = vec![b'.'; LONGEST_TEXT + 1];
-        texts.insert(&range(1, false), space, &long);
+        let long = ".".repeat(LONGEST_TEXT);
+        texts.insert(&range(1, false), space, text(&long));
         assert_eq!(texts.get(&range(1, false), space), None);
     }
 }

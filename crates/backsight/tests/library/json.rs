@@ -586,8 +586,22 @@ fn execution(detail: Detail) -> Vec<u8> {
 fn events_of_execution() {
     let mut kinds = Kinds::default();
     kinds.add(&execution(Detail::Instructions), "event");
+    kinds.add(&execution(Detail::Ranges), "event");
     assert_eq!(kinds.0.len(), 27, "{:?}", kinds.0.keys());
     assert_documented("events", &kinds.table("event"));
+}
+
+#[test]
+fn a_range_that_is_listed_again_differs_only_in_where_it_was_reported() {
+    let lines = |detail| String::from_utf8(execution(detail)).expect("text");
+    let (again, anew) = (lines(Detail::Ranges), lines(Detail::Instructions));
+    let mut anew = anew.lines().filter(|line| !line.contains(r#""event":"instruction""#));
+    let mut count = 0;
+    for line in again.lines() {
+        assert_eq!(Some(line), anew.next());
+        count += usize::from(line.contains(r#""event":"range""#));
+    }
+    assert!(anew.next().is_none() && count > 100, "{count} ranges");
 }
 
 #[test]
