@@ -16,6 +16,8 @@ use crate::{Channel, Event, HardwareEvent, InCircuitEvent, NoSync, SoftwareMessa
 const MOST_REPEATS: u32 = 1 << 18;
 /// Half-words in one message that are believed: I-CNT has 22 bits.
 const MOST_HALF_WORDS: u32 = 1 << 24;
+/// Messages after which it is known whose they are.
+const MOST_NOT_TELLING: u32 = 1 << 10;
 /// Half-words that wait for their outcomes.
 const MOST_WAITING: i64 = 1 << 22;
 
@@ -89,7 +91,9 @@ impl<C: Code> Follower<C> {
             }
             M::DataAcquisition { tag, data, .. } => return self.acquire(tag, data, sink),
             M::InCircuitTrace { .. } => return self.in_circuit(message, sink),
-            M::ProgramTraceSync { reason: sync::PC_SAMPLE, address, .. } => {
+            M::ProgramTraceSync { reason: sync::PC_SAMPLE, address, .. }
+                if self.dialect != Ok(Dialect::Ratified) =>
+            {
                 let address = self.options.config.extend(address);
                 self.sent = Some(address);
                 return self.sample(in_circuit::PC_SAMPLE, Some(Address(address << 1)), 0, None, sink);
@@ -402,11 +406,16 @@ impl<C: Code> Follower<C> {
         None
     }
 
-    /// Some messages are sent by SiFive's encoders only, some by those of the ratified specification.
+    /// Some messages are sent by SiFive's encoders only, some by those of the ratified specification. Where many messages are
+    /// neither, a later one is more likely damaged than telling.
     fn learn_dialect(&mut self, message: &Message) {
         use Message as M;
         if self.dialect.is_ok() {
             return;
+        }
+        self.not_telling += 1;
+        if self.not_telling > MOST_NOT_TELLING {
+            return self.choose(Dialect::Ratified);
         }
         let dialect = match message {
             M::DataAcquisition { .. }

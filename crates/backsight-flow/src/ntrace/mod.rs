@@ -78,6 +78,8 @@ pub struct Follower<C> {
     time: Option<u64>,
     /// Whose messages they are, once that shows; else what the time is if they are SiFive's.
     dialect: Result<Dialect, Option<u64>>,
+    /// Messages that did not say whose they are.
+    not_telling: u32,
     context: Context,
     overflow: bool,
     beginning: Beginning,
@@ -113,6 +115,7 @@ impl<C: Code> Follower<C> {
             paused: None,
             time: None,
             dialect: options.config.known_dialect().ok_or(None),
+            not_telling: 0,
             context,
             overflow: false,
             beginning: Beginning::default(),
@@ -171,6 +174,7 @@ impl<C: Code> Follower<C> {
         self.paused = None;
         self.time = None;
         self.dialect = self.options.config.known_dialect().ok_or(None);
+        self.not_telling = 0;
         self.set_context(Context::riscv(0, self.reader.set.wide));
         self.overflow = false;
         self.beginning = Beginning::default();

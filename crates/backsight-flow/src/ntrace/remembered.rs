@@ -89,6 +89,10 @@ impl<C: Code> Follower<C> {
                 false if is_jump || block.way(true).is_known() => block.is_branch(),
                 false => return FirstWalk::Unclear,
             };
+            // A jump that writes a register which no call uses is no call, but its range looks like one.
+            if block.ending == Ending::Jump && block.range.flags.link {
+                return FirstWalk::Unclear;
+            }
             let is_end = to_go == 0 && outcomes.is_empty();
             if is_jump != is_end || !is_end && to_go <= 0 && outcomes.is_empty() {
                 return FirstWalk::Unclear;

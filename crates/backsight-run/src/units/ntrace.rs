@@ -58,10 +58,10 @@ impl UnitTemplate for NtraceTemplate {
     }
 
     fn describe(&self, _: TraceId) -> UnitDescription {
-        let options = match self.0.config.source_bits {
-            0 => Vec::new(),
-            bits => vec![("source_bits".to_owned(), bits.to_string())],
-        };
+        let mut options = vec![("dialect".to_owned(), "1.0".to_owned())];
+        if self.0.config.source_bits > 0 {
+            options.push(("source_bits".to_owned(), self.0.config.source_bits.to_string()));
+        }
         UnitDescription { format: "N-Trace", registers: Vec::new(), options }
     }
 }
@@ -179,7 +179,8 @@ mod tests {
         assert_eq!((made.settings.mode, made.settings.timestamps), (Mode::Branch, Timestamps::Synchronising));
         assert!(made.settings.repeat_branch && made.settings.ownership && made.filter.is_some());
         let options = NtraceTemplate(made).describe(TraceId::new(1)).options;
-        assert_eq!(options, [("source_bits".to_owned(), "4".to_owned())]);
+        let expected = [("dialect", "1.0"), ("source_bits", "4")];
+        assert_eq!(options, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use backsight_core::{Address, Located};
 use backsight_flow::Event;
-use backsight_flow::ntrace::Follower;
+use backsight_flow::ntrace::{Follower, Options};
 use backsight_isa::rv::Set;
-use backsight_riscv::ntrace::{Config, Decoder, Message, Mode, Packet};
+use backsight_riscv::ntrace::{Config, Decoder, Dialect, Message, Mode, Packet};
 use backsight_testing::Random;
 use backsight_unit::ntrace::{Settings, Timestamps, Unit, UnitConfig};
 use backsight_unit::riscv::{Resync, ResyncMode};
@@ -45,7 +45,7 @@ pub fn subject(seed: u64) -> Option<Box<dyn Subject>> {
     let mut bytes = Vec::new();
     traced.push_all(&items, &mut bytes);
     traced.finish(&mut bytes);
-    let config = Config::with_source_bits(unit.config.source_bits);
+    let config = Config { dialect: Some(Dialect::Ratified), ..unit.config };
     Some(Box::new(Traced { program: code.program, config, settings, bytes }))
 }
 
@@ -61,7 +61,11 @@ impl Subject for Traced {
     fn decode(&self, bytes: &[u8]) -> Listing {
         let mut listing = Listing::default();
         let mut decoder = Decoder::new(&self.config);
-        let mut follower = Follower::new(Set::RV64, &self.program);
+        let mut follower = Follower::with_options(
+            Set::RV64,
+            &self.program,
+            Options { config: self.config, ..Options::default() },
+        );
         let Listing { events, marks } = &mut listing;
         let mut sink = |event: Located<Event>| events.push(event);
         let mut each = |packet: Located<Packet>| {

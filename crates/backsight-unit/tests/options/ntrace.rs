@@ -2,9 +2,11 @@
 
 use backsight_core::Located;
 use backsight_flow::Event;
-use backsight_flow::ntrace::Follower;
+use backsight_flow::ntrace::{Follower, Options};
 use backsight_isa::rv::Set;
-use backsight_riscv::ntrace::{Config, Decoder, MOST_RETURNS, MOST_SOURCE_BITS, Message, Mode, Packet};
+use backsight_riscv::ntrace::{
+    Config, Decoder, Dialect, MOST_RETURNS, MOST_SOURCE_BITS, Message, Mode, Packet,
+};
 use backsight_unit::ntrace::{Settings, Timestamps, Unit, UnitConfig};
 use backsight_unit::riscv::retire::{Architecture, MOST_PORTS, Retirement};
 use backsight_unit::riscv::{Resync, ResyncMode};
@@ -72,9 +74,10 @@ fn check(run: &Run, unit: &UnitConfig, what: &str) {
     let mut bytes = Vec::new();
     traced.push_all(&run.items, &mut bytes);
     traced.finish(&mut bytes);
-    let config = Config::with_source_bits(unit.config.source_bits);
+    let config = Config { dialect: Some(Dialect::Ratified), ..unit.config };
     let (mut decoder, mut events) = (Decoder::new(&config), Vec::new());
-    let mut follower = Follower::new(Set::RV64, &run.image);
+    let mut follower =
+        Follower::with_options(Set::RV64, &run.image, Options { config: config, ..Options::default() });
     let mut sink = |event: Located<Event>| events.push(event.value);
     let mut each = |packet: Located<Packet>| {
         assert!(!matches!(packet.value.message, Message::Bad(_)), "{what}: {packet:x?}");
