@@ -77,7 +77,7 @@ fn check(run: &Run, unit: &UnitConfig, what: &str) {
     let config = Config { dialect: Some(Dialect::Ratified), ..unit.config };
     let (mut decoder, mut events) = (Decoder::new(&config), Vec::new());
     let mut follower =
-        Follower::with_options(Set::RV64, &run.image, Options { config: config, ..Options::default() });
+        Follower::with_options(Set::RV64, &run.image, Options { config, ..Options::default() });
     let mut sink = |event: Located<Event>| events.push(event.value);
     let mut each = |packet: Located<Packet>| {
         assert!(!matches!(packet.value.message, Message::Bad(_)), "{what}: {packet:x?}");
