@@ -160,7 +160,7 @@ def archives(random, folder, material):
             if path.is_file():
                 name = str(path.relative_to(capture))
                 if kind == 0 and path.name == "trace.bin":
-                    out.writestr(name, b"\0" * random.choice([1 << 20, 1 << 23]))
+                    out.writestr(name, b"\0" * random.choice([1 << 20, 1 << 24]))
                 elif kind == 1 and random.random() < 0.3:
                     out.writestr(random.choice(["../" + name, "/" + name, name + "\0x", "a/" * 300 + name, "C:\\" + name]), path.read_bytes())
                 else:
