@@ -16,7 +16,7 @@
 //! last byte of two, three or four has bit 6 as E, and one address bit less. Bits that are not sent are those of the last
 //! address, and the instruction set of fewer than five bytes is that of the last address too.
 
-use backsight_core::Isa;
+use backsight_core::{Address, Isa};
 
 use super::{Bad, EncodeError, PacketWriter, PayloadReader, Stop};
 
@@ -126,6 +126,14 @@ pub(crate) struct InstructionAddress {
     /// All bits are known.
     pub is_complete: bool,
     pub isa: Isa,
+}
+
+impl InstructionAddress {
+    /// An address that is to be written.
+    pub fn new(address: Address, is_complete: bool, isa: Isa) -> Result<Self, EncodeError> {
+        let address = u32::try_from(address.0).map_err(|_| EncodeError::OutOfRange)?;
+        Ok(Self { address, is_complete, isa })
+    }
 }
 
 /// The last address that a packet gave: what the next is compressed against.

@@ -11,6 +11,8 @@ mod payload;
 mod registers;
 mod search;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 mod timestamp;
 mod writer;
 
@@ -20,11 +22,11 @@ pub use registers::{Profile, Registers};
 pub use writer::EncodeError;
 
 pub(crate) use address::{AddressBase, AddressEncoding, AddressField, InstructionAddress};
-pub(crate) use options::boolean;
+pub(crate) use options::{boolean, context_id_words, write_switched_on};
 pub(crate) use payload::{PayloadReader, Stop};
 pub(crate) use stream::{PacketReader, StreamDecoder};
 pub(crate) use timestamp::{TimestampCode, TimestampState};
-pub(crate) use writer::PacketWriter;
+pub(crate) use writer::{PacketWriter, context_id_fits};
 
 use backsight_core::{Address, Field, Isa, Text, Value};
 

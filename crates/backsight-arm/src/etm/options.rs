@@ -58,6 +58,30 @@ pub(crate) fn boolean(text: &str) -> Result<bool, OptionError> {
     found.map(|&(_, value)| value).ok_or(OptionError::BadValue { expected: BOOLEAN })
 }
 
+/// How many bits of context IDs are sent, in words.
+pub(crate) const fn context_id_words(bytes: u8) -> &'static str {
+    match bytes {
+        1 => "context ID (8 bits)",
+        2 => "context ID (16 bits)",
+        4 => "context ID (32 bits)",
+        _ => "",
+    }
+}
+
+/// Writes what is switched on, or that nothing is beyond what there always is.
+pub(crate) fn write_switched_on(
+    parts: &[(bool, &str)],
+    always: &str,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let mut separator = "; on: ";
+    for (_, words) in parts.iter().filter(|(is_on, _)| *is_on) {
+        write!(f, "{separator}{words}")?;
+        separator = ", ";
+    }
+    if separator == ", " { Ok(()) } else { write!(f, "; nothing beyond {always} is on") }
+}
+
 impl Registers {
     /// Sets a register, or an option that both protocols have.
     pub(crate) fn set_common(&mut self, name: &str, value: &str) -> Result<(), OptionError> {

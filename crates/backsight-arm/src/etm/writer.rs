@@ -28,6 +28,15 @@ impl fmt::Display for EncodeError {
 
 impl core::error::Error for EncodeError {}
 
+/// Context IDs are sent where they have bytes, and only there.
+pub(crate) const fn context_id_fits(id: Option<u32>, bytes: u8) -> Result<(), EncodeError> {
+    match id {
+        _ if id.is_some() != (bytes > 0) => Err(EncodeError::Configuration),
+        Some(id) if bytes < 4 && id >> (8 * bytes) != 0 => Err(EncodeError::OutOfRange),
+        _ => Ok(()),
+    }
+}
+
 /// Collects the bytes of one packet.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketWriter {
@@ -49,6 +58,12 @@ impl PacketWriter {
             *slot = byte;
             self.length += 1;
         }
+    }
+
+    /// Writes an A-sync.
+    pub fn a_sync(&mut self) {
+        (0..5).for_each(|_| self.byte(0));
+        self.byte(0x80);
     }
 
     /// Writes another byte in the place of the last.

@@ -2,7 +2,10 @@
 
 use core::fmt;
 
-use crate::etm::{AddressEncoding, OptionError, Profile, Registers, TimestampCode, boolean};
+use crate::etm::{
+    AddressEncoding, OptionError, Profile, Registers, TimestampCode, boolean, context_id_words,
+    write_switched_on,
+};
 
 /// How an ETMv3 was built and programmed: what a decoder needs to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -184,10 +187,8 @@ impl fmt::Display for Words<'_> {
         if config.address_encoding() == AddressEncoding::Alternative {
             f.write_str(", alternative branch encoding")?;
         }
-        let context_id = ["", "context ID (8 bits)", "context ID (16 bits)", "", "context ID (32 bits)"];
-        let context_id = context_id[usize::from(config.context_id_bytes())];
-        let mut separator = "; on: ";
-        for (on, words) in [
+        let context_id = context_id_words(config.context_id_bytes());
+        let switched_on = [
             (config.data_only(), "data only"),
             (config.cycle_accurate(), "cycle counts"),
             (config.timestamps(), "timestamps"),
@@ -197,13 +198,8 @@ impl fmt::Display for Words<'_> {
             (config.context_id_bytes() > 0, context_id),
             (config.vmid(), "VMID"),
             (config.branch_broadcast(), "branch broadcast"),
-        ] {
-            if on {
-                write!(f, "{separator}{words}")?;
-                separator = ", ";
-            }
-        }
-        if separator == ", " { Ok(()) } else { f.write_str("; nothing beyond instructions is on") }
+        ];
+        write_switched_on(&switched_on, "instructions", f)
     }
 }
 

@@ -6,7 +6,8 @@ use super::data::{DataAddress, DataBase, DataValue};
 use super::packet::{Branch, ISync, Information, NextInstruction, Packet, Timestamp};
 use super::{Config, Kind};
 use crate::etm::{
-    AddressBase, AddressEncoding, EncodeError, InstructionAddress, PacketWriter, TimestampState, isa_of,
+    AddressBase, AddressEncoding, EncodeError, InstructionAddress, PacketWriter, TimestampState,
+    context_id_fits, isa_of,
 };
 
 /// Writes the stream of one ETMv3.
@@ -43,10 +44,7 @@ impl Encoder {
     pub fn encode(&mut self, packet: &Packet) -> Result<&[u8], EncodeError> {
         self.out.clear();
         match packet {
-            Packet::Async => {
-                (0..5).for_each(|_| self.out.byte(0));
-                self.out.byte(0x80);
-            }
+            Packet::Async => self.out.a_sync(),
             Packet::ISync(sync) => self.i_sync(sync)?,
             Packet::PHeader(header) => header.write(&self.config, &mut self.out)?,
             Packet::Branch(branch) => self.branch(branch)?,
@@ -55,7 +53,7 @@ impl Encoder {
                 self.out.number(*cycles);
             }
             Packet::ContextId(id) => {
-                self.context_id_fits(Some(*id))?;
+                context_id_fits(Some(*id), self.config.context_id_bytes())?;
                 self.out.byte(Kind::ContextId.header());
                 self.out.little_endian(*id, self.config.context_id_bytes());
             }
@@ -118,18 +116,9 @@ impl Encoder {
         Ok(())
     }
 
-    fn context_id_fits(&self, id: Option<u32>) -> Result<(), EncodeError> {
-        let bytes = self.config.context_id_bytes();
-        match id {
-            _ if id.is_some() != (bytes > 0) => Err(EncodeError::Configuration),
-            Some(id) if bytes < 4 && id >> (8 * bytes) != 0 => Err(EncodeError::OutOfRange),
-            _ => Ok(()),
-        }
-    }
-
     fn i_sync(&mut self, sync: &ISync) -> Result<(), EncodeError> {
         let ISync { address, isa, reason, state, context_id, cycles, next } = *sync;
-        self.context_id_fits(context_id)?;
+        context_id_fits(context_id, self.config.context_id_bytes())?;
         if address.is_none() != self.config.data_only() || address.is_none() && next.is_some() {
             return Err(EncodeError::Configuration);
         }
@@ -156,7 +145,7 @@ impl Encoder {
         let mut base = i_sync_base(sync)?;
         self.out.little_endian(base.address | u32::from(thumb), 4);
         if let Some(NextInstruction { address, isa, bytes }) = next {
-            let address = instruction_address(address, true, isa)?;
+            let address = InstructionAddress::new(address, true, isa)?;
             base.write(&address, bytes, None, self.config.address_encoding(), &mut self.out)?;
             base.set(&address, None);
         }
@@ -168,7 +157,7 @@ impl Encoder {
         let Branch { address, is_complete, isa, bytes, information, early } = *branch;
         let encoding = self.config.address_encoding();
         let alt_isa = information.map(|information| information.state.alt_isa);
-        let address = instruction_address(address, is_complete, isa)?;
+        let address = InstructionAddress::new(address, is_complete, isa)?;
         if let Some(information) = information {
             let fits = information.is_long || !information.state.hyp && information.exception < 16;
             if !fits
@@ -274,13 +263,4 @@ fn i_sync_base(sync: &ISync) -> Result<AddressBase, EncodeError> {
     let address = sync.address.and_then(|address| u32::try_from(address.0).ok());
     let address = address.filter(|address| address & 1 == 0).ok_or(EncodeError::OutOfRange)?;
     Ok(AddressBase { address, is_complete: true, isa: sync.isa, alt_isa: sync.state.alt_isa })
-}
-
-fn instruction_address(
-    address: Address,
-    is_complete: bool,
-    isa: Isa,
-) -> Result<InstructionAddress, EncodeError> {
-    let address = u32::try_from(address.0).map_err(|_| EncodeError::OutOfRange)?;
-    Ok(InstructionAddress { address, is_complete, isa })
 }

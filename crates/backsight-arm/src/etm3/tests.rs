@@ -9,22 +9,10 @@ use proptest::prelude::*;
 
 use super::testing::{configuration, decode_pieces, encode};
 use super::*;
-
-const SYNC: [u8; 6] = [0, 0, 0, 0, 0, 0x80];
+use crate::etm::testing::{A_SYNC, cut};
 
 fn decode(config: &Config, bytes: &[u8]) -> Vec<Packet> {
     decode_pieces(config, &[bytes]).iter().map(|packet| packet.value).collect()
-}
-
-fn cut<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
-    let mut pieces = Vec::new();
-    for &length in lengths {
-        let (piece, rest) = bytes.split_at(length.min(bytes.len()));
-        pieces.push(piece);
-        bytes = rest;
-    }
-    pieces.push(bytes);
-    pieces
 }
 
 fn draws(most: usize) -> impl Strategy<Value = Vec<testing::Draw>> {
@@ -61,7 +49,7 @@ proptest! {
         config in configuration(),
         noise in prop::collection::vec(any::<u8>(), 0..400),
     ) {
-        let bytes = [&SYNC[..], &noise].concat();
+        let bytes = [&A_SYNC[..], &noise].concat();
         let mut encoder = Encoder::new(&config);
         let mut again = Vec::new();
         let read: Vec<Packet> = decode(&config, &bytes)
@@ -85,7 +73,7 @@ fn text(packet: &Packet) -> String {
 }
 
 fn texts(config: &Config, bytes: &[u8]) -> Vec<String> {
-    let bytes = [&SYNC[..], bytes].concat();
+    let bytes = [&A_SYNC[..], bytes].concat();
     decode(config, &bytes)[1..].iter().map(text).collect()
 }
 
@@ -216,7 +204,7 @@ fn bytes_that_are_no_packet_are_reported_and_the_next_a_sync_is_found() {
         (&plain, &[0x08, 0x20], Bad::Malformed),
         (&plain, &[0x04, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], Bad::FieldTooLong),
     ] {
-        let bytes = [&SYNC[..], bad, &[0x84, 0x84], &SYNC, &[0x84]].concat();
+        let bytes = [&A_SYNC[..], bad, &[0x84, 0x84], &A_SYNC, &[0x84]].concat();
         let read = decode_pieces(config, &[&bytes]);
         assert_eq!(read[1].value, Packet::Bad(why), "{bad:x?}");
         assert_eq!(read[1].length as usize, bad.len());

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::etm::{OptionError, Registers, TimestampCode, boolean};
+use crate::etm::{OptionError, Registers, TimestampCode, boolean, context_id_words, write_switched_on};
 
 /// How a PTM was built and programmed: what a decoder needs to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,10 +131,8 @@ impl fmt::Display for Words<'_> {
             (true, false) => "timestamps (64 bits)",
             (true, true) => "timestamps (64 bits, Gray code)",
         };
-        let context_id = ["", "context ID (8 bits)", "context ID (16 bits)", "", "context ID (32 bits)"];
-        let context_id = context_id[usize::from(config.context_id_bytes())];
-        let mut separator = "; on: ";
-        for (on, words) in [
+        let context_id = context_id_words(config.context_id_bytes());
+        let switched_on = [
             (config.cycle_accurate(), "cycle counts"),
             (config.timestamps(), timestamps),
             (config.context_id_bytes() > 0, context_id),
@@ -142,13 +140,8 @@ impl fmt::Display for Words<'_> {
             (config.return_stack(), "return stack"),
             (config.branch_broadcast(), "branch broadcast"),
             (config.barriers_are_waypoints(), "barriers"),
-        ] {
-            if on {
-                write!(f, "{separator}{words}")?;
-                separator = ", ";
-            }
-        }
-        if separator == ", " { Ok(()) } else { f.write_str("; nothing beyond waypoints is on") }
+        ];
+        write_switched_on(&switched_on, "waypoints", f)
     }
 }
 

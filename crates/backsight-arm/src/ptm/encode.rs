@@ -5,7 +5,9 @@ use backsight_core::{Address, Isa};
 use super::decode::ENCODING;
 use super::packet::{Atoms, Branch, ISync, Information, Packet, Timestamp, WaypointUpdate};
 use super::{Config, Kind, cycles};
-use crate::etm::{AddressBase, EncodeError, InstructionAddress, PacketWriter, TimestampState, isa_of};
+use crate::etm::{
+    AddressBase, EncodeError, InstructionAddress, PacketWriter, TimestampState, context_id_fits, isa_of,
+};
 
 /// Writes the stream of one PTM.
 #[derive(Clone, Debug)]
@@ -39,16 +41,13 @@ impl Encoder {
     pub fn encode(&mut self, packet: &Packet) -> Result<&[u8], EncodeError> {
         self.out.clear();
         match packet {
-            Packet::Async => {
-                (0..5).for_each(|_| self.out.byte(0));
-                self.out.byte(0x80);
-            }
+            Packet::Async => self.out.a_sync(),
             Packet::ISync(sync) => self.i_sync(sync)?,
             Packet::Atoms(atoms) => self.atoms(atoms)?,
             Packet::Branch(branch) => self.branch(branch)?,
             Packet::WaypointUpdate(update) => self.waypoint_update(update)?,
             Packet::ContextId(id) => {
-                self.context_id_fits(Some(*id))?;
+                context_id_fits(Some(*id), self.config.context_id_bytes())?;
                 self.out.byte(Kind::ContextId.header());
                 self.out.little_endian(*id, self.config.context_id_bytes());
             }
@@ -118,15 +117,6 @@ impl Encoder {
         }
     }
 
-    fn context_id_fits(&self, id: Option<u32>) -> Result<(), EncodeError> {
-        let bytes = self.config.context_id_bytes();
-        match id {
-            _ if id.is_some() != (bytes > 0) => Err(EncodeError::Configuration),
-            Some(id) if bytes < 4 && id >> (8 * bytes) != 0 => Err(EncodeError::OutOfRange),
-            _ => Ok(()),
-        }
-    }
-
     fn i_sync(&mut self, sync: &ISync) -> Result<(), EncodeError> {
         let ISync { address, isa, reason, state, context_id, cycles } = *sync;
         let is_periodic = reason as u8 == 0;
@@ -137,7 +127,7 @@ impl Encoder {
         } else {
             self.cycles_fit(cycles)?;
         }
-        self.context_id_fits(context_id)?;
+        context_id_fits(context_id, self.config.context_id_bytes())?;
         let thumb = matches!(isa, Isa::T32 | Isa::ThumbEe);
         let word = u32::try_from(address.0).map_err(|_| EncodeError::OutOfRange)?;
         if isa_of(isa == Isa::Jazelle, thumb, state.alt_isa) != isa || word & 1 != 0 {
@@ -181,7 +171,7 @@ impl Encoder {
         let Branch { address, is_complete, isa, bytes, information, cycles } = *branch;
         self.cycles_fit(cycles)?;
         let alt_isa = information.map(|information| information.state.alt_isa);
-        let address = instruction_address(address, is_complete, isa)?;
+        let address = InstructionAddress::new(address, is_complete, isa)?;
         if let Some(information) = information {
             let fits = information.is_long || !information.state.hyp && information.exception < 16;
             if !fits || information.exception >= 1 << 9 {
@@ -209,7 +199,7 @@ impl Encoder {
         if alt_isa.is_some() && bytes != 5 {
             return Err(EncodeError::OutOfRange);
         }
-        let address = instruction_address(address, is_complete, isa)?;
+        let address = InstructionAddress::new(address, is_complete, isa)?;
         self.out.byte(Kind::WaypointUpdate.header());
         self.base.write(&address, bytes, alt_isa, ENCODING, &mut self.out)?;
         if let Some(alt_isa) = alt_isa {
@@ -230,13 +220,4 @@ impl Encoder {
         self.timestamp = after;
         Ok(())
     }
-}
-
-fn instruction_address(
-    address: Address,
-    is_complete: bool,
-    isa: Isa,
-) -> Result<InstructionAddress, EncodeError> {
-    let address = u32::try_from(address.0).map_err(|_| EncodeError::OutOfRange)?;
-    Ok(InstructionAddress { address, is_complete, isa })
 }

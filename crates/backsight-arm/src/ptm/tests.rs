@@ -9,20 +9,10 @@ use proptest::prelude::*;
 
 use super::testing::{configuration, decode_pieces, encode};
 use super::*;
+use crate::etm::testing::{A_SYNC, cut};
 
 fn decode(config: &Config, bytes: &[u8]) -> Vec<Packet> {
     decode_pieces(config, &[bytes]).iter().map(|packet| packet.value).collect()
-}
-
-fn cut<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
-    let mut pieces = Vec::new();
-    for &length in lengths {
-        let (piece, rest) = bytes.split_at(length.min(bytes.len()));
-        pieces.push(piece);
-        bytes = rest;
-    }
-    pieces.push(bytes);
-    pieces
 }
 
 fn draws(most: usize) -> impl Strategy<Value = Vec<testing::Draw>> {
@@ -59,7 +49,7 @@ proptest! {
         config in configuration(),
         noise in prop::collection::vec(any::<u8>(), 0..400),
     ) {
-        let bytes = [&[0, 0, 0, 0, 0, 0x80][..], &noise].concat();
+        let bytes = [&A_SYNC[..], &noise].concat();
         let mut encoder = Encoder::new(&config);
         let mut again = Vec::new();
         let read: Vec<Packet> = decode(&config, &bytes)
