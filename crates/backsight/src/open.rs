@@ -51,7 +51,7 @@ impl OpenOptions {
         Self::default()
     }
 
-    /// The protocol of a bare file: a name of [`protocol::all`]. Whatever has a protocol named is a bare file.
+    /// The protocol of a bare file: a name of [`protocol::decoded`]. Whatever has a protocol named is a bare file.
     pub fn protocol(mut self, name: &str) -> Self {
         self.protocol = Some(name.to_owned());
         self

@@ -143,8 +143,16 @@ impl Paths {
         }
     }
 
-    /// Remembers a path.
-    pub fn insert(&mut self, key: PathKey, walked: &WalkedPath, end: PathEnd) {
+    /// Remembers what came of a first walk, if all of it was known.
+    pub fn remember(&mut self, key: PathKey, walk: &FirstWalk) {
+        match walk {
+            FirstWalk::Path(walked, end) => self.insert(key, walked, *end, true),
+            FirstWalk::Unclear => self.insert(key, &WalkedPath::default(), PathEnd::default(), false),
+            FirstWalk::NotYet => {}
+        }
+    }
+
+    fn insert(&mut self, key: PathKey, walked: &WalkedPath, end: PathEnd, is_plain: bool) {
         if self.ranges.len() + walked.ranges.len() > RANGES {
             self.clear();
         }
@@ -164,18 +172,12 @@ impl Paths {
             taken: branches.filter(|range| range.executed).count() as u16,
             outcomes: walked.outcomes,
             note: end.note,
-            is_plain: end.is_plain,
+            is_plain,
         };
         self.ranges.extend_from_slice(&walked.ranges);
         self.filled += 1;
         let slot = key.hash() & (self.slots.len() - 1);
         self.slots[slot] = Some(path);
-    }
-
-    /// Remembers that only the follower's clear way can walk it.
-    pub fn insert_unclear(&mut self, key: PathKey) {
-        let end = PathEnd { block: 0, note: 0, is_plain: false };
-        self.insert(key, &WalkedPath::default(), end);
     }
 }
 
@@ -195,15 +197,24 @@ impl WalkedPath {
     }
 }
 
+/// What came of a first walk.
+#[derive(Clone, Debug)]
+pub(crate) enum FirstWalk {
+    /// It can be looked up from now on.
+    Path(WalkedPath, PathEnd),
+    /// Only the follower's clear way decides where it leads.
+    Unclear,
+    /// It leads to blocks that were not walked yet.
+    NotYet,
+}
+
 /// Where a path ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathEnd {
     /// In this block.
     pub block: u32,
     /// What the follower wants to know.
     pub note: u8,
-    /// It can be walked by looking it up.
-    pub is_plain: bool,
 }
 
 #[cfg(test)]
@@ -233,12 +244,14 @@ mod tests {
         walked
     }
 
-    const END: PathEnd = PathEnd { block: 9, note: 1, is_plain: true };
+    fn first(start: u64, ranges: u32) -> FirstWalk {
+        FirstWalk::Path(walked(start, ranges), PathEnd { block: 9, note: 1 })
+    }
 
     #[test]
     fn a_path_is_found_by_all_that_decides_it() {
         let mut paths = Paths::default();
-        paths.insert(key(1, 5), &walked(0x100, 3), END);
+        paths.remember(key(1, 5), &first(0x100, 3));
         let path = *paths.get(key(1, 5)).unwrap();
         assert_eq!((path.block, path.note, path.outcomes, path.ranges, path.instructions), (9, 1, 3, 3, 6));
         assert_eq!(paths.ranges(&path).iter().map(|range| range.instructions).collect::<Vec<_>>(), [1, 2, 3]);
@@ -253,7 +266,7 @@ mod tests {
     fn memory_is_bounded_and_what_is_found_is_what_was_stored() {
         let mut paths = Paths::default();
         for n in 0..100_000 {
-            paths.insert(key(n, 1), &walked(n.into(), 1 + n % LONGEST_PATH as u32), END);
+            paths.remember(key(n, 1), &first(n.into(), 1 + n % LONGEST_PATH as u32));
             let path = *paths.get(key(n, 1)).unwrap();
             assert!(paths.ranges(&path).iter().all(|range| range.start == Address(n.into())));
             assert_eq!(u32::from(path.ranges), 1 + n % LONGEST_PATH as u32);
@@ -268,7 +281,7 @@ mod tests {
         for n in 0..REVIEW + REST {
             if paths.are_used() {
                 used += 1;
-                paths.insert(key(n, 1), &walked(0, 1), END);
+                paths.remember(key(n, 1), &first(0, 1));
             }
         }
         assert!(used < REVIEW + 2, "{used}");

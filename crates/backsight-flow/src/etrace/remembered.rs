@@ -10,7 +10,7 @@ use super::Follower;
 use super::destination::{Destination, Position};
 use super::fast::Conditions;
 use crate::Range;
-use crate::blocks::{Ending, Path, PathEnd, PathKey, WalkedPath, Way};
+use crate::blocks::{Ending, FirstWalk, Path, PathEnd, PathKey, WalkedPath, Way};
 use crate::sink::Sink;
 
 /// Outcomes that are looked up at a time.
@@ -118,7 +118,8 @@ impl<C: Code> Follower<C> {
     /// Walks some of many outcomes for the first time.
     #[cold]
     fn remember_some(&mut self, key: PathKey) {
-        self.insert(key, self.walk_some(key));
+        let walk = self.walk_some(key);
+        self.blocks.paths.remember(key, &walk);
     }
 
     fn walk_some(&self, key: PathKey) -> FirstWalk {
@@ -139,27 +140,20 @@ impl<C: Code> Follower<C> {
             left -= u32::from(is_branch);
             number = next;
         }
-        FirstWalk::Path(walked, PathEnd { block: number, note: AT_START, is_plain: true })
+        FirstWalk::Path(walked, PathEnd { block: number, note: AT_START })
     }
 
     /// Walks the path of a packet for the first time, by the rules of the fast way.
     #[cold]
     pub(super) fn remember(&mut self, key: PathKey, destination: &Destination) {
-        self.insert(key, self.walk_first(key, destination));
-    }
-
-    fn insert(&mut self, key: PathKey, walk: FirstWalk) {
-        match walk {
-            FirstWalk::Path(walked, end) => self.blocks.paths.insert(key, &walked, end),
-            FirstWalk::Unclear => self.blocks.paths.insert_unclear(key),
-            FirstWalk::NotYet => {}
-        }
+        let walk = self.walk_first(key, destination);
+        self.blocks.paths.remember(key, &walk);
     }
 
     fn walk_first(&self, key: PathKey, destination: &Destination) -> FirstWalk {
         let (conditions, mut pending) = (Conditions::of(destination), self.outcomes.pending());
         let (mut walked, mut number) = (WalkedPath::default(), key.block);
-        let ends = |block, note| PathEnd { block, note, is_plain: true };
+        let ends = |block, note| PathEnd { block, note };
         let mut block = self.blocks.get(number);
         if key.kind & FROM_LAST == 0 {
             if conditions.at_branch(block, pending.len()) {
@@ -200,13 +194,4 @@ impl<C: Code> Follower<C> {
             }
         }
     }
-}
-
-/// What came of a first walk.
-enum FirstWalk {
-    Path(WalkedPath, PathEnd),
-    /// Only a closer look decides where it ends.
-    Unclear,
-    /// It leads to blocks that were not walked yet.
-    NotYet,
 }

@@ -8,7 +8,7 @@ use backsight_riscv::ntrace::Mode;
 
 use super::Follower;
 use super::walk::{Outcomes, Position, Undecided, Unreported, half_words};
-use crate::blocks::{Ending, Origin, PathEnd, PathKey, WalkedPath, Way};
+use crate::blocks::{Ending, FirstWalk, Origin, PathEnd, PathKey, WalkedPath, Way};
 use crate::sink::Sink;
 
 /// More half-words than this are walked block by block.
@@ -16,15 +16,6 @@ const MOST_HALF_WORDS: i64 = 1 << 12;
 
 /// What is noted of a path: it has direct calls.
 const HAS_CALLS: u8 = 1;
-
-/// A first walk through blocks.
-enum FirstWalk {
-    Path(WalkedPath, PathEnd),
-    /// The path depends on more than half-words and outcomes, or does not end in a jump.
-    Unclear,
-    /// It leads to blocks that were not walked yet.
-    NotYet,
-}
 
 impl<C: Code> Follower<C> {
     /// Goes to the jump that a message reports, if that way is remembered. False: it has to be walked.
@@ -66,11 +57,8 @@ impl<C: Code> Follower<C> {
 
     #[cold]
     fn remember(&mut self, key: PathKey) {
-        match self.walk_first(key) {
-            FirstWalk::Path(walked, end) => self.blocks.paths.insert(key, &walked, end),
-            FirstWalk::Unclear => self.blocks.paths.insert_unclear(key),
-            FirstWalk::NotYet => {}
-        }
+        let walk = self.walk_first(key);
+        self.blocks.paths.remember(key, &walk);
     }
 
     fn walk_first(&self, key: PathKey) -> FirstWalk {
@@ -102,7 +90,7 @@ impl<C: Code> Follower<C> {
                 return FirstWalk::Unclear;
             }
             if is_end {
-                return FirstWalk::Path(walked, PathEnd { block: number, note, is_plain: true });
+                return FirstWalk::Path(walked, PathEnd { block: number, note });
             }
             note |= u8::from(block.ending == Ending::Call) * HAS_CALLS;
             let Some(next) = block.next(taken) else { return FirstWalk::NotYet };

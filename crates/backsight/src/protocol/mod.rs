@@ -11,7 +11,6 @@ mod etm4_data;
 mod etrace;
 mod itm;
 mod names;
-mod not_decoded;
 mod ntrace;
 mod ptm;
 mod registry;
@@ -20,7 +19,7 @@ mod stm;
 mod stream;
 
 pub use names::{IdRegister, Names};
-pub use registry::{Following, Packet, all, decoded, named, of_format, packet_framings};
+pub use registry::{Following, Packet, decoded, named, of_format, packet_framings};
 pub use stream::{Kinds, Landmark};
 
 pub(crate) use registry::{Branches, Configuration, Described, Execution, Packets, check};

@@ -16,7 +16,7 @@ use backsight_capture::Register;
 
 use super::names::Names;
 use super::stream::{Kinds, Landmark, Mapped, PacketStream, Stream, StreamSink};
-use super::{etm3, etm4, etm4_data, etrace, itm, not_decoded, ntrace, ptm, stm};
+use super::{etm3, etm4, etm4_data, etrace, itm, ntrace, ptm, stm};
 use crate::SourceCode;
 
 /// What a protocol has to say.
@@ -402,14 +402,9 @@ pub fn decoded() -> impl Iterator<Item = &'static Names> {
     DECODED.iter().copied().flatten()
 }
 
-/// The names of all protocols, those that are known but not decoded included.
-pub fn all() -> impl Iterator<Item = &'static Names> {
-    decoded().chain(not_decoded::NAMES)
-}
-
 /// The protocol of that name.
 pub fn named(name: &str) -> Option<&'static Names> {
-    all().find(|names| names.name == name)
+    decoded().find(|names| names.name == name)
 }
 
 /// The protocol that the word of a capture means (`ETM4.2`), for a stream of a trace unit. Its version does not matter:
@@ -418,7 +413,7 @@ pub fn of_format(word: &str, stream: u8) -> Option<&'static Names> {
     let word = word.trim().to_ascii_lowercase();
     let base = word.split('.').next().unwrap_or_default();
     let fits = |names: &&Names| names.formats.contains(&base);
-    all().filter(fits).find(|names| names.stream == stream).or_else(|| all().find(fits))
+    decoded().filter(fits).find(|names| names.stream == stream).or_else(|| decoded().find(fits))
 }
 
 /// The words for how packets are framed, of all protocols.
@@ -479,7 +474,7 @@ mod tests {
 
     #[test]
     fn every_protocol_is_found_by_its_own_words() {
-        for names in all() {
+        for names in decoded() {
             assert!(named(names.name).is_some_and(|found| found.name == names.name));
             let found = of_format(names.format, names.stream);
             assert_eq!(found.map(|found| found.name), Some(names.name));
@@ -488,7 +483,7 @@ mod tests {
 
     #[test]
     fn no_two_protocols_have_the_same_name() {
-        let mut seen: Vec<&str> = all().map(|names| names.name).collect();
+        let mut seen: Vec<&str> = decoded().map(|names| names.name).collect();
         let count = seen.len();
         seen.sort_unstable();
         seen.dedup();
