@@ -6,6 +6,7 @@ use std::ops::Range;
 use backsight::core::{Address, Cause, Isa};
 use backsight::isa::{Class, Flags, classify};
 
+use crate::events::EventProfile;
 use crate::module::Module;
 use crate::paths::PathProfile;
 
@@ -31,6 +32,8 @@ pub struct Profile {
     pub exceptions: BTreeMap<Cause, u64>,
     /// Outcomes of branches by path, where they were asked for.
     pub paths: Option<PathProfile>,
+    /// Events of the trace unit that were asked for.
+    pub events: Vec<EventProfile>,
     /// Sums.
     pub totals: Totals,
     /// The code of blocks.
@@ -56,6 +59,8 @@ pub struct Function {
     pub instructions: u64,
     /// Cycles spent in it, where the trace counts them.
     pub cycles: u64,
+    /// Those of them of which that is certain: nothing else was executed between two counts of the trace.
+    pub certain_cycles: u64,
 }
 
 /// Instructions that were executed one after the other. Only the last may be a branch.
@@ -85,6 +90,8 @@ pub struct Block {
     pub entries: u64,
     /// Cycles spent in it, where the trace counts them.
     pub cycles: u64,
+    /// Those of them of which that is certain: nothing else was executed between two counts of the trace.
+    pub certain_cycles: u64,
     pub(crate) code: Range<usize>,
 }
 

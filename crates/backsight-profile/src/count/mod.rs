@@ -7,6 +7,7 @@
 mod blocks;
 mod calls;
 mod cycles;
+mod events;
 mod functions;
 mod hash;
 mod paths;
@@ -20,11 +21,12 @@ use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::Code as _;
 use backsight::{Source, SourceCode};
 
-use crate::Totals;
+use crate::{EventChoice, Totals};
 pub(crate) use blocks::NONE;
 use blocks::{Blocks, Departure, Way, way_of};
 use calls::{Arrival, CallStack, Ledger, Tree};
-use cycles::{Stay, Window};
+use cycles::{CertainCycles, Stay, Window};
+use events::EventCounter;
 use functions::Functions;
 pub(crate) use hash::NumberMap;
 use paths::PathCounter;
@@ -37,6 +39,10 @@ pub struct CountOptions {
     pub timeline: usize,
     /// Branches on a path, 1 to 16, for outcomes by path; 0: they are not counted.
     pub paths: usize,
+    /// Events of the trace unit that are attributed to blocks.
+    pub events: Vec<EventChoice>,
+    /// Instructions by which events come to the trace unit late, at most.
+    pub skid: u32,
 }
 
 /// Counts what one source executed.
@@ -55,7 +61,9 @@ pub struct Counter<'c> {
     /// Cycles, by block.
     cycles: Vec<u64>,
     exceptions: BTreeMap<Cause, u64>,
+    certain_cycles: CertainCycles,
     paths: Option<PathCounter>,
+    events: Option<EventCounter>,
     totals: Totals,
 }
 
@@ -133,6 +141,8 @@ impl<'c> Counter<'c> {
             threads,
             cycles: Vec::new(),
             exceptions: BTreeMap::new(),
+            certain_cycles: CertainCycles::default(),
+            events: (!options.events.is_empty()).then(|| EventCounter::new(&options.events, options.skid)),
             paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
             totals: Totals::default(),
         }
@@ -169,6 +179,10 @@ impl<'c> Counter<'c> {
         self.hart.clock += u64::from(range.instructions);
         if let Some(paths) = &mut self.paths {
             paths.step(block, range);
+        }
+        if let Some(events) = &mut self.events {
+            let (functions, space) = (&self.functions, self.hart.space);
+            events.block(block, range.instructions, || functions.origins(range, space));
         }
         if self.hart.counts_cycles {
             let (node, instructions) = (self.hart.stack.node(), range.instructions);
@@ -283,6 +297,7 @@ impl<'c> Counter<'c> {
                 self.hart.axis.add(self.hart.clock, value);
                 cycles.into_iter().for_each(|cycles| self.count_cycles(cycles.into()));
             }
+            Event::UnitEvents(events) => self.events.iter_mut().for_each(|counter| counter.packet(events)),
             Event::CycleCount(Some(cycles)) => self.count_cycles(cycles.into()),
             // Nothing is known of the blocks since the last count.
             Event::CycleCount(None) => self.hart.window.clear(),
@@ -331,8 +346,9 @@ impl<'c> Counter<'c> {
     fn count_cycles(&mut self, cycles: u64) {
         self.totals.cycles += cycles;
         self.hart.counts_cycles = true;
-        let Self { cycles: by_block, tree, hart, blocks, .. } = self;
+        let Self { cycles: by_block, tree, hart, blocks, certain_cycles, .. } = self;
         by_block.resize(blocks.blocks.len(), 0);
+        certain_cycles.add(&hart.window, &blocks.blocks, cycles);
         let shared = hart.window.share_out(cycles, &mut |stay, cycles| {
             if let Some(sum) = by_block.get_mut(stay.block as usize) {
                 *sum += cycles;
@@ -354,7 +370,8 @@ impl<'c> Counter<'c> {
             self.totals.breaks += 1;
             self.arrival(Address(0), NONE)
         };
-        let Self { tree, timeline, hart, paths, .. } = self;
+        let Self { tree, timeline, hart, paths, events, .. } = self;
+        events.iter_mut().for_each(EventCounter::lose);
         let mut ledger = Ledger { tree, timeline, clock: hart.clock };
         hart.stack.lose(Some(last), &mut ledger);
         paths.iter_mut().for_each(PathCounter::forget);
@@ -420,6 +437,7 @@ impl<'c> Counter<'c> {
             }
         };
         self.paths.iter_mut().for_each(PathCounter::forget);
+        self.events.iter_mut().for_each(EventCounter::lose);
         std::mem::swap(&mut self.hart, &mut next);
         self.others.push(next);
     }
