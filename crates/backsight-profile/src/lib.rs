@@ -32,7 +32,7 @@ use backsight::decode::{Decode, Execution, Summary};
 use backsight::{Capture, Result};
 
 pub use branches::{Branch, entropy};
-pub use count::{CountOptions, Counter};
+pub use count::{BranchWindows, CountOptions, Counter};
 pub use debug::{DebugInfo, DescribedFunction, InlineFrame, Line};
 pub use events::{EventChoice, EventProfile, EventShare};
 pub use loops::Loop;

@@ -234,6 +234,12 @@ pub struct Totals {
     pub uncounted_loops: u64,
     /// Instructions of blocks that were too many to be counted.
     pub uncounted: u64,
+    /// Samples of the program counter, where that is all that the trace has: instructions are samples then.
+    pub samples: u64,
+    /// Samples at which the processor slept.
+    pub sleeping_samples: u64,
+    /// Windows of branches that were sampled, where only those count.
+    pub windows: u64,
     /// Edges that were too many to be counted.
     pub uncounted_edges: u64,
     /// Calls that were added to their caller: there were too many different chains, or they were too deep.
@@ -251,6 +257,9 @@ impl std::ops::AddAssign for Totals {
         self.breaks += other.breaks;
         self.uncounted_loops += other.uncounted_loops;
         self.uncounted += other.uncounted;
+        self.samples += other.samples;
+        self.sleeping_samples += other.sleeping_samples;
+        self.windows += other.windows;
         self.uncounted_edges += other.uncounted_edges;
         self.folded_calls += other.folded_calls;
         self.short_slices += other.short_slices;

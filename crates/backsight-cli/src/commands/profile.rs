@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use backsight::Capture;
 use backsight::decode::Summary;
 use backsight_profile::export::{ExportError, ExportOptions, FORMATS, Format, Weight};
-use backsight_profile::{CountOptions, EventChoice, EventProfile, EventShare, Module, Profile};
+use backsight_profile::{
+    BranchWindows, CountOptions, EventChoice, EventProfile, EventShare, Module, Profile,
+};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 
@@ -47,6 +49,11 @@ pub struct ProfileCommand {
     /// Multiply all counts, to mix profiles of different lengths
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     scale: Option<f64>,
+
+    /// Count only what a processor with a record of the last branches would show that is sampled every PERIOD
+    /// instructions: windows of BRANCHES (32) that were taken, and what is between them
+    #[arg(long, value_name = "PERIOD[:BRANCHES]", value_parser = parse_windows)]
+    sample: Option<BranchWindows>,
 
     /// Calls over time that are kept, for formats that show them; where there are more, the shortest are left out
     #[arg(long, value_name = "N", default_value_t = 200_000)]
@@ -101,6 +108,15 @@ fn parse_factor(text: &str) -> std::result::Result<f64, String> {
     factor.ok_or_else(|| format!("`{text}`: a number above 0 is expected"))
 }
 
+fn parse_windows(text: &str) -> std::result::Result<BranchWindows, String> {
+    let (period, branches) = text.split_once(':').unwrap_or((text, "32"));
+    let windows = period.parse().ok().zip(branches.parse().ok());
+    windows
+        .filter(|&(period, branches)| period > 0 && (1..=4096).contains(&branches))
+        .map(|(period, branches)| BranchWindows { period, branches })
+        .ok_or_else(|| format!("`{text}`: PERIOD or PERIOD:BRANCHES is expected, from 1 on, as in 100000:32"))
+}
+
 fn parse_event(text: &str) -> std::result::Result<EventChoice, String> {
     let parts = text.split_once('=').map(|(number, name)| (number.trim().parse::<u8>(), name.trim()));
     match parts {
@@ -142,7 +158,13 @@ pub fn run(command: &ProfileCommand) -> Result {
     };
     let counting = Counting {
         images: &command.images,
-        options: CountOptions { timeline: slices, paths, events: command.event.clone(), skid: command.skid },
+        options: CountOptions {
+            timeline: slices,
+            paths,
+            events: command.event.clone(),
+            skid: command.skid,
+            windows: command.sample,
+        },
         threads: command.threads,
         quiet,
     };
@@ -273,6 +295,23 @@ fn list(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<(
         counted(profile.functions.len() as u64, "function"),
         counted(profile.edges.len() as u64, "edge"),
     )?;
+    let totals = &profile.totals;
+    if totals.windows > 0 {
+        let instructions = totals.instructions as f64 / totals.windows as f64;
+        writeln!(
+            out,
+            "in {}, {instructions:.1} instructions each: counts are samples",
+            counted(totals.windows, "window")
+        )?;
+    }
+    if totals.samples > 0 {
+        writeln!(
+            out,
+            "{} of the program counter ({} more asleep): an instruction is a sample, edges are not known",
+            counted(totals.samples, "sample"),
+            totals.sleeping_samples
+        )?;
+    }
     let cycles = if profile.has_cycles() { "      cycles     certain" } else { "" };
     writeln!(out, "\n     %  instructions{cycles}      entries  function")?;
     let mut functions: Vec<_> = profile.functions.iter().collect();

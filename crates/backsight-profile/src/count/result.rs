@@ -21,6 +21,11 @@ impl Counter<'_> {
             let mut ledger = Ledger { tree, timeline, clock: hart.clock };
             hart.stack.finish(&mut ledger);
         }
+        self.count_samples();
+        if let Some(sampler) = self.sampler.take() {
+            sampler.replace(&mut self.blocks, &mut self.tree);
+            self.totals.windows = sampler.samples;
+        }
         let events = self.events.take();
         let mut profile = Profile { exceptions: self.exceptions.clone(), ..Profile::default() };
         self.add_functions(&mut profile);
