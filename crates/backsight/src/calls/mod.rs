@@ -17,6 +17,7 @@
 //! ```
 
 mod clock;
+mod known_functions;
 mod stack;
 mod tree;
 

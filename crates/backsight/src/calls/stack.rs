@@ -9,6 +9,7 @@ use backsight_image::{Code as _, Naming, Symbol};
 use backsight_isa::Class;
 
 use super::clock::{Clock, Cost};
+use super::known_functions::KnownFunctions;
 use crate::SourceCode;
 
 /// Calls that are kept. A program that goes deeper has its oldest forgotten; their depth is not.
@@ -40,6 +41,16 @@ impl fmt::Display for FunctionName<'_> {
 }
 
 impl FunctionName<'_> {
+    /// Is it written in the same words?
+    pub(crate) fn is_named_as(&self, other: &Self) -> bool {
+        let is_same_text = match (self.symbol, other.symbol) {
+            (Some(symbol), Some(other)) => std::ptr::eq(symbol.name, other.name),
+            (None, None) => self.module == other.module,
+            _ => false,
+        };
+        is_same_text && self.address == other.address
+    }
+
     /// Two addresses without a name may be of one function: nobody knows better.
     fn is(&self, other: &Self) -> bool {
         self.symbol.map(|symbol| symbol.start) == other.symbol.map(|symbol| symbol.start)
@@ -100,6 +111,7 @@ enum Departure {
 pub struct ShadowStack<'i> {
     code: SourceCode<'i>,
     naming: Naming,
+    known: KnownFunctions<'i>,
     space: AddressSpace,
     frames: Vec<Frame<'i>>,
     /// Frames below, which are forgotten.
@@ -126,6 +138,7 @@ impl<'i> ShadowStack<'i> {
         Self {
             code,
             naming: Naming::default(),
+            known: KnownFunctions::default(),
             space: AddressSpace::ANY,
             frames: Vec::new(),
             forgotten: 0,
@@ -139,13 +152,13 @@ impl<'i> ShadowStack<'i> {
     /// How functions are named.
     #[must_use]
     pub fn naming(self, naming: Naming) -> Self {
-        Self { naming, ..self }
+        Self { naming, known: KnownFunctions::default(), ..self }
     }
 
     /// Takes what happened next. Stays that ended are given to `sink`.
     pub fn push(&mut self, event: &Event, sink: Visits<'_, 'i>) {
         match *event {
-            Event::Range(range) => self.range(&range, sink),
+            Event::Range(ref range) => self.range(range, sink),
             Event::Exception { return_address, .. } => self.exception(return_address, sink),
             Event::ExceptionReturn => self.departure = Departure::ExceptionReturn,
             Event::Context(context, _) => self.space = self.code.space_of(&context),
@@ -244,23 +257,27 @@ impl<'i> ShadowStack<'i> {
         self.is_lost = true;
     }
 
-    fn function_at(&self, address: Address) -> FunctionName<'i> {
-        let image = self.code.image();
-        let symbol = image.symbolise(self.space, address).map(|symbol| match self.naming {
-            Naming::Demangled => symbol,
-            Naming::Mangled => Symbol { name: symbol.mangled, ..symbol },
-        });
-        let module = image.module_at(self.space, address).filter(|_| symbol.is_none());
-        FunctionName { address, symbol, module: module.map(|(module, distance)| (module.name(), distance)) }
+    fn function_at(&mut self, address: Address) -> FunctionName<'i> {
+        let (code, naming, space) = (self.code, self.naming, self.space);
+        self.known.get(space, address, || {
+            let image = code.image();
+            let symbol = image.symbolise(space, address).map(|symbol| match naming {
+                Naming::Demangled => symbol,
+                Naming::Mangled => Symbol { name: symbol.mangled, ..symbol },
+            });
+            let module = image.module_at(space, address).filter(|_| symbol.is_none());
+            let module = module.map(|(module, distance)| (module.name(), distance));
+            FunctionName { address, symbol, module }
+        })
     }
 
     /// Execution is at an address: whose call is that?
     fn arrive(&mut self, address: Address, sink: Visits<'_, 'i>) {
         let function = self.function_at(address);
-        let Some(top) = self.frames.last().copied() else {
+        let Some(top) = self.frames.last() else {
             return self.enter(function, None, false, sink);
         };
-        let is_same = top.function.is(&function);
+        let (is_same, from_handler) = (top.function.is(&function), top.is_handler);
         match self.departure {
             Departure::Sequence | Departure::Jump { .. } if is_same => {}
             Departure::Call { return_address } if !self.is_lost => {
@@ -272,7 +289,7 @@ impl<'i> ShadowStack<'i> {
                     self.enter(function, Some(return_address), false, sink);
                 }
             }
-            Departure::Return => self.return_to(address, function, top.is_handler, sink),
+            Departure::Return => self.return_to(address, function, from_handler, sink),
             Departure::Exception { return_address } => {
                 let goes_on = is_same && return_address.is_none_or(|expected| is_resumed(expected, address))
                     || return_address == Some(address);
@@ -335,7 +352,8 @@ impl<'i> ShadowStack<'i> {
         if let Some(index) = found {
             self.leave(index, sink);
             if self.frames.is_empty() {
-                self.enter(self.function_at(address), None, false, sink);
+                let function = self.function_at(address);
+                self.enter(function, None, false, sink);
             }
         }
         found.is_some()

@@ -17,7 +17,7 @@ mod split;
 mod summary;
 mod timeline;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -290,7 +290,8 @@ impl<'c, K: Kind> Decode<'c, K> {
     ) -> std::result::Result<BufferSummary, E> {
         let (buffer, fill) = (setup.buffer, setup.order == Order::Blocks);
         let mut session = Session::new(setup);
-        let mut pages = Pages { writers: BTreeMap::new(), text: Vec::new(), make, output, failure: None };
+        let (writers, text) = Default::default();
+        let mut pages = Pages { writers, current: 0, text, make, output, failure: None };
         self.blocks(buffer, fill, &mut |block| {
             session.feed(block, &mut |item: Item<'_, K::Value>| pages.item(&item))?;
             pages.flush()
@@ -542,7 +543,9 @@ pub enum Portion<'a> {
 
 /// The writers of a buffer's sources, on the calling thread.
 struct Pages<'a, W, M, O, E> {
-    writers: BTreeMap<TraceId, W>,
+    /// There are few, and most items are of the same source as the one before.
+    writers: Vec<(TraceId, W)>,
+    current: usize,
     text: Vec<u8>,
     make: &'a mut M,
     output: &'a mut O,
@@ -559,13 +562,12 @@ where
         W: Writer<T>,
     {
         let id = item.source.frame_id();
-        if !self.writers.contains_key(&id) {
-            match (self.make)(item.source) {
-                Ok(writer) => drop(self.writers.insert(id, writer)),
-                Err(error) => return self.fail(error),
-            }
+        if self.writers.get(self.current).is_none_or(|(other, _)| *other != id)
+            && let Err(error) = self.turn_to(id, item.source)
+        {
+            return self.fail(error);
         }
-        if let Some(writer) = self.writers.get_mut(&id) {
+        if let Some((_, writer)) = self.writers.get_mut(self.current) {
             writer.item(item, &mut self.text);
         }
         if self.text.len() >= parallel::ENOUGH_TEXT { self.flush() } else { ControlFlow::Continue(()) }
@@ -575,10 +577,22 @@ where
     where
         W: Writer<T>,
     {
-        if let Some(writer) = self.writers.get_mut(&source.frame_id()) {
+        let id = source.frame_id();
+        if let Some((_, writer)) = self.writers.iter_mut().find(|(other, _)| *other == id) {
             writer.finish(&mut self.text);
         }
         ControlFlow::Continue(())
+    }
+
+    /// The next items are of this source.
+    #[cold]
+    fn turn_to(&mut self, id: TraceId, source: &Source) -> std::result::Result<(), E> {
+        let known = self.writers.iter().position(|(other, _)| *other == id);
+        self.current = known.unwrap_or(self.writers.len());
+        if known.is_none() {
+            self.writers.push((id, (self.make)(source)?));
+        }
+        Ok(())
     }
 
     fn flush(&mut self) -> ControlFlow<()> {

@@ -5,12 +5,13 @@ use std::io::{self, Write};
 use backsight_core::Describe as _;
 use backsight_flow::Event;
 
-use super::execution::{Detail, ExecutionFormat, Label, ListedCounts, Style, module_members, write_event};
+use super::digits::Decimal;
+use super::execution::{Detail, ExecutionFormat, Label, Style, module_members, write_event};
 use super::filter::Filter;
 use super::json::ObjectWriter;
 use super::printable::Printable;
 use crate::SourceCode;
-use crate::calls::{CallTree, Cost, Node, ShadowStack, Visit};
+use crate::calls::{CallTree, Cost, FunctionName, Node, ShadowStack, Visit};
 
 /// Deepest indentation.
 const DEEPEST: usize = 60;
@@ -24,6 +25,33 @@ pub(super) struct CallLines<'i> {
     visits: Vec<Visit<'i>>,
     /// Where the last event was reported.
     index: u64,
+    /// Texts of functions that were listed before.
+    names: FunctionTexts<'i>,
+    line: Vec<u8>,
+}
+
+/// Texts of functions by address. Memory is bounded: one takes the slot of another that falls on it.
+#[derive(Default)]
+struct FunctionTexts<'i> {
+    /// None at first, then a power of two.
+    slots: Vec<Option<(FunctionName<'i>, Box<str>)>>,
+}
+
+impl<'i> FunctionTexts<'i> {
+    const SLOTS: usize = 1 << 10;
+
+    fn get(&mut self, function: &FunctionName<'i>) -> &str {
+        if self.slots.is_empty() {
+            self.slots.resize_with(Self::SLOTS, || None);
+        }
+        let slot = (function.address.0 >> 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+        let slot = &mut self.slots[slot as usize % Self::SLOTS];
+        match slot {
+            Some((known, _)) if known.is_named_as(function) => {}
+            _ => *slot = Some((*function, Printable(&function.to_string()).to_string().into_boxed_str())),
+        }
+        slot.as_ref().map_or("", |(_, text)| text)
+    }
 }
 
 /// Where the lines of a hart go, and what is wanted of them.
@@ -32,7 +60,8 @@ pub(super) struct Page<'a> {
     pub label: &'a Label,
     pub hart: u16,
     pub object: &'a mut ObjectWriter,
-    pub counts: &'a ListedCounts,
+    /// Instructions that were listed.
+    pub listed: &'a mut u64,
     pub filter: &'a Filter,
 }
 
@@ -46,7 +75,8 @@ impl<'i> CallLines<'i> {
         };
         let is_json = style.format == ExecutionFormat::Json;
         let stack = ShadowStack::new(code).naming(style.naming);
-        Some(Self { is_json, stack, tree, visits: Vec::new(), index: 0 })
+        let (visits, names, line) = Default::default();
+        Some(Self { is_json, stack, tree, visits, index: 0, names, line })
     }
 
     /// Takes an event. The stack sees all of them, whatever the filter wants: else it would miss returns.
@@ -94,11 +124,11 @@ impl<'i> CallLines<'i> {
             if !page.filter.wants_now() || !page.filter.wants_address(visit.function.address) {
                 continue;
             }
-            page.counts.add(visit.own.instructions);
+            *page.listed += visit.own.instructions;
             match &mut self.tree {
                 Some(tree) => tree.add(&visit),
                 None if self.is_json => page.json_visit(&visit, self.index)?,
-                None => page.text_visit(&visit)?,
+                None => page.text_visit(&visit, self.names.get(&visit.function), &mut self.line)?,
             }
         }
         Ok(())
@@ -153,23 +183,24 @@ impl Page<'_> {
     }
 
     /// Name, what the stay cost, and where it is the last of a call what that cost.
-    fn text_visit(&mut self, visit: &Visit<'_>) -> io::Result<()> {
-        let out = &mut *self.out;
-        self.label.write(out, self.hart)?;
-        let indentation = 2 * visit.depth.min(DEEPEST);
-        write!(out, "{:indentation$}", "")?;
-        write!(out, "{}  ", Printable(&visit.function.to_string()))?;
+    fn text_visit(&mut self, visit: &Visit<'_>, name: &str, line: &mut Vec<u8>) -> io::Result<()> {
+        line.clear();
+        self.label.write(line, self.hart)?;
+        line.resize(line.len() + 2 * visit.depth.min(DEEPEST), b' ');
+        line.extend_from_slice(name.as_bytes());
+        line.extend_from_slice(b"  ");
         // What came before the last line, such as an exception, was the end of it.
         let has_own = visit.own.instructions > 0;
         if has_own {
-            write_cost(out, &visit.own)?;
-            visit.begin.map_or(Ok(()), |time| write!(out, ", at {time:#x}"))?;
+            write_cost(line, &visit.own);
+            visit.begin.map_or(Ok(()), |time| write!(line, ", at {time:#x}"))?;
         }
         if let Some(call) = &visit.call {
-            write!(out, "{}call took ", if has_own { "; " } else { "" })?;
-            write_cost(out, call)?;
+            line.extend_from_slice(if has_own { b"; call took " } else { b"call took " });
+            write_cost(line, call);
         }
-        writeln!(out)
+        line.push(b'\n');
+        self.out.write_all(line)
     }
 
     fn text_tree(&mut self, tree: &CallTree) -> io::Result<()> {
@@ -218,14 +249,17 @@ fn cost_members(object: &mut ObjectWriter, names: &CostNames, cost: &Cost) {
     }
 }
 
-fn write_cost(out: &mut dyn Write, cost: &Cost) -> io::Result<()> {
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
-    write!(out, "{} instruction{}", cost.instructions, plural(cost.instructions))?;
+fn write_cost(line: &mut Vec<u8>, cost: &Cost) {
+    let mut part = |before: &str, count: u64, after: &str| {
+        line.extend_from_slice(before.as_bytes());
+        line.extend_from_slice(Decimal::default().of(count).as_bytes());
+        line.extend_from_slice(after.as_bytes());
+    };
+    part("", cost.instructions, if cost.instructions == 1 { " instruction" } else { " instructions" });
     if let Some(cycles) = cost.cycles {
-        write!(out, ", {cycles} cycle{}", plural(cycles))?;
+        part(", ", cycles, if cycles == 1 { " cycle" } else { " cycles" });
     }
     if let Some(time) = cost.time.filter(|&time| time > 0) {
-        write!(out, ", time {time}")?;
+        part(", time ", time, "");
     }
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! What was executed, written in each of the formats.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,7 +11,7 @@ use backsight_flow::{Event, Range, SourceTime, opencsd};
 use backsight_image::{Code as _, Naming, Symbol};
 
 use super::call_lines::{CallLines, Page};
-use super::digits::Decimal;
+use super::digits::hexadecimal;
 use super::filter::Filter;
 use super::instruction_text::InstructionText;
 use super::instructions::{Step, steps};
@@ -118,8 +117,9 @@ impl Label {
         if let Some(time) = &self.time {
             write!(out, "{time:<28}  ")?;
         }
-        write!(out, "{}", self.id)?;
-        if self.numbers_harts { write!(out, ".{hart}  ") } else { write!(out, "  ") }
+        let [high, low] = hexadecimal(self.id.get());
+        out.write_all(&[b'0', b'x', high, low])?;
+        if self.numbers_harts { write!(out, ".{hart}  ") } else { out.write_all(b"  ") }
     }
 
     /// What every JSON object has.
@@ -146,7 +146,14 @@ pub struct ExecutionWriter<'i> {
     code: SourceCode<'i>,
     filter: Filter,
     counts: Arc<ListedCounts>,
-    harts: BTreeMap<u16, Hart<'i>>,
+    /// By number.
+    harts: Vec<Hart<'i>>,
+    /// The one whose event came last.
+    current: usize,
+    /// Ranges are listed as they are, with nothing but themselves in their text.
+    is_plain: bool,
+    /// Instructions that were listed and are in no count yet.
+    listed: u64,
     object: ObjectWriter,
     /// The familiar lines of a hart before its first event.
     lines: opencsd::Lines,
@@ -154,6 +161,7 @@ pub struct ExecutionWriter<'i> {
 
 /// What a listing has to know of one hart.
 struct Hart<'i> {
+    number: u16,
     filter: Filter,
     space: AddressSpace,
     instruction_text: InstructionText,
@@ -166,6 +174,15 @@ struct Hart<'i> {
 impl decode::Writer<Event> for ExecutionWriter<'_> {
     fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
         let index = || item.position().unwrap_or(item.offset);
+        if let Event::Range(range) = &item.value
+            && self.is_plain
+            && let Some(hart) = self.harts.get(self.current)
+            && hart.number == item.sub_source
+            && let Some(known) = hart.texts.get(range, hart.space)
+        {
+            self.listed += u64::from(range.instructions);
+            return known.append(text, index);
+        }
         // Memory takes everything.
         let _ = self.event(text, item.sub_source, &index, &item.value);
     }
@@ -203,12 +220,16 @@ impl<'i> ExecutionWriter<'i> {
         let label = Label { id, numbers_harts: false, buffer: None, time: None };
         let (harts, object) = Default::default();
         let lines = opencsd::Lines::new(style.cycle_counts);
-        Self { style, label, code, filter, counts, harts, object, lines }
+        let is_plain =
+            style.format != ExecutionFormat::Opencsd && style.detail == Detail::Ranges && filter.takes_all();
+        let (current, listed) = (0, 0);
+        Self { style, label, code, filter, counts, harts, current, is_plain, listed, object, lines }
     }
 
     /// What is written next happened then, on the time axis of all sources.
     pub fn at(&mut self, time: TimeBounds) {
         self.label.time = Some(time);
+        self.is_plain = false;
     }
 
     /// Writes one event of a hart; `index` finds where in the capture it was reported.
@@ -222,18 +243,11 @@ impl<'i> ExecutionWriter<'i> {
         index: &dyn Fn() -> u64,
         event: &Event,
     ) -> io::Result<()> {
-        let Self { style, label, code, filter, counts, harts, object, lines } = self;
-        if !filter.wants_hart(hart) {
+        if self.harts.get(self.current).is_none_or(|known| known.number != hart) && !self.turn_to(hart) {
             return Ok(());
         }
-        let state = harts.entry(hart).or_insert_with(|| Hart {
-            filter: filter.clone(),
-            space: AddressSpace::ANY,
-            instruction_text: InstructionText::default(),
-            lines: lines.clone(),
-            texts: RangeTexts::default(),
-            calls: CallLines::new(*style, *code),
-        });
+        let Self { style, label, code, counts, harts, current, listed, object, .. } = self;
+        let Some(state) = harts.get_mut(*current) else { return Ok(()) };
         match event {
             Event::Context(context, _) => state.space = code.space_of(context),
             Event::Timestamp { .. } | Event::SourceTime(SourceTime::Global { .. }) => {
@@ -243,7 +257,7 @@ impl<'i> ExecutionWriter<'i> {
         }
         let is_wanted = state.filter.wants(event);
         if let Some(calls) = &mut state.calls {
-            let mut page = Page { out, label, hart, object, counts, filter: &state.filter };
+            let mut page = Page { out, label, hart, object, listed, filter: &state.filter };
             return calls.event(&mut page, is_wanted, index, event);
         }
         if !is_wanted {
@@ -256,7 +270,7 @@ impl<'i> ExecutionWriter<'i> {
         let Event::Range(range) = event else { return line.event(out, event) };
         let mut outcome = Ok(());
         filter.parts(range, space, code.image(), |part| {
-            counts.add(part.instructions.into());
+            *listed += u64::from(part.instructions);
             if outcome.is_ok() {
                 outcome = line.range(out, part);
             }
@@ -264,19 +278,50 @@ impl<'i> ExecutionWriter<'i> {
         outcome
     }
 
+    /// The next events are of this hart. False: nothing of it is wanted.
+    #[cold]
+    fn turn_to(&mut self, hart: u16) -> bool {
+        if !self.filter.wants_hart(hart) {
+            return false;
+        }
+        let place = self.harts.binary_search_by_key(&hart, |known| known.number);
+        self.current = place.unwrap_or_else(|place| place);
+        if place.is_err() {
+            let state = Hart {
+                number: hart,
+                filter: self.filter.clone(),
+                space: AddressSpace::ANY,
+                instruction_text: InstructionText::default(),
+                lines: self.lines.clone(),
+                texts: RangeTexts::default(),
+                calls: CallLines::new(self.style, self.code),
+            };
+            self.harts.insert(self.current, state);
+        }
+        true
+    }
+
     /// Writes what is left at the end.
     ///
     /// # Errors
     /// If `out` fails.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { label, counts, harts, object, .. } = self;
-        for (hart, state) in harts {
+        let Self { label, harts, listed, object, .. } = self;
+        for state in harts {
             write_lines(out, label, |each| state.lines.finish(each))?;
             if let Some(calls) = &mut state.calls {
-                calls.end(&mut Page { out, label, hart: *hart, object, counts, filter: &state.filter })?;
+                let hart = state.number;
+                calls.end(&mut Page { out, label, hart, object, listed, filter: &state.filter })?;
             }
         }
         Ok(())
+    }
+}
+
+/// What was listed is counted, however the listing ends.
+impl Drop for ExecutionWriter<'_> {
+    fn drop(&mut self) {
+        self.counts.add(self.listed);
     }
 }
 
@@ -318,7 +363,7 @@ impl Line<'_, '_> {
             return self.write_range(out, range, (self.index)());
         }
         if let Some(text) = self.texts.get(range, self.space) {
-            return write_text(out, text, self.index);
+            return out.write_all(&text.with_index(self.index));
         }
         let mut line = Vec::new();
         self.write_range(&mut line, range, 0)?;
@@ -327,7 +372,7 @@ impl Line<'_, '_> {
             _ => RangeText { before: &line, after: &[] },
         };
         self.texts.insert(range, self.space, text);
-        write_text(out, text, self.index)
+        out.write_all(&text.with_index(self.index))
     }
 
     fn write_range(&mut self, out: &mut dyn Write, range: &Range, index: u64) -> io::Result<()> {
@@ -439,16 +484,6 @@ fn around_index(line: &[u8]) -> RangeText<'_> {
     let gap = line.windows(INDEX.len()).position(|part| part == INDEX).map(|at| at + INDEX.len());
     let (before, rest) = line.split_at(gap.unwrap_or(line.len()));
     RangeText { before, after: rest.get(1..).unwrap_or_default() }
-}
-
-/// Writes the text of a range, in JSON with where it was reported.
-fn write_text(out: &mut dyn Write, text: RangeText<'_>, index: &dyn Fn() -> u64) -> io::Result<()> {
-    out.write_all(text.before)?;
-    if !text.after.is_empty() {
-        out.write_all(Decimal::default().of(index()).as_bytes())?;
-        out.write_all(text.after)?;
-    }
-    Ok(())
 }
 
 /// The file of code that has no name, for JSON, and how far into it that is.

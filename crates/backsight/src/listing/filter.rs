@@ -92,6 +92,11 @@ impl Filter {
         Self { harts: harts.to_vec(), ..self }
     }
 
+    /// Is everything of the harts that are wanted?
+    pub fn takes_all(&self) -> bool {
+        self.anywhere && self.contexts.is_empty() && self.time.is_none()
+    }
+
     /// Is anything of this hart wanted?
     pub fn wants_hart(&self, hart: u16) -> bool {
         self.harts.is_empty() || self.harts.contains(&hart)

@@ -7,6 +7,8 @@
 use backsight_core::AddressSpace;
 use backsight_flow::Range;
 
+use super::digits::Decimal;
+
 /// Texts by range.
 #[derive(Debug, Default)]
 pub(super) struct RangeTexts {
@@ -32,6 +34,25 @@ pub(super) struct RangeText<'t> {
     pub before: &'t [u8],
     /// After that.
     pub after: &'t [u8],
+}
+
+impl RangeText<'_> {
+    /// Adds the text to a listing, with where it was reported if it says that.
+    #[inline]
+    pub fn append(self, out: &mut Vec<u8>, index: impl FnOnce() -> u64) {
+        out.extend_from_slice(self.before);
+        if !self.after.is_empty() {
+            out.extend_from_slice(Decimal::default().of(index()).as_bytes());
+            out.extend_from_slice(self.after);
+        }
+    }
+
+    /// The text, with where it was reported if it says that.
+    pub fn with_index(self, index: &dyn Fn() -> u64) -> Vec<u8> {
+        let mut text = Vec::new();
+        self.append(&mut text, index);
+        text
+    }
 }
 
 /// Slots at first, and at most.
