@@ -16,10 +16,19 @@ class Material:
 
     RECORDINGS = [
         ("ntrace", "pack", ["--unit", "ntrace"]),
+        ("ntrace-stm", "calls", ["--unit", "ntrace,stm", "--config", "timestamps=all"]),
+        ("etrace-itm", "calls", ["--unit", "etrace,itm"]),
         ("ntrace-repeat", "calls", ["--unit", "ntrace", "--config", "repeat_history=1"]),
         ("etrace", "pack", ["--unit", "etrace"]),
         ("etrace-full", "calls", ["--unit", "etrace", "--config", "branch_prediction=1", "--config", "jump_target_cache=1"]),
         ("etm4-truth", "calls", ["--unit", "etrace", "--truth"]),
+    ]
+
+    ENCODINGS = [
+        ("ptm", ["--unit", "ptm", "--config", "return_stack=1", "--config", "timestamps=300"]),
+        ("ptm-cycles", ["--unit", "ptm", "--config", "cyclecount=1", "--config", "branch_broadcast=1"]),
+        ("etm3", ["--unit", "etm3", "--config", "alternative_branches=1", "--config", "context_id=4"]),
+        ("etm3-cycles", ["--unit", "etm3", "--config", "cyclecount=1", "--config", "timestamps=300"]),
     ]
 
     def __init__(self, program, repository, folder):
@@ -31,12 +40,23 @@ class Material:
             output = folder / f"made-{name}"
             command = [program, "record", "--quiet", "--limit", "60000", "--output", output, *options, "--",
                        self.programs / "riscv64" / traced]
-            done = subprocess.run(command, capture_output=True)
-            if done.returncode == 0:
-                self.captures.append(output)
-            else:
-                print(f"not recorded, and left out: {name}: {done.stderr.decode('utf-8', 'replace').strip()}")
+            self.keep(name, output, command)
+        # Units of Arm, from what a bundled capture holds: no emulator is needed, but for data accesses.
+        for name, options in self.ENCODINGS:
+            output = folder / f"made-{name}"
+            self.keep(name, output, [program, "encode", bundled / "interwork-arm", "--quiet", "--output", output, *options])
+        output = folder / "made-etm3-data"
+        self.keep("etm3-data", output, [program, "record", "--quiet", "--limit", "20000", "--output", output, "--unit", "etm3,stm",
+                                        "--config", "data=both", "--", self.programs / "arm/interwork"])
         self.executables = sorted(path for path in self.programs.glob("*/*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF")
+
+    def keep(self, name, output, command):
+        """Makes a capture; says so where it cannot."""
+        done = subprocess.run(command, capture_output=True)
+        if done.returncode == 0:
+            self.captures.append(output)
+        else:
+            print(f"not made, and left out: {name}: {done.stderr.decode('utf-8', 'replace').strip()}")
 
     def copy(self, random, folder):
         capture = folder / "capture"
@@ -73,10 +93,12 @@ def damaged(random, data, most=8):
 def commands(random, capture, extra=()):
     """What a user may do with a capture."""
     listing = random.choice(LISTINGS)
+    together = ["--all", "--messages", "--messages=hex"]
     return [
         ["info", capture, *extra],
         ["packets", capture, "--format", random.choice(["text", "json", "opencsd", "summary"]), *extra],
         ["flow", capture, "--format", listing, *extra],
+        ["flow", capture, random.choice(together), "--format", random.choice(["text", "json"]), *extra],
     ]
 
 
@@ -206,7 +228,7 @@ def logs(random, folder, material):
     shutil.copytree(truth.parent, capture)
     (capture / "truth.retired").write_bytes((folder / "run.retired").read_bytes())
     return [
-        ["encode", "run.retired", "--output", "made", "--unit", random.choice(["etrace", "ntrace", "etm4"])],
+        ["encode", "run.retired", "--output", "made", "--unit", random.choice(["etrace", "ntrace", "etm4", "ptm", "etm3"])],
         ["encode", "commit.log", "--output", "made2"],
         ["flow", "capture", "--truth", "--format", "pcs"],
     ]
@@ -263,8 +285,16 @@ def bare(random, folder, _):
     (folder / "bytes").write_bytes(data)
     protocol, framing = random.choice([("etm4", "raw"), ("etm4", "coresight"), ("ete", "tpiu"), ("ete", "tpiu-hsync"), ("etm4", "dstream"),
                                        ("etrace", "reference"), ("etrace", "encap"), ("etrace", "siemens"), ("etrace", "esp32"),
-                                       ("etrace", "atb"), ("etrace", "pulp"), ("ntrace", "raw")])
+                                       ("etrace", "atb"), ("etrace", "pulp"), ("ntrace", "raw"), ("ptm", "raw"), ("ptm", "tpiu"),
+                                       ("etm3", "raw"), ("etm3", "coresight"), ("itm", "raw"), ("itm", "tpiu"), ("stm", "raw"),
+                                       ("stm", "coresight"), ("etm4-data", "raw")])
     extra = ["--protocol", protocol, "--framing", framing]
+    if protocol == "etm3":
+        extra += ["--config", f"data={random.choice(['none', 'address', 'value', 'both'])}"]
+    if protocol in ("ptm", "etm3"):
+        extra += ["--config", f"cyclecount={random.randrange(2)}", "--config", f"context_id={random.choice([0, 1, 2, 4])}"]
+    if protocol == "itm" and random.random() < 0.5:
+        extra += ["--config", "sync=none"]
     if random.random() < 0.3 and framing == "coresight":
         extra.append("--wrapped")
     return commands(random, "bytes", extra)

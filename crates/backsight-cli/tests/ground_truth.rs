@@ -144,6 +144,115 @@ fn a32_and_t32_programs_are_reported_by_ptm_and_etm3_as_they_ran() {
     }
 }
 
+/// A transfer: the instruction, what it does, where, and the value.
+type Transfer = (String, String, Option<String>, Option<String>);
+
+/// The accesses of a listing, word by word as ETMv3 traces them.
+fn transfers(listing: &str, addresses: bool, values: bool) -> Vec<Transfer> {
+    let mut transfers = Vec::new();
+    for line in listing.lines().filter(|line| line.contains("\"event\":\"access\"")) {
+        let access: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let number = |key: &str| access[key].as_str().map(support::hexadecimal);
+        let text = |key: &str| access[key].as_str().unwrap_or_default().to_owned();
+        let (address, value) = (number("address"), number("value"));
+        let size = access["size"].as_u64().expect("a size");
+        for word in 0..size.div_ceil(4) {
+            let part = |value: u64| {
+                value >> (32 * word) & if size < 4 { (1 << (8 * size)) - 1 } else { 0xFFFF_FFFF }
+            };
+            transfers.push((
+                text("instruction"),
+                format!("{} of {}", text("kind"), size.min(4)),
+                address.filter(|_| addresses).map(|address| format!("{:#x}", address + 4 * word)),
+                value.filter(|_| values).map(|value| format!("{:#x}", part(value))),
+            ));
+        }
+    }
+    transfers
+}
+
+#[test]
+fn data_accesses_of_a32_and_t32_programs_are_reported_by_etm3_one_by_one() {
+    let scratch = Scratch::new("accesses");
+    for name in ["interwork", "sort", "vm", "pack", "calls"] {
+        for data in ["address", "value", "both"] {
+            let capture = scratch.path("capture");
+            let setting = format!("data={data}");
+            let options = ["--truth", "--limit", "60000", "--unit", "etm3", "--config", &setting];
+            if !record(&capture, &options, &[&program("arm", name)]) {
+                return;
+            }
+            let (addresses, values) = (data != "value", data != "address");
+            let decoded = backsight(&["flow", "--format", "json", "--strict"], &capture);
+            let truth = backsight(&["flow", "--truth", "--format", "json"], &capture);
+            let (decoded, truth) =
+                (transfers(&decoded, addresses, values), transfers(&truth, addresses, values));
+            assert!(truth.len() > 5000, "{name}: {} accesses", truth.len());
+            let same = decoded.iter().zip(&truth).take_while(|(decoded, truth)| decoded == truth).count();
+            assert_eq!(
+                decoded.get(same),
+                truth.get(same),
+                "{name}, {data}: access {same} of {}",
+                truth.len()
+            );
+            std::fs::remove_dir_all(&capture).expect("a capture");
+        }
+    }
+}
+
+/// What the messages of a listing say, put together.
+fn said(listing: &str) -> Vec<u8> {
+    let bytes = listing.lines().flat_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let digits = message["bytes"].as_str().expect("bytes").to_owned();
+        let pairs = (0..digits.len()).step_by(2).map(move |at| digits[at..at + 2].to_owned());
+        pairs.map(|pair| u8::from_str_radix(&pair, 16).expect("digits"))
+    });
+    bytes.collect()
+}
+
+#[test]
+fn what_a_program_under_qemu_prints_is_in_its_capture_with_the_time() {
+    let scratch = Scratch::new("messages");
+    for (target, name, unit, time) in [
+        ("arm", "calls", "ptm,stm", "timestamps=500"),
+        ("arm", "interwork", "etm3,itm", "timestamps=500"),
+        ("aarch64", "calls", "etm4,itm", "timestamps=500"),
+        ("riscv64", "calls", "ntrace,stm", "timestamps=all"),
+    ] {
+        let capture = scratch.path("capture");
+        let options = ["--truth", "--qemu", "--unit", unit, "--config", time];
+        if !record(&capture, &options, &[&program(target, name)]) {
+            return;
+        }
+        let expected =
+            std::fs::read(backsight_testing::repository().join("testdata/programs/expected").join(name));
+        let expected: Vec<u8> =
+            expected.expect("what it prints").into_iter().filter(|byte| *byte != b'\n').collect();
+        let messages = backsight(&["flow", "--messages", "--format", "json"], &capture);
+        assert_eq!(String::from_utf8_lossy(&said(&messages)), String::from_utf8_lossy(&expected), "{unit}");
+        let decoded = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
+        let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
+        assert_same(&decoded, &truth, &format!("{target} {name}, {unit}"));
+        in_order_of_time(&backsight(&["flow", "--all", "--format", "json"], &capture), unit);
+        std::fs::remove_dir_all(&capture).expect("a capture");
+    }
+}
+
+/// Messages stand among what was executed, in the order of time.
+fn in_order_of_time(listing: &str, unit: &str) {
+    let (mut latest, mut first, mut messages) = (0, None, 0);
+    for line in listing.lines() {
+        let item: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        messages += usize::from(item["event"] == "message");
+        let Some(estimate) = item["at"]["estimate"].as_u64() else { continue };
+        assert!(estimate >= latest, "{unit}: {line}");
+        first.get_or_insert(estimate);
+        latest = estimate;
+    }
+    assert!(messages > 0 && first.is_some_and(|first| first < latest), "{unit}: {messages} messages");
+}
+
 #[test]
 fn threads_are_told_each_by_a_source_of_its_own() {
     let scratch = Scratch::new("threads");

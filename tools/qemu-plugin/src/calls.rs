@@ -11,7 +11,7 @@ use crate::event::{
 use crate::mappings::{self, Mapping};
 use crate::target::Call;
 use crate::thread::{self, SystemCall, Thread};
-use crate::{Recorder, api, inputs, recorder, system};
+use crate::{Recorder, api, inputs, outputs, recorder, system};
 
 pub const MAP_ANONYMOUS: u64 = 0x20;
 pub const FAILED: std::ops::Range<i64> = -4095..0;
@@ -47,6 +47,9 @@ pub fn end(index: u32, number: i64, result: i64) {
         api::RESULT_SIGRETURN => return thread.push(&[event(SIGNAL_RETURN, 0)]),
         api::RESULT_RESTART => return thread.push(&[event(RESTART, 0)]),
         _ => {}
+    }
+    if let Some(streams) = &recorder.streams {
+        outputs::record(thread, recorder, streams, result);
     }
     if recorder.inputs {
         inputs::record(thread, recorder, result);

@@ -28,6 +28,11 @@ pub const WRITTEN: u32 = 11;
 /// The system call just made cleared memory: address, length (2 words each).
 pub const CLEARED: u32 = 12;
 
+/// The system call just made wrote so many bytes (argument, bits 22:0) to standard output or error: the bytes.
+pub const OUTPUT: u32 = 13;
+
+/// In the argument of [`OUTPUT`]: standard error.
+pub const OUTPUT_ERROR: u32 = 1 << 23;
 /// In the argument of [`MAP`]: readable, writable, executable as in `mmap`.
 pub const MAP_EXECUTABLE: u32 = 4;
 /// In the argument of [`MAP`]: whether it is executable is not known.

@@ -18,7 +18,7 @@ const MOST_VECTORS: u64 = 1024;
 
 /// How much a call writes at a pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Size {
+pub enum Size {
     /// Always as many bytes.
     Bytes(u64),
     /// As many as it returns, times a number.
@@ -69,15 +69,15 @@ fn succeeded(thread: &mut Thread, recorder: &Recorder, value: u64) {
 }
 
 /// A call that succeeded.
-struct Call<'a> {
-    recorder: &'a Recorder,
-    arguments: [u64; 6],
-    result: u64,
+pub struct Call<'a> {
+    pub recorder: &'a Recorder,
+    pub arguments: [u64; 6],
+    pub result: u64,
 }
 
 impl Call<'_> {
-    /// Calls `visit` with the address and length of everything written through one pointer.
-    fn each(&self, pointer: usize, size: Size, visit: &mut impl FnMut(u64, u64)) {
+    /// Calls `visit` with the address and length of everything that goes through one pointer.
+    pub fn each(&self, pointer: usize, size: Size, visit: &mut impl FnMut(u64, u64)) {
         let Self { recorder, arguments, result } = self;
         let address = arguments[pointer];
         if address == 0 {

@@ -8,6 +8,7 @@
 //!
 //! Arguments: `dir=DIR` (required: where the stream goes), `memory=on` (loads and stores, their addresses),
 //! `values=on` (and what was loaded or stored), `inputs=on` (results of system calls, and the memory that they wrote),
+//! `output=on` (what the program writes to its standard output and error),
 //! `watch=off` (faster; blocks are not exact where they fault).
 
 mod api;
@@ -17,6 +18,7 @@ mod event;
 mod inputs;
 mod mappings;
 mod output;
+mod outputs;
 mod system;
 mod tail;
 mod target;
@@ -28,6 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock};
 
 use crate::output::Output;
+use crate::outputs::StandardStreams;
 use crate::tail::Tails;
 use crate::target::Target;
 
@@ -46,6 +49,8 @@ pub(crate) struct Recorder {
     memory: bool,
     values: bool,
     inputs: bool,
+    /// Where what the program writes is recorded: what its standard streams are.
+    streams: Option<StandardStreams>,
     output: Mutex<Output>,
     /// For a child to close; -1 when there is none.
     descriptor: AtomicI32,
@@ -99,13 +104,20 @@ struct Arguments {
     memory: bool,
     values: bool,
     inputs: bool,
+    output: bool,
     watch: bool,
 }
 
 impl Arguments {
     fn parse<'a>(arguments: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut parsed =
-            Self { directory: PathBuf::new(), memory: false, values: false, inputs: false, watch: true };
+        let mut parsed = Self {
+            directory: PathBuf::new(),
+            memory: false,
+            values: false,
+            inputs: false,
+            output: false,
+            watch: true,
+        };
         for argument in arguments {
             let (key, value) = argument.split_once('=').unwrap_or((argument, "on"));
             let on = match value {
@@ -118,9 +130,11 @@ impl Arguments {
                 "memory" => parsed.memory = on?,
                 "values" => parsed.values = on?,
                 "inputs" => parsed.inputs = on?,
+                "output" => parsed.output = on?,
                 "watch" => parsed.watch = on?,
                 _ => {
-                    return Err(format!("unknown argument {key}; known: dir, memory, values, inputs, watch"));
+                    let known = "dir, memory, values, inputs, output, watch";
+                    return Err(format!("unknown argument {key}; known: {known}"));
                 }
             }
         }
@@ -163,7 +177,8 @@ fn install(id: api::PluginId, info: &api::Info, arguments: &[&str]) -> Result<()
     let target = Target::named(name.to_bytes()).filter(|_| !info.system_emulation).ok_or_else(|| {
         format!("cannot record {name:?}: only programs for aarch64, arm and riscv64 under user-mode QEMU")
     })?;
-    let Arguments { directory, memory, values, inputs, watch } = Arguments::parse(arguments.iter().copied())?;
+    let Arguments { directory, memory, values, inputs, output: outputs, watch } =
+        Arguments::parse(arguments.iter().copied())?;
     let failed = |error| format!("{}: {error}", directory.display());
     // The memory in it is never given back.
     let tails: &'static Tails = Box::leak(Box::new(Tails::new(&directory).map_err(failed)?));
@@ -175,6 +190,7 @@ fn install(id: api::PluginId, info: &api::Info, arguments: &[&str]) -> Result<()
         memory,
         values,
         inputs,
+        streams: outputs.then(StandardStreams::now),
         descriptor: AtomicI32::new(output.descriptor().unwrap_or(-1)),
         output: Mutex::new(output),
         abandoned: AtomicBool::new(false),

@@ -22,6 +22,9 @@ pub enum Call {
     Execute,
     /// `madvise`.
     Advise,
+    Write,
+    /// `writev`.
+    WriteVectors,
     /// `rt_sigaction` and `sigaction`.
     SignalAction,
     Other,
@@ -56,6 +59,8 @@ impl Target {
     pub fn call(self, number: i64) -> Call {
         match self {
             Self::Arm => match number {
+                4 => Call::Write,
+                146 => Call::WriteVectors,
                 192 => Call::Map { offset_unit: 4096 },
                 91 => Call::Unmap,
                 163 => Call::Remap,
@@ -67,6 +72,8 @@ impl Target {
             },
             // The generic numbers of Linux.
             Self::Aarch64 | Self::Riscv64 => match number {
+                64 => Call::Write,
+                66 => Call::WriteVectors,
                 222 => Call::Map { offset_unit: 1 },
                 215 => Call::Unmap,
                 216 => Call::Remap,

@@ -97,6 +97,7 @@ const EXAMPLES: &str = "Examples:
   backsight record -o run.zip --truth -- ./program    and keep what was really executed
   backsight record -o run --unit ntrace --config timestamps=1 -- ./program
   backsight record -o run --model --config cyclecount=1 -- ./arm-program
+  backsight record -o run --unit etm3,stm --config data=both -- ./arm-program
   backsight record -o run --sysroot /usr/aarch64-linux-gnu -- ./arm-program";
 
 /// What is kept beside the trace.
@@ -130,12 +131,6 @@ pub fn run(command: &Record) -> Result {
     let words: Vec<_> = command.program.iter().map(|word| word.to_string_lossy()).collect();
     let messages = command.unit.messages()?;
     let simulated = target == Target::Riscv64 && !command.qemu;
-    if let (Some(kind), false) = (messages, simulated) {
-        let name = kind.name();
-        return Err(Failure::usage(format!(
-            "--unit {name}: what a program writes is seen in the simulator only (static riscv64 programs without --qemu)"
-        )));
-    }
     let recording = Recording::new(unit)
         .messages(messages)
         .title(format!("{} ({target})", words.join(" ")))
@@ -163,6 +158,7 @@ pub fn run(command: &Record) -> Result {
         memory: traced != TracedData::None,
         values: data || traced == TracedData::Values,
         inputs: data,
+        output: messages.is_some(),
         ..EmulationOptions::default()
     };
     record(command, recording, EmulatedProgram::new(options)?)

@@ -64,7 +64,6 @@ fn what_makes_no_sense_is_refused() {
     let record = |more: &str| line(&format!("record --quiet {more} --output {output} -- {program}"));
     record("--unit stm,itm").wrong_use("one of stm and itm");
     record("--unit etrace,ntrace").wrong_use("one unit traces a core");
-    record("--unit etrace,stm --qemu").wrong_use("in the simulator only");
     let capture = repository().join("testdata/captures/first").display().to_string();
     line(&format!("flow {capture} --all --format pcs")).wrong_use("--all is for --format text and json");
     line(&format!("flow {capture} --messages --calls")).wrong_use("cannot be used with");

@@ -47,6 +47,8 @@ pub struct EmulationOptions {
     pub values: bool,
     /// Record what system calls return, and what they write to memory.
     pub inputs: bool,
+    /// Hand out what the program writes to its standard output and error.
+    pub output: bool,
     /// Send what the program writes to its standard output nowhere.
     pub silent: bool,
     /// More arguments for QEMU, such as `-seed 1`.
@@ -148,6 +150,9 @@ fn command(options: &EmulationOptions, tools: &Tools, folder: &Path) -> Command 
     }
     if options.inputs {
         plugin.push(",inputs=on");
+    }
+    if options.output {
+        plugin.push(",output=on");
     }
     command.arg("-plugin").arg(plugin).arg(&options.program).args(&options.arguments);
     command

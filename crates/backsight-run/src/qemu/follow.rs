@@ -423,19 +423,24 @@ impl ThreadReader {
         process: &mut Process,
         sink: &mut impl FnMut(Execution),
     ) -> Result<(), Damage> {
-        let malformed = Damage::EventContents(10);
-        if self.after != After::SystemCall {
-            return Err(malformed);
+        if !self.call(process, sink)? {
+            return Err(Damage::EventContents(10));
         }
+        sink(Execution::Input(input));
+        Ok(())
+    }
+
+    /// The system call at the end of the block did something: its instruction has retired. False if there is none.
+    pub fn call(&mut self, process: &mut Process, sink: &mut impl FnMut(Execution)) -> Result<bool, Damage> {
+        let (After::SystemCall, Some(number)) = (self.after, self.block) else { return Ok(false) };
         if !self.called {
-            let block = *self.block.ok_or(malformed).and_then(|block| process.blocks.get(block))?;
+            let block = *process.blocks.get(number)?;
             self.progress(&block, process.blocks.instructions(&block).len() - 1, process, sink)?;
             let last = self.hand_out_before_last(&block, process, sink);
             self.retire(last, process, sink);
             self.called = true;
         }
-        sink(Execution::Input(input));
-        Ok(())
+        Ok(true)
     }
 
     /// An event that qualifies the block before it.

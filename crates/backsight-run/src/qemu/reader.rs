@@ -382,6 +382,7 @@ fn event(
             sink(Observation::ThreadEnds { thread: number });
         }
         10..=12 => input(thread, process, kind, argument, fields, sink)?,
+        13 => output(thread, process, argument, fields, sink)?,
         _ => return Err(Damage::Event(kind)),
     }
     Ok(())
@@ -410,6 +411,23 @@ fn input(
     let bytes = fields.padded(length as usize).ok_or(malformed)?;
     Input::written(Address(first), bytes)
         .try_for_each(|input| thread.follower.input(input, process, &mut each))
+}
+
+/// What a system call wrote to standard output, or with bit 23 to standard error.
+fn output(
+    thread: &mut Thread,
+    process: &mut Process,
+    argument: u32,
+    fields: &mut ChunkFields<'_>,
+    sink: &mut impl FnMut(Observation<'_>),
+) -> Result<(), Damage> {
+    let malformed = Damage::EventContents(13);
+    let (stream, length) = (if argument >> 23 == 0 { 1 } else { 2 }, argument & 0x7F_FFFF);
+    let bytes = fields.padded(length as usize).ok_or(malformed)?;
+    let mut each = |execution| sink(Observation::Execution(execution));
+    thread.follower.call(process, &mut each)?.then_some(()).ok_or(malformed)?;
+    sink(Observation::Output { stream, bytes });
+    Ok(())
 }
 
 fn access(

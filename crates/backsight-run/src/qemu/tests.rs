@@ -403,6 +403,36 @@ fn a_kernel_helper_of_arm_is_a_gap() {
     assert_eq!(observed(&writer.end()), ["#0", "gap", "1000->1004"]);
 }
 
+#[test]
+fn what_a_program_writes_comes_after_the_call_that_wrote_it() {
+    let mut writer = StreamWriter::new(1);
+    writer.words_at(0x1000, &[NOP, SVC]);
+    writer.words_at(0x1008, &[NOP]);
+    let bytes = u32::from_le_bytes(*b"hey\0");
+    let error = u32::from_le_bytes(*b"no\0\0");
+    writer.thread(0, &[0, event(9, 64), event(13, 3), bytes, event(13, 1 << 23 | 2), error, 1]);
+    let mut seen = Vec::new();
+    let mut reader = StreamReader::new();
+    let fed = reader.feed(&writer.end(), &mut |item| match item {
+        Observation::Output { stream, bytes } => {
+            seen.push(format!("{stream} {}", String::from_utf8_lossy(bytes)))
+        }
+        Observation::Execution(execution) => seen.extend(in_short(&[execution])),
+        _ => {}
+    });
+    fed.expect("a good stream");
+    assert_eq!(seen, ["#0", "1000->1004", "1004->1008", "1 hey", "2 no", "!2 1008->1008"]);
+}
+
+#[test]
+fn what_nobody_wrote_is_damage() {
+    let mut writer = StreamWriter::new(1);
+    writer.words_at(0x1000, &[NOP, SVC]);
+    writer.thread(0, &[0, event(13, 1), 0x61]);
+    let (_, result) = execution(&[&writer.end()], &[]);
+    assert_eq!(result.unwrap_err().what, Damage::EventContents(13));
+}
+
 fn cut_short() -> (StreamWriter, Vec<u8>) {
     let mut writer = StreamWriter::new(1);
     let [nop, ldr] = [NOP, LDR].map(u32::to_le_bytes);

@@ -3,6 +3,8 @@
 //! The quick tests take the ends of each range and some values between them; `tests/options/run` takes every value and
 //! longer programs.
 
+mod cva6;
+mod etm;
 mod etm4;
 mod etrace;
 mod ntrace;

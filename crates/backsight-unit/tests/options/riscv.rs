@@ -1,7 +1,7 @@
 //! Programs whose every instruction is known, and what a follower makes of their trace.
 
 use backsight_core::{Address, AddressSpace, Execution};
-use backsight_flow::Event;
+use backsight_flow::{Event, Range};
 use backsight_image::{Code, Image};
 use backsight_sim::{Simulator, Streams};
 use backsight_testing::repository;
@@ -42,6 +42,18 @@ impl Run {
         Self { image, items, truth }
     }
 
+    /// The instructions of a range.
+    pub fn addresses(&self, range: &Range) -> Vec<Address> {
+        let (mut addresses, mut at) = (Vec::new(), range.start);
+        while at != range.end {
+            addresses.push(at);
+            let bytes = self.image.bytes_at(AddressSpace::ANY, at).expect("code");
+            at = at.plus(if bytes[0] & 3 == 3 { 4 } else { 2 });
+        }
+        assert_eq!(addresses.len(), range.instructions as usize, "{range:x?}");
+        addresses
+    }
+
     /// Bits that the addresses of its instructions need.
     pub fn address_bits(&self) -> u64 {
         let most = self.truth.iter().map(|address| address.0).max().unwrap_or(0);
@@ -53,16 +65,7 @@ impl Run {
         let mut followed = Vec::new();
         for event in events {
             match event {
-                Event::Range(range) => {
-                    let before = followed.len();
-                    let mut at = range.start;
-                    while at != range.end {
-                        followed.push(at);
-                        let bytes = self.image.bytes_at(AddressSpace::ANY, at).expect("code");
-                        at = at.plus(if bytes[0] & 3 == 3 { 4 } else { 2 });
-                    }
-                    assert_eq!(followed.len() - before, range.instructions as usize, "{what}: {range:x?}");
-                }
+                Event::Range(range) => followed.extend(self.addresses(range)),
                 Event::NoMemory { .. } | Event::Mismatch { .. } | Event::PathUnknown { .. } => {
                     panic!("{what}: {event:x?}")
                 }

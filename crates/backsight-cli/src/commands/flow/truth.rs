@@ -5,9 +5,11 @@ use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use backsight::SourceCode;
-use backsight::core::{Cause, Context, Execution, Privilege, Retired, TraceId, Trap, TrapKind};
+use backsight::core::{
+    Access, Address, Cause, Context, Execution, Privilege, Retired, TraceId, Trap, TrapKind,
+};
 use backsight::description::{Capture, FileRef, Format as CaptureFormat};
-use backsight::flow::{Event, Range, TraceOn};
+use backsight::flow::{AccessKind, Event, Range, TraceOn, TracedAccess};
 use backsight::isa::{Class, classify_retired};
 use backsight::listing::{ExecutionWriter, Filter, ListedCounts, write_address};
 use backsight_run::TRUTH;
@@ -82,6 +84,8 @@ struct Thread<'i> {
     /// The context that was listed last.
     listed: Option<Context>,
     range: Option<Range>,
+    /// The newest instruction: accesses that follow are its own.
+    last: Option<Address>,
 }
 
 impl<'i> Listing<'i> {
@@ -156,7 +160,8 @@ impl<'i> Listing<'i> {
                 self.end_range()?;
                 self.event(Event::TraceOn(TraceOn::Begin))
             }
-            Execution::Access(_) | Execution::Input(_) | Execution::Thread(_) => Ok(()),
+            Execution::Access(access) => self.access(&access),
+            Execution::Input(_) | Execution::Thread(_) => Ok(()),
         }
     }
 
@@ -178,6 +183,7 @@ impl<'i> Listing<'i> {
         }
         let instruction = classify_retired(retired);
         let thread = self.thread()?;
+        thread.last = Some(retired.address);
         let start = thread.range.as_ref().map_or(retired.address, |range| range.start);
         let before = thread.range.as_ref().map_or(0, |range| range.instructions);
         thread.range = Some(Range {
@@ -193,6 +199,17 @@ impl<'i> Listing<'i> {
         let ends =
             retired.next != retired.end() || instruction.class != Class::Other || before == u32::MAX - 1;
         if ends { self.end_range() } else { Ok(()) }
+    }
+
+    /// A load or store of the newest instruction, which ends its range.
+    fn access(&mut self, access: &Access) -> Result {
+        self.end_range()?;
+        let kind = if access.store { AccessKind::Store } else { AccessKind::Load };
+        let traced = TracedAccess::new(kind, access.size)
+            .at(Some(access.address.0))
+            .with_value(access.known.then_some(access.value))
+            .by(self.thread()?.last);
+        self.event(Event::Access(traced))
     }
 
     fn end_range(&mut self) -> Result {
@@ -217,7 +234,8 @@ impl<'i> Listing<'i> {
             let filter = Filter::new(&command.filter.options(), code.image())?;
             let counts = Arc::clone(&self.counts);
             let writer = ExecutionWriter::labelled(command.style(false), id, code, filter, counts);
-            let thread = Thread { writer, context: Context::default(), listed: None, range: None };
+            let thread =
+                Thread { writer, context: Context::default(), listed: None, range: None, last: None };
             self.threads.insert(self.current, thread);
         }
         self.threads.get_mut(&self.current).ok_or(Failure::Enough)
