@@ -139,6 +139,7 @@ fn wrong_options_are_refused_with_what_would_do() {
     on("first", "profile --sample 5:x").wrong_use("PERIOD:BRANCHES");
     on("first", "profile --event 4=X").wrong_use("NUMBER from 0 to 3");
     on("first", "profile --event L1D").wrong_use("0=L1D_CACHE_REFILL");
+    on("first", "profile --skid 9..8").wrong_use("as in 1..8");
     on("first", "profile --paths 17").wrong_use("1..=16");
     on("first", "profile --weight time").wrong_use("instructions");
     on("calls-aarch64", "profile --format bolt --module nothing").could_not("nothing");
