@@ -44,7 +44,7 @@ fn record(capture: &Path, name: &str, model: &str, settings: &[(&str, &str)]) ->
     true
 }
 
-fn profile_of(capture: &Path, skid: u32) -> Profile {
+fn profile_of(capture: &Path, skid: (u32, u32)) -> Profile {
     let capture = Capture::open(capture).expect("a capture");
     let events = MODEL_EVENTS.iter().zip(0..);
     let events = events.map(|(name, number)| EventChoice { number, name: (*name).to_owned() }).collect();
@@ -133,12 +133,12 @@ fn events_are_attributed_to_the_blocks_that_caused_them() {
     let capture = scratch.path("capture");
     println!("program delay event                     total  window  uncertain      wrong");
     for (name, delay, most_wrong) in [
-        ("sort", 0, 0.005),
-        ("vm", 0, 0.005),
-        ("pack", 0, 0.005),
-        ("sort", 4, 0.25),
-        ("vm", 4, 0.25),
-        ("pack", 16, 0.4),
+        ("sort", 0, 0.001),
+        ("vm", 0, 0.001),
+        ("pack", 0, 0.02),
+        ("sort", 4, 0.35),
+        ("vm", 4, 0.35),
+        ("pack", 16, 0.7),
     ] {
         let model = format!("{SMALL},delay={delay}");
         if !record(&capture, name, &model, &[]) {
@@ -148,7 +148,7 @@ fn events_are_attributed_to_the_blocks_that_caused_them() {
         let kept = std::fs::read_to_string(capture.join(EVENT_CAUSES)).expect("the causes");
         assert!(kept.lines().skip(1).eq(truth.causes.iter().map(String::as_str)), "{name}: other causes");
         // An instruction takes at least a cycle: so many are executed at most before an event arrives.
-        let profile = profile_of(&capture, if delay == 0 { 0 } else { delay + 1 });
+        let profile = profile_of(&capture, if delay == 0 { (0, 0) } else { (1, delay + 1) });
         for (events, caused) in profile.events.iter().zip(&truth.events) {
             let total: u64 = caused.values().sum();
             assert!(events.total <= total && events.total + 8 > total, "{name}: {} of {total}", events.total);
@@ -164,7 +164,7 @@ fn events_are_attributed_to_the_blocks_that_caused_them() {
             let slack = 8.0 / total.max(1) as f64;
             assert!(wrong <= most_wrong + slack, "{name}, delay {delay}, {}: {wrong}", events.choice.name);
             assert!(
-                wrong <= uncertain + 0.005 + slack,
+                wrong <= uncertain + 0.02 + slack,
                 "{}: {wrong} is more than uncertain",
                 events.choice.name
             );
@@ -189,7 +189,7 @@ fn cycles_are_attributed_to_the_blocks_that_spent_them() {
             return;
         }
         let truth = ModelTruth::of(&capture, SMALL);
-        let profile = profile_of(&capture, 0);
+        let profile = profile_of(&capture, (0, 0));
         let mut found: BTreeMap<u64, f64> = BTreeMap::new();
         profile.blocks.iter().for_each(|block| *found.entry(block.end).or_default() += block.cycles as f64);
         let wrong = wrong_part(&found, &by_block_end(&profile, &truth.cycles));

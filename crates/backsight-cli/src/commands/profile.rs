@@ -70,9 +70,10 @@ pub struct ProfileCommand {
     event: Vec<EventChoice>,
 
     /// Instructions by which events come to the trace unit late, at most: as many as the processor has in flight. An event
-    /// happened in the block that its packet is in, or in so many instructions before it
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    skid: u32,
+    /// happened in the block that its packet is in, or in so many instructions before it. LEAST.. says that it never
+    /// comes earlier than that
+    #[arg(long, value_name = "[LEAST..]MOST", default_value = "8", value_parser = parse_skid)]
+    skid: (u32, u32),
 
     /// Rows of each table to read
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -115,6 +116,12 @@ fn parse_windows(text: &str) -> std::result::Result<BranchWindows, String> {
         .filter(|&(period, branches)| period > 0 && (1..=4096).contains(&branches))
         .map(|(period, branches)| BranchWindows { period, branches })
         .ok_or_else(|| format!("`{text}`: PERIOD or PERIOD:BRANCHES is expected, from 1 on, as in 100000:32"))
+}
+
+fn parse_skid(text: &str) -> std::result::Result<(u32, u32), String> {
+    let (least, most) = text.split_once("..").unwrap_or(("0", text));
+    let skid = least.parse().ok().zip(most.parse().ok()).filter(|(least, most)| least <= most);
+    skid.ok_or_else(|| format!("`{text}`: MOST or LEAST..MOST instructions are expected, as in 1..8"))
 }
 
 fn parse_event(text: &str) -> std::result::Result<EventChoice, String> {

@@ -1,5 +1,8 @@
 //! `backsight report`: one HTML file to look at.
 
+use std::path::Path;
+
+use backsight::Capture;
 use backsight_profile::CountOptions;
 use backsight_profile::report::{self, ReportOptions};
 use clap::Args;
@@ -43,6 +46,13 @@ const EXAMPLES: &str = "Examples:
   backsight report capture/ -o report.html
   backsight report capture/ --image program.elf --weight cycles -o report.html";
 
+/// What was recorded, where the capture says it; else its name without the folders around it.
+fn title_of(path: &Path, capture: &Capture) -> String {
+    let described = capture.description().description.clone().filter(|text| !text.trim().is_empty());
+    let name = || path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    described.unwrap_or_else(name)
+}
+
 /// Runs the command.
 pub fn run(command: &Report) -> Result {
     let quiet = command.output.quiet;
@@ -73,7 +83,7 @@ pub fn run(command: &Report) -> Result {
         );
     }
     let options = ReportOptions {
-        title: capture.description().name.clone(),
+        title: title_of(&command.capture.capture, &capture),
         weight: command.weight.into(),
         facts,
         warnings,

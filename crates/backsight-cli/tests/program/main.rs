@@ -10,5 +10,6 @@ mod listing_options;
 mod listings;
 mod manners;
 mod messages;
+mod profile;
 mod riscv;
 mod support;

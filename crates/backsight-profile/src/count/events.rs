@@ -40,7 +40,8 @@ pub(crate) struct BlockOrigins {
 #[derive(Debug)]
 pub(crate) struct EventCounter {
     choices: Vec<EventChoice>,
-    /// Events come to the trace unit up to so many instructions late.
+    /// Events come to the trace unit so many instructions late, at least and at most.
+    least_skid: u32,
     skid: u32,
     /// Blocks that were executed last, and their instructions.
     recent: VecDeque<(u32, u32)>,
@@ -56,9 +57,10 @@ pub(crate) struct EventCounter {
 }
 
 impl EventCounter {
-    pub fn new(choices: &[EventChoice], skid: u32) -> Self {
+    pub fn new(choices: &[EventChoice], (least_skid, skid): (u32, u32)) -> Self {
         Self {
             choices: choices.to_vec(),
+            least_skid: least_skid.min(skid),
             skid,
             recent: VecDeque::new(),
             recent_instructions: 0,
@@ -145,14 +147,20 @@ impl EventCounter {
         };
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut reach = u64::from(u32::MAX);
+        // The newest instructions that are too late to have caused it.
+        let mut late = self.least_skid;
         for (number, &(block, instructions)) in self.recent.iter().rev().enumerate() {
             let last = u64::from(instructions).min(reach) as u32;
+            let excluded = late.min(last);
+            late -= excluded;
             let able = match (self.origins.get(block as usize), origin) {
-                (_, EventOrigin::Instructions) => last,
-                (Some(Some(origins)), EventOrigin::Branches) => u32::from(origins.is_branch && last > 0),
+                (_, EventOrigin::Instructions) => last - excluded,
+                (Some(Some(origins)), EventOrigin::Branches) => {
+                    u32::from(origins.is_branch && last > 0 && excluded == 0)
+                }
                 (Some(Some(origins)), EventOrigin::Accesses) => {
-                    origins.accesses.iter().filter(|&&position| position >= instructions - last).count()
-                        as u32
+                    let able = instructions - last..instructions - excluded;
+                    origins.accesses.iter().filter(|position| able.contains(*position)).count() as u32
                 }
                 _ => 0,
             };
@@ -281,7 +289,7 @@ mod tests {
     use super::*;
 
     fn counter(name: &str, skid: u32) -> EventCounter {
-        EventCounter::new(&[EventChoice { number: 2, name: name.to_owned() }], skid)
+        EventCounter::new(&[EventChoice { number: 2, name: name.to_owned() }], (0, skid))
     }
 
     fn loads(positions: &[u32]) -> BlockOrigins {
@@ -323,6 +331,17 @@ mod tests {
             [(0, 0, 0.0), (1, 1, 1.0), (0, 0, 0.0), (1, 1, 1.0)]
         );
         assert_eq!(profile.functions, [EventShare { of: 9, expected: 2.0, certain: 2, possible: 2 }]);
+    }
+
+    #[test]
+    fn the_newest_instructions_are_no_candidates_where_events_are_always_late() {
+        let branch = EventChoice { number: 0, name: "BR_MIS_PRED".to_owned() };
+        let mut events = EventCounter::new(&[branch], (1, 4));
+        events.block(1, 4, || loads(&[]));
+        events.packet(1);
+        events.block(2, 4, || loads(&[]));
+        let profile = events.finish(&|block| (block, 1)).remove(0);
+        assert_eq!((share(&profile, 1), share(&profile, 2)), ((1, 1, 1.0), (0, 0, 0.0)));
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub struct CountOptions {
     pub paths: usize,
     /// Events of the trace unit that are attributed to blocks.
     pub events: Vec<EventChoice>,
-    /// Instructions by which events come to the trace unit late, at most.
-    pub skid: u32,
+    /// Instructions by which events come to the trace unit late, at least and at most.
+    pub skid: (u32, u32),
     /// Count only windows of branches that end in a sample.
     pub windows: Option<BranchWindows>,
 }
@@ -177,7 +177,7 @@ impl<'c> Counter<'c> {
         if range.instructions == 0 {
             return;
         }
-        let before = (self.hart.block, self.hart.way, self.hart.stack.node());
+        let before = self.sampler.as_ref().map(|_| (self.hart.block, self.hart.way, self.hart.stack.node()));
         let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
         let (block, changes_calls) = match followed {
             Some(followed) => followed,
@@ -192,7 +192,7 @@ impl<'c> Counter<'c> {
         if let Some(paths) = &mut self.paths {
             paths.step(block, range);
         }
-        if self.sampler.is_some() {
+        if let Some(before) = before {
             self.sample(before, block, range.instructions);
         }
         if let Some(events) = &mut self.events {

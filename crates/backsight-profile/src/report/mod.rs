@@ -24,7 +24,8 @@ const MOST_DETAILS: usize = 60;
 const MOST_BRANCHES: usize = 200;
 const MOST_LOOPS: usize = 200;
 const MOST_NODES: usize = 20_000;
-const MOST_SLICES: usize = 4_000;
+const MOST_SLICES: usize = 16_000;
+const FEWEST_SLICES_OF_A_THREAD: usize = 100;
 
 /// What a report says besides what was counted.
 #[derive(Clone, Debug, Default)]
@@ -183,13 +184,14 @@ fn tree(profile: &Profile, weight: Weight) -> Value {
 
 /// The longest calls over time, thread by thread.
 fn threads(profile: &Profile) -> Vec<Value> {
+    let each = (MOST_SLICES / profile.threads.len().max(1)).max(FEWEST_SLICES_OF_A_THREAD);
     profile
         .threads
         .iter()
         .map(|thread| {
             let mut slices: Vec<_> = thread.slices.iter().collect();
             slices.sort_by_key(|slice| std::cmp::Reverse(slice.end - slice.begin));
-            slices.truncate(MOST_SLICES);
+            slices.truncate(each);
             slices.sort_by_key(|slice| (slice.begin, slice.depth));
             let name = |function: u32| profile.functions.get(function as usize).map_or("?", |one| &one.name);
             let slices: Vec<_> = slices
