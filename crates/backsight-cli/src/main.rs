@@ -19,8 +19,8 @@ use failure::{Failure, Result};
 
 /// Reads hardware trace: Arm CoreSight (ETMv4, ETE) and RISC-V (E-Trace, N-Trace)
 ///
-/// A CAPTURE is a snapshot folder, a trace package (folder or ZIP), or a bare file with --protocol, --framing and
-/// --config. Results go to standard output; the summary and warnings go to standard error. Exit status: 0 done,
+/// A CAPTURE is a snapshot folder, a trace package (folder or ZIP), a perf.data file, or a bare file with --protocol,
+/// --framing and --config. Results go to standard output; the summary and warnings go to standard error. Exit status: 0 done,
 /// 1 could not, 2 wrong use. Damage in the trace is shown and counted, and is no failure unless --strict is given.
 #[derive(Parser)]
 #[command(name = "backsight", version = env!("BACKSIGHT_VERSION"), max_term_width = 110, propagate_version = true)]
@@ -49,6 +49,7 @@ Environment:
 #[derive(Subcommand)]
 enum Command {
     Info(commands::info::Info),
+    Doctor(commands::doctor::Doctor),
     Packets(commands::packets::Packets),
     Flow(Box<commands::flow::Flow>),
     Profile(Box<commands::profile::ProfileCommand>),
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Result {
     match command {
         Command::Info(command) => commands::info::run(command),
+        Command::Doctor(command) => commands::doctor::run(command),
         Command::Packets(command) => commands::packets::run(command),
         Command::Flow(command) => commands::flow::run(command),
         Command::Profile(command) => commands::profile::run(command),

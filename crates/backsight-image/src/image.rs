@@ -135,6 +135,26 @@ impl Image {
         self.place_elf(path, file, shift, space)
     }
 
+    /// [`Image::add_elf_shifted`] with a file that is in memory already; `name` is for messages.
+    ///
+    /// # Errors
+    /// If it is no linked ELF file, or is cut off.
+    pub fn add_elf_contents_shifted(
+        &mut self,
+        name: &Path,
+        contents: impl Into<Contents>,
+        shift: u64,
+        space: AddressSpace,
+    ) -> Result<&Elf, ImageError> {
+        let file = self.elf_file(name, contents.into())?;
+        self.place_elf(name, file, shift, space)
+    }
+
+    /// The first address above this one where a space has something.
+    pub fn next_start(&self, space: AddressSpace, address: Address) -> Option<Address> {
+        self.memory.layers(space).filter_map(|layer| layer.pieces.next_start(address.0)).min().map(Address)
+    }
+
     fn place_elf(
         &mut self,
         name: &Path,

@@ -23,6 +23,7 @@ mod module;
 mod plt;
 mod spec;
 mod symbols;
+mod timeline;
 
 pub use budget::Budget;
 pub use contents::Contents;
@@ -36,6 +37,7 @@ pub use lookup::{Naming, Region};
 pub use module::Module;
 pub use spec::ImageSpec;
 pub use symbols::{Function, Mapping, Symbol};
+pub use timeline::{Lookup, MappedBytes, MappingId, TimedChange, Timeline, Window};
 
 use backsight_core::{Address, AddressSpace, Context};
 

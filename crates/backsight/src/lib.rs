@@ -1,6 +1,6 @@
 //! Hardware trace in, executed instructions out.
 //!
-//! A [`Capture`] is trace with what is known about it: [`Capture::open`] takes snapshots and trace packages,
+//! A [`Capture`] is trace with what is known about it: [`Capture::open`] takes snapshots, trace packages and perf.data,
 //! [`OpenOptions`] also bare files, readers and bytes. Its [`Buffer`]s hold the trace of [`Source`]s. Decode any or all
 //! of them with one call and a closure:
 //!
@@ -25,6 +25,7 @@
 //! - [`Decode::run`] gives every item to a closure, [`Decode::iter`] is an iterator, [`Decode::fold`] has a state for each source on the thread of that
 //!   source, [`Decode::session`] takes bytes that arrive over time.
 //! - Damage in the trace is data: it is listed, counted, and in the [`Summary`]. An [`Error`] is about files and options.
+//! - [`doctor`] says why a result is empty, wrong or thin.
 //! - [`calls`] finds out who called whom, and what that cost.
 //! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
 
@@ -33,6 +34,7 @@
 
 pub mod calls;
 pub mod decode;
+pub mod doctor;
 pub mod listing;
 pub mod messages;
 pub mod protocol;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use backsight_arm::frame::Deframer;
-use backsight_capture::{Capture as Description, Format, Register, Source};
+use backsight_capture::folder::Lone;
+use backsight_capture::{Capture as Description, Format, Image, Register, Source};
 use backsight_core::TraceId;
 
 use crate::capture::{Buffer, Capture};
@@ -23,6 +24,7 @@ impl Capture {
     pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<String>> {
         let mut description = Description::clone(&self.description);
         let mut notes = Vec::new();
+        self.take_images_along(&mut description)?;
         if description.format == Format::Bare {
             notes = self.describe_bare(&mut description)?;
         }
@@ -31,6 +33,17 @@ impl Capture {
         }
         notes.extend(description.save(path, format)?);
         Ok(notes)
+    }
+
+    /// Programs that the event log names and that lie outside the capture go into it.
+    fn take_images_along(&self, description: &mut Description) -> Result<()> {
+        for (name, path) in self.code()?.files_outside() {
+            let file = Lone(path.clone()).file();
+            if !description.images.iter().any(|image| image.name == *name) {
+                description.images.push(Image { name: name.clone(), file });
+            }
+        }
+        Ok(())
     }
 
     /// Describes what a bare file holds: each trace ID in its frames is a source, configured as was said of all, or of

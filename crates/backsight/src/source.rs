@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use backsight_capture::Start;
 use backsight_core::TraceId;
 
 use crate::protocol::{Configuration, Names};
@@ -26,6 +27,8 @@ pub(crate) struct Inner {
     pub configuration: Configuration,
     /// The thread that all of it belongs to.
     pub thread: Option<u64>,
+    /// Where the data of its buffer begins anew.
+    pub starts: Arc<[Start]>,
 }
 
 impl Source {
@@ -118,6 +121,11 @@ impl Source {
     pub(crate) fn what(&self) -> String {
         let protocol = self.0.protocol.map_or("unknown", |names| names.name);
         format!("{} ({protocol})", self.0.format)
+    }
+
+    /// Where the data of its buffer begins anew.
+    pub(crate) fn starts(&self) -> &Arc<[Start]> {
+        &self.0.starts
     }
 
     pub(crate) fn decoding(&self) -> &Configuration {

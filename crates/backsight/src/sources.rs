@@ -130,6 +130,7 @@ fn place(
             format: source.format.clone(),
             configuration: understood.configuration.clone(),
             thread: buffer.thread,
+            starts: buffer.starts.as_slice().into(),
         };
         all.push((frame_id, Source::new(inner)));
     }

@@ -3,7 +3,7 @@
 use crate::bare::sort;
 use crate::events::TraceDefinition;
 use crate::ini::{Dialect, Ini, Section, parse_boolean, parse_number, short};
-use crate::model::{Capture, Core, Origin, Source};
+use crate::model::{Capture, Core, Origin, Source, Start};
 use crate::{Error, ReadOptions};
 use backsight_arm::frame::Framing;
 use backsight_core::TraceId;
@@ -23,6 +23,8 @@ pub(super) struct Description {
     /// The one source of a raw buffer.
     pub(super) source: Option<TraceId>,
     pub(super) details: Vec<(String, String)>,
+    pub(super) starts: Vec<Start>,
+    pub(super) thread: Option<u64>,
 }
 
 impl Metadata {
@@ -92,7 +94,14 @@ impl Metadata {
             }
             None => None,
         };
-        let kept = ["format", "wrapped", "source", "id"];
+        let starts = match entry("starts") {
+            Some(entry) => starts(&entry.value).ok_or_else(|| {
+                ini.error(entry, "`starts` expects offsets in order, each with `@` and a time or without")
+            })?,
+            None => Vec::new(),
+        };
+        let thread = entry("thread").map(|entry| ini.number(entry)).transpose()?;
+        let kept = ["format", "wrapped", "source", "id", "starts", "thread"];
         let entries = section.map_or(&[][..], |section| section.entries.as_slice());
         let details = entries
             .iter()
@@ -100,7 +109,7 @@ impl Metadata {
             .map(|entry| (entry.key.clone(), entry.value.clone()))
             .collect();
         let id = entry("id").map(|entry| entry.value.clone()).filter(|id| !id.is_empty());
-        Ok(Description { id, framing, format, wrapped, source, details })
+        Ok(Description { id, framing, format, wrapped, source, details, starts, thread })
     }
 
     /// Adds the sources of these buffers to the capture. A raw buffer has the one source that is named for it; the
@@ -239,4 +248,19 @@ fn take_core(
     let kind = kind.cloned().unwrap_or_default();
     capture.cores.push(Core { name, kind, registers: Vec::new(), location: None });
     Some(capture.cores.len() - 1)
+}
+
+/// Where the data of a buffer begins anew: offsets, each with the time when what follows was complete.
+fn starts(text: &str) -> Option<Vec<Start>> {
+    let mut starts: Vec<Start> = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        let (offset, time) = word.split_once('@').map_or((word, None), |(offset, time)| (offset, Some(time)));
+        let time = time.map(|time| parse_number(time, Dialect::Package).ok_or(())).transpose().ok()?;
+        let offset = parse_number(offset, Dialect::Package)?;
+        if starts.last().is_some_and(|last| last.offset > offset) {
+            return None;
+        }
+        starts.push(Start { offset, time });
+    }
+    Some(starts)
 }

@@ -4,8 +4,8 @@ use super::ENTRY;
 use super::metadata::{Metadata, define};
 use crate::events::{EventLog, Item, State};
 use crate::folder::{FileRef, Folder, LONGEST_LOG, LONGEST_METADATA};
-use crate::ini::{Dialect, Entry, Ini, Section, short};
-use crate::model::{Buffer, Capture, ContextIdLayout, Format, Image, MemoryDump};
+use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, short};
+use crate::model::{Buffer, Capture, ContextIdLayout, EventClock, Format, Image, MemoryDump};
 use crate::snapshot::space_from_name;
 use crate::{Error, ReadOptions};
 use backsight_arm::frame::Framing;
@@ -121,6 +121,8 @@ fn read_trace(
             format: description.format,
             wrapped: description.wrapped,
             details: description.details,
+            starts: description.starts,
+            thread: description.thread,
             ..Buffer::new(name)
         });
         if own.contains_key(&number) {
@@ -186,6 +188,21 @@ fn read_events(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Re
                 format!("`{}` is no use of CONTEXTIDR, expected {}", short(&entry.value), words.join(", "));
             return Err(ini.error(entry, what));
         }
+    }
+    if let Some(entry) = ini.get("events", "context_in_vmid") {
+        capture.context_in_vmid = parse_boolean(&entry.value).ok_or_else(|| {
+            ini.error(entry, format!("`context_in_vmid` is `{}`, expected 0 or 1", short(&entry.value)))
+        })?;
+    }
+    if let Some(entry) = ini.get("events", "clock") {
+        capture.event_clock = match entry.value.as_str() {
+            "timestamps" => EventClock::Timestamps,
+            "starts" => EventClock::Slices,
+            other => {
+                let what = format!("`{}` is no clock, expected timestamps or starts", short(other));
+                return Err(ini.error(entry, what));
+            }
+        };
     }
     if let Some(entry) = ini.get("events", "asid_bits") {
         capture.asid_bits = match ini.number(entry)? {

@@ -3,7 +3,7 @@
 use super::ENTRY;
 use crate::events::{Item, PatchCode};
 use crate::folder::FileRef;
-use crate::model::{Buffer, Capture, MemoryDump, Source};
+use crate::model::{Buffer, Capture, EventClock, MemoryDump, Source, Start};
 use crate::repack::{Converted, WithoutFooters};
 use crate::snapshot::space_name;
 use crate::write::{Files, Output, plain};
@@ -154,6 +154,12 @@ impl PackageWriter<'_> {
         if let Some(layout) = capture.contextidr {
             let _ = writeln!(contents, "contextidr={}", layout.name());
         }
+        if capture.context_in_vmid {
+            contents.push_str("context_in_vmid=1\n");
+        }
+        if capture.event_clock == EventClock::Slices {
+            contents.push_str("clock=starts\n");
+        }
         if let Some(bits) = capture.asid_bits {
             let _ = writeln!(contents, "asid_bits={bits}");
         }
@@ -264,7 +270,7 @@ impl PackageWriter<'_> {
         if let Some(frequency) = self.capture.timestamp_frequency {
             line("timestamp_frequency", &frequency.to_string());
         }
-        if self.capture.format == Format::Package {
+        if matches!(self.capture.format, Format::Package | Format::Perf) {
             let others = self.capture.system.iter().filter(|(key, _)| key != "truth");
             others.for_each(|(key, value)| line(key, value));
         }
@@ -309,6 +315,16 @@ fn write_description(text: &mut String, section: &str, buffer: &Buffer, source: 
     let _ = write!(text, "format: {format}\nid: {}\n", plain(&buffer.name, &[]));
     if buffer.wrapped {
         text.push_str("wrapped: 1\n");
+    }
+    if !buffer.starts.is_empty() {
+        let start = |start: &Start| match start.time {
+            Some(time) => format!("{}@{time}", start.offset),
+            None => start.offset.to_string(),
+        };
+        let _ = writeln!(text, "starts: {}", buffer.starts.iter().map(start).collect::<Vec<_>>().join(" "));
+    }
+    if let Some(thread) = buffer.thread {
+        let _ = writeln!(text, "thread: {thread}");
     }
     if let (Framing::Raw, Some(source)) = (buffer.framing, source) {
         let _ = writeln!(text, "source: {}", source.get());

@@ -85,6 +85,9 @@ impl SnapshotWriter<'_> {
         }
         self.files.text(TRACE, &trace)?;
         self.write_entry()?;
+        for buffer in self.capture.buffers.iter().filter(|buffer| buffer.starts.len() > 1) {
+            self.lost.push(format!("buffer {}: a snapshot cannot say where its pieces begin", buffer.name));
+        }
         if self.capture.events.is_some() {
             self.lost.push("a snapshot has no place for the event log".to_owned());
         }

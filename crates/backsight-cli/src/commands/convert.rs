@@ -11,8 +11,8 @@ use crate::output::say;
 
 /// Turn one kind of capture into another
 ///
-/// Reads a snapshot, a trace package or a bare file and writes a snapshot folder or a trace package, with all the
-/// metadata that the new format can hold. What it cannot hold is said on standard error. The sources of a bare file
+/// Reads a snapshot, a trace package, perf.data or a bare file and writes a snapshot folder or a trace package, with all
+/// the metadata that the new format can hold. Programs that perf.data names go into the package. What it cannot hold is said on standard error. The sources of a bare file
 /// are the trace IDs in its frames.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -23,6 +23,11 @@ pub struct Convert {
     /// Where to write, a place that does not exist yet; a name that ends in .zip makes an archive
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
+
+    /// Folder with files of the traced system, for programs that perf.data names: they go into the package. May be given
+    /// several times
+    #[arg(long, value_name = "FOLDER")]
+    symfs: Vec<PathBuf>,
 
     /// What to write
     #[arg(long, value_enum, default_value_t)]
@@ -36,6 +41,7 @@ pub struct Convert {
 const EXAMPLES: &str = "Examples:
   backsight convert snapshot/ --output package.zip
   backsight convert package.zip --output snapshot/ --format snapshot
+  backsight convert perf.data --symfs rootfs/ --output package.zip
   backsight convert trace.bin --protocol etm4 --framing tpiu --config registers.txt \\
       --config 0x11:TRCCONFIGR=0x1 --output package/";
 
@@ -57,7 +63,8 @@ pub fn run(command: &Convert) -> Result {
     if !command.capture.id.is_empty() {
         return Err(Failure::usage("--id: a capture is converted with all its sources; choose later"));
     }
-    let mut capture = command.capture.open(&ImageArgs::default(), command.quiet)?;
+    let images = ImageArgs { symfs: command.symfs.clone(), ..ImageArgs::default() };
+    let mut capture = command.capture.open(&images, command.quiet)?;
     let chosen = &command.capture.buffer;
     command.capture.check_buffers(&capture)?;
     capture.keep_buffers(|name| chosen.is_empty() || chosen.iter().any(|wanted| wanted == name));

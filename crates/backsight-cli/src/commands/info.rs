@@ -106,12 +106,19 @@ fn as_text(command: &Info, capture: &Capture, surveys: &BTreeMap<String, Survey>
     if let Some(description) = &description.description {
         line(2, description.clone());
     }
+    for (key, value) in description.system.iter().filter(|_| description.format == CaptureFormat::Perf) {
+        line(2, format!("{key}: {value}"));
+    }
     for core in &description.cores {
         let kind = if core.kind.is_empty() { String::new() } else { format!(": {}", core.kind) };
         line(2, format!("core {}{kind}", core.name));
     }
     for buffer in command.capture.chosen(capture) {
-        line(2, format!("buffer {buffer}"));
+        let pieces = match buffer.pieces() {
+            1 => String::new(),
+            count => format!(", in {count} pieces"),
+        };
+        line(2, format!("buffer {buffer}{pieces}"));
         for source in buffer.sources() {
             line(4, format!("source {source}"));
         }

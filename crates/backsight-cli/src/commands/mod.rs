@@ -5,6 +5,7 @@ pub mod completions;
 pub mod compress;
 pub mod convert;
 pub mod decompress;
+pub mod doctor;
 pub mod encode;
 pub mod flow;
 pub mod info;

@@ -1,22 +1,44 @@
 //! The code that a trace is followed through: what the capture brings along, and what the user names.
 
+mod over_time;
 mod processes;
 mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use backsight_capture::events::{Item, Mapping, Pid, State};
-use backsight_capture::{Capture, MemoryDump};
+use backsight_capture::{Capture, EventClock, MemoryDump};
 use backsight_core::{Address, AddressSpace, Context};
-use backsight_image::{Elf, Image, ImageSpec};
-use processes::Processes;
+use backsight_image::{Elf, ElfKind, Image, ImageSpec, Window};
+use over_time::{LogReader, OverTime};
+use processes::{OWN, Processes, Seen};
 use search::{Located, Search, name_of};
 
 use crate::{Error, Result, Source};
 
 /// What a kernel that places itself at random moves by: the symbol that a mapping names may be a little above its start.
 const KERNEL_ALIGNMENT: u64 = 2 << 20;
+
+/// Changes that are looked at one by one: for more, all that was remembered is forgotten.
+const MOST_CHANGES: usize = 64;
+
+/// All addresses of all processes.
+const EVERYTHING: (AddressSpace, Range<u64>) = (AddressSpace::ANY, 0..u64::MAX);
+
+/// How an ELF file was moved: by `base`, or, a kernel whose mapping is given, by where it begins.
+fn bias_of(elf: &Elf, mapping: &Mapping, is_kernel: bool) -> u64 {
+    match elf.kind {
+        _ if is_kernel => {
+            let first = elf.segments.first().map_or(0, |segment| segment.address);
+            mapping.base.0.wrapping_sub(first) & !(KERNEL_ALIGNMENT - 1)
+        }
+        ElfKind::Relocatable => mapping.base.0,
+        ElfKind::Fixed | ElfKind::Core if mapping.relocated => mapping.base.0,
+        ElfKind::Fixed | ElfKind::Core => 0,
+    }
+}
 
 /// The code of a capture, as each of its cores sees it.
 #[derive(Debug)]
@@ -27,6 +49,11 @@ pub struct Code {
     /// The number of each core.
     cores: BTreeMap<String, u32>,
     processes: Processes,
+    /// Where the code changed, and what says when.
+    over_time: Option<OverTime>,
+    event_clock: EventClock,
+    /// Files outside the capture that the log names, by the names that find them again.
+    outside: Vec<(String, PathBuf)>,
     warnings: Vec<String>,
 }
 
@@ -35,9 +62,8 @@ pub struct Code {
 pub struct SourceCode<'c> {
     image: &'c Image,
     processes: &'c Processes,
-    cpu: Option<u32>,
-    /// The thread that all of its trace belongs to.
-    thread: Option<u64>,
+    over_time: Option<&'c OverTime>,
+    seen: Seen,
 }
 
 impl<'c> SourceCode<'c> {
@@ -45,19 +71,50 @@ impl<'c> SourceCode<'c> {
     pub fn image(&self) -> &'c Image {
         self.image
     }
+
+    /// Goes to another time. Gives what is not as it was.
+    pub(crate) fn enter(&mut self, window: Window) -> Vec<(AddressSpace, Range<u64>)> {
+        let before = self.seen.window.replace(window);
+        let (Some(over_time), Some(before)) = (self.over_time, before) else { return vec![EVERYTHING] };
+        if window.from < before.from || window.to < before.to {
+            return vec![EVERYTHING];
+        }
+        let changes = over_time.changes();
+        let first = changes.partition_point(|change| change.time <= before.from);
+        let count = changes[first..].partition_point(|change| change.time <= window.to);
+        if count > MOST_CHANGES {
+            return vec![EVERYTHING];
+        }
+        let mut changed: Vec<_> = changes[first..first + count]
+            .iter()
+            .map(|change| {
+                let space = AddressSpace::ANY.in_process(change.process);
+                (space, change.start..change.last.saturating_add(1))
+            })
+            .collect();
+        if self.processes.has_switched(self.seen.cpu, before.from, window.from) {
+            changed.push((AddressSpace::ANY.in_process(OWN), 0..u64::MAX));
+        } else if count > 0 {
+            // What a CPU's own process sees may be any of these.
+            let own =
+                |(_, addresses): &(_, Range<u64>)| (AddressSpace::ANY.in_process(OWN), addresses.clone());
+            changed.extend(changed.iter().map(own).collect::<Vec<_>>());
+        }
+        changed
+    }
 }
 
 impl backsight_image::Code for SourceCode<'_> {
     fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
-        self.image.bytes_at(space, address)
-    }
-
-    fn opcode_at(&self, space: AddressSpace, address: Address) -> ([u8; 4], usize) {
-        self.image.opcode_at(space, address)
+        let space = if space.process() == OWN { self.processes.own_space(space, &self.seen) } else { space };
+        match (self.over_time, self.seen.window) {
+            (Some(over_time), Some(window)) => over_time.bytes_at(space, address, window),
+            _ => self.image.bytes_at(space, address),
+        }
     }
 
     fn space_of(&self, context: &Context) -> AddressSpace {
-        self.processes.space_of(context, self.cpu, self.thread)
+        self.processes.space_of(context, &self.seen)
     }
 }
 
@@ -79,19 +136,42 @@ impl Code {
         let cores = numbered
             .map(|(core, index)| (core.name.clone(), number_in(&core.name).unwrap_or(index)))
             .collect();
+        let over_time = reader.over_time()?;
+        let event_clock = capture.event_clock;
+        let outside = reader.search.files_outside();
         let warnings = reader.search.into_warnings();
-        Ok(Self { shared, own, cores, processes: reader.processes, warnings })
+        Ok(Self {
+            shared,
+            own,
+            cores,
+            processes: reader.processes,
+            over_time,
+            event_clock,
+            outside,
+            warnings,
+        })
     }
 
     /// The code that a source ran, as its follower sees it.
     pub fn seen_by(&self, source: &Source) -> SourceCode<'_> {
         let cpu = source.core().and_then(|core| self.cores.get(core)).copied();
-        SourceCode { image: self.of(source), processes: &self.processes, cpu, thread: source.thread() }
+        let seen = Seen { cpu, thread: source.thread(), window: None };
+        SourceCode { seen, ..self.code(self.of(source)) }
     }
 
     /// The code as nobody in particular sees it, by what contexts say of processes.
     pub fn seen_by_all(&self) -> SourceCode<'_> {
-        SourceCode { image: &self.shared, processes: &self.processes, cpu: None, thread: None }
+        self.code(&self.shared)
+    }
+
+    fn code<'c>(&'c self, image: &'c Image) -> SourceCode<'c> {
+        let (processes, over_time, seen) = (&self.processes, self.over_time.as_ref(), Seen::default());
+        SourceCode { image, processes, over_time, seen }
+    }
+
+    /// What says when the code changes; `None` if it does not.
+    pub(crate) fn event_clock(&self) -> Option<EventClock> {
+        self.over_time.as_ref().map(|_| self.event_clock)
     }
 
     /// The code that a source ran: memory of other cores, hidden by that of its own, hidden by what the user named.
@@ -102,6 +182,11 @@ impl Code {
     /// The code as nobody in particular sees it.
     pub fn image(&self) -> &Image {
         &self.shared
+    }
+
+    /// Files outside the capture that its event log names, by the names that find them again in a package.
+    pub(crate) fn files_outside(&self) -> &[(String, PathBuf)] {
+        &self.outside
     }
 
     /// What could not be read, in words.
@@ -122,6 +207,32 @@ impl CodeReader<'_> {
     fn image(&mut self, core: Option<usize>) -> Result<Image> {
         let mut image = Image::new();
         self.add_mappings(&mut image);
+        self.add_dumps(&mut image, core);
+        self.add_named(&mut image)?;
+        Ok(image)
+    }
+
+    /// Code over time, if it changed.
+    fn over_time(&mut self) -> Result<Option<OverTime>> {
+        let Some(log) = self.capture.events.as_ref().filter(|log| over_time::changes(log)) else {
+            return Ok(None);
+        };
+        let (mut named, mut dumps) = (Image::new(), Image::new());
+        self.add_named(&mut named)?;
+        self.add_dumps(&mut dumps, None);
+        let timeline = LogReader::new(self.capture, &mut self.search, &mut self.processes).read(log);
+        Ok(Some(OverTime::new(timeline, named, dumps)))
+    }
+
+    fn add_named(&mut self, image: &mut Image) -> Result {
+        for spec in self.named {
+            image.add(spec, AddressSpace::ANY)?;
+        }
+        Ok(())
+    }
+
+    /// Adds memory contents: those of a core hide those of others.
+    fn add_dumps(&mut self, image: &mut Image, core: Option<usize>) {
         let own = |dump: &&MemoryDump| dump.core.is_none() || dump.core == core;
         // What is not there was reported when the capture was opened.
         let there = self.capture.memory.iter().filter(|dump| dump.file.exists());
@@ -130,19 +241,14 @@ impl CodeReader<'_> {
             // A process has a space of its own.
             let space = dump.pid.map_or(dump.space, |pid| self.processes.add(dump.space, pid));
             let added = self.search.contents(&dump.file).and_then(|contents| {
-                let name = name_of(&dump.file);
-                let added =
-                    image.add_dump_contents(&name, contents, dump.offset, dump.length, dump.address, space);
+                let (name, MemoryDump { offset, length, address, .. }) = (name_of(&dump.file), dump);
+                let added = image.add_dump_contents(&name, contents, *offset, *length, *address, space);
                 added.map_err(Error::from)
             });
             if let Err(error) = added {
                 self.search.warnings.insert(error.to_string());
             }
         }
-        for spec in self.named {
-            image.add(spec, AddressSpace::ANY)?;
-        }
-        Ok(image)
     }
 
     /// The images that the event log says were mapped, each where it was. What was mapped over what, and when, is not
@@ -163,18 +269,16 @@ impl CodeReader<'_> {
     }
 
     fn add_mapping(&mut self, image: &mut Image, mapping: &Mapping, file: Located) -> Result {
-        let Located { name, contents } = file;
+        let Located { name, contents, .. } = file;
         let space = match mapping.pid {
             Pid::All => AddressSpace::ANY,
             Pid::Process(pid) => self.processes.add(AddressSpace::ANY, pid),
         };
         let base = mapping.base;
         match mapping.size {
-            Some(_) if mapping.relocated => {
-                let first =
-                    Elf::parse(&name, &contents)?.segments.first().map_or(0, |segment| segment.address);
-                let shift = base.0.wrapping_sub(first) & !(KERNEL_ALIGNMENT - 1);
-                image.add_elf_shifted(&name, shift, space).map(drop)?;
+            size if mapping.relocated => {
+                let shift = bias_of(&Elf::parse(&name, &contents)?, mapping, size.is_some());
+                image.add_elf_contents_shifted(&name, contents, shift, space).map(drop)?;
             }
             Some(size) => {
                 let there = (contents.len() as u64).saturating_sub(mapping.offset).min(size);

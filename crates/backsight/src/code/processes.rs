@@ -8,9 +8,22 @@ use std::collections::BTreeMap;
 use backsight_capture::events::{Item, Pid, State};
 use backsight_capture::{Capture, ContextIdLayout};
 use backsight_core::{AddressSpace, Context};
+use backsight_image::Window;
 
 /// The number of a process without code of its own: it sees what all see.
 const NOBODY: u32 = (1 << 24) - 1;
+
+/// The number that stands for the process that its CPU is on, where only switches of the log say which.
+pub(super) const OWN: u32 = NOBODY - 1;
+
+/// What something was from each time on.
+type Since = Vec<(u64, u64)>;
+
+/// What it was in a span of time: at its beginning, or before anything is known, the first. Without a time, the last.
+fn at(since: &Since, window: Option<Window>) -> Option<u64> {
+    let index = window.map_or(since.len(), |window| since.partition_point(|&(from, _)| from <= window.from));
+    since.get(index.saturating_sub(1)).map(|&(_, pid)| pid)
+}
 
 /// The processes of a capture, by everything that they are known by.
 #[derive(Debug, Default)]
@@ -21,9 +34,11 @@ pub(crate) struct Processes {
     /// The number of each process that has code of its own: spaces have room for small ones only.
     numbers: BTreeMap<u64, u32>,
     /// The process of a thread.
-    threads: BTreeMap<u64, u64>,
+    threads: BTreeMap<u64, Since>,
     /// The process of an ASID, on one CPU or (`None`) on all.
-    asids: BTreeMap<(Option<u32>, u32), u64>,
+    asids: BTreeMap<(Option<u32>, u32), Since>,
+    /// The process that a CPU is on.
+    switches: BTreeMap<u32, Since>,
 }
 
 impl Processes {
@@ -31,16 +46,26 @@ impl Processes {
     pub fn of(capture: &Capture) -> Self {
         let in_vmid = capture.context_in_vmid;
         let mut processes = Self { layout: capture.contextidr, in_vmid, ..Self::default() };
+        let (mut now, mut known_since) = (0, 0);
         for record in capture.events.iter().flat_map(|log| &log.records) {
+            now = record.time.unwrap_or(now).max(now);
             match &record.item {
-                Item::Thread {
-                    state: State::Start | State::Current, tid, pid: Pid::Process(pid), ..
-                } => {
-                    processes.threads.insert(*tid, *pid);
+                Item::Thread { state, tid, pid: Pid::Process(pid), .. } => {
+                    declare(processes.threads.entry(*tid).or_default(), *state, *pid, now, known_since);
                 }
-                Item::Asid { state: State::Start | State::Current, asid, pid: Pid::Process(pid), cpu } => {
-                    processes.asids.insert((*cpu, *asid), *pid);
+                Item::Asid { state, asid, pid: Pid::Process(pid), cpu } => {
+                    declare(
+                        processes.asids.entry((*cpu, *asid)).or_default(),
+                        *state,
+                        *pid,
+                        now,
+                        known_since,
+                    );
                 }
+                Item::Switch { cpu, pid: Pid::Process(pid), .. } => {
+                    processes.switches.entry(*cpu).or_default().push((now, *pid));
+                }
+                Item::Lost(_) => known_since = now,
                 _ => {}
             }
         }
@@ -50,32 +75,54 @@ impl Processes {
     /// The same views in the space of a process, which has code of its own from now on.
     pub fn add(&mut self, space: AddressSpace, pid: u64) -> AddressSpace {
         let next = self.numbers.len() as u32 + 1;
-        space.in_process(*self.numbers.entry(pid).or_insert(next.min(NOBODY - 1)))
+        space.in_process(*self.numbers.entry(pid).or_insert(next.min(OWN - 1)))
     }
 
-    /// The space of a context on a CPU, or of the thread that all the trace belongs to. As long as the trace does not name
-    /// a context, code of every process is seen.
-    pub fn space_of(&self, context: &Context, cpu: Option<u32>, thread: Option<u64>) -> AddressSpace {
+    /// The space of a context in a span of time. As long as the trace does not name a context, code of every process is
+    /// seen.
+    pub fn space_of(&self, context: &Context, seen: &Seen) -> AddressSpace {
         let (space, layout) = (context.space(), self.layout.unwrap_or(ContextIdLayout::None));
-        if let Some(tid) = thread.filter(|_| !self.numbers.is_empty()) {
-            let number = self.pid(ContextIdLayout::Tid, tid, cpu).and_then(|pid| self.numbers.get(&pid));
-            return space.in_process(number.copied().unwrap_or(NOBODY));
+        if self.numbers.is_empty() {
+            return space;
+        }
+        if let Some(tid) = seen.thread {
+            return space.in_process(self.number(self.pid(ContextIdLayout::Tid, tid, seen)));
         }
         let id = if self.in_vmid { context.vmid.map(u64::from) } else { context.context_id };
         match id {
-            Some(id) if layout != ContextIdLayout::None && !self.numbers.is_empty() => {
-                let number = self.pid(layout, id, cpu).and_then(|pid| self.numbers.get(&pid));
-                space.in_process(number.copied().unwrap_or(NOBODY))
+            Some(id) if layout != ContextIdLayout::None => {
+                space.in_process(self.number(self.pid(layout, id, seen)))
             }
+            None if layout != ContextIdLayout::None => space,
+            _ if seen.cpu.is_some_and(|cpu| self.switches.contains_key(&cpu)) => space.in_process(OWN),
             _ => space,
         }
     }
 
-    fn pid(&self, layout: ContextIdLayout, id: u64, cpu: Option<u32>) -> Option<u64> {
-        let of_thread = |tid: u64| self.threads.get(&tid).copied().unwrap_or(tid);
+    /// The space of the process that a CPU is on.
+    pub fn own_space(&self, space: AddressSpace, seen: &Seen) -> AddressSpace {
+        let since = seen.cpu.and_then(|cpu| self.switches.get(&cpu));
+        space.in_process(self.number(since.and_then(|since| at(since, seen.window))))
+    }
+
+    /// Did a CPU go over to another process in this time?
+    pub fn has_switched(&self, cpu: Option<u32>, after: u64, up_to: u64) -> bool {
+        let Some(since) = cpu.and_then(|cpu| self.switches.get(&cpu)) else { return false };
+        let count = |time| since.partition_point(|&(from, _)| from <= time);
+        count(after) != count(up_to)
+    }
+
+    fn number(&self, pid: Option<u64>) -> u32 {
+        pid.and_then(|pid| self.numbers.get(&pid)).copied().unwrap_or(NOBODY)
+    }
+
+    fn pid(&self, layout: ContextIdLayout, id: u64, seen: &Seen) -> Option<u64> {
+        let of_thread =
+            |tid: u64| self.threads.get(&tid).and_then(|since| at(since, seen.window)).unwrap_or(tid);
         let of_asid = || {
             let asid = (id & 0xFF) as u32;
-            self.asids.get(&(cpu, asid)).or_else(|| self.asids.get(&(None, asid))).copied()
+            let since = self.asids.get(&(seen.cpu, asid)).or_else(|| self.asids.get(&(None, asid)))?;
+            at(since, seen.window)
         };
         match layout {
             ContextIdLayout::None => None,
@@ -90,15 +137,40 @@ impl Processes {
     }
 }
 
+/// Who looks at code, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    /// The CPU.
+    pub cpu: Option<u32>,
+    /// The thread that all of the trace belongs to.
+    pub thread: Option<u64>,
+    /// The time; `None`: nobody knows.
+    pub window: Option<Window>,
+}
+
+/// Something stands for a process. What ends or exists without having begun was so before.
+fn declare(since: &mut Since, state: State, pid: u64, now: u64, known_since: u64) {
+    let is_known = since.last().is_some_and(|&(_, last)| last == pid);
+    match state {
+        State::Start => since.push((now, pid)),
+        State::Current | State::End if is_known => {}
+        State::Current if !since.is_empty() => since.push((now, pid)),
+        State::Current => since.push((known_since, pid)),
+        State::End => {
+            since.insert(0, (since.first().map_or(known_since, |&(from, _)| from.min(known_since)), pid))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn processes(layout: ContextIdLayout) -> Processes {
         let mut processes = Processes { layout: Some(layout), ..Processes::default() };
-        processes.threads.insert(0x501, 0x500);
-        processes.asids.insert((None, 7), 0x500);
-        processes.asids.insert((Some(1), 7), 0x600);
+        processes.threads.insert(0x501, vec![(0, 0x500)]);
+        processes.asids.insert((None, 7), vec![(0, 0x500)]);
+        processes.asids.insert((Some(1), 7), vec![(0, 0x600)]);
         processes.add(AddressSpace::ANY, 0x500);
         processes.add(AddressSpace::ANY, 0x600);
         processes
@@ -106,7 +178,7 @@ mod tests {
 
     fn number(layout: ContextIdLayout, id: Option<u64>, cpu: Option<u32>) -> u32 {
         let context = Context { context_id: id, ..Context::riscv(0, true) };
-        processes(layout).space_of(&context, cpu, None).process()
+        processes(layout).space_of(&context, &Seen { cpu, ..Seen::default() }).process()
     }
 
     #[test]
@@ -138,6 +210,6 @@ mod tests {
         assert_eq!(number(ContextIdLayout::None, Some(0x500), None), 0);
         let context = Context { context_id: Some(5), ..Context::riscv(0, true) };
         let none = Processes { layout: Some(ContextIdLayout::Pid), ..Processes::default() };
-        assert_eq!(none.space_of(&context, None, None).process(), 0, "no process has code of its own");
+        assert_eq!(none.space_of(&context, &Seen::default()).process(), 0, "no process has code of its own");
     }
 }

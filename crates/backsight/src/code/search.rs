@@ -17,6 +17,8 @@ const LISTED: usize = 6;
 pub(super) struct Located {
     pub name: PathBuf,
     pub contents: Contents,
+    /// It is no file of the capture.
+    pub is_outside: bool,
 }
 
 /// Looks for the files of a capture.
@@ -59,7 +61,7 @@ impl<'a> Search<'a> {
             if let Some(contents) =
                 self.read(&file).filter(|contents| self.is_right(&name, contents, build_id))
             {
-                return Some(Located { name, contents });
+                return Some(Located { name, contents, is_outside: false });
             }
         }
         for name in self.outside(image, build_id) {
@@ -67,7 +69,7 @@ impl<'a> Search<'a> {
             let Some(contents) = contents else { continue };
             if self.is_right(&name, &contents, build_id) {
                 self.files.insert(name.clone(), contents.clone());
-                return Some(Located { name, contents });
+                return Some(Located { name, contents, is_outside: true });
             }
         }
         None
@@ -158,6 +160,17 @@ impl<'a> Search<'a> {
                 None
             }
         }
+    }
+
+    /// Files outside the capture that mappings led to: by build identifier where one is known, else by name.
+    pub fn files_outside(&self) -> Vec<(String, PathBuf)> {
+        let mut files = Vec::new();
+        for ((image, build_id), found) in &self.found {
+            let Some(Located { name, is_outside: true, .. }) = found else { continue };
+            let by_id = build_id.as_ref().map(|id| format!("build-id:{id}"));
+            files.extend(by_id.or_else(|| image.clone()).map(|found_by| (found_by, name.clone())));
+        }
+        files
     }
 
     /// What is doubtful, in words.

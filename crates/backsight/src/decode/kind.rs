@@ -7,6 +7,7 @@ use backsight_flow::etm4::Record;
 use backsight_flow::{Event, Statistics};
 
 use super::summary::About;
+use super::timed::TimedStream;
 use crate::code::Code;
 use crate::protocol::{self, Following, Kinds, Landmark, Packet, PacketStream, Stream, StreamSink};
 use crate::{Error, Result, Source};
@@ -83,17 +84,18 @@ pub struct Execution {
 
 impl Kind for Execution {
     type Value = Event;
-    type Stream<'c> = protocol::Execution<'c>;
+    type Stream<'c> = TimedStream<'c>;
 
     const NEEDS_CODE: bool = true;
     const HAS_BYTES: bool = false;
     const IN_ORDER: bool = false;
     const ABOUT: Purpose = Purpose(About::Execution);
 
-    fn stream<'c>(&self, source: &Source, code: Option<&'c Code>) -> Result<Option<protocol::Execution<'c>>> {
+    fn stream<'c>(&self, source: &Source, code: Option<&'c Code>) -> Result<Option<TimedStream<'c>>> {
         let Some(code) = code else { return Ok(None) };
         let stream = source.decoding().execution(code.seen_by(source), &self.following);
-        stream.map_err(|why| refusal(source, why))
+        let stream = stream.map_err(|why| refusal(source, why))?;
+        Ok(stream.map(|stream| TimedStream::new(stream, source, code)))
     }
 }
 

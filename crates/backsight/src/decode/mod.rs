@@ -15,6 +15,7 @@ mod session;
 mod source_decoder;
 mod split;
 mod summary;
+mod timed;
 mod timeline;
 
 use std::collections::BTreeSet;

@@ -32,8 +32,18 @@ pub(crate) struct Part<'a> {
     pub bytes: &'a [u8],
     pub runs: &'a [Run],
     pub arrivals: &'a [Run],
-    /// How many of the bytes come before, and when that was.
-    pub breaks: &'a [(usize, u64)],
+    pub breaks: &'a [Break],
+}
+
+/// Where a stream does not continue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Break {
+    /// How many of the bytes come before.
+    pub at: usize,
+    /// When that was: how many bytes of any source came before.
+    pub arrival: u64,
+    /// One of the starts of the buffer: what came before had ended in good order. `None`: bytes are missing.
+    pub start: Option<usize>,
 }
 
 /// The stream of a source, and what is kept of its bytes.
@@ -44,6 +54,8 @@ pub(crate) struct SourceDecoder<S> {
     positions: Positions,
     arrivals: Positions,
     kept: Kept,
+    /// There were bytes.
+    has_begun: bool,
 }
 
 /// Recent bytes of the stream.
@@ -74,6 +86,8 @@ enum Step<'a> {
     Feed(&'a [u8]),
     /// It does not continue, by what arrived then.
     Reset(u64),
+    /// It ends, and another one begins with what arrived then.
+    End(u64),
     Finish,
 }
 
@@ -148,7 +162,7 @@ impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
         let (positions, arrivals) = Default::default();
-        Self { source, stream, wanted, positions, arrivals, kept: Kept::default() }
+        Self { source, stream, wanted, positions, arrivals, kept: Kept::default(), has_begun: false }
     }
 
     /// Takes more of the stream. Each item comes with when it became known, if that is wanted: with its last byte, or
@@ -171,11 +185,18 @@ impl<S: Stream> SourceDecoder<S> {
             self.kept.bytes.extend_from_slice(part.bytes);
         }
         let mut from = 0;
-        for &(to, arrival) in part.breaks {
-            self.step(Step::Feed(part.bytes.get(from..to).unwrap_or_default()), sink)?;
-            self.step(Step::Reset(arrival), sink)?;
-            from = to;
+        for &Break { at, arrival, start } in part.breaks {
+            self.step(Step::Feed(part.bytes.get(from..at).unwrap_or_default()), sink)?;
+            self.has_begun |= at > 0;
+            match start {
+                Some(_) if self.has_begun => self.step(Step::End(arrival), sink)?,
+                Some(_) => {}
+                None => self.step(Step::Reset(arrival), sink)?,
+            }
+            start.into_iter().for_each(|start| self.stream.begin(start));
+            from = at;
         }
+        self.has_begun |= !part.bytes.is_empty();
         self.step(Step::Feed(part.bytes.get(from..).unwrap_or_default()), sink)
     }
 
@@ -202,7 +223,7 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
-        let Self { source, stream, wanted, positions, arrivals, kept } = self;
+        let Self { source, stream, wanted, positions, arrivals, kept, has_begun: _ } = self;
         let origin = match wanted.positions {
             true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
             false => Origin::Unknown,
@@ -210,7 +231,7 @@ impl<S: Stream> SourceDecoder<S> {
         let arrival = match step {
             _ if !wanted.arrivals => Arrival::Unasked,
             Step::Feed(_) => Arrival::WithLastByte(arrivals),
-            Step::Reset(arrival) => Arrival::Later(arrival),
+            Step::Reset(arrival) | Step::End(arrival) => Arrival::Later(arrival),
             Step::Finish => Arrival::Later(u64::MAX),
         };
         let outcome = ControlFlow::Continue(());
@@ -220,7 +241,7 @@ impl<S: Stream> SourceDecoder<S> {
         match step {
             Step::Feed(bytes) => stream.feed(bytes, &mut each),
             Step::Reset(_) => stream.reset(&mut each),
-            Step::Finish => stream.finish(&mut each),
+            Step::End(_) | Step::Finish => stream.finish(&mut each),
         }
         each.outcome
     }

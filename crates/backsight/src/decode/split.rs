@@ -4,9 +4,11 @@
 //! decoded: decoders are at their best with long pieces.
 
 use backsight_arm::frame::{Batch, Counts, Demultiplexer, Run};
+use backsight_capture::Start;
 use backsight_core::TraceId;
+use std::sync::Arc;
 
-use super::source_decoder::{Part, Wanted};
+use super::source_decoder::{Break, Part, Wanted};
 use crate::capture::Buffer;
 
 /// Sources of a formatter at most.
@@ -20,8 +22,8 @@ pub(crate) struct Piece {
     pub runs: Vec<Run>,
     /// When they arrived: how many bytes of any source came before.
     pub arrivals: Vec<Run>,
-    /// Where the stream does not continue: how many of the bytes come before, and when that was.
-    pub breaks: Vec<(usize, u64)>,
+    /// Where the stream does not continue.
+    pub breaks: Vec<Break>,
 }
 
 impl Piece {
@@ -65,8 +67,10 @@ pub(crate) struct Splitter {
     base: u64,
     /// What became of the bytes before that.
     past: Counts,
-    /// Where the data begins anew, what is next last.
-    starts: Vec<u64>,
+    /// Where the data begins anew.
+    starts: Arc<[Start]>,
+    /// How many of the starts have been passed.
+    passed: usize,
     /// What the sink saw.
     pub triggers: u64,
     pub flushes: u64,
@@ -78,28 +82,16 @@ impl Splitter {
         let slots = std::iter::repeat_with(|| Slot::Unmet).take(IDS).collect();
         let demultiplexer = Demultiplexer::new(buffer.framing());
         let past = demultiplexer.counts().clone();
-        // Before the first byte there is nothing to be continued.
-        let starts =
-            buffer.starts.iter().rev().map(|start| start.offset).filter(|&offset| offset > 0).collect();
-        Self {
-            demultiplexer,
-            slots,
-            wanted,
-            arrived: 0,
-            taken: 0,
-            base: 0,
-            past,
-            starts,
-            triggers: 0,
-            flushes: 0,
-        }
+        let starts = buffer.starts.clone();
+        let (arrived, taken, base, passed, triggers, flushes) = Default::default();
+        Self { demultiplexer, slots, wanted, arrived, taken, base, past, starts, passed, triggers, flushes }
     }
 
     /// The next place where the data begins anew, if it is within so many bytes: how many come before it.
     fn next_start(&mut self, within: usize) -> Option<usize> {
-        let next = self.starts.last()?.saturating_sub(self.taken);
+        let next = self.starts.get(self.passed)?.offset.saturating_sub(self.taken);
         let next = usize::try_from(next).ok().filter(|&next| next < within)?;
-        self.starts.pop();
+        self.passed += 1;
         Some(next)
     }
 
@@ -120,21 +112,26 @@ impl Splitter {
     fn break_all(&mut self) {
         for slot in &mut self.slots {
             if let Slot::Gathered(piece) = slot {
-                piece.breaks.push((piece.bytes.len(), self.arrived));
+                let start = self.passed.checked_sub(1);
+                piece.breaks.push(Break { at: piece.bytes.len(), arrival: self.arrived, start });
             }
         }
     }
 
     fn feed_piece(&mut self, block: &[u8], is_wanted: &mut impl FnMut(TraceId) -> bool) {
         self.taken += block.len() as u64;
-        let Self { demultiplexer, slots, wanted, arrived, base, triggers, flushes, .. } = self;
+        let Self { demultiplexer, slots, wanted, arrived, base, passed, triggers, flushes, .. } = self;
         demultiplexer.feed(block, &mut |batch| match batch {
             Batch::Data { id, bytes, runs } => {
                 let arrival = *arrived;
                 *arrived += bytes.len() as u64;
                 let Some(slot) = slots.get_mut(usize::from(id.get())) else { return };
                 if let Slot::Unmet = slot {
-                    *slot = if is_wanted(id) { Slot::Gathered(Box::default()) } else { Slot::Ignored };
+                    let mut piece = Box::<Piece>::default();
+                    // It learns where it comes in.
+                    let start = passed.checked_sub(1);
+                    piece.breaks.extend(start.map(|_| Break { at: 0, arrival, start }));
+                    *slot = if is_wanted(id) { Slot::Gathered(piece) } else { Slot::Ignored };
                 }
                 let Slot::Gathered(piece) = slot else { return };
                 let before = piece.bytes.len() as u32;
@@ -150,7 +147,7 @@ impl Splitter {
             Batch::Discontinuity { .. } => {
                 for slot in slots.iter_mut() {
                     if let Slot::Gathered(piece) = slot {
-                        piece.breaks.push((piece.bytes.len(), *arrived));
+                        piece.breaks.push(Break { at: piece.bytes.len(), arrival: *arrived, start: None });
                     }
                 }
             }
@@ -161,10 +158,10 @@ impl Splitter {
 
     /// Takes more of a buffer without frames, all of which belongs to one source. Gives its position, and where in it the
     /// data begins anew.
-    pub fn feed_raw(&mut self, block: &[u8]) -> (u64, Vec<(usize, u64)>) {
+    pub fn feed_raw(&mut self, block: &[u8]) -> (u64, Vec<Break>) {
         let mut breaks = Vec::new();
         while let Some(next) = self.next_start(block.len()) {
-            breaks.push((next, u64::MAX));
+            breaks.push(Break { at: next, arrival: u64::MAX, start: self.passed.checked_sub(1) });
         }
         let position = self.taken;
         self.taken += block.len() as u64;

@@ -3,6 +3,7 @@
 use backsight_arm::ptm::{OptionError, Registers};
 use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::{Event, Sink, Statistics};
+use backsight_image::Window;
 
 use super::stream::{Events, StreamSink};
 use super::{BadSetting, Described, IdRegister, Kinds, PacketStream, Stream};
@@ -95,6 +96,9 @@ pub trait PacketFollower<P> {
 
     /// Bytes are missing here.
     fn reset(&mut self);
+
+    /// What follows happened in this span of time.
+    fn enter(&mut self, window: Window);
 
     /// What was counted.
     fn statistics(&self) -> &Statistics;
@@ -200,6 +204,10 @@ impl<D: PacketDecoder, F: PacketFollower<D::Packet>> Stream for Execution<D, F> 
             }
         });
         follower.reset();
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.follower.enter(window);
     }
 
     fn accounting(&self) -> Accounting {

@@ -1,15 +1,20 @@
 //! Arm ETMv4 and ETE: described by the registers of the trace unit.
 
 use std::fmt;
+use std::ops::Range;
 
 use backsight_arm::etm4::{
     AtomRun, Config, ConfigError, Decoder, Packet, PacketBatch, PacketSink, Tally, opencsd,
 };
 use backsight_core::{Accounting, Located};
+=======
+use backsight_arm::etm4::{Config, ConfigError, Decoder, Packet, PacketBatch, Tally, opencsd};
+use backsight_core::{Accounting, AddressSpace};
 use backsight_flow::etm4::{self, Follower, Options, Record};
 use backsight_flow::{Event, Statistics};
+use backsight_image::Window;
 
-use super::stream::{Events, StreamSink};
+use super::stream::{Events, StreamSink, TimedFollower};
 use super::{
     BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, PacketStream, Protocol, Stream,
 };
@@ -317,6 +322,12 @@ impl<S: StreamSink<Event>> PacketSink for ToFollower<'_, '_, S> {
     }
 }
 
+impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
+    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
+        self.change_code(space, addresses)
+    }
+}
+
 impl Stream for Execution<'_> {
     type Value = Event;
 
@@ -347,6 +358,10 @@ impl Stream for Execution<'_> {
             }
         });
         follower.reset();
+    }
+
+    fn enter(&mut self, window: Window) {
+        TimedFollower::enter(&mut self.follower, window);
     }
 
     fn accounting(&self) -> Accounting {

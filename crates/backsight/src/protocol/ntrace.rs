@@ -1,14 +1,17 @@
 //! RISC-V N-Trace (Nexus): described by how many bits the number of a source has.
 
-use backsight_core::{Accounting, Describe, Located};
+use std::ops::Range;
+
+use backsight_core::{Accounting, AddressSpace, Describe, Located};
 use backsight_flow::ntrace::{Follower, Options};
 use backsight_flow::{Event, Statistics};
+use backsight_image::Window;
 use backsight_isa::rv;
 use backsight_riscv::ntrace::{Config, Decoder, Dialect, MOST_SOURCE_BITS, Message, Packet};
 
 use super::by_sub_source::BySubSource;
 use super::riscv::registers_of;
-use super::stream::{Events, StreamSink};
+use super::stream::{Events, StreamSink, TimedFollower};
 use super::{
     BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
 };
@@ -227,6 +230,12 @@ impl Harts<'_> {
     }
 }
 
+impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
+    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
+        self.change_code(space, addresses)
+    }
+}
+
 impl Stream for Execution<'_> {
     type Value = Event;
 
@@ -247,6 +256,12 @@ impl Stream for Execution<'_> {
 
     fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         self.finish(sink);
+    }
+
+    fn enter(&mut self, window: Window) {
+        // Harts that are met later begin at this time.
+        self.harts.code.enter(window);
+        self.harts.followers.iter_mut().for_each(|(_, follower)| TimedFollower::enter(follower, window));
     }
 
     fn accounting(&self) -> Accounting {

@@ -8,8 +8,12 @@ use backsight_flow::ptm::{Follower, Options};
 use backsight_flow::{Sink, Statistics};
 
 use super::etm::{self, PacketDecoder, PacketFollower};
+use super::stream::TimedFollower;
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
+use backsight_core::AddressSpace;
+use backsight_image::Window;
+use std::ops::Range;
 
 /// PTM.
 pub struct Ptm;
@@ -112,6 +116,12 @@ impl PacketDecoder for Decoder {
     }
 }
 
+impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
+    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
+        self.change_code(space, addresses)
+    }
+}
+
 impl PacketFollower<Packet> for Follower<SourceCode<'_>> {
     #[inline]
     fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
@@ -124,6 +134,10 @@ impl PacketFollower<Packet> for Follower<SourceCode<'_>> {
 
     fn reset(&mut self) {
         Self::reset(self);
+    }
+
+    fn enter(&mut self, window: Window) {
+        TimedFollower::enter(self, window);
     }
 
     fn statistics(&self) -> &Statistics {

@@ -11,6 +11,7 @@ use backsight_core::describe::write_text;
 use backsight_core::{Accounting, Describe, Field, TraceId};
 use backsight_flow::etm4::Record;
 use backsight_flow::{Event, Statistics};
+use backsight_image::Window;
 
 use backsight_capture::Register;
 
@@ -173,6 +174,10 @@ macro_rules! streams {
                 match self {
                     $(Self::$row(stream) => stream.reset(&mut Mapped(&mut *sink, $into)),)*
                 }
+            }
+
+            fn enter(&mut self, window: Window) {
+                match self { $(Self::$row(stream) => stream.enter(window),)* }
             }
 
             fn accounting(&self) -> Accounting {

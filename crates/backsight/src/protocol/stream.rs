@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use backsight_core::AddressSpace;
 use backsight_core::{Accounting, Located};
 use backsight_flow::{Event, Statistics};
+use backsight_image::Window;
+use std::ops::Range;
+
+use crate::SourceCode;
 
 /// Takes what a stream gives. Every closure is one that always wants more.
 pub trait StreamSink<V> {
@@ -76,6 +81,12 @@ pub trait Stream {
     /// Bytes are missing here: what follows has to be understood without what came before.
     fn reset<S: StreamSink<Self::Value>>(&mut self, sink: &mut S);
 
+    /// What follows happened in this span of time: code is looked up as it was then.
+    fn enter(&mut self, _window: Window) {}
+
+    /// What follows begins at this one of the starts of its buffer.
+    fn begin(&mut self, _start: usize) {}
+
     /// What became of the bytes so far.
     fn accounting(&self) -> Accounting;
 
@@ -90,6 +101,20 @@ pub trait Stream {
     /// What a user should know about the result, in words.
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// A follower whose code changes with time.
+pub(super) trait TimedFollower<'c> {
+    /// The code, to change it in a range of addresses: what was remembered of them is forgotten.
+    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c>;
+
+    /// Goes to another time, and forgets what is not as it was.
+    fn enter(&mut self, window: Window) {
+        let changed = self.code_in(AddressSpace::ANY, 0..0).enter(window);
+        for (space, addresses) in changed {
+            self.code_in(space, addresses);
+        }
     }
 }
 

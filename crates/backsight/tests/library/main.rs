@@ -3,6 +3,8 @@
 mod decode;
 mod harts;
 mod json;
+mod over_time;
+mod perf;
 mod processes;
 mod readme;
 mod sifive;

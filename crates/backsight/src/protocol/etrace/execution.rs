@@ -1,12 +1,15 @@
 //! E-Trace from bytes to execution: a follower for each hart.
 
-use backsight_core::{Accounting, Located};
+use std::ops::Range;
+
+use backsight_core::{Accounting, AddressSpace, Located};
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Event, Statistics};
+use backsight_image::Window;
 use backsight_riscv::etrace::{BranchPacket, Config, Content, Decoder, Message, MessageSink};
 
 use super::super::by_sub_source::BySubSource;
-use super::super::stream::{Events, Stream, StreamSink};
+use super::super::stream::{Events, Stream, StreamSink, TimedFollower};
 use crate::SourceCode;
 
 /// Most harts that are kept apart: more are a sign of a wrong framing.
@@ -35,6 +38,12 @@ impl<'c> Execution<'c> {
     }
 }
 
+impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
+    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
+        self.change_code(space, addresses)
+    }
+}
+
 impl Stream for Execution<'_> {
     type Value = Event;
 
@@ -53,6 +62,12 @@ impl Stream for Execution<'_> {
         let Self { decoder, harts } = self;
         decoder.reset(&mut Followed { harts, sink });
         harts.finish(sink);
+    }
+
+    fn enter(&mut self, window: Window) {
+        // Harts that are met later begin at this time.
+        self.harts.code.enter(window);
+        self.harts.followers.iter_mut().for_each(|(_, follower)| TimedFollower::enter(follower, window));
     }
 
     fn accounting(&self) -> Accounting {

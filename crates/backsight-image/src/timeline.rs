@@ -1,0 +1,308 @@
+//! Code that changes: which bytes were at an address, in a process, at a time.
+//!
+//! Everything that was ever mapped is kept with the time from which and up to which it was there. What is mapped later
+//! hides what is below it for as long as it lives. Times are those of whoever asks; they are only compared.
+
+use std::collections::BTreeMap;
+
+use crate::Contents;
+
+/// Versions that are kept at most, all spans together.
+const MOST_VERSIONS: usize = 1 << 23;
+
+/// Something that was mapped, for [`Timeline::end`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MappingId(u32);
+
+/// Where bytes of a mapping come from.
+#[derive(Clone, Debug)]
+pub struct MappedBytes {
+    /// The file.
+    pub contents: Contents,
+    /// Where in the file the mapping begins.
+    pub offset: usize,
+}
+
+/// What is known of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup<'a> {
+    /// These bytes are there, from the address on.
+    Bytes(&'a [u8]),
+    /// Something is there, and its bytes are not known.
+    Unknown,
+    /// Nothing is there.
+    Nothing,
+}
+
+/// What a piece of trace says of time: all of it happened in this span, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Not before this.
+    pub from: u64,
+    /// Not after this.
+    pub to: u64,
+}
+
+/// At a time, memory of a process changed: what was remembered of it is to be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedChange {
+    /// When.
+    pub time: u64,
+    /// In which process; 0: in all.
+    pub process: u32,
+    /// The first address.
+    pub start: u64,
+    /// The last address.
+    pub last: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Version {
+    from: u64,
+    /// The time from which on it is not there any more.
+    to: u64,
+    id: MappingId,
+    /// The bytes, from the beginning of the span on.
+    bytes: Option<MappedBytes>,
+}
+
+/// Addresses that were always mapped together.
+#[derive(Clone, Debug)]
+struct Span {
+    last: u64,
+    /// By the time from which on they are there.
+    versions: Vec<Version>,
+}
+
+/// Code over time.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// By process, then by the first address of spans, which do not overlap.
+    processes: BTreeMap<u32, BTreeMap<u64, Span>>,
+    changes: Vec<TimedChange>,
+    mappings: u32,
+    versions: usize,
+    is_full: bool,
+}
+
+impl Timeline {
+    /// From `from` on, something is at `start` to `last` in a process; 0: in all of them. Without bytes it only hides what
+    /// is below.
+    pub fn map(
+        &mut self,
+        process: u32,
+        (start, last): (u64, u64),
+        from: u64,
+        bytes: Option<MappedBytes>,
+    ) -> MappingId {
+        let id = MappingId(self.mappings);
+        self.mappings = self.mappings.saturating_add(1);
+        if start > last {
+            return id;
+        }
+        let spans = self.processes.entry(process).or_default();
+        if self.versions >= MOST_VERSIONS {
+            self.is_full = true;
+            return id;
+        }
+        self.versions += split(spans, start);
+        if let Some(after) = last.checked_add(1) {
+            self.versions += split(spans, after);
+        }
+        fill(spans, start, last);
+        for (&address, span) in spans.range_mut(start..=last) {
+            if self.versions >= MOST_VERSIONS {
+                self.is_full = true;
+                break;
+            }
+            self.versions += 1;
+            let skipped = (address - start) as usize;
+            let bytes =
+                bytes.as_ref().map(|bytes| MappedBytes { offset: bytes.offset + skipped, ..bytes.clone() });
+            let index = span.versions.partition_point(|version| version.from <= from);
+            span.versions.insert(index, Version { from, to: u64::MAX, id, bytes });
+        }
+        self.changed(from, process, start, last);
+        id
+    }
+
+    /// What was mapped in a range is not there any more from a time on.
+    pub fn end(&mut self, process: u32, (start, last): (u64, u64), id: MappingId, at: u64) {
+        let Some(spans) = self.processes.get_mut(&process).filter(|_| start <= last) else { return };
+        for span in spans.range_mut(start..=last).map(|(_, span)| span) {
+            span.versions.iter_mut().filter(|version| version.id == id).for_each(|version| version.to = at);
+        }
+        self.changed(at, process, start, last);
+    }
+
+    fn changed(&mut self, time: u64, process: u32, start: u64, last: u64) {
+        if time > 0 {
+            self.changes.push(TimedChange { time, process, start, last });
+        }
+    }
+
+    /// Nothing more is added: changes are put in order.
+    pub fn finish(&mut self) {
+        self.changes.sort_by_key(|change| change.time);
+    }
+
+    /// All changes by time. [`Timeline::finish`] comes first.
+    pub fn changes(&self) -> &[TimedChange] {
+        &self.changes
+    }
+
+    /// The processes that have something of their own.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        self.processes.keys().copied()
+    }
+
+    /// The first address above this one where anything was ever mapped in a process.
+    pub fn next_start(&self, process: u32, address: u64) -> Option<u64> {
+        let above = address.checked_add(1)?;
+        self.processes.get(&process)?.range(above..).next().map(|(&start, _)| start)
+    }
+
+    /// There was more than can be kept.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// What is at an address of a process, 0: of all of them, in a span of time. What was there when it began counts; where
+    /// nothing was, what came first.
+    pub fn look(&self, process: u32, address: u64, window: Window) -> Lookup<'_> {
+        let span = self.processes.get(&process).and_then(|spans| spans.range(..=address).next_back());
+        let Some((&start, span)) = span.filter(|(_, span)| address <= span.last) else {
+            return Lookup::Nothing;
+        };
+        let Some(version) = span.at(window) else { return Lookup::Nothing };
+        let Some(MappedBytes { contents, offset }) = &version.bytes else { return Lookup::Unknown };
+        let (skipped, length) = ((address - start) as usize, span.last - start);
+        let bytes = contents.get(*offset..).unwrap_or_default();
+        let bytes =
+            &bytes[..bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1))];
+        match bytes.get(skipped..) {
+            Some(bytes) if !bytes.is_empty() => Lookup::Bytes(bytes),
+            _ => Lookup::Unknown,
+        }
+    }
+}
+
+impl Span {
+    fn at(&self, window: Window) -> Option<&Version> {
+        let begun = self.versions.partition_point(|version| version.from <= window.from);
+        let (before, after) = self.versions.split_at(begun);
+        let live = before.iter().rev().find(|version| window.from < version.to);
+        live.or_else(|| after.iter().find(|version| version.from <= window.to))
+    }
+}
+
+/// Makes a span begin at an address, if one reaches over it. Gives how many versions that adds.
+fn split(spans: &mut BTreeMap<u64, Span>, address: u64) -> usize {
+    let Some((&start, span)) = spans.range_mut(..address).next_back() else { return 0 };
+    if span.last < address {
+        return 0;
+    }
+    let mut upper = span.clone();
+    span.last = address - 1;
+    for version in &mut upper.versions {
+        if let Some(bytes) = &mut version.bytes {
+            bytes.offset += (address - start) as usize;
+        }
+    }
+    let added = upper.versions.len();
+    spans.insert(address, upper);
+    added
+}
+
+/// Makes every address of a range part of a span.
+fn fill(spans: &mut BTreeMap<u64, Span>, start: u64, last: u64) {
+    let (mut at, mut holes) = (Some(start), Vec::new());
+    for (&address, span) in spans.range(start..=last) {
+        if let Some(from) = at.filter(|&from| from < address) {
+            holes.push((from, address - 1));
+        }
+        at = span.last.checked_add(1);
+    }
+    holes.extend(at.filter(|&from| from <= last).map(|from| (from, last)));
+    spans.extend(holes.into_iter().map(|(start, last)| (start, Span { last, versions: Vec::new() })));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(value: u8, length: usize) -> Option<MappedBytes> {
+        Some(MappedBytes { contents: vec![value; length].into(), offset: 0 })
+    }
+
+    fn first(timeline: &Timeline, process: u32, address: u64, time: u64) -> Option<u8> {
+        match timeline.look(process, address, Window { from: time, to: time }) {
+            Lookup::Bytes(bytes) => Some(bytes[0]),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_is_mapped_later_hides_what_is_below_while_it_lives() {
+        let mut timeline = Timeline::default();
+        timeline.map(1, (0x1000, 0x1FFF), 0, bytes(1, 0x1000));
+        let patch = timeline.map(1, (0x1800, 0x1803), 50, bytes(2, 4));
+        timeline.end(1, (0x1800, 0x1803), patch, 90);
+        let at = |address, time| first(&timeline, 1, address, time);
+        assert_eq!(
+            [at(0x1800, 49), at(0x1800, 50), at(0x1803, 89), at(0x1800, 90)],
+            [Some(1), Some(2), Some(2), Some(1)]
+        );
+        assert_eq!([at(0x17FF, 60), at(0x1804, 60), at(0x2000, 60)], [Some(1), Some(1), None]);
+        let Lookup::Bytes(rest) = timeline.look(1, 0x1804, Window { from: 60, to: 60 }) else { panic!() };
+        assert_eq!(rest.len(), 0x7FC);
+    }
+
+    #[test]
+    fn processes_do_not_see_each_other() {
+        let mut timeline = Timeline::default();
+        timeline.map(1, (0, 9), 0, bytes(1, 10));
+        timeline.map(2, (0, 9), 0, bytes(2, 10));
+        assert_eq!(
+            (first(&timeline, 1, 5, 0), first(&timeline, 2, 5, 0), first(&timeline, 3, 5, 0)),
+            (Some(1), Some(2), None)
+        );
+    }
+
+    #[test]
+    fn where_nothing_was_what_comes_within_the_window_counts() {
+        let mut timeline = Timeline::default();
+        timeline.map(1, (0, 9), 100, bytes(1, 10));
+        let look = |from, to| timeline.look(1, 0, Window { from, to }) != Lookup::Nothing;
+        assert!(!look(50, 99) && look(50, 100) && look(100, 100));
+    }
+
+    #[test]
+    fn what_is_known_to_be_there_without_bytes_hides_and_shows_nothing() {
+        let mut timeline = Timeline::default();
+        timeline.map(1, (0, 99), 0, bytes(1, 100));
+        timeline.map(1, (10, 19), 5, None);
+        assert_eq!(timeline.look(1, 12, Window { from: 6, to: 6 }), Lookup::Unknown);
+        assert_eq!(first(&timeline, 1, 12, 4), Some(1));
+    }
+
+    #[test]
+    fn the_end_of_memory_and_short_files_are_no_trouble() {
+        let mut timeline = Timeline::default();
+        timeline.map(0, (u64::MAX - 7, u64::MAX), 0, bytes(1, 4));
+        assert_eq!(first(&timeline, 0, u64::MAX - 7, 0), Some(1));
+        assert_eq!(timeline.look(0, u64::MAX, Window { from: 0, to: 0 }), Lookup::Unknown);
+    }
+
+    #[test]
+    fn changes_come_in_the_order_of_time() {
+        let mut timeline = Timeline::default();
+        let one = timeline.map(1, (0, 9), 30, None);
+        timeline.map(1, (5, 19), 10, None);
+        timeline.end(1, (0, 9), one, 40);
+        timeline.map(1, (0, 3), 0, None);
+        timeline.finish();
+        let times: Vec<u64> = timeline.changes().iter().map(|change| change.time).collect();
+        assert_eq!(times, [10, 30, 40], "what was always there is no change");
+    }
+}
