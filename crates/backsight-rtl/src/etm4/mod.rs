@@ -25,20 +25,16 @@ pub enum Form {
     /// The state of the stream goes through a step for each byte, all in one cycle: small, and slower with every lane.
     #[default]
     Chain,
-    /// Every byte is taken for a header, and which are is found in as many stages as the number of lanes has bits: large,
-    /// and hardly slower with more lanes.
-    Prefix,
 }
 
 impl Form {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Chain, Self::Prefix];
+    pub const ALL: [Self; 1] = [Self::Chain];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chain => "chain",
-            Self::Prefix => "prefix",
         }
     }
 
@@ -51,7 +47,7 @@ impl Form {
 /// What to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes a cycle, 1 to 16; with [`Form::Prefix`] 2, 4, 8 or 16.
+    /// Bytes a cycle, 1 to 16.
     pub lanes: u8,
     /// How packet boundaries are found.
     pub form: Form,
@@ -69,7 +65,6 @@ impl std::fmt::Display for BadLanes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.form {
             Form::Chain => f.write_str("the chain takes 1 to 16 bytes a cycle"),
-            Form::Prefix => f.write_str("the prefix form takes 2, 4, 8 or 16 bytes a cycle"),
         }
     }
 }
@@ -87,7 +82,6 @@ pub fn design(options: &Options) -> Result<Vec<SourceFile>, BadLanes> {
     let Options { lanes, form, config } = *options;
     let can = match form {
         Form::Chain => (1..=MAX_LANES).contains(&lanes),
-        Form::Prefix => matches!(lanes, 2 | 4 | 8 | 16),
     };
     if !can {
         return Err(BadLanes { form });
@@ -98,10 +92,14 @@ pub fn design(options: &Options) -> Result<Vec<SourceFile>, BadLanes> {
         file("etm4_meaning.sv", meaning::module(&config)),
     ];
     files.extend(modules(form).iter().map(|&(name, template)| file(name, instance(template, options))));
+    let sources: Vec<&str> = files.iter().map(|file| file.name).collect();
+    let makefile = include_str!("sv/Makefile.in").replace("@SOURCES@", &sources.join(" "));
+    files.extend(AROUND.iter().map(|&(name, template)| file(name, instance(template, options))));
+    files.push(file("Makefile", makefile));
     Ok(files)
 }
 
-/// The modules that are the same for every configuration, in the order in which tools need them.
+/// The modules of the decoder, in the order in which tools need them.
 fn modules(form: Form) -> &'static [(&'static str, &'static str)] {
     match form {
         Form::Chain => &[
@@ -112,17 +110,25 @@ fn modules(form: Form) -> &'static [(&'static str, &'static str)] {
             ("etm4_record.sv", include_str!("sv/etm4_record.sv")),
             ("delay.sv", include_str!("sv/delay.sv")),
             ("etm4_decoder.sv", include_str!("sv/etm4_decoder.sv")),
-            ("tb_etm4.sv", include_str!("sv/tb_etm4.sv")),
+            ("frame_demux.sv", include_str!("sv/frame_demux.sv")),
+            ("lane_serialiser.sv", include_str!("sv/lane_serialiser.sv")),
+            ("coresight_etm4.sv", include_str!("sv/coresight_etm4.sv")),
         ],
-        Form::Prefix => &[],
     }
 }
+
+/// What is around the decoder: its testbench, and an example for a board.
+const AROUND: [(&str, &str); 4] = [
+    ("tb_etm4.sv", include_str!("sv/tb_etm4.sv")),
+    ("frame_port.sv", include_str!("sv/frame_port.sv")),
+    ("example_top.sv", include_str!("sv/example_top.sv")),
+    ("example_top.lpf", include_str!("sv/example_top.lpf")),
+];
 
 /// A template with the choices of the user in it.
 fn instance(template: &str, options: &Options) -> String {
     let (stream, fields, latency) = match options.form {
         Form::Chain => (include_str!("sv/stream_chain.inc"), include_str!("sv/fields_chain.inc"), "six"),
-        Form::Prefix => ("", "", ""),
     };
     template
         .replace("@STREAM@\n", stream)

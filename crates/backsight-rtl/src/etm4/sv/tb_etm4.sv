@@ -1,6 +1,7 @@
-// Testbench of etm4_decoder: reads words from the file +words=FILE, prints packets and records.
+// Testbench: reads words from the file +words=FILE, prints packets and records.
 //
-// A line of the file is a word: GAP KEEP DATA, hexadecimal. A line of the output is
+// A line of the file is a word: GAP KEEP DATA, hexadecimal. With the macro FRAMES it is a frame instead: LOST ID FRAME, and
+// coresight_etm4 is tested, not etm4_decoder. A line of the output is
 //   P POSITION KIND WHY HEADER RAW WROTE NUMBER COUNT INFO VMID CID ADDRESS IS TIMESTAMP THRESHOLD
 //   R KIND CYCLE VALUE
 //   X CUT, where bytes are missing
@@ -14,9 +15,6 @@ module tb_etm4 #(
 
     logic clk = 1'b0;
     logic rst = 1'b1;
-    logic gap = 1'b0;
-    logic [LANES-1:0]    keep = '0;
-    logic [8*LANES-1:0]  data = '0;
     logic [LANES-1:0]    byte_valid, packet_valid, packet_is;
     logic                packet_gap, packet_cut, record_gap;
     logic [6*LANES-1:0]  packet_kind;
@@ -28,15 +26,27 @@ module tb_etm4 #(
     logic [64*LANES-1:0] packet_address, packet_timestamp, record_value;
     logic [etm4_pkg::CYCLE*LANES-1:0] record_cycle;
 
-    etm4_decoder #(.LANES(LANES)) decoder (.*);
+`ifdef FRAMES
+    logic [6:0]   id = '0;
+    logic         frame_valid = 1'b0;
+    logic         frame_ready;
+    logic         frame_lost = 1'b0;
+    logic [127:0] frame = '0;
+    coresight_etm4 #(.LANES(LANES)) dut (.*);
+`else
+    logic gap = 1'b0;
+    logic [LANES-1:0]   keep = '0;
+    logic [8*LANES-1:0] data = '0;
+    etm4_decoder #(.LANES(LANES)) dut (.*);
+`endif
 
     always #5 clk = !clk;
 
     string   words;
     integer  file, read, position, idle;
-    logic    gap_read;
-    logic [LANES-1:0]   keep_read;
-    logic [8*LANES-1:0] data_read;
+    logic         gap_read;
+    logic [15:0]  keep_read;
+    logic [127:0] data_read;
 
     initial begin
         position = 0;
@@ -55,15 +65,30 @@ module tb_etm4 #(
         // When the words are over, as many empty ones as are in flight.
         while (idle < 64) begin
             read = $fscanf(file, "%h %h %h\n", gap_read, keep_read, data_read);
-            gap = read == 3 && gap_read;
-            keep = read == 3 ? keep_read : '0;
-            data = data_read;
             if (read != 3) idle = idle + 1;
+`ifdef FRAMES
+            frame_valid = read == 3;
+            frame_lost = gap_read;
+            if (read == 3) id = keep_read[6:0];
+            frame = data_read;
             @(negedge clk);
+            while (frame_valid && !taken) @(negedge clk);
+`else
+            gap = read == 3 && gap_read;
+            keep = read == 3 ? keep_read[LANES-1:0] : '0;
+            data = data_read[8*LANES-1:0];
+            @(negedge clk);
+`endif
         end
         $fclose(file);
         $finish;
     end
+
+`ifdef FRAMES
+    // Was the frame taken at the last rising edge?
+    logic taken;
+    always @(posedge clk) taken <= frame_valid && frame_ready;
+`endif
 
     always @(negedge clk) begin
         if (packet_gap) $display("X %0d", packet_cut);
