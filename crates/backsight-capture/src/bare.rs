@@ -22,12 +22,10 @@ impl Capture {
         let mut capture = Self::empty(name.clone(), Format::Bare, file.folder().clone());
         let (registers, options) = sort(settings);
         capture.buffers.push(Buffer {
-            name,
             files: vec![file],
             framing,
             format: packets.unwrap_or(framing.name()).to_owned(),
-            wrapped: false,
-            details: Vec::new(),
+            ..Buffer::new(name)
         });
         capture.sources.push(Source {
             name: format.to_owned(),

@@ -1,8 +1,8 @@
 //! Captures: trace with what is needed to read it.
 //!
 //! Trace does not describe itself: which source has which ID, what it speaks and how it was configured stands
-//! with it. People hand it over as a snapshot folder or a trace package (a folder or a ZIP archive), or as a bare
-//! file with options. All become one [`Capture`], and a capture can be written as either.
+//! with it. People hand it over as a snapshot folder, a trace package (a folder or a ZIP archive), a perf.data file, or
+//! as a bare file with options. All become one [`Capture`], and a capture can be written as one of the first two.
 //!
 //! Metadata is read at once, trace never: a buffer is opened as a stream, from a directory or out of an archive. What a
 //! source speaks and how it was configured is kept in the words of the capture: whoever decodes it understands them.
@@ -31,6 +31,7 @@ mod error;
 mod model;
 mod open;
 mod package;
+mod perf;
 mod repack;
 mod snapshot;
 mod write;
@@ -39,7 +40,8 @@ pub use bare::{is_register, settings};
 pub use error::{Error, Position};
 pub use folder::FileRef;
 pub use model::{
-    Buffer, Capture, ContextIdLayout, Core, Format, Image, MemoryDump, Origin, Register, Settings, Source,
+    Buffer, Capture, ContextIdLayout, Core, EventClock, Format, Image, MemoryDump, Origin, Register,
+    Settings, Source, Start,
 };
 pub use open::ReadOptions;
 /// The file of a trace package that holds every executed instruction, where a recording kept them.

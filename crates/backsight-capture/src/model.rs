@@ -17,6 +17,27 @@ pub enum Format {
     Package,
     /// A file of trace with nothing beside it.
     Bare,
+    /// A perf.data file of Linux perf or Android's simpleperf.
+    Perf,
+}
+
+/// What says which events of the log have happened at a point of the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventClock {
+    /// The timestamps in the trace: the log has times of the same clock.
+    #[default]
+    Timestamps,
+    /// The times of [`Buffer::starts`]: timestamps in the trace are of another clock.
+    Slices,
+}
+
+/// Where the data of a buffer does not continue what came before: the trace units were stopped and programmed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// How many bytes of the buffer come before.
+    pub offset: u64,
+    /// When all that follows, up to the next start, had been written, on the clock of the event log.
+    pub time: Option<u64>,
 }
 
 /// Trace with what is known about it.
@@ -42,6 +63,10 @@ pub struct Capture {
     pub events: Option<EventLog>,
     /// What the operating system keeps in CONTEXTIDR.
     pub contextidr: Option<ContextIdLayout>,
+    /// Context identifiers are in the field for virtual machines: the kernel ran at EL2.
+    pub context_in_vmid: bool,
+    /// What the times of [`Capture::events`] are compared with.
+    pub event_clock: EventClock,
     /// Bits of an ASID, 8 or 16, where the capture says.
     pub asid_bits: Option<u8>,
     /// Ticks of the global timestamp in a second, where known.
@@ -69,9 +94,29 @@ pub struct Buffer {
     pub wrapped: bool,
     /// Maker, kind and identifier of the sink and the like, as they stand.
     pub details: Vec<(String, String)>,
+    /// Where the data begins anew, in order; the very beginning may be left out.
+    pub starts: Vec<Start>,
+    /// The thread that all of it belongs to, where a buffer was that of one thread.
+    pub thread: Option<u64>,
 }
 
 impl Buffer {
+    /// A buffer without contents.
+    pub fn new(name: String) -> Self {
+        let framing = Framing::Coresight;
+        let (files, details, starts, thread) = Default::default();
+        Self {
+            name,
+            files,
+            framing,
+            format: framing.name().to_owned(),
+            wrapped: false,
+            details,
+            starts,
+            thread,
+        }
+    }
+
     /// Opens the contents as one stream.
     ///
     /// # Errors
@@ -289,6 +334,8 @@ impl Capture {
             images: Vec::new(),
             events: None,
             contextidr: None,
+            context_in_vmid: false,
+            event_clock: EventClock::default(),
             asid_bits: None,
             timestamp_frequency: None,
             system: Vec::new(),

@@ -2,15 +2,14 @@
 
 use crate::archive::Archive;
 use crate::folder::{Directory, Folder, LinkedDirectory};
-use crate::{Capture, Error, package, snapshot};
+use crate::{Capture, Error, package, perf, snapshot};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 /// How to name what cannot be recognised.
-const ADVICE: &str =
-    "give a snapshot folder, a trace package (folder or ZIP), or a bare file with its protocol and framing";
+const ADVICE: &str = "give a snapshot folder, a trace package (folder or ZIP), a perf.data file, or a bare file with its protocol and framing";
 
 /// How captures are read.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +23,8 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Opens a snapshot folder or a trace package (folder or ZIP). Reads the metadata; the trace stays where it is.
+    /// Opens a snapshot folder, a trace package (folder or ZIP) or a perf.data file. Reads the metadata; the trace stays
+    /// where it is.
     ///
     /// # Errors
     /// If there is no capture there, or its metadata does not follow its format.
@@ -53,11 +53,16 @@ impl ReadOptions {
                 let archive = Archive::open(path.to_owned(), self.archive_budget)?;
                 self.read(Arc::new(archive), &name)
             }
-            _ => Err(Error::file(name, "is neither a folder nor a ZIP archive").advise(ADVICE)),
+            magic if perf::is_perf(magic) => perf::read(perf::Store::File(path.to_owned()), &name),
+            _ => Err(Error::file(name, "is neither a folder nor a ZIP archive nor perf.data").advise(ADVICE)),
         }
     }
 
     fn directory(&self, path: &Path) -> Result<Capture, Error> {
+        if perf::is_folder(path) {
+            let store = perf::Store::File(path.join(perf::ENTRY));
+            return perf::read(store, &path.display().to_string());
+        }
         let folder: Arc<dyn Folder> = match self.follow_links {
             true => Arc::new(LinkedDirectory(path.to_owned())),
             false => Arc::new(Directory(path.to_owned())),
@@ -83,7 +88,7 @@ impl ReadOptions {
 }
 
 impl Capture {
-    /// Opens a snapshot folder or a trace package (folder or ZIP) with the usual [`ReadOptions`].
+    /// Opens a snapshot folder, a trace package (folder or ZIP) or a perf.data file with the usual [`ReadOptions`].
     ///
     /// # Errors
     /// If there is no capture there, or its metadata does not follow its format.

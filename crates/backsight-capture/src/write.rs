@@ -175,8 +175,10 @@ impl Capture {
         match format {
             Format::Snapshot => snapshot::write(self, output),
             Format::Package => package::write(self, output),
-            Format::Bare => Err(Error::file(&self.name, "a bare file has no metadata to write")
-                .advise("choose a snapshot or a package")),
+            Format::Bare | Format::Perf => {
+                Err(Error::file(&self.name, "a bare file or perf.data is not written")
+                    .advise("choose a snapshot or a package"))
+            }
         }
     }
 }

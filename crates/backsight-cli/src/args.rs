@@ -15,7 +15,7 @@ pub use backsight_run::settings::{parse_number, parse_range};
 /// What to read, and how.
 #[derive(Args, Clone, Debug)]
 pub struct CaptureArgs {
-    /// Snapshot folder, trace package (folder or ZIP), or a bare file of trace; `-` is standard input
+    /// Snapshot folder, trace package (folder or ZIP), perf.data, or a bare file of trace; `-` is standard input
     pub capture: PathBuf,
 
     /// Protocol of a bare file or of standard input
@@ -61,6 +61,11 @@ pub struct ImageArgs {
     /// file is loaded at ADDRESS. May be given several times; of overlapping ones the last wins
     #[arg(long, value_name = "FILE[@ADDRESS]", help_heading = "Code")]
     pub image: Vec<ImageSpec>,
+
+    /// Folder with files of the traced system: by their paths there, by their names alone, or by build ID as in perf's
+    /// cache. May be given several times
+    #[arg(long, value_name = "FOLDER", help_heading = "Code")]
+    pub symfs: Vec<PathBuf>,
 }
 
 /// What every command that writes results takes.
@@ -105,6 +110,7 @@ impl CaptureArgs {
         options = self.id.first().iter().fold(options, |options, id| options.label(**id as u8));
         options = self.archive_budget.iter().fold(options, |options, budget| options.archive_budget(*budget));
         options = images.image.iter().fold(options, |options, image| options.image_file(image.clone()));
+        options = images.symfs.iter().fold(options, |options, folder| options.symfs(folder));
         let capture = options.open(&self.capture)?;
         if !quiet {
             capture.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));

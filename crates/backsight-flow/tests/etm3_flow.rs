@@ -247,6 +247,45 @@ fn a_value_that_never_comes_leaves_its_transfer_without_one() {
 }
 
 #[test]
+fn a_placeholder_of_another_instruction_shows_that_a_value_will_not_come() {
+    let packets =
+        [atoms("E"), placeholder(1, at(0x2000)), atoms("E"), placeholder(1, at(0x3000)), value(1, 5)];
+    assert_eq!(
+        follow(&[LDR, LDR], &packets)[2..],
+        ["load of 4 bytes at 0x2000, by 0x1000", "load of 4 bytes at 0x3000, value 0x5, by 0x1004"]
+    );
+}
+
+#[test]
+fn a_value_that_has_not_come_at_the_second_i_sync_will_not_come() {
+    let periodic = i_sync(0x1004, Reason::Periodic);
+    let late = [atoms("E"), placeholder(1, at(0x2000)), periodic, value(1, 5)];
+    assert_eq!(
+        follow(&[LDR, NOP], &late)[1..],
+        ["context: A32 Secure", "load of 4 bytes at 0x2000, value 0x5, by 0x1000"]
+    );
+    let too_late = [atoms("E"), placeholder(1, at(0x2000)), periodic, periodic, value(1, 5)];
+    assert_eq!(
+        follow(&[LDR, NOP], &too_late)[1..],
+        ["context: A32 Secure", "load of 4 bytes at 0x2000, by 0x1000", "context: A32 Secure"]
+    );
+}
+
+#[test]
+fn the_value_of_an_older_transfer_stays_when_an_instruction_is_cancelled() {
+    let packets = [atoms("E"), placeholder(1, at(0x2000)), atoms("E"), value(1, 5), branch(0x1000, 5, true)];
+    let lines = follow(&[LDR, NOP], &packets);
+    assert_eq!(lines[1], "load of 4 bytes at 0x2000, value 0x5, by 0x1000");
+    assert!(lines[2].contains("0x1004"), "{lines:?}");
+}
+
+#[test]
+fn a_load_does_not_fail_to_store() {
+    let packets = [atoms("E"), data(at(0x2000), 0), Packet::StoreFailed];
+    assert_eq!(follow(&[LDR], &packets)[1], "load of 4 bytes at 0x2000, value 0x0, by 0x1000");
+}
+
+#[test]
 fn an_exclusive_store_can_fail() {
     let packets = [atoms("E"), data(at(0x2000), 0), Packet::StoreFailed];
     assert_eq!(

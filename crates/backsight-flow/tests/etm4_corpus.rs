@@ -2,10 +2,10 @@
 
 mod corpus;
 
-use backsight_arm::etm4::{Atoms, Config, Packet};
+use backsight_arm::etm4::{Atoms, Config, Decoder, Packet};
 use backsight_core::Located;
 use backsight_flow::etm4::{Follower, Options};
-use backsight_flow::{Event, Range, Symptom};
+use backsight_flow::{Event, Range, Statistics, Symptom};
 use backsight_isa::Class;
 use backsight_testing::Random;
 use corpus::{Memory, Source, buffers, follow};
@@ -27,6 +27,44 @@ fn remembering_blocks_changes_nothing() {
         let usual = source.events(Options::default());
         for cached_blocks in [0, 7] {
             assert!(usual == source.events(Options { cached_blocks, ..Options::default() }), "{name}");
+        }
+    }
+}
+
+/// Follows streams twice, so that what was remembered is used.
+fn follow_twice(source: &Source, streams: &[Vec<u8>], by_runs: bool) -> (Vec<Located<Event>>, Statistics) {
+    let mut events = Vec::new();
+    let mut follower = Follower::new(&source.config, &source.memory);
+    let mut decoder = Decoder::new(&source.config);
+    for stream in streams.iter().chain(streams) {
+        let mut sink = |event: Located<Event>| events.push(event);
+        if by_runs {
+            decoder.feed_to(stream, &mut follower.input(&mut sink));
+        } else {
+            decoder.feed(stream, &mut |packet| follower.push(packet, &mut sink));
+        }
+        decoder.reset(&mut |packet| follower.push(packet, &mut sink));
+        follower.finish(&mut sink);
+    }
+    (events, *follower.statistics())
+}
+
+#[test]
+fn runs_of_atoms_are_followed_as_packet_by_packet() {
+    let mut random = Random(3);
+    for buffer in buffers(None) {
+        for source in &buffer.sources {
+            let mut streams = source.streams.clone();
+            for _ in 0..4 {
+                let (events, statistics) = follow_twice(source, &streams, false);
+                let (by_runs, counted) = follow_twice(source, &streams, true);
+                assert!(events == by_runs, "{}", buffer.name);
+                assert_eq!(statistics, counted, "{}", buffer.name);
+                for stream in streams.iter_mut().filter(|stream| !stream.is_empty()) {
+                    let at = random.below(stream.len() as u64) as usize;
+                    stream[at] ^= 1 << random.below(8);
+                }
+            }
         }
     }
 }

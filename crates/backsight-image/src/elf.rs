@@ -6,7 +6,7 @@ use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
 use object::{Object, ObjectSection, SectionFlags};
 
 use crate::ImageError;
-use crate::elf_headers::{ElfHeaders, PT_LOAD};
+use crate::elf_headers::{ElfHeaders, PF_X, PT_LOAD};
 
 /// How the addresses in the file relate to those in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct ElfSegment {
     pub offset: u64,
     /// How many bytes of it are in the file; memory after them is zeros.
     pub length: u64,
+    /// May be executed.
+    pub executable: bool,
 }
 
 /// What was read from the headers of an ELF file.
@@ -87,11 +89,28 @@ impl Elf {
         sections.peek().is_some() && !sections.any(|in_file| in_file)
     }
 
-    /// How far a file whose byte at `offset` is in memory at `address` was moved.
-    pub(crate) fn bias_of(&self, offset: u64, address: u64) -> Option<u64> {
-        let inside = |segment: &&ElfSegment| offset.wrapping_sub(segment.offset) < segment.length;
-        let segment = self.segments.iter().find(inside)?;
-        Some(address.wrapping_sub(segment.address.wrapping_add(offset - segment.offset)))
+    /// How far a file was moved of which `length` bytes from `offset` on are in memory at `address`.
+    ///
+    /// Memory is mapped by pages, and linkers such as lld pack segments without padding: one page of the file may hold
+    /// the end of a segment and the beginning of the next, and is then mapped once for each. Such a mapping belongs to
+    /// the segment that a fixed program does not move, else to the one that can be executed, else to the one that most
+    /// of its bytes are of.
+    pub(crate) fn bias_of(&self, offset: u64, length: u64, address: u64) -> Option<u64> {
+        let overlap = |segment: &ElfSegment| {
+            let end = offset.saturating_add(length).min(segment.offset.saturating_add(segment.length));
+            end.saturating_sub(offset.max(segment.offset))
+        };
+        let bias = |segment: &ElfSegment| {
+            let linked = segment.address.wrapping_add(offset).wrapping_sub(segment.offset);
+            address.wrapping_sub(linked)
+        };
+        let rank = |segment: &&ElfSegment| {
+            let is_unmoved = self.kind != ElfKind::Relocatable && bias(segment) == 0;
+            (is_unmoved, segment.executable, overlap(segment))
+        };
+        // Of equals the first counts: the search takes the last.
+        let overlapping = self.segments.iter().rev().filter(|segment| overlap(segment) > 0);
+        overlapping.max_by_key(rank).map(bias)
     }
 
     /// Its segments, moved by `bias`.
@@ -123,7 +142,12 @@ fn read(name: &Path, bytes: &[u8], headers: &ElfHeaders) -> Result<Elf, ImageErr
     };
     let mut segments = Vec::new();
     for header in headers.programs.iter().filter(|header| header.kind == PT_LOAD && header.file_size > 0) {
-        let segment = ElfSegment { address: header.address, offset: header.offset, length: header.file_size };
+        let segment = ElfSegment {
+            address: header.address,
+            offset: header.offset,
+            length: header.file_size,
+            executable: header.flags & PF_X != 0,
+        };
         segments.push(checked(name, segment, bytes.len() as u64)?);
     }
     if segments.is_empty() {
@@ -143,7 +167,7 @@ fn read(name: &Path, bytes: &[u8], headers: &ElfHeaders) -> Result<Elf, ImageErr
 }
 
 fn checked(name: &Path, segment: ElfSegment, size: u64) -> Result<ElfSegment, ImageError> {
-    let ElfSegment { address, offset, length } = segment;
+    let ElfSegment { address, offset, length, .. } = segment;
     if offset.checked_add(length).is_none_or(|end| end > size) {
         return Err(ImageError::other(
             name,
@@ -159,4 +183,46 @@ fn checked(name: &Path, segment: ElfSegment, size: u64) -> Result<ElfSegment, Im
         ));
     }
     Ok(segment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What lld makes of a small program: read-only data and code in one page of the file, in different pages of memory.
+    fn packed(kind: ElfKind) -> Elf {
+        let data = ElfSegment { address: 0x20_0000, offset: 0, length: 0x9CC, executable: false };
+        let code = ElfSegment { address: 0x21_09CC, offset: 0x9CC, length: 0x200, executable: true };
+        let (machine, wide, entry, build_id) = (183, true, 0, None);
+        Elf { kind, machine, wide, entry, segments: vec![data, code], build_id }
+    }
+
+    #[test]
+    fn a_page_of_two_segments_in_a_fixed_program_is_of_the_one_that_is_not_moved() {
+        let elf = packed(ElfKind::Fixed);
+        assert_eq!(elf.bias_of(0, 0x1000, 0x20_0000), Some(0), "mapped for the data");
+        assert_eq!(elf.bias_of(0, 0x1000, 0x21_0000), Some(0), "mapped for the code");
+    }
+
+    #[test]
+    fn a_page_of_two_segments_in_a_program_that_was_moved_is_of_the_code() {
+        let elf = packed(ElfKind::Relocatable);
+        assert_eq!(elf.bias_of(0, 0x1000, 0x5555_0021_0000), Some(0x5555_0000_0000));
+    }
+
+    #[test]
+    fn bytes_of_one_segment_only_are_of_that_one() {
+        let elf = packed(ElfKind::Relocatable);
+        assert_eq!(elf.bias_of(0, 0x100, 0x5555_0020_0000), Some(0x5555_0000_0000));
+        assert_eq!(elf.bias_of(0xA00, 0x100, 0x31_0A00), Some(0x10_0000));
+        assert_eq!(elf.bias_of(0x5000, 0x100, 0x31_0200), None, "no segment has these bytes");
+    }
+
+    #[test]
+    fn of_two_segments_of_code_the_one_with_more_bytes_counts() {
+        let mut elf = packed(ElfKind::Relocatable);
+        elf.segments[0].executable = true;
+        assert_eq!(elf.bias_of(0x900, 0x200, 0x5555_0021_0900), Some(0x5555_0000_0000));
+        assert_eq!(elf.bias_of(0x800, 0x200, 0x5555_0020_0800), Some(0x5555_0000_0000));
+    }
 }

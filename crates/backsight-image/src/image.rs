@@ -206,7 +206,7 @@ impl Image {
         let last = last_of(name, address, length)?;
         // If it is an ELF file, where its bytes are says how it was moved.
         let file = self.elf_file_of_dump(name, &contents);
-        let moved = file.and_then(|file| Some((file.elf.bias_of(offset, address.0)?, file)));
+        let moved = file.and_then(|file| Some((file.elf.bias_of(offset, length, address.0)?, file)));
         let number = self.modules.len() as u32;
         self.memory.change(space, |layer| {
             let piece = Piece { contents: contents.clone(), offset: offset as usize, module: Some(number) };

@@ -19,6 +19,7 @@
 mod branches;
 mod count;
 mod debug;
+mod events;
 pub mod export;
 mod loops;
 mod merge;
@@ -31,8 +32,9 @@ use backsight::decode::{Decode, Execution, Summary};
 use backsight::{Capture, Result};
 
 pub use branches::{Branch, entropy};
-pub use count::{CountOptions, Counter};
+pub use count::{BranchWindows, CountOptions, Counter};
 pub use debug::{DebugInfo, DescribedFunction, InlineFrame, Line};
+pub use events::{EventChoice, EventProfile, EventShare};
 pub use loops::Loop;
 pub use module::{FunctionSymbol, Module};
 pub use paths::{PathBranch, PathContext, PathElement, PathProfile};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::count::NumberMap;
+use crate::events::EventProfile;
 use crate::paths::{PathContext, PathElement, PathProfile};
 use crate::profile::{Block, CallNode, Edge, Function, Profile, Thread};
 
@@ -24,13 +25,17 @@ impl Profile {
         };
         for block in &mut self.blocks {
             (block.count, block.entries) = (scaled(block.count), scaled(block.entries));
-            block.cycles = scaled(block.cycles);
+            (block.cycles, block.certain_cycles) = (scaled(block.cycles), scaled(block.certain_cycles));
         }
         self.edges.iter_mut().for_each(|edge| edge.count = scaled(edge.count));
         for node in &mut self.calls {
             (node.calls, node.instructions) = (scaled(node.calls), scaled(node.instructions));
             node.cycles = scaled(node.cycles);
         }
+        for function in &mut self.functions {
+            function.certain_cycles = scaled(function.certain_cycles);
+        }
+        self.events.iter_mut().for_each(|events| events.scale(factor, &scaled));
         self.totals.cycles = scaled(self.totals.cycles);
         self.totals.instructions =
             self.blocks.iter().map(|block| block.count.saturating_mul(block.instructions.into())).sum();
@@ -104,6 +109,9 @@ impl<'a> Merger<'a> {
             thread.slices.iter_mut().for_each(|slice| slice.function = new(&functions, slice.function));
             self.profile.threads.push(thread);
         }
+        for events in other.events {
+            self.events(&events, &|block| new(&blocks, block), &|function| new(&functions, function));
+        }
         for (cause, count) in other.exceptions {
             *self.profile.exceptions.entry(cause).or_default() += count;
         }
@@ -112,6 +120,15 @@ impl<'a> Merger<'a> {
         }
         self.profile.totals += other.totals;
         self.profile.count_functions();
+    }
+
+    fn events(&mut self, other: &EventProfile, block: &dyn Fn(u32) -> u32, function: &dyn Fn(u32) -> u32) {
+        let mine = &mut self.profile.events;
+        let known = mine.iter().position(|one| one.choice == other.choice).unwrap_or(mine.len());
+        if known == mine.len() {
+            mine.push(EventProfile::empty(other.choice.clone()));
+        }
+        mine[known].merge(other, block, function);
     }
 
     fn paths(&mut self, other: PathProfile, new: &dyn Fn(u32) -> u32) {
@@ -141,8 +158,9 @@ impl<'a> Merger<'a> {
     fn function(&mut self, function: Function) -> u32 {
         let next = self.profile.functions.len() as u32;
         let number = *self.functions.entry(function_key(&function)).or_insert(next);
-        if number == next {
-            self.profile.functions.push(function);
+        match self.profile.functions.get_mut(number as usize) {
+            Some(known) => known.certain_cycles += function.certain_cycles,
+            None => self.profile.functions.push(function),
         }
         number
     }
@@ -154,6 +172,7 @@ impl<'a> Merger<'a> {
             known.count = known.count.saturating_add(block.count);
             known.entries = known.entries.saturating_add(block.entries);
             known.cycles = known.cycles.saturating_add(block.cycles);
+            known.certain_cycles = known.certain_cycles.saturating_add(block.certain_cycles);
             return number;
         }
         let offset = self.profile.code.len();

@@ -6,6 +6,7 @@ use std::ops::Range;
 use backsight::core::{Address, Cause, Isa};
 use backsight::isa::{Class, Flags, classify};
 
+use crate::events::EventProfile;
 use crate::module::Module;
 use crate::paths::PathProfile;
 
@@ -31,6 +32,8 @@ pub struct Profile {
     pub exceptions: BTreeMap<Cause, u64>,
     /// Outcomes of branches by path, where they were asked for.
     pub paths: Option<PathProfile>,
+    /// Events of the trace unit that were asked for.
+    pub events: Vec<EventProfile>,
     /// Sums.
     pub totals: Totals,
     /// The code of blocks.
@@ -56,6 +59,8 @@ pub struct Function {
     pub instructions: u64,
     /// Cycles spent in it, where the trace counts them.
     pub cycles: u64,
+    /// Those of them of which that is certain: nothing else was executed between two counts of the trace.
+    pub certain_cycles: u64,
 }
 
 /// Instructions that were executed one after the other. Only the last may be a branch.
@@ -85,6 +90,8 @@ pub struct Block {
     pub entries: u64,
     /// Cycles spent in it, where the trace counts them.
     pub cycles: u64,
+    /// Those of them of which that is certain: nothing else was executed between two counts of the trace.
+    pub certain_cycles: u64,
     pub(crate) code: Range<usize>,
 }
 
@@ -227,6 +234,12 @@ pub struct Totals {
     pub uncounted_loops: u64,
     /// Instructions of blocks that were too many to be counted.
     pub uncounted: u64,
+    /// Samples of the program counter, where that is all that the trace has: instructions are samples then.
+    pub samples: u64,
+    /// Samples at which the processor slept.
+    pub sleeping_samples: u64,
+    /// Windows of branches that were sampled, where only those count.
+    pub windows: u64,
     /// Edges that were too many to be counted.
     pub uncounted_edges: u64,
     /// Calls that were added to their caller: there were too many different chains, or they were too deep.
@@ -244,6 +257,9 @@ impl std::ops::AddAssign for Totals {
         self.breaks += other.breaks;
         self.uncounted_loops += other.uncounted_loops;
         self.uncounted += other.uncounted;
+        self.samples += other.samples;
+        self.sleeping_samples += other.sleeping_samples;
+        self.windows += other.windows;
         self.uncounted_edges += other.uncounted_edges;
         self.folded_calls += other.folded_calls;
         self.short_slices += other.short_slices;

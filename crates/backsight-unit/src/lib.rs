@@ -13,6 +13,7 @@ pub mod etm3;
 pub mod etm4;
 pub mod etrace;
 mod funnel;
+pub mod model;
 pub mod ntrace;
 pub mod ptm;
 pub mod riscv;

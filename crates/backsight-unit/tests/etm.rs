@@ -3,11 +3,11 @@
 mod support;
 
 use backsight_arm::{etm3, ptm};
-use backsight_core::{Access, Address, Execution, Located};
+use backsight_core::{Address, Execution, Located};
 use backsight_flow::{AccessKind, Event, etm3 as etm3_flow, ptm as ptm_flow};
-use backsight_isa::{TransferKind, transfers};
 use backsight_testing::Random;
 use backsight_unit::{etm3 as etm3_unit, ptm as ptm_unit};
+use support::accesses::with_accesses;
 use support::decode::{addresses, assert_same, truth};
 use support::{Flavour, Program, Walk, Walker};
 
@@ -97,37 +97,6 @@ fn ptm_gives_what_was_executed_in_every_configuration() {
         assert_eq!(unit.statistics().instructions, truth(&items).len() as u64);
     }
     assert!(stacked > 30);
-}
-
-/// Puts accesses after the instructions that have them.
-fn with_accesses(items: &[Execution], random: &mut Random) -> Vec<Execution> {
-    let mut all = Vec::new();
-    for item in items {
-        all.push(*item);
-        let Execution::Instruction(retired) = item else { continue };
-        let Some(found) = transfers(retired.isa, retired.opcode, retired.size).filter(|_| retired.taken)
-        else {
-            continue;
-        };
-        if matches!(found.kind, TransferKind::CoprocessorRead | TransferKind::CoprocessorWrite) {
-            continue;
-        }
-        let base = random.next() & 0xFFFF_FFFC >> random.below(20);
-        for index in 0..u64::from(found.count) {
-            let is_swap = found.kind == TransferKind::Swap;
-            let offset = if is_swap { 0 } else { index * u64::from(found.size) };
-            let store = found.kind == TransferKind::Store || is_swap && index == 1;
-            let bits = 8 * u32::from(found.size);
-            all.push(Execution::Access(Access {
-                address: Address((base + offset) & 0xFFFF_FFFF),
-                value: random.next() & ((1 << bits) - 1) >> random.below(u64::from(bits)),
-                size: found.size,
-                store,
-                known: true,
-            }));
-        }
-    }
-    all
 }
 
 /// An access: who did it, where, what, how wide, and whether it stored.

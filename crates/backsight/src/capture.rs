@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use backsight_arm::frame::Framing;
@@ -37,6 +37,8 @@ pub struct Capture {
     /// Of a bare file: sources with settings of their own.
     pub(crate) of_ids: Arc<BTreeMap<TraceId, description::Source>>,
     pub(crate) images: Arc<[ImageSpec]>,
+    /// Folders that hold files as the traced system had them.
+    pub(crate) roots: Arc<[PathBuf]>,
     pub(crate) code: Arc<OnceLock<Code>>,
 }
 
@@ -83,7 +85,7 @@ impl Capture {
         if let Some(code) = self.code.get() {
             return Ok(code);
         }
-        let code = Code::read(&self.description, &self.images)?;
+        let code = Code::read(&self.description, &self.images, &self.roots)?;
         Ok(self.code.get_or_init(|| code))
     }
 
@@ -115,6 +117,10 @@ pub struct Buffer {
     pub(crate) fallback: Option<Source>,
     pub(crate) wrapped: bool,
     pub(crate) size: Option<u64>,
+    /// Where the data begins anew.
+    pub(crate) starts: Arc<[description::Start]>,
+    /// The thread that all of it belongs to.
+    pub(crate) thread: Option<u64>,
     pub(crate) open: Arc<dyn Fn() -> Result<Box<dyn Read + Send>> + Send + Sync>,
 }
 
@@ -137,6 +143,11 @@ impl Buffer {
     /// How many bytes it has; `None` where only reading it says.
     pub fn size(&self) -> Option<u64> {
         self.size
+    }
+
+    /// How many pieces its data is in, each of which begins anew: 1 if nothing else is said.
+    pub fn pieces(&self) -> usize {
+        1 + self.starts.iter().filter(|start| start.offset > 0).count()
     }
 
     /// The sources that the capture describes, by ID. A bare file with frames describes none: which sources it holds,
@@ -184,7 +195,7 @@ impl fmt::Display for Buffer {
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, framing, packets, sources, fallback, wrapped, size, open: _ } = self;
+        let Self { name, framing, packets, sources, fallback, wrapped, size, starts, thread, open: _ } = self;
         f.debug_struct("Buffer")
             .field("name", name)
             .field("framing", framing)
@@ -193,6 +204,8 @@ impl fmt::Debug for Buffer {
             .field("fallback", fallback)
             .field("wrapped", wrapped)
             .field("size", size)
+            .field("starts", starts)
+            .field("thread", thread)
             .finish_non_exhaustive()
     }
 }

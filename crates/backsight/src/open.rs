@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backsight_arm::frame::Framing;
@@ -41,6 +41,7 @@ pub struct OpenOptions {
     label: Option<TraceId>,
     wrapped: bool,
     images: Vec<ImageSpec>,
+    roots: Vec<PathBuf>,
     follow_links: bool,
     archive_budget: Option<u64>,
 }
@@ -95,6 +96,13 @@ impl OpenOptions {
         self
     }
 
+    /// A folder that holds files as the traced system had them, by their paths, by their names alone, or by their build
+    /// identifiers as in perf's cache. May be said again and again.
+    pub fn symfs(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.roots.push(folder.into());
+        self
+    }
+
     /// Files of a folder may be links that lead out of it, and need not be regular files. A capture from somebody else
     /// should not be trusted with that.
     pub fn follow_links(mut self, follow: bool) -> Self {
@@ -109,7 +117,7 @@ impl OpenOptions {
         self
     }
 
-    /// Opens a capture on disk: a snapshot folder, a trace package, or, where a protocol is named, a bare file; `-` is
+    /// Opens a capture on disk: a snapshot folder, a trace package, perf.data, or, where a protocol is named, a bare file; `-` is
     /// standard input.
     ///
     /// # Errors
@@ -247,6 +255,8 @@ impl OpenOptions {
                 fallback: None,
                 wrapped: buffer.wrapped,
                 size: buffer.length(),
+                starts: buffer.starts.as_slice().into(),
+                thread: buffer.thread,
                 open: Arc::new(move || Ok(data.open()?)),
             };
             buffers.push(match buffer.wrapped && buffer.framing == Framing::Coresight {
@@ -260,6 +270,7 @@ impl OpenOptions {
             buffers,
             of_ids: Arc::default(),
             images: self.images.into(),
+            roots: self.roots.into(),
             code: Arc::default(),
         })
     }

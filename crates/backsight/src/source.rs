@@ -24,6 +24,8 @@ pub(crate) struct Inner {
     /// The word of the capture for its protocol.
     pub format: String,
     pub configuration: Configuration,
+    /// The thread that all of it belongs to.
+    pub thread: Option<u64>,
 }
 
 impl Source {
@@ -64,6 +66,11 @@ impl Source {
     /// The name of the core that it traces, where the capture says.
     pub fn core(&self) -> Option<&str> {
         self.0.core.as_deref()
+    }
+
+    /// The thread that all of its trace belongs to, in a capture of single threads.
+    pub fn thread(&self) -> Option<u64> {
+        self.0.thread
     }
 
     /// Its protocol; `None` if the capture has a word for it that nobody knows.

@@ -46,7 +46,7 @@ pub(crate) fn understand(capture: &mut Capture, number: usize) -> Result<Underst
     source.id = match format {
         Format::Snapshot => id_in_registers(source, names, &mut notes),
         Format::Bare => source.option("trace_id").and_then(parse_id).or(source.id),
-        Format::Package => source.id,
+        Format::Package | Format::Perf => source.id,
     };
     let missing = names.needed_registers.iter().filter(|name| source.register(name).is_none());
     for register in missing.filter(|_| *format == Format::Snapshot) {
@@ -129,6 +129,7 @@ fn place(
             protocol: understood.names,
             format: source.format.clone(),
             configuration: understood.configuration.clone(),
+            thread: buffer.thread,
         };
         all.push((frame_id, Source::new(inner)));
     }

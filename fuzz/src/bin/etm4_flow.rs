@@ -1,5 +1,5 @@
 //! Any bytes through the ETMv4 decoder and follower, over a little code: nothing panics, every range lies in the
-//! code, and remembering blocks changes nothing.
+//! code, and neither remembering blocks nor following runs of atoms at once changes anything.
 #![no_main]
 
 use backsight_arm::etm4::{Config, Decoder, Profile};
@@ -34,20 +34,30 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     trace.extend([0x80, 0x01, 0x00, 0x82, 0x00, 0x08, 0x00, 0x00, head[10] & 0x3F]);
     trace.extend(&rest[rest.len().min(256)..]);
 
-    let follow = |cached_blocks: usize, chunk: usize| {
+    let follow = |cached_blocks: usize, chunk: usize, by_runs: bool| {
         let options = Options { strict_image: head[15] & 4 != 0, cached_blocks, walk_limit: 1 << 12 };
         let mut follower = Follower::with_options(&config, &code, options);
         let mut decoder = Decoder::new(&config);
         let mut events: Vec<Located<Event>> = Vec::new();
-        for bytes in trace.chunks(chunk) {
-            decoder.feed(bytes, &mut |packet| follower.push(packet, &mut |event| events.push(event)));
+        let mut sink = |event: Located<Event>| events.push(event);
+        // Twice, so that what was remembered is used.
+        for _ in 0..2 {
+            for bytes in trace.chunks(chunk) {
+                if by_runs {
+                    decoder.feed_to(bytes, &mut follower.input(&mut sink));
+                } else {
+                    decoder.feed(bytes, &mut |packet| follower.push(packet, &mut sink));
+                }
+            }
+            decoder.finish(&mut |packet| follower.push(packet, &mut sink));
+            follower.finish(&mut sink);
         }
-        decoder.finish(&mut |packet| follower.push(packet, &mut |event| events.push(event)));
-        follower.finish(&mut |event| events.push(event));
         events
     };
-    let events = follow(1 << 10, usize::MAX);
-    assert!(events == follow(1, 3), "the cache or the chunks change the flow");
+    let events = follow(1 << 10, usize::MAX, false);
+    assert!(events == follow(1, 3, false), "the cache or the chunks change the flow");
+    assert!(events == follow(1 << 10, usize::MAX, true), "runs of atoms change the flow");
+    assert!(events == follow(5, 97, true), "runs of atoms change the flow of a small cache");
 
     let mut branches = Branches::new(&config);
     let mut decoder = Decoder::new(&config);

@@ -23,6 +23,13 @@ pub struct DataAddress {
     pub is_big_endian: bool,
 }
 
+impl DataAddress {
+    /// An address in five bytes, so that decoders can begin with it.
+    pub const fn full(address: u32, is_big_endian: bool) -> Self {
+        Self { address, is_complete: true, bytes: 5, is_big_endian }
+    }
+}
+
 /// A data value as a packet gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DataValue {

@@ -5,6 +5,7 @@
 //! built and programmed, [`Packet`] is what it can say, [`Decoder`] turns its bytes into packets and [`Encoder`] packets
 //! into bytes. [`ROWS`] is the header map that all of them go by.
 
+mod atom_run;
 mod config;
 mod decode;
 mod encode;
@@ -25,6 +26,7 @@ mod testing;
 #[cfg(test)]
 mod worked;
 
+pub use atom_run::{AtomRun, PacketSink, packets_of};
 pub use config::*;
 pub use decode::{Decoder, Packets, packets};
 pub use encode::{EncodeError, Encoder};

@@ -116,12 +116,12 @@ fn read_trace(
         let name = name.unwrap_or_else(|| format!("buffer{number}"));
         taken.insert(name.clone());
         capture.buffers.push(Buffer {
-            name,
             files: vec![file],
             framing: description.framing,
             format: description.format,
             wrapped: description.wrapped,
             details: description.details,
+            ..Buffer::new(name)
         });
         if own.contains_key(&number) {
             metadata.take_sources(capture, &[(place, description.source)])?;

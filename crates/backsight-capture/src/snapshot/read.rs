@@ -178,7 +178,7 @@ fn read_buffer(
     // Two keys of our own, which other readers pass over.
     let format = text("packets").map_or(format, str::to_owned);
     let wrapped = text("wrapped").and_then(parse_boolean).unwrap_or(false);
-    Ok(Buffer { name, files, framing, format, wrapped, details: Vec::new() })
+    Ok(Buffer { files, framing, format, wrapped, ..Buffer::new(name) })
 }
 
 /// Which source belongs to which core and buffer.

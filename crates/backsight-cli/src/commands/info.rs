@@ -93,6 +93,7 @@ fn format_words(capture: &Capture) -> &'static str {
         CaptureFormat::Snapshot => "snapshot",
         CaptureFormat::Package => "trace package",
         CaptureFormat::Bare => "bare file",
+        CaptureFormat::Perf => "perf.data",
     }
 }
 

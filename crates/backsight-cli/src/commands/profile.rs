@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use backsight::Capture;
 use backsight::decode::Summary;
 use backsight_profile::export::{ExportError, ExportOptions, FORMATS, Format, Weight};
-use backsight_profile::{CountOptions, Module, Profile};
+use backsight_profile::{
+    BranchWindows, CountOptions, EventChoice, EventProfile, EventShare, Module, Profile,
+};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 
@@ -48,6 +50,11 @@ pub struct ProfileCommand {
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     scale: Option<f64>,
 
+    /// Count only what a processor with a record of the last branches would show that is sampled every PERIOD
+    /// instructions: windows of BRANCHES (32) that were taken, and what is between them
+    #[arg(long, value_name = "PERIOD[:BRANCHES]", value_parser = parse_windows)]
+    sample: Option<BranchWindows>,
+
     /// Calls over time that are kept, for formats that show them; where there are more, the shortest are left out
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     slices: usize,
@@ -55,6 +62,17 @@ pub struct ProfileCommand {
     /// Count outcomes of branches by the path of the last W branches, and list those that depend on it most
     #[arg(long, value_name = "W", value_parser = clap::value_parser!(u8).range(1..=16))]
     paths: Option<u8>,
+
+    /// An event of the trace unit and what the unit was programmed to signal by it, as in 0=L1D_CACHE_REFILL: its packets
+    /// are attributed to the blocks in which they can have happened. May be given several times. By the name, only
+    /// loads and stores cause L1D…, LD_… and ST_…, only branches BR_…, every instruction others
+    #[arg(long, value_name = "NUMBER=NAME", value_parser = parse_event)]
+    event: Vec<EventChoice>,
+
+    /// Instructions by which events come to the trace unit late, at most: as many as the processor has in flight. An event
+    /// happened in the block that its packet is in, or in so many instructions before it
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    skid: u32,
 
     /// Rows of each table to read
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -90,6 +108,25 @@ fn parse_factor(text: &str) -> std::result::Result<f64, String> {
     factor.ok_or_else(|| format!("`{text}`: a number above 0 is expected"))
 }
 
+fn parse_windows(text: &str) -> std::result::Result<BranchWindows, String> {
+    let (period, branches) = text.split_once(':').unwrap_or((text, "32"));
+    let windows = period.parse().ok().zip(branches.parse().ok());
+    windows
+        .filter(|&(period, branches)| period > 0 && (1..=4096).contains(&branches))
+        .map(|(period, branches)| BranchWindows { period, branches })
+        .ok_or_else(|| format!("`{text}`: PERIOD or PERIOD:BRANCHES is expected, from 1 on, as in 100000:32"))
+}
+
+fn parse_event(text: &str) -> std::result::Result<EventChoice, String> {
+    let parts = text.split_once('=').map(|(number, name)| (number.trim().parse::<u8>(), name.trim()));
+    match parts {
+        Some((Ok(number @ 0..=3), name)) if !name.is_empty() => {
+            Ok(EventChoice { number, name: name.to_owned() })
+        }
+        _ => Err(format!("`{text}`: NUMBER=NAME is expected, NUMBER from 0 to 3, as in 0=L1D_CACHE_REFILL")),
+    }
+}
+
 /// What calls are weighed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum WeightName {
@@ -121,7 +158,13 @@ pub fn run(command: &ProfileCommand) -> Result {
     };
     let counting = Counting {
         images: &command.images,
-        options: CountOptions { timeline: slices, paths },
+        options: CountOptions {
+            timeline: slices,
+            paths,
+            events: command.event.clone(),
+            skid: command.skid,
+            windows: command.sample,
+        },
         threads: command.threads,
         quiet,
     };
@@ -137,6 +180,15 @@ pub fn run(command: &ProfileCommand) -> Result {
         profile.scale(factor);
     }
     check(&profile, command.weight)?;
+    if !quiet {
+        for events in profile.events.iter().filter(|events| events.total == 0) {
+            say(format_args!(
+                "warning: event {}: the trace has no packets of it; program the trace unit to signal it (TRCEVENTCTL0R, \
+                 TRCEVENTCTL1R), or record with --model",
+                events.choice.number
+            ));
+        }
+    }
     let options = ExportOptions {
         weight: command.weight.into(),
         module: command.module.clone(),
@@ -243,7 +295,24 @@ fn list(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<(
         counted(profile.functions.len() as u64, "function"),
         counted(profile.edges.len() as u64, "edge"),
     )?;
-    let cycles = if profile.has_cycles() { "      cycles" } else { "" };
+    let totals = &profile.totals;
+    if totals.windows > 0 {
+        let instructions = totals.instructions as f64 / totals.windows as f64;
+        writeln!(
+            out,
+            "in {}, {instructions:.1} instructions each: counts are samples",
+            counted(totals.windows, "window")
+        )?;
+    }
+    if totals.samples > 0 {
+        writeln!(
+            out,
+            "{} of the program counter ({} more asleep): an instruction is a sample, edges are not known",
+            counted(totals.samples, "sample"),
+            totals.sleeping_samples
+        )?;
+    }
+    let cycles = if profile.has_cycles() { "      cycles     certain" } else { "" };
     writeln!(out, "\n     %  instructions{cycles}      entries  function")?;
     let mut functions: Vec<_> = profile.functions.iter().collect();
     functions.sort_by_key(|function| std::cmp::Reverse(function.instructions));
@@ -251,7 +320,7 @@ fn list(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<(
         let share = 100.0 * function.instructions as f64 / total as f64;
         write!(out, "{share:6.2} {:13}", function.instructions)?;
         if profile.has_cycles() {
-            write!(out, " {:11}", function.cycles)?;
+            write!(out, " {:11} {:11}", function.cycles, function.certain_cycles)?;
         }
         let module = profile.module_of(function).map_or("", Module::short_name);
         writeln!(out, " {:12}  {} ({module})", function.entries, function.name)?;
@@ -264,9 +333,49 @@ fn list(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<(
         writeln!(out, "{}", place(profile, branch.block, branch.address))?;
     }
     list_loops(profile, top, out)?;
+    profile.events.iter().try_for_each(|events| list_events(profile, events, top, out))?;
     list_paths(profile, top, out)?;
     for (cause, count) in &profile.exceptions {
         writeln!(out, "\n{cause}: {}", counted(*count, "time"))?;
+    }
+    Ok(())
+}
+
+fn list_events(
+    profile: &Profile,
+    events: &EventProfile,
+    top: usize,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let EventProfile { choice, total, unattributed, .. } = events;
+    let sorted = |shares: &[EventShare]| {
+        let mut shares = shares.to_vec();
+        shares.sort_by(|one, other| other.expected.total_cmp(&one.expected).then(one.of.cmp(&other.of)));
+        shares.truncate(top);
+        shares
+    };
+    let percent = |shares: &[EventShare]| 100.0 * EventProfile::uncertainty(shares, events.attributed());
+    writeln!(
+        out,
+        "\n{} (event {}): {}, {unattributed} not attributed; each can have happened in {:.2} blocks; \
+         uncertain for {:.1} % by function, {:.1} % by block",
+        choice.name,
+        choice.number,
+        counted(*total, "time"),
+        events.mean_window(),
+        percent(&events.functions),
+        percent(&events.blocks),
+    )?;
+    writeln!(out, "   expected    certain   possible  function")?;
+    for EventShare { of, expected, certain, possible } in sorted(&events.functions) {
+        let name = profile.functions.get(of as usize).map_or("?", |function| &function.name);
+        writeln!(out, "{expected:11.1} {certain:10} {possible:10}  {name}")?;
+    }
+    writeln!(out, "   expected    certain   possible  block")?;
+    for EventShare { of, expected, certain, possible } in sorted(&events.blocks) {
+        let Some(block) = profile.blocks.get(of as usize) else { continue };
+        write!(out, "{expected:11.1} {certain:10} {possible:10}  {:#x}..{:#x}", block.start, block.end)?;
+        writeln!(out, "{}", place(profile, of, block.start))?;
     }
     Ok(())
 }

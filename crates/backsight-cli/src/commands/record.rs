@@ -8,6 +8,7 @@ use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
 use backsight_run::units::TracedData;
 use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, Target};
 use backsight_sim::Options;
+use backsight_unit::model::ModelConfig;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 
@@ -42,6 +43,15 @@ pub struct Record {
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "instructions")]
     truth: Option<Truth>,
+
+    /// Model the caches and the branch predictor of the core, one instruction a cycle: the trace has their events (event 0
+    /// L1D_CACHE_REFILL, 1 BR_MIS_PRED_RETIRED, 2 L1I_CACHE_REFILL, 3 L1D_CACHE_WB) and, with --config cyclecount=1,
+    /// their cycles; event-causes.csv beside it has the instructions that caused them. SETTINGS, with commas between
+    /// them: `l1i=` and `l1d=BYTES:WAYS:LINE` (32K:2:64 and 32K:4:64), `predictor=BITS` (2^12 counters of gshare),
+    /// `miss=` and `mispredict=CYCLES` that it costs (12 and 8), `delay=CYCLES` until an event reaches the trace unit
+    /// (4). Units etm4 and ete
+    #[arg(long, value_name = "SETTINGS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    model: Option<ModelConfig>,
 
     /// Format of the capture
     #[arg(long, value_enum, default_value_t)]
@@ -86,6 +96,7 @@ const EXAMPLES: &str = "Examples:
   backsight record -o run -- ./program 1 2            a static riscv64 program, in the simulator
   backsight record -o run.zip --truth -- ./program    and keep what was really executed
   backsight record -o run --unit ntrace --config timestamps=1 -- ./program
+  backsight record -o run --model --config cyclecount=1 -- ./arm-program
   backsight record -o run --sysroot /usr/aarch64-linux-gnu -- ./arm-program";
 
 /// What is kept beside the trace.
@@ -109,7 +120,12 @@ pub fn run(command: &Record) -> Result {
     let path = command.path();
     let contents = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
     let target = target(command, &contents)?;
-    let unit = command.unit.program(target.first_isa(), target.name())?;
+    let mut unit = command.unit.program(target.first_isa(), target.name())?;
+    if let Some(model) = command.model {
+        unit = unit.modelled(model).ok_or_else(|| {
+            Failure::usage("--model: only the units etm4 and ete, for aarch64 and arm programs, write events")
+        })?;
+    }
     let traced = unit.traced_data();
     let words: Vec<_> = command.program.iter().map(|word| word.to_string_lossy()).collect();
     let messages = command.unit.messages()?;

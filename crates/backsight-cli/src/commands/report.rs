@@ -46,7 +46,7 @@ const EXAMPLES: &str = "Examples:
 /// Runs the command.
 pub fn run(command: &Report) -> Result {
     let quiet = command.output.quiet;
-    let options = CountOptions { timeline: command.slices, paths: 0 };
+    let options = CountOptions { timeline: command.slices, ..CountOptions::default() };
     let counting = Counting { images: &command.images, options, threads: command.threads, quiet };
     let (profile, summary, capture) = counting.count_with_summary(&command.capture)?;
     check(&profile, command.weight)?;

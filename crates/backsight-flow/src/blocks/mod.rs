@@ -49,9 +49,9 @@ impl Origin {
     }
 }
 
-/// Blocks by where they begin.
+/// Blocks by where they begin, and paths through them, which have steps of some kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Blocks {
+pub(crate) struct Blocks<S = Range> {
     blocks: Vec<Block>,
     /// Where the instructions of each block begin. Only walks that end inside a block look here.
     maps: Vec<InstructionMap>,
@@ -61,10 +61,10 @@ pub(crate) struct Blocks {
     pages: Pages,
     capacity: usize,
     /// What followers walked through them before.
-    pub paths: Paths,
+    pub paths: Paths<S>,
 }
 
-impl Blocks {
+impl<S: Copy> Blocks<S> {
     /// A cache of at most `capacity` blocks (at least one; 0 counts as one).
     pub fn new(capacity: usize) -> Self {
         Self {

@@ -1,13 +1,14 @@
 //! Paths through the code that were walked before.
 //!
 //! From the same block the same outcomes lead the same way, as long as the code stays as it is. A path that was walked once
-//! is remembered as the ranges that it reports and the block where it ends; the next time it is looked up. A long trace
-//! consists of few paths that occur again and again.
+//! is remembered as its steps and the block where it ends; the next time it is looked up. A long trace consists of few paths
+//! that occur again and again. A step is the range that it reports, or the block that has it.
 //!
-//! Memory is bounded: a path takes the slot of another one that falls on it, and when the store of ranges is full, all
+//! Memory is bounded: a path takes the slot of another one that falls on it, and when the store of steps is full, all
 //! paths are forgotten. A program that takes other paths all the time gains nothing, and would pay for what it
 //! remembers: where too few are found again, nothing is looked up for a while.
 
+use super::Origin;
 use crate::Range;
 
 /// What decides a path.
@@ -38,13 +39,15 @@ impl PathKey {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     key: PathKey,
-    /// The first of its ranges in the store.
+    /// The first of its steps in the store.
     first: u32,
     /// The block where it ends.
     pub block: u32,
+    /// The way that led there.
+    pub origin: Origin,
     /// Instructions in all its ranges.
     pub instructions: u32,
-    /// How many ranges it has.
+    /// How many ranges it has, one for each step.
     pub ranges: u16,
     /// Ranges that end in a branch.
     pub branches: u16,
@@ -60,14 +63,16 @@ pub(crate) struct Path {
 
 const _: () = assert!(size_of::<Path>() <= 64);
 
-/// Paths by what decides them.
+/// Paths by what decides them, with steps of some kind.
 #[derive(Clone, Debug)]
-pub(crate) struct Paths {
+pub(crate) struct Paths<S = Range> {
     /// A power of two of slots, or none.
     slots: Vec<Option<Path>>,
     /// How many were filled since all was forgotten.
     filled: usize,
-    ranges: Vec<Range>,
+    steps: Vec<S>,
+    /// Room for the next path that is walked for the first time.
+    walked: WalkedPath<S>,
     /// Are paths looked up for now?
     is_used: bool,
     /// Packets until that is decided again.
@@ -77,26 +82,28 @@ pub(crate) struct Paths {
 }
 
 /// Slots at first, and at most: they stay in the processor's second cache.
-const SLOTS: (usize, usize) = (1 << 8, 1 << 13);
-/// Ranges that are stored at most.
-const RANGES: usize = 1 << 15;
+const SLOTS: (usize, usize) = (1 << 8, 1 << 15);
+/// A path is looked for in so many slots, one after the other.
+const NEIGHBOURS: usize = 4;
+/// Steps that are stored at most.
+const STEPS: usize = 1 << 18;
 /// After so many packets it is decided whether paths are looked up.
-const REVIEW: u32 = 1 << 12;
+const REVIEW: u32 = 1 << 13;
 /// At least so many paths must have been gone along.
-const FEWEST_USED: u32 = REVIEW * 3 / 4;
+const FEWEST_USED: u32 = REVIEW / 2;
 /// So long nothing is looked up if there were fewer.
-const REST: u32 = 16 * REVIEW;
+const REST: u32 = 4 * REVIEW;
 /// Ranges of one path: a sink that has enough gets no more than these.
 pub(crate) const LONGEST_PATH: usize = 64;
 
-impl Default for Paths {
+impl<S> Default for Paths<S> {
     fn default() -> Self {
-        let (slots, ranges) = Default::default();
-        Self { slots, filled: 0, ranges, is_used: true, until_review: REVIEW, used: 0 }
+        let (slots, steps, walked) = Default::default();
+        Self { slots, filled: 0, steps, walked, is_used: true, until_review: REVIEW, used: 0 }
     }
 }
 
-impl Paths {
+impl<S: Copy> Paths<S> {
     /// Another packet: are paths looked up for it?
     #[inline]
     pub fn are_used(&mut self) -> bool {
@@ -123,85 +130,149 @@ impl Paths {
     /// The path of a key, if it was walked before.
     #[inline]
     pub fn get(&self, key: PathKey) -> Option<&Path> {
-        let slot = key.hash() & self.slots.len().wrapping_sub(1);
-        self.slots.get(slot)?.as_ref().filter(|path| path.key == key)
+        let mask = self.slots.len().wrapping_sub(1);
+        for next in 0..NEIGHBOURS {
+            let path = self.slots.get((key.hash() + next) & mask)?.as_ref()?;
+            if path.key == key {
+                return Some(path);
+            }
+        }
+        None
     }
 
-    /// The ranges of a path.
+    /// The steps of a path.
     #[inline]
-    pub fn ranges(&self, path: &Path) -> &[Range] {
+    pub fn steps(&self, path: &Path) -> &[S] {
         let first = path.first as usize;
-        self.ranges.get(first..first + usize::from(path.ranges)).unwrap_or_default()
+        self.steps.get(first..first + usize::from(path.ranges)).unwrap_or_default()
     }
 
     /// Forgets all.
     pub fn clear(&mut self) {
         if self.filled > 0 {
             self.slots.fill(None);
-            self.ranges.clear();
+            self.steps.clear();
             self.filled = 0;
         }
     }
 
+    /// An empty path to walk; it comes back with [`Paths::remember`].
+    pub fn begin(&mut self) -> WalkedPath<S> {
+        let mut walked = std::mem::take(&mut self.walked);
+        walked.clear();
+        walked
+    }
+
     /// Remembers what came of a first walk, if all of it was known.
-    pub fn remember(&mut self, key: PathKey, walk: &FirstWalk) {
+    pub fn remember(&mut self, key: PathKey, mut walked: WalkedPath<S>, walk: FirstWalk) {
         match walk {
-            FirstWalk::Path(walked, end) => self.insert(key, walked, *end, true),
-            FirstWalk::Unclear => self.insert(key, &WalkedPath::default(), PathEnd::default(), false),
+            FirstWalk::Path(end) => self.insert(key, &walked, end, true),
+            FirstWalk::Unclear => {
+                walked.clear();
+                self.insert(key, &walked, PathEnd::in_block(0, 0), false);
+            }
             FirstWalk::NotYet => {}
+        }
+        self.walked = walked;
+    }
+
+    /// Makes room for four times as many.
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 4).clamp(SLOTS.0, SLOTS.1);
+        for path in std::mem::replace(&mut self.slots, vec![None; size]).into_iter().flatten() {
+            self.put(path);
         }
     }
 
-    fn insert(&mut self, key: PathKey, walked: &WalkedPath, end: PathEnd, is_plain: bool) {
-        if self.ranges.len() + walked.ranges.len() > RANGES {
+    /// Puts a path into the first free slot of those where it is looked for, or takes that of another one.
+    fn put(&mut self, path: Path) {
+        let mask = self.slots.len() - 1;
+        let slots = (0..NEIGHBOURS).map(|next| (path.key.hash() + next) & mask);
+        let free = slots.clone().find(|&slot| self.slots[slot].is_none());
+        let taken = slots.clone().nth(self.steps.len() % NEIGHBOURS);
+        if let Some(slot) = free.or(taken) {
+            self.slots[slot] = Some(path);
+        }
+    }
+
+    fn insert(&mut self, key: PathKey, walked: &WalkedPath<S>, end: PathEnd, is_plain: bool) {
+        if self.steps.len() + walked.steps.len() > STEPS {
             self.clear();
         }
-        if self.filled >= self.slots.len() && self.slots.len() < SLOTS.1 {
-            // They find their slots again when they are walked again.
-            self.clear();
-            self.slots = vec![None; (self.slots.len() * 4).clamp(SLOTS.0, SLOTS.1)];
+        if self.filled * 2 >= self.slots.len() && self.slots.len() < SLOTS.1 {
+            self.grow();
         }
-        let branches = walked.ranges.iter().filter(|range| range.ends_in_branch());
         let path = Path {
             key,
-            first: self.ranges.len() as u32,
+            first: self.steps.len() as u32,
             block: end.block,
-            instructions: walked.ranges.iter().map(|range| range.instructions).sum(),
-            ranges: walked.ranges.len() as u16,
-            branches: branches.clone().count() as u16,
-            taken: branches.filter(|range| range.executed).count() as u16,
+            origin: end.origin,
+            instructions: walked.instructions,
+            ranges: walked.steps.len() as u16,
+            branches: walked.branches,
+            taken: walked.taken,
             outcomes: walked.outcomes,
             note: end.note,
             is_plain,
         };
-        self.ranges.extend_from_slice(&walked.ranges);
+        self.steps.extend_from_slice(&walked.steps);
         self.filled += 1;
-        let slot = key.hash() & (self.slots.len() - 1);
-        self.slots[slot] = Some(path);
+        self.put(path);
     }
 }
 
 /// A path while it is walked for the first time.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WalkedPath {
-    ranges: Vec<Range>,
-    outcomes: u8,
+#[derive(Clone, Debug)]
+pub(crate) struct WalkedPath<S = Range> {
+    steps: Vec<S>,
+    instructions: u32,
+    branches: u16,
+    taken: u16,
+    /// Outcomes that it uses.
+    pub outcomes: u8,
+}
+
+impl<S> Default for WalkedPath<S> {
+    fn default() -> Self {
+        Self { steps: Vec::new(), instructions: 0, branches: 0, taken: 0, outcomes: 0 }
+    }
+}
+
+impl<S> WalkedPath<S> {
+    /// How many steps it has by now.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Adds a step, and what it reports.
+    pub fn push_step(&mut self, step: S, range: &Range) {
+        let is_branch = range.ends_in_branch();
+        self.steps.push(step);
+        self.instructions += range.instructions;
+        self.branches += u16::from(is_branch);
+        self.taken += u16::from(is_branch && range.executed);
+    }
+
+    fn clear(&mut self) {
+        *self = Self { steps: std::mem::take(&mut self.steps), ..Self::default() };
+        self.steps.clear();
+    }
 }
 
 impl WalkedPath {
     /// Adds a range. False: the path gets too long to be remembered.
     pub fn push(&mut self, range: Range, uses_outcome: bool) -> bool {
-        self.ranges.push(range);
+        self.push_step(range, &range);
         self.outcomes += u8::from(uses_outcome);
-        self.ranges.len() <= LONGEST_PATH
+        self.steps.len() <= LONGEST_PATH
     }
 }
 
 /// What came of a first walk.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum FirstWalk {
     /// It can be looked up from now on.
-    Path(WalkedPath, PathEnd),
+    Path(PathEnd),
     /// Only the follower's clear way decides where it leads.
     Unclear,
     /// It leads to blocks that were not walked yet.
@@ -209,12 +280,21 @@ pub(crate) enum FirstWalk {
 }
 
 /// Where a path ends.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PathEnd {
     /// In this block.
     pub block: u32,
+    /// The way that led there, where the follower asks for it.
+    pub origin: Origin,
     /// What the follower wants to know.
     pub note: u8,
+}
+
+impl PathEnd {
+    /// In a block; nobody asks how it was reached.
+    pub const fn in_block(block: u32, note: u8) -> Self {
+        Self { block, origin: Origin::UNKNOWN, note }
+    }
 }
 
 #[cfg(test)]
@@ -226,8 +306,7 @@ mod tests {
         PathKey { block, kind: 0, outcomes, end: 0 }
     }
 
-    fn walked(start: u64, ranges: u32) -> WalkedPath {
-        let mut walked = WalkedPath::default();
+    fn walk(walked: &mut WalkedPath, start: u64, ranges: u32) {
         for n in 0..ranges {
             let range = Range {
                 start: Address(start),
@@ -241,20 +320,21 @@ mod tests {
             };
             walked.push(range, true);
         }
-        walked
     }
 
-    fn first(start: u64, ranges: u32) -> FirstWalk {
-        FirstWalk::Path(walked(start, ranges), PathEnd { block: 9, note: 1 })
+    fn remember(paths: &mut Paths, key: PathKey, start: u64, ranges: u32) {
+        let (mut path, end) = (paths.begin(), FirstWalk::Path(PathEnd::in_block(9, 1)));
+        walk(&mut path, start, ranges);
+        paths.remember(key, path, end);
     }
 
     #[test]
     fn a_path_is_found_by_all_that_decides_it() {
-        let mut paths = Paths::default();
-        paths.remember(key(1, 5), &first(0x100, 3));
+        let mut paths = Paths::<Range>::default();
+        remember(&mut paths, key(1, 5), 0x100, 3);
         let path = *paths.get(key(1, 5)).unwrap();
         assert_eq!((path.block, path.note, path.outcomes, path.ranges, path.instructions), (9, 1, 3, 3, 6));
-        assert_eq!(paths.ranges(&path).iter().map(|range| range.instructions).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(paths.steps(&path).iter().map(|range| range.instructions).collect::<Vec<_>>(), [1, 2, 3]);
         assert!(paths.get(key(2, 5)).is_none() && paths.get(key(1, 4)).is_none());
         assert!(paths.get(PathKey { end: 1, ..key(1, 5) }).is_none());
         assert!(paths.get(PathKey { kind: 1, ..key(1, 5) }).is_none());
@@ -264,24 +344,24 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_what_is_found_is_what_was_stored() {
-        let mut paths = Paths::default();
+        let mut paths = Paths::<Range>::default();
         for n in 0..100_000 {
-            paths.remember(key(n, 1), &first(n.into(), 1 + n % LONGEST_PATH as u32));
+            remember(&mut paths, key(n, 1), n.into(), 1 + n % LONGEST_PATH as u32);
             let path = *paths.get(key(n, 1)).unwrap();
-            assert!(paths.ranges(&path).iter().all(|range| range.start == Address(n.into())));
+            assert!(paths.steps(&path).iter().all(|range| range.start == Address(n.into())));
             assert_eq!(u32::from(path.ranges), 1 + n % LONGEST_PATH as u32);
         }
-        assert!(paths.slots.len() <= SLOTS.1 && paths.ranges.len() <= RANGES);
+        assert!(paths.slots.len() <= SLOTS.1 && paths.steps.len() <= STEPS);
     }
 
     #[test]
     fn where_all_paths_are_new_nothing_is_looked_up_for_a_while() {
-        let mut paths = Paths::default();
+        let mut paths = Paths::<Range>::default();
         let mut used = 0;
         for n in 0..REVIEW + REST {
             if paths.are_used() {
                 used += 1;
-                paths.remember(key(n, 1), &first(0, 1));
+                remember(&mut paths, key(n, 1), 0, 1);
             }
         }
         assert!(used < REVIEW + 2, "{used}");

@@ -132,9 +132,10 @@ impl<C: Code> Tracker<C> {
         self.beginning.skip(at);
     }
 
-    /// Bytes that are no packet: nothing is known any more.
+    /// Bytes that are no packet: nothing is known any more, and identifiers may have been among them.
     pub fn bad(&mut self, at: At, sink: &mut impl Sink) {
         self.lose();
+        (self.context_id, self.vmid) = (None, None);
         self.emit(at, Event::NoSync(NoSync::BadPacket), sink);
     }
 

@@ -6,6 +6,7 @@ use backsight_image::Code;
 use backsight_isa::{TransferKind, Transfers, transfers};
 
 use super::Follower;
+use super::waiting::Waiting;
 use crate::etm::At;
 use crate::sink::Sink;
 use crate::{AccessKind, Event, TracedAccess};
@@ -19,8 +20,8 @@ pub(super) struct Data {
     transferred: u8,
     /// Where the next transfer is, unless its packet says.
     next: Option<u32>,
-    /// Transfers whose value is to come, the oldest first: two for each tag, because both halves of a doubleword share one.
-    open: [[Option<TracedAccess>; 2]; 3],
+    /// Transfers whose value is to come.
+    waiting: Waiting,
 }
 
 /// Who transfers data.
@@ -44,7 +45,7 @@ impl Data {
 
     /// The processor itself transfers what follows.
     pub fn stack(&mut self, kind: AccessKind) {
-        *self = Self { owner: Owner::Stacking(kind), open: self.open, ..Self::default() };
+        *self = Self { owner: Owner::Stacking(kind), waiting: self.waiting, ..Self::default() };
     }
 
     /// The next transfer.
@@ -79,40 +80,6 @@ impl Data {
         self.transferred = self.transferred.saturating_add(1);
         TracedAccess::new(kind, size).at(here.map(u64::from)).by(instruction)
     }
-
-    /// A transfer waits for its value. One that waits for too long has none.
-    fn wait(&mut self, tag: u8, access: TracedAccess) -> Option<TracedAccess> {
-        let [oldest, newest] = self.open.get_mut(usize::from(tag).wrapping_sub(1))?;
-        match (&oldest, &newest) {
-            (None, _) => {
-                *oldest = Some(access);
-                None
-            }
-            (Some(_), None) => {
-                *newest = Some(access);
-                None
-            }
-            (Some(_), Some(_)) => {
-                let given_up = oldest.take();
-                *oldest = newest.take();
-                *newest = Some(access);
-                given_up
-            }
-        }
-    }
-
-    /// The transfer that waits for a value with this tag.
-    fn take(&mut self, tag: u8) -> Option<TracedAccess> {
-        let [oldest, newest] = self.open.get_mut(usize::from(tag).wrapping_sub(1))?;
-        let taken = oldest.take();
-        *oldest = newest.take();
-        taken
-    }
-
-    /// Values that have not come will not come: the transfers that wait for them, the oldest of each tag first.
-    pub fn give_up(&mut self) -> impl Iterator<Item = TracedAccess> {
-        std::mem::take(&mut self.open).into_iter().flatten().flatten()
-    }
 }
 
 impl<C: Code> Follower<C> {
@@ -135,9 +102,9 @@ impl<C: Code> Follower<C> {
         if is_register && !self.coprocessors {
             return;
         }
-        let open = std::mem::take(&mut self.data.open);
+        let waiting = self.data.waiting;
         let owner = Owner::Instruction { address, transfers };
-        self.data = Data { owner, transferred: 0, next: None, open };
+        self.data = Data { owner, transferred: 0, next: None, waiting };
     }
 
     /// A packet of data trace.
@@ -152,17 +119,22 @@ impl<C: Code> Follower<C> {
             }
             Packet::OutOfOrderPlaceholder { tag, begins, address } => {
                 let access = self.data.transfer(begins, address, self.addresses);
-                match self.data.wait(tag, access) {
-                    Some(given_up) => Event::Access(given_up),
-                    None => return,
+                for given_up in self.data.waiting.wait(tag, access) {
+                    self.put(at, Event::Access(given_up), sink);
                 }
+                return;
             }
-            Packet::OutOfOrderData { tag, value } => match self.data.take(tag) {
+            Packet::OutOfOrderData { tag, value } => match self.data.waiting.take(tag) {
                 Some(access) => Event::Access(access.with_value(Some(value.value.into()))),
                 // Its placeholder came before tracing began.
                 None => return,
             },
-            Packet::StoreFailed => return self.held.fail_store(),
+            Packet::StoreFailed => {
+                if !self.held.fail_store() {
+                    self.tracker.statistics.skipped += 1;
+                }
+                return;
+            }
             _ => Event::AccessesLost,
         };
         self.put(at, event, sink);
@@ -170,7 +142,14 @@ impl<C: Code> Follower<C> {
 
     /// Values that have not come will not come.
     pub(super) fn give_up_values(&mut self, at: At, sink: &mut impl Sink) {
-        for access in self.data.give_up() {
+        for access in self.data.waiting.give_up() {
+            self.tracker.emit(at, Event::Access(access), sink);
+        }
+    }
+
+    /// A periodic I-sync: values that are long overdue will not come.
+    pub(super) fn give_up_old_values(&mut self, at: At, sink: &mut impl Sink) {
+        for access in self.data.waiting.age() {
             self.tracker.emit(at, Event::Access(access), sink);
         }
     }

@@ -34,6 +34,7 @@ pub struct Follower<C> {
     pub(super) traces_data: bool,
     pub(super) addresses: bool,
     pub(super) coprocessors: bool,
+    traces_vmid: bool,
     end: u64,
 }
 
@@ -59,6 +60,7 @@ impl<C: Code> Follower<C> {
             traces_data: config.data_trace(),
             addresses: config.data_addresses(),
             coprocessors: config.coprocessor_transfers(),
+            traces_vmid: config.vmid(),
             end: 0,
         }
     }
@@ -92,7 +94,9 @@ impl<C: Code> Follower<C> {
             }
             Packet::Trigger => self.put(at, Event::Trigger, sink),
             Packet::ContextId(id) => self.identify(Some(*id), None, at, sink),
-            Packet::Vmid(id) => self.identify(None, Some(*id), at, sink),
+            Packet::Vmid(id) if self.traces_vmid => self.identify(None, Some(*id), at, sink),
+            // A unit that sends none has not sent this one: it comes of damage.
+            Packet::Vmid(_) => self.tracker.skip(at, 1),
             Packet::ExceptionExit if is_synchronised => {
                 if self.m_profile {
                     self.data.stack(AccessKind::Load);
@@ -186,10 +190,13 @@ impl<C: Code> Follower<C> {
             self.lose(at, sink);
             self.tracker.emit(at, Event::TraceOn(trace_on(sync.reason)), sink);
             self.tracker.position = None;
-        } else if let (Some(before), Some(address)) = (self.tracker.position, sync.address)
-            && (before.address, before.isa) != (address, sync.isa)
-        {
-            self.tracker.mismatch(Symptom::AddressDiffers, before.address, at, sink);
+        } else {
+            self.give_up_old_values(at, sink);
+            if let (Some(before), Some(address)) = (self.tracker.position, sync.address)
+                && (before.address, before.isa) != (address, sync.isa)
+            {
+                self.tracker.mismatch(Symptom::AddressDiffers, before.address, at, sink);
+            }
         }
         self.tracker.enter(sync.state);
         self.tracker.identify(sync.context_id, None);

@@ -42,8 +42,11 @@ impl Held {
             Event::Range(range) => Some(range.start),
             _ => None,
         });
-        self.0.retain(|event| {
-            !matches!(event.value, Event::Range(_) | Event::Access(_) | Event::ExceptionReturn)
+        self.0.retain(|event| match event.value {
+            Event::Range(_) | Event::ExceptionReturn => false,
+            // The value of an older transfer may have come since.
+            Event::Access(access) => access.instruction() != cancelled,
+            _ => true,
         });
         cancelled
     }
@@ -57,14 +60,17 @@ impl Held {
         is_return
     }
 
-    /// The last access is of an exclusive store that did not store.
-    pub fn fail_store(&mut self) {
+    /// The last access is of an exclusive store that did not store. False if it is none.
+    pub fn fail_store(&mut self) -> bool {
         let last = self.0.iter_mut().rev().find_map(|event| match &mut event.value {
             Event::Access(access) => Some(access),
             _ => None,
         });
-        if let Some(access) = last {
+        let store = last.filter(|access| access.kind() == AccessKind::Store);
+        let is_store = store.is_some();
+        if let Some(access) = store {
             *access = access.as_kind(AccessKind::ConditionalStoreFailure);
         }
+        is_store
     }
 }

@@ -8,6 +8,7 @@ mod data;
 mod flow;
 mod follower;
 mod held;
+mod waiting;
 
 pub use crate::etm::Options;
 pub use follower::Follower;

@@ -11,6 +11,7 @@ use backsight_image::Code;
 use backsight_isa::Class;
 
 use super::position::{Position, State};
+use super::remembered::Step;
 use super::{Element, Options};
 use crate::blocks::{Block, Blocks, CodeMode, Origin, Way};
 use crate::return_stack::{Entry, ReturnStack};
@@ -29,13 +30,13 @@ pub(super) type At = Located<()>;
 pub(super) struct Flow<C> {
     pub(super) code: C,
     pub(super) policy: Policy,
-    pub(super) blocks: Blocks,
+    pub(super) blocks: Blocks<Step>,
     /// How code is read in the current context, but for instruction set and IT state.
     code_mode: CodeMode,
     /// The block at the current position, once it was looked for.
-    here: Option<u32>,
+    pub(super) here: Option<u32>,
     /// The way that led to the current position.
-    origin: Origin,
+    pub(super) origin: Origin,
     pub(super) position: Position,
     pub(super) stack: ReturnStack<[Entry; STACK_DEPTH]>,
     return_stack: bool,
@@ -280,27 +281,37 @@ impl<C: Code> Flow<C> {
     #[inline]
     pub(super) fn atoms(&mut self, mut atoms: Atoms, at: At, sink: &mut impl Sink) {
         while atoms.count > 0 {
-            let here = self.here;
-            let here = match here {
-                Some(here) => here,
-                None if self.settle(at, sink) => {
-                    let mode = self.code_mode.with(self.position.isa, self.position.it);
-                    self.blocks.enter(self.origin, self.position.address, mode, &self.policy, &self.code)
-                }
-                None => {
-                    self.statistics.skipped += u64::from(atoms.count);
-                    return;
-                }
+            let Some(here) = self.block_here(at, sink) else {
+                self.statistics.skipped += u64::from(atoms.count);
+                return;
             };
             atoms = self.run(here, atoms, at, sink);
         }
+    }
+
+    /// The block where execution is; `None` if that is not known.
+    #[inline(always)]
+    pub(super) fn block_here(&mut self, at: At, sink: &mut impl Sink) -> Option<u32> {
+        if self.here.is_some() {
+            return self.here;
+        }
+        self.settle(at, sink).then(|| {
+            let mode = self.code_mode.with(self.position.isa, self.position.it);
+            self.blocks.enter(self.origin, self.position.address, mode, &self.policy, &self.code)
+        })
+    }
+
+    /// Are calls put on the return stack?
+    #[inline(always)]
+    pub(super) fn remembers_calls(&self) -> bool {
+        self.return_stack && !self.hold_calls
     }
 
     /// Goes from block to block as long as it is known where execution goes; gives the atoms that are left.
     #[inline]
     fn run(&mut self, mut here: u32, mut atoms: Atoms, at: At, sink: &mut impl Sink) -> Atoms {
         let (mut instructions, mut ranges, mut branches, mut taken_branches) = (0, 0, 0, 0);
-        let remembers_calls = self.return_stack && !self.hold_calls;
+        let remembers_calls = self.remembers_calls();
         let mut origin = self.origin;
         let stopped = loop {
             if atoms.count == 0 {
@@ -351,7 +362,7 @@ impl<C: Code> Flow<C> {
 
     /// Execution is at the beginning of a block.
     #[inline]
-    fn stand_at(&mut self, here: u32) {
+    pub(super) fn stand_at(&mut self, here: u32) {
         let block = self.blocks.get(here);
         self.here = Some(here);
         self.position.go(block.range.start, block.range.isa);
@@ -388,7 +399,7 @@ impl<C: Code> Flow<C> {
 
     /// Goes on after a block.
     #[inline]
-    fn leave(&mut self, block: &Block, taken: bool, at: At, sink: &mut impl Sink) {
+    pub(super) fn leave(&mut self, block: &Block, taken: bool, at: At, sink: &mut impl Sink) {
         let Range { end, isa, class, flags, .. } = block.range;
         match class {
             Class::DirectBranch if taken => self.position.go(block.target, block.target_isa),
@@ -405,7 +416,7 @@ impl<C: Code> Flow<C> {
 
     #[inline]
     pub(super) fn call(&mut self, link: bool, address: Address, isa: Isa) {
-        if link && self.return_stack && !self.hold_calls {
+        if link && self.remembers_calls() {
             self.stack.push(address, isa);
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops;
 
-use backsight_arm::etm4::{AddressPacket, Config, Packet};
+use backsight_arm::etm4::{AddressPacket, AtomRun, Config, Packet, PacketSink, packets_of};
 use backsight_core::{AddressSpace, Located};
 use backsight_image::Code;
 
@@ -66,12 +66,7 @@ impl<C: Code> Follower<C> {
         match packet.value {
             Packet::Atoms(atoms) if self.may_pass(sink) => {
                 self.end = packet.end();
-                if let Some(address) = self.address.take() {
-                    self.resolver.pass_address(address.value);
-                    self.flow.element(address.map(Element::Address), sink);
-                } else if self.resolver.is_waiting() {
-                    self.release(sink);
-                }
+                self.give_before_atoms(sink);
                 self.flow.atoms(atoms, packet.map(|_| ()), sink);
             }
             Packet::Address(address)
@@ -81,6 +76,45 @@ impl<C: Code> Follower<C> {
                 self.address = Some(packet.map(|_| address));
             }
             _ => self.push_any(packet, sink),
+        }
+    }
+
+    /// Takes Atom packets that follow one another, as [`Follower::push`] takes them one by one.
+    #[inline(always)]
+    pub fn push_run(&mut self, run: Located<AtomRun>, sink: &mut impl Sink) {
+        let mut left = run;
+        if self.may_pass(sink) {
+            self.end = run.end();
+            self.give_before_atoms(sink);
+            left = self.flow.atom_run(run, sink);
+        }
+        if !left.value.is_empty() {
+            self.push_each(left, sink);
+        }
+    }
+
+    /// The follower as what takes the packets of a decoder: runs of Atom packets by [`Follower::push_run`], others by
+    /// [`Follower::push`].
+    pub const fn input<'f, S: Sink>(&'f mut self, sink: &'f mut S) -> FollowerInput<'f, C, S> {
+        FollowerInput { follower: self, sink }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_each(&mut self, run: Located<AtomRun>, sink: &mut impl Sink) {
+        for packet in packets_of(run) {
+            self.push(packet, sink);
+        }
+    }
+
+    /// Atoms go past the resolver: gives what has to come before them.
+    #[inline(always)]
+    fn give_before_atoms(&mut self, sink: &mut impl Sink) {
+        if let Some(address) = self.address.take() {
+            self.resolver.pass_address(address.value);
+            self.flow.element(address.map(Element::Address), sink);
+        } else if self.resolver.is_waiting() {
+            self.release(sink);
         }
     }
 
@@ -187,5 +221,26 @@ impl<C: Code> Follower<C> {
     pub fn change_code(&mut self, space: AddressSpace, addresses: ops::Range<u64>) -> &mut C {
         self.flow.blocks.code_changed(space, addresses);
         &mut self.flow.code
+    }
+}
+
+/// A follower that takes the packets of a decoder; see [`Follower::input`].
+#[derive(Debug)]
+pub struct FollowerInput<'f, C, S> {
+    follower: &'f mut Follower<C>,
+    sink: &'f mut S,
+}
+
+impl<C: Code, S: Sink> PacketSink for FollowerInput<'_, C, S> {
+    const TAKES_RUNS: bool = true;
+
+    #[inline(always)]
+    fn take(&mut self, packet: Located<Packet>) {
+        self.follower.push(packet, self.sink);
+    }
+
+    #[inline(always)]
+    fn take_run(&mut self, run: Located<AtomRun>) {
+        self.follower.push_run(run, self.sink);
     }
 }

@@ -10,11 +10,12 @@ mod element;
 mod flow;
 mod follower;
 mod position;
+mod remembered;
 mod resolve;
 mod without_atoms;
 
 pub use branches::{Branches, Gap, Record, Step};
 use conditional::Conditional;
 pub use element::Element;
-pub use follower::{Follower, Options};
+pub use follower::{Follower, FollowerInput, Options};
 pub use resolve::Resolver;

@@ -102,7 +102,7 @@ impl<C: Code> Follower<C> {
         if !path.is_plain {
             return Recalled::Unclear;
         }
-        sink.take_ranges(self.at, self.blocks.paths.ranges(path));
+        sink.take_ranges(self.at, self.blocks.paths.steps(path));
         self.statistics.count_path(path);
         let &Path { block: number, note, outcomes, .. } = path;
         let block = self.blocks.get(number);
@@ -118,13 +118,14 @@ impl<C: Code> Follower<C> {
     /// Walks some of many outcomes for the first time.
     #[cold]
     fn remember_some(&mut self, key: PathKey) {
-        let walk = self.walk_some(key);
-        self.blocks.paths.remember(key, &walk);
+        let mut walked = self.blocks.paths.begin();
+        let walk = self.walk_some(key, &mut walked);
+        self.blocks.paths.remember(key, walked, walk);
     }
 
-    fn walk_some(&self, key: PathKey) -> FirstWalk {
+    fn walk_some(&self, key: PathKey, walked: &mut WalkedPath) -> FirstWalk {
         let (mut number, mut pending) = (key.block, self.outcomes.pending());
-        let (mut walked, mut left) = (WalkedPath::default(), SOME);
+        let mut left = SOME;
         while left > 0 {
             let block = self.blocks.get(number);
             let is_branch = block.range.flags.conditional;
@@ -140,24 +141,25 @@ impl<C: Code> Follower<C> {
             left -= u32::from(is_branch);
             number = next;
         }
-        FirstWalk::Path(walked, PathEnd { block: number, note: AT_START })
+        FirstWalk::Path(PathEnd::in_block(number, AT_START))
     }
 
     /// Walks the path of a packet for the first time, by the rules of the fast way.
     #[cold]
     pub(super) fn remember(&mut self, key: PathKey, destination: &Destination) {
-        let walk = self.walk_first(key, destination);
-        self.blocks.paths.remember(key, &walk);
+        let mut walked = self.blocks.paths.begin();
+        let walk = self.walk_first(key, destination, &mut walked);
+        self.blocks.paths.remember(key, walked, walk);
     }
 
-    fn walk_first(&self, key: PathKey, destination: &Destination) -> FirstWalk {
+    fn walk_first(&self, key: PathKey, destination: &Destination, walked: &mut WalkedPath) -> FirstWalk {
         let (conditions, mut pending) = (Conditions::of(destination), self.outcomes.pending());
-        let (mut walked, mut number) = (WalkedPath::default(), key.block);
-        let ends = |block, note| PathEnd { block, note };
+        let mut number = key.block;
+        let ends = PathEnd::in_block;
         let mut block = self.blocks.get(number);
         if key.kind & FROM_LAST == 0 {
             if conditions.at_branch(block, pending.len()) {
-                return FirstWalk::Path(walked, ends(number, AT_LAST));
+                return FirstWalk::Path(ends(number, AT_LAST));
             }
             if conditions.near(block, pending.len(), 1) {
                 return FirstWalk::Unclear;
@@ -177,7 +179,7 @@ impl<C: Code> Follower<C> {
                     return FirstWalk::Unclear;
                 }
                 walked.push(block.range, false);
-                return FirstWalk::Path(walked, ends(destination.block, AT_START));
+                return FirstWalk::Path(ends(destination.block, AT_START));
             };
             if !walked.push(Range { executed: taken || !is_branch, ..block.range }, is_branch) {
                 return FirstWalk::Unclear;
@@ -187,7 +189,7 @@ impl<C: Code> Follower<C> {
             block = self.blocks.get(number);
             let left = pending.len();
             if conditions.at_branch(block, left) {
-                return FirstWalk::Path(walked, ends(number, AT_LAST));
+                return FirstWalk::Path(ends(number, AT_LAST));
             }
             if conditions.near(block, left, 0) {
                 return FirstWalk::Unclear;

@@ -39,7 +39,7 @@ impl<C: Code> Follower<C> {
         if !path.is_plain {
             return false;
         }
-        let ranges = self.blocks.paths.ranges(path);
+        let ranges = self.blocks.paths.steps(path);
         if path.note == HAS_CALLS {
             for call in ranges.iter().filter(|range| range.is_direct_call()) {
                 self.stack.push(call.end, call.isa);
@@ -57,13 +57,14 @@ impl<C: Code> Follower<C> {
 
     #[cold]
     fn remember(&mut self, key: PathKey) {
-        let walk = self.walk_first(key);
-        self.blocks.paths.remember(key, &walk);
+        let mut walked = self.blocks.paths.begin();
+        let walk = self.walk_first(key, &mut walked);
+        self.blocks.paths.remember(key, walked, walk);
     }
 
-    fn walk_first(&self, key: PathKey) -> FirstWalk {
+    fn walk_first(&self, key: PathKey, walked: &mut WalkedPath) -> FirstWalk {
         let (mut number, mut to_go, mut outcomes) = (key.block, self.to_go, self.outcomes);
-        let (mut walked, mut unreported, mut note) = (WalkedPath::default(), Unreported::default(), 0);
+        let (mut unreported, mut note) = (Unreported::default(), 0);
         loop {
             let block = self.blocks.get(number);
             to_go -= half_words(block);
@@ -90,7 +91,7 @@ impl<C: Code> Follower<C> {
                 return FirstWalk::Unclear;
             }
             if is_end {
-                return FirstWalk::Path(walked, PathEnd { block: number, note });
+                return FirstWalk::Path(PathEnd::in_block(number, note));
             }
             note |= u8::from(block.ending == Ending::Call) * HAS_CALLS;
             let Some(next) = block.next(taken) else { return FirstWalk::NotYet };

@@ -24,6 +24,7 @@ pub struct Follower<C> {
     pub(super) return_stack: bool,
     /// The counts of an I-sync after an overflow or debug state mean nothing.
     counts_are_lost: bool,
+    traces_vmid: bool,
     end: u64,
 }
 
@@ -42,6 +43,7 @@ impl<C: Code> Follower<C> {
             stack: ReturnStack::fixed(),
             return_stack: config.return_stack(),
             counts_are_lost: config.minor() >= 1,
+            traces_vmid: config.vmid(),
             end: 0,
         }
     }
@@ -67,7 +69,9 @@ impl<C: Code> Follower<C> {
             Packet::Branch(branch) if is_synchronised => self.branch(branch, at, sink),
             Packet::WaypointUpdate(update) if is_synchronised => self.waypoint_update(update, at, sink),
             Packet::ContextId(id) => self.identify(Some(*id), None, at, sink),
-            Packet::Vmid(id) => self.identify(None, Some(*id), at, sink),
+            Packet::Vmid(id) if self.traces_vmid => self.identify(None, Some(*id), at, sink),
+            // A unit that sends none has not sent this one: it comes of damage.
+            Packet::Vmid(_) => self.tracker.skip(at, 1),
             Packet::Timestamp(timestamp) => self.timestamp(timestamp, at, sink),
             Packet::Trigger => self.tracker.emit(at, Event::Trigger, sink),
             Packet::ExceptionReturn if is_synchronised => {

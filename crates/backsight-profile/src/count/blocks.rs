@@ -222,6 +222,11 @@ impl Blocks {
         Some(number)
     }
 
+    /// Was this edge counted?
+    pub fn has_edge(&self, from: u32, to: u32, way: Way) -> bool {
+        self.by_ends.contains_key(&(from, to, way as u8))
+    }
+
     /// How often each block was executed: arrivals over edges, and others.
     pub fn counts(&self) -> Vec<u64> {
         let mut counts: Vec<u64> = self.blocks.iter().map(|block| block.entries).collect();

@@ -53,7 +53,7 @@ impl Tree {
     }
 
     /// The node of a function that is called from a node.
-    fn callee(&mut self, parent: u32, function: u32) -> u32 {
+    pub fn callee(&mut self, parent: u32, function: u32) -> u32 {
         if let Some(&known) = self.children.get(&(parent, function)) {
             return known;
         }

@@ -3,6 +3,8 @@
 //! Trace units count cycles now and then, not after each instruction. A count is shared out over the blocks that were
 //! executed since the one before, in proportion to their instructions.
 
+use super::blocks::{BlockRecord, NONE};
+
 /// Blocks between two counts. Where there are more, the oldest get nothing.
 const MOST: usize = 1 << 16;
 
@@ -13,6 +15,37 @@ pub(crate) struct Stay {
     /// The innermost call.
     pub node: u32,
     pub instructions: u32,
+}
+
+/// Cycles that one block or function spent for certain: nothing else was executed between two counts.
+#[derive(Debug, Default)]
+pub(crate) struct CertainCycles {
+    pub by_block: Vec<u64>,
+    pub by_function: Vec<u64>,
+}
+
+impl CertainCycles {
+    /// So many cycles are of a window.
+    pub fn add(&mut self, window: &Window, blocks: &[BlockRecord], cycles: u64) {
+        let function = |stay: &Stay| blocks.get(stay.block as usize).map(|block| block.function);
+        let Some(first) = window.stays.first() else { return };
+        let Some(of_first) = function(first).filter(|&number| number != NONE) else { return };
+        if !window.stays.iter().all(|stay| function(stay) == Some(of_first)) {
+            return;
+        }
+        add_at(&mut self.by_function, of_first, cycles);
+        if window.stays.iter().all(|stay| stay.block == first.block) {
+            add_at(&mut self.by_block, first.block, cycles);
+        }
+    }
+}
+
+fn add_at(sums: &mut Vec<u64>, index: u32, amount: u64) {
+    let index = index as usize;
+    if sums.len() <= index {
+        sums.resize(index + 1, 0);
+    }
+    sums[index] += amount;
 }
 
 /// The blocks since the last count of cycles.

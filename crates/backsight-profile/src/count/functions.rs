@@ -4,9 +4,10 @@ use backsight::SourceCode;
 use backsight::core::{Address, AddressSpace, Isa};
 use backsight::flow::Range;
 use backsight::image::Code as _;
-use backsight::isa::Class;
+use backsight::isa::{Class, classify};
 
 use super::blocks::{Departure, NONE};
+use super::events::BlockOrigins;
 use super::hash::NumberMap;
 
 /// A function that was executed.
@@ -72,6 +73,23 @@ impl<'c> Functions<'c> {
         } else {
             Departure::Jump { is_indirect: range.class == Class::IndirectBranch }
         }
+    }
+
+    /// Which events the instructions of a range can cause.
+    pub fn origins(&self, range: &Range, space: AddressSpace) -> BlockOrigins {
+        let (mut accesses, mut address) = (Vec::new(), range.start);
+        for position in 0..range.instructions {
+            let (bytes, length) = self.code.opcode_at(space, address);
+            let Some(instruction) = classify(range.isa, &bytes[..usize::from(length)], address) else {
+                break;
+            };
+            if instruction.flags.load || instruction.flags.store {
+                accesses.push(position);
+            }
+            address = address.plus(instruction.size.into());
+        }
+        let is_branch = matches!(range.class, Class::DirectBranch | Class::IndirectBranch);
+        BlockOrigins { accesses: accesses.into(), is_branch, instructions: range.instructions }
     }
 
     /// Stubs of the procedure linkage table of RISC-V go to their function by `jalr t1`: that leaves an address in a

@@ -5,11 +5,14 @@
 //! the code that was executed, and by limits where that is not what it should be.
 
 mod blocks;
+mod branch_windows;
 mod calls;
 mod cycles;
+mod events;
 mod functions;
 mod hash;
 mod paths;
+mod pc_samples;
 mod result;
 mod timeline;
 
@@ -20,14 +23,18 @@ use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::Code as _;
 use backsight::{Source, SourceCode};
 
-use crate::Totals;
+use crate::{EventChoice, Totals};
 pub(crate) use blocks::NONE;
 use blocks::{Blocks, Departure, Way, way_of};
+pub use branch_windows::BranchWindows;
+use branch_windows::{WindowSampler, WindowStep};
 use calls::{Arrival, CallStack, Ledger, Tree};
-use cycles::{Stay, Window};
+use cycles::{CertainCycles, Stay, Window};
+use events::EventCounter;
 use functions::Functions;
 pub(crate) use hash::NumberMap;
 use paths::PathCounter;
+use pc_samples::PcSamples;
 use timeline::{TimeAxis, Timeline};
 
 /// What to count.
@@ -37,6 +44,12 @@ pub struct CountOptions {
     pub timeline: usize,
     /// Branches on a path, 1 to 16, for outcomes by path; 0: they are not counted.
     pub paths: usize,
+    /// Events of the trace unit that are attributed to blocks.
+    pub events: Vec<EventChoice>,
+    /// Instructions by which events come to the trace unit late, at most.
+    pub skid: u32,
+    /// Count only windows of branches that end in a sample.
+    pub windows: Option<BranchWindows>,
 }
 
 /// Counts what one source executed.
@@ -55,7 +68,11 @@ pub struct Counter<'c> {
     /// Cycles, by block.
     cycles: Vec<u64>,
     exceptions: BTreeMap<Cause, u64>,
+    certain_cycles: CertainCycles,
     paths: Option<PathCounter>,
+    events: Option<EventCounter>,
+    sampler: Option<WindowSampler>,
+    samples: PcSamples,
     totals: Totals,
 }
 
@@ -133,6 +150,10 @@ impl<'c> Counter<'c> {
             threads,
             cycles: Vec::new(),
             exceptions: BTreeMap::new(),
+            certain_cycles: CertainCycles::default(),
+            sampler: options.windows.map(WindowSampler::new),
+            samples: PcSamples::default(),
+            events: (!options.events.is_empty()).then(|| EventCounter::new(&options.events, options.skid)),
             paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
             totals: Totals::default(),
         }
@@ -156,6 +177,7 @@ impl<'c> Counter<'c> {
         if range.instructions == 0 {
             return;
         }
+        let before = (self.hart.block, self.hart.way, self.hart.stack.node());
         let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
         let (block, changes_calls) = match followed {
             Some(followed) => followed,
@@ -170,10 +192,28 @@ impl<'c> Counter<'c> {
         if let Some(paths) = &mut self.paths {
             paths.step(block, range);
         }
+        if self.sampler.is_some() {
+            self.sample(before, block, range.instructions);
+        }
+        if let Some(events) = &mut self.events {
+            let (functions, space) = (&self.functions, self.hart.space);
+            events.block(block, range.instructions, || functions.origins(range, space));
+        }
         if self.hart.counts_cycles {
             let (node, instructions) = (self.hart.stack.node(), range.instructions);
             self.hart.window.push(Stay { block, node, instructions });
         }
+    }
+
+    /// A step for whoever samples: where it came from, and whether it is a call.
+    #[inline(never)]
+    fn sample(&mut self, (from, way, caller): (u32, Way, u32), block: u32, instructions: u32) {
+        let node = self.hart.stack.node();
+        let is_known = from != NONE && self.blocks.has_edge(from, block, way);
+        let is_call = self.tree.nodes.get(node as usize).is_some_and(|node| node.parent == caller);
+        let from = if is_known { from } else { NONE };
+        let step = WindowStep { from, way, block, node, instructions, is_call };
+        self.sampler.iter_mut().for_each(|sampler| sampler.step(step));
     }
 
     /// A block that did not follow the last one before, or follows nothing.
@@ -283,6 +323,7 @@ impl<'c> Counter<'c> {
                 self.hart.axis.add(self.hart.clock, value);
                 cycles.into_iter().for_each(|cycles| self.count_cycles(cycles.into()));
             }
+            Event::UnitEvents(events) => self.events.iter_mut().for_each(|counter| counter.packet(events)),
             Event::CycleCount(Some(cycles)) => self.count_cycles(cycles.into()),
             // Nothing is known of the blocks since the last count.
             Event::CycleCount(None) => self.hart.window.clear(),
@@ -291,6 +332,7 @@ impl<'c> Counter<'c> {
                 self.hart.clock += u64::from(instructions);
                 self.lose();
             }
+            Event::Hardware(event) => self.samples.take(&event),
             Event::UncountedLoop { .. } => self.totals.uncounted_loops += 1,
             // Filters leave out the handler.
             Event::TraceOn(TraceOn::Begin) => {
@@ -331,8 +373,9 @@ impl<'c> Counter<'c> {
     fn count_cycles(&mut self, cycles: u64) {
         self.totals.cycles += cycles;
         self.hart.counts_cycles = true;
-        let Self { cycles: by_block, tree, hart, blocks, .. } = self;
+        let Self { cycles: by_block, tree, hart, blocks, certain_cycles, .. } = self;
         by_block.resize(blocks.blocks.len(), 0);
+        certain_cycles.add(&hart.window, &blocks.blocks, cycles);
         let shared = hart.window.share_out(cycles, &mut |stay, cycles| {
             if let Some(sum) = by_block.get_mut(stay.block as usize) {
                 *sum += cycles;
@@ -354,7 +397,9 @@ impl<'c> Counter<'c> {
             self.totals.breaks += 1;
             self.arrival(Address(0), NONE)
         };
-        let Self { tree, timeline, hart, paths, .. } = self;
+        let Self { tree, timeline, hart, paths, events, sampler, .. } = self;
+        events.iter_mut().for_each(EventCounter::lose);
+        sampler.iter_mut().for_each(WindowSampler::lose);
         let mut ledger = Ledger { tree, timeline, clock: hart.clock };
         hart.stack.lose(Some(last), &mut ledger);
         paths.iter_mut().for_each(PathCounter::forget);
@@ -420,6 +465,8 @@ impl<'c> Counter<'c> {
             }
         };
         self.paths.iter_mut().for_each(PathCounter::forget);
+        self.events.iter_mut().for_each(EventCounter::lose);
+        self.sampler.iter_mut().for_each(WindowSampler::lose);
         std::mem::swap(&mut self.hart, &mut next);
         self.others.push(next);
     }

@@ -21,12 +21,22 @@ impl Counter<'_> {
             let mut ledger = Ledger { tree, timeline, clock: hart.clock };
             hart.stack.finish(&mut ledger);
         }
+        self.count_samples();
+        if let Some(sampler) = self.sampler.take() {
+            sampler.replace(&mut self.blocks, &mut self.tree);
+            self.totals.windows = sampler.samples;
+        }
+        let events = self.events.take();
         let mut profile = Profile { exceptions: self.exceptions.clone(), ..Profile::default() };
         self.add_functions(&mut profile);
         self.add_blocks(&mut profile);
         self.add_calls(&mut profile);
         self.add_threads(&harts, &mut profile);
         profile.paths = self.paths.as_ref().map(path_profile);
+        let block_of = |number: u32| {
+            profile.blocks.get(number as usize).map_or((NONE, 1), |block| (block.function, block.count))
+        };
+        profile.events = events.map(|events| events.finish(&block_of)).unwrap_or_default();
         profile.totals = self.totals;
         profile.totals.instructions =
             profile.blocks.iter().map(|block| block.count * u64::from(block.instructions)).sum();
@@ -39,7 +49,7 @@ impl Counter<'_> {
     /// Files by their name: one that is in memory several times is one.
     fn add_functions(&self, profile: &mut Profile) {
         let image = self.functions.code().image();
-        for record in &self.functions.list {
+        for (number, record) in self.functions.list.iter().enumerate() {
             let module = module_number(image, record.module, profile);
             let file = image.modules().get(record.module as usize);
             let found = record.start.and_then(|start| image.symbolise(record.space, start));
@@ -61,6 +71,7 @@ impl Counter<'_> {
                 entries: 0,
                 instructions: 0,
                 cycles: 0,
+                certain_cycles: self.certain_cycles.by_function.get(number).copied().unwrap_or(0),
             });
         }
     }
@@ -69,8 +80,9 @@ impl Counter<'_> {
         let counts = self.blocks.counts();
         for (number, (record, count)) in self.blocks.blocks.iter().zip(counts).enumerate() {
             let cycles = self.cycles.get(number).copied().unwrap_or(0);
-            let block = self.block(record, count, cycles, profile);
-            profile.blocks.push(block);
+            let certain_cycles = self.certain_cycles.by_block.get(number).copied().unwrap_or(0);
+            let block = self.block(record, count, profile);
+            profile.blocks.push(Block { cycles, certain_cycles, ..block });
         }
         let edges = self.blocks.edges.iter();
         profile.edges = edges
@@ -81,7 +93,7 @@ impl Counter<'_> {
             .collect();
     }
 
-    fn block(&self, record: &BlockRecord, count: u64, cycles: u64, profile: &mut Profile) -> Block {
+    fn block(&self, record: &BlockRecord, count: u64, profile: &mut Profile) -> Block {
         let (code, range) = (self.functions.code(), &record.range);
         let function = self.functions.list.get(record.function as usize);
         let file = function.and_then(|function| code.image().modules().get(function.module as usize));
@@ -101,7 +113,8 @@ impl Counter<'_> {
             flags: range.flags,
             count,
             entries: record.entries,
-            cycles,
+            cycles: 0,
+            certain_cycles: 0,
             code: offset..profile.code.len(),
         }
     }

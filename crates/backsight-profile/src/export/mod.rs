@@ -14,7 +14,9 @@ mod lcov;
 mod llvm;
 mod loops;
 mod paths;
+mod perfetto;
 mod pprof;
+mod protobuf;
 mod speedscope;
 mod stacks;
 mod tables;
@@ -61,6 +63,7 @@ enum Need {
 pub const FORMATS: &[Format] = &[
     llvm::TEXT,
     llvm::BINARY,
+    llvm::GCC,
     autofdo::PROFGEN,
     autofdo::AUTOFDO,
     bolt::PREAGGREGATED,
@@ -71,6 +74,7 @@ pub const FORMATS: &[Format] = &[
     lcov::FORMAT,
     cobertura::FORMAT,
     chrome::FORMAT,
+    perfetto::FORMAT,
     speedscope::FORMAT,
     firefox::FORMAT,
     afl::FORMAT,

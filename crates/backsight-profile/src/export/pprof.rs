@@ -8,6 +8,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::protobuf::Message;
 use super::stacks::{functions_of, threads_of};
 use super::{ExportError, ExportOptions, Format, Need};
 use crate::Profile;
@@ -19,44 +20,6 @@ pub(super) const FORMAT: Format = Format {
     needs: &[Need::Symbols],
     write,
 };
-
-/// A message while it is written.
-#[derive(Debug, Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    /// A number; 0 is what is understood where nothing is written.
-    fn number(&mut self, field: u64, value: u64) {
-        if value != 0 {
-            self.varint(field << 3);
-            self.varint(value);
-        }
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, field: u64, message: &Self) {
-        self.bytes(field, &message.0);
-    }
-
-    fn packed(&mut self, field: u64, values: &[u64]) {
-        let mut list = Self::default();
-        values.iter().for_each(|&value| list.varint(value));
-        self.message(field, &list);
-    }
-}
 
 /// The table of strings; the first is empty.
 #[derive(Debug)]

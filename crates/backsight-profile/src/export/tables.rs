@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::{ExportError, ExportOptions, Format, Need};
-use crate::{Block, Profile};
+use crate::{Block, EventShare, Profile};
 
 pub(super) const FUNCTIONS: Format = Format {
     name: "functions",
@@ -59,39 +59,70 @@ pub(super) fn place(profile: &Profile, block: &Block, address: u64) -> (String, 
     (function.name.clone(), file.to_owned(), line)
 }
 
+/// Titles of the columns of events.
+fn event_titles(profile: &Profile) -> String {
+    let names = profile.events.iter().map(|events| field(&events.choice.name));
+    names.map(|name| format!(",{name},{name} certain,{name} possible")).collect()
+}
+
+type SharesByNumber<'a> = std::collections::HashMap<u32, &'a EventShare>;
+
+fn by_number(shares: &[EventShare]) -> SharesByNumber<'_> {
+    shares.iter().map(|share| (share.of, share)).collect()
+}
+
+/// The columns of events of one block or function.
+fn event_fields(events: &[SharesByNumber<'_>], number: u32) -> String {
+    let fields = events.iter().map(|shares| match shares.get(&number) {
+        Some(share) => format!(",{:.2},{},{}", share.expected, share.certain, share.possible),
+        None => ",0,0,0".to_owned(),
+    });
+    fields.collect()
+}
+
 fn functions(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-    writeln!(out, "module,address,size,function,entries,instructions,cycles")?;
-    let mut sorted: Vec<_> = profile.functions.iter().collect();
-    sorted.sort_by_key(|function| std::cmp::Reverse(function.instructions));
-    for function in sorted {
+    writeln!(
+        out,
+        "module,address,size,function,entries,instructions,cycles,certain_cycles{}",
+        event_titles(profile)
+    )?;
+    let mut sorted: Vec<_> = profile.functions.iter().zip(0..).collect();
+    sorted.sort_by_key(|(function, _)| std::cmp::Reverse(function.instructions));
+    let events: Vec<_> = profile.events.iter().map(|events| by_number(&events.functions)).collect();
+    for (function, number) in sorted {
         let module = profile.module_of(function).map_or("", crate::Module::name);
         let start = function.start.map(|start| format!("{start:#x}")).unwrap_or_default();
         writeln!(
             out,
-            "{},{start},{},{},{},{},{}",
+            "{},{start},{},{},{},{},{},{}{}",
             field(module),
             function.size,
             field(&function.name),
             function.entries,
             function.instructions,
-            function.cycles
+            function.cycles,
+            function.certain_cycles,
+            event_fields(&events, number)
         )?;
     }
     Ok(())
 }
 
 fn blocks(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-    writeln!(out, "start,end,instructions,count,cycles,function,file,line")?;
-    let mut sorted: Vec<_> = profile.blocks.iter().collect();
-    sorted.sort_by_key(|block| (block.start, block.end));
-    for block in sorted {
+    let titles = event_titles(profile);
+    writeln!(out, "start,end,instructions,count,cycles,certain_cycles,function,file,line{titles}")?;
+    let mut sorted: Vec<_> = profile.blocks.iter().zip(0..).collect();
+    sorted.sort_by_key(|(block, _)| (block.start, block.end));
+    let events: Vec<_> = profile.events.iter().map(|events| by_number(&events.blocks)).collect();
+    for (block, number) in sorted {
         let (function, file, line) = place(profile, block, block.start);
-        let Block { start, end, instructions, count, cycles, .. } = block;
+        let Block { start, end, instructions, count, cycles, certain_cycles, .. } = block;
         writeln!(
             out,
-            "{start:#x},{end:#x},{instructions},{count},{cycles},{},{},{line}",
+            "{start:#x},{end:#x},{instructions},{count},{cycles},{certain_cycles},{},{},{line}{}",
             field(&function),
-            field(&file)
+            field(&file),
+            event_fields(&events, number)
         )?;
     }
     Ok(())
@@ -149,6 +180,7 @@ fn all(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Resul
                 "module": function.module, "name": function.name, "mangled": function.mangled,
                 "start": function.start, "size": function.size, "entries": function.entries,
                 "instructions": function.instructions, "cycles": function.cycles,
+                "certain_cycles": function.certain_cycles,
             })
         })
         .collect();
@@ -159,6 +191,7 @@ fn all(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Resul
             json!({
                 "function": block.function, "start": block.start, "end": block.end, "isa": block.isa.name(),
                 "instructions": block.instructions, "count": block.count, "cycles": block.cycles,
+                "certain_cycles": block.certain_cycles,
             })
         })
         .collect();
@@ -189,6 +222,25 @@ fn all(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Resul
         .iter()
         .map(|(cause, count)| json!({ "cause": cause.to_string(), "count": count }))
         .collect();
+    let shares = |shares: &[EventShare]| -> Vec<Value> {
+        let share = |one: &EventShare| {
+            json!({
+                "of": one.of, "expected": one.expected, "certain": one.certain, "possible": one.possible,
+            })
+        };
+        shares.iter().map(share).collect()
+    };
+    let events: Vec<Value> = profile
+        .events
+        .iter()
+        .map(|events| {
+            json!({
+                "number": events.choice.number, "name": events.choice.name, "total": events.total,
+                "unattributed": events.unattributed, "mean_window": events.mean_window(),
+                "blocks": shares(&events.blocks), "functions": shares(&events.functions),
+            })
+        })
+        .collect();
     let file = json!({
         "title": options.title,
         "totals": {
@@ -196,7 +248,7 @@ fn all(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Resul
             "unknown_path": profile.totals.unknown_path, "breaks": profile.totals.breaks,
         },
         "modules": modules, "functions": functions, "blocks": blocks, "edges": edges, "calls": calls,
-        "exceptions": exceptions,
+        "exceptions": exceptions, "events": events,
     });
     serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)

@@ -18,7 +18,7 @@ fn capture(name: &str) -> PathBuf {
 
 fn profile_of(path: &Path) -> Profile {
     let capture = Capture::open(path).expect("a capture");
-    let options = CountOptions { timeline: 10_000, paths: 4 };
+    let options = CountOptions { timeline: 10_000, paths: 4, ..CountOptions::default() };
     count(&capture, capture.execution(), &options).expect("a profile").0
 }
 

@@ -194,6 +194,63 @@ fn protoc_reads_pprof() {
 }
 
 #[test]
+fn protoc_reads_perfetto_and_beginnings_and_ends_are_as_many() {
+    let Some(protoc) = tool(&["protoc"]) else { return };
+    let scratch = Scratch::new("perfetto");
+    let profile = profile_of(&capture("calls-aarch64"));
+    let schema = "syntax = \"proto2\"; message Trace { repeated Packet packet = 1; }
+        message Packet { optional uint64 timestamp = 8; optional uint32 sequence = 10; optional Event event = 11;
+          optional Data data = 12; optional uint32 flags = 13; optional Track track = 60; }
+        message Event { optional int32 type = 9; optional uint64 name_iid = 10; optional uint64 track_uuid = 11; }
+        message Data { repeated Name names = 2; } message Name { optional uint64 iid = 1; optional string name = 2; }
+        message Track { optional uint64 uuid = 1; optional Process process = 3; optional Thread thread = 4;
+          optional uint64 parent = 5; }
+        message Process { optional int32 pid = 1; optional string name = 6; }
+        message Thread { optional int32 pid = 1; optional int32 tid = 2; optional string name = 5; }";
+    let schema = scratch.write("trace.proto", schema.as_bytes());
+    let file = scratch.write("trace.perfetto", &exported(&profile, "perfetto"));
+    let folder = schema.parent().expect("a folder");
+    let file = std::fs::File::open(file).expect("the trace");
+    let mut command = Command::new(protoc);
+    let said = output(command.arg("-I").arg(folder).arg("--decode=Trace").arg("trace.proto").stdin(file));
+    let count = |what: &str| said.lines().filter(|line| line.trim() == what).count();
+    let slices: usize = profile.threads.iter().map(|thread| thread.slices.len()).sum();
+    assert!(
+        slices > 10 && count("type: 1") == slices && count("type: 2") == slices,
+        "{slices} calls: {said}"
+    );
+    assert!(count("name: \"main\"") + count("name: \"program\"") > 0, "{said}");
+    assert_eq!(
+        said.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count(),
+        0,
+        "unknown fields"
+    );
+}
+
+#[test]
+fn gcc_takes_its_profile() {
+    let Some(gcc) = tool(&["aarch64-linux-gnu-gcc"]) else { return };
+    let scratch = Scratch::new("gcc");
+    let profile = profile_of(&capture("calls-aarch64"));
+    let file = scratch.write("calls.afdo", &exported(&profile, "gcc"));
+    let source = backsight_testing::repository().join("testdata/programs/src/calls.c");
+    let assembly = |name: &str, options: &[String]| {
+        let out = scratch.write(name, b"");
+        let mut command = Command::new(&gcc);
+        command
+            .args(["-O2", "-S", "-std=gnu11", "-ffreestanding", "-fno-builtin", "-o"])
+            .arg(&out)
+            .arg(&source);
+        let said = output(command.args(options));
+        (std::fs::read_to_string(out).expect("assembly"), said)
+    };
+    let (plain, _) = assembly("plain.s", &[]);
+    let (profiled, said) = assembly("profiled.s", &[format!("-fauto-profile={}", file.display())]);
+    assert!(!said.contains("rofile"), "GCC complains: {said}");
+    assert_ne!(plain, profiled, "the profile changes nothing");
+}
+
+#[test]
 fn an_xml_parser_reads_cobertura() {
     let Some(python) = tool(&["python3"]) else { return };
     let scratch = Scratch::new("cobertura");

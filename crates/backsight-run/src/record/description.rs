@@ -5,7 +5,7 @@ use std::sync::Arc;
 use backsight_capture::events::EventLog;
 use backsight_capture::folder::{Directory, Folder};
 use backsight_capture::{
-    Buffer, Capture, ContextIdLayout, Core, FileRef, Format, Image, MemoryDump, Origin, Source,
+    Buffer, Capture, ContextIdLayout, Core, EventClock, FileRef, Format, Image, MemoryDump, Origin, Source,
 };
 use backsight_core::{Address, AddressSpace, Isa};
 
@@ -49,11 +49,9 @@ pub fn capture(
         let name = trace_name(stream);
         buffers.push(Buffer {
             files: vec![file(&name)?],
-            name: name.trim_end_matches(".bin").to_owned(),
             framing,
             format: framing_word.to_owned(),
-            wrapped: false,
-            details: Vec::new(),
+            ..Buffer::new(name.trim_end_matches(".bin").to_owned())
         });
     }
     let package = facts.format == Format::Package;
@@ -90,6 +88,8 @@ pub fn capture(
             Isa::A64 | Isa::A32 | Isa::T32 if facts.thread_ids => ContextIdLayout::Tid,
             _ => ContextIdLayout::None,
         }),
+        context_in_vmid: false,
+        event_clock: EventClock::default(),
         asid_bits: None,
         timestamp_frequency: None,
         system: truth.into_iter().collect(),

@@ -36,6 +36,7 @@ use self::trace::TraceWriter;
 use crate::units::{MessageKind, MessageUnit, UnitFigures, UnitTemplate};
 use crate::{Ended, Ending, Error, ExecutionSource, Journal, Observation, Stop};
 
+pub use self::trace::EVENT_CAUSES;
 /// Name of the file of retired instructions in a capture.
 pub use backsight_capture::TRUTH;
 /// Instructions between two calls of the one who wants to know how far it is.

@@ -8,7 +8,7 @@ use backsight_arm::frame::{FormatterConfig, Framing};
 use backsight_core::{Execution, TraceId};
 use backsight_unit::Funnel;
 
-use crate::units::{MessageUnit, TraceUnit, UnitDescription, UnitFigures, UnitTemplate};
+use crate::units::{EventCause, MessageUnit, TraceUnit, UnitDescription, UnitFigures, UnitTemplate};
 
 /// Bytes that the funnel takes from one source before the next has its turn.
 const HOLD: usize = 8;
@@ -184,6 +184,13 @@ impl ThreadUnits {
             description: self.template.describe(unit.id),
         });
         threads.chain(messages)
+    }
+
+    /// The instructions that caused events since the last call, each with its thread.
+    pub fn take_causes(&mut self) -> impl Iterator<Item = (u32, EventCause)> + '_ {
+        self.threads
+            .iter_mut()
+            .flat_map(|unit| unit.unit.take_causes().into_iter().map(|cause| (unit.thread, cause)))
     }
 
     /// What the unit of each thread counted.

@@ -10,7 +10,11 @@ use backsight_core::{Execution, Isa};
 
 use super::threads::ThreadUnits;
 use crate::retired::RetiredWriter;
+use crate::units::EventCause;
 use crate::{Error, TRUTH};
+
+/// Name of the file of a capture with the instructions that caused events, where the core is modelled.
+pub const EVENT_CAUSES: &str = "event-causes.csv";
 
 /// The name of a stream of trace in a capture.
 pub fn trace_name(stream: usize) -> String {
@@ -33,6 +37,8 @@ pub struct TraceWriter {
     /// A file for each stream.
     traces: Vec<File>,
     truth: Option<RetiredWriter<BufWriter<File>>>,
+    /// The causes of events, as soon as there are any.
+    causes: Option<BufWriter<File>>,
     instructions: u64,
     trouble: Option<String>,
 }
@@ -53,6 +59,7 @@ impl TraceWriter {
             folder: folder.to_owned(),
             traces: vec![create(folder, &trace_name(0))?],
             truth,
+            causes: None,
             instructions: 0,
             trouble: None,
         })
@@ -94,8 +101,24 @@ impl TraceWriter {
             self.trouble = Some(error);
         }
         self.batch.clear();
+        self.write_causes();
         self.write(PIECE);
         self.trouble.is_none()
+    }
+
+    fn write_causes(&mut self) {
+        let Self { units, causes, folder, .. } = self;
+        let written = units.take_causes().try_for_each(|(thread, cause)| {
+            if causes.is_none() {
+                let mut file = BufWriter::new(File::create(folder.join(EVENT_CAUSES))?);
+                writeln!(file, "{}", EventCause::HEADER)?;
+                *causes = Some(file);
+            }
+            causes.iter_mut().try_for_each(|file| write!(file, "{}", cause.lines(thread)))
+        });
+        if let Err(error) = written {
+            self.trouble.get_or_insert(format!("{EVENT_CAUSES}: {error}"));
+        }
     }
 
     /// Writes the streams that have at least so many bytes ready.
@@ -129,6 +152,10 @@ impl TraceWriter {
         self.take_batch();
         if let Err(error) = self.units.finish() {
             self.trouble.get_or_insert(error);
+        }
+        self.write_causes();
+        if let Some(Err(error)) = self.causes.take().map(|mut file| file.flush()) {
+            self.trouble.get_or_insert(format!("{EVENT_CAUSES}: {error}"));
         }
         self.write(0);
         if let Some(truth) = self.truth.take()

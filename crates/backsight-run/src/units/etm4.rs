@@ -4,8 +4,10 @@ use backsight_arm::etm4::{Config, ConfigError};
 use backsight_capture::Register;
 use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::etm4::{Fifo, FrontEnd, Unit, UnitConfig};
+use backsight_unit::model::{CoreModel, ModelConfig};
 
-use super::{TraceUnit, UnitDescription, UnitKind, UnitTemplate};
+use super::model::ModelledUnit;
+use super::{TraceUnit, TracedData, UnitDescription, UnitKind, UnitTemplate};
 use crate::settings::{SettingError, Settings, flag, listed, number, pair, range};
 
 const ISAS: &[Isa] = &[Isa::A64, Isa::A32, Isa::T32];
@@ -67,11 +69,15 @@ const REGISTERS: [&str; 11] = [
 
 /// A programmed unit.
 #[derive(Debug)]
-struct Etm4Template(UnitConfig);
+struct Etm4Template {
+    unit: UnitConfig,
+    /// The core that it watches, where that is modelled.
+    model: Option<ModelConfig>,
+}
 
 impl Etm4Template {
     fn with_id(&self, id: TraceId) -> UnitConfig {
-        let mut unit = self.0.clone();
+        let mut unit = self.unit.clone();
         unit.config.registers.traceidr = id.get().into();
         unit
     }
@@ -79,7 +85,7 @@ impl Etm4Template {
 
 impl UnitTemplate for Etm4Template {
     fn first_id(&self) -> TraceId {
-        TraceId::new(self.0.config.trace_id())
+        TraceId::new(self.unit.config.trace_id())
     }
 
     fn framing(&self) -> Option<&'static str> {
@@ -87,11 +93,23 @@ impl UnitTemplate for Etm4Template {
     }
 
     fn in_frames(&self) -> Box<dyn UnitTemplate> {
-        Box::new(Self(self.0.clone()))
+        Box::new(Self { unit: self.unit.clone(), model: self.model })
+    }
+
+    fn traced_data(&self) -> TracedData {
+        if self.model.is_some() { TracedData::Addresses } else { TracedData::None }
+    }
+
+    fn modelled(&self, model: ModelConfig) -> Option<Box<dyn UnitTemplate>> {
+        Some(Box::new(Self { unit: self.unit.clone(), model: Some(model) }))
     }
 
     fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, String> {
-        Ok(Box::new(Unit::new(self.with_id(id)).map_err(|error| error.to_string())?))
+        let unit = Unit::new(self.with_id(id)).map_err(|error| error.to_string())?;
+        Ok(match self.model {
+            Some(model) => Box::new(ModelledUnit::new(unit, CoreModel::new(model)?)),
+            None => Box::new(unit),
+        })
     }
 
     fn describe(&self, id: TraceId) -> UnitDescription {
@@ -144,7 +162,7 @@ fn program(mut config: Config, settings: &Settings) -> Result<Etm4Template, Sett
         )));
     }
     Unit::new(unit.clone()).map_err(SettingError::together)?;
-    Ok(Etm4Template(unit))
+    Ok(Etm4Template { unit, model: None })
 }
 
 fn set(unit: &mut UnitConfig, ranges: &mut usize, key: &str, value: &str) -> Result<(), SettingError> {
@@ -213,7 +231,7 @@ mod tests {
     fn unit(settings: &[(&str, &str)]) -> Result<UnitConfig, SettingError> {
         let settings: Vec<_> =
             settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        program(Config::etm4_default(), &settings).map(|template| template.0)
+        program(Config::etm4_default(), &settings).map(|template| template.unit)
     }
 
     #[test]

@@ -8,13 +8,16 @@ mod etm;
 mod etm4;
 mod etrace;
 mod messages;
+mod model;
 mod ntrace;
 mod riscv_filter;
 
 pub use self::messages::{MessageKind, MessageUnit};
+pub use self::model::EventCause;
 use backsight_capture::Register;
 use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::etrace::Losses;
+use backsight_unit::model::ModelConfig;
 use backsight_unit::riscv::retire::Figures;
 
 use crate::settings::{SettingError, Settings};
@@ -75,6 +78,11 @@ pub trait UnitTemplate {
         TracedData::None
     }
 
+    /// The same at a core whose caches and branch predictor are modelled; `None` if the unit has no packets for that.
+    fn modelled(&self, _model: ModelConfig) -> Option<Box<dyn UnitTemplate>> {
+        None
+    }
+
     /// A unit that has seen nothing yet.
     ///
     /// # Errors
@@ -109,6 +117,11 @@ pub trait TraceUnit {
     /// # Errors
     /// If the unit cannot go on.
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String>;
+
+    /// The instructions that caused events since the last call, where the core is modelled.
+    fn take_causes(&mut self) -> Vec<EventCause> {
+        Vec::new()
+    }
 
     /// What it counted.
     fn figures(&self) -> UnitFigures {

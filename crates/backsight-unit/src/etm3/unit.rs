@@ -1,6 +1,8 @@
 //! Follows execution, and decides what a decoder has to be sent.
 
-use backsight_arm::etm3::{Config, DataValue, Encoder, ISync, Information, PHeader, Packet, Reason, State};
+use backsight_arm::etm3::{
+    Config, DataAddress, DataValue, Encoder, ISync, Information, PHeader, Packet, Reason, State,
+};
 use backsight_core::{Access, Context, Execution, Isa, Retired, Security};
 use backsight_isa::{Class, Instruction};
 
@@ -49,6 +51,8 @@ struct Writer {
     run: Run,
     /// Where the next word of the last instruction's accesses is, if it follows.
     next_data: Option<u32>,
+    /// The next data address is written in full, so that decoders can begin with it.
+    data_sync: bool,
     clock: Clock,
     /// The cycle of the last atom.
     timed: u64,
@@ -69,6 +73,7 @@ impl Unit {
                 sent_identifiers: Identifiers::default(),
                 run: Run::default(),
                 next_data: None,
+                data_sync: true,
                 clock: Clock::default(),
                 timed: 0,
                 since_sync: 0,
@@ -185,14 +190,13 @@ impl Writer {
             next: None,
         };
         self.put(Packet::ISync(sync), out);
-        if identifiers.vmid != self.sent_identifiers.vmid
-            && let Some(vmid) = identifiers.vmid
-        {
+        // No I-sync has the VMID, and decoders may begin here.
+        if let Some(vmid) = identifiers.vmid {
             self.put(Packet::Vmid(vmid), out);
         }
         self.sent_state = state;
         self.sent_identifiers = identifiers;
-        self.next_data = None;
+        (self.next_data, self.data_sync) = (None, true);
     }
 
     fn timestamp(&mut self, is_full: bool, out: &mut Vec<u8>) {
@@ -312,7 +316,10 @@ impl Writer {
         self.flush(out);
         let begins = self.next_data != Some(address);
         let sent =
-            (begins && self.config().data_addresses()).then(|| self.encoder.data_address(address, false));
+            (begins && self.config().data_addresses()).then(|| match std::mem::take(&mut self.data_sync) {
+                true => DataAddress::full(address, false),
+                false => self.encoder.data_address(address, false),
+            });
         let packet = match value {
             Some(value) if self.config().data_values() => {
                 Packet::NormalData { begins, address: sent, value: Some(DataValue::new(value)) }

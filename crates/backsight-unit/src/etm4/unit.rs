@@ -50,6 +50,8 @@ pub struct Unit {
     pub(super) sync_period: u64,
     /// There is more to do after a P0 element than to look whether to synchronise.
     pub(super) busy: bool,
+    /// Events that are to be written with the next instruction.
+    signals: Vec<u8>,
 }
 
 /// Whether instructions are traced.
@@ -161,6 +163,7 @@ impl Unit {
                 || config.timestamps()
                 || options.events.is_some()
                 || options.fifo.is_some(),
+            signals: Vec::new(),
             options,
         };
         unit.view.context(&unit.context);
@@ -204,6 +207,15 @@ impl Unit {
     pub fn event(&mut self, events: u8, out: &mut Vec<u8>) {
         if self.tracing() && events & 0xF != 0 {
             self.packer.put(Packet::Event(events & 0xF), out);
+        }
+    }
+
+    /// Events reach the unit while the next instruction executes: bit i for event i, bits 3:0. They are written before
+    /// the element that ends its block. What is not traced has none.
+    pub fn signal(&mut self, events: u8) {
+        if events & 0xF != 0 {
+            self.signals.push(events & 0xF);
+            self.steady = false;
         }
     }
 
@@ -264,6 +276,9 @@ impl Unit {
             return;
         }
         self.block += 1;
+        if !self.signals.is_empty() {
+            self.write_signals(out);
+        }
         let instruction = classify_retired(retired);
         match self.classifier.kind(retired, &instruction) {
             Kind::Plain => self.position = Some(retired.end()),
@@ -271,6 +286,15 @@ impl Unit {
             Kind::TransactionCommit => self.transaction_commit(retired, out),
         }
         self.look_ahead();
+    }
+
+    /// A decoder needs to know where execution is to say what the events belong to.
+    #[cold]
+    fn write_signals(&mut self, out: &mut impl Output) {
+        self.settle(out);
+        for events in std::mem::take(&mut self.signals) {
+            self.packer.put(Packet::Event(events), out);
+        }
     }
 
     /// Only now the instruction set at the target of an indirect branch is known.
@@ -299,6 +323,7 @@ impl Unit {
             Mode::On | Mode::Trailing => return false,
         };
         *count += 1;
+        self.signals.clear();
         self.position = Some(retired.next);
         self.isa_open = true;
         self.steady = false;

@@ -190,9 +190,8 @@ impl Writer {
         let Location { address, isa } = here;
         let context_id = identifiers.context_id;
         self.put(Packet::ISync(ISync { address, isa, reason, state, context_id, cycles }), out);
-        if identifiers.vmid != self.sent_identifiers.vmid
-            && let Some(vmid) = identifiers.vmid
-        {
+        // No I-sync has the VMID, and decoders may begin here.
+        if let Some(vmid) = identifiers.vmid {
             self.put(Packet::Vmid(vmid), out);
         }
         self.sent_state = state;

@@ -1,7 +1,9 @@
 //! What is decoded from an intact stream and from a damaged one, side by side.
 
+use std::collections::BTreeSet;
+
 use backsight_core::{Address, AddressSpace, Context, Isa, Located};
-use backsight_flow::{Event, Symptom};
+use backsight_flow::{AccessKind, Event, Symptom};
 use backsight_image::Code;
 use backsight_isa::{classify, rv};
 
@@ -17,6 +19,14 @@ pub trait Subject {
     fn decode(&self, bytes: &[u8]) -> Listing;
     /// The code that was executed.
     fn code(&self) -> &dyn CodeAt;
+    /// Does the unit trace data accesses?
+    fn traces_data(&self) -> bool {
+        false
+    }
+    /// Does it trace the value of every access at once?
+    fn traces_values(&self) -> bool {
+        false
+    }
     /// Can the beginnings of packets be found again in damaged bytes?
     fn realigns(&self) -> bool {
         true
@@ -71,6 +81,16 @@ pub struct Listing {
     pub marks: Vec<Mark>,
 }
 
+/// The first synchronisation after an alignment that is seen in the damaged stream too: bytes before one that damage made
+/// into a long packet may take its first bytes.
+pub fn after_alignment<'l>(intact: &'l Listing, damaged: &Listing, harm: &Harm) -> Option<&'l Mark> {
+    let alignments = damaged.marks.iter().filter(|mark| mark.kind == MarkKind::Alignment);
+    let seen: BTreeSet<usize> = alignments.map(|mark| mark.end).collect();
+    let mut later = intact.marks.iter().filter(|mark| mark.start >= harm.end);
+    later.find(|mark| mark.kind == MarkKind::Alignment && seen.contains(&harm.moved(mark.end)))?;
+    later.find(|mark| matches!(mark.kind, MarkKind::Synchronisation(_)))
+}
+
 /// How much was compared.
 pub struct Compared {
     pub before: u64,
@@ -88,7 +108,8 @@ enum Item {
     Other(Event),
 }
 
-fn items<'a>(code: &dyn CodeAt, events: impl IntoIterator<Item = &'a Located<Event>>) -> Vec<Item> {
+fn items<'a>(subject: &dyn Subject, events: impl IntoIterator<Item = &'a Located<Event>>) -> Vec<Item> {
+    let code = subject.code();
     let mut items = Vec::new();
     for event in events {
         match event.value {
@@ -100,8 +121,10 @@ fn items<'a>(code: &dyn CodeAt, events: impl IntoIterator<Item = &'a Located<Eve
                 }
             }
             Event::StartOfTrace | Event::EndOfTrace { .. } => {}
-            // No unit here traces data: only damage looks like it, and it has no position among instructions.
-            Event::Access(_) => {}
+            // Where the unit traces no data, only damage looks like it.
+            Event::Access(_) | Event::AccessesLost if !subject.traces_data() => {}
+            // A placeholder that damage made waits for its value across a synchronisation, as sound ones do.
+            Event::Access(access) if access.value().is_none() && subject.traces_values() => {}
             // Where decoding begins inside an IT block, its instructions do not look conditional.
             Event::Mismatch {
                 symptom: Symptom::UnconditionalNotTaken | Symptom::IndirectNotTaken, ..
@@ -126,7 +149,7 @@ pub fn check(subject: &dyn Subject, intact: &Listing, harm: &Harm) -> Result<Com
     let MarkKind::Synchronisation(address) = mark.kind else { panic!("{mark:?} synchronises") };
     let after = |listing: &Listing, start: usize| {
         let late = listing.events.iter().filter(|event| event.offset > start as u64);
-        from(address, items(subject.code(), late))
+        from(address, items(subject, late))
     };
     let (expected, found) = (after(intact, mark.start), after(&damaged, harm.moved(mark.start)));
     let same = expected.iter().zip(&found).take_while(|(a, b)| a == b).count();
@@ -148,11 +171,12 @@ fn check_before(
     intact: &Listing,
     harm: &Harm,
 ) -> Result<u64, String> {
-    let ends = intact.marks.iter().map(|mark| mark.end).take_while(|&end| end <= harm.start);
+    let packets = intact.marks.iter().filter(|mark| mark.kind != MarkKind::Alignment);
+    let ends = packets.map(|mark| mark.end).take_while(|&end| end <= harm.start);
     let good = &subject.bytes()[..ends.last().unwrap_or(0)];
     // A context at the very end of a trace is left out, because nothing was executed in it: after the last instruction
     // contexts are not compared.
-    let expected = items(subject.code(), &subject.decode(good).events);
+    let expected = items(subject, &subject.decode(good).events);
     let is_instruction = |item: &Item| matches!(item, Item::Instruction(_));
     let executed = expected.iter().rposition(is_instruction).map_or(0, |last| last + 1);
     let without_last_contexts = |items: Vec<Item>| {
@@ -161,13 +185,15 @@ fn check_before(
             kept.filter(|(at, item)| *at < executed || !matches!(item, Item::Other(Event::Context(..))));
         kept.map(|(_, item)| item).collect::<Vec<_>>()
     };
-    let found = without_last_contexts(items(subject.code(), &damaged.events));
+    let found = without_last_contexts(items(subject, &damaged.events));
     let expected = without_last_contexts(expected);
     let same = expected.iter().zip(&found).take_while(|(a, b)| a == b).count();
     // Where the last trap happened, the next packet decides, and that one is damaged.
     let is_trap = |item: Option<&Item>| matches!(item, Some(Item::Other(Event::Exception { .. })));
     let undecided = same + 1 == expected.len() && is_trap(expected.last()) && is_trap(found.get(same));
-    if same < expected.len() && !undecided {
+    let (lacks, instead) = (&expected[same..], &found[same..]);
+    let taken_back = is_cancelled(lacks, instead) || has_failed(lacks, instead);
+    if same < expected.len() && !undecided && !taken_back {
         return Err(format!(
             "{same} of {} things before the damage are the same, then\n  expected {:x?}\n  found    {:x?}",
             expected.len(),
@@ -176,6 +202,31 @@ fn check_before(
         ));
     }
     Ok(same as u64)
+}
+
+/// Does the damaged packet say that the last instruction, with its accesses, never happened? An exception then returns to it.
+fn is_cancelled(expected: &[Item], found: &[Item]) -> bool {
+    let [Item::Instruction(last), rest @ ..] = expected else { return false };
+    let others: Vec<&Item> = rest.iter().filter(|item| !is_of_instruction(item)).collect();
+    let mut until_next = found.iter().take_while(|item| !matches!(item, Item::Instruction(_)));
+    others.iter().all(|&other| until_next.next() == Some(other))
+        && until_next.any(|item| {
+            matches!(item, Item::Other(Event::Exception { return_address, .. }) if *return_address == Some(*last))
+        })
+}
+
+/// Is cancelled with its instruction?
+fn is_of_instruction(item: &Item) -> bool {
+    matches!(item, Item::Other(Event::Access(_) | Event::ExceptionReturn))
+}
+
+/// Does the damaged packet say that the last store failed?
+fn has_failed(expected: &[Item], found: &[Item]) -> bool {
+    let ([Item::Other(Event::Access(store))], [Item::Other(Event::Access(failed)), ..]) = (expected, found)
+    else {
+        return false;
+    };
+    *failed == store.as_kind(AccessKind::ConditionalStoreFailure)
 }
 
 /// Drops the instructions just before the address, which an event that began earlier may have.

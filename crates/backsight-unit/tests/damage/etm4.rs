@@ -1,7 +1,5 @@
 //! ETMv4 and ETE.
 
-use std::collections::BTreeSet;
-
 use backsight_arm::etm4::{Config, Decoder, Packet};
 use backsight_core::Located;
 use backsight_flow::Event;
@@ -9,7 +7,7 @@ use backsight_flow::etm4::Follower;
 use backsight_testing::Random;
 use backsight_unit::etm4::{FrontEnd, Unit, UnitConfig};
 
-use crate::compare::{CodeAt, Listing, Mark, MarkKind, Subject};
+use crate::compare::{CodeAt, Listing, Mark, MarkKind, Subject, after_alignment};
 use crate::harm::Harm;
 use crate::support::{Flavour, Program, Walk, Walker};
 
@@ -94,13 +92,7 @@ impl Subject for Traced {
         &self.program
     }
 
-    /// An Async counts where it is seen: bytes before it that damage made into a long packet may take its first zeros, and
-    /// in the middle of a stream packets are not searched for.
     fn synchronisation<'l>(&self, intact: &'l Listing, damaged: &Listing, harm: &Harm) -> Option<&'l Mark> {
-        let asyncs = damaged.marks.iter().filter(|mark| mark.kind == MarkKind::Alignment);
-        let seen: BTreeSet<usize> = asyncs.map(|mark| mark.end).collect();
-        let mut later = intact.marks.iter().filter(|mark| mark.start >= harm.end);
-        later.find(|mark| mark.kind == MarkKind::Alignment && seen.contains(&harm.moved(mark.end)))?;
-        later.find(|mark| matches!(mark.kind, MarkKind::Synchronisation(_)))
+        after_alignment(intact, damaged, harm)
     }
 }

@@ -2,12 +2,14 @@
 //! it everything is as if nothing had happened.
 //!
 //! Programs whose every instruction is known are traced; then bits are turned, bytes are changed, lost or added. The quick
-//! tests take about a thousand streams; `tests/damage/run` takes ten thousand.
+//! tests take about two thousand streams; `tests/damage/run` takes more than twenty thousand.
 
 mod compare;
+mod etm;
 mod etm4;
 mod etrace;
 mod harm;
+mod messages;
 mod ntrace;
 #[path = "../../../backsight-flow/tests/etrace/program.rs"]
 #[allow(dead_code, reason = "programs from files are for other tests")]
@@ -76,6 +78,26 @@ fn etm4_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() 
 }
 
 #[test]
+fn ptm_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() {
+    sweep("PTM", 45, etm::ptm_subject);
+}
+
+#[test]
+fn etm3_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() {
+    sweep("ETMv3", 45, etm::etm3_subject);
+}
+
+#[test]
+fn itm_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() {
+    sweep("ITM", 45, messages::itm_subject);
+}
+
+#[test]
+fn stm_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() {
+    sweep("STM", 45, messages::stm_subject);
+}
+
+#[test]
 fn etrace_is_the_same_before_damage_and_from_the_first_synchronisation_after_it() {
     sweep("E-Trace", 45, etrace::subject);
 }
@@ -87,8 +109,12 @@ fn ntrace_is_the_same_before_damage_and_from_the_first_synchronisation_after_it(
 
 #[test]
 #[ignore = "longer: tests/damage/run"]
-fn ten_thousand_damaged_streams_are_the_same_before_and_after() {
+fn twenty_thousand_damaged_streams_are_the_same_before_and_after() {
     sweep("ETMv4 and ETE", 420, |seed| etm4::subject(seed + 1000));
+    sweep("PTM", 420, |seed| etm::ptm_subject(seed + 1000));
+    sweep("ETMv3", 420, |seed| etm::etm3_subject(seed + 1000));
+    sweep("ITM", 420, |seed| messages::itm_subject(seed + 1000));
+    sweep("STM", 420, |seed| messages::stm_subject(seed + 1000));
     sweep("E-Trace", 420, |seed| etrace::subject(seed + 1000));
     sweep("N-Trace", 420, |seed| ntrace::subject(seed + 1000));
 }

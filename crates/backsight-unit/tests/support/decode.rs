@@ -38,10 +38,23 @@ pub fn decode(config: &Config, program: &Program, bytes: &[u8]) -> (Vec<Packet>,
     for &packet in &packets {
         let good = !matches!(packet.value, Packet::Bad(Bad::Reserved | Bad::ReservedByConfiguration));
         assert!(good && !matches!(packet.value, Packet::Bad(_) | Packet::Unsynchronised), "{packet:x?}");
-        follower.push(packet, &mut |event: Located<Event>| events.push(event.value));
+        follower.push(packet, &mut |event: Located<Event>| events.push(event));
     }
-    follower.finish(&mut |event: Located<Event>| events.push(event.value));
+    follower.finish(&mut |event: Located<Event>| events.push(event));
+    assert!(events == by_runs(config, program, bytes), "runs of atoms are followed as packet by packet");
+    let events = events.into_iter().map(|event| event.value).collect();
     (packets.into_iter().map(|packet| packet.value).collect(), events)
+}
+
+/// Follows runs of Atom packets at once, as far as there are any.
+fn by_runs(config: &Config, program: &Program, bytes: &[u8]) -> Vec<Located<Event>> {
+    let mut events = Vec::new();
+    let (mut decoder, mut follower) = (Decoder::new(config), Follower::new(config, program));
+    let mut sink = |event: Located<Event>| events.push(event);
+    decoder.feed_to(bytes, &mut follower.input(&mut sink));
+    decoder.finish(&mut |packet| follower.push(packet, &mut sink));
+    follower.finish(&mut sink);
+    events
 }
 
 /// The addresses that were executed.

@@ -6,6 +6,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod accesses;
 pub mod decode;
 mod emit;
 pub mod snapshot;

@@ -1,20 +1,22 @@
 //! The code that a trace is followed through: what the capture brings along, and what the user names.
 
 mod processes;
+mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::PathBuf;
 
 use backsight_capture::events::{Item, Mapping, Pid, State};
-use backsight_capture::{Capture, FileRef, MemoryDump};
+use backsight_capture::{Capture, MemoryDump};
 use backsight_core::{Address, AddressSpace, Context};
-use backsight_image::{Contents, Elf, Image, ImageSpec};
+use backsight_image::{Elf, Image, ImageSpec};
 use processes::Processes;
+use search::{Located, Search, name_of};
 
 use crate::{Error, Result, Source};
 
-/// Longest file that is read out of an archive.
-const LONGEST_ARCHIVED: u64 = 1 << 30;
+/// What a kernel that places itself at random moves by: the symbol that a mapping names may be a little above its start.
+const KERNEL_ALIGNMENT: u64 = 2 << 20;
 
 /// The code of a capture, as each of its cores sees it.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub struct SourceCode<'c> {
     image: &'c Image,
     processes: &'c Processes,
     cpu: Option<u32>,
+    /// The thread that all of its trace belongs to.
+    thread: Option<u64>,
 }
 
 impl<'c> SourceCode<'c> {
@@ -53,15 +57,15 @@ impl backsight_image::Code for SourceCode<'_> {
     }
 
     fn space_of(&self, context: &Context) -> AddressSpace {
-        self.processes.space_of(context, self.cpu)
+        self.processes.space_of(context, self.cpu, self.thread)
     }
 }
 
 impl Code {
     /// Reads the code. Files of the capture that are missing are reported, and left out.
-    pub(crate) fn read(capture: &Capture, named: &[ImageSpec]) -> Result<Self> {
-        let (files, warnings) = Default::default();
-        let mut reader = CodeReader { capture, named, files, processes: Processes::of(capture), warnings };
+    pub(crate) fn read(capture: &Capture, named: &[ImageSpec], roots: &[PathBuf]) -> Result<Self> {
+        let search = Search::new(capture, roots);
+        let mut reader = CodeReader { capture, named, search, processes: Processes::of(capture) };
         let shared = reader.image(None)?;
         let mut own = BTreeMap::new();
         let cores: BTreeSet<usize> = capture.memory.iter().filter_map(|dump| dump.core).collect();
@@ -75,19 +79,19 @@ impl Code {
         let cores = numbered
             .map(|(core, index)| (core.name.clone(), number_in(&core.name).unwrap_or(index)))
             .collect();
-        let warnings = reader.warnings.into_iter().collect();
+        let warnings = reader.search.into_warnings();
         Ok(Self { shared, own, cores, processes: reader.processes, warnings })
     }
 
     /// The code that a source ran, as its follower sees it.
     pub fn seen_by(&self, source: &Source) -> SourceCode<'_> {
         let cpu = source.core().and_then(|core| self.cores.get(core)).copied();
-        SourceCode { image: self.of(source), processes: &self.processes, cpu }
+        SourceCode { image: self.of(source), processes: &self.processes, cpu, thread: source.thread() }
     }
 
     /// The code as nobody in particular sees it, by what contexts say of processes.
     pub fn seen_by_all(&self) -> SourceCode<'_> {
-        SourceCode { image: &self.shared, processes: &self.processes, cpu: None }
+        SourceCode { image: &self.shared, processes: &self.processes, cpu: None, thread: None }
     }
 
     /// The code that a source ran: memory of other cores, hidden by that of its own, hidden by what the user named.
@@ -109,10 +113,8 @@ impl Code {
 struct CodeReader<'a> {
     capture: &'a Capture,
     named: &'a [ImageSpec],
-    /// Files that were read out of an archive: once for all uses.
-    files: BTreeMap<String, Contents>,
+    search: Search<'a>,
     processes: Processes,
-    warnings: BTreeSet<String>,
 }
 
 impl CodeReader<'_> {
@@ -127,20 +129,14 @@ impl CodeReader<'_> {
         for dump in others.into_iter().chain(mine) {
             // A process has a space of its own.
             let space = dump.pid.map_or(dump.space, |pid| self.processes.add(dump.space, pid));
-            let added = self.contents(&dump.file).and_then(|contents| {
+            let added = self.search.contents(&dump.file).and_then(|contents| {
                 let name = name_of(&dump.file);
-                let added = image.add_dump_contents(
-                    Path::new(&name),
-                    contents,
-                    dump.offset,
-                    dump.length,
-                    dump.address,
-                    space,
-                );
+                let added =
+                    image.add_dump_contents(&name, contents, dump.offset, dump.length, dump.address, space);
                 added.map_err(Error::from)
             });
             if let Err(error) = added {
-                self.warnings.insert(error.to_string());
+                self.search.warnings.insert(error.to_string());
             }
         }
         for spec in self.named {
@@ -159,66 +155,40 @@ impl CodeReader<'_> {
         });
         for mapping in mappings {
             if let Some(Err(error)) =
-                self.file_of(mapping).map(|file| self.add_mapping(image, mapping, &file))
+                self.search.mapped(mapping).map(|file| self.add_mapping(image, mapping, file))
             {
-                self.warnings.insert(error.to_string());
+                self.search.warnings.insert(error.to_string());
             }
         }
     }
 
-    /// The file of a mapping, where the capture has it: by its build ID, by its name, or where the name would lead to
-    /// in the folder.
-    fn file_of(&self, mapping: &Mapping) -> Option<FileRef> {
-        let listed = |name: &str| self.capture.images.iter().find(|image| image.name == name);
-        let by_id = mapping.build_id.as_ref().and_then(|id| listed(&format!("build-id:{id}")));
-        let name = mapping.image.as_deref();
-        if let Some(image) = by_id.or_else(|| listed(name?)) {
-            return Some(image.file.clone());
-        }
-        let inside = name?.trim_start_matches('/');
-        let paths = [inside.to_owned(), format!("images/{inside}")];
-        let files = paths.iter().filter_map(|path| FileRef::new(&self.capture.folder, path).ok());
-        files.into_iter().find(FileRef::exists)
-    }
-
-    fn add_mapping(&mut self, image: &mut Image, mapping: &Mapping, file: &FileRef) -> Result {
-        let (contents, name) = (self.contents(file)?, name_of(file));
+    fn add_mapping(&mut self, image: &mut Image, mapping: &Mapping, file: Located) -> Result {
+        let Located { name, contents } = file;
         let space = match mapping.pid {
             Pid::All => AddressSpace::ANY,
             Pid::Process(pid) => self.processes.add(AddressSpace::ANY, pid),
         };
-        let (name, base) = (Path::new(&name), mapping.base);
+        let base = mapping.base;
         match mapping.size {
+            Some(_) if mapping.relocated => {
+                let first =
+                    Elf::parse(&name, &contents)?.segments.first().map_or(0, |segment| segment.address);
+                let shift = base.0.wrapping_sub(first) & !(KERNEL_ALIGNMENT - 1);
+                image.add_elf_shifted(&name, shift, space).map(drop)?;
+            }
             Some(size) => {
                 let there = (contents.len() as u64).saturating_sub(mapping.offset).min(size);
                 image
-                    .add_dump_contents(name, contents, mapping.offset, Some(there), base, space)
+                    .add_dump_contents(&name, contents, mapping.offset, Some(there), base, space)
                     .map(drop)?;
             }
             None if Elf::is_elf(&contents) => {
-                image.add_elf_contents(name, contents, Some(base), space).map(drop)?;
+                image.add_elf_contents(&name, contents, Some(base), space).map(drop)?;
             }
             None => {}
         }
         Ok(())
     }
-
-    /// A file of the capture: mapped where it is one of its own, else read once.
-    fn contents(&mut self, file: &FileRef) -> Result<Contents> {
-        if let Some(contents) = self.files.get(file.path()) {
-            return Ok(contents.clone());
-        }
-        let contents = match file.location() {
-            Some(path) => Contents::open(&path)?,
-            None => file.read(LONGEST_ARCHIVED)?.into(),
-        };
-        self.files.insert(file.path().to_owned(), contents.clone());
-        Ok(contents)
-    }
-}
-
-fn name_of(file: &FileRef) -> String {
-    file.location().map_or_else(|| file.path().to_owned(), |path| path.display().to_string())
 }
 
 /// The number of a CPU in its name, as in `cpu_3`.

@@ -16,6 +16,8 @@ const NOBODY: u32 = (1 << 24) - 1;
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     layout: Option<ContextIdLayout>,
+    /// Context identifiers are in the field for virtual machines.
+    in_vmid: bool,
     /// The number of each process that has code of its own: spaces have room for small ones only.
     numbers: BTreeMap<u64, u32>,
     /// The process of a thread.
@@ -27,7 +29,8 @@ pub(crate) struct Processes {
 impl Processes {
     /// Those that a capture names. What was declared last counts.
     pub fn of(capture: &Capture) -> Self {
-        let mut processes = Self { layout: capture.contextidr, ..Self::default() };
+        let in_vmid = capture.context_in_vmid;
+        let mut processes = Self { layout: capture.contextidr, in_vmid, ..Self::default() };
         for record in capture.events.iter().flat_map(|log| &log.records) {
             match &record.item {
                 Item::Thread {
@@ -50,10 +53,16 @@ impl Processes {
         space.in_process(*self.numbers.entry(pid).or_insert(next.min(NOBODY - 1)))
     }
 
-    /// The space of a context on a CPU. As long as the trace does not name a context, code of every process is seen.
-    pub fn space_of(&self, context: &Context, cpu: Option<u32>) -> AddressSpace {
+    /// The space of a context on a CPU, or of the thread that all the trace belongs to. As long as the trace does not name
+    /// a context, code of every process is seen.
+    pub fn space_of(&self, context: &Context, cpu: Option<u32>, thread: Option<u64>) -> AddressSpace {
         let (space, layout) = (context.space(), self.layout.unwrap_or(ContextIdLayout::None));
-        match context.context_id {
+        if let Some(tid) = thread.filter(|_| !self.numbers.is_empty()) {
+            let number = self.pid(ContextIdLayout::Tid, tid, cpu).and_then(|pid| self.numbers.get(&pid));
+            return space.in_process(number.copied().unwrap_or(NOBODY));
+        }
+        let id = if self.in_vmid { context.vmid.map(u64::from) } else { context.context_id };
+        match id {
             Some(id) if layout != ContextIdLayout::None && !self.numbers.is_empty() => {
                 let number = self.pid(layout, id, cpu).and_then(|pid| self.numbers.get(&pid));
                 space.in_process(number.copied().unwrap_or(NOBODY))
@@ -97,7 +106,7 @@ mod tests {
 
     fn number(layout: ContextIdLayout, id: Option<u64>, cpu: Option<u32>) -> u32 {
         let context = Context { context_id: id, ..Context::riscv(0, true) };
-        processes(layout).space_of(&context, cpu).process()
+        processes(layout).space_of(&context, cpu, None).process()
     }
 
     #[test]
@@ -129,6 +138,6 @@ mod tests {
         assert_eq!(number(ContextIdLayout::None, Some(0x500), None), 0);
         let context = Context { context_id: Some(5), ..Context::riscv(0, true) };
         let none = Processes { layout: Some(ContextIdLayout::Pid), ..Processes::default() };
-        assert_eq!(none.space_of(&context, None).process(), 0, "no process has code of its own");
+        assert_eq!(none.space_of(&context, None, None).process(), 0, "no process has code of its own");
     }
 }

@@ -213,7 +213,7 @@ where
     C: Consumer<K::Value>,
     E: From<crate::Error>,
 {
-    let mut splitter = Splitter::new(setup.buffer.framing(), setup.wanted);
+    let mut splitter = Splitter::new(setup.buffer, setup.wanted);
     let mut undecoded = Vec::new();
     let mut failure = None;
     let (sources, outcome) = std::thread::scope(|scope| {

@@ -96,7 +96,7 @@ pub struct Session<'c, K: Kind> {
 impl<'c, K: Kind> Session<'c, K> {
     pub(super) fn new(setup: Setup<'c, K>) -> Self {
         Self {
-            splitter: Splitter::new(setup.buffer.framing(), setup.wanted),
+            splitter: Splitter::new(setup.buffer, setup.wanted),
             setup,
             decoders: BTreeMap::new(),
             undecoded: Vec::new(),
@@ -148,10 +148,11 @@ impl<'c, K: Kind> Session<'c, K> {
         if decoders.is_empty() && undecoded.is_empty() {
             met(setup, TraceId::NULL, decoders, undecoded);
         }
-        let index = splitter.feed_raw(block);
+        let (index, breaks) = splitter.feed_raw(block);
         match decoders.get_mut(&TraceId::NULL) {
             Some(decoder) => {
-                let part = Part { bytes: block, runs: &[Run { index, at: 0 }], arrivals: &[], breaks: &[] };
+                let part =
+                    Part { bytes: block, runs: &[Run { index, at: 0 }], arrivals: &[], breaks: &breaks };
                 decoder.take(part, &mut |item, _| sink(item))
             }
             None => ControlFlow::Continue(()),

@@ -3,10 +3,11 @@
 //! Sources take turns in frames, and each turn is a few bytes. What belongs to one source is gathered before it is
 //! decoded: decoders are at their best with long pieces.
 
-use backsight_arm::frame::{Batch, Counts, Demultiplexer, Framing, Run};
+use backsight_arm::frame::{Batch, Counts, Demultiplexer, Run};
 use backsight_core::TraceId;
 
 use super::source_decoder::{Part, Wanted};
+use crate::capture::Buffer;
 
 /// Sources of a formatter at most.
 const IDS: usize = 128;
@@ -64,6 +65,8 @@ pub(crate) struct Splitter {
     base: u64,
     /// What became of the bytes before that.
     past: Counts,
+    /// Where the data begins anew, what is next last.
+    starts: Vec<u64>,
     /// What the sink saw.
     pub triggers: u64,
     pub flushes: u64,
@@ -71,16 +74,58 @@ pub(crate) struct Splitter {
 
 impl Splitter {
     /// At the beginning of a buffer.
-    pub fn new(framing: Framing, wanted: Wanted) -> Self {
+    pub fn new(buffer: &Buffer, wanted: Wanted) -> Self {
         let slots = std::iter::repeat_with(|| Slot::Unmet).take(IDS).collect();
-        let demultiplexer = Demultiplexer::new(framing);
+        let demultiplexer = Demultiplexer::new(buffer.framing());
         let past = demultiplexer.counts().clone();
-        Self { demultiplexer, slots, wanted, arrived: 0, taken: 0, base: 0, past, triggers: 0, flushes: 0 }
+        // Before the first byte there is nothing to be continued.
+        let starts =
+            buffer.starts.iter().rev().map(|start| start.offset).filter(|&offset| offset > 0).collect();
+        Self {
+            demultiplexer,
+            slots,
+            wanted,
+            arrived: 0,
+            taken: 0,
+            base: 0,
+            past,
+            starts,
+            triggers: 0,
+            flushes: 0,
+        }
+    }
+
+    /// The next place where the data begins anew, if it is within so many bytes: how many come before it.
+    fn next_start(&mut self, within: usize) -> Option<usize> {
+        let next = self.starts.last()?.saturating_sub(self.taken);
+        let next = usize::try_from(next).ok().filter(|&next| next < within)?;
+        self.starts.pop();
+        Some(next)
     }
 
     /// Takes more of the buffer, and gathers what each source has in it. `is_wanted` is asked for each ID that is met
     /// first.
-    pub fn feed(&mut self, block: &[u8], is_wanted: &mut impl FnMut(TraceId) -> bool) {
+    pub fn feed(&mut self, mut block: &[u8], is_wanted: &mut impl FnMut(TraceId) -> bool) {
+        while let Some(next) = self.next_start(block.len()) {
+            let (before, after) = block.split_at(next);
+            self.feed_piece(before, is_wanted);
+            self.restart();
+            self.break_all();
+            block = after;
+        }
+        self.feed_piece(block, is_wanted);
+    }
+
+    /// Nothing continues from here on, in any source.
+    fn break_all(&mut self) {
+        for slot in &mut self.slots {
+            if let Slot::Gathered(piece) = slot {
+                piece.breaks.push((piece.bytes.len(), self.arrived));
+            }
+        }
+    }
+
+    fn feed_piece(&mut self, block: &[u8], is_wanted: &mut impl FnMut(TraceId) -> bool) {
         self.taken += block.len() as u64;
         let Self { demultiplexer, slots, wanted, arrived, base, triggers, flushes, .. } = self;
         demultiplexer.feed(block, &mut |batch| match batch {
@@ -114,12 +159,17 @@ impl Splitter {
         });
     }
 
-    /// Takes more of a buffer without frames, all of which belongs to one source. Gives its position.
-    pub fn feed_raw(&mut self, block: &[u8]) -> u64 {
+    /// Takes more of a buffer without frames, all of which belongs to one source. Gives its position, and where in it the
+    /// data begins anew.
+    pub fn feed_raw(&mut self, block: &[u8]) -> (u64, Vec<(usize, u64)>) {
+        let mut breaks = Vec::new();
+        while let Some(next) = self.next_start(block.len()) {
+            breaks.push((next, u64::MAX));
+        }
         let position = self.taken;
         self.taken += block.len() as u64;
         self.demultiplexer.feed(block, &mut |_| {});
-        position
+        (position, breaks)
     }
 
     /// Gives what was gathered, by ID.

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use backsight_arm::etm4::{Config, ConfigError, Decoder, Packet, PacketBatch, Tally, opencsd};
-use backsight_core::Accounting;
+use backsight_arm::etm4::{
+    AtomRun, Config, ConfigError, Decoder, Packet, PacketBatch, PacketSink, Tally, opencsd,
+};
+use backsight_core::{Accounting, Located};
 use backsight_flow::etm4::{self, Follower, Options, Record};
 use backsight_flow::{Event, Statistics};
 
@@ -288,17 +290,39 @@ pub struct Execution<'c> {
     packets: u64,
 }
 
+/// Hands packets to a follower, as long as somebody wants what comes of them.
+struct ToFollower<'s, 'c, S> {
+    follower: &'s mut Follower<SourceCode<'c>>,
+    packets: &'s mut u64,
+    sink: &'s mut S,
+}
+
+impl<S: StreamSink<Event>> PacketSink for ToFollower<'_, '_, S> {
+    const TAKES_RUNS: bool = true;
+
+    #[inline(always)]
+    fn take(&mut self, packet: Located<Packet>) {
+        if !self.sink.is_done() {
+            *self.packets += 1;
+            self.follower.push(packet, &mut Events { sub_source: 0, sink: self.sink });
+        }
+    }
+
+    #[inline(always)]
+    fn take_run(&mut self, run: Located<AtomRun>) {
+        if !self.sink.is_done() {
+            *self.packets += u64::from(run.length);
+            self.follower.push_run(run, &mut Events { sub_source: 0, sink: self.sink });
+        }
+    }
+}
+
 impl Stream for Execution<'_> {
     type Value = Event;
 
     fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
         let Self { decoder, follower, packets } = self;
-        decoder.feed(bytes, &mut |packet| {
-            if !sink.is_done() {
-                *packets += 1;
-                follower.push(packet, &mut Events { sub_source: 0, sink });
-            }
-        });
+        decoder.feed_to(bytes, &mut ToFollower { follower, packets, sink });
     }
 
     fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {

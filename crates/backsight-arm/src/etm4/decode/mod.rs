@@ -15,7 +15,7 @@ mod search;
 use backsight_core::{Accounting, Located};
 
 use super::fast::{FastEngine, PacketBatch};
-use super::{Bad, Config, MAX_PACKET, Packet};
+use super::{Bad, Config, MAX_PACKET, Packet, PacketSink};
 pub use iterator::{Packets, packets};
 pub(super) use payload_reader::{PayloadReader, Stop};
 pub(super) use reader::ClearReader;
@@ -52,9 +52,14 @@ impl Decoder {
     /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into
     /// pieces, the packets are the same.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        self.feed_to(bytes, sink);
+    }
+
+    /// The same, for a sink that may take runs of Atom packets at once.
+    pub fn feed_to(&mut self, bytes: &[u8], sink: &mut impl PacketSink) {
         let mut rest = bytes;
         while let Some(packet) = self.first(&mut rest) {
-            sink(packet);
+            sink.take(packet);
         }
         loop {
             let used = self.engine.give(&mut self.reader, rest, &mut self.batch, sink);
@@ -64,7 +69,7 @@ impl Decoder {
             rest = rest.get(used..).unwrap_or_default();
         }
         while let Some(packet) = self.last(&mut rest) {
-            sink(packet);
+            sink.take(packet);
         }
     }
 

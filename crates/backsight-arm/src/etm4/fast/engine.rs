@@ -1,6 +1,6 @@
 //! The loop over the packets of a block.
 
-use backsight_core::{Address, Located};
+use backsight_core::Address;
 
 use super::batch::{
     ADDRESS, CAPACITY, CYCLE_COUNT, Descriptor, HEADER_ONLY, Packed, PacketBatch, SOURCE_ADDRESS, TIMESTAMP,
@@ -11,7 +11,7 @@ use super::output::{FreeSlots, OneByOne, PacketOutput};
 use super::sevens::{compact, compact_count};
 use super::shapes::{SHAPES, SHAPES_OF};
 use crate::etm4::decode::ClearReader;
-use crate::etm4::{AddressHistory, Is, Kind, Packet};
+use crate::etm4::{AddressHistory, AtomRun, Is, Kind, Packet, PacketSink};
 
 /// Bytes that are read at the start of a packet.
 const WINDOW: usize = 16;
@@ -92,7 +92,7 @@ impl FastEngine {
         reader: &mut ClearReader,
         bytes: &[u8],
         batch: &mut PacketBatch,
-        sink: &mut impl FnMut(Located<Packet>),
+        sink: &mut impl PacketSink,
     ) -> usize {
         self.refresh(reader, batch);
         let output = OneByOne { sink, offset: reader.offset, count: 0, header_only: &batch.header_only };
@@ -215,7 +215,11 @@ impl FastEngine {
             let entry = headers[usize::from(header)];
             let template = &templates[usize::from(header)];
             let length = usize::from(length);
-            if DENSE && O::RUNS && entry.class.is(Class::RUN) {
+            if O::ATOM_RUNS && AtomRun::begins_with(header) {
+                let run = AtomRun::leading(word(window, 0), (end - at) as u32);
+                output.put_atoms(run);
+                at += run.len() as usize;
+            } else if DENSE && O::RUNS && entry.class.is(Class::RUN) {
                 let run = usize::from(self.lengths.run[at % BLOCK]);
                 output.put_run(word(window, 0).to_le_bytes(), templates, run);
                 at += run;

@@ -4,12 +4,15 @@ use backsight_core::Located;
 
 use super::batch::{LARGE, Packed, PacketBatch, Tag};
 use super::lengths::RUN;
-use crate::etm4::Packet;
+use crate::etm4::{AtomRun, Packet, PacketSink};
 
 /// Takes packets. The engine's loops hand it from one to the next as a value, so that it stays in registers.
 pub(super) trait PacketOutput {
     /// Does it take runs of packets at once, with [`PacketOutput::put_run`]?
     const RUNS: bool;
+
+    /// Does it take runs of Atom packets, with [`PacketOutput::put_atoms`]?
+    const ATOM_RUNS: bool;
 
     /// Is there room for a run?
     fn has_room(&self) -> bool;
@@ -22,6 +25,9 @@ pub(super) trait PacketOutput {
 
     /// Takes the first `count` of the packets that the headers would be.
     fn put_run(&mut self, _headers: [u8; RUN], _templates: &[Packed; 256], _count: usize) {}
+
+    /// Takes Atom packets that follow one another.
+    fn put_atoms(&mut self, _run: AtomRun) {}
 
     /// Takes a packet of any kind.
     fn put_any(&mut self, packet: Located<Packet>);
@@ -48,6 +54,7 @@ impl<'a> FreeSlots<'a> {
 
 impl PacketOutput for FreeSlots<'_> {
     const RUNS: bool = true;
+    const ATOM_RUNS: bool = false;
 
     #[inline(always)]
     fn has_room(&self) -> bool {
@@ -93,8 +100,8 @@ impl PacketOutput for FreeSlots<'_> {
 }
 
 /// Gives packets one by one.
-pub(super) struct OneByOne<'a, F> {
-    pub sink: &'a mut F,
+pub(super) struct OneByOne<'a, P> {
+    pub sink: &'a mut P,
     pub offset: u64,
     /// How many it gave.
     pub count: usize,
@@ -102,8 +109,9 @@ pub(super) struct OneByOne<'a, F> {
     pub header_only: &'a [Packet; 256],
 }
 
-impl<F: FnMut(Located<Packet>)> PacketOutput for OneByOne<'_, F> {
+impl<P: PacketSink> PacketOutput for OneByOne<'_, P> {
     const RUNS: bool = false;
+    const ATOM_RUNS: bool = P::TAKES_RUNS;
 
     #[inline(always)]
     fn has_room(&self) -> bool {
@@ -117,13 +125,25 @@ impl<F: FnMut(Located<Packet>)> PacketOutput for OneByOne<'_, F> {
     #[inline(always)]
     fn put<const TAG: Tag>(&mut self, packed: Packed) {
         let length = packed.descriptor.length();
-        (self.sink)(Located { offset: self.offset, length, value: packed.unpack::<TAG>(self.header_only) });
+        self.sink.take(Located {
+            offset: self.offset,
+            length,
+            value: packed.unpack::<TAG>(self.header_only),
+        });
         self.offset += u64::from(length);
         self.count += 1;
     }
 
+    #[inline(always)]
+    fn put_atoms(&mut self, run: AtomRun) {
+        let length = run.len();
+        self.sink.take_run(Located { offset: self.offset, length, value: run });
+        self.offset += u64::from(length);
+        self.count += length as usize;
+    }
+
     fn put_any(&mut self, packet: Located<Packet>) {
-        (self.sink)(packet);
+        self.sink.take(packet);
         self.offset = packet.end();
     }
 }

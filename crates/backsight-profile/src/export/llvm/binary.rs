@@ -59,7 +59,7 @@ fn leb128(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// All names, with their numbers.
-fn names_of(functions: &BTreeMap<String, FunctionSamples>) -> BTreeMap<&str, u64> {
+pub(super) fn names_of(functions: &BTreeMap<String, FunctionSamples>) -> BTreeMap<&str, u64> {
     fn collect<'a>(body: &'a FunctionSamples, names: &mut BTreeMap<&'a str, u64>) {
         let targets = body.body.values().flat_map(|samples| samples.targets.keys());
         names.extend(targets.map(|name| (name.as_str(), 0)));
@@ -103,7 +103,7 @@ fn write_functions(
     (bodies, offsets)
 }
 
-fn number(names: &BTreeMap<&str, u64>, name: &str) -> u64 {
+pub(super) fn number(names: &BTreeMap<&str, u64>, name: &str) -> u64 {
     names.get(name).copied().unwrap_or(0)
 }
 

@@ -5,6 +5,7 @@
 //! become counts of locations is how `llvm-profgen` does it: a location has the greatest count of its instructions.
 
 mod binary;
+mod gcc;
 mod text;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,14 @@ pub(super) const BINARY: Format = Format {
     readers: "clang -fprofile-sample-use=FILE, llvm-profdata --sample",
     needs: &[Need::Symbols, Need::Lines, Need::ProfilingInfo],
     write: binary::write,
+};
+
+pub(super) const GCC: Format = Format {
+    name: "gcc",
+    title: "GCC AutoFDO profile",
+    readers: "gcc -fauto-profile=FILE",
+    needs: &[Need::Symbols, Need::Lines],
+    write: gcc::write,
 };
 
 /// Distance from the line of the declaration, and discriminator.

@@ -1,0 +1,203 @@
+//! Events and cycles are attributed to what caused them: measured against a model of the core whose truth is known.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::path::Path;
+
+use backsight::Capture;
+use backsight::core::{Access, Execution, Retired};
+use backsight_profile::{CountOptions, EventChoice, EventProfile, Profile, count};
+use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
+use backsight_run::retired::RetiredReader;
+use backsight_run::{EVENT_CAUSES, Recording, TRUTH, UnitKind};
+use backsight_unit::model::{CoreModel, MODEL_EVENTS, ModelConfig};
+use support::{Scratch, program};
+
+/// Small caches, so that small programs miss.
+const SMALL: &str = "l1d=1K:2:64,l1i=1K:2:64,predictor=6";
+
+fn record(capture: &Path, name: &str, model: &str, settings: &[(&str, &str)]) -> bool {
+    let Some(plugin) = backsight_testing::qemu_plugin() else {
+        backsight_testing::skipped("the QEMU plugin is not built (tools/qemu-plugin)");
+        return false;
+    };
+    let settings: Vec<_> = settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let unit = UnitKind::named("etm4").expect("a unit").program(backsight::core::Isa::A64, &settings);
+    let unit = unit.expect("settings").modelled(model.parse().expect("a model")).expect("a unit with events");
+    let options = EmulationOptions {
+        program: program("aarch64", name),
+        plugin: Some(plugin),
+        memory: true,
+        ..EmulationOptions::default()
+    };
+    let mut source = match EmulatedProgram::new(options) {
+        Ok(source) => source,
+        Err(error) => {
+            backsight_testing::skipped(error);
+            return false;
+        }
+    };
+    let recording = Recording::new(unit).truth(true).limit(400_000).replace(true);
+    recording.record(&mut source, capture, &mut |_| {}).expect("a recording");
+    true
+}
+
+fn profile_of(capture: &Path, skid: u32) -> Profile {
+    let capture = Capture::open(capture).expect("a capture");
+    let events = MODEL_EVENTS.iter().zip(0..);
+    let events = events.map(|(name, number)| EventChoice { number, name: (*name).to_owned() }).collect();
+    let options = CountOptions { events, skid, ..CountOptions::default() };
+    let (profile, summary) = count(&capture, capture.execution(), &options).expect("a profile");
+    assert!(!summary.is_damaged(), "{summary}");
+    profile
+}
+
+/// What the model says of the instructions that were executed: events and cycles by address.
+#[derive(Default)]
+struct ModelTruth {
+    events: [BTreeMap<u64, u64>; 4],
+    cycles: BTreeMap<u64, u64>,
+    causes: Vec<String>,
+}
+
+impl ModelTruth {
+    fn of(capture: &Path, model: &str) -> Self {
+        let config: ModelConfig = model.parse().expect("a model");
+        let mut core = CoreModel::new(config).expect("a core");
+        let mut truth = Self::default();
+        let (mut last, mut accesses, mut number): (Option<Retired>, Vec<Access>, u64) = (None, Vec::new(), 0);
+        let file = std::fs::File::open(capture.join(TRUTH)).expect("the truth");
+        let mut retire = |last: &mut Option<Retired>, accesses: &mut Vec<Access>| {
+            let Some(retired) = last.take() else { return };
+            let before = core.cycle();
+            let outcome = core.retire(&retired, accesses);
+            accesses.clear();
+            let address = retired.address.0;
+            *truth.cycles.entry(address).or_default() += outcome.cycle - before;
+            for (event, counts) in truth.events.iter_mut().enumerate() {
+                if outcome.events >> event & 1 == 1 {
+                    *counts.entry(address).or_default() += 1;
+                    let (cycle, name) = (outcome.cycle, MODEL_EVENTS[event]);
+                    truth.causes.push(format!("0,{number},{address:#x},{cycle},{event},{name}"));
+                }
+            }
+            number += 1;
+        };
+        for item in RetiredReader::new(BufReader::new(file)).expect("the truth") {
+            match item.expect("an item") {
+                Execution::Instruction(retired) => {
+                    retire(&mut last, &mut accesses);
+                    last = Some(retired);
+                }
+                Execution::Access(access) if last.is_some() => accesses.push(access),
+                _ => {}
+            }
+        }
+        retire(&mut last, &mut accesses);
+        truth
+    }
+}
+
+/// Sums by the end of the block that an address is in: blocks that begin at different addresses end at the same branch.
+fn by_block_end(profile: &Profile, sums: &BTreeMap<u64, u64>) -> BTreeMap<u64, f64> {
+    let mut by_end: BTreeMap<u64, f64> = BTreeMap::new();
+    for (&address, &count) in sums {
+        let around = profile.blocks.iter().filter(|block| block.start <= address && address < block.end);
+        let end = around.map(|block| block.end).min().unwrap_or(0);
+        *by_end.entry(end).or_default() += count as f64;
+    }
+    by_end
+}
+
+/// The part that is attributed to something else than the truth says, 0 to 1.
+fn wrong_part(found: &BTreeMap<u64, f64>, truth: &BTreeMap<u64, f64>) -> f64 {
+    let total: f64 = truth.values().sum();
+    let keys: std::collections::BTreeSet<_> = found.keys().chain(truth.keys()).collect();
+    let at = |map: &BTreeMap<u64, f64>, key: &u64| map.get(key).copied().unwrap_or(0.0);
+    keys.iter().map(|key| (at(found, key) - at(truth, key)).abs()).sum::<f64>() / 2.0 / total.max(1.0)
+}
+
+fn by_end_of(profile: &Profile, events: &EventProfile) -> BTreeMap<u64, f64> {
+    let mut by_end: BTreeMap<u64, f64> = BTreeMap::new();
+    for share in &events.blocks {
+        *by_end.entry(profile.blocks[share.of as usize].end).or_default() += share.expected;
+    }
+    by_end
+}
+
+#[test]
+fn events_are_attributed_to_the_blocks_that_caused_them() {
+    let scratch = Scratch::new("events");
+    let capture = scratch.path("capture");
+    println!("program delay event                     total  window  uncertain      wrong");
+    for (name, delay, most_wrong) in [
+        ("sort", 0, 0.005),
+        ("vm", 0, 0.005),
+        ("pack", 0, 0.005),
+        ("sort", 4, 0.25),
+        ("vm", 4, 0.25),
+        ("pack", 16, 0.4),
+    ] {
+        let model = format!("{SMALL},delay={delay}");
+        if !record(&capture, name, &model, &[]) {
+            return;
+        }
+        let truth = ModelTruth::of(&capture, &model);
+        let kept = std::fs::read_to_string(capture.join(EVENT_CAUSES)).expect("the causes");
+        assert!(kept.lines().skip(1).eq(truth.causes.iter().map(String::as_str)), "{name}: other causes");
+        // An instruction takes at least a cycle: so many are executed at most before an event arrives.
+        let profile = profile_of(&capture, if delay == 0 { 0 } else { delay + 1 });
+        for (events, caused) in profile.events.iter().zip(&truth.events) {
+            let total: u64 = caused.values().sum();
+            assert!(events.total <= total && events.total + 8 > total, "{name}: {} of {total}", events.total);
+            let wrong = wrong_part(&by_end_of(&profile, events), &by_block_end(&profile, caused));
+            let uncertain = EventProfile::uncertainty(&events.blocks, events.attributed());
+            println!(
+                "{name:7} {delay:5} {:24} {total:7} {:7.2} {:9.1}% {:9.2}%",
+                events.choice.name,
+                events.mean_window(),
+                100.0 * uncertain,
+                100.0 * wrong
+            );
+            let slack = 8.0 / total.max(1) as f64;
+            assert!(wrong <= most_wrong + slack, "{name}, delay {delay}, {}: {wrong}", events.choice.name);
+            assert!(
+                wrong <= uncertain + 0.005 + slack,
+                "{}: {wrong} is more than uncertain",
+                events.choice.name
+            );
+            let shares: f64 = events.blocks.iter().map(|share| share.expected).sum();
+            assert!((shares - events.attributed() as f64).abs() < 1e-3 * shares.max(1.0));
+            for share in &events.blocks {
+                let (certain, possible) = (share.certain as f64, share.possible as f64);
+                assert!(certain <= share.expected + 1e-6 && share.expected <= possible + 1e-6, "{share:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cycles_are_attributed_to_the_blocks_that_spent_them() {
+    let scratch = Scratch::new("cycles");
+    let capture = scratch.path("capture");
+    println!("program threshold      cycles  uncertain      wrong");
+    for (name, threshold, most_wrong) in [("sort", "1", 0.01), ("vm", "1", 0.01), ("sort", "64", 0.5)] {
+        let settings = [("cyclecount", "1"), ("cycle_threshold", threshold)];
+        if !record(&capture, name, SMALL, &settings) {
+            return;
+        }
+        let truth = ModelTruth::of(&capture, SMALL);
+        let profile = profile_of(&capture, 0);
+        let mut found: BTreeMap<u64, f64> = BTreeMap::new();
+        profile.blocks.iter().for_each(|block| *found.entry(block.end).or_default() += block.cycles as f64);
+        let wrong = wrong_part(&found, &by_block_end(&profile, &truth.cycles));
+        let certain: u64 = profile.blocks.iter().map(|block| block.certain_cycles).sum();
+        let total: u64 = truth.cycles.values().sum();
+        let uncertain = 1.0 - certain as f64 / total as f64;
+        println!("{name:7} {threshold:9} {total:11} {:9.1}% {:9.2}%", 100.0 * uncertain, 100.0 * wrong);
+        assert!(wrong <= most_wrong, "{name}, threshold {threshold}: {wrong}");
+        assert!(wrong <= uncertain + 0.01, "{name}: {wrong} is more than uncertain");
+    }
+}
