@@ -15,3 +15,4 @@ pub mod packets;
 pub mod profile;
 pub mod record;
 pub mod report;
+pub mod rtl;

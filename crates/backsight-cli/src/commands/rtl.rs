@@ -1,0 +1,103 @@
+//! `backsight rtl`: trace hardware in SystemVerilog.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use backsight_arm::etm4::Config;
+use backsight_rtl::etm4::{Form, Options, design};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+
+use crate::failure::{Failure, Result};
+use crate::output::say;
+
+/// Write trace hardware in SystemVerilog
+///
+/// The hardware goes by the same tables as the software, and tests simulate both on the same streams. Files are written
+/// for Verilator, Icarus Verilog and Yosys alike; a testbench, a Makefile and an example for a small board come along.
+#[derive(Args, Debug)]
+pub struct Rtl {
+    #[command(subcommand)]
+    design: Design,
+}
+
+#[derive(Subcommand, Debug)]
+enum Design {
+    Etm4(Etm4),
+}
+
+/// A decoder for ETMv4 and ETE that takes several bytes in every clock cycle
+///
+/// Frames or bytes of one source go in; packets with complete addresses and timestamps come out, and records of branches,
+/// events, exceptions and gaps with their cycles.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+struct Etm4 {
+    /// The folder to write to; it is made if it is not there
+    #[arg(long, short, value_name = "FOLDER")]
+    output: PathBuf,
+
+    /// Bytes a cycle, 1 to 16
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    lanes: u8,
+
+    /// How packet boundaries are found
+    #[arg(long, value_name = "FORM", default_value = Form::Chain.name(), value_parser = forms())]
+    form: String,
+
+    /// Configuration of the trace unit: a register or option, as of a bare file; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    config: Vec<String>,
+
+    /// No summary
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  backsight rtl etm4 -o decoder
+  backsight rtl etm4 -o decoder --lanes 6 --config version=ETE1.1 --config q_elements=1
+  make -C decoder lint";
+
+fn forms() -> PossibleValuesParser {
+    Form::ALL.map(Form::name).into()
+}
+
+/// Runs the command.
+pub fn run(command: &Rtl) -> Result {
+    match &command.design {
+        Design::Etm4(command) => etm4(command),
+    }
+}
+
+fn etm4(command: &Etm4) -> Result {
+    let config = config(&command.config)?;
+    let form = Form::from_name(&command.form).unwrap_or_default();
+    let options = Options { lanes: command.lanes, form, config };
+    let files = design(&options).map_err(|error| Failure::usage(format!("--lanes {}: {error}", command.lanes)))?;
+    fs::create_dir_all(&command.output).map_err(|error| Failure::file(&command.output, &error))?;
+    for file in &files {
+        write(&command.output.join(file.name), &file.text)?;
+    }
+    if !command.quiet {
+        let folder = command.output.display();
+        say(format_args!("{} files in {folder}, for {}", files.len(), config.words()));
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result {
+    fs::write(path, text).map_err(|error| Failure::file(path, &error))
+}
+
+/// The configuration that settings say, from that of an ETMv4 of which nothing is known.
+fn config(settings: &[String]) -> Result<Config> {
+    let mut config = Config::etm4_default();
+    for setting in settings {
+        let Some((key, value)) = setting.split_once('=') else {
+            return Err(Failure::usage(format!("--config {setting}: KEY=VALUE is expected")));
+        };
+        config.set(key, value).map_err(|error| Failure::usage(format!("--config {setting}: {error}")))?;
+    }
+    Ok(config)
+}
