@@ -6,10 +6,7 @@ use std::ops::Range;
 use backsight_arm::etm4::{
     AtomRun, Config, ConfigError, Decoder, Packet, PacketBatch, PacketSink, Tally, opencsd,
 };
-use backsight_core::{Accounting, Located};
-=======
-use backsight_arm::etm4::{Config, ConfigError, Decoder, Packet, PacketBatch, Tally, opencsd};
-use backsight_core::{Accounting, AddressSpace};
+use backsight_core::{Accounting, AddressSpace, Located};
 use backsight_flow::etm4::{self, Follower, Options, Record};
 use backsight_flow::{Event, Statistics};
 use backsight_image::Window;
