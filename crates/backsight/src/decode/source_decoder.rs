@@ -80,10 +80,9 @@ impl Kept {
     }
 }
 
-/// What happens to a stream.
+/// What happens to a stream beside that bytes come.
 #[derive(Clone, Copy)]
-enum Step<'a> {
-    Feed(&'a [u8]),
+enum Step {
     /// It does not continue, by what arrived then.
     Reset(u64),
     /// It ends, and another one begins with what arrived then.
@@ -113,7 +112,7 @@ enum Arrival<'a> {
 }
 
 /// Makes items of what a stream gives, and hands them on until nobody wants more.
-struct ItemSink<'a, R, F> {
+struct ItemSink<'a, R, F: ?Sized> {
     source: &'a Source,
     origin: Origin<'a>,
     arrival: Arrival<'a>,
@@ -125,7 +124,7 @@ struct ItemSink<'a, R, F> {
     says: PhantomData<R>,
 }
 
-impl<R, F> ItemSink<'_, R, F> {
+impl<R, F: ?Sized> ItemSink<'_, R, F> {
     /// An item ends here in the stream. When did it become known?
     fn track(&mut self, end: u64) -> Known {
         *self.shown = end;
@@ -137,7 +136,7 @@ impl<R, F> ItemSink<'_, R, F> {
     }
 }
 
-impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R> StreamSink<V> for ItemSink<'_, R, F> {
+impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> StreamSink<V> for ItemSink<'_, R, F> {
     #[inline(always)]
     fn take(&mut self, sub_source: u16, located: Located<V>) {
         if self.is_done() {
@@ -186,7 +185,7 @@ impl<S: Stream> SourceDecoder<S> {
         }
         let mut from = 0;
         for &Break { at, arrival, start } in part.breaks {
-            self.step(Step::Feed(part.bytes.get(from..at).unwrap_or_default()), sink)?;
+            self.feed(part.bytes.get(from..at).unwrap_or_default(), sink)?;
             self.has_begun |= at > 0;
             match start {
                 Some(_) if self.has_begun => self.step(Step::End(arrival), sink)?,
@@ -197,7 +196,7 @@ impl<S: Stream> SourceDecoder<S> {
             from = at;
         }
         self.has_begun |= !part.bytes.is_empty();
-        self.step(Step::Feed(part.bytes.get(from..).unwrap_or_default()), sink)
+        self.feed(part.bytes.get(from..).unwrap_or_default(), sink)
     }
 
     /// The stream ends.
@@ -218,10 +217,44 @@ impl<S: Stream> SourceDecoder<S> {
         self.step(Step::Reset(u64::MAX), sink)
     }
 
-    fn step<R, F>(&mut self, step: Step<'_>, sink: &mut F) -> ControlFlow<()>
+    fn feed<R, F>(&mut self, bytes: &[u8], sink: &mut F) -> ControlFlow<()>
     where
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R,
+    {
+        self.with_sink(None, sink, |stream, each| stream.feed(bytes, each))
+    }
+
+    /// What comes at a break is little: it is compiled once, and not for each sink.
+    fn step<R, F>(&mut self, step: Step, sink: &mut F) -> ControlFlow<()>
+    where
+        R: Outcome,
+        F: FnMut(Item<'_, S::Value>, Known) -> R,
+    {
+        self.rare_step(step, &mut |item, known| sink(item, known).control())
+    }
+
+    fn rare_step(
+        &mut self,
+        step: Step,
+        sink: &mut dyn FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.with_sink(Some(step), sink, |stream, each| match step {
+            Step::Reset(_) => stream.reset(each),
+            Step::End(_) | Step::Finish => stream.finish(each),
+        })
+    }
+
+    #[inline(always)]
+    fn with_sink<R, F>(
+        &mut self,
+        step: Option<Step>,
+        sink: &mut F,
+        act: impl FnOnce(&mut S, &mut ItemSink<'_, R, F>),
+    ) -> ControlFlow<()>
+    where
+        R: Outcome,
+        F: FnMut(Item<'_, S::Value>, Known) -> R + ?Sized,
     {
         let Self { source, stream, wanted, positions, arrivals, kept, has_begun: _ } = self;
         let origin = match wanted.positions {
@@ -230,19 +263,15 @@ impl<S: Stream> SourceDecoder<S> {
         };
         let arrival = match step {
             _ if !wanted.arrivals => Arrival::Unasked,
-            Step::Feed(_) => Arrival::WithLastByte(arrivals),
-            Step::Reset(arrival) | Step::End(arrival) => Arrival::Later(arrival),
-            Step::Finish => Arrival::Later(u64::MAX),
+            None => Arrival::WithLastByte(arrivals),
+            Some(Step::Reset(arrival) | Step::End(arrival)) => Arrival::Later(arrival),
+            Some(Step::Finish) => Arrival::Later(u64::MAX),
         };
         let outcome = ControlFlow::Continue(());
         let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
         let mut each =
             ItemSink { source, origin, arrival, shown, sink, outcome, is_tracked, says: PhantomData };
-        match step {
-            Step::Feed(bytes) => stream.feed(bytes, &mut each),
-            Step::Reset(_) => stream.reset(&mut each),
-            Step::End(_) | Step::Finish => stream.finish(&mut each),
-        }
+        act(stream, &mut each);
         each.outcome
     }
 }
