@@ -192,7 +192,8 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 
     /// Decodes, and gives everything to `sink`, on the calling thread. The sink may say that it wants no more, by
-    /// [`ControlFlow::Break`].
+    /// [`ControlFlow::Break`]. Each item is a call of the sink: [`Decode::fold`] compiles it into the decoders, which is
+    /// faster, and takes longer to build.
     ///
     /// # Errors
     /// If what was asked for is not in the capture, or bytes or code cannot be read.
@@ -204,7 +205,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     ///
     /// # Errors
     /// As [`Decode::run`].
-    pub fn run_sink(self, sink: &mut impl Sink<K::Value>) -> Result<Summary> {
+    pub fn run_sink(self, sink: &mut dyn Sink<K::Value>) -> Result<Summary> {
         let mut summary = self.empty_summary();
         for setup in self.setups()? {
             if sink.buffer(setup.buffer).is_break() {
@@ -227,7 +228,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     fn run_here(
         &self,
         setup: Setup<'c, K>,
-        sink: &mut impl Sink<K::Value>,
+        sink: &mut dyn Sink<K::Value>,
     ) -> Result<(BufferSummary, ControlFlow<()>)> {
         let (buffer, fill) = (setup.buffer, setup.order == Order::Blocks);
         let mut session = Session::new(setup);
@@ -245,7 +246,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     fn run_threads(
         &self,
         setup: &Setup<'c, K>,
-        sink: &mut impl Sink<K::Value>,
+        sink: &mut dyn Sink<K::Value>,
     ) -> Result<(BufferSummary, ControlFlow<()>)> {
         let mut make =
             |source: &Source| Ok::<_, Error>(Collected { source: source.clone(), items: Vec::new() });
