@@ -80,7 +80,7 @@ impl<'c> Functions<'c> {
         let (mut accesses, mut address) = (Vec::new(), range.start);
         for position in 0..range.instructions {
             let (bytes, length) = self.code.opcode_at(space, address);
-            let Some(instruction) = classify(range.isa, &bytes[..usize::from(length)], address) else {
+            let Some(instruction) = classify(range.isa, &bytes[..length], address) else {
                 break;
             };
             if instruction.flags.load || instruction.flags.store {

@@ -82,7 +82,7 @@ impl Counter<'_> {
 
     fn instruction_at(&self, address: Address, isa: Isa) -> Option<Range> {
         let (bytes, length) = self.functions.code().opcode_at(AddressSpace::ANY, address);
-        let instruction = classify(isa, bytes.get(..usize::from(length))?, address)?;
+        let instruction = classify(isa, bytes.get(..length)?, address)?;
         Some(Range {
             start: address,
             end: address.plus(instruction.size.into()),

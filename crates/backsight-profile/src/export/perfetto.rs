@@ -95,7 +95,7 @@ fn write_thread(
             }
             Phase::End => track_event.number(9, 2),
         }
-        packet.number(field::TIMESTAMP, event.at);
+        packet.number_or_zero(field::TIMESTAMP, event.at);
         packet.number(field::SEQUENCE, number);
         packet.number(field::SEQUENCE_FLAGS, std::mem::replace(&mut flags, NEEDS_STATE));
         packet.message(field::TRACK_EVENT, &track_event);

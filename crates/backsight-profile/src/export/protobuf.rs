@@ -16,9 +16,14 @@ impl Message {
     /// A number; 0 is what is understood where nothing is written.
     pub fn number(&mut self, field: u64, value: u64) {
         if value != 0 {
-            self.varint(field << 3);
-            self.varint(value);
+            self.number_or_zero(field, value);
         }
+    }
+
+    /// A number where 0 does not mean the same as nothing.
+    pub fn number_or_zero(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
     }
 
     pub fn bytes(&mut self, field: u64, bytes: &[u8]) {

@@ -177,7 +177,11 @@ impl CoreModel {
 
     /// The next events that have reached the trace unit by now.
     pub fn arrived(&mut self) -> Option<u8> {
-        let (_, events) = self.signals.pop_front_if(|(due, _)| *due <= self.cycle)?;
+        let &(due, events) = self.signals.front()?;
+        if due > self.cycle {
+            return None;
+        }
+        self.signals.pop_front();
         Some(events)
     }
 }
