@@ -221,7 +221,7 @@ fn debug(capture: &Capture, seen: &Seen, findings: &mut Vec<Finding>) -> Result<
         has.0 |= module.elf().is_some() && image.functions_of(module).next().is_some();
         has.1 |= image.source_line(AddressSpace::ANY, address).is_some();
     }
-    for (name, (names, lines)) in nameless.into_iter().filter(|(_, (_, lines))| !lines).take(LISTED) {
+    for (name, (names, _)) in nameless.into_iter().filter(|(_, (_, lines))| !lines).take(LISTED) {
         let what = match names {
             true => format!("{name}: it has no debug lines: a profile will name functions, and no source"),
             false => {
