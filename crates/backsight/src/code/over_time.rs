@@ -271,12 +271,14 @@ impl<'a, 'c> LogReader<'a, 'c> {
         let range = (patch.address.0, patch.address.0.saturating_add(patch.length - 1));
         let id = self.timeline.map(process, range, self.now, bytes);
         let live = Live { ranges: vec![(range, id)], process, image: None, is_listed: true };
-        // Patches end with their process, and are never listed.
+        // Patches end with their process, and are never listed. One takes the place of the one before it.
         let all = self.live.entry((patch.pid, patch.address.0)).or_default();
-        if all.iter().all(|live| live.image.is_none()) {
-            all.clear();
-        }
-        all.insert(0, live);
+        let (patches, mut others): (Vec<Live>, Vec<Live>) =
+            std::mem::take(all).into_iter().partition(|live| live.image.is_none());
+        others.insert(0, live);
+        *all = others;
+        let now = self.now;
+        patches.iter().for_each(|live| self.finish_one(live, now));
     }
 
     fn patch_file(&mut self, path: &str) -> Option<backsight_image::Contents> {

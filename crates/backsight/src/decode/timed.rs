@@ -132,8 +132,8 @@ impl Stream for TimedStream<'_> {
     fn begin(&mut self, start: usize) {
         let Clock::Starts(starts) = &self.clock else { return };
         let Some(to) = starts.get(start).and_then(|start| start.time) else { return };
-        // A piece cannot have begun before the one before it had ended.
-        let before = starts[..start].iter().rev().find_map(|start| start.time).unwrap_or(to);
+        // A piece cannot have begun before the one before it had ended; the first may be of any time.
+        let before = starts[..start].iter().rev().find_map(|start| start.time).unwrap_or(0);
         self.execution.enter(Window { from: before.min(to), to });
     }
 
