@@ -74,7 +74,8 @@ fn etm4(command: &Etm4) -> Result {
     let config = config(&command.config)?;
     let form = Form::from_name(&command.form).unwrap_or_default();
     let options = Options { lanes: command.lanes, form, config };
-    let files = design(&options).map_err(|error| Failure::usage(format!("--lanes {}: {error}", command.lanes)))?;
+    let files =
+        design(&options).map_err(|error| Failure::usage(format!("--lanes {}: {error}", command.lanes)))?;
     fs::create_dir_all(&command.output).map_err(|error| Failure::file(&command.output, &error))?;
     for file in &files {
         write(&command.output.join(file.name), &file.text)?;
