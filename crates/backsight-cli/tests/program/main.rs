@@ -11,4 +11,5 @@ mod listings;
 mod manners;
 mod messages;
 mod riscv;
+mod rtl;
 mod support;

@@ -124,7 +124,7 @@ pub fn frames(buffer: &[u8], id: u8) -> String {
 /// Damages frames: IDs that no source has, barriers, other sources, bits that flip.
 pub fn damage_frames(random: &mut Random, buffer: &mut [u8]) {
     for frame in buffer.as_chunks_mut::<16>().0 {
-        match random.below(12) {
+        match random.below(60) {
             0 => frame[2 * random.below(8) as usize] = 0xFF,
             1 => frame.copy_from_slice(&[0xFF, 0xFF, 0xFF, 0x7F].repeat(4)),
             2 => frame[2 * random.below(8) as usize] = random.next() as u8 | 1,
