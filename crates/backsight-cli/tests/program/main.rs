@@ -12,4 +12,5 @@ mod manners;
 mod messages;
 mod profile;
 mod riscv;
+mod rtl;
 mod support;

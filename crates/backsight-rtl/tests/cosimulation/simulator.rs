@@ -44,40 +44,20 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Writes the files of a design and builds its testbench.
-    pub fn build(simulator: Simulator, name: &str, top: &str, files: &[SourceFile]) -> Self {
+    /// Writes the files of a design and builds its testbench, with these macros defined.
+    pub fn build(simulator: Simulator, name: &str, macros: &[&str], files: &[SourceFile]) -> Self {
         let folder = write(name, files);
-        let sources: Vec<PathBuf> = sources(&folder, files);
+        let mut command = Command::new(simulator.program());
         match simulator {
-            Simulator::Verilator => run(Command::new("verilator")
-                .args([
-                    "--binary",
-                    "-j",
-                    "1",
-                    "-O3",
-                    "-Wno-fatal",
-                    "-Wno-lint",
-                    "--x-assign",
-                    "0",
-                    "--x-initial",
-                    "0",
-                ])
-                .args([
-                    "-MAKEFLAGS",
-                    "OPT_FAST=-O1 OPT_SLOW=-O0",
-                    "--top-module",
-                    top,
-                    "--prefix",
-                    "Vtb",
-                    "--Mdir",
-                ])
-                .arg(folder.join("obj"))
-                .args(sources)),
-            Simulator::Icarus => run(Command::new("iverilog")
-                .args(["-g2012", "-s", top, "-o"])
-                .arg(folder.join("tb.vvp"))
-                .args(sources)),
+            Simulator::Verilator => {
+                command.args("--binary -j 1 -O3 -Wno-fatal -Wno-lint --x-assign 0 --x-initial 0".split(' '));
+                command.args(["-MAKEFLAGS", "OPT_FAST=-O1 OPT_SLOW=-O0", "--prefix", "Vtb"]);
+                command.args(["--top-module", "tb_etm4", "--Mdir"]).arg(folder.join("obj"))
+            }
+            Simulator::Icarus => command.args(["-g2012", "-s", "tb_etm4", "-o"]).arg(folder.join("tb.vvp")),
         };
+        command.args(macros.iter().map(|name| format!("-D{name}")));
+        run(command.args(sources(&folder, files)));
         Self { folder, simulator }
     }
 
@@ -104,9 +84,9 @@ pub fn write(name: &str, files: &[SourceFile]) -> PathBuf {
     folder
 }
 
-/// The SystemVerilog files of a design in the order in which tools need them.
+/// The SystemVerilog files of a design, in the order in which tools need them; without the example, which is a top of its own.
 pub fn sources(folder: &Path, files: &[SourceFile]) -> Vec<PathBuf> {
-    let is_source = |file: &&SourceFile| file.name.ends_with(".sv");
+    let is_source = |file: &&SourceFile| file.name.ends_with(".sv") && !file.name.starts_with("example");
     files.iter().filter(is_source).map(|file| folder.join(file.name)).collect()
 }
 

@@ -99,8 +99,7 @@ pub fn config(file: &Path) -> Config {
 }
 
 /// The bytes of one source of a capture in frames, in pieces where frames say that bytes are missing.
-pub fn source(file: &Path, id: u8) -> Vec<Vec<u8>> {
-    let capture = fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+pub fn source(capture: &[u8], id: u8) -> Vec<Vec<u8>> {
     let mut pieces = vec![Vec::new()];
     let mut take = |chunk: Chunk<'_>| match chunk {
         Chunk::Data { id: from, bytes, .. } if from.get() == id => pieces.last_mut().unwrap().extend(bytes),
@@ -108,7 +107,30 @@ pub fn source(file: &Path, id: u8) -> Vec<Vec<u8>> {
         _ => {}
     };
     let mut deframer = Deframer::new(Framing::Coresight);
-    deframer.feed(&capture, &mut take);
+    deframer.feed(capture, &mut take);
     deframer.finish(&mut take);
     pieces
+}
+
+/// The words of a testbench of frames that say so: the frames of a memory buffer, for one source.
+pub fn frames(buffer: &[u8], id: u8) -> String {
+    let mut text = String::new();
+    for frame in buffer.as_chunks::<16>().0 {
+        writeln!(text, "0 {id:x} {:032x}", u128::from_le_bytes(*frame)).expect("a string takes all");
+    }
+    text
+}
+
+/// Damages frames: IDs that no source has, barriers, other sources, bits that flip.
+pub fn damage_frames(random: &mut Random, buffer: &mut [u8]) {
+    for frame in buffer.as_chunks_mut::<16>().0 {
+        match random.below(60) {
+            0 => frame[2 * random.below(8) as usize] = 0xFF,
+            1 => frame.copy_from_slice(&[0xFF, 0xFF, 0xFF, 0x7F].repeat(4)),
+            2 => frame[2 * random.below(8) as usize] = random.next() as u8 | 1,
+            3 => frame[random.below(16) as usize] ^= 1 << random.below(8),
+            4 => frame[15] = random.next() as u8,
+            _ => {}
+        }
+    }
 }

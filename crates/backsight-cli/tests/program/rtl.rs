@@ -1,0 +1,33 @@
+//! `backsight rtl`: hardware is written.
+
+use std::fs;
+
+use crate::support::{Scratch, line};
+
+#[test]
+fn a_decoder_is_written_for_the_trace_unit_and_the_width_that_were_asked_for() {
+    let scratch = Scratch::new();
+    let folder = scratch.path("decoder");
+    let arguments = format!("rtl etm4 -o {} --lanes 3 --config version=ETE1.1", folder.display());
+    assert!(line(&arguments).done().err.contains("files in"));
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
+    assert!(read("etm4_pkg.sv").contains("localparam logic ETE = 1'b1;"));
+    assert!(read("coresight_etm4.sv").contains("parameter int LANES = 3"));
+    assert!(!read("etm4_header.sv").contains('@'), "nothing is left open");
+    assert!(read("Makefile").contains("etm4_header.sv"));
+}
+
+#[test]
+fn widths_and_settings_that_do_not_exist_are_refused() {
+    let scratch = Scratch::new();
+    let folder = scratch.path("decoder");
+    let refused = |arguments: &str, why: &str| {
+        line(&format!("rtl etm4 -o {} {arguments}", folder.display())).wrong_use(why);
+    };
+    refused("--lanes 0", "1 to 16");
+    refused("--lanes 17", "1 to 16");
+    refused("--config flavour=1", "flavour=1");
+    refused("--config version", "KEY=VALUE");
+    refused("--form ring", "chain");
+    assert!(!folder.exists(), "nothing is written then");
+}
