@@ -157,6 +157,9 @@ impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> StreamSink<V> fo
     }
 }
 
+/// Takes what comes at breaks and ends.
+type RareSink<'a, V> = &'a mut dyn FnMut(Item<'_, V>, Known) -> ControlFlow<()>;
+
 impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
@@ -234,11 +237,7 @@ impl<S: Stream> SourceDecoder<S> {
         self.rare_step(step, &mut |item, known| sink(item, known).control())
     }
 
-    fn rare_step(
-        &mut self,
-        step: Step,
-        sink: &mut dyn FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn rare_step(&mut self, step: Step, sink: RareSink<'_, S::Value>) -> ControlFlow<()> {
         self.with_sink(Some(step), sink, |stream, each| match step {
             Step::Reset(_) => stream.reset(each),
             Step::End(_) | Step::Finish => stream.finish(each),
