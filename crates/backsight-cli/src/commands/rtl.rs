@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backsight_arm::etm4::Config;
-use backsight_rtl::etm4::{Form, Options, design};
-use clap::builder::PossibleValuesParser;
+use backsight_rtl::etm4::{Options, design};
 use clap::{Args, Subcommand};
 
 use crate::failure::{Failure, Result};
@@ -41,10 +40,6 @@ struct Etm4 {
     #[arg(long, value_name = "N", default_value_t = 4)]
     lanes: u8,
 
-    /// How packet boundaries are found
-    #[arg(long, value_name = "FORM", default_value = Form::Chain.name(), value_parser = forms())]
-    form: String,
-
     /// Configuration of the trace unit: a register or option, as of a bare file; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
@@ -59,10 +54,6 @@ const EXAMPLES: &str = "Examples:
   backsight rtl etm4 -o decoder --lanes 6 --config version=ETE1.1 --config q_elements=1
   make -C decoder lint";
 
-fn forms() -> PossibleValuesParser {
-    Form::ALL.map(Form::name).into()
-}
-
 /// Runs the command.
 pub fn run(command: &Rtl) -> Result {
     match &command.design {
@@ -72,8 +63,7 @@ pub fn run(command: &Rtl) -> Result {
 
 fn etm4(command: &Etm4) -> Result {
     let config = config(&command.config)?;
-    let form = Form::from_name(&command.form).unwrap_or_default();
-    let options = Options { lanes: command.lanes, form, config };
+    let options = Options { lanes: command.lanes, config };
     let files =
         design(&options).map_err(|error| Failure::usage(format!("--lanes {}: {error}", command.lanes)))?;
     fs::create_dir_all(&command.output).map_err(|error| Failure::file(&command.output, &error))?;

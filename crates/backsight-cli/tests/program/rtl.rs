@@ -28,6 +28,5 @@ fn widths_and_settings_that_do_not_exist_are_refused() {
     refused("--lanes 17", "1 to 16");
     refused("--config flavour=1", "flavour=1");
     refused("--config version", "KEY=VALUE");
-    refused("--form ring", "chain");
     assert!(!folder.exists(), "nothing is written then");
 }

@@ -45,9 +45,9 @@ pub fn records(output: &str) -> Vec<&str> {
 
 fn item(line: &str, config: &Config) -> Option<Item> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    match words.first()? {
-        &"X" => Some(Item::Gap(words[1] == "1")),
-        &"P" => {
+    match *words.first()? {
+        "X" => Some(Item::Gap(words[1] == "1")),
+        "P" => {
             let decimal = |index: usize| words[index].parse::<u64>().unwrap_or_else(|_| panic!("{line}"));
             let hexadecimal =
                 |index: usize| u128::from_str_radix(words[index], 16).unwrap_or_else(|_| panic!("{line}"));

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use backsight_arm::etm4::Config;
 use backsight_rtl::SourceFile;
-use backsight_rtl::etm4::{Form, Options, design};
+use backsight_rtl::etm4::{Options, design};
 use backsight_testing::{Random, corpus};
 
 use hardware::Item;
@@ -50,8 +50,8 @@ fn ete() -> Config {
     configured(&[("version", "ETE1.3"), ("q_elements", "1"), ("vmid", "16"), ("timestamp_marker", "1")])
 }
 
-fn files(form: Form, lanes: u8, config: Config) -> Vec<SourceFile> {
-    design(&Options { lanes, form, config }).unwrap()
+fn files(lanes: u8, config: Config) -> Vec<SourceFile> {
+    design(&Options { lanes, config }).unwrap()
 }
 
 /// Simulates streams one after the other; checks that hardware and software say the same; gives the number of packets.
@@ -83,11 +83,11 @@ fn compare(simulation: &Simulation, words: &str, pieces: &[Vec<u8>], config: &Co
 }
 
 /// Random and damaged streams through one design.
-fn check_random(simulator: Simulator, form: Form, lanes: u8, config: &Config, length: usize, name: &str) {
+fn check_random(simulator: Simulator, lanes: u8, config: &Config, length: usize, name: &str) {
     if !simulator.is_there() {
         return;
     }
-    let simulation = Simulation::build(simulator, name, &[], &files(form, lanes, *config));
+    let simulation = Simulation::build(simulator, name, &[], &files(lanes, *config));
     let mut random = Random(u64::from(lanes) + length as u64);
     let stream = streams::random(&mut random, length);
     let pieces = streams::cut(&mut random, &stream, 1 + length as u64 / 1000);
@@ -98,17 +98,17 @@ fn check_random(simulator: Simulator, form: Form, lanes: u8, config: &Config, le
 
 #[test]
 fn the_chain_decodes_random_and_damaged_streams_with_every_packet_of_etmv4() {
-    check_random(Simulator::Verilator, Form::Chain, 4, &full(), 200_000, "chain4-full");
+    check_random(Simulator::Verilator, 4, &full(), 200_000, "chain4-full");
 }
 
 #[test]
 fn a_second_simulator_agrees_on_ete() {
-    check_random(Simulator::Icarus, Form::Chain, 3, &ete(), 8_000, "icarus-chain3-ete");
+    check_random(Simulator::Icarus, 3, &ete(), 8_000, "icarus-chain3-ete");
 }
 
 #[test]
 fn the_chain_of_one_byte_decodes_in_a_second_simulator() {
-    check_random(Simulator::Icarus, Form::Chain, 1, &full(), 4_000, "icarus-chain1-full");
+    check_random(Simulator::Icarus, 1, &full(), 4_000, "icarus-chain1-full");
 }
 
 #[test]
@@ -118,14 +118,7 @@ fn every_width_and_configuration_decodes_random_streams() {
     }
     for lanes in [1, 2, 3, 5, 6, 8, 16] {
         for (name, config) in [("full", full()), ("ete", ete()), ("a53", Config::etm4_default())] {
-            check_random(
-                Simulator::Verilator,
-                Form::Chain,
-                lanes,
-                &config,
-                400_000,
-                &format!("chain{lanes}-{name}"),
-            );
+            check_random(Simulator::Verilator, lanes, &config, 400_000, &format!("chain{lanes}-{name}"));
         }
     }
 }
@@ -143,7 +136,7 @@ fn frames_of_a_real_capture_are_taken_apart_and_decoded_damaged_or_not() {
     if !simulator.is_there() {
         return;
     }
-    let files = files(Form::Chain, 4, Config::etm4_default());
+    let files = files(4, Config::etm4_default());
     let simulation = Simulation::build(simulator, "frames4", &["FRAMES"], &files);
     let folder = corpus.join("opencsd/juno_r1_1/capture");
     let mut whole = std::fs::read(folder.join("cstrace.bin")).unwrap();
@@ -184,7 +177,7 @@ fn a_mutation_of_each_emitted_table_is_noticed() {
     let words = streams::words(&pieces, 2, None);
     let expected = software::items(&pieces, &config);
     for (index, (name, from, to)) in mutations.into_iter().enumerate() {
-        let mut files = files(Form::Chain, 2, config);
+        let mut files = files(2, config);
         let file = files.iter_mut().find(|file| file.name == name).unwrap();
         assert!(file.text.contains(from), "{name}: {from}");
         file.text = file.text.replacen(from, to, 1);
@@ -200,7 +193,7 @@ fn the_linter_has_nothing_to_say() {
     }
     for (name, config) in [("full", full()), ("ete", ete()), ("a53", Config::etm4_default())] {
         for lanes in [1, 4] {
-            let files = files(Form::Chain, lanes, config);
+            let files = files(lanes, config);
             let folder = write(&format!("lint-{name}-{lanes}"), &files);
             let sources = sources(&folder, &files);
             let designs = sources

@@ -31,6 +31,12 @@ pub fn random(random: &mut Random, length: usize) -> Vec<u8> {
             }
             // A context, so that addresses are in AArch64 state now and then.
             4 => bytes.extend([0x81, random.next() as u8 & 0x3F]),
+            // A timestamp of all its nine bytes, with and without a cycle count.
+            5 => {
+                bytes.push(2 | random.next() as u8 & 1);
+                bytes.extend((0..8).map(|_| random.next() as u8 | 0x80));
+                bytes.extend([random.next() as u8, random.next() as u8 & 0x7F]);
+            }
             _ => bytes.push(random.next() as u8),
         }
         // A payload: few bits, any bits, continuation bits set for long.

@@ -2,7 +2,7 @@
 //
 //   LANES   bytes a cycle, 1 to 16
 //
-// Packets come out at the lane of their last byte, @PACKET_LATENCY@ cycles after it went in; records three cycles later.
+// Packets come out at the lane of their last byte, six cycles after it went in; records three cycles later.
 // The configuration of the trace unit is compiled in: etm4_pkg, etm4_header and etm4_meaning are written for it.
 
 module etm4_decoder #(
@@ -39,7 +39,38 @@ module etm4_decoder #(
     output logic [64*LANES-1:0] record_value
 );
 
-@STREAM@
+    // What each byte would be as a header, as an information byte and so on.
+    logic                gap_1;
+    logic [LANES-1:0]    keep_1;
+    logic [8*LANES-1:0]  data_1;
+    logic [LANES*etm4_pkg::ENTRY-1:0] entry, entry_1;
+
+    generate
+        for (genvar i = 0; i < LANES; i++) begin : g_header
+            etm4_header header_of (.data(data[8*i+:8]), .entry(entry[etm4_pkg::ENTRY*i+:etm4_pkg::ENTRY]));
+        end
+    endgenerate
+
+    always_ff @(posedge clk) begin
+        gap_1 <= gap && !rst;
+        keep_1 <= rst ? '0 : keep;
+        data_1 <= data;
+        entry_1 <= entry;
+    end
+
+    // Where packets begin and end.
+    logic                s_gap, s_cut, p_gap, p_cut;
+    logic [LANES-1:0]    s_keep, s_header, s_start, s_last, p_keep, p_header, p_last;
+    logic [8*LANES-1:0]  s_data, p_data;
+    logic [LANES*etm4_pkg::ENTRY-1:0] s_entry;
+    logic [3*LANES-1:0]  s_why, p_why;
+
+    etm4_stream_chain #(.LANES(LANES)) stream (
+        .clk, .rst, .gap(gap_1), .keep(keep_1), .data(data_1), .entry(entry_1),
+        .gap_out(s_gap), .cut(s_cut), .keep_out(s_keep), .data_out(s_data), .entry_out(s_entry), .header(s_header),
+        .start(s_start), .last(s_last), .why(s_why)
+    );
+
     logic                f_gap, f_cut;
     logic [LANES-1:0]    f_keep, f_last;
     logic [3*LANES-1:0]  f_why;
@@ -49,7 +80,26 @@ module etm4_decoder #(
     logic [32*LANES-1:0] f_number, f_count, f_vmid, f_cid;
     logic [LANES*etm4_pkg::MEANING-1:0] f_meaning, meaning;
 
-@FIELDS@
+    // Which register each byte goes into, and the registers.
+    logic [9*LANES-1:0]  raw_we;
+    logic [5*LANES-1:0]  number_we, count_we;
+    logic [LANES-1:0]    info_we;
+    logic [4*LANES-1:0]  vmid_we, cid_we;
+
+    etm4_places #(.LANES(LANES)) places (
+        .clk, .rst, .gap(s_gap), .cut(s_cut), .keep(s_keep), .data(s_data), .entry(s_entry), .header(s_header),
+        .start(s_start), .last(s_last), .why(s_why),
+        .gap_out(p_gap), .cut_out(p_cut), .keep_out(p_keep), .data_out(p_data), .header_out(p_header),
+        .last_out(p_last), .why_out(p_why), .raw_we, .number_we, .count_we, .info_we, .vmid_we, .cid_we
+    );
+
+    etm4_fields #(.LANES(LANES)) fields (
+        .clk, .rst, .gap(p_gap), .cut(p_cut), .keep(p_keep), .data(p_data), .header(p_header), .last(p_last),
+        .why(p_why), .raw_we, .number_we, .count_we, .info_we, .vmid_we, .cid_we,
+        .gap_out(f_gap), .cut_out(f_cut), .keep_out(f_keep), .last_out(f_last), .why_out(f_why), .head(f_head),
+        .raw(f_raw), .wrote(f_wrote), .number(f_number), .count(f_count), .info(f_info), .vmid(f_vmid), .cid(f_cid)
+    );
+
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_meaning
             etm4_meaning meaning_of (
