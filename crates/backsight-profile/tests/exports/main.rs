@@ -60,7 +60,7 @@ fn a_capture_without_names_is_written_as_far_as_it_goes_and_the_rest_is_said() {
         let written = format.write(&profile, &ExportOptions::default(), &mut out);
         let missing = format.missing(&profile, &ExportOptions::default());
         match format.name {
-            "llvm" | "llvm-binary" | "fdata" => {
+            "llvm" | "llvm-binary" | "gcc" | "fdata" => {
                 let why = written.expect_err(format.name).to_string();
                 assert!(why.contains("lines") || why.contains("symbols"), "{}: {why}", format.name);
             }

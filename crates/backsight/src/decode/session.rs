@@ -223,6 +223,9 @@ impl<'c, K: Kind> Session<'c, K> {
                 let (_, state) = state.get_or_insert_with(|| (item.source.clone(), make(item.source)));
                 each(state, item);
             });
+            // What gave nothing yet may give something at the end.
+            let source = self.decoders.get(&TraceId::NULL).map(|decoder| &decoder.source);
+            let state = state.or_else(|| source.map(|source| (source.clone(), make(source))));
             states.0.extend(state.map(|state| (TraceId::NULL, state)));
             return;
         }
