@@ -146,6 +146,12 @@ impl fmt::Display for Finding {
 pub fn examine(capture: &Capture) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     description(capture, &mut findings);
+    let is_gone =
+        |finding: &Finding| finding.cause == Cause::MissingFiles && finding.severity == Severity::Fatal;
+    if findings.iter().any(is_gone) {
+        // There is nothing to look at.
+        return Ok(findings);
+    }
     let (summary, outlines) = capture.packets().threads(0).outline()?;
     trials::buffers(capture, &summary, &mut findings);
     packets(&summary, &outlines, &mut findings);

@@ -43,7 +43,7 @@ impl Fit {
 
     /// Nearly everything is understood, and there was something.
     fn is_good(&self) -> bool {
-        self.decoded > 16 && self.decoded * 10 >= self.total * 9 && self.bad * 50 <= self.decoded
+        self.decoded > 16 && self.decoded * 10 >= self.total * 9 && self.bad * 20 <= self.decoded
     }
 }
 
