@@ -441,6 +441,8 @@ impl<C: Code> Flow<C> {
     /// A block that something is wrong with.
     #[cold]
     fn odd(&mut self, block: &Block, taken: bool, at: At, sink: &mut impl Sink) {
+        // Blocks that were run through before it left the position behind.
+        (self.position.address, self.position.isa) = (block.range.start, block.range.isa);
         let symptom = block.symptom(taken);
         if let Some((symptom, address)) = symptom
             && self.strict

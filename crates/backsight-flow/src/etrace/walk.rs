@@ -169,7 +169,7 @@ impl<C: Code> Follower<C> {
                 let Position { pc, block } = walk.position;
                 if let Some(done) = self.stops_at(pc, block, false, destination) {
                     let left = *self.blocks.get(left);
-                    self.report_endless_loop(&left, done, sink);
+                    self.report_endless_loop(&left, block, done, sink);
                     return done;
                 }
             }
@@ -206,7 +206,7 @@ impl<C: Code> Follower<C> {
                     self.irets = 0;
                 }
             } else if let Some(done) = self.stops_at(exit.next, entered, exit.crossed, destination) {
-                self.report_endless_loop(&block, done, sink);
+                self.report_endless_loop(&block, entered, done, sink);
                 return done;
             }
             walk.jumps = if self.outcomes.len() < outcomes_before { MOST_JUMPS } else { walk.jumps - 1 };
@@ -227,9 +227,17 @@ impl<C: Code> Follower<C> {
         }
     }
 
-    /// A walk that came out of `left` ended: how many turns a loop without branches made, no packet says.
-    fn report_endless_loop(&mut self, left: &Block, end: Result<Walked, Fault>, sink: &mut impl Sink) {
-        if end.is_ok() && left.is_endless_loop() {
+    /// A walk that came out of `left` ended: how many turns a loop without branches made, no packet says. Where the jump
+    /// goes into the middle of an instruction, what it enters ends elsewhere, and is no loop.
+    fn report_endless_loop(
+        &mut self,
+        left: &Block,
+        entered: u32,
+        end: Result<Walked, Fault>,
+        sink: &mut impl Sink,
+    ) {
+        let is_loop = left.is_endless_loop() && self.blocks.get(entered).range.end == left.range.end;
+        if end.is_ok() && is_loop {
             self.emit(Event::UncountedLoop { address: left.target }, sink);
         }
     }
