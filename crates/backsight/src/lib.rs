@@ -43,6 +43,7 @@ mod capture;
 mod code;
 mod error;
 mod open;
+mod recent;
 mod save;
 mod settings;
 mod source;

@@ -81,12 +81,12 @@ pub(crate) struct Paths<S = Range> {
     used: u32,
 }
 
-/// Slots at first, and at most: they stay in the processor's second cache.
+/// Slots at first, and at most.
 const SLOTS: (usize, usize) = (1 << 8, 1 << 15);
 /// A path is looked for in so many slots, one after the other.
 const NEIGHBOURS: usize = 4;
-/// Steps that are stored at most.
-const STEPS: usize = 1 << 18;
+/// Bytes of steps that are stored at most: they stay in the processor's second cache.
+const MOST_BYTES: usize = 1 << 20;
 /// After so many packets it is decided whether paths are looked up.
 const REVIEW: u32 = 1 << 13;
 /// At least so many paths must have been gone along.
@@ -132,7 +132,7 @@ impl<S: Copy> Paths<S> {
     pub fn get(&self, key: PathKey) -> Option<&Path> {
         let mask = self.slots.len().wrapping_sub(1);
         for next in 0..NEIGHBOURS {
-            let path = self.slots.get((key.hash() + next) & mask)?.as_ref()?;
+            let path = self.slots.get(key.hash().wrapping_add(next) & mask)?.as_ref()?;
             if path.key == key {
                 return Some(path);
             }
@@ -187,7 +187,7 @@ impl<S: Copy> Paths<S> {
     /// Puts a path into the first free slot of those where it is looked for, or takes that of another one.
     fn put(&mut self, path: Path) {
         let mask = self.slots.len() - 1;
-        let slots = (0..NEIGHBOURS).map(|next| (path.key.hash() + next) & mask);
+        let slots = (0..NEIGHBOURS).map(|next| path.key.hash().wrapping_add(next) & mask);
         let free = slots.clone().find(|&slot| self.slots[slot].is_none());
         let taken = slots.clone().nth(self.steps.len() % NEIGHBOURS);
         if let Some(slot) = free.or(taken) {
@@ -196,7 +196,7 @@ impl<S: Copy> Paths<S> {
     }
 
     fn insert(&mut self, key: PathKey, walked: &WalkedPath<S>, end: PathEnd, is_plain: bool) {
-        if self.steps.len() + walked.steps.len() > STEPS {
+        if self.steps.len() + walked.steps.len() > MOST_BYTES / size_of::<S>() {
             self.clear();
         }
         if self.filled * 2 >= self.slots.len() && self.slots.len() < SLOTS.1 {
@@ -351,7 +351,7 @@ mod tests {
             assert!(paths.steps(&path).iter().all(|range| range.start == Address(n.into())));
             assert_eq!(u32::from(path.ranges), 1 + n % LONGEST_PATH as u32);
         }
-        assert!(paths.slots.len() <= SLOTS.1 && paths.steps.len() <= STEPS);
+        assert!(paths.slots.len() <= SLOTS.1 && paths.steps.len() * size_of::<Range>() <= MOST_BYTES);
     }
 
     #[test]

@@ -17,7 +17,6 @@
 //! ```
 
 mod clock;
-mod known_functions;
 mod stack;
 mod tree;
 

@@ -9,8 +9,8 @@ use backsight_image::{Code as _, Naming, Symbol};
 use backsight_isa::Class;
 
 use super::clock::{Clock, Cost};
-use super::known_functions::KnownFunctions;
 use crate::SourceCode;
+use crate::recent::Recent;
 
 /// Calls that are kept. A program that goes deeper has its oldest forgotten; their depth is not.
 const MOST_FRAMES: usize = 1 << 16;
@@ -111,7 +111,7 @@ enum Departure {
 pub struct ShadowStack<'i> {
     code: SourceCode<'i>,
     naming: Naming,
-    known: KnownFunctions<'i>,
+    known: Recent<(AddressSpace, FunctionName<'i>)>,
     space: AddressSpace,
     frames: Vec<Frame<'i>>,
     /// Frames below, which are forgotten.
@@ -138,7 +138,7 @@ impl<'i> ShadowStack<'i> {
         Self {
             code,
             naming: Naming::default(),
-            known: KnownFunctions::default(),
+            known: Recent::default(),
             space: AddressSpace::ANY,
             frames: Vec::new(),
             forgotten: 0,
@@ -152,7 +152,7 @@ impl<'i> ShadowStack<'i> {
     /// How functions are named.
     #[must_use]
     pub fn naming(self, naming: Naming) -> Self {
-        Self { naming, known: KnownFunctions::default(), ..self }
+        Self { naming, known: Recent::default(), ..self }
     }
 
     /// Takes what happened next. Stays that ended are given to `sink`.
@@ -259,7 +259,8 @@ impl<'i> ShadowStack<'i> {
 
     fn function_at(&mut self, address: Address) -> FunctionName<'i> {
         let (code, naming, space) = (self.code, self.naming, self.space);
-        self.known.get(space, address, || {
+        let is_it = |(of, known): &(AddressSpace, FunctionName<'i>)| *of == space && known.address == address;
+        let (_, function) = self.known.get(address, is_it, || {
             let image = code.image();
             let symbol = image.symbolise(space, address).map(|symbol| match naming {
                 Naming::Demangled => symbol,
@@ -267,8 +268,9 @@ impl<'i> ShadowStack<'i> {
             });
             let module = image.module_at(space, address).filter(|_| symbol.is_none());
             let module = module.map(|(module, distance)| (module.name(), distance));
-            FunctionName { address, symbol, module }
-        })
+            (space, FunctionName { address, symbol, module })
+        });
+        *function
     }
 
     /// Execution is at an address: whose call is that?

@@ -9,6 +9,7 @@ mod items;
 mod kind;
 mod merge;
 mod outline;
+mod pages;
 mod parallel;
 mod positions;
 mod session;
@@ -33,6 +34,7 @@ pub use item::{Item, Outcome, Sink};
 pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
+use pages::Pages;
 pub use parallel::Writer;
 use parallel::{Collected, Kept, Text};
 use session::{BLOCK, End, Order, Setup};
@@ -292,8 +294,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     ) -> std::result::Result<BufferSummary, E> {
         let (buffer, fill) = (setup.buffer, setup.order == Order::Blocks);
         let mut session = Session::new(setup);
-        let (writers, text) = Default::default();
-        let mut pages = Pages { writers, current: 0, text, make, output, failure: None };
+        let mut pages = Pages::new(make, output);
         self.blocks(buffer, fill, &mut |block| {
             session.feed(block, &mut |item: Item<'_, K::Value>| pages.item(&item))?;
             pages.flush()
@@ -541,73 +542,4 @@ pub enum Portion<'a> {
     Buffer(&'a Buffer),
     /// More text.
     Text(&'a [u8]),
-}
-
-/// The writers of a buffer's sources, on the calling thread.
-struct Pages<'a, W, M, O, E> {
-    /// There are few, and most items are of the same source as the one before.
-    writers: Vec<(TraceId, W)>,
-    current: usize,
-    text: Vec<u8>,
-    make: &'a mut M,
-    output: &'a mut O,
-    failure: Option<E>,
-}
-
-impl<W, M, O, E> Pages<'_, W, M, O, E>
-where
-    M: FnMut(&Source) -> std::result::Result<W, E>,
-    O: FnMut(&[u8]) -> std::result::Result<(), E>,
-{
-    fn item<T>(&mut self, item: &Item<'_, T>) -> ControlFlow<()>
-    where
-        W: Writer<T>,
-    {
-        let id = item.source.frame_id();
-        if self.writers.get(self.current).is_none_or(|(other, _)| *other != id)
-            && let Err(error) = self.turn_to(id, item.source)
-        {
-            return self.fail(error);
-        }
-        if let Some((_, writer)) = self.writers.get_mut(self.current) {
-            writer.item(item, &mut self.text);
-        }
-        if self.text.len() >= parallel::ENOUGH_TEXT { self.flush() } else { ControlFlow::Continue(()) }
-    }
-
-    fn end<T>(&mut self, source: &Source) -> ControlFlow<()>
-    where
-        W: Writer<T>,
-    {
-        let id = source.frame_id();
-        if let Some((_, writer)) = self.writers.iter_mut().find(|(other, _)| *other == id) {
-            writer.finish(&mut self.text);
-        }
-        ControlFlow::Continue(())
-    }
-
-    /// The next items are of this source.
-    #[cold]
-    fn turn_to(&mut self, id: TraceId, source: &Source) -> std::result::Result<(), E> {
-        let known = self.writers.iter().position(|(other, _)| *other == id);
-        self.current = known.unwrap_or(self.writers.len());
-        if known.is_none() {
-            self.writers.push((id, (self.make)(source)?));
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> ControlFlow<()> {
-        let written = (self.output)(&self.text);
-        self.text.clear();
-        match written {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => self.fail(error),
-        }
-    }
-
-    fn fail(&mut self, error: E) -> ControlFlow<()> {
-        self.failure = Some(error);
-        ControlFlow::Break(())
-    }
 }

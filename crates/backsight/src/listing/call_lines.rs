@@ -12,6 +12,7 @@ use super::json::ObjectWriter;
 use super::printable::Printable;
 use crate::SourceCode;
 use crate::calls::{CallTree, Cost, FunctionName, Node, ShadowStack, Visit};
+use crate::recent::Recent;
 
 /// Deepest indentation.
 const DEEPEST: usize = 60;
@@ -26,32 +27,8 @@ pub(super) struct CallLines<'i> {
     /// Where the last event was reported.
     index: u64,
     /// Texts of functions that were listed before.
-    names: FunctionTexts<'i>,
+    names: Recent<(FunctionName<'i>, Box<str>)>,
     line: Vec<u8>,
-}
-
-/// Texts of functions by address. Memory is bounded: one takes the slot of another that falls on it.
-#[derive(Default)]
-struct FunctionTexts<'i> {
-    /// None at first, then a power of two.
-    slots: Vec<Option<(FunctionName<'i>, Box<str>)>>,
-}
-
-impl<'i> FunctionTexts<'i> {
-    const SLOTS: usize = 1 << 10;
-
-    fn get(&mut self, function: &FunctionName<'i>) -> &str {
-        if self.slots.is_empty() {
-            self.slots.resize_with(Self::SLOTS, || None);
-        }
-        let slot = (function.address.0 >> 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-        let slot = &mut self.slots[slot as usize % Self::SLOTS];
-        match slot {
-            Some((known, _)) if known.is_named_as(function) => {}
-            _ => *slot = Some((*function, Printable(&function.to_string()).to_string().into_boxed_str())),
-        }
-        slot.as_ref().map_or("", |(_, text)| text)
-    }
 }
 
 /// Where the lines of a hart go, and what is wanted of them.
@@ -128,7 +105,16 @@ impl<'i> CallLines<'i> {
             match &mut self.tree {
                 Some(tree) => tree.add(&visit),
                 None if self.is_json => page.json_visit(&visit, self.index)?,
-                None => page.text_visit(&visit, self.names.get(&visit.function), &mut self.line)?,
+                None => {
+                    let function = &visit.function;
+                    let text = || Printable(&function.to_string()).to_string().into_boxed_str();
+                    let (_, name) = self.names.get(
+                        function.address,
+                        |(known, _)| known.is_named_as(function),
+                        || (*function, text()),
+                    );
+                    page.text_visit(&visit, name, &mut self.line)?;
+                }
             }
         }
         Ok(())

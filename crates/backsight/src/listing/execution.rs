@@ -181,9 +181,10 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
             && let Some(known) = hart.texts.get(range, hart.space)
         {
             self.listed += u64::from(range.instructions);
-            return known.append(text, index);
+            // Memory takes everything.
+            let _ = known.write(text, index);
+            return;
         }
-        // Memory takes everything.
         let _ = self.event(text, item.sub_source, &index, &item.value);
     }
 
@@ -363,7 +364,7 @@ impl Line<'_, '_> {
             return self.write_range(out, range, (self.index)());
         }
         if let Some(text) = self.texts.get(range, self.space) {
-            return out.write_all(&text.with_index(self.index));
+            return text.write(out, self.index);
         }
         let mut line = Vec::new();
         self.write_range(&mut line, range, 0)?;
@@ -372,7 +373,7 @@ impl Line<'_, '_> {
             _ => RangeText { before: &line, after: &[] },
         };
         self.texts.insert(range, self.space, text);
-        out.write_all(&text.with_index(self.index))
+        text.write(out, self.index)
     }
 
     fn write_range(&mut self, out: &mut dyn Write, range: &Range, index: u64) -> io::Result<()> {

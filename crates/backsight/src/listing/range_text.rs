@@ -4,6 +4,8 @@
 //! made once and then copied. Memory is bounded: a range takes the slot of another one that falls on it, and when
 //! there is too much text, all of it is forgotten.
 
+use std::io::{self, Write};
+
 use backsight_core::AddressSpace;
 use backsight_flow::Range;
 
@@ -37,21 +39,15 @@ pub(super) struct RangeText<'t> {
 }
 
 impl RangeText<'_> {
-    /// Adds the text to a listing, with where it was reported if it says that.
+    /// Writes the text, with where it was reported if it says that.
     #[inline]
-    pub fn append(self, out: &mut Vec<u8>, index: impl FnOnce() -> u64) {
-        out.extend_from_slice(self.before);
+    pub fn write(self, out: &mut (impl Write + ?Sized), index: impl FnOnce() -> u64) -> io::Result<()> {
+        out.write_all(self.before)?;
         if !self.after.is_empty() {
-            out.extend_from_slice(Decimal::default().of(index()).as_bytes());
-            out.extend_from_slice(self.after);
+            out.write_all(Decimal::default().of(index()).as_bytes())?;
+            out.write_all(self.after)?;
         }
-    }
-
-    /// The text, with where it was reported if it says that.
-    pub fn with_index(self, index: &dyn Fn() -> u64) -> Vec<u8> {
-        let mut text = Vec::new();
-        self.append(&mut text, index);
-        text
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! How many instructions a second the ETMv4 unit takes: `cargo run --release -p backsight-unit --example etm4_speed`.
+//! How many instructions a second the ETMv4 unit takes: `cargo run --release -p backsight-unit --example etm4_unit_speed`.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

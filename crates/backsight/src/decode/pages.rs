@@ -1,0 +1,86 @@
+//! What is written of a buffer, source by source, on the calling thread.
+
+use std::ops::ControlFlow;
+
+use backsight_core::TraceId;
+
+use super::item::Item;
+use super::parallel::{ENOUGH_TEXT, Writer};
+use crate::Source;
+
+/// The writers of a buffer's sources, on the calling thread.
+pub(super) struct Pages<'a, W, M, O, E> {
+    /// There are few, and most items are of the same source as the one before.
+    writers: Vec<(TraceId, W)>,
+    current: usize,
+    text: Vec<u8>,
+    make: &'a mut M,
+    output: &'a mut O,
+    pub failure: Option<E>,
+}
+
+impl<'a, W, M, O, E> Pages<'a, W, M, O, E>
+where
+    M: FnMut(&Source) -> Result<W, E>,
+    O: FnMut(&[u8]) -> Result<(), E>,
+{
+    /// No writer yet: `make` makes one for each source that has items. Text goes to `output`.
+    pub fn new(make: &'a mut M, output: &'a mut O) -> Self {
+        Self { writers: Vec::new(), current: 0, text: Vec::new(), make, output, failure: None }
+    }
+
+    /// Lets the writer of its source write an item.
+    pub fn item<T>(&mut self, item: &Item<'_, T>) -> ControlFlow<()>
+    where
+        W: Writer<T>,
+    {
+        let id = item.source.frame_id();
+        if self.writers.get(self.current).is_none_or(|(other, _)| *other != id)
+            && let Err(error) = self.turn_to(id, item.source)
+        {
+            return self.fail(error);
+        }
+        if let Some((_, writer)) = self.writers.get_mut(self.current) {
+            writer.item(item, &mut self.text);
+        }
+        if self.text.len() >= ENOUGH_TEXT { self.flush() } else { ControlFlow::Continue(()) }
+    }
+
+    /// A source ends.
+    pub fn end<T>(&mut self, source: &Source) -> ControlFlow<()>
+    where
+        W: Writer<T>,
+    {
+        let id = source.frame_id();
+        if let Some((_, writer)) = self.writers.iter_mut().find(|(other, _)| *other == id) {
+            writer.finish(&mut self.text);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The next items are of this source.
+    #[cold]
+    fn turn_to(&mut self, id: TraceId, source: &Source) -> Result<(), E> {
+        let known = self.writers.iter().position(|(other, _)| *other == id);
+        self.current = known.unwrap_or(self.writers.len());
+        if known.is_none() {
+            self.writers.push((id, (self.make)(source)?));
+        }
+        Ok(())
+    }
+
+    /// Hands on what was written.
+    pub fn flush(&mut self) -> ControlFlow<()> {
+        let written = (self.output)(&self.text);
+        self.text.clear();
+        match written {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn fail(&mut self, error: E) -> ControlFlow<()> {
+        self.failure = Some(error);
+        ControlFlow::Break(())
+    }
+}
