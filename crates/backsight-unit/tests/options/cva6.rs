@@ -3,18 +3,16 @@
 //! Its packets name the last instruction of a block, so that those before it are not in the trace after a jump that is
 //! no return, and at the beginning: they follow one another up to the named one. Everything else is the truth.
 
-use backsight_core::{Address, Located};
+use backsight_core::Address;
 use backsight_flow::Event;
-use backsight_flow::etrace::{Follower, Settings as Following};
-use backsight_isa::rv::Set;
 use backsight_riscv::encap::{Encapsulation, Framing};
-use backsight_riscv::etrace::{Config, Content, Decoder, Message};
 use backsight_unit::cva6::Fidelity;
-use backsight_unit::etrace::{Settings, Unit, UnitConfig};
+use backsight_unit::etrace::{Settings, UnitConfig};
 use backsight_unit::riscv::retire::{Architecture, MOST_PORTS, Retirement};
 use backsight_unit::riscv::{Resync, ResyncMode};
 
 use crate::Effort;
+use crate::etrace::traced_and_followed;
 use crate::riscv::Run;
 
 fn units(effort: Effort) -> Vec<(String, UnitConfig)> {
@@ -86,23 +84,7 @@ fn plain_up_to(run: &Run, at: usize, address: Address) -> usize {
 }
 
 fn check(run: &Run, unit: &UnitConfig, what: &str) -> usize {
-    let mut traced = Unit::new(*unit).unwrap_or_else(|why| panic!("{what}: {why}"));
-    let mut bytes = Vec::new();
-    traced.push_all(&run.items, &mut bytes);
-    traced.finish(&mut bytes);
-    let config = Config { params: unit.params, options: unit.options, framing: unit.framing };
-    let (mut decoder, mut events) = (Decoder::new(&config), Vec::new());
-    let following = Following { set: Set::RV64, ..Following::from(&config) };
-    let mut follower = Follower::new(following, &run.image);
-    let mut sink = |event: Located<Event>| events.push(event.value);
-    let mut each = |message: Located<Message>| {
-        let good = matches!(message.value.content, Content::Instruction(_) | Content::Null);
-        assert!(good, "{what}: {message:x?}");
-        follower.push(message, &mut sink);
-    };
-    decoder.feed(&bytes, &mut each);
-    decoder.finish(&mut each);
-    follower.finish(&mut sink);
+    let events = traced_and_followed(run, unit, what).unwrap_or_else(|| panic!("{what}: no such unit"));
     agree(run, &events, what)
 }
 

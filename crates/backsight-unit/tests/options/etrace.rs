@@ -115,8 +115,9 @@ fn settings(effort: Effort) -> Vec<(String, UnitConfig)> {
     units
 }
 
-fn check(run: &Run, unit: &UnitConfig, what: &str) -> bool {
-    let Ok(mut traced) = Unit::new(*unit) else { return false };
+/// Traces a program and follows its trace; `None` if there can be no such unit.
+pub fn traced_and_followed(run: &Run, unit: &UnitConfig, what: &str) -> Option<Vec<Event>> {
+    let mut traced = Unit::new(*unit).ok()?;
     let mut bytes = Vec::new();
     traced.push_all(&run.items, &mut bytes);
     traced.finish(&mut bytes);
@@ -134,8 +135,13 @@ fn check(run: &Run, unit: &UnitConfig, what: &str) -> bool {
     decoder.feed(&bytes, &mut each);
     decoder.finish(&mut each);
     follower.finish(&mut sink);
-    run.check(&events, what);
-    true
+    Some(events)
+}
+
+fn check(run: &Run, unit: &UnitConfig, what: &str) -> bool {
+    let events = traced_and_followed(run, unit, what);
+    events.iter().for_each(|events| run.check(events, what));
+    events.is_some()
 }
 
 fn sweep(effort: Effort) {
