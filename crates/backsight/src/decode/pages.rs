@@ -84,3 +84,55 @@ where
         ControlFlow::Break(())
     }
 }
+
+/// What is written of one source, whose items come from several threads.
+pub(super) struct Page<'a, W, O, E> {
+    pub writer: W,
+    pub text: Vec<u8>,
+    pub output: &'a mut O,
+    pub failure: Option<E>,
+}
+
+impl<W, O, E> Page<'_, W, O, E>
+where
+    O: FnMut(&[u8]) -> Result<(), E>,
+{
+    /// Lets the writer write an item.
+    pub fn item<T>(&mut self, item: &Item<'_, T>) -> ControlFlow<()>
+    where
+        W: Writer<T>,
+    {
+        self.writer.item(item, &mut self.text);
+        if self.text.len() >= ENOUGH_TEXT { self.flush() } else { ControlFlow::Continue(()) }
+    }
+
+    /// The source ends.
+    pub fn end<T>(&mut self)
+    where
+        W: Writer<T>,
+    {
+        if self.failure.is_none() {
+            self.writer.finish(&mut self.text);
+            let _ = self.flush();
+        }
+    }
+
+    fn flush(&mut self) -> ControlFlow<()> {
+        let text = std::mem::take(&mut self.text);
+        let outcome = self.put(&text);
+        self.text = text;
+        self.text.clear();
+        outcome
+    }
+
+    /// Hands on text.
+    pub fn put(&mut self, text: &[u8]) -> ControlFlow<()> {
+        match (self.output)(text) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}

@@ -128,7 +128,7 @@ type Worked<'scope> = ScopedJoinHandle<'scope, Vec<(TraceId, SourceSummary)>>;
 type Replies<P> = (usize, Receiver<Reply<P>>);
 
 /// Takes blocks of a buffer.
-type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
+pub(super) type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
 
 /// The calling thread's side.
 struct Pool<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value>> {
@@ -277,6 +277,20 @@ pub trait Writer<T>: Send {
 
     /// The source ends: writes what is left.
     fn finish(&mut self, _text: &mut Vec<u8>) {}
+
+    /// Does what it writes of an item depend on nothing but the item and the last context? Then several writers may share
+    /// a source, each of which writes pieces of it, and what one has written may be dropped.
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    /// What was counted of the text since the last call, where the writer counts.
+    fn take_count(&mut self) -> u64 {
+        0
+    }
+
+    /// So much was counted in text of another writer that was used.
+    fn add_count(&mut self, _count: u64) {}
 }
 
 /// Text that is enough to be handed on.
@@ -305,6 +319,63 @@ impl<T, W: Writer<T>> Consumer<T> for Text<W> {
 
     fn take(&mut self) -> Option<Vec<u8>> {
         (!self.text.is_empty()).then(|| std::mem::take(&mut self.text))
+    }
+}
+
+/// Text of pieces of a source, with what was counted in it.
+pub(super) struct CountedText<W>(pub Text<W>);
+
+impl<T, W: Writer<T>> Consumer<T> for CountedText<W> {
+    type Portion = (Vec<u8>, u64);
+
+    fn item(&mut self, item: Item<'_, T>) {
+        self.0.item(item);
+    }
+
+    fn finish(&mut self) {
+        self.0.finish();
+    }
+
+    fn is_full(&self) -> bool {
+        Consumer::<T>::is_full(&self.0)
+    }
+
+    fn take(&mut self) -> Option<Self::Portion> {
+        let count = self.0.writer.take_count();
+        let text = Consumer::<T>::take(&mut self.0);
+        (count > 0 || text.is_some()).then(|| (text.unwrap_or_default(), count))
+    }
+}
+
+/// The state of pieces of a source.
+pub(super) struct Folded<'f, T, M, E> {
+    pub source: Source,
+    pub make: &'f M,
+    pub each: &'f E,
+    pub state: Option<T>,
+}
+
+impl<V, T, M, E> Consumer<V> for Folded<'_, T, M, E>
+where
+    T: Send,
+    M: Fn(&Source) -> T + Sync,
+    E: Fn(&mut T, Item<'_, V>) + Sync,
+{
+    type Portion = T;
+
+    #[inline(always)]
+    fn item(&mut self, item: Item<'_, V>) {
+        let state = self.state.get_or_insert_with(|| (self.make)(&self.source));
+        (self.each)(state, item);
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    fn take(&mut self) -> Option<T> {
+        self.state.take()
     }
 }
 
