@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use super::consumers::Folded;
 use super::item::Item;
 use super::kind::Kind;
-use super::parallel::{self, Folded};
 use super::session::{Session, States};
 use super::summary::{SourceSummary, Summary};
-use super::{Decode, Spread, pieces};
+use super::{Decode, Spread, parallel, pieces};
 use crate::{Error, Result, Source};
 
 impl<'c, K: Kind> Decode<'c, K> {

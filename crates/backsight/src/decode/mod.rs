@@ -4,6 +4,7 @@
 //! protocol ([`source_decoder`]); what comes out is given to a sink, in an order that does not depend on how many
 //! threads did the work.
 
+mod consumers;
 mod fold;
 mod item;
 mod items;
@@ -32,13 +33,13 @@ use backsight_core::TraceId;
 
 use crate::capture::{Buffer, Capture};
 use crate::{Error, Result, Source};
+pub use consumers::Writer;
+use consumers::{Collected, Kept};
 use item::Closure;
 pub use item::{Item, Outcome, Sink};
 pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
-pub use parallel::Writer;
-use parallel::{Collected, Kept};
 use pieces::PieceOptions;
 use session::{BLOCK, Order, Setup};
 pub use session::{Session, States};

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use backsight_core::TraceId;
 
+use super::consumers::{ENOUGH_TEXT, Writer};
 use super::item::Item;
-use super::parallel::{ENOUGH_TEXT, Writer};
 use crate::Source;
 
 /// The writers of a buffer's sources, on the calling thread.

@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 
 use backsight_core::TraceId;
 
+use super::consumers::{Collected, CountedText, Kept, Pool, Text, Writer};
 use super::item::Item;
 use super::kind::Kind;
 use super::pages::{Page, Pages};
-use super::parallel::{self, Collected, CountedText, Kept, Text, Writer};
 use super::session::{End, Order, Session, Setup};
 use super::summary::{BufferSummary, Summary};
-use super::{Decode, Spread, pieces};
+use super::{Decode, Spread, parallel, pieces};
 use crate::{Buffer, Error, Source};
 
 /// What [`Decode::write`] gives.
@@ -113,11 +113,14 @@ impl<'c, K: Kind> Decode<'c, K> {
         let mut page = Page { writer: make(&source)?, text: Vec::new(), output, failure: None };
         let (options, mut read) = (self.piece_options(), self.reader(setup));
         let summary = if page.writer.is_local() {
+            let pool = &Pool::default();
             let mut make =
-                |source: &Source| make(source).map(|writer| CountedText(Text { writer, text: Vec::new() }));
+                |source: &Source| make(source).map(|writer| CountedText { writer, text: Vec::new(), pool });
             let mut each = |(text, count): (Vec<u8>, u64)| {
                 page.writer.add_count(count);
-                page.put(&text)
+                let outcome = page.put(&text);
+                pool.give_back(text);
+                outcome
             };
             pieces::run(setup, id, options, &mut read, &mut make, &mut each)?.0
         } else {

@@ -23,8 +23,9 @@ use backsight_core::TraceId;
 
 use self::cut::{Cutter, StreamPiece};
 use self::worker::{Counts, Job, Mark, Reply, decode_part, work};
+use super::consumers::Consumer;
 use super::kind::Kind;
-use super::parallel::{BlockSink, Consumer};
+use super::parallel::BlockSink;
 use super::session::{BLOCK, Setup, buffer_summary};
 use super::source_decoder::SourceDecoder;
 use super::split::{Piece, Splitter};

@@ -8,8 +8,8 @@ use backsight_core::Accounting;
 use backsight_flow::Statistics;
 
 use super::cut::StreamPiece;
+use crate::decode::consumers::Consumer;
 use crate::decode::item::Item;
-use crate::decode::parallel::Consumer;
 use crate::decode::source_decoder::SourceDecoder;
 use crate::protocol::{SavedState, Stream};
 
