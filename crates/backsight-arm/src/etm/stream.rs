@@ -31,6 +31,9 @@ pub(crate) trait PacketReader {
     /// The packet at the start of `bytes`, which are not empty, and its length.
     fn read(&mut self, bytes: &[u8]) -> Result<(Self::Packet, usize), Stop>;
 
+    /// The packet that a header is alone, where most headers of a stream are such: what `read` gives for it.
+    fn one_byte(&self, header: u8) -> Option<Self::Packet>;
+
     /// Forgets what packets have said.
     fn forget(&mut self);
 }
@@ -68,15 +71,46 @@ impl<R: PacketReader> StreamDecoder<R> {
             } else if self.carried > 0 {
                 self.complete(rest, sink)
             } else {
-                match self.reader.read(rest) {
-                    Ok((packet, length)) => {
-                        self.give(packet, length, sink);
-                        length
-                    }
-                    Err(stop) => self.stop(stop, rest, sink),
+                rest = self.one_byte_packets(rest, sink);
+                if rest.is_empty() {
+                    return;
                 }
+                self.next(rest, sink)
             };
             rest = rest.get(used..).unwrap_or_default();
+        }
+    }
+
+    /// Gives the packets of one byte at the start of these bytes; what comes after them.
+    #[inline]
+    fn one_byte_packets<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        sink: &mut impl FnMut(Located<R::Packet>),
+    ) -> &'b [u8] {
+        let (mut rest, begin) = (bytes, self.offset);
+        let mut offset = begin;
+        while let Some((&header, after)) = rest.split_first()
+            && let Some(value) = self.reader.one_byte(header)
+        {
+            sink(Located { offset, length: 1, value });
+            offset += 1;
+            rest = after;
+        }
+        self.offset = offset;
+        self.accounting.decoded += offset - begin;
+        rest
+    }
+
+    /// The next packet, of any kind; gives how many of the bytes were used.
+    #[inline(never)]
+    fn next(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) -> usize {
+        match self.reader.read(bytes) {
+            Ok((packet, length)) => {
+                self.give(packet, length, sink);
+                length
+            }
+            Err(stop) => self.stop(stop, bytes, sink),
         }
     }
 

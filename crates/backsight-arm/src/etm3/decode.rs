@@ -58,6 +58,8 @@ struct Reader {
     config: Config,
     /// What each header introduces in this version.
     kinds: [Kind; 256],
+    /// The P-headers of this version and mode.
+    p_headers: [Option<PHeader>; 256],
     base: AddressBase,
     data: DataBase,
     timestamp: TimestampState,
@@ -65,9 +67,15 @@ struct Reader {
 
 impl Reader {
     fn new(config: &Config) -> Self {
+        let kinds = kinds(config.minor());
+        let p_header = |header: usize| match kinds[header] {
+            Kind::PHeader => PHeader::read(header as u8, config),
+            _ => None,
+        };
         Self {
             config: *config,
-            kinds: kinds(config.minor()),
+            kinds,
+            p_headers: core::array::from_fn(p_header),
             base: AddressBase::UNKNOWN,
             data: DataBase::default(),
             timestamp: TimestampState::default(),
@@ -243,12 +251,17 @@ impl PacketReader for Reader {
     }
 
     #[inline]
+    fn one_byte(&self, header: u8) -> Option<Packet> {
+        self.p_headers[usize::from(header)].map(Packet::PHeader)
+    }
+
+    #[inline]
     fn read(&mut self, bytes: &[u8]) -> Result<(Packet, usize), Stop> {
         let header = *bytes.first().ok_or(Stop::Incomplete)?;
         let payload = &mut PayloadReader::new(bytes, 1);
         let packet = match self.kinds[usize::from(header)] {
-            Kind::PHeader => match PHeader::read(header, &self.config) {
-                Some(header) => Packet::PHeader(header),
+            Kind::PHeader => match self.one_byte(header) {
+                Some(packet) => packet,
                 None => return Err(payload.bad(Bad::Reserved)),
             },
             Kind::BranchAddress => {
@@ -272,5 +285,32 @@ impl PacketReader for Reader {
             kind => self.data(kind, header, payload)?,
         };
         Ok((packet, payload.length()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_p_header_alone_is_what_the_manual_says_and_what_reading_it_gives() {
+        for (cr, minor) in [(0, 0), (0, 5), (1 << 12, 2), (1 << 12, 3)] {
+            let mut config = Config::default();
+            config.registers.cr = cr;
+            config.registers.set_minor(minor);
+            let mut reader = Reader::new(&config);
+            let mut alone = 0;
+            for header in 0..=255 {
+                let is_p_header = header & 0x81 == 0x80;
+                let expected = PHeader::read(header, &config).filter(|_| is_p_header).map(Packet::PHeader);
+                assert_eq!(reader.one_byte(header), expected, "{header:#04x}");
+                if is_p_header {
+                    let read = expected.map_or(Err(Stop::Bad(Bad::Reserved, 1)), |packet| Ok((packet, 1)));
+                    assert_eq!(reader.read(&[header]), read, "{header:#04x}");
+                    alone += usize::from(read.is_ok());
+                }
+            }
+            assert_eq!(alone, if cr != 0 && minor >= 3 { 38 } else { 36 });
+        }
     }
 }

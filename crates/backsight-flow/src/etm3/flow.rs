@@ -12,6 +12,44 @@ use crate::sink::Sink;
 use crate::walk::Stop;
 use crate::{Event, Range};
 
+/// The atoms of a P-header that are left.
+struct Atoms {
+    /// The oldest in bit 0; 1 is executed.
+    bits: u16,
+    left: u8,
+    /// Cycles before the next one.
+    cycles: Option<u32>,
+    /// Cycles before each of the others.
+    cycles_between: Option<u32>,
+}
+
+impl Atoms {
+    #[inline]
+    fn new(header: &PHeader) -> Self {
+        let (cycles, cycles_between) = match header.cycles {
+            CycleMarks::NotTraced => (None, None),
+            CycleMarks::Before(cycles) => (Some(cycles.into()), Some(0)),
+            CycleMarks::BeforeEach => (Some(1), Some(1)),
+        };
+        Self { bits: header.atoms, left: header.count, cycles, cycles_between }
+    }
+
+    /// Takes the oldest: whether its instruction was executed, and the cycles before it.
+    #[inline]
+    fn take(&mut self) -> (bool, Option<u32>) {
+        let executed = self.bits & 1 == 1;
+        self.bits >>= 1;
+        self.left -= 1;
+        (executed, std::mem::replace(&mut self.cycles, self.cycles_between))
+    }
+
+    /// The cycles before all that are left.
+    fn all_cycles(&self) -> Option<u32> {
+        let between = self.cycles_between? * u32::from(self.left.saturating_sub(1));
+        self.cycles.map(|cycles| cycles + between)
+    }
+}
+
 impl<C: Code> Follower<C> {
     /// Atoms, one instruction each, and the cycles before them.
     #[inline]
@@ -23,33 +61,51 @@ impl<C: Code> Follower<C> {
             return;
         }
         self.atoms_together = header.count;
-        let mut atoms = header.atoms;
-        for index in 0..header.count {
-            let executed = atoms & 1 == 1;
-            atoms >>= 1;
-            let cycles = match header.cycles {
-                CycleMarks::NotTraced => None,
-                CycleMarks::Before(cycles) if index == 0 => Some(cycles),
-                CycleMarks::Before(_) => Some(0),
-                CycleMarks::BeforeEach => Some(1),
-            };
+        let mut atoms = Atoms::new(header);
+        while atoms.left > 0 {
             self.release(sink);
             let Some(position) = self.tracker.position.filter(|position| position.isa != Isa::Jazelle) else {
                 self.tracker.position = None;
-                let left = header.count - index;
-                let cycles = match header.cycles {
-                    CycleMarks::BeforeEach => Some(left),
-                    _ => cycles,
-                };
-                return self.lost_atoms(left, cycles.map(u32::from), at, sink);
+                return self.lost_atoms(&atoms, at, sink);
             };
-            self.atom(position, executed, cycles.map(u32::from), at, sink);
+            let number = self.tracker.enter_block(position);
+            let number = self.certain_atoms(number, &mut atoms, at, sink);
+            let (executed, cycles) = atoms.take();
+            self.newest_atom(number, executed, cycles, at, sink);
         }
     }
 
+    /// Follows all but the last of these atoms from block to block, up to one that needs a look: no exception cancels
+    /// an instruction of a P-header but the last. Gives the block of the next atom.
+    #[inline]
+    fn certain_atoms(&mut self, first: u32, atoms: &mut Atoms, at: At, sink: &mut impl Sink) -> u32 {
+        let mut number = first;
+        while atoms.left > 1 {
+            let block = self.tracker.block(number);
+            let executed = atoms.bits & 1 == 1;
+            let next = block.next(executed).filter(|_| block.way(executed).is_known());
+            let Some(next) = next.filter(|&next| !self.tracker.block(next).is_stale()) else { break };
+            let range = Range { executed, ..block.range };
+            let (_, cycles) = atoms.take();
+            if cycles.is_some() {
+                sink.take(at.map(|()| Event::CycleCount(cycles)));
+            }
+            self.tracker.statistics.count_range(&range);
+            sink.take(at.map(|()| Event::Range(range)));
+            if executed && self.traces_data {
+                self.transfer_of(&range);
+            }
+            self.tracker.origin = Origin::new(number, executed);
+            self.is_named = false;
+            number = next;
+        }
+        number
+    }
+
     /// Atoms at an address that is not known: their cycles count all the same.
-    fn lost_atoms(&mut self, count: u8, cycles: Option<u32>, at: At, sink: &mut impl Sink) {
-        self.tracker.statistics.skipped += u64::from(count);
+    fn lost_atoms(&mut self, atoms: &Atoms, at: At, sink: &mut impl Sink) {
+        self.tracker.statistics.skipped += u64::from(atoms.left);
+        let cycles = atoms.all_cycles();
         if cycles.is_some() {
             self.tracker.emit(at, Event::CycleCount(cycles), sink);
         }
@@ -58,36 +114,40 @@ impl<C: Code> Follower<C> {
         }
     }
 
-    /// One instruction.
+    /// The instruction of a block is the newest: an exception may still cancel it.
     #[inline]
-    pub(super) fn atom(
+    pub(super) fn newest_atom(
         &mut self,
-        position: Position,
+        number: u32,
         executed: bool,
         cycles: Option<u32>,
         at: At,
         sink: &mut impl Sink,
     ) {
-        let number = self.tracker.enter_block(position);
         let block = *self.tracker.block(number);
         if block.way(executed) == Way::Odd && !self.accepts(&block, executed, at, sink) {
             return;
         }
-        if cycles.is_some() {
-            self.held.push(at, Event::CycleCount(cycles));
-        }
-        self.held.push(at, Event::Range(Range { executed, ..block.range }));
+        let range = Range { executed, ..block.range };
+        self.held.hold(at, cycles, range);
         self.tracker.origin = Origin::new(number, executed);
         self.is_named = false;
-        let Range { start, end, isa, class, flags, last_size, .. } = block.range;
-        if executed && self.traces_data && (flags.load || flags.store || self.coprocessors) {
-            self.own_data(start, isa, last_size);
+        if executed && self.traces_data {
+            self.transfer_of(&range);
         }
-        self.tracker.position = match class {
+        self.tracker.position = match range.class {
             Class::DirectBranch if executed => Some(Position::new(block.target, block.target_isa)),
             Class::IndirectBranch if executed => None,
-            _ => Some(Position { address: end, isa, it: block.it }),
+            _ => Some(Position { address: range.end, isa: range.isa, it: block.it }),
         };
+    }
+
+    /// An instruction was executed that may transfer data.
+    fn transfer_of(&mut self, range: &Range) {
+        let Range { start, isa, flags, last_size, .. } = *range;
+        if flags.load || flags.store || self.coprocessors {
+            self.own_data(start, isa, last_size);
+        }
     }
 
     /// Something is wrong with an instruction. False if it is not reported.

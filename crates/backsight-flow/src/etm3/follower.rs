@@ -154,6 +154,7 @@ impl<C: Code> Follower<C> {
     }
 
     /// Reports an event, after what is held back.
+    #[inline]
     pub(super) fn put(&mut self, at: At, event: Event, sink: &mut impl Sink) {
         if self.held.is_full() {
             self.release(sink);
@@ -169,10 +170,11 @@ impl<C: Code> Follower<C> {
     /// What is held back is certain.
     #[inline]
     pub(super) fn release(&mut self, sink: &mut impl Sink) {
-        for event in self.held.drain() {
-            self.tracker.statistics.count(&event.value);
+        let statistics = &mut self.tracker.statistics;
+        self.held.drain(|event| {
+            statistics.count(&event.value);
             sink.take(event);
-        }
+        });
     }
 
     /// Nothing that comes has to do with what came.
@@ -209,7 +211,8 @@ impl<C: Code> Follower<C> {
         let Some(address) = sync.address else { return };
         self.tracker.go(address, sync.isa);
         if let (Some(next), Some(position)) = (sync.next, self.tracker.position) {
-            self.atom(position, true, None, at, sink);
+            let number = self.tracker.enter_block(position);
+            self.newest_atom(number, true, None, at, sink);
             self.tracker.position = Some(Position::new(next.address, next.isa));
         }
     }
