@@ -1,7 +1,7 @@
 //! What a follower counts.
 
 use crate::blocks::Path;
-use crate::{Event, NoSync, Range, Symptom};
+use crate::{Event, NoSync, Symptom};
 
 /// Counts over all that was executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,13 @@ impl Statistics {
     #[inline]
     pub fn count(&mut self, event: &Event) {
         match event {
-            Event::Range(range) => self.count_range(range),
+            Event::Range(range) => {
+                let branch = range.ends_in_branch();
+                self.instructions += u64::from(range.instructions);
+                self.ranges += 1;
+                self.branches += u64::from(branch);
+                self.taken += u64::from(branch && range.executed);
+            }
             Event::PathUnknown { instructions, .. } => {
                 self.instructions += u64::from(*instructions);
                 self.gaps.path_unknown += 1;
@@ -83,16 +89,6 @@ impl Statistics {
             Event::NoSync(NoSync::WrongImage) => self.gaps.wrong_image += 1,
             _ => {}
         }
-    }
-
-    /// Counts a range.
-    #[inline]
-    pub(crate) fn count_range(&mut self, range: &Range) {
-        let branch = range.ends_in_branch();
-        self.instructions += u64::from(range.instructions);
-        self.ranges += 1;
-        self.branches += u64::from(branch);
-        self.taken += u64::from(branch && range.executed);
     }
 
     /// Counts the ranges of a path.

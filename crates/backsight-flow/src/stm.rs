@@ -154,7 +154,8 @@ impl Follower {
     #[inline]
     fn message(&mut self, message: SoftwareMessage, time: Option<u64>, sink: &mut impl Sink) {
         let message = time.map_or(message, |time| message.at(time));
-        self.emit(Event::Software(message), sink);
+        // Nobody counts messages.
+        self.give(Event::Software(message), sink);
     }
 
     fn system(&mut self, kind: SystemEventKind, value: u64, time: Option<u64>, sink: &mut impl Sink) {
@@ -170,6 +171,11 @@ impl Follower {
     #[inline]
     fn emit(&mut self, value: Event, sink: &mut impl Sink) {
         self.statistics.count(&value);
+        self.give(value, sink);
+    }
+
+    #[inline]
+    fn give(&mut self, value: Event, sink: &mut impl Sink) {
         let at = self.at.unwrap_or(Located { offset: 0, length: 0, value: () });
         sink.take(at.map(|()| value));
     }

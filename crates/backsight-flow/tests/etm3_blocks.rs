@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use backsight_arm::etm3::{
-    Bad, Branch, Config, CycleMarks, DataAddress, DataValue, ISync, Information, PHeader, Packet, Reason,
-    State, Timestamp,
+    Bad, Branch, Config, CycleMarks, DataAddress, DataValue, Decoded, Decoder, ISync, Information, PHeader,
+    Packet, Reason, State, Timestamp,
 };
 use backsight_core::{Address, AddressSpace, Isa, Located};
 use backsight_flow::etm3::{Follower, Options};
@@ -226,6 +226,79 @@ fn config(settings: u8) -> Config {
     config.set("core", if settings & 4 == 0 { "Cortex-A7" } else { "Cortex-M3" }).unwrap();
     config.registers.cr |= u32::from(settings >> 3 & 1) << 1;
     config
+}
+
+/// Bytes of a stream: a beginning in good order, then P-headers, branches, I-syncs, exceptions and noise.
+fn stream(isa: Isa, draws: &[(u8, u64)]) -> Vec<u8> {
+    let thumb = u8::from(isa == Isa::T32);
+    let i_sync = |information: u8, address: u8| [0x08, information, address & 0x7C | thumb, 0x10, 0, 0];
+    let mut bytes = vec![0, 0, 0, 0, 0, 0x80];
+    bytes.extend(i_sync(0x21, 0));
+    for &(kind, a) in draws {
+        let random = a.to_le_bytes();
+        match kind % 16 {
+            0..=9 => bytes.extend(random.map(|byte| byte & 0x7C | 0x80)),
+            10 => bytes.extend(random[..2].iter().map(|byte| byte & 0x0E | 0x80)),
+            11 => bytes.push(random[0] & 0x7E | 1),
+            12 => bytes.extend(i_sync(random[0] & 0x60 | 1, random[1])),
+            // An exception that may cancel.
+            13 => {
+                let end = if thumb == 1 { 0x50 } else { 0x48 };
+                bytes.extend([0x81, 0x88, 0x80, 0x80, end, random[1] & 0x3E]);
+            }
+            14 if random[0] & 3 == 0 => bytes.extend(&random[1..]),
+            _ => bytes.extend([random[0] & 0x3C | 0x80, 0xBC, 0xA0]),
+        }
+    }
+    bytes
+}
+
+/// The events of bytes in pieces, P-headers in runs or not.
+fn decode(
+    config: &Config,
+    memory: &Memory,
+    pieces: &[&[u8]],
+    runs: bool,
+) -> (Vec<Located<Event>>, Statistics) {
+    let mut decoder = Decoder::new(config);
+    let mut follower = Follower::new(config, memory);
+    let mut events = Vec::new();
+    let mut sink = |event| events.push(event);
+    for piece in pieces {
+        if runs {
+            decoder.feed_runs(piece, &mut |decoded| match decoded {
+                Decoded::Packet(packet) => follower.push(packet, &mut sink),
+                Decoded::PHeaders { offset, headers } => follower.push_p_headers(offset, headers, &mut sink),
+            });
+        } else {
+            decoder.feed(piece, &mut |packet| follower.push(packet, &mut sink));
+        }
+    }
+    decoder.finish(&mut |packet| follower.push(packet, &mut sink));
+    follower.finish(&mut sink);
+    (events, *follower.statistics())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn runs_of_p_headers_are_followed_like_single_ones(
+        settings in any::<u8>(),
+        code in prop::collection::vec(any::<u8>(), 8..64),
+        draws in prop::collection::vec(any::<(u8, u64)>(), 1..60),
+        cut in any::<usize>(),
+    ) {
+        let isa = if settings & 0x40 == 0 { Isa::A32 } else { Isa::T32 };
+        let memory = Memory::new(isa, &code);
+        let mut config = config(settings);
+        config.registers.cr |= u32::from(settings >> 4 & 1) << 12;
+        let bytes = stream(isa, &draws);
+        let expected = decode(&config, &memory, &[&bytes], false);
+        prop_assert_eq!(&decode(&config, &memory, &[&bytes], true), &expected);
+        let (before, after) = bytes.split_at(cut % bytes.len());
+        prop_assert_eq!(&decode(&config, &memory, &[before, after], true), &expected);
+    }
 }
 
 proptest! {

@@ -5,10 +5,10 @@ use backsight_core::{Accounting, Address, Isa, Located};
 use super::data::{DataAddress, DataBase, DataValue};
 use super::packet::{Branch, EarlyException, ISync, Information, NextInstruction, Packet, Timestamp};
 use super::table::{Kind, kinds};
-use super::{Config, PHeader};
+use super::{Config, PHeaders};
 use crate::etm::{
-    AddressBase, AddressField, Bad, PacketReader, PayloadReader, Reason, State, Stop, StreamDecoder,
-    TimestampState, isa_of,
+    AddressBase, AddressField, Bad, Each, PacketReader, PacketSink, PayloadReader, Reason, State, Stop,
+    StreamDecoder, TimestampState, isa_of,
 };
 
 /// Decodes the stream of one ETMv3.
@@ -25,23 +25,72 @@ impl Decoder {
     /// the packets are the same.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.feed(bytes, sink);
+        self.0.feed(bytes, &mut Each(sink));
+    }
+
+    /// The same, with P-headers in runs: whoever follows a run knows of all but its end what comes next.
+    #[inline]
+    pub fn feed_runs(&mut self, bytes: &[u8], sink: &mut impl FnMut(Decoded<'_>)) {
+        self.0.feed(bytes, &mut Runs(sink));
     }
 
     /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(sink);
+        self.0.reset(&mut Each(sink));
     }
 
     /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
     /// the next A-sync. Offsets go on as if nothing was missing.
     pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(sink);
+        self.0.reset(&mut Each(sink));
     }
 
     /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
     pub fn accounting(&self) -> Accounting {
         self.0.accounting
+    }
+}
+
+/// What [`Decoder::feed_runs`] gives.
+#[derive(Clone, Copy, Debug)]
+pub enum Decoded<'a> {
+    /// A packet.
+    Packet(Located<Packet>),
+    /// P-headers of one byte each, one after the other; all are in [`PHeaders`].
+    PHeaders {
+        /// The offset of the first.
+        offset: u64,
+        /// Their bytes.
+        headers: &'a [u8],
+    },
+}
+
+/// Most P-headers of a run: what they stand for is bounded.
+const LONGEST_RUN: usize = 64;
+
+/// Takes P-headers in runs.
+struct Runs<F>(F);
+
+impl<F: FnMut(Decoded<'_>)> PacketSink<Reader> for Runs<F> {
+    #[inline]
+    fn take(&mut self, packet: Located<Packet>) {
+        (self.0)(Decoded::Packet(packet));
+    }
+
+    #[inline]
+    fn take_one_byte(&mut self, reader: &Reader, offset: u64, bytes: &[u8]) -> usize {
+        let mut all = 0;
+        loop {
+            let rest = bytes.get(all..).unwrap_or_default();
+            let is_p_header = |header: &&u8| reader.p_headers.get(**header).is_some();
+            let count = rest.iter().take(LONGEST_RUN).take_while(is_p_header).count();
+            if count == 0 {
+                return all;
+            }
+            let headers = rest.get(..count).unwrap_or_default();
+            (self.0)(Decoded::PHeaders { offset: offset + all as u64, headers });
+            all += count;
+        }
     }
 }
 
@@ -59,7 +108,7 @@ struct Reader {
     /// What each header introduces in this version.
     kinds: [Kind; 256],
     /// The P-headers of this version and mode.
-    p_headers: [Option<PHeader>; 256],
+    p_headers: PHeaders,
     base: AddressBase,
     data: DataBase,
     timestamp: TimestampState,
@@ -67,15 +116,10 @@ struct Reader {
 
 impl Reader {
     fn new(config: &Config) -> Self {
-        let kinds = kinds(config.minor());
-        let p_header = |header: usize| match kinds[header] {
-            Kind::PHeader => PHeader::read(header as u8, config),
-            _ => None,
-        };
         Self {
             config: *config,
-            kinds,
-            p_headers: core::array::from_fn(p_header),
+            kinds: kinds(config.minor()),
+            p_headers: PHeaders::new(config),
             base: AddressBase::UNKNOWN,
             data: DataBase::default(),
             timestamp: TimestampState::default(),
@@ -252,7 +296,7 @@ impl PacketReader for Reader {
 
     #[inline]
     fn one_byte(&self, header: u8) -> Option<Packet> {
-        self.p_headers[usize::from(header)].map(Packet::PHeader)
+        self.p_headers.get(header).map(Packet::PHeader)
     }
 
     #[inline]
@@ -290,6 +334,7 @@ impl PacketReader for Reader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::PHeader;
     use super::*;
 
     #[test]

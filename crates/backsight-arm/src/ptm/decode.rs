@@ -6,8 +6,8 @@ use super::packet::{Atoms, Branch, ISync, Information, Packet, Timestamp, Waypoi
 use super::table::{Kind, lookup};
 use super::{Config, cycles};
 use crate::etm::{
-    AddressBase, AddressEncoding, AddressField, Bad, InstructionAddress, PacketReader, PayloadReader, Reason,
-    State, Stop, StreamDecoder, TimestampState, isa_of,
+    AddressBase, AddressEncoding, AddressField, Bad, Each, InstructionAddress, PacketReader, PayloadReader,
+    Reason, State, Stop, StreamDecoder, TimestampState, isa_of,
 };
 
 /// PTM has always had the encoding that is an alternative in ETMv3.
@@ -27,18 +27,18 @@ impl Decoder {
     /// the packets are the same.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.feed(bytes, sink);
+        self.0.feed(bytes, &mut Each(sink));
     }
 
     /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(sink);
+        self.0.reset(&mut Each(sink));
     }
 
     /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
     /// the next A-sync. Offsets go on as if nothing was missing.
     pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(sink);
+        self.0.reset(&mut Each(sink));
     }
 
     /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.

@@ -142,6 +142,9 @@ impl<C: Code> Follower<C> {
 
     /// Values that have not come will not come.
     pub(super) fn give_up_values(&mut self, at: At, sink: &mut impl Sink) {
+        if self.data.waiting.is_empty() {
+            return;
+        }
         for access in self.data.waiting.give_up() {
             self.tracker.emit(at, Event::Access(access), sink);
         }
@@ -149,6 +152,9 @@ impl<C: Code> Follower<C> {
 
     /// A periodic I-sync: values that are long overdue will not come.
     pub(super) fn give_up_old_values(&mut self, at: At, sink: &mut impl Sink) {
+        if self.data.waiting.is_empty() {
+            return;
+        }
         for access in self.data.waiting.age() {
             self.tracker.emit(at, Event::Access(access), sink);
         }

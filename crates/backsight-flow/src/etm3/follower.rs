@@ -2,7 +2,7 @@
 
 use std::ops;
 
-use backsight_arm::etm3::{Branch, Config, ISync, Packet, Reason, State};
+use backsight_arm::etm3::{Branch, Config, ISync, PHeaders, Packet, Reason, State};
 use backsight_core::{Address, AddressSpace, Cause, Located};
 use backsight_image::Code;
 
@@ -35,6 +35,7 @@ pub struct Follower<C> {
     pub(super) addresses: bool,
     pub(super) coprocessors: bool,
     traces_vmid: bool,
+    pub(super) p_headers: PHeaders,
     end: u64,
 }
 
@@ -61,6 +62,7 @@ impl<C: Code> Follower<C> {
             addresses: config.data_addresses(),
             coprocessors: config.coprocessor_transfers(),
             traces_vmid: config.vmid(),
+            p_headers: PHeaders::new(config),
             end: 0,
         }
     }
@@ -73,6 +75,25 @@ impl<C: Code> Follower<C> {
         match packet.value {
             Packet::PHeader(header) if self.tracker.is_synchronised() => self.p_header(&header, at, sink),
             _ => self.push_any(&packet.value, at, sink),
+        }
+    }
+
+    /// Takes P-headers of one byte each, one after the other: gives what they give one by one.
+    #[inline]
+    pub fn push_p_headers(&mut self, offset: u64, headers: &[u8], sink: &mut impl Sink) {
+        let has_atoms = |&header: &u8| self.p_headers.get(header).is_some_and(|header| header.count > 0);
+        let last = match self.tracker.is_synchronised() {
+            true => headers.iter().rposition(has_atoms).unwrap_or(0),
+            false => 0,
+        };
+        let (certain, rest) = headers.split_at(last);
+        if !certain.is_empty() {
+            self.certain_p_headers(offset, certain, sink);
+        }
+        for (offset, &header) in (offset + last as u64..).zip(rest) {
+            if let Some(header) = self.p_headers.get(header) {
+                self.push(Located { offset, length: 1, value: Packet::PHeader(header) }, sink);
+            }
         }
     }
 
