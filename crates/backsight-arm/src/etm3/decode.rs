@@ -82,14 +82,14 @@ impl<F: FnMut(Decoded<'_>)> PacketSink<Reader> for Runs<F> {
         let mut all = 0;
         loop {
             let rest = bytes.get(all..).unwrap_or_default();
-            let is_p_header = |header: &&u8| reader.p_headers.get(**header).is_some();
-            let count = rest.iter().take(LONGEST_RUN).take_while(is_p_header).count();
-            if count == 0 {
+            let most = rest.get(..LONGEST_RUN).unwrap_or(rest);
+            let is_other = |&header: &u8| reader.p_headers.get(header).is_none();
+            let (headers, _) = most.split_at(most.iter().position(is_other).unwrap_or(most.len()));
+            if headers.is_empty() {
                 return all;
             }
-            let headers = rest.get(..count).unwrap_or_default();
             (self.0)(Decoded::PHeaders { offset: offset + all as u64, headers });
-            all += count;
+            all += headers.len();
         }
     }
 }

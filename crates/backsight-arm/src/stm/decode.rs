@@ -2,7 +2,7 @@
 
 use backsight_core::{Accounting, Located};
 
-use super::common::common_packet;
+use super::common::{Common, common_packet};
 use super::packet::{Bad, Content, Packet, SentTime, TimeCoding};
 use super::table::{Kind, Row, long_opcode, longest_opcode, row, short_opcode, time_nibbles};
 
@@ -116,10 +116,20 @@ impl Decoder {
         let first_byte = (self.at - begin as u64) / 2;
         let mut at = begin;
         while let Some(window) = bytes.get(at / 2..).and_then(|rest| rest.first_chunk()) {
-            let Some((value, end)) = common_packet(window, at % 2) else { break };
+            let Some(Common { row, value, time, end }) = common_packet(window, at % 2) else { break };
             let (offset, length) = (first_byte + (at / 2) as u64, end.div_ceil(2) as u32);
+            let begins_in_high_nibble = at % 2 == 1;
             at += end - at % 2;
-            sink(Located { offset, length, value });
+            // Most are data: that is said here, so that whoever takes them need not ask.
+            let content = match (row.kind, row.nibbles) {
+                (Kind::Data { marked }, nibbles) => {
+                    let content = Content::Data { value, nibbles, marked };
+                    sink(Located { offset, length, value: Packet { content, time, begins_in_high_nibble } });
+                    continue;
+                }
+                _ => row.content(value),
+            };
+            sink(Located { offset, length, value: Packet { content, time, begins_in_high_nibble } });
         }
         let nibbles = (at - begin) as u64;
         self.at += nibbles;

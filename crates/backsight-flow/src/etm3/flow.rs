@@ -12,113 +12,83 @@ use crate::sink::Sink;
 use crate::walk::Stop;
 use crate::{Event, Range};
 
-/// The atoms of a P-header that are left.
-struct Atoms {
+/// The atoms of a P-header that are left, and the cycles before them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Atoms {
     /// The oldest in bit 0; 1 is executed.
     bits: u16,
-    left: u8,
-    /// Cycles before the next one.
-    cycles: Option<u32>,
-    /// Cycles before each of the others.
-    cycles_between: Option<u32>,
+    pub left: u8,
+    has_cycles: bool,
+    /// Before the next atom, or with no atom at all.
+    cycles: u8,
+    /// Before each of the others.
+    cycles_between: u8,
 }
 
 impl Atoms {
-    #[inline]
-    fn new(header: &PHeader) -> Self {
-        let (cycles, cycles_between) = match header.cycles {
-            CycleMarks::NotTraced => (None, None),
-            CycleMarks::Before(cycles) => (Some(cycles.into()), Some(0)),
-            CycleMarks::BeforeEach => (Some(1), Some(1)),
+    pub fn new(header: &PHeader) -> Self {
+        let (has_cycles, cycles, cycles_between) = match header.cycles {
+            CycleMarks::NotTraced => (false, 0, 0),
+            CycleMarks::Before(cycles) => (true, cycles, 0),
+            CycleMarks::BeforeEach => (true, header.count.min(1), 1),
         };
-        Self { bits: header.atoms, left: header.count, cycles, cycles_between }
+        Self { bits: header.atoms, left: header.count, has_cycles, cycles, cycles_between }
     }
 
-    /// Takes the oldest: whether its instruction was executed, and the cycles before it.
+    /// The cycles before the next atom, where cycles are traced.
     #[inline]
-    fn take(&mut self) -> (bool, Option<u32>) {
-        let executed = self.bits & 1 == 1;
+    fn cycles(&self) -> Option<u32> {
+        self.has_cycles.then_some(self.cycles.into())
+    }
+
+    /// Was the instruction of the oldest executed?
+    #[inline]
+    fn executed(&self) -> bool {
+        self.bits & 1 == 1
+    }
+
+    /// Goes on after the oldest.
+    #[inline]
+    fn advance(&mut self) {
         self.bits >>= 1;
         self.left -= 1;
-        (executed, std::mem::replace(&mut self.cycles, self.cycles_between))
+        self.cycles = self.cycles_between;
     }
 
     /// The cycles before all that are left.
     fn all_cycles(&self) -> Option<u32> {
-        let between = self.cycles_between? * u32::from(self.left.saturating_sub(1));
-        self.cycles.map(|cycles| cycles + between)
+        let between = u32::from(self.cycles_between) * u32::from(self.left.saturating_sub(1));
+        self.cycles().map(|cycles| cycles + between)
     }
+}
+
+/// What is added to the statistics for atoms that were followed.
+#[derive(Clone, Copy, Default)]
+struct Followed {
+    instructions: u64,
+    branches: u64,
+    taken: u64,
 }
 
 impl<C: Code> Follower<C> {
     /// Atoms, one instruction each, and the cycles before them.
-    #[inline]
-    pub(super) fn p_header(&mut self, header: &PHeader, at: At, sink: &mut impl Sink) {
-        if header.count == 0 {
-            if let Some(cycles @ 1..) = header.total_cycles() {
-                self.put(at, Event::CycleCount(Some(cycles.into())), sink);
+    pub(super) fn p_header(&mut self, mut atoms: Atoms, at: At, sink: &mut impl Sink) {
+        if atoms.left == 0 {
+            if let Some(cycles @ 1..) = atoms.cycles() {
+                self.put(at, Event::CycleCount(Some(cycles)), sink);
             }
             return;
         }
-        self.atoms_together = header.count;
-        let mut atoms = Atoms::new(header);
+        self.atoms_together = atoms.left;
         while atoms.left > 0 {
             self.release(sink);
             let Some(number) = self.block_here() else {
                 return self.lost_atoms(&atoms, at, sink);
             };
             // No exception cancels an instruction of a P-header but the last.
-            let number = self.certain_atoms(number, (&mut atoms, 1), at, sink);
-            let (executed, cycles) = atoms.take();
-            self.newest_atom(number, executed, cycles, at, sink);
+            let number = self.linked_atoms(number, (&mut atoms, 1), at, sink);
+            self.newest_atom(number, &mut atoms, at, sink);
         }
-    }
-
-    /// Follows atoms from block to block, all but so many, up to one that needs a look at its block. Gives the block of
-    /// the next atom.
-    #[inline]
-    fn certain_atoms(
-        &mut self,
-        first: u32,
-        (atoms, but): (&mut Atoms, u8),
-        at: At,
-        sink: &mut impl Sink,
-    ) -> u32 {
-        let (mut number, mut origin) = (first, None);
-        let (mut instructions, mut ranges, mut branches, mut taken) = (0, 0, 0, 0);
-        while atoms.left > but {
-            let block = self.tracker.block(number);
-            let executed = atoms.bits & 1 == 1;
-            let next = block.next(executed).filter(|_| block.way(executed).is_known());
-            let Some(next) = next.filter(|&next| !self.tracker.block(next).is_stale()) else { break };
-            let mut range = block.range;
-            range.executed = executed;
-            let is_branch = block.is_branch();
-            instructions += u64::from(range.instructions);
-            ranges += 1;
-            branches += u64::from(is_branch);
-            taken += u64::from(is_branch && executed);
-            let (_, cycles) = atoms.take();
-            if cycles.is_some() {
-                sink.take(at.map(|()| Event::CycleCount(cycles)));
-            }
-            sink.take(at.map(|()| Event::Range(range)));
-            if executed && self.traces_data {
-                self.transfer_of(&range);
-            }
-            origin = Some(Origin::new(number, executed));
-            number = next;
-        }
-        if let Some(origin) = origin {
-            self.tracker.origin = origin;
-            self.is_named = false;
-            let statistics = &mut self.tracker.statistics;
-            statistics.instructions += instructions;
-            statistics.ranges += ranges;
-            statistics.branches += branches;
-            statistics.taken += taken;
-        }
-        number
     }
 
     /// P-headers after which atoms come: nothing cancels their instructions, so that none is held back.
@@ -127,25 +97,23 @@ impl<C: Code> Follower<C> {
         self.release(sink);
         let mut number = None;
         for (offset, &header) in (offset..).zip(headers) {
-            let Some(header) = self.p_headers.get(header) else { continue };
+            let Some(mut atoms) = self.p_headers[usize::from(header)] else { continue };
             let at = Located { offset, length: 1, value: () };
-            if header.count == 0 {
-                if let Some(cycles @ 1..) = header.total_cycles() {
-                    sink.take(at.map(|()| Event::CycleCount(Some(cycles.into()))));
+            if atoms.left == 0 {
+                if let Some(cycles @ 1..) = atoms.cycles() {
+                    sink.take(at.map(|()| Event::CycleCount(Some(cycles))));
                 }
                 continue;
             }
-            let mut atoms = Atoms::new(&header);
             while atoms.left > 0 {
                 let Some(block) = number.or_else(|| self.block_here()) else {
                     self.lost_atoms(&atoms, at, sink);
                     break;
                 };
-                let block = self.certain_atoms(block, (&mut atoms, 0), at, sink);
+                let block = self.linked_atoms(block, (&mut atoms, 0), at, sink);
                 number = Some(block);
                 if atoms.left > 0 {
-                    let (executed, cycles) = atoms.take();
-                    self.newest_atom(block, executed, cycles, at, sink);
+                    self.newest_atom(block, &mut atoms, at, sink);
                     self.release(sink);
                     number = None;
                 }
@@ -154,6 +122,54 @@ impl<C: Code> Follower<C> {
         if let Some(number) = number {
             self.tracker.position = Some(self.tracker.position_of(number));
         }
+    }
+
+    /// Follows atoms by the links from block to block, all but so many, up to a block that has none. Gives the block of
+    /// the next atom, which may have to be read again.
+    #[inline(always)]
+    fn linked_atoms(
+        &mut self,
+        first: u32,
+        (atoms, but): (&mut Atoms, u8),
+        at: At,
+        sink: &mut impl Sink,
+    ) -> u32 {
+        let (mut number, mut origin) = (first, None);
+        let mut followed = Followed::default();
+        let begin = atoms.left;
+        while atoms.left > but {
+            let block = self.tracker.block(number);
+            let executed = atoms.executed();
+            let Some(next) = block.next(executed) else { break };
+            if !block.way(executed).is_known() {
+                break;
+            }
+            let range = Range { executed, ..block.range };
+            followed.instructions += u64::from(range.instructions);
+            followed.branches += u64::from(block.is_branch());
+            followed.taken += u64::from(block.is_branch() & executed);
+            let cycles = atoms.cycles();
+            if cycles.is_some() {
+                sink.take(at.map(|()| Event::CycleCount(cycles)));
+            }
+            sink.take(at.map(|()| Event::Range(range)));
+            if executed && self.traces_data {
+                self.transfer_of(&range);
+            }
+            atoms.advance();
+            origin = Some(Origin::new(number, executed));
+            number = next;
+        }
+        if let Some(origin) = origin {
+            self.tracker.origin = origin;
+            self.is_named = false;
+            let statistics = &mut self.tracker.statistics;
+            statistics.instructions += followed.instructions;
+            statistics.ranges += u64::from(begin - atoms.left);
+            statistics.branches += followed.branches;
+            statistics.taken += followed.taken;
+        }
+        number
     }
 
     /// The block that execution is at, if that is known.
@@ -180,22 +196,19 @@ impl<C: Code> Follower<C> {
         }
     }
 
-    /// The instruction of a block is the newest: an exception may still cancel it.
-    #[inline]
-    pub(super) fn newest_atom(
-        &mut self,
-        number: u32,
-        executed: bool,
-        cycles: Option<u32>,
-        at: At,
-        sink: &mut impl Sink,
-    ) {
+    /// The instruction of the oldest atom, which is that of a block, is the newest: an exception may still cancel it.
+    pub(super) fn newest_atom(&mut self, number: u32, atoms: &mut Atoms, at: At, sink: &mut impl Sink) {
+        let (executed, cycles) = (atoms.executed(), atoms.cycles());
+        atoms.advance();
+        let mut number = number;
+        if self.tracker.block(number).is_stale() {
+            number = self.tracker.enter_block(self.tracker.position_of(number));
+        }
         if self.tracker.block(number).way(executed) == Way::Odd && !self.accepts(number, executed, at, sink) {
             return;
         }
         let block = self.tracker.block(number);
-        let mut range = block.range;
-        range.executed = executed;
+        let range = Range { executed, ..block.range };
         let next = match range.class {
             Class::DirectBranch if executed => Some(Position::new(block.target, block.target_isa)),
             Class::IndirectBranch if executed => None,
