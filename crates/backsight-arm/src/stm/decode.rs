@@ -61,6 +61,12 @@ enum Escape {
     F0F,
 }
 
+/// Gives a packet that is no data. Apart, so that what is done with data is compiled into the loop over them.
+#[inline(never)]
+fn give(packet: Located<Packet>, sink: &mut impl FnMut(Located<Packet>)) {
+    sink(packet);
+}
+
 impl Default for Decoder {
     fn default() -> Self {
         Self::new()
@@ -120,16 +126,13 @@ impl Decoder {
             let (offset, length) = (first_byte + (at / 2) as u64, end.div_ceil(2) as u32);
             let begins_in_high_nibble = at % 2 == 1;
             at += end - at % 2;
+            let located =
+                |content| Located { offset, length, value: Packet { content, time, begins_in_high_nibble } };
             // Most are data: that is said here, so that whoever takes them need not ask.
-            let content = match (row.kind, row.nibbles) {
-                (Kind::Data { marked }, nibbles) => {
-                    let content = Content::Data { value, nibbles, marked };
-                    sink(Located { offset, length, value: Packet { content, time, begins_in_high_nibble } });
-                    continue;
-                }
-                _ => row.content(value),
-            };
-            sink(Located { offset, length, value: Packet { content, time, begins_in_high_nibble } });
+            match row.kind {
+                Kind::Data { marked } => sink(located(Content::Data { value, nibbles: row.nibbles, marked })),
+                _ => give(located(row.content(value)), sink),
+            }
         }
         let nibbles = (at - begin) as u64;
         self.at += nibbles;

@@ -84,7 +84,6 @@ impl Data {
 
 impl<C: Code> Follower<C> {
     /// An instruction that may transfer data was executed.
-    #[inline(never)]
     pub(super) fn own_data(&mut self, address: Address, isa: Isa, size: u8) {
         let (bytes, length) = self.tracker.opcode_at(address);
         if length < usize::from(size) {

@@ -62,13 +62,8 @@ impl Atoms {
     }
 }
 
-/// What is added to the statistics for atoms that were followed.
-#[derive(Clone, Copy, Default)]
-struct Followed {
-    instructions: u64,
-    branches: u64,
-    taken: u64,
-}
+/// The branches of a P-header are counted in one number, and those that were taken from this bit on.
+const TAKEN: u32 = 32;
 
 impl<C: Code> Follower<C> {
     /// Atoms, one instruction each, and the cycles before them.
@@ -135,7 +130,7 @@ impl<C: Code> Follower<C> {
         sink: &mut impl Sink,
     ) -> u32 {
         let (mut number, mut origin) = (first, None);
-        let mut followed = Followed::default();
+        let (mut instructions, mut branches) = (0, 0);
         let begin = atoms.left;
         while atoms.left > but {
             let block = self.tracker.block(number);
@@ -145,16 +140,16 @@ impl<C: Code> Follower<C> {
                 break;
             }
             let range = Range { executed, ..block.range };
-            followed.instructions += u64::from(range.instructions);
-            followed.branches += u64::from(block.is_branch());
-            followed.taken += u64::from(block.is_branch() & executed);
+            instructions += u64::from(range.instructions);
+            let branch = u64::from(block.is_branch());
+            branches += branch | (branch & u64::from(executed)) << TAKEN;
             let cycles = atoms.cycles();
             if cycles.is_some() {
                 sink.take(at.map(|()| Event::CycleCount(cycles)));
             }
             sink.take(at.map(|()| Event::Range(range)));
             if executed && self.traces_data {
-                self.transfer_of(&range);
+                self.transfer_of(number);
             }
             atoms.advance();
             origin = Some(Origin::new(number, executed));
@@ -164,10 +159,10 @@ impl<C: Code> Follower<C> {
             self.tracker.origin = origin;
             self.is_named = false;
             let statistics = &mut self.tracker.statistics;
-            statistics.instructions += followed.instructions;
+            statistics.instructions += instructions;
             statistics.ranges += u64::from(begin - atoms.left);
-            statistics.branches += followed.branches;
-            statistics.taken += followed.taken;
+            statistics.branches += branches & ((1 << TAKEN) - 1);
+            statistics.taken += branches >> TAKEN;
         }
         number
     }
@@ -219,13 +214,14 @@ impl<C: Code> Follower<C> {
         self.tracker.origin = Origin::new(number, executed);
         self.is_named = false;
         if executed && self.traces_data {
-            self.transfer_of(&range);
+            self.transfer_of(number);
         }
     }
 
-    /// An instruction was executed that may transfer data.
-    fn transfer_of(&mut self, range: &Range) {
-        let Range { start, isa, flags, last_size, .. } = *range;
+    /// The instruction of a block, which may transfer data, was executed.
+    #[inline(never)]
+    fn transfer_of(&mut self, number: u32) {
+        let Range { start, isa, flags, last_size, .. } = self.tracker.block(number).range;
         if flags.load || flags.store || self.coprocessors {
             self.own_data(start, isa, last_size);
         }
