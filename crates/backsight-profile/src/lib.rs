@@ -33,7 +33,9 @@ use backsight::{Capture, Result};
 
 pub use branches::{Branch, entropy};
 pub use count::{BranchWindows, CountOptions, Counter};
-pub use debug::{DebugInfo, DescribedFunction, InlineFrame, Line};
+pub use debug::{
+    DebugInfo, DescribedFunction, InlineFrame, Line, Probe, ProbeFrame, ProbeKind, ProbedFunction, Probes,
+};
 pub use events::{EventChoice, EventProfile, EventShare};
 pub use loops::Loop;
 pub use module::{FunctionSymbol, Module};

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use backsight::image::{Contents, ElfKind, Image, Module as ImageModule};
 
-use crate::debug::DebugInfo;
+use crate::debug::{DebugInfo, Probes};
 
 /// A file that code is in.
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ pub struct Module {
     contents: Option<Contents>,
     with_lines: Option<Contents>,
     debug: Arc<OnceLock<DebugInfo>>,
+    probes: Arc<OnceLock<Probes>>,
 }
 
 /// A function of a file, executed or not.
@@ -69,6 +70,7 @@ impl Module {
             contents: None,
             with_lines: None,
             debug: Arc::default(),
+            probes: Arc::default(),
         }
     }
 
@@ -82,6 +84,7 @@ impl Module {
             contents: None,
             with_lines: None,
             debug: Arc::default(),
+            probes: Arc::default(),
         }
     }
 
@@ -140,6 +143,16 @@ impl Module {
         self.debug.get_or_init(|| match &self.with_lines {
             Some(contents) => DebugInfo::read(contents),
             None => DebugInfo::default(),
+        })
+    }
+
+    /// The probes that the compiler put into its blocks: none where it was not asked to. Read when they are asked for first.
+    pub fn probes(&self) -> &Probes {
+        self.probes.get_or_init(|| {
+            let functions = || self.functions.iter().map(|one| (one.mangled.as_str(), one.start, one.size));
+            let files = [&self.contents, &self.with_lines].into_iter().flatten();
+            let mut read = files.map(|contents| Probes::read(contents, functions()));
+            read.find(|probes| !probes.is_empty()).unwrap_or_default()
         })
     }
 }

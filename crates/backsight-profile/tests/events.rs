@@ -9,7 +9,7 @@ use std::path::Path;
 use backsight::Capture;
 use backsight::core::{Access, Execution, Retired};
 use backsight::isa::Class;
-use backsight_profile::{CountOptions, EventChoice, EventProfile, Profile, count};
+use backsight_profile::{CountOptions, EventChoice, EventProfile, EventShare, Profile, count};
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
 use backsight_run::retired::RetiredReader;
 use backsight_run::{EVENT_CAUSES, Recording, TRUTH, UnitKind};
@@ -125,13 +125,30 @@ fn wrong_part(found: &BTreeMap<u64, f64>, truth: &BTreeMap<u64, f64>) -> f64 {
     keys.iter().map(|key| (at(found, key) - at(truth, key)).abs()).sum::<f64>() / 2.0 / total.max(1.0)
 }
 
-fn by_end_of(profile: &Profile, events: &EventProfile) -> BTreeMap<u64, f64> {
+/// A number of each block's share, summed up by where blocks end.
+fn by_end_of(
+    profile: &Profile,
+    events: &EventProfile,
+    number: impl Fn(&EventShare) -> f64,
+) -> BTreeMap<u64, f64> {
     let mut by_end: BTreeMap<u64, f64> = BTreeMap::new();
     for share in &events.blocks {
         let start = profile.blocks[share.of as usize].start;
-        *by_end.entry(block_end(profile, start)).or_default() += share.expected;
+        *by_end.entry(block_end(profile, start)).or_default() += number(share);
     }
     by_end
+}
+
+/// Every block caused at least the events that it caused for certain, and at most those that it can have caused. The
+/// packets of the last events may not be in the trace any more.
+fn check_bounds(profile: &Profile, events: &EventProfile, truth: &BTreeMap<u64, f64>, lost: f64, what: &str) {
+    let certain = by_end_of(profile, events, |share| share.certain as f64);
+    let possible = by_end_of(profile, events, |share| share.possible as f64);
+    let at = |map: &BTreeMap<u64, f64>, key: u64| map.get(&key).copied().unwrap_or(0.0);
+    for &end in certain.keys().chain(truth.keys()) {
+        let (least, caused, most) = (at(&certain, end), at(truth, end), at(&possible, end));
+        assert!(least <= caused && caused <= most + lost, "{what}, {end:#x}: {least} <= {caused} <= {most}");
+    }
 }
 
 #[test]
@@ -139,14 +156,7 @@ fn events_are_attributed_to_the_blocks_that_caused_them() {
     let scratch = Scratch::new("events");
     let capture = scratch.path("capture");
     println!("program delay event                     total  window  uncertain      wrong");
-    for (name, delay, most_wrong) in [
-        ("sort", 0, 0.001),
-        ("vm", 0, 0.001),
-        ("pack", 0, 0.05),
-        ("sort", 4, 0.8),
-        ("vm", 4, 0.8),
-        ("pack", 16, 0.8),
-    ] {
+    for (name, delay) in [("sort", 0), ("vm", 0), ("pack", 0), ("sort", 4), ("vm", 4), ("pack", 16)] {
         let model = format!("{SMALL},delay={delay}");
         if !record(&capture, name, &model, &[]) {
             return;
@@ -159,7 +169,10 @@ fn events_are_attributed_to_the_blocks_that_caused_them() {
         for (events, caused) in profile.events.iter().zip(&truth.events) {
             let total: u64 = caused.values().sum();
             assert!(events.total <= total && events.total + 8 > total, "{name}: {} of {total}", events.total);
-            let wrong = wrong_part(&by_end_of(&profile, events), &by_block_end(&profile, caused));
+            let caused = by_block_end(&profile, caused);
+            let what = format!("{name}, delay {delay}, {}", events.choice.name);
+            check_bounds(&profile, events, &caused, (total - events.attributed()) as f64, &what);
+            let wrong = wrong_part(&by_end_of(&profile, events, |share| share.expected), &caused);
             let uncertain = EventProfile::uncertainty(&events.blocks, events.attributed());
             println!(
                 "{name:7} {delay:5} {:24} {total:7} {:7.2} {:9.1}% {:9.2}%",
@@ -168,13 +181,12 @@ fn events_are_attributed_to_the_blocks_that_caused_them() {
                 100.0 * uncertain,
                 100.0 * wrong
             );
-            let slack = 8.0 / total.max(1) as f64;
-            assert!(wrong <= most_wrong + slack, "{name}, delay {delay}, {}: {wrong}", events.choice.name);
-            assert!(
-                wrong <= uncertain + 0.02 + slack,
-                "{}: {wrong} is more than uncertain",
-                events.choice.name
-            );
+            let lost = (total - events.attributed()) as f64 / total.max(1) as f64;
+            assert!(wrong <= uncertain + lost, "{what}: {wrong} is more than uncertain");
+            // Few instructions access memory: which one it was can nearly always be known.
+            let is_of_data = events.choice.name.starts_with("L1D") && total > 100;
+            let most_wrong = if is_of_data && delay > 0 { 0.05 } else { uncertain };
+            assert!(wrong <= most_wrong + lost, "{what}: {wrong}");
             let shares: f64 = events.blocks.iter().map(|share| share.expected).sum();
             assert!((shares - events.attributed() as f64).abs() < 1e-3 * shares.max(1.0));
             for share in &events.blocks {
@@ -190,7 +202,7 @@ fn cycles_are_attributed_to_the_blocks_that_spent_them() {
     let scratch = Scratch::new("cycles");
     let capture = scratch.path("capture");
     println!("program threshold      cycles  uncertain      wrong");
-    for (name, threshold, most_wrong) in [("sort", "1", 0.05), ("vm", "1", 0.05), ("sort", "64", 0.8)] {
+    for (name, threshold, most_wrong) in [("sort", "1", 0.0001), ("vm", "1", 0.0001), ("sort", "64", 0.2)] {
         let settings = [("cyclecount", "1"), ("cycle_threshold", threshold)];
         if !record(&capture, name, SMALL, &settings) {
             return;
@@ -207,6 +219,6 @@ fn cycles_are_attributed_to_the_blocks_that_spent_them() {
         let uncertain = 1.0 - certain as f64 / total as f64;
         println!("{name:7} {threshold:9} {total:11} {:9.1}% {:9.2}%", 100.0 * uncertain, 100.0 * wrong);
         assert!(wrong <= most_wrong, "{name}, threshold {threshold}: {wrong}");
-        assert!(wrong <= uncertain + 0.01, "{name}: {wrong} is more than uncertain");
+        assert!(wrong <= uncertain + 0.0001, "{name}: {wrong} is more than uncertain");
     }
 }

@@ -4,7 +4,10 @@
 //! discriminator), and, of functions that were put into others, each call on the way with the line that its function is
 //! declared at. Coverage needs the lines that were *not* executed. Both are read once for a file and kept as sorted tables.
 
+mod probes;
 mod read;
+
+pub use probes::{Probe, ProbeFrame, ProbeKind, ProbedFunction, Probes};
 
 /// A line of source, as the line table has it for an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -26,6 +26,7 @@ use std::io::{self, Write};
 
 use crate::Profile;
 pub use coverage::{BranchCoverage, Coverage, FileCoverage, FunctionCoverage};
+pub(crate) use llvm::compiled_name;
 pub use llvm::{discriminator_parts, sample_profile};
 
 /// A format.
@@ -49,6 +50,8 @@ enum Need {
     Symbols,
     /// Lines of source.
     Lines,
+    /// Lines of source, or probes in the blocks.
+    LinesOrProbes,
     /// Discriminators and lines of declarations.
     ProfilingInfo,
     /// One file: addresses have no other name.
@@ -179,6 +182,10 @@ impl Format {
     }
 }
 
+fn has_probes(profile: &Profile) -> bool {
+    profile.modules.iter().any(|module| !module.probes().is_empty())
+}
+
 fn missing(need: Need, profile: &Profile, options: &ExportOptions) -> Option<String> {
     let total = profile.totals.instructions.max(1);
     let share = |part: u64| 100.0 * part as f64 / total as f64;
@@ -195,16 +202,26 @@ fn missing(need: Need, profile: &Profile, options: &ExportOptions) -> Option<Str
                 )
             })
         }
-        Need::Lines => {
-            let without =
-                sum(&|function| profile.module_of(function).is_none_or(|module| module.debug().is_empty()));
+        Need::Lines | Need::LinesOrProbes => {
+            let by_probes = need == Need::LinesOrProbes && has_probes(profile);
+            let without = sum(&|function| {
+                profile.module_of(function).is_none_or(|module| match by_probes {
+                    true => module.probes().is_empty(),
+                    false => module.debug().is_empty(),
+                })
+            });
+            let (what, option) = match by_probes {
+                true => ("probes, which is left out", "-fpseudo-probe-for-profiling"),
+                false => ("lines", "-g"),
+            };
             (without > 0).then(|| {
                 format!(
-                    "{:.1} % of the instructions are in code without lines: build it with -g, or give the file with its debug information with --image",
+                    "{:.1} % of the instructions are in code without {what}: build it with {option}, or give the file with its debug information with --image",
                     share(without)
                 )
             })
         }
+        Need::ProfilingInfo if has_probes(profile) => None,
         Need::ProfilingInfo => {
             let bare = profile
                 .modules

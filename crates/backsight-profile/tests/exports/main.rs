@@ -2,7 +2,10 @@
 
 mod analysis;
 mod page;
+mod probes;
 mod readers;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -14,7 +14,13 @@ const VERSION: u64 = 103;
 const SUMMARY: u64 = 1;
 const NAME_TABLE: u64 = 2;
 const FUNCTION_OFFSETS: u64 = 4;
+const FUNCTION_METADATA: u64 = 5;
 const FUNCTIONS: u64 = 32;
+
+/// Of the name table: names keep what makes those of internal functions unique.
+const HAS_UNIQUE_SUFFIXES: u64 = 4 << 32;
+/// Of the metadata: locations are probes.
+const IS_BY_PROBES: u64 = 1 << 32;
 
 /// Shares of all counts, in millionths, that the summary says the least count for.
 const CUTOFFS: [u64; 16] = [
@@ -30,23 +36,29 @@ pub(super) fn write(
     let functions = sample_profile(profile)?;
     let names = names_of(&functions);
     let (bodies, offsets) = write_functions(&functions, &names);
-    let sections = [
-        (SUMMARY, summary(&functions)),
-        (NAME_TABLE, name_table(&names)),
-        (FUNCTION_OFFSETS, offsets),
-        (FUNCTIONS, bodies),
+    let is_by_probes = functions.values().any(|body| body.checksum.is_some());
+    let has_unique_suffixes = names.keys().any(|name| name.contains(".__uniq."));
+    let name_flags = if has_unique_suffixes { HAS_UNIQUE_SUFFIXES } else { 0 };
+    let mut sections = vec![
+        (SUMMARY, 0, summary(&functions)),
+        (NAME_TABLE, name_flags, name_table(&names)),
+        (FUNCTION_OFFSETS, 0, offsets),
+        (FUNCTIONS, 0, bodies),
     ];
+    if is_by_probes {
+        sections.push((FUNCTION_METADATA, IS_BY_PROBES, metadata(&functions, &names)));
+    }
     let mut file = Vec::new();
     leb128(&mut file, MAGIC);
     leb128(&mut file, VERSION);
     file.extend((sections.len() as u64).to_le_bytes());
     let mut offset = (file.len() + sections.len() * 32) as u64;
-    for (kind, contents) in &sections {
+    for (kind, flags, contents) in &sections {
         let size = contents.len() as u64;
-        [*kind, 0, offset, size].iter().for_each(|number| file.extend(number.to_le_bytes()));
+        [*kind, *flags, offset, size].iter().for_each(|number| file.extend(number.to_le_bytes()));
         offset += size;
     }
-    sections.iter().for_each(|(_, contents)| file.extend_from_slice(contents));
+    sections.iter().for_each(|(_, _, contents)| file.extend_from_slice(contents));
     Ok(out.write_all(&file)?)
 }
 
@@ -129,6 +141,25 @@ fn write_body(name: &str, body: &FunctionSamples, names: &BTreeMap<&str, u64>, o
             write_body(callee, samples, names, out);
         }
     }
+}
+
+/// The hash of the control flow of every function, and of those inside of it.
+fn metadata(functions: &BTreeMap<String, FunctionSamples>, names: &BTreeMap<&str, u64>) -> Vec<u8> {
+    fn write(name: &str, body: &FunctionSamples, names: &BTreeMap<&str, u64>, out: &mut Vec<u8>) {
+        leb128(out, number(names, name));
+        leb128(out, body.checksum.unwrap_or(0));
+        leb128(out, body.inlined.values().map(BTreeMap::len).sum::<usize>() as u64);
+        for (&(index, discriminator), callees) in &body.inlined {
+            for (callee, inside) in callees {
+                leb128(out, index.into());
+                leb128(out, discriminator.into());
+                write(callee, inside, names, out);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    functions.iter().for_each(|(name, body)| write(name, body, names, &mut out));
+    out
 }
 
 /// Totals, and the least count among those that make up each share of all counts.

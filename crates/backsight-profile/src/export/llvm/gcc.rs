@@ -8,7 +8,7 @@ use std::io::Write;
 
 use super::super::{ExportError, ExportOptions};
 use super::binary::{names_of, number};
-use super::{FunctionSamples, Location, sample_profile};
+use super::{FunctionSamples, Location, line_profile};
 use crate::Profile;
 
 const MAGIC: u32 = 0x6763_6461;
@@ -25,7 +25,7 @@ pub(super) fn write(
     _options: &ExportOptions,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
-    let functions = sample_profile(profile)?;
+    let functions = line_profile(profile)?;
     let names = names_of(&functions);
     let mut file = Vec::new();
     [MAGIC, VERSION, 0].iter().for_each(|&value| word(&mut file, value));

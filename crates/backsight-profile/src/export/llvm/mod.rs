@@ -3,21 +3,28 @@
 //! A profile has the counts of source locations: lines as distances from the line that their function is declared at, and
 //! discriminators. Functions that were put into others have bodies of their own below the call. How counts of instructions
 //! become counts of locations is how `llvm-profgen` does it: a location has the greatest count of its instructions.
+//!
+//! Where the compiler marked blocks with probes, they stand in the place of lines, and their counts are those of blocks.
 
 mod binary;
 mod gcc;
+mod lines;
+mod probes;
 mod text;
+
+use lines::LineSampler;
+use probes::ProbeSampler;
 
 use std::collections::BTreeMap;
 
 use super::{ExportError, Format, Need};
-use crate::{Block, DebugInfo, EdgeKind, Module, Profile};
+use crate::{Block, EdgeKind, Profile};
 
 pub(super) const TEXT: Format = Format {
     name: "llvm",
     title: "LLVM sample profile, text",
     readers: "clang -fprofile-sample-use=FILE, llvm-profdata --sample",
-    needs: &[Need::Symbols, Need::Lines, Need::ProfilingInfo],
+    needs: &[Need::Symbols, Need::LinesOrProbes, Need::ProfilingInfo],
     write: text::write,
 };
 
@@ -25,7 +32,7 @@ pub(super) const BINARY: Format = Format {
     name: "llvm-binary",
     title: "LLVM sample profile, extensible binary",
     readers: "clang -fprofile-sample-use=FILE, llvm-profdata --sample",
-    needs: &[Need::Symbols, Need::Lines, Need::ProfilingInfo],
+    needs: &[Need::Symbols, Need::LinesOrProbes, Need::ProfilingInfo],
     write: binary::write,
 };
 
@@ -37,13 +44,13 @@ pub(super) const GCC: Format = Format {
     write: gcc::write,
 };
 
-/// Distance from the line of the declaration, and discriminator.
+/// Distance from the line of the declaration, or number of a probe, and discriminator.
 pub type Location = (u32, u32);
 
 /// What was counted in a function, or in a copy of it that was put into another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionSamples {
-    /// Sum over its instructions, by bytes.
+    /// Sum over its instructions, by bytes, or over its probes.
     pub total: u64,
     /// How often it was entered; 0 for a copy.
     pub head: u64,
@@ -51,6 +58,8 @@ pub struct FunctionSamples {
     pub body: BTreeMap<Location, LocationSamples>,
     /// The functions that were put into it, by the location of the call.
     pub inlined: BTreeMap<Location, BTreeMap<String, FunctionSamples>>,
+    /// The hash of its control flow, where locations are probes.
+    pub checksum: Option<u64>,
 }
 
 /// What was counted at a location.
@@ -88,15 +97,27 @@ pub fn discriminator_parts(discriminator: u32) -> (u32, u32, u32) {
     (base, factor.max(1), copy)
 }
 
-/// The samples of all functions of a profile, by name.
+type Functions = BTreeMap<String, FunctionSamples>;
+
+/// The samples of all functions of a profile, by name: by probes where the compiler left any, else by lines. A profile
+/// goes by one or the other.
 ///
 /// # Errors
-/// If no code has lines: there is nothing to write.
+/// If no code has lines or probes: there is nothing to write.
 pub fn sample_profile(profile: &Profile) -> Result<BTreeMap<String, FunctionSamples>, ExportError> {
     let mut functions = BTreeMap::new();
     for (number, module) in profile.modules.iter().enumerate() {
+        ProbeSampler::new(profile, number as u32, module).run(&mut functions);
+    }
+    if functions.is_empty() { line_profile(profile) } else { Ok(functions) }
+}
+
+/// The samples of all functions of a profile by lines, by name.
+fn line_profile(profile: &Profile) -> Result<Functions, ExportError> {
+    let mut functions = BTreeMap::new();
+    for (number, module) in profile.modules.iter().enumerate() {
         if !module.debug().is_empty() {
-            Sampler::new(profile, number as u32, module).run(&mut functions);
+            LineSampler::new(profile, number as u32, module).run(&mut functions);
         }
     }
     if functions.is_empty() {
@@ -107,184 +128,83 @@ pub fn sample_profile(profile: &Profile) -> Result<BTreeMap<String, FunctionSamp
     Ok(functions)
 }
 
-struct Sampler<'a> {
-    profile: &'a Profile,
-    number: u32,
-    module: &'a Module,
-    debug: &'a DebugInfo,
+fn is_inside(profile: &Profile, module: u32, block: &Block) -> bool {
+    profile.function_of(block).is_some_and(|function| function.module == module)
 }
 
-type Functions = BTreeMap<String, FunctionSamples>;
-
-impl<'a> Sampler<'a> {
-    fn new(profile: &'a Profile, number: u32, module: &'a Module) -> Self {
-        Self { profile, number, module, debug: module.debug() }
-    }
-
-    fn run(&self, functions: &mut Functions) {
-        let counts = self.instruction_counts();
-        self.add_zeros(&counts, functions);
-        for (&address, &(size, count)) in &counts {
-            self.add(address, count, u64::from(size), functions);
+/// Size and count of every instruction of a file that was executed.
+fn instruction_counts(profile: &Profile, module: u32) -> BTreeMap<u64, (u8, u64)> {
+    let mut counts: BTreeMap<u64, (u8, u64)> = BTreeMap::new();
+    for block in profile.blocks.iter().filter(|block| is_inside(profile, module, block)) {
+        for (address, size) in profile.instructions_of(block) {
+            let sum = counts.entry(address).or_insert((size, 0));
+            sum.1 = sum.1.saturating_add(block.count);
         }
-        self.add_calls(functions);
-        functions.values_mut().for_each(raise_to_targets);
     }
+    counts
+}
 
-    fn is_inside(&self, block: &Block) -> bool {
-        self.profile.function_of(block).is_some_and(|function| function.module == self.number)
-    }
+/// Where the functions are that were executed.
+struct ExecutedFunctions(Vec<(u64, u64)>);
 
-    /// Size and count of every instruction that was executed.
-    fn instruction_counts(&self) -> BTreeMap<u64, (u8, u64)> {
-        let mut counts: BTreeMap<u64, (u8, u64)> = BTreeMap::new();
-        for block in self.profile.blocks.iter().filter(|block| self.is_inside(block)) {
-            for (address, size) in self.profile.instructions_of(block) {
-                let sum = counts.entry(address).or_insert((size, 0));
-                sum.1 = sum.1.saturating_add(block.count);
-            }
-        }
-        counts
-    }
-
-    /// Locations of functions that were executed, but not there: a count of 0 says so, where none would leave it open.
-    fn add_zeros(&self, counts: &BTreeMap<u64, (u8, u64)>, functions: &mut Functions) {
-        let executed = self.profile.functions.iter().filter(|function| function.module == self.number);
-        let mut ranges: Vec<(u64, u64)> = executed
-            .filter_map(|function| Some((function.start?, function.start?.checked_add(function.size)?)))
-            .collect();
+impl ExecutedFunctions {
+    fn of(profile: &Profile, module: u32) -> Self {
+        let executed = profile.functions.iter().filter(|function| function.module == module);
+        let ranges = executed
+            .filter_map(|function| Some((function.start?, function.start?.checked_add(function.size)?)));
+        let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_unstable();
-        for (start, end, _) in self.debug.lines() {
-            let after = ranges.partition_point(|&(first, _)| first <= start);
-            let inside = after.checked_sub(1).and_then(|index| ranges.get(index));
-            if inside.is_some_and(|&(_, last)| start < last) && counts.range(start..end).next().is_none() {
-                self.add(start, 0, 0, functions);
-            }
-        }
+        Self(ranges)
     }
 
-    /// The body that an instruction belongs to, and its location there.
-    fn place<'f>(
-        &self,
-        address: u64,
-        functions: &'f mut Functions,
-        mut on_the_way: impl FnMut(&mut FunctionSamples),
-    ) -> Option<(&'f mut FunctionSamples, Location, u32)> {
-        let frames = self.debug.frames(address);
-        let leaf = frames.first()?;
-        if leaf.line == 0 {
-            return None;
-        }
-        let mut outer = frames.iter().rev();
-        let first = outer.next()?;
-        let name = self.name_of(address, first.function)?;
-        let mut body = functions.entry(name).or_default();
-        on_the_way(body);
-        let mut around = first;
-        for frame in outer {
-            let (base, _) = self.parts(around.discriminator);
-            let location = (distance(around.line, self.declared(around.declared, address)?), base);
-            let callee = compiled_name(frame.function).to_owned();
-            body = body.inlined.entry(location).or_default().entry(callee).or_default();
-            on_the_way(body);
-            around = frame;
-        }
-        let (base, factor) = self.parts(leaf.discriminator);
-        let declared = self.declared(leaf.declared, address)?;
-        Some((body, (distance(leaf.line, declared), base), factor))
+    fn contain(&self, address: u64) -> bool {
+        let after = self.0.partition_point(|&(start, _)| start <= address);
+        let before = after.checked_sub(1).and_then(|index| self.0.get(index));
+        before.is_some_and(|&(_, end)| address < end)
     }
+}
 
-    /// The line of a declaration. Where only lines were kept, that of the function's first instruction is near.
-    fn declared(&self, declared: u32, address: u64) -> Option<u32> {
-        if declared != 0 {
-            return Some(declared);
-        }
-        let functions = self.module.functions();
-        let after = functions.partition_point(|function| function.start <= address);
-        let start = functions.get(after.checked_sub(1)?)?.start;
-        Some(self.debug.line(start)?.line).filter(|&line| line != 0)
-    }
+/// Finds the body that a call belongs to, and its location there.
+type LocateCall<'a> =
+    dyn for<'f> Fn(u64, &'f mut Functions) -> Option<(&'f mut FunctionSamples, Location)> + 'a;
 
-    fn parts(&self, discriminator: u32) -> (u32, u32) {
-        match self.debug.is_by_gcc() {
-            true => (discriminator, 1),
-            false => {
-                let (base, factor, _) = discriminator_parts(discriminator);
-                (base, factor)
-            }
+/// Branches to the first instruction of a function enter it, and their locations call it. Where execution begins in a
+/// function without a branch that is known, it is entered too.
+fn add_calls(profile: &Profile, module: u32, functions: &mut Functions, locate: &LocateCall<'_>) {
+    let named = |block: &Block| {
+        let function = profile.function_of(block)?;
+        let is_start = function.start == Some(block.start) && function.module == module;
+        is_start.then(|| compiled_name(&function.mangled).to_owned())
+    };
+    for block in profile.blocks.iter().filter(|block| block.entries > 0) {
+        if let Some(body) = named(block).and_then(|name| functions.get_mut(&name)) {
+            body.head = body.head.saturating_add(block.entries);
         }
     }
-
-    /// What the compiler calls the function of an address: its symbol, as long as that is the function that it describes.
-    fn name_of(&self, address: u64, described: &str) -> Option<String> {
-        let functions = self.module.functions();
-        let after = functions.partition_point(|function| function.start <= address);
-        let nearest = functions.get(..after)?.iter().rev().take(32);
-        let symbol = nearest.into_iter().find(|function| address - function.start < function.size);
-        let name = symbol.map_or(described, |symbol| symbol.mangled.as_str());
-        Some(compiled_name(name).to_owned()).filter(|name| !name.is_empty())
-    }
-
-    fn add(&self, address: u64, count: u64, size: u64, functions: &mut Functions) {
-        let bytes = count.saturating_mul(size);
-        let placed = self.place(address, functions, |body| body.total = body.total.saturating_add(bytes));
-        if let Some((body, location, factor)) = placed {
-            let known = body.body.entry(location).or_default();
-            known.count = known.count.max(count.saturating_mul(factor.into()));
-        }
-    }
-
-    /// Branches to the first instruction of a function enter it, and their locations call it. Where execution begins in a
-    /// function without a branch that is known, it is entered too.
-    fn add_calls(&self, functions: &mut Functions) {
-        let named = |block: &Block| {
-            let function = self.profile.function_of(block)?;
-            let is_start = function.start == Some(block.start) && function.module == self.number;
-            is_start.then(|| compiled_name(&function.mangled).to_owned())
+    for edge in &profile.edges {
+        let is_call =
+            edge.kind.is_branch() && !matches!(edge.kind, EdgeKind::Return | EdgeKind::ExceptionReturn);
+        let (Some(from), Some(to)) =
+            (profile.blocks.get(edge.from as usize), profile.blocks.get(edge.to as usize))
+        else {
+            continue;
         };
-        for block in self.profile.blocks.iter().filter(|block| block.entries > 0) {
-            if let Some(body) = named(block).and_then(|name| functions.get_mut(&name)) {
-                body.head = body.head.saturating_add(block.entries);
-            }
+        let Some(name) = named(to).filter(|_| is_call) else { continue };
+        if let Some(body) = functions.get_mut(&name) {
+            body.head = body.head.saturating_add(edge.count);
         }
-        for edge in &self.profile.edges {
-            let is_call =
-                edge.kind.is_branch() && !matches!(edge.kind, EdgeKind::Return | EdgeKind::ExceptionReturn);
-            let (Some(from), Some(to)) =
-                (self.profile.blocks.get(edge.from as usize), self.profile.blocks.get(edge.to as usize))
-            else {
-                continue;
-            };
-            let Some(name) = named(to).filter(|_| is_call) else { continue };
-            if let Some(body) = functions.get_mut(&name) {
-                body.head = body.head.saturating_add(edge.count);
-            }
-            if self.is_inside(from)
-                && let Some((body, location, _)) = self.place(from.last(), functions, |_| {})
-            {
-                let targets = &mut body.body.entry(location).or_default().targets;
-                let sum = targets.entry(name).or_default();
-                *sum = sum.saturating_add(edge.count);
-            }
+        if is_inside(profile, module, from)
+            && let Some((body, location)) = locate(from.last(), functions)
+        {
+            let targets = &mut body.body.entry(location).or_default().targets;
+            let sum = targets.entry(name).or_default();
+            *sum = sum.saturating_add(edge.count);
         }
     }
-}
-
-/// A location that calls so often was executed so often.
-fn raise_to_targets(body: &mut FunctionSamples) {
-    for samples in body.body.values_mut() {
-        samples.count = samples.count.max(samples.targets.values().sum());
-    }
-    body.inlined.values_mut().flat_map(|callees| callees.values_mut()).for_each(raise_to_targets);
-}
-
-/// LLVM keeps 16 bits of it, also of lines before the declaration.
-fn distance(line: u32, declared: u32) -> u32 {
-    line.wrapping_sub(declared) & 0xFFFF
 }
 
 /// A name without what optimisations add to it.
-fn compiled_name(name: &str) -> &str {
+pub(crate) fn compiled_name(name: &str) -> &str {
     let suffixes = [".llvm.", ".part.", ".cold", ".constprop.", ".isra.", ".__part."];
     let end = suffixes.iter().filter_map(|suffix| name.find(suffix)).min().filter(|&end| end > 0);
     &name[..end.unwrap_or(name.len())]

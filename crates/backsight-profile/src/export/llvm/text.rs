@@ -37,7 +37,10 @@ fn write_body(body: &FunctionSamples, depth: usize, out: &mut dyn Write) -> io::
             write_body(callee, depth + 1, out)?;
         }
     }
-    Ok(())
+    match body.checksum {
+        Some(checksum) => writeln!(out, "{:depth$}!CFGChecksum: {checksum}", ""),
+        None => Ok(()),
+    }
 }
 
 fn write_location(&(line, discriminator): &Location, depth: usize, out: &mut dyn Write) -> io::Result<()> {
