@@ -99,7 +99,7 @@ fn p_header(kind: u8, a: u64) -> PHeader {
 }
 
 fn step(isa: Isa, (kind, a, b): (u8, u64, u64)) -> Step {
-    let address = Address(BASE + a % (SIZE + 8) & if isa == Isa::A32 { !3 } else { !1 });
+    let address = Address((BASE + a % (SIZE + 8)) & if isa == Isa::A32 { !3 } else { !1 });
     let data_address = (b & 1 == 0).then_some(DataAddress::full(b as u32, false));
     Step::Packet(match kind % 32 {
         0..=13 => Packet::PHeader(p_header(kind, a)),

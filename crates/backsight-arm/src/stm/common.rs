@@ -30,7 +30,7 @@ const OPCODES: [Option<(Row, u8)>; 256] = {
 /// The 16 nibbles from a nibble on, the first lowest.
 #[inline(always)]
 fn nibbles_at(window: &[u8; WINDOW], at: usize) -> u64 {
-    let first = at / 2 & (WINDOW / 2 - 1);
+    let first = (at / 2) & (WINDOW / 2 - 1);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&window[first..first + 16]);
     (u128::from_le_bytes(bytes) >> (4 * (at % 2))) as u64
@@ -38,12 +38,13 @@ fn nibbles_at(window: &[u8; WINDOW], at: usize) -> u64 {
 
 #[inline(always)]
 fn two_nibbles_at(window: &[u8; WINDOW], at: usize) -> u8 {
-    (u16::from_le_bytes([window[at / 2 & 1], window[(at / 2 & 1) + 1]]) >> (4 * (at % 2))) as u8
+    let first = (at / 2) & 1;
+    (u16::from_le_bytes([window[first], window[first + 1]]) >> (4 * (at % 2))) as u8
 }
 
 #[inline(always)]
 fn nibble_at(window: &[u8; WINDOW], at: usize) -> u8 {
-    window[at / 2 & (WINDOW - 1)] >> (4 * (at % 2)) & 0xF
+    window[(at / 2) & (WINDOW - 1)] >> (4 * (at % 2)) & 0xF
 }
 
 /// The value of so many nibbles, of which the first is the highest. There is at least one.
