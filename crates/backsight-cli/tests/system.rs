@@ -35,7 +35,7 @@ fn recorded(scratch: &Scratch, contextidr: &str, options: &[&str]) -> Option<Pat
     let folder = scratch.path("").display().to_string();
     let capture = scratch.path("capture");
     let system = ["--truth", "--cpus", "2", "--pids", "5", "--slice", "3000", "--sysroot", SYSROOT];
-    let options = [&system, &["--contextidr", contextidr], options].concat();
+    let options = [&system[..], &["--contextidr", contextidr], options].concat();
     record(&capture, &options, &[&program, &folder, "8"]).then_some(capture)
 }
 
