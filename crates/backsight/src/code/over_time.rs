@@ -69,7 +69,7 @@ impl OverTime {
 pub(crate) fn changes(log: &EventLog) -> bool {
     let mut ranges: BTreeMap<Pid, BTreeMap<u64, u64>> = BTreeMap::new();
     log.records.iter().any(|record| match &record.item {
-        Item::Mapping(State::End, _) | Item::Patch(_) | Item::Switch { .. } => true,
+        Item::Mapping(State::End, _) | Item::Patch(_) | Item::Switch { .. } | Item::Lost(_) => true,
         Item::Asid { state: State::Start | State::End, .. } => true,
         Item::Mapping(_, mapping) => match mapping.size {
             Some(size) => {
