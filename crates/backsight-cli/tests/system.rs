@@ -30,12 +30,12 @@ fn build(scratch: &Scratch) -> Option<PathBuf> {
 }
 
 /// Records the program. `None` where something is missing.
-fn recorded(scratch: &Scratch, contextidr: &str, options: &[&str]) -> Option<PathBuf> {
+fn recorded(scratch: &Scratch, contextidr: &str) -> Option<PathBuf> {
     let program = build(scratch)?.display().to_string();
     let folder = scratch.path("").display().to_string();
     let capture = scratch.path("capture");
     let system = ["--truth", "--cpus", "2", "--pids", "5", "--slice", "3000", "--sysroot", SYSROOT];
-    let options = [&system, &["--contextidr", contextidr], options].concat();
+    let options = [&system[..], &["--contextidr", contextidr]].concat();
     record(&capture, &options, &[&program, &folder, "8"]).then_some(capture)
 }
 
@@ -63,7 +63,7 @@ fn rewrite_log(capture: &Path, rewrite: impl FnOnce(Vec<String>) -> Vec<String>)
 fn every_instruction_of_a_changing_system_is_decoded_whatever_contextidr_holds() {
     for contextidr in ["tid", "pid", "asid", "asid-tid", "none"] {
         let scratch = Scratch::new(&format!("system-{contextidr}"));
-        let Some(capture) = recorded(&scratch, contextidr, &[]) else { return };
+        let Some(capture) = recorded(&scratch, contextidr) else { return };
         let log = std::fs::read_to_string(capture.join("system-event-log")).expect("a log");
         let ended = log.lines().filter(|line| line.contains("declare_process END")).count();
         assert!(ended >= 8, "{ended} processes ended, of which some had the number of another");
@@ -83,7 +83,7 @@ fn every_instruction_of_a_changing_system_is_decoded_whatever_contextidr_holds()
 fn a_log_that_never_says_what_began_is_wound_back_from_what_ended() {
     for contextidr in ["tid", "asid"] {
         let scratch = Scratch::new(&format!("system-end-{contextidr}"));
-        let Some(capture) = recorded(&scratch, contextidr, &[]) else { return };
+        let Some(capture) = recorded(&scratch, contextidr) else { return };
         let is_start = |line: &String| line.contains("declare_") && line.contains(" START ");
         rewrite_log(&capture, |lines| lines.into_iter().filter(|line| !is_start(line)).collect());
         for id in ids(&capture) {
@@ -97,7 +97,7 @@ fn a_log_that_never_says_what_began_is_wound_back_from_what_ended() {
 fn holes_in_the_log_are_gaps_and_nothing_is_made_up() {
     for contextidr in ["tid", "asid", "none"] {
         let scratch = Scratch::new(&format!("system-holes-{contextidr}"));
-        let Some(capture) = recorded(&scratch, contextidr, &[]) else { return };
+        let Some(capture) = recorded(&scratch, contextidr) else { return };
         rewrite_log(&capture, |lines| {
             // Of every thirty events the last eight are lost.
             let keep = |(number, line): (usize, String)| match number % 30 {

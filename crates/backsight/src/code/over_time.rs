@@ -69,7 +69,7 @@ impl OverTime {
 pub(crate) fn changes(log: &EventLog) -> bool {
     let mut ranges: BTreeMap<Pid, BTreeMap<u64, u64>> = BTreeMap::new();
     log.records.iter().any(|record| match &record.item {
-        Item::Mapping(State::End, _) | Item::Patch(_) | Item::Switch { .. } => true,
+        Item::Mapping(State::End, _) | Item::Patch(_) | Item::Switch { .. } | Item::Lost(_) => true,
         Item::Asid { state: State::Start | State::End, .. } => true,
         Item::Mapping(_, mapping) => match mapping.size {
             Some(size) => {
@@ -351,10 +351,12 @@ impl<'a, 'c> LogReader<'a, 'c> {
         let ranges = vec![(range, id)];
         let (is_listed, hidden) = (true, Vec::new());
         let live = Live { ranges, process, image: None, is_listed, confirmed: self.now, hidden };
-        // Patches end with their process, and are never listed. One takes the place of the one before it.
+        // Patches end with their process, and are never listed. One takes the place of those that it covers.
         let all = self.live.entry((patch.pid, patch.address.0)).or_default();
         let (patches, mut others): (Vec<Live>, Vec<Live>) =
-            std::mem::take(all).into_iter().partition(|live| live.image.is_none());
+            std::mem::take(all).into_iter().partition(|live| {
+                live.image.is_none() && live.ranges.iter().all(|((_, last), _)| *last <= range.1)
+            });
         others.insert(0, live);
         *all = others;
         self.certain.push((patch.pid, patch.address.0));

@@ -63,6 +63,12 @@ impl Processes {
                 Item::Thread { state, tid, pid: Pid::Process(pid), .. } => {
                     declare(processes.threads.entry(*tid).or_default(), *state, *pid, now, known_since);
                 }
+                // Threads and processes share their numbers: this one is that of a process, or was until now.
+                Item::Mapping(State::Start | State::End, mapping) if mapping.main => {
+                    if let Pid::Process(pid) = mapping.pid {
+                        processes.threads.entry(pid).or_default().push((now, None));
+                    }
+                }
                 Item::Asid { state, asid, pid: Pid::Process(pid), cpu } => {
                     declare(
                         processes.asids.entry((*cpu, *asid)).or_default(),

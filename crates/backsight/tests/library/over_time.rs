@@ -143,6 +143,8 @@ fn events_that_are_lost_leave_gaps_and_invent_nothing() {
     let log = map(10, "START", 5, 1)
         + &map(50, "END", 5, 1)
         + "100 declare_thread START tid=9 pid=9\n%lost count=3\n"
+        // Until here anything may have come and gone.
+        + "150 declare_thread END tid=9 pid=9\n"
         + &map(200, "END", 5, 2);
     let steps = [
         Time(20),
@@ -156,8 +158,37 @@ fn events_that_are_lost_leave_gaps_and_invent_nothing() {
         Time(120),
         Visit(5),
         Time(130),
+        Time(160),
+        Visit(5),
+        Time(170),
     ];
-    assert_eq!(executed("lost", "pid", &log, &steps), [Some(2), Some(2), None, Some(3)]);
+    assert_eq!(executed("lost", "pid", &log, &steps), [Some(2), Some(2), None, None, Some(3)]);
+}
+
+#[test]
+fn what_was_there_before_events_were_lost_counts_after_them_only_if_it_is_named_again() {
+    let before = map(10, "START", 5, 1) + "100 declare_thread START tid=9 pid=9\n%lost\n";
+    let steps = [Time(20), Visit(5), Time(30), Time(160), Visit(5), Time(170)];
+    let doubtful = before.clone() + "150 declare_thread END tid=9 pid=9\n";
+    assert_eq!(executed("doubtful", "pid", &doubtful, &steps), [Some(2), None]);
+    let ended = before.clone() + &map(200, "END", 5, 1);
+    assert_eq!(executed("ended", "pid", &ended, &steps), [Some(2), Some(2)]);
+    let listed = before + &map(200, "CURRENT", 5, 1);
+    assert_eq!(executed("listed", "pid", &listed, &steps), [Some(2), Some(2)]);
+}
+
+#[test]
+fn what_ended_without_having_begun_was_there_since_the_one_before_it_ended() {
+    let log = map(100, "END", 5, 1) + &map(200, "END", 5, 2);
+    let steps = [Time(20), Visit(5), Time(30), Time(120), Visit(5), Time(130)];
+    assert_eq!(executed("wound-back", "pid", &log, &steps), [Some(2), Some(3)]);
+}
+
+#[test]
+fn where_the_end_names_other_code_than_the_beginning_nobody_knows_what_ran() {
+    let log = map(10, "START", 5, 1) + &map(200, "END", 5, 2);
+    let steps = [Time(20), Visit(5), Time(30), Time(210), Visit(5), Time(220)];
+    assert_eq!(executed("mismatch", "pid", &log, &steps), [None, None]);
 }
 
 #[test]
