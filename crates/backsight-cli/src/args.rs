@@ -103,6 +103,9 @@ impl CaptureArgs {
         if self.is_standard_input() && self.protocol.is_none() {
             return Err(Failure::usage("standard input is a bare stream: --protocol says what it holds"));
         }
+        if let Some(folder) = images.symfs.iter().find(|folder| !folder.is_dir()) {
+            return Err(Failure::new(format!("--symfs {}: there is no such folder", folder.display())));
+        }
         let mut options = OpenOptions::new().wrapped(self.wrapped).follow_links(self.follow_links);
         options = self.protocol.iter().fold(options, |options, name| options.protocol(name));
         options = self.framing.iter().fold(options, |options, name| options.framing(name));

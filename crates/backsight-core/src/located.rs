@@ -47,6 +47,19 @@ impl Accounting {
     }
 }
 
+/// What became of the bytes since an earlier moment.
+impl core::ops::Sub for Accounting {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            decoded: self.decoded.saturating_sub(earlier.decoded),
+            unsynchronised: self.unsynchronised.saturating_sub(earlier.unsynchronised),
+            bad: self.bad.saturating_sub(earlier.bad),
+        }
+    }
+}
+
 impl core::ops::AddAssign for Accounting {
     fn add_assign(&mut self, other: Self) {
         self.decoded += other.decoded;

@@ -3,7 +3,7 @@
 use backsight_core::Located;
 
 /// What was skipped so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beginning {
     is_begun: bool,
     is_synchronised: bool,

@@ -7,7 +7,7 @@
 use backsight_core::{Address, Isa};
 
 /// One call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     address: Address,
     /// The same call was made so many times more.
@@ -50,6 +50,23 @@ impl ReturnStack {
     #[must_use]
     pub fn with_repeats(self, most: u32) -> Self {
         Self { most_repeats: most, ..self }
+    }
+}
+
+/// Two stacks are equal if they hold the same calls; where these stand in memory is no matter.
+impl<S: AsRef<[Entry]>> PartialEq for ReturnStack<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.depth == other.depth
+            && self.most_repeats == other.most_repeats
+            && self.newest_first().eq(other.newest_first())
+    }
+}
+
+impl<S: AsRef<[Entry]>> ReturnStack<S> {
+    fn newest_first(&self) -> impl Iterator<Item = &Entry> {
+        let entries = self.entries.as_ref();
+        let index = |back: usize| self.top.wrapping_sub(back) & (entries.len().wrapping_sub(1));
+        (1..=self.depth).filter_map(move |back| entries.get(index(back)))
     }
 }
 
@@ -154,6 +171,21 @@ mod tests {
             (0..5).for_each(|_| stack.push(Address(7), Isa::Rv64));
             assert_eq!(pop_all(&mut stack), expected);
         }
+    }
+
+    #[test]
+    fn stacks_of_the_same_calls_are_equal_whatever_they_held_before() {
+        let (mut one, mut other) = (ReturnStack::new(4), ReturnStack::new(4));
+        (0..9).for_each(|n| one.push(Address(n), Isa::A64));
+        pop_all(&mut one);
+        assert!(one == other);
+        one.push(Address(3), Isa::A64);
+        assert!(one != other);
+        other.push(Address(3), Isa::A32);
+        assert!(one != other);
+        other.pop();
+        other.push(Address(3), Isa::A64);
+        assert!(one == other);
     }
 
     #[test]

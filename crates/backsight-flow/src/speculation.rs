@@ -40,7 +40,7 @@ pub struct Overrun;
 const LIMIT: usize = 1 << 16;
 
 /// Elements in the order of the trace, oldest first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue<T> {
     entries: VecDeque<Located<T>>,
     /// P0 elements in `entries`.

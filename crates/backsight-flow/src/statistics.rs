@@ -106,24 +106,41 @@ impl Statistics {
     }
 }
 
+impl Statistics {
+    fn combine(&mut self, other: Self, with: impl Fn(&mut u64, u64)) {
+        let Gaps { bad_packet, discard, overflow, wrong_image, no_memory, path_unknown } = &mut self.gaps;
+        let counts = [
+            (&mut self.instructions, other.instructions),
+            (&mut self.ranges, other.ranges),
+            (&mut self.branches, other.branches),
+            (&mut self.taken, other.taken),
+            (&mut self.exceptions, other.exceptions),
+            (&mut self.trace_on, other.trace_on),
+            (&mut self.skipped, other.skipped),
+            (bad_packet, other.gaps.bad_packet),
+            (discard, other.gaps.discard),
+            (overflow, other.gaps.overflow),
+            (wrong_image, other.gaps.wrong_image),
+            (no_memory, other.gaps.no_memory),
+            (path_unknown, other.gaps.path_unknown),
+        ];
+        counts.into_iter().chain(self.symptoms.iter_mut().zip(other.symptoms)).for_each(|(a, b)| with(a, b));
+    }
+}
+
 impl std::ops::AddAssign for Statistics {
     fn add_assign(&mut self, other: Self) {
-        self.instructions += other.instructions;
-        self.ranges += other.ranges;
-        self.branches += other.branches;
-        self.taken += other.taken;
-        self.exceptions += other.exceptions;
-        self.trace_on += other.trace_on;
-        self.skipped += other.skipped;
-        self.gaps.bad_packet += other.gaps.bad_packet;
-        self.gaps.discard += other.gaps.discard;
-        self.gaps.overflow += other.gaps.overflow;
-        self.gaps.wrong_image += other.gaps.wrong_image;
-        self.gaps.no_memory += other.gaps.no_memory;
-        self.gaps.path_unknown += other.gaps.path_unknown;
-        for (mine, others) in self.symptoms.iter_mut().zip(other.symptoms) {
-            *mine += others;
-        }
+        self.combine(other, |mine, others| *mine += others);
+    }
+}
+
+/// What was counted since an earlier moment.
+impl std::ops::Sub for Statistics {
+    type Output = Self;
+
+    fn sub(mut self, earlier: Self) -> Self {
+        self.combine(earlier, |now, before| *now = now.saturating_sub(before));
+        self
     }
 }
 
@@ -142,5 +159,6 @@ mod tests {
         let mut twice = statistics;
         twice += statistics;
         assert!(Symptom::ALL.iter().all(|&symptom| twice.symptom(symptom) == 2));
+        assert_eq!(twice - statistics, statistics);
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Turns the packets of one system trace into events.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Follower {
     begun: bool,
     master: u16,
@@ -20,7 +20,7 @@ pub struct Follower {
     /// A packet said which master it is.
     is_attributed: bool,
     clock: Clock,
-    at: Option<Located<()>>,
+    at: Located<()>,
     statistics: Statistics,
 }
 
@@ -39,6 +39,7 @@ const WHOLE: u8 = 12;
 
 impl Clock {
     /// The time after a timestamp; `None` as long as high nibbles are missing.
+    #[inline]
     fn take(&mut self, SentTime { nibbles, value }: SentTime) -> Option<u64> {
         self.is_whole |= nibbles >= WHOLE;
         let coding = self.coding?;
@@ -63,21 +64,51 @@ const fn from_gray(gray: u64) -> u64 {
     binary
 }
 
+impl Default for Follower {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Follower {
     /// At the beginning of a stream.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            begun: false,
+            master: 0,
+            channel: 0,
+            is_attributed: false,
+            clock: Clock::default(),
+            at: Located { offset: 0, length: 0, value: () },
+            statistics: Statistics::default(),
+        }
     }
 
     /// Takes the next packet.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
-        self.at = Some(packet.map(|_| ()));
-        self.begin(sink);
+        self.at = packet.map(|_| ());
+        if !self.begun {
+            self.begin(sink);
+        }
         let Packet { content, time, .. } = packet.value;
-        let time = time.and_then(|time| self.clock.take(time));
         match content {
-            Content::Async { .. } => {}
+            Content::Data { value, nibbles, marked } => {
+                let message = SoftwareMessage::new(self.current(), value, nibbles.div_ceil(2));
+                let message = if nibbles == 1 { message.nibble() } else { message };
+                let time = time.and_then(|time| self.clock.take(time));
+                self.message(if marked { message.marked() } else { message }, time, sink);
+            }
+            _ => self.push_any(content, time, sink),
+        }
+    }
+
+    /// A packet that is no data.
+    #[inline(never)]
+    fn push_any(&mut self, content: Content, sent: Option<SentTime>, sink: &mut impl Sink) {
+        let time = sent.and_then(|time| self.clock.take(time));
+        match content {
+            Content::Async { .. } | Content::Data { .. } => {}
             Content::Version { value, .. } => {
                 self.clock = Clock { coding: TimeCoding::from_version(value), ..Clock::default() };
                 (self.master, self.channel) = (0, 0);
@@ -86,13 +117,8 @@ impl Follower {
             Content::Master16(master) => self.own(master),
             Content::Channel8(channel) => self.channel = self.channel & 0xFF00 | u16::from(channel),
             Content::Channel16(channel) => self.channel = channel,
-            Content::Data { value, nibbles, marked } => {
-                let message = SoftwareMessage::new(self.current(), value, nibbles.div_ceil(2));
-                let message = if nibbles == 1 { message.nibble() } else { message };
-                self.message(if marked { message.marked() } else { message }, time, sink);
-            }
             Content::Flag => self.message(SoftwareMessage::new(self.current(), 0, 0).marked(), time, sink),
-            Content::Null if packet.value.time.is_some() => self.system(SystemEventKind::Time, 0, time, sink),
+            Content::Null if sent.is_some() => self.system(SystemEventKind::Time, 0, time, sink),
             Content::Null => {}
             Content::Trigger(value) => self.system(SystemEventKind::Trigger, value.into(), time, sink),
             Content::Frequency(value) => self.system(SystemEventKind::Frequency, value.into(), time, sink),
@@ -144,6 +170,7 @@ impl Follower {
         (self.master, self.channel, self.is_attributed) = (master, 0, true);
     }
 
+    #[inline]
     const fn current(&self) -> Channel {
         match self.is_attributed {
             true => Channel::Master { master: self.master, channel: self.channel },
@@ -154,7 +181,8 @@ impl Follower {
     #[inline]
     fn message(&mut self, message: SoftwareMessage, time: Option<u64>, sink: &mut impl Sink) {
         let message = time.map_or(message, |time| message.at(time));
-        self.emit(Event::Software(message), sink);
+        // Nobody counts messages.
+        self.give(Event::Software(message), sink);
     }
 
     fn system(&mut self, kind: SystemEventKind, value: u64, time: Option<u64>, sink: &mut impl Sink) {
@@ -170,8 +198,12 @@ impl Follower {
     #[inline]
     fn emit(&mut self, value: Event, sink: &mut impl Sink) {
         self.statistics.count(&value);
-        let at = self.at.unwrap_or(Located { offset: 0, length: 0, value: () });
-        sink.take(at.map(|()| value));
+        self.give(value, sink);
+    }
+
+    #[inline]
+    fn give(&mut self, value: Event, sink: &mut impl Sink) {
+        sink.take(self.at.map(|()| value));
     }
 }
 

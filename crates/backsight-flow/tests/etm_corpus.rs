@@ -169,6 +169,17 @@ fn cycle_accurate_etm3() {
         follower.push(packet, &mut |event| events.push(event));
     });
     follower.finish(&mut |event| events.push(event));
+    let mut by_runs = Vec::new();
+    let mut decoder = etm3::Decoder::new(&config);
+    decoder.feed_runs(&source.bytes, &mut |decoded| match decoded {
+        etm3::Decoded::Packet(packet) => follower.push(packet, &mut |event| by_runs.push(event)),
+        etm3::Decoded::PHeaders { offset, headers } => {
+            follower.push_p_headers(offset, headers, &mut |event| by_runs.push(event));
+        }
+    });
+    decoder.finish(&mut |packet| follower.push(packet, &mut |event| by_runs.push(event)));
+    follower.finish(&mut |event| by_runs.push(event));
+    assert!(by_runs == events);
     assert_lines("tc2-raw-10", &packets, &expected(&source, "packets.gz"));
     let mut lines = Lines::new(false);
     lines.hides_return_addresses = true;

@@ -72,6 +72,8 @@ struct Span {
     last: u64,
     /// By the time from which on they are there.
     versions: Vec<Version>,
+    /// The last time at which something ended here.
+    ended: u64,
 }
 
 /// Code over time.
@@ -130,9 +132,24 @@ impl Timeline {
     pub fn end(&mut self, process: u32, (start, last): (u64, u64), id: MappingId, at: u64) {
         let Some(spans) = self.processes.get_mut(&process).filter(|_| start <= last) else { return };
         for span in spans.range_mut(start..=last).map(|(_, span)| span) {
-            span.versions.iter_mut().filter(|version| version.id == id).for_each(|version| version.to = at);
+            // What ends is nearly always new.
+            let mut versions = span.versions.iter_mut().rev();
+            if let Some(version) = versions.find(|version| version.id == id) {
+                version.to = at;
+            }
+            span.ended = span.ended.max(at);
         }
         self.changed(at, process, start, last);
+    }
+
+    /// What was mapped in a range was never there after all.
+    pub fn withdraw(&mut self, process: u32, (start, last): (u64, u64), id: MappingId) {
+        let Some(spans) = self.processes.get_mut(&process).filter(|_| start <= last) else { return };
+        for span in spans.range_mut(start..=last).map(|(_, span)| span) {
+            let before = span.versions.len();
+            span.versions.retain(|version| version.id != id);
+            self.versions -= before - span.versions.len();
+        }
     }
 
     fn changed(&mut self, time: u64, process: u32, start: u64, last: u64) {
@@ -160,6 +177,13 @@ impl Timeline {
     pub fn next_start(&self, process: u32, address: u64) -> Option<u64> {
         let above = address.checked_add(1)?;
         self.processes.get(&process)?.range(above..).next().map(|(&start, _)| start)
+    }
+
+    /// The last time at which something ended anywhere in a range of a process; 0: never.
+    pub fn last_end(&self, process: u32, (start, last): (u64, u64)) -> u64 {
+        let Some(spans) = self.processes.get(&process).filter(|_| start <= last) else { return 0 };
+        let before = spans.range(..start).next_back().filter(|(_, span)| span.last >= start);
+        before.into_iter().chain(spans.range(start..=last)).map(|(_, span)| span.ended).max().unwrap_or(0)
     }
 
     /// There was more than can be kept.
@@ -224,7 +248,9 @@ fn fill(spans: &mut BTreeMap<u64, Span>, start: u64, last: u64) {
         at = span.last.checked_add(1);
     }
     holes.extend(at.filter(|&from| from <= last).map(|from| (from, last)));
-    spans.extend(holes.into_iter().map(|(start, last)| (start, Span { last, versions: Vec::new() })));
+    spans.extend(
+        holes.into_iter().map(|(start, last)| (start, Span { last, versions: Vec::new(), ended: 0 })),
+    );
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl Journal {
                 }
             }
             Observation::Unmap { address, length } => self.unmap(address.0, length, &mut push),
-            Observation::Output { .. } => {}
+            Observation::Output { .. } | Observation::Process { .. } | Observation::ProcessEnds { .. } => {}
             Observation::Code { address, bytes } => {
                 if self.is_new(address, bytes) {
                     self.code.insert(address.0, bytes.into());

@@ -35,7 +35,7 @@ pub use commit_log::CommitLog;
 pub use error::Error;
 pub use journal::Journal;
 pub use observation::{CodeMap, Observation};
-pub use record::{CodePart, EVENT_CAUSES, Recorded, Recorder, Recording, TRUTH};
+pub use record::{CodePart, EVENT_CAUSES, Recorded, Recorder, Recording, SystemOptions, TRUTH};
 pub use retired_file::RetiredFile;
 pub use simulated::SimulatedProgram;
 pub use source::{Ended, Ending, ExecutionSource, Stop};

@@ -11,9 +11,19 @@ pub enum Observation<'a> {
     /// What the program did. [`Execution::Thread`] says which thread does what follows; threads are numbered from 0
     /// in the order in which they started.
     Execution(Execution),
-    /// A process begins: its number in the operating system.
+    /// A process begins, and what follows is of it.
     ProcessStarts {
-        /// Its number.
+        /// Its number in the operating system.
+        pid: u32,
+    },
+    /// What follows is of this process, which began before.
+    Process {
+        /// Its number in the operating system.
+        pid: u32,
+    },
+    /// A process is gone, with all that it had.
+    ProcessEnds {
+        /// Its number in the operating system.
         pid: u32,
     },
     /// The first item of a thread, with its number in the operating system.

@@ -1,13 +1,12 @@
 //! What QEMU calls while the program runs.
 
 use std::ffi::{c_uint, c_void};
-use std::sync::atomic::Ordering;
 
 use crate::api::{self, Block, PluginId};
 use crate::event::{ACCESS, EXIT, access, event};
 use crate::target::Target;
-use crate::thread::{self, Thread};
-use crate::{Recorder, calls, recorder, system};
+use crate::thread;
+use crate::{Recorder, calls, recorder};
 
 /// In a definition: the instruction is counted when it begins.
 const WATCHED: u8 = 0x80;
@@ -41,21 +40,6 @@ pub extern "C" fn program_ends(_: PluginId, _: *mut c_void) {
     });
     if let Some(mut output) = recorder().output() {
         output.finish();
-    }
-}
-
-/// A forked child has all of the parent's memory and files: it must touch none of what is shared.
-pub extern "C" fn in_forked_child() {
-    let recorder = recorder();
-    recorder.abandoned.store(true, Ordering::Relaxed);
-    let descriptor = recorder.descriptor.swap(-1, Ordering::Relaxed);
-    if descriptor >= 0 {
-        system::close(descriptor);
-    }
-    thread::for_each(Thread::make_private);
-    // Another thread may have held the lock when the child was made: then its holder is not here to use it.
-    if let Ok(mut output) = recorder.output.try_lock() {
-        output.abandon();
     }
 }
 

@@ -43,6 +43,9 @@ pub fn end(index: u32, number: i64, result: i64) {
         return;
     }
     let Some(thread) = thread::get(index) else { return };
+    if thread.call.number == -1 {
+        return;
+    }
     match result {
         api::RESULT_SIGRETURN => return thread.push(&[event(SIGNAL_RETURN, 0)]),
         api::RESULT_RESTART => return thread.push(&[event(RESTART, 0)]),
@@ -87,6 +90,19 @@ pub fn end(index: u32, number: i64, result: i64) {
         }
         _ => {}
     }
+}
+
+/// In a forked child: nobody who is not here holds what is shared.
+pub fn is_free() -> bool {
+    CODE.try_lock().is_ok()
+}
+
+/// In a forked child: says what it has from its parent.
+pub fn inherited(thread: &mut Thread, recorder: &Recorder) {
+    if let Some(base) = recorder.base() {
+        initial_mappings(thread, recorder, base);
+    }
+    thread.flush();
 }
 
 /// Tells what QEMU mapped before the program began.

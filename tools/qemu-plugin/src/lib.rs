@@ -9,12 +9,14 @@
 //! Arguments: `dir=DIR` (required: where the stream goes), `memory=on` (loads and stores, their addresses),
 //! `values=on` (and what was loaded or stored), `inputs=on` (results of system calls, and the memory that they wrote),
 //! `output=on` (what the program writes to its standard output and error),
+//! `children=on` (children that the program forks are recorded too, each in a stream of its own to the same socket),
 //! `watch=off` (faster; blocks are not exact where they fault).
 
 mod api;
 mod callbacks;
 mod calls;
 mod event;
+mod forks;
 mod inputs;
 mod mappings;
 mod output;
@@ -54,6 +56,8 @@ pub(crate) struct Recorder {
     output: Mutex<Output>,
     /// For a child to close; -1 when there is none.
     descriptor: AtomicI32,
+    /// Where children that are recorded too connect to.
+    children: Option<PathBuf>,
     /// This process is a forked child: nothing is recorded.
     abandoned: AtomicBool,
     /// The first block of the program was translated.
@@ -105,6 +109,7 @@ struct Arguments {
     values: bool,
     inputs: bool,
     output: bool,
+    children: bool,
     watch: bool,
 }
 
@@ -116,6 +121,7 @@ impl Arguments {
             values: false,
             inputs: false,
             output: false,
+            children: false,
             watch: true,
         };
         for argument in arguments {
@@ -131,9 +137,10 @@ impl Arguments {
                 "values" => parsed.values = on?,
                 "inputs" => parsed.inputs = on?,
                 "output" => parsed.output = on?,
+                "children" => parsed.children = on?,
                 "watch" => parsed.watch = on?,
                 _ => {
-                    let known = "dir, memory, values, inputs, output, watch";
+                    let known = "dir, memory, values, inputs, output, children, watch";
                     return Err(format!("unknown argument {key}; known: {known}"));
                 }
             }
@@ -177,7 +184,7 @@ fn install(id: api::PluginId, info: &api::Info, arguments: &[&str]) -> Result<()
     let target = Target::named(name.to_bytes()).filter(|_| !info.system_emulation).ok_or_else(|| {
         format!("cannot record {name:?}: only programs for aarch64, arm and riscv64 under user-mode QEMU")
     })?;
-    let Arguments { directory, memory, values, inputs, output: outputs, watch } =
+    let Arguments { directory, memory, values, inputs, output: outputs, children, watch } =
         Arguments::parse(arguments.iter().copied())?;
     let failed = |error| format!("{}: {error}", directory.display());
     // The memory in it is never given back.
@@ -193,13 +200,14 @@ fn install(id: api::PluginId, info: &api::Info, arguments: &[&str]) -> Result<()
         streams: outputs.then(StandardStreams::now),
         descriptor: AtomicI32::new(output.descriptor().unwrap_or(-1)),
         output: Mutex::new(output),
+        children: children.then(|| directory.join("socket")).filter(|socket| socket.exists()),
         abandoned: AtomicBool::new(false),
         begun: Once::new(),
         base: AtomicU64::new(0),
         base_known: AtomicBool::new(false),
     };
     RECORDER.set(recorder).map_err(|_| "the plugin is loaded twice".to_string())?;
-    system::at_fork(callbacks::in_forked_child);
+    system::at_fork(forks::before, forks::in_parent, forks::in_child);
     // SAFETY: the functions have the types that the interface asks for, and live as long as the plugin.
     unsafe {
         api::qemu_plugin_register_vcpu_init_cb(id, callbacks::thread_starts);

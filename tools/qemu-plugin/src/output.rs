@@ -49,11 +49,7 @@ impl Output {
         };
         let definitions = tails.tail(DEFINITIONS)?;
         let mut output = Self { sink, definitions, numbers: HashMap::new() };
-        let mut header = [0; 16];
-        header[..8].copy_from_slice(&MAGIC);
-        header[8] = target as u8;
-        header[12..].copy_from_slice(&std::process::id().to_le_bytes());
-        output.write(&header);
+        output.write_header(target);
         Ok(output)
     }
 
@@ -78,13 +74,7 @@ impl Output {
         }
         let number = self.numbers.len() as u32 & 0x7FFF_FFFF;
         self.numbers.insert(definition.into(), number);
-        if self.definitions.fill() as usize + 4 + definition.len() > CAPACITY as usize {
-            self.write_definitions();
-        }
-        let mut record = Vec::with_capacity(4 + definition.len());
-        record.extend_from_slice(&number.to_le_bytes());
-        record.extend_from_slice(definition);
-        self.definitions.append(&record);
+        self.define(number, definition);
         number
     }
 
@@ -112,6 +102,37 @@ impl Output {
         }
         std::mem::forget(std::mem::replace(&mut self.sink, Sink::Closed));
         self.definitions.make_private();
+    }
+
+    /// Begins the stream of a forked child, with every block that it has from its parent.
+    pub fn begin_child(&mut self, connection: OwnedFd, target: Target) {
+        self.sink = Sink::Socket(connection);
+        self.write_header(target);
+        let mut known: Vec<(u32, Box<[u8]>)> =
+            self.numbers.iter().map(|(definition, number)| (*number, definition.clone())).collect();
+        known.sort_unstable_by_key(|(number, _)| *number);
+        for (number, definition) in known {
+            self.define(number, &definition);
+        }
+        self.write_definitions();
+    }
+
+    fn write_header(&mut self, target: Target) {
+        let mut header = [0; 16];
+        header[..8].copy_from_slice(&MAGIC);
+        header[8] = target as u8;
+        header[12..].copy_from_slice(&std::process::id().to_le_bytes());
+        self.write(&header);
+    }
+
+    fn define(&mut self, number: u32, definition: &[u8]) {
+        if self.definitions.fill() as usize + 4 + definition.len() > CAPACITY as usize {
+            self.write_definitions();
+        }
+        let mut record = Vec::with_capacity(4 + definition.len());
+        record.extend_from_slice(&number.to_le_bytes());
+        record.extend_from_slice(definition);
+        self.definitions.append(&record);
     }
 
     fn write_definitions(&mut self) {

@@ -144,10 +144,10 @@ pub unsafe fn unmap(address: *mut u8, length: usize) {
     unsafe { c::munmap(address.cast(), length) };
 }
 
-/// Has `child` called in every forked child before anything else runs there.
-pub fn at_fork(child: extern "C" fn()) {
-    // SAFETY: registers a function that lives as long as the plugin.
-    unsafe { c::pthread_atfork(None, None, Some(child)) };
+/// Has functions called before every fork, and after it in the parent and in the child before anything else runs there.
+pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: registers functions that live as long as the plugin.
+    unsafe { c::pthread_atfork(Some(before), Some(parent), Some(child)) };
 }
 
 /// The number of this thread in the operating system.

@@ -56,6 +56,23 @@ pub fn get(index: u32) -> Option<&'static mut Thread> {
     unsafe { thread.as_mut() }
 }
 
+/// In a forked child: only the thread that forked goes on. The others are in the parent; what they had stays unused.
+pub fn keep_only(thread_id: u32) -> Option<&'static mut Thread> {
+    let mut kept = None;
+    for (index, slot) in THREADS.iter().enumerate().take(started() as usize + 1) {
+        match get(index as u32) {
+            Some(thread) if thread.thread_id == thread_id => kept = Some(thread),
+            _ => slot.store(std::ptr::null_mut(), Ordering::Release),
+        }
+    }
+    if let Some(thread) = &mut kept {
+        thread.thread_id = system::thread_id();
+        // The call that made the child returns here too, and is no call of this stream.
+        thread.call = SystemCall { number: -1, ..SystemCall::default() };
+    }
+    kept
+}
+
 /// How many threads have been started.
 pub fn started() -> u32 {
     STARTED.load(Ordering::Relaxed)

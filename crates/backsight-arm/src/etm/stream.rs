@@ -31,8 +31,40 @@ pub(crate) trait PacketReader {
     /// The packet at the start of `bytes`, which are not empty, and its length.
     fn read(&mut self, bytes: &[u8]) -> Result<(Self::Packet, usize), Stop>;
 
+    /// The packet that a header is alone, where most headers of a stream are such: what `read` gives for it.
+    fn one_byte(&self, header: u8) -> Option<Self::Packet>;
+
     /// Forgets what packets have said.
     fn forget(&mut self);
+}
+
+/// Takes packets.
+pub(crate) trait PacketSink<R: PacketReader> {
+    /// Takes a packet.
+    fn take(&mut self, packet: Located<R::Packet>);
+
+    /// Takes the packets of one byte that these bytes, which are at this offset, begin with. How many there are.
+    fn take_one_byte(&mut self, reader: &R, offset: u64, bytes: &[u8]) -> usize;
+}
+
+/// Takes each packet alone.
+pub(crate) struct Each<F>(pub F);
+
+impl<R: PacketReader, F: FnMut(Located<R::Packet>)> PacketSink<R> for Each<F> {
+    #[inline]
+    fn take(&mut self, packet: Located<R::Packet>) {
+        (self.0)(packet);
+    }
+
+    #[inline]
+    fn take_one_byte(&mut self, reader: &R, mut offset: u64, bytes: &[u8]) -> usize {
+        for (count, &header) in bytes.iter().enumerate() {
+            let Some(value) = reader.one_byte(header) else { return count };
+            (self.0)(Located { offset, length: 1, value });
+            offset += 1;
+        }
+        bytes.len()
+    }
 }
 
 /// Decodes the stream of one trace unit.
@@ -60,7 +92,7 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) {
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl PacketSink<R>) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let used = if self.search.is_some() {
@@ -68,20 +100,39 @@ impl<R: PacketReader> StreamDecoder<R> {
             } else if self.carried > 0 {
                 self.complete(rest, sink)
             } else {
-                match self.reader.read(rest) {
-                    Ok((packet, length)) => {
-                        self.give(packet, length, sink);
-                        length
-                    }
-                    Err(stop) => self.stop(stop, rest, sink),
+                rest = self.one_byte_packets(rest, sink);
+                if rest.is_empty() {
+                    return;
                 }
+                self.next(rest, sink)
             };
             rest = rest.get(used..).unwrap_or_default();
         }
     }
 
+    /// Gives the packets of one byte that these bytes begin with; what comes after them.
+    #[inline]
+    fn one_byte_packets<'b>(&mut self, bytes: &'b [u8], sink: &mut impl PacketSink<R>) -> &'b [u8] {
+        let count = sink.take_one_byte(&self.reader, self.offset, bytes);
+        self.offset += count as u64;
+        self.accounting.decoded += count as u64;
+        bytes.get(count..).unwrap_or_default()
+    }
+
+    /// The next packet, of any kind; gives how many of the bytes were used.
+    #[inline(never)]
+    fn next(&mut self, bytes: &[u8], sink: &mut impl PacketSink<R>) -> usize {
+        match self.reader.read(bytes) {
+            Ok((packet, length)) => {
+                self.give(packet, length, sink);
+                length
+            }
+            Err(stop) => self.stop(stop, bytes, sink),
+        }
+    }
+
     /// Bytes are missing here, or there are no more: reports those that are in no packet yet, and searches.
-    pub fn reset(&mut self, sink: &mut impl FnMut(Located<R::Packet>)) {
+    pub fn reset(&mut self, sink: &mut impl PacketSink<R>) {
         match self.search.take() {
             Some(search) if search.in_packet => {
                 self.region(Some(Bad::Incomplete), search.start..search.offset, sink);
@@ -102,15 +153,15 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     #[inline]
-    fn give(&mut self, packet: R::Packet, length: usize, sink: &mut impl FnMut(Located<R::Packet>)) {
-        sink(Located { offset: self.offset, length: length as u32, value: packet });
+    fn give(&mut self, packet: R::Packet, length: usize, sink: &mut impl PacketSink<R>) {
+        sink.take(Located { offset: self.offset, length: length as u32, value: packet });
         self.offset += length as u64;
         self.accounting.decoded += length as u64;
     }
 
     /// Something else than a packet; gives how many of the bytes were used.
     #[cold]
-    fn stop(&mut self, stop: Stop, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) -> usize {
+    fn stop(&mut self, stop: Stop, bytes: &[u8], sink: &mut impl PacketSink<R>) -> usize {
         match stop {
             Stop::Zeros => {
                 self.search = Some(Search::in_packet(self.offset));
@@ -133,7 +184,7 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     /// Goes on with a packet whose beginning was fed before; gives how many of the bytes were used.
-    fn complete(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) -> usize {
+    fn complete(&mut self, bytes: &[u8], sink: &mut impl PacketSink<R>) -> usize {
         let before = core::mem::take(&mut self.carried);
         let length = LONGEST.min(before + bytes.len());
         let more = length - before;
@@ -153,7 +204,7 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     /// Looks for an A-sync; gives how many of the bytes were used.
-    fn seek(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<R::Packet>)) -> usize {
+    fn seek(&mut self, bytes: &[u8], sink: &mut impl PacketSink<R>) -> usize {
         let Some(search) = &mut self.search else { return 0 };
         let (used, outcome) = search.feed(bytes);
         let search = *search;
@@ -175,17 +226,12 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     /// Reports bytes that are no packet: bad for a reason, or passed over. In several pieces, where they are many.
-    fn region(
-        &mut self,
-        bad: Option<Bad>,
-        bytes: core::ops::Range<u64>,
-        sink: &mut impl FnMut(Located<R::Packet>),
-    ) {
+    fn region(&mut self, bad: Option<Bad>, bytes: core::ops::Range<u64>, sink: &mut impl PacketSink<R>) {
         let value = bad.map_or(R::UNSYNCHRONISED, R::bad);
         let mut start = bytes.start;
         while start < bytes.end {
             let length = (bytes.end - start).min(MOST_IN_A_REGION);
-            sink(Located { offset: start, length: length as u32, value });
+            sink.take(Located { offset: start, length: length as u32, value });
             start += length;
         }
         self.offset = bytes.end;

@@ -5,10 +5,10 @@ use backsight_core::{Accounting, Address, Isa, Located};
 use super::data::{DataAddress, DataBase, DataValue};
 use super::packet::{Branch, EarlyException, ISync, Information, NextInstruction, Packet, Timestamp};
 use super::table::{Kind, kinds};
-use super::{Config, PHeader};
+use super::{Config, PHeaders};
 use crate::etm::{
-    AddressBase, AddressField, Bad, PacketReader, PayloadReader, Reason, State, Stop, StreamDecoder,
-    TimestampState, isa_of,
+    AddressBase, AddressField, Bad, Each, PacketReader, PacketSink, PayloadReader, Reason, State, Stop,
+    StreamDecoder, TimestampState, isa_of,
 };
 
 /// Decodes the stream of one ETMv3.
@@ -25,23 +25,72 @@ impl Decoder {
     /// the packets are the same.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.feed(bytes, sink);
+        self.0.feed(bytes, &mut Each(sink));
+    }
+
+    /// The same, with P-headers in runs: whoever follows a run knows of all but its end what comes next.
+    #[inline]
+    pub fn feed_runs(&mut self, bytes: &[u8], sink: &mut impl FnMut(Decoded<'_>)) {
+        self.0.feed(bytes, &mut Runs(sink));
     }
 
     /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(sink);
+        self.0.reset(&mut Each(sink));
     }
 
     /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
     /// the next A-sync. Offsets go on as if nothing was missing.
     pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(sink);
+        self.0.reset(&mut Each(sink));
     }
 
     /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
     pub fn accounting(&self) -> Accounting {
         self.0.accounting
+    }
+}
+
+/// What [`Decoder::feed_runs`] gives.
+#[derive(Clone, Copy, Debug)]
+pub enum Decoded<'a> {
+    /// A packet.
+    Packet(Located<Packet>),
+    /// P-headers of one byte each, one after the other; all are in [`PHeaders`].
+    PHeaders {
+        /// The offset of the first.
+        offset: u64,
+        /// Their bytes.
+        headers: &'a [u8],
+    },
+}
+
+/// Most P-headers of a run: what they stand for is bounded.
+const LONGEST_RUN: usize = 64;
+
+/// Takes P-headers in runs.
+struct Runs<F>(F);
+
+impl<F: FnMut(Decoded<'_>)> PacketSink<Reader> for Runs<F> {
+    #[inline]
+    fn take(&mut self, packet: Located<Packet>) {
+        (self.0)(Decoded::Packet(packet));
+    }
+
+    #[inline]
+    fn take_one_byte(&mut self, reader: &Reader, offset: u64, bytes: &[u8]) -> usize {
+        let mut all = 0;
+        loop {
+            let rest = bytes.get(all..).unwrap_or_default();
+            let most = rest.get(..LONGEST_RUN).unwrap_or(rest);
+            let is_other = |&header: &u8| reader.p_headers.get(header).is_none();
+            let (headers, _) = most.split_at(most.iter().position(is_other).unwrap_or(most.len()));
+            if headers.is_empty() {
+                return all;
+            }
+            (self.0)(Decoded::PHeaders { offset: offset + all as u64, headers });
+            all += headers.len();
+        }
     }
 }
 
@@ -58,6 +107,8 @@ struct Reader {
     config: Config,
     /// What each header introduces in this version.
     kinds: [Kind; 256],
+    /// The P-headers of this version and mode.
+    p_headers: PHeaders,
     base: AddressBase,
     data: DataBase,
     timestamp: TimestampState,
@@ -68,6 +119,7 @@ impl Reader {
         Self {
             config: *config,
             kinds: kinds(config.minor()),
+            p_headers: PHeaders::new(config),
             base: AddressBase::UNKNOWN,
             data: DataBase::default(),
             timestamp: TimestampState::default(),
@@ -243,12 +295,17 @@ impl PacketReader for Reader {
     }
 
     #[inline]
+    fn one_byte(&self, header: u8) -> Option<Packet> {
+        self.p_headers.get(header).map(Packet::PHeader)
+    }
+
+    #[inline]
     fn read(&mut self, bytes: &[u8]) -> Result<(Packet, usize), Stop> {
         let header = *bytes.first().ok_or(Stop::Incomplete)?;
         let payload = &mut PayloadReader::new(bytes, 1);
         let packet = match self.kinds[usize::from(header)] {
-            Kind::PHeader => match PHeader::read(header, &self.config) {
-                Some(header) => Packet::PHeader(header),
+            Kind::PHeader => match self.one_byte(header) {
+                Some(packet) => packet,
                 None => return Err(payload.bad(Bad::Reserved)),
             },
             Kind::BranchAddress => {
@@ -272,5 +329,33 @@ impl PacketReader for Reader {
             kind => self.data(kind, header, payload)?,
         };
         Ok((packet, payload.length()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PHeader;
+    use super::*;
+
+    #[test]
+    fn a_p_header_alone_is_what_the_manual_says_and_what_reading_it_gives() {
+        for (cr, minor) in [(0, 0), (0, 5), (1 << 12, 2), (1 << 12, 3)] {
+            let mut config = Config::default();
+            config.registers.cr = cr;
+            config.registers.set_minor(minor);
+            let mut reader = Reader::new(&config);
+            let mut alone = 0;
+            for header in 0..=255 {
+                let is_p_header = header & 0x81 == 0x80;
+                let expected = PHeader::read(header, &config).filter(|_| is_p_header).map(Packet::PHeader);
+                assert_eq!(reader.one_byte(header), expected, "{header:#04x}");
+                if is_p_header {
+                    let read = expected.map_or(Err(Stop::Bad(Bad::Reserved, 1)), |packet| Ok((packet, 1)));
+                    assert_eq!(reader.read(&[header]), read, "{header:#04x}");
+                    alone += usize::from(read.is_ok());
+                }
+            }
+            assert_eq!(alone, if cr != 0 && minor >= 3 { 38 } else { 36 });
+        }
     }
 }

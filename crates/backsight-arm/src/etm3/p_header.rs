@@ -13,7 +13,7 @@
 
 use core::fmt;
 
-use super::Config;
+use super::{Config, Kind, Row, lookup};
 use crate::etm::{EncodeError, PacketWriter};
 
 /// Atoms, and the cycles between them.
@@ -113,6 +113,26 @@ impl PHeader {
             _ => return Err(EncodeError::OutOfRange),
         });
         Ok(())
+    }
+}
+
+/// The P-headers of a version and mode, by their byte.
+#[derive(Clone, Debug)]
+pub struct PHeaders([Option<PHeader>; 256]);
+
+impl PHeaders {
+    /// Those of a trace unit that is built and programmed like this.
+    pub fn new(config: &Config) -> Self {
+        let is_p_header = |header: u8| matches!(lookup(header), Some(Row { kind: Kind::PHeader, .. }));
+        Self(core::array::from_fn(|header| {
+            PHeader::read(header as u8, config).filter(|_| is_p_header(header as u8))
+        }))
+    }
+
+    /// The P-header that a byte is, if it is one.
+    #[inline]
+    pub const fn get(&self, header: u8) -> Option<PHeader> {
+        self.0[header as usize]
     }
 }
 

@@ -28,7 +28,7 @@ mod worked;
 
 pub use atom_run::{AtomRun, PacketSink, packets_of};
 pub use config::*;
-pub use decode::{Decoder, Packets, packets};
+pub use decode::{Decoder, DecoderState, Packets, find_async, packets};
 pub use encode::{EncodeError, Encoder};
 pub use fast::{PacketBatch, Tally};
 pub use history::AddressHistory;

@@ -3,7 +3,7 @@
 use super::AddressHistory;
 
 /// What packets change and need: the same in a trace unit and in whoever reads its stream.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct StreamState {
     pub history: AddressHistory,
     /// The last timestamp since the last Trace Info, else 0.

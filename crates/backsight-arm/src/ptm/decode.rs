@@ -6,8 +6,8 @@ use super::packet::{Atoms, Branch, ISync, Information, Packet, Timestamp, Waypoi
 use super::table::{Kind, lookup};
 use super::{Config, cycles};
 use crate::etm::{
-    AddressBase, AddressEncoding, AddressField, Bad, InstructionAddress, PacketReader, PayloadReader, Reason,
-    State, Stop, StreamDecoder, TimestampState, isa_of,
+    AddressBase, AddressEncoding, AddressField, Bad, Each, InstructionAddress, PacketReader, PayloadReader,
+    Reason, State, Stop, StreamDecoder, TimestampState, isa_of,
 };
 
 /// PTM has always had the encoding that is an alternative in ETMv3.
@@ -27,18 +27,18 @@ impl Decoder {
     /// the packets are the same.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.feed(bytes, sink);
+        self.0.feed(bytes, &mut Each(sink));
     }
 
     /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
     pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(sink);
+        self.0.reset(&mut Each(sink));
     }
 
     /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
     /// the next A-sync. Offsets go on as if nothing was missing.
     pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(sink);
+        self.0.reset(&mut Each(sink));
     }
 
     /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
@@ -59,15 +59,37 @@ pub fn packets(config: &Config, bytes: &[u8], sink: &mut impl FnMut(Located<Pack
 struct Reader {
     config: Config,
     cycle_accurate: bool,
+    /// The atoms of headers that nothing follows.
+    atoms: [Option<Atoms>; 256],
     base: AddressBase,
     timestamp: TimestampState,
 }
 
+/// The atoms of a header, of which a cycle count may follow.
+#[inline]
+fn atoms(header: u8, cycle_accurate: bool, payload: &mut PayloadReader<'_>) -> Result<Atoms, Stop> {
+    if cycle_accurate {
+        let cycles = Some(cycles::read_after(header, payload)?);
+        return Ok(Atoms { bits: u8::from(header & 2 == 0), count: 1, cycles });
+    }
+    // The highest 1 below bit 7 ends the atoms, of which the newest is bit 1. Without it there is one atom.
+    let marker = u8::BITS - (header & 0x7C | 4).leading_zeros() - 1;
+    let count = marker as u8 - 1;
+    let newest_first = !header >> 1 & ((1 << count) - 1);
+    Ok(Atoms { bits: newest_first.reverse_bits() >> (8 - count), count, cycles: None })
+}
+
 impl Reader {
     fn new(config: &Config) -> Self {
+        let cycle_accurate = config.cycle_accurate();
+        let alone = |header: usize| match lookup(header as u8) {
+            Kind::Atom => atoms(header as u8, cycle_accurate, &mut PayloadReader::new(&[], 0)).ok(),
+            _ => None,
+        };
         Self {
             config: *config,
-            cycle_accurate: config.cycle_accurate(),
+            cycle_accurate,
+            atoms: core::array::from_fn(alone),
             base: AddressBase::UNKNOWN,
             timestamp: TimestampState::default(),
         }
@@ -76,19 +98,6 @@ impl Reader {
     #[inline]
     fn cycles(&self, payload: &mut PayloadReader<'_>) -> Result<Option<u32>, Stop> {
         if self.cycle_accurate { cycles::read(payload).map(Some) } else { Ok(None) }
-    }
-
-    #[inline]
-    fn atoms(&self, header: u8, payload: &mut PayloadReader<'_>) -> Result<Atoms, Stop> {
-        if self.cycle_accurate {
-            let cycles = Some(cycles::read_after(header, payload)?);
-            return Ok(Atoms { bits: u8::from(header & 2 == 0), count: 1, cycles });
-        }
-        // The highest 1 below bit 7 ends the atoms, of which the newest is bit 1. Without it there is one atom.
-        let marker = u8::BITS - (header & 0x7C | 4).leading_zeros() - 1;
-        let count = marker as u8 - 1;
-        let newest_first = !header >> 1 & ((1 << count) - 1);
-        Ok(Atoms { bits: newest_first.reverse_bits() >> (8 - count), count, cycles: None })
     }
 
     fn i_sync(&mut self, payload: &mut PayloadReader<'_>) -> Result<ISync, Stop> {
@@ -182,7 +191,13 @@ impl PacketReader for Reader {
     }
 
     fn forget(&mut self) {
-        *self = Self::new(&self.config);
+        self.base = AddressBase::UNKNOWN;
+        self.timestamp = TimestampState::default();
+    }
+
+    #[inline]
+    fn one_byte(&self, header: u8) -> Option<Packet> {
+        self.atoms[usize::from(header)].map(Packet::Atoms)
     }
 
     #[inline]
@@ -190,7 +205,7 @@ impl PacketReader for Reader {
         let header = *bytes.first().ok_or(Stop::Incomplete)?;
         let payload = &mut PayloadReader::new(bytes, 1);
         let packet = match lookup(header) {
-            Kind::Atom => Packet::Atoms(self.atoms(header, payload)?),
+            Kind::Atom => Packet::Atoms(atoms(header, self.cycle_accurate, payload)?),
             Kind::BranchAddress => {
                 *payload = PayloadReader::new(bytes, 0);
                 Packet::Branch(self.branch(payload)?)
@@ -209,5 +224,27 @@ impl PacketReader for Reader {
             Kind::ContextId | Kind::Vmid | Kind::Reserved => return Err(payload.bad(Bad::Reserved)),
         };
         Ok((packet, payload.length()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_alone_is_what_reading_it_gives() {
+        for (cr, expected) in [(0, 64), (1 << 12, 32)] {
+            let mut config = Config::default();
+            config.registers.cr = cr;
+            let mut reader = Reader::new(&config);
+            let mut alone = 0;
+            for header in 0..=255 {
+                let is_atom = lookup(header) == Kind::Atom;
+                let read = reader.read(&[header]).ok().filter(|_| is_atom);
+                assert_eq!(reader.one_byte(header).map(|packet| (packet, 1)), read, "{header:#04x}");
+                alone += usize::from(read.is_some());
+            }
+            assert_eq!(alone, expected);
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use backsight_core::{Accounting, Located};
 
+use super::common::{Common, common_packet};
 use super::packet::{Bad, Content, Packet, SentTime, TimeCoding};
+use super::table::{Kind, Row, long_opcode, longest_opcode, row, short_opcode, time_nibbles};
 
 /// Ones in nibbles of an ASYNC, before its zero.
 const SYNC_NIBBLES: u64 = 21;
@@ -59,108 +61,10 @@ enum Escape {
     F0F,
 }
 
-/// An opcode: what its data are, and whether a timestamp follows.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    kind: Kind,
-    nibbles: u8,
-    timed: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Kind {
-    Null,
-    Master,
-    Channel,
-    MasterError,
-    GlobalError,
-    Data {
-        marked: bool,
-    },
-    Flag,
-    Version,
-    /// The byte after a version with bit 3.
-    VersionMore(u8),
-    Trigger,
-    Frequency,
-    CrossSync,
-}
-
-/// Nibbles of a window that are certain to be there.
-const WINDOW: u32 = 31;
-/// The lowest bit of every nibble.
-const LOWEST_BITS: u128 = u128::MAX / 15;
-
-/// The value of so many nibbles, of which the first is the highest.
-#[inline]
-const fn highest_first(nibbles: u128, count: u8) -> u64 {
-    const LOW: u64 = 0x0F0F_0F0F_0F0F_0F0F;
-    if count == 0 {
-        return 0;
-    }
-    let bytes = (nibbles as u64).swap_bytes();
-    let reversed = (bytes & LOW) << 4 | bytes >> 4 & LOW;
-    reversed >> (64 - 4 * count as u32)
-}
-
-const fn row(kind: Kind, nibbles: u8, timed: bool) -> Option<Row> {
-    Some(Row { kind, nibbles, timed })
-}
-
-const PLAIN: Kind = Kind::Data { marked: false };
-const MARKED: Kind = Kind::Data { marked: true };
-
-/// Opcodes of one nibble.
-const fn short_opcode(nibble: u8) -> Option<Row> {
-    match nibble {
-        0 => row(Kind::Null, 0, false),
-        1 => row(Kind::Master, 2, false),
-        2 => row(Kind::MasterError, 2, false),
-        3 => row(Kind::Channel, 2, false),
-        4..=7 => row(PLAIN, 2 << (nibble - 4), false),
-        8..=0xB => row(MARKED, 2 << (nibble - 8), true),
-        0xC => row(PLAIN, 1, false),
-        0xD => row(MARKED, 1, true),
-        0xE => row(Kind::Flag, 0, true),
-        _ => None,
-    }
-}
-
-/// Opcodes that begin with F.
-const fn long_opcode(nibble: u8) -> Option<Row> {
-    match nibble {
-        1 => row(Kind::Master, 4, false),
-        2 => row(Kind::GlobalError, 2, false),
-        3 => row(Kind::Channel, 4, false),
-        4..=7 => row(PLAIN, 2 << (nibble - 4), true),
-        8..=0xB => row(MARKED, 2 << (nibble - 8), false),
-        0xC => row(PLAIN, 1, true),
-        0xD => row(MARKED, 1, false),
-        0xE => row(Kind::Flag, 0, false),
-        _ => None,
-    }
-}
-
-/// Opcodes that begin with F0. Those whose length nobody documents are not among them.
-const fn longest_opcode(nibble: u8) -> Option<Row> {
-    match nibble {
-        0 => row(Kind::Version, 1, false),
-        1 => row(Kind::Null, 0, true),
-        6 | 7 => row(Kind::Trigger, 2, nibble == 7),
-        8 | 9 => row(Kind::Frequency, 8, nibble == 9),
-        0xA | 0xB => row(Kind::CrossSync, 2, nibble == 0xB),
-        _ => None,
-    }
-}
-
-/// Nibbles of a timestamp, by its length code.
-const fn time_nibbles(code: u8) -> Option<u8> {
-    match code {
-        0..=0xC => Some(code),
-        0xD => Some(14),
-        0xE => Some(16),
-        _ => None,
-    }
+/// Gives a packet that is no data. Apart, so that what is done with data is compiled into the loop over them.
+#[inline(never)]
+fn give(packet: Located<Packet>, sink: &mut impl FnMut(Located<Packet>)) {
+    sink(packet);
 }
 
 impl Default for Decoder {
@@ -188,69 +92,53 @@ impl Decoder {
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
         let (mut at, end) = (0, 2 * bytes.len());
         while at < end {
-            at += match self.window(bytes, at).and_then(|window| self.short_packet(window, sink)) {
-                Some(nibbles) => nibbles,
-                None => {
-                    let byte = bytes.get(at / 2).copied().unwrap_or(0);
-                    self.nibble(if at % 2 == 0 { byte & 0xF } else { byte >> 4 }, sink);
-                    1
-                }
-            };
-        }
-    }
-
-    /// The next nibbles, the first lowest, where a packet begins in them and there are enough.
-    #[inline]
-    fn window(&self, bytes: &[u8], at: usize) -> Option<u128> {
-        let is_plain = self.ones == 0 && !self.legacy_time && !self.lowest_first;
-        if !is_plain || !matches!(self.state, State::Opcode(Escape::None)) {
-            return None;
-        }
-        let window = u128::from_le_bytes(*bytes.get(at / 2..)?.first_chunk()?);
-        Some(window >> (4 * (at % 2)))
-    }
-
-    /// Reads a packet at once, if it is a common one that these nibbles hold all of; how many it has. What it gives is
-    /// what the nibbles give one by one.
-    #[inline]
-    fn short_packet(&mut self, window: u128, sink: &mut impl FnMut(Located<Packet>)) -> Option<usize> {
-        let (first, second) = (window as u8 & 0xF, (window >> 4) as u8 & 0xF);
-        let (row, mut length) = match first {
-            0xF => (long_opcode(second)?, 2),
-            _ => (short_opcode(first)?, 1),
-        };
-        let value = highest_first(window >> (4 * length), row.nibbles);
-        length += u32::from(row.nibbles);
-        let mut time = None;
-        if row.timed {
-            let nibbles = time_nibbles((window >> (4 * length)) as u8 & 0xF)?;
-            if length + 1 + u32::from(nibbles) > WINDOW {
-                return None;
+            if self.is_at_a_plain_packet() {
+                at = self.common_packets(bytes, at, sink);
             }
-            time = Some(SentTime { nibbles, value: highest_first(window >> (4 * (length + 1)), nibbles) });
-            length += 1 + u32::from(nibbles);
+            if let Some(byte) = bytes.get(at / 2) {
+                self.nibble(byte >> (4 * (at % 2)) & 0xF, sink);
+                at += 1;
+            }
         }
-        // Nibbles of ones, each by its lowest bit. Those that may be of an ASYNC are looked at one by one.
-        let pairs = window & window >> 1;
-        let ones = pairs & pairs >> 2 & LOWEST_BITS & (u128::MAX >> (128 - 4 * length));
-        let ends_in_ones = ones >> (4 * (length - 1)) != 0;
-        if ends_in_ones || u64::from(ones.count_ones()) >= SYNC_NIBBLES {
-            return None;
+    }
+
+    /// Does a packet begin here whose fields are sent in the usual way, and no nibble of ones come before it?
+    #[inline]
+    fn is_at_a_plain_packet(&self) -> bool {
+        let is_plain = self.ones == 0 && !self.legacy_time && !self.lowest_first;
+        is_plain && matches!(self.state, State::Opcode(Escape::None))
+    }
+
+    /// Gives the common packets from a nibble on, one after the other; the nibble after them. What it gives is what the
+    /// nibbles give one by one: between the ends of two common packets no nibbles of ones are enough for an ASYNC.
+    #[inline]
+    fn common_packets(
+        &mut self,
+        bytes: &[u8],
+        begin: usize,
+        sink: &mut impl FnMut(Located<Packet>),
+    ) -> usize {
+        // Bytes are fed as a whole, so that the first nibble of a slice is the low one of a byte.
+        let first_byte = (self.at - begin as u64) / 2;
+        let mut at = begin;
+        while let Some(window) = bytes.get(at / 2..).and_then(|rest| rest.first_chunk()) {
+            let Some(Common { row, value, time, end }) = common_packet(window, at % 2) else { break };
+            let (offset, length) = (first_byte + (at / 2) as u64, end.div_ceil(2) as u32);
+            let begins_in_high_nibble = at % 2 == 1;
+            at += end - at % 2;
+            let located =
+                |content| Located { offset, length, value: Packet { content, time, begins_in_high_nibble } };
+            // Most are data: that is said here, so that whoever takes them need not ask.
+            match row.kind {
+                Kind::Data { marked } => sink(located(Content::Data { value, nibbles: row.nibbles, marked })),
+                _ => give(located(row.content(value)), sink),
+            }
         }
-        self.at += u64::from(length);
-        let content = match (row.kind, row.nibbles) {
-            (Kind::Data { marked }, nibbles) => Content::Data { value, nibbles, marked },
-            (Kind::Flag, _) => Content::Flag,
-            (Kind::Null, _) => Content::Null,
-            (Kind::Master, 2) => Content::Master8(value as u8),
-            (Kind::Master, _) => Content::Master16(value as u16),
-            (Kind::Channel, 2) => Content::Channel8(value as u8),
-            (Kind::Channel, _) => Content::Channel16(value as u16),
-            (Kind::MasterError, _) => Content::MasterError(value as u8),
-            _ => Content::GlobalError(value as u8),
-        };
-        self.emit(content, time, self.at, sink);
-        Some(length as usize)
+        let nibbles = (at - begin) as u64;
+        self.at += nibbles;
+        self.start = self.at;
+        self.nibbles.decoded += nibbles;
+        at
     }
 
     /// Takes the end of the stream.
@@ -365,26 +253,12 @@ impl Decoder {
     /// The data of an opcode are here.
     #[inline]
     fn data(&mut self, row: Row, value: u64, sink: &mut impl FnMut(Located<Packet>)) {
-        let content = match (row.kind, row.nibbles) {
-            (Kind::Null, _) => Content::Null,
-            (Kind::Flag, _) => Content::Flag,
-            (Kind::Data { marked }, nibbles) => Content::Data { value, nibbles, marked },
-            (Kind::Master, 2) => Content::Master8(value as u8),
-            (Kind::Master, _) => Content::Master16(value as u16),
-            (Kind::Channel, 2) => Content::Channel8(value as u8),
-            (Kind::Channel, _) => Content::Channel16(value as u16),
-            (Kind::MasterError, _) => Content::MasterError(value as u8),
-            (Kind::GlobalError, _) => Content::GlobalError(value as u8),
-            (Kind::Trigger, _) => Content::Trigger(value as u8),
-            (Kind::CrossSync, _) => Content::CrossSync(value as u8),
-            (Kind::Frequency, 8) => Content::Frequency(value as u32),
-            (Kind::Frequency, _) => Content::Frequency40(value),
-            (Kind::Version, _) => return self.version(value as u8, sink),
-            (Kind::VersionMore(version), _) => {
-                self.lowest_first = value & 0x80 != 0;
-                Content::Version { value: version, more: Some(value as u8) }
-            }
-        };
+        match row.kind {
+            Kind::Version => return self.version(value as u8, sink),
+            Kind::VersionMore(_) => self.lowest_first = value & 0x80 != 0,
+            _ => {}
+        }
+        let content = row.content(value);
         match row.timed {
             false => self.complete(content, None, sink),
             true if self.legacy_time => {

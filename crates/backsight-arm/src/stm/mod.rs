@@ -12,9 +12,11 @@
 //!
 //! Fields are sent with their highest nibble first, unless the version says otherwise.
 
+mod common;
 mod decode;
 mod encode;
 mod packet;
+mod table;
 #[cfg(test)]
 mod tests;
 

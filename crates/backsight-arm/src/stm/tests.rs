@@ -123,6 +123,25 @@ proptest! {
 
 proptest! {
     #[test]
+    fn packets_that_are_read_at_once_are_what_their_nibbles_give(
+        packets in proptest::collection::vec(any_packet(), 20..60),
+        first in 0..2usize,
+        damaged in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..4),
+        cut in any::<usize>(),
+    ) {
+        // Half of the streams are one nibble later, so that every packet is met in both halves of a byte.
+        let late = vec![Packet::new(Content::Null); first];
+        let mut bytes = encoded(&[vec![Packet::new(ASYNC)], late, packets].concat());
+        let size = bytes.len();
+        damaged.iter().for_each(|(at, byte)| bytes[at % size] = *byte);
+        let one_by_one: Vec<&[u8]> = bytes.chunks(1).collect();
+        let expected = decode(&one_by_one);
+        prop_assert_eq!(&decode(&[&bytes]), &expected);
+        let (before, after) = bytes.split_at(cut % size);
+        prop_assert_eq!(&decode(&[before, after]), &expected);
+    }
+
+    #[test]
     fn damage_changes_nothing_before_it_and_nothing_from_the_next_synchronisation_on(
         before in proptest::collection::vec(any_packet(), 1..20),
         after in proptest::collection::vec(any_packet(), 1..20),

@@ -36,7 +36,8 @@ pub struct Bench {
     #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = parse_seconds)]
     seconds: f64,
 
-    /// Decode several sources on up to N cores
+    /// Decode several sources on up to N cores. A single one is decoded in pieces, read from where it is stored: then the
+    /// code has to be met anew in each pass
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
 
@@ -195,6 +196,34 @@ enum Measured<'c> {
     Frames(Box<Demultiplexer>),
     Packets(Decoded<'c, Counts<Number>>),
     Flow(Decoded<'c, Execution>),
+    /// A single source on several threads.
+    Pieces(Pieces<'c>),
+}
+
+/// A buffer that is decoded as a whole.
+struct Pieces<'c> {
+    capture: &'c Capture,
+    arguments: &'c CaptureArgs,
+    buffer: String,
+    threads: usize,
+}
+
+impl Pieces<'_> {
+    fn pass(&self, bytes: u64) -> Result<Work> {
+        let decode = self.arguments.choose(self.capture.execution(), self.capture, true);
+        let decode = decode.only(&self.buffer).any_order().positions(false).threads(self.threads);
+        let add = |sum: &mut u64, item: backsight::Item<'_, Event>| *sum += instructions_of(&item.value);
+        let (summary, sums) = decode.reduce(|_| 0, add, |sum, later| *sum += later)?;
+        let instructions = sums.into_iter().map(|(_, sum)| sum).sum();
+        Ok(Work { bytes, packets: summary.packets(), instructions })
+    }
+}
+
+fn instructions_of(event: &Event) -> u64 {
+    match event {
+        Event::Range(range) => range.instructions.into(),
+        _ => 0,
+    }
 }
 
 /// A session, and the instructions that each source executed.
@@ -230,7 +259,7 @@ impl<'c, K: Kind> Decoded<'c, K> {
 }
 
 impl<'c> Measured<'c> {
-    fn new(command: &Bench, capture: &'c Capture, buffer: &Buffer, stage: Stage) -> Result<Self> {
+    fn new(command: &'c Bench, capture: &'c Capture, buffer: &Buffer, stage: Stage) -> Result<Self> {
         Ok(match stage {
             Stage::Frames => Self::Frames(Box::new(Demultiplexer::new(buffer.framing()))),
             Stage::Packets => {
@@ -238,9 +267,19 @@ impl<'c> Measured<'c> {
                 Self::Packets(Decoded::new(decode.counter().only(buffer.name()).any_order().session()?))
             }
             Stage::Flow => {
-                let decode = command.capture.choose(capture.execution(), capture, true);
-                let decode = decode.only(buffer.name()).any_order().positions(false);
-                Self::Flow(Decoded::new(decode.session()?))
+                let decode = || {
+                    let decode = command.capture.choose(capture.execution(), capture, true);
+                    decode.only(buffer.name()).any_order().positions(false)
+                };
+                match decode().threads(command.threads.max(1)).is_in_pieces()? {
+                    true => Self::Pieces(Pieces {
+                        capture,
+                        arguments: &command.capture,
+                        buffer: buffer.name().to_owned(),
+                        threads: command.threads,
+                    }),
+                    false => Self::Flow(Decoded::new(decode().session()?)),
+                }
             }
         })
     }
@@ -262,17 +301,15 @@ impl<'c> Measured<'c> {
                 Ok(work)
             }
             Self::Packets(decoded) => decoded.pass(contents, threads, |()| 0),
-            Self::Flow(decoded) => decoded.pass(contents, threads, |event| match event {
-                Event::Range(range) => range.instructions.into(),
-                _ => 0,
-            }),
+            Self::Flow(decoded) => decoded.pass(contents, threads, instructions_of),
+            Self::Pieces(pieces) => pieces.pass(contents.buffer.size().unwrap_or_default()),
         }
     }
 
     /// Why some bytes are not decoded, in words.
     fn undecoded(&mut self) -> Vec<String> {
         let summary = match self {
-            Self::Frames(_) => return Vec::new(),
+            Self::Frames(_) | Self::Pieces(_) => return Vec::new(),
             Self::Packets(decoded) => decoded.session.summary(),
             Self::Flow(decoded) => decoded.session.summary(),
         };

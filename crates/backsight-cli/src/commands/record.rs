@@ -1,12 +1,14 @@
 //! `backsight record`: runs a program with a trace unit attached.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use backsight_capture::ContextIdLayout;
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
 use backsight_run::units::TracedData;
-use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, Target};
+use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, SystemOptions, Target};
 use backsight_sim::Options;
 use backsight_unit::model::ModelConfig;
 use clap::builder::PossibleValuesParser;
@@ -61,6 +63,25 @@ pub struct Record {
     #[arg(long, value_name = "N", value_parser = parse_number)]
     limit: Option<u64>,
 
+    /// Record a system: the program and all that it forks, under QEMU, whose threads take turns on so many CPUs. Each
+    /// CPU is a trace source, with timestamps and context identifiers; the event log has processes, libraries, threads and
+    /// code made at run time as they come and go. Units with timestamps that can be asked for: etm4, ete, ptm, etm3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    cpus: Option<u32>,
+
+    /// With --cpus: what CONTEXTIDR holds. `none`: nothing; the log has context switches instead
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t, requires = "cpus")]
+    contextidr: ContextIds,
+
+    /// With --cpus: processes and threads have numbers from 1 to N, which are used again when their owners are gone.
+    /// Without it, the numbers of this machine
+    #[arg(long, value_name = "N", requires = "cpus")]
+    pids: Option<NonZeroU32>,
+
+    /// With --cpus: instructions after which a thread goes on on the next CPU
+    #[arg(long, value_name = "N", value_parser = parse_number, default_value = "20000", requires = "cpus")]
+    slice: u64,
+
     /// Run a riscv64 program under QEMU too, not in the simulator
     #[arg(long)]
     qemu: bool,
@@ -98,7 +119,8 @@ const EXAMPLES: &str = "Examples:
   backsight record -o run --unit ntrace --config timestamps=1 -- ./program
   backsight record -o run --model --config cyclecount=1 -- ./arm-program
   backsight record -o run --unit etm3,stm --config data=both -- ./arm-program
-  backsight record -o run --sysroot /usr/aarch64-linux-gnu -- ./arm-program";
+  backsight record -o run --sysroot /usr/aarch64-linux-gnu -- ./arm-program
+  backsight record -o run --cpus 2 --contextidr asid --pids 8 -- ./arm-program-that-forks";
 
 /// What is kept beside the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -110,7 +132,48 @@ enum Truth {
     Accesses,
 }
 
+/// What an operating system writes to CONTEXTIDR.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ContextIds {
+    /// The number of the thread
+    #[default]
+    Tid,
+    /// The number of the process
+    Pid,
+    /// The identifier of the address space, 8 bits
+    Asid,
+    /// That, and the number of the process above it
+    AsidPid,
+    /// That, and the number of the thread above it
+    AsidTid,
+    /// Nothing
+    None,
+}
+
+impl From<ContextIds> for ContextIdLayout {
+    fn from(ids: ContextIds) -> Self {
+        match ids {
+            ContextIds::Tid => Self::Tid,
+            ContextIds::Pid => Self::Pid,
+            ContextIds::Asid => Self::Asid,
+            ContextIds::AsidPid => Self::AsidPid,
+            ContextIds::AsidTid => Self::AsidTid,
+            ContextIds::None => Self::None,
+        }
+    }
+}
+
 impl Record {
+    /// The system that is recorded, if it is one.
+    fn system(&self) -> Option<SystemOptions> {
+        Some(SystemOptions {
+            cpus: NonZeroU32::new(self.cpus?)?,
+            contextidr: self.contextidr.into(),
+            numbers: self.pids,
+            slice: self.slice.max(1),
+        })
+    }
+
     fn path(&self) -> &Path {
         self.program.first().map_or(Path::new(""), Path::new)
     }
@@ -127,12 +190,23 @@ pub fn run(command: &Record) -> Result {
             Failure::usage("--model: only the units etm4 and ete, for aarch64 and arm programs, write events")
         })?;
     }
+    let system = command.system();
+    if let Some(system) = &system {
+        if command.format == CaptureFormat::Snapshot {
+            return Err(Failure::usage("--cpus: a snapshot has no event log; a trace package has"));
+        }
+        unit = unit.for_system(system.contextidr != ContextIdLayout::None).ok_or_else(|| {
+            let why = "--cpus: events are placed by timestamps that the unit writes when it is asked to";
+            Failure::usage(format!("{why}: etm4, ete, ptm and etm3 do, without --model"))
+        })?;
+    }
     let traced = unit.traced_data();
     let words: Vec<_> = command.program.iter().map(|word| word.to_string_lossy()).collect();
     let messages = command.unit.messages()?;
-    let simulated = target == Target::Riscv64 && !command.qemu;
+    let simulated = target == Target::Riscv64 && !command.qemu && system.is_none();
     let recording = Recording::new(unit)
         .messages(messages)
+        .system(system)
         .title(format!("{} ({target})", words.join(" ")))
         .format(command.format.written(&command.output)?)
         .truth(command.truth.is_some())
@@ -159,6 +233,7 @@ pub fn run(command: &Record) -> Result {
         values: data || traced == TracedData::Values,
         inputs: data,
         output: messages.is_some(),
+        children: system.is_some(),
         ..EmulationOptions::default()
     };
     record(command, recording, EmulatedProgram::new(options)?)
@@ -198,7 +273,7 @@ fn summarise(command: &Record, recorded: &Recorded, seconds: f64) {
     say(format_args!(
         "{} of {}, {} of trace ({:.3} bits per instruction), {:.1} million instructions a second",
         counted(*instructions, "instruction"),
-        counted(*threads as u64, "thread"),
+        counted(*threads as u64, if command.cpus.is_some() { "CPU" } else { "thread" }),
         counted(*bytes, "byte"),
         *bytes as f64 * 8.0 / (*instructions as f64).max(1.0),
         *instructions as f64 / 1e6 / seconds.max(1e-9),

@@ -261,6 +261,12 @@ impl<C: Code> Tracker<C> {
         self.blocks.get(number)
     }
 
+    /// Where a block begins.
+    pub fn position_of(&self, number: u32) -> Position {
+        let block = self.block(number);
+        Position { address: block.range.start, isa: block.range.isa, it: block.it_before() }
+    }
+
     /// Execution went on at an address that cannot be read.
     pub fn unreadable(&mut self, address: Address, at: At, sink: &mut impl Sink) {
         self.position = None;

@@ -84,7 +84,6 @@ impl Data {
 
 impl<C: Code> Follower<C> {
     /// An instruction that may transfer data was executed.
-    #[inline]
     pub(super) fn own_data(&mut self, address: Address, isa: Isa, size: u8) {
         let (bytes, length) = self.tracker.opcode_at(address);
         if length < usize::from(size) {
@@ -142,6 +141,9 @@ impl<C: Code> Follower<C> {
 
     /// Values that have not come will not come.
     pub(super) fn give_up_values(&mut self, at: At, sink: &mut impl Sink) {
+        if self.data.waiting.is_empty() {
+            return;
+        }
         for access in self.data.waiting.give_up() {
             self.tracker.emit(at, Event::Access(access), sink);
         }
@@ -149,6 +151,9 @@ impl<C: Code> Follower<C> {
 
     /// A periodic I-sync: values that are long overdue will not come.
     pub(super) fn give_up_old_values(&mut self, at: At, sink: &mut impl Sink) {
+        if self.data.waiting.is_empty() {
+            return;
+        }
         for access in self.data.waiting.age() {
             self.tracker.emit(at, Event::Access(access), sink);
         }

@@ -2,12 +2,13 @@
 
 use std::ops;
 
-use backsight_arm::etm3::{Branch, Config, ISync, Packet, Reason, State};
+use backsight_arm::etm3::{Branch, Config, CycleMarks, ISync, PHeader, PHeaders, Packet, Reason, State};
 use backsight_core::{Address, AddressSpace, Cause, Located};
 use backsight_image::Code;
 
 use super::Options;
 use super::data::Data;
+use super::flow::Atoms;
 use super::held::Held;
 use crate::etm::{At, Position, Tracker, trace_on};
 use crate::sink::Sink;
@@ -16,6 +17,9 @@ use crate::{AccessKind, Event, Statistics, Symptom};
 
 /// Debug halt, A and R profile.
 const DEBUG_HALT: u16 = 1;
+
+/// One instruction that was executed.
+const EXECUTED: PHeader = PHeader { atoms: 1, count: 1, cycles: CycleMarks::NotTraced };
 
 /// Follows the execution that an ETMv3 stream reports.
 #[derive(Clone, Debug)]
@@ -35,6 +39,8 @@ pub struct Follower<C> {
     pub(super) addresses: bool,
     pub(super) coprocessors: bool,
     traces_vmid: bool,
+    /// The atoms of each P-header.
+    pub(super) p_headers: Box<[Option<Atoms>; 256]>,
     end: u64,
 }
 
@@ -47,6 +53,7 @@ impl<C: Code> Follower<C> {
     /// The same, with options.
     pub fn with_options(config: &Config, code: C, options: Options) -> Self {
         let m_profile = config.is_m_profile();
+        let p_headers = PHeaders::new(config);
         let waypoints = Waypoints { isb: true, ..Waypoints::default() };
         Self {
             tracker: Tracker::by_instruction(code, waypoints, m_profile, options),
@@ -61,6 +68,9 @@ impl<C: Code> Follower<C> {
             addresses: config.data_addresses(),
             coprocessors: config.coprocessor_transfers(),
             traces_vmid: config.vmid(),
+            p_headers: Box::new(std::array::from_fn(|header| {
+                p_headers.get(header as u8).map(|header| Atoms::new(&header))
+            })),
             end: 0,
         }
     }
@@ -71,8 +81,47 @@ impl<C: Code> Follower<C> {
         let at = packet.map(|_| ());
         self.end = packet.end();
         match packet.value {
-            Packet::PHeader(header) if self.tracker.is_synchronised() => self.p_header(&header, at, sink),
+            Packet::PHeader(header) => self.push_atoms(Atoms::new(&header), at, sink),
             _ => self.push_any(&packet.value, at, sink),
+        }
+    }
+
+    #[inline]
+    fn push_atoms(&mut self, atoms: Atoms, at: At, sink: &mut impl Sink) {
+        self.end = at.end();
+        match self.tracker.is_synchronised() {
+            true => self.p_header(atoms, at, sink),
+            false => self.atoms_at_nowhere(atoms, at, sink),
+        }
+    }
+
+    /// Atoms before the first I-sync: only cycles count.
+    #[cold]
+    fn atoms_at_nowhere(&mut self, atoms: Atoms, at: At, sink: &mut impl Sink) {
+        self.tracker.begin(at, sink);
+        match atoms.left {
+            0 => self.p_header(atoms, at, sink),
+            left => self.tracker.skip(at, left),
+        }
+    }
+
+    /// Takes P-headers of one byte each, one after the other: gives what they give one by one.
+    #[inline]
+    pub fn push_p_headers(&mut self, offset: u64, headers: &[u8], sink: &mut impl Sink) {
+        let has_atoms =
+            |&header: &u8| self.p_headers[usize::from(header)].is_some_and(|atoms| atoms.left > 0);
+        let last = match self.tracker.is_synchronised() {
+            true => headers.iter().rposition(has_atoms).unwrap_or(0),
+            false => 0,
+        };
+        let (certain, rest) = headers.split_at(last);
+        if !certain.is_empty() {
+            self.certain_p_headers(offset, certain, sink);
+        }
+        for (offset, &header) in (offset + last as u64..).zip(rest) {
+            if let Some(atoms) = self.p_headers[usize::from(header)] {
+                self.push_atoms(atoms, Located { offset, length: 1, value: () }, sink);
+            }
         }
     }
 
@@ -83,8 +132,6 @@ impl<C: Code> Follower<C> {
         match packet {
             Packet::Async | Packet::Ignore => {}
             Packet::ISync(sync) => self.i_sync(sync, at, sink),
-            Packet::PHeader(header) if header.count == 0 => self.p_header(header, at, sink),
-            Packet::PHeader(header) => self.tracker.skip(at, header.count),
             Packet::Branch(branch) if is_synchronised => self.branch(branch, at, sink),
             Packet::CycleCount(cycles) => {
                 self.put(at, Event::CycleCount(Some(*cycles).filter(|&cycles| cycles > 0)), sink);
@@ -154,6 +201,7 @@ impl<C: Code> Follower<C> {
     }
 
     /// Reports an event, after what is held back.
+    #[inline]
     pub(super) fn put(&mut self, at: At, event: Event, sink: &mut impl Sink) {
         if self.held.is_full() {
             self.release(sink);
@@ -169,10 +217,11 @@ impl<C: Code> Follower<C> {
     /// What is held back is certain.
     #[inline]
     pub(super) fn release(&mut self, sink: &mut impl Sink) {
-        for event in self.held.drain() {
-            self.tracker.statistics.count(&event.value);
+        let statistics = &mut self.tracker.statistics;
+        self.held.drain(|event| {
+            statistics.count(&event.value);
             sink.take(event);
-        }
+        });
     }
 
     /// Nothing that comes has to do with what came.
@@ -209,7 +258,8 @@ impl<C: Code> Follower<C> {
         let Some(address) = sync.address else { return };
         self.tracker.go(address, sync.isa);
         if let (Some(next), Some(position)) = (sync.next, self.tracker.position) {
-            self.atom(position, true, None, at, sink);
+            let number = self.tracker.enter_block(position);
+            self.newest_atom(number, &mut Atoms::new(&EXECUTED), at, sink);
             self.tracker.position = Some(Position::new(next.address, next.isa));
         }
     }

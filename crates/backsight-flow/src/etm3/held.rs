@@ -3,47 +3,82 @@
 use backsight_core::{Address, Located};
 
 use crate::etm::At;
-use crate::{AccessKind, Event};
+use crate::{AccessKind, Event, Range};
 
 /// More than this is not held back.
 const MOST: usize = 64;
 
 /// Events that wait.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Held(Vec<Located<Event>>);
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// Where the newest instruction is in the trace.
+    at: At,
+    /// The cycles before the newest instruction.
+    cycles: Option<u32>,
+    /// The newest instruction.
+    instruction: Option<Range>,
+    /// What was reported since.
+    after: Vec<Located<Event>>,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        let at = Located { offset: 0, length: 0, value: () };
+        Self { at, cycles: None, instruction: None, after: Vec::new() }
+    }
+}
 
 impl Held {
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.cycles.is_none() && self.instruction.is_none() && self.after.is_empty()
     }
 
     /// Has it held back as much as it can?
+    #[inline]
     pub fn is_full(&self) -> bool {
-        self.0.len() >= MOST
+        let newest = usize::from(self.cycles.is_some()) + usize::from(self.instruction.is_some());
+        self.after.len() + newest >= MOST
     }
 
+    /// Nothing is held back: the newest instruction, and the cycles before it, are from now on.
+    #[inline]
+    pub fn hold(&mut self, at: At, cycles: Option<u32>, instruction: Range) {
+        (self.at, self.cycles, self.instruction) = (at, cycles, Some(instruction));
+    }
+
+    /// Something else was reported.
+    #[inline]
     pub fn push(&mut self, at: At, event: Event) {
-        self.0.push(at.map(|()| event));
+        self.after.push(at.map(|()| event));
     }
 
-    /// All events, oldest first.
-    pub fn drain(&mut self) -> impl Iterator<Item = Located<Event>> + '_ {
-        self.0.drain(..)
+    /// Gives all events, oldest first.
+    #[inline]
+    pub fn drain(&mut self, mut each: impl FnMut(Located<Event>)) {
+        let at = self.at;
+        if let Some(cycles) = self.cycles.take() {
+            each(at.map(|()| Event::CycleCount(Some(cycles))));
+        }
+        if let Some(instruction) = self.instruction.take() {
+            each(at.map(|()| Event::Range(instruction)));
+        }
+        if !self.after.is_empty() {
+            self.after.iter().for_each(|&event| each(event));
+            self.after.clear();
+        }
     }
 
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.drain(|_| {});
     }
 
     /// The newest instruction never happened, nor its transfers, nor its return from an exception. Its address, if there
     /// is one.
     pub fn cancel(&mut self) -> Option<Address> {
-        let cancelled = self.0.iter().find_map(|event| match event.value {
-            Event::Range(range) => Some(range.start),
-            _ => None,
-        });
-        self.0.retain(|event| match event.value {
-            Event::Range(_) | Event::ExceptionReturn => false,
+        let cancelled = self.instruction.take().map(|range| range.start);
+        self.after.retain(|event| match event.value {
+            Event::ExceptionReturn => false,
             // The value of an older transfer may have come since.
             Event::Access(access) => access.instruction() != cancelled,
             _ => true,
@@ -53,16 +88,16 @@ impl Held {
 
     /// Only the return from an exception never happened, if that is the last event. True if it was.
     pub fn cancel_return(&mut self) -> bool {
-        let is_return = matches!(self.0.last(), Some(Located { value: Event::ExceptionReturn, .. }));
+        let is_return = matches!(self.after.last(), Some(Located { value: Event::ExceptionReturn, .. }));
         if is_return {
-            self.0.pop();
+            self.after.pop();
         }
         is_return
     }
 
     /// The last access is of an exclusive store that did not store. False if it is none.
     pub fn fail_store(&mut self) -> bool {
-        let last = self.0.iter_mut().rev().find_map(|event| match &mut event.value {
+        let last = self.after.iter_mut().rev().find_map(|event| match &mut event.value {
             Event::Access(access) => Some(access),
             _ => None,
         });

@@ -21,6 +21,11 @@ impl Waiting {
         self.0.get_mut(usize::from(tag).wrapping_sub(1))
     }
 
+    /// Does none wait? The oldest of a tag is the first to leave.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|tag| tag.transfers[0].is_none())
+    }
+
     /// A transfer waits for its value; gives those that will get none any more.
     pub fn wait(&mut self, tag: u8, access: TracedAccess) -> impl Iterator<Item = TracedAccess> + use<> {
         let mut given_up = [None; 2];

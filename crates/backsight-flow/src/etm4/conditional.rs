@@ -10,7 +10,7 @@ use crate::Outcome;
 use crate::speculation::Overrun;
 
 /// The running keys.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conditional {
     keys: u32,
     flags: bool,

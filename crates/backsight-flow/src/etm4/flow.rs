@@ -53,6 +53,16 @@ pub(super) struct Flow<C> {
     pub(super) statistics: Statistics,
 }
 
+/// What changes as it walks, but for what it has read of the code.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FlowState {
+    policy: Policy,
+    position: Position,
+    stack: ReturnStack<[Entry; STACK_DEPTH]>,
+    hold_calls: bool,
+    overflow: bool,
+}
+
 impl<C: Code> Flow<C> {
     pub(super) fn new(config: &Config, code: C, options: Options) -> Self {
         let m_profile = config.profile == Profile::M;
@@ -90,6 +100,23 @@ impl<C: Code> Flow<C> {
             identifiers: (config.vmid_bytes() > 0, config.context_id_bytes() > 0),
             statistics: Statistics::default(),
         }
+    }
+
+    pub(super) fn state(&self) -> FlowState {
+        let &Self { policy, position, hold_calls, overflow, .. } = self;
+        FlowState { policy, position, stack: self.stack.clone(), hold_calls, overflow }
+    }
+
+    pub(super) fn restore(&mut self, saved: &FlowState) {
+        let FlowState { policy, position, stack, hold_calls, overflow } = saved;
+        if self.policy != *policy {
+            self.policy = *policy;
+            self.blocks.all_code_changed();
+        }
+        (self.position, self.hold_calls, self.overflow) = (*position, *hold_calls, *overflow);
+        self.stack = stack.clone();
+        (self.here, self.origin) = (None, Origin::UNKNOWN);
+        self.code_mode = self.blocks.mode(self.position.space(), self.position.isa);
     }
 
     fn lose(&mut self) {

@@ -32,13 +32,13 @@ impl Default for Options {
 /// Follows the execution that an ETMv4 or ETE stream reports.
 #[derive(Clone, Debug)]
 pub struct Follower<C> {
-    resolver: Resolver,
-    flow: Flow<C>,
+    pub(super) resolver: Resolver,
+    pub(super) flow: Flow<C>,
     /// The last packet, if it was an address that may go past the resolver with the atoms after it.
-    address: Option<Located<AddressPacket>>,
+    pub(super) address: Option<Located<AddressPacket>>,
     /// Elements that happened while the sink had enough.
-    waiting: VecDeque<Located<Element>>,
-    end: u64,
+    pub(super) waiting: VecDeque<Located<Element>>,
+    pub(super) end: u64,
 }
 
 impl<C: Code> Follower<C> {

@@ -12,6 +12,7 @@ mod follower;
 mod position;
 mod remembered;
 mod resolve;
+mod saved;
 mod without_atoms;
 
 pub use branches::{Branches, Gap, Record, Step};
@@ -19,3 +20,4 @@ use conditional::Conditional;
 pub use element::Element;
 pub use follower::{Follower, FollowerInput, Options};
 pub use resolve::Resolver;
+pub use saved::FollowerState;

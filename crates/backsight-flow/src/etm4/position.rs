@@ -20,7 +20,7 @@ pub(super) enum State {
 }
 
 /// Address, instruction set and context of execution.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub state: State,
     pub address: Address,

@@ -28,7 +28,7 @@ enum State {
 }
 
 /// A P0 element whose address comes in another packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Open {
     Exception(Exception),
     Q(Option<u32>),
@@ -38,7 +38,7 @@ enum Open {
 type OwnContext = Option<(Context, Is)>;
 
 /// Turns packets into elements that happened, in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolver {
     ete: bool,
     max_speculation: u32,

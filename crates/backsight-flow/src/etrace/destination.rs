@@ -111,7 +111,10 @@ impl<C: Code> Follower<C> {
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
         let destination = match reported {
-            Some(reported) => self.destination(self.address, DestinationKind::Address, reported)?,
+            Some(reported) => match self.destination(self.address, DestinationKind::Address, reported) {
+                Some(destination) => destination,
+                None => return self.walk_to_nowhere(self.address, sink),
+            },
             None => Destination::LAST_BRANCH,
         };
         if let Some(key) = key {
@@ -197,22 +200,38 @@ impl<C: Code> Follower<C> {
         reported: Reported,
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
-        let destination = self.destination(address, kind, reported)?;
+        let Some(destination) = self.destination(address, kind, reported) else {
+            return self.walk_to_nowhere(address, sink);
+        };
         self.forget_returns();
         self.follow(&destination, Then::Nothing, sink)
     }
 
+    /// There is no code at the address that a packet leads to. The outcomes before it are certain all the same.
+    #[cold]
+    fn walk_to_nowhere(&mut self, address: u64, sink: &mut impl Sink) -> Result<Walked, Fault> {
+        if self.outcomes.len() > 0 && self.inferred.is_none() {
+            self.forget_returns();
+            match self.follow(&Destination::LAST_BRANCH, Then::Lose(address), sink)? {
+                Walked::Arrived => {}
+                Walked::Paused => return Ok(Walked::Paused),
+            }
+        }
+        self.lost_at = address;
+        Err(Fault::NoCode)
+    }
+
+    /// `None`: there is no code.
     fn destination(
         &mut self,
         address: u64,
         kind: DestinationKind,
         reported: Reported,
-    ) -> Result<Destination, Fault> {
-        self.lost_at = address;
-        let block = self.block_at(Origin::UNKNOWN, address)?;
+    ) -> Option<Destination> {
+        let block = self.block_at(Origin::UNKNOWN, address).ok()?;
         let at_branch = self.blocks.get(block).is_only_a_branch();
         let Reported { notify, updiscon, irreport, .. } = reported;
-        Ok(Destination { address, block, kind, at_branch, notify, updiscon, irreport })
+        Some(Destination { address, block, kind, at_branch, notify, updiscon, irreport })
     }
 
     /// Implicit returns are counted from the packet on, unless an earlier packet's path is still walked.

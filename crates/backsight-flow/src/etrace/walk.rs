@@ -52,6 +52,8 @@ pub(super) enum Then {
     Nothing,
     Synchronise(Start),
     Support(Support),
+    /// The code at this address, where it goes on, is not there.
+    Lose(u64),
 }
 
 /// How far a packet was followed.
@@ -116,6 +118,10 @@ impl<C: Code> Follower<C> {
                 Ok(())
             }
             Then::Support(support) => self.announced(support, sink),
+            Then::Lose(address) => {
+                self.lost_at = *address;
+                Err(Fault::NoCode)
+            }
         }
     }
 

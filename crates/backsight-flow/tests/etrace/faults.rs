@@ -155,3 +155,29 @@ fn an_undefined_instruction_is_reported_and_passed_unless_the_image_is_to_be_str
     ];
     assert_eq!(lines[3..], expected);
 }
+
+#[test]
+fn outcomes_before_an_address_without_code_are_followed() {
+    let program = program();
+    let options = Options { jump_target_cache: false, ..OPTIONS };
+    let map = BranchMap::new(BranchMap::FULL, 0);
+    let taken_back_and_forth = Packet::Branches { map, address: Some(reported(0x5000)) };
+    let of = |fast_walk| {
+        let settings = Settings { fast_walk, ..Settings::new(Params::default(), options) };
+        let mut follower = Follower::new(settings, &program);
+        let mut events = Vec::new();
+        // What was walked once is looked up the next time.
+        for offset in 0..4 {
+            for packet in [start(0x1008), taken_back_and_forth] {
+                follower.push(Located { offset, length: 1, value: packet }, &mut |event| events.push(event));
+            }
+        }
+        (events, *follower.statistics())
+    };
+    let (events, statistics) = of(false);
+    let absent = Event::NoMemory { address: Address(0x5000), space: AddressSpace::ANY };
+    assert_eq!(events.iter().filter(|event| event.value == absent).count(), 4);
+    // Two instructions and one, in turn; the last branch is not gone away from.
+    assert!(statistics.instructions >= 4 * 44, "{statistics:?}");
+    assert_eq!((events, statistics), of(true));
+}

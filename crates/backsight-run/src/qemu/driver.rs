@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 use backsight_image::elf_headers::{ElfHeaders, PT_INTERP};
 
 use super::rendezvous::{Rendezvous, tails};
+use super::streams::ProcessStreams;
 use super::tools::Tools;
-use super::{QemuError, StreamError, StreamReader, Summary};
+use super::{QemuError, StreamError, Summary};
 use crate::{Observation, Stop, Target};
 
 const POLL: Duration = Duration::from_millis(5);
 /// How long a program may take to end by itself after it was asked to stop.
 const GRACE: Duration = Duration::from_millis(500);
-const BUFFER: usize = 1 << 18;
 
 /// What to run and how.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +49,8 @@ pub struct EmulationOptions {
     pub inputs: bool,
     /// Hand out what the program writes to its standard output and error.
     pub output: bool,
+    /// Record the children that the program forks, too.
+    pub children: bool,
     /// Send what the program writes to its standard output nowhere.
     pub silent: bool,
     /// More arguments for QEMU, such as `-seed 1`.
@@ -93,7 +95,7 @@ pub fn run(
     let ended = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {
         scope.spawn(|| watch(stop, &ended, &child));
-        let result = record(target, rendezvous, &child, sink);
+        let result = record((target, options.children), rendezvous, &child, stop, sink);
         ended.store(true, Ordering::Relaxed);
         result
     })?;
@@ -154,6 +156,9 @@ fn command(options: &EmulationOptions, tools: &Tools, folder: &Path) -> Command 
     if options.output {
         plugin.push(",output=on");
     }
+    if options.children {
+        plugin.push(",children=on");
+    }
     command.arg("-plugin").arg(plugin).arg(&options.program).args(&options.arguments);
     command
 }
@@ -196,18 +201,22 @@ fn try_wait(child: &Mutex<Child>) -> Result<Option<ExitStatus>, QemuError> {
 }
 
 fn record(
-    target: Target,
+    (target, children): (Target, bool),
     rendezvous: Rendezvous,
     child: &Mutex<Child>,
+    stop: &Stop,
     sink: &mut impl FnMut(Observation<'_>),
 ) -> Result<Outcome, QemuError> {
-    let mut reader = StreamReader::new();
     let stream = match accept(rendezvous.listener(), child)? {
         Ok(stream) => stream,
         Err(status) => return Err(QemuError::NotRecorded(status)),
     };
-    let tail_file = rendezvous.remove().map_err(QemuError::Folder)?;
-    let mut error = read(stream, &mut reader, sink)?.err();
+    let tail_file = rendezvous.tails().map_err(QemuError::Folder)?;
+    // Children connect in the same folder.
+    let rendezvous = children.then_some(rendezvous);
+    let mut streams = ProcessStreams::default();
+    let listener = rendezvous.as_ref().map(Rendezvous::listener);
+    let mut error = streams.read(stream, listener, stop, sink).map_err(QemuError::Stream)?.err();
     if error.is_some()
         && let Ok(mut child) = child.lock()
     {
@@ -222,12 +231,12 @@ fn record(
     };
     for tail in tails(&tail_file) {
         if error.is_none()
-            && let Err(damage) = reader.tail(&tail, sink)
+            && let Err(damage) = streams.tail(&tail, sink)
         {
             error = Some(damage);
         }
     }
-    Ok(Outcome { status, summary: reader.finish(sink), error, target })
+    Ok(Outcome { status, summary: streams.finish_all(sink), error, target })
 }
 
 /// Waits for the plugin. The inner error is how QEMU ended without it.
@@ -250,28 +259,6 @@ fn accept(
             return Ok(Err(status));
         }
         thread::sleep(POLL);
-    }
-}
-
-fn read(
-    mut stream: UnixStream,
-    reader: &mut StreamReader,
-    sink: &mut impl FnMut(Observation<'_>),
-) -> Result<Result<(), StreamError>, QemuError> {
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => return Ok(Ok(())),
-            Ok(count) => {
-                if let Err(error) = reader.feed(&buffer[..count], sink) {
-                    return Ok(Err(error));
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // QEMU died with bytes of ours unread, which there are none of: as good as the end.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(Ok(())),
-            Err(error) => return Err(QemuError::Stream(error)),
-        }
     }
 }
 

@@ -23,6 +23,7 @@ mod emulated;
 mod follow;
 mod reader;
 mod rendezvous;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod tools;

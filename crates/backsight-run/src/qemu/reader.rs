@@ -79,7 +79,7 @@ impl StreamReader {
     pub fn feed(
         &mut self,
         mut bytes: &[u8],
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
     ) -> Result<(), StreamError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -105,7 +105,11 @@ impl StreamReader {
     }
 
     /// Handles every whole header and chunk at the start of `bytes`; gives their length.
-    fn pieces(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<usize, StreamError> {
+    fn pieces(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
+    ) -> Result<usize, StreamError> {
         let mut used = 0;
         loop {
             let rest = &bytes[used..];
@@ -143,7 +147,11 @@ impl StreamReader {
         *self.failed.insert(StreamError { offset: self.offset, what })
     }
 
-    fn header(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), Damage> {
+    fn header(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
+    ) -> Result<(), Damage> {
         let mut fields = ChunkFields(bytes);
         if fields.bytes(8) != Some(b"BSQEMU\x00\x01") {
             return Err(Damage::Header);
@@ -161,7 +169,11 @@ impl StreamReader {
         Ok(())
     }
 
-    fn chunk(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), Damage> {
+    fn chunk(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
+    ) -> Result<(), Damage> {
         let mut fields = ChunkFields(bytes);
         let header = (fields.word(), fields.word(), fields.long(), fields.word(), fields.word());
         let (Some(source), _, Some(position), Some(tid), _) = header else { return Err(Damage::Position) };
@@ -186,7 +198,7 @@ impl StreamReader {
     fn definitions(
         &mut self,
         mut bytes: &[u8],
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
     ) -> Result<(), Damage> {
         let process = self.process.as_mut().ok_or(Damage::Header)?;
         self.definitions_read += bytes.len() as u64;
@@ -203,7 +215,7 @@ impl StreamReader {
         &mut self,
         number: u32,
         tid: u32,
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
     ) -> Result<&mut Thread, Damage> {
         if number >= MOST_THREADS {
             return Err(Damage::Threads);
@@ -234,7 +246,7 @@ impl StreamReader {
         &mut self,
         number: u32,
         bytes: &[u8],
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
     ) -> Result<(), Damage> {
         let process = self.process.as_mut().ok_or(Damage::Header)?;
         let Some(thread) = self.threads.get_mut(number as usize).and_then(Option::as_mut) else {
@@ -262,14 +274,22 @@ impl StreamReader {
     ///
     /// # Errors
     /// If the file is not what the plugin writes, or does not belong to the stream.
-    pub fn tail(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), StreamError> {
+    pub fn tail(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
+    ) -> Result<(), StreamError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         self.read_tail(bytes, sink).map_err(|what| self.fail(what))
     }
 
-    fn read_tail(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), Damage> {
+    fn read_tail(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
+    ) -> Result<(), Damage> {
         if self.process.is_none() || bytes.len() < TAIL_HEADER {
             return Err(Damage::Tail);
         }
@@ -305,7 +325,7 @@ impl StreamReader {
         &mut self,
         number: u32,
         cut: Option<u32>,
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
     ) -> Result<(), Damage> {
         let process = self.process.as_mut().ok_or(Damage::Header)?;
         let Some(thread) = self.threads.get_mut(number as usize).and_then(Option::as_mut) else {
@@ -319,7 +339,7 @@ impl StreamReader {
     }
 
     /// The stream ends here, tails included: hands out what is still known to have executed.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Summary {
+    pub fn finish(&mut self, sink: &mut (impl FnMut(Observation<'_>) + ?Sized)) -> Summary {
         for number in 0..self.threads.len() as u32 {
             // Only a stream that has already failed can fail here: its summary is not complete.
             if self.finish_thread(number, None, sink).is_err() {
@@ -344,7 +364,7 @@ fn event(
     kind: u32,
     argument: u32,
     fields: &mut ChunkFields<'_>,
-    sink: &mut impl FnMut(Observation<'_>),
+    sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(kind);
     match kind {
@@ -395,7 +415,7 @@ fn input(
     kind: u32,
     length: u32,
     fields: &mut ChunkFields<'_>,
-    sink: &mut impl FnMut(Observation<'_>),
+    sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(kind);
     let first = fields.long().ok_or(malformed)?;
@@ -419,7 +439,7 @@ fn output(
     process: &mut Process,
     argument: u32,
     fields: &mut ChunkFields<'_>,
-    sink: &mut impl FnMut(Observation<'_>),
+    sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(13);
     let (stream, length) = (if argument >> 23 == 0 { 1 } else { 2 }, argument & 0x7F_FFFF);
@@ -435,7 +455,7 @@ fn access(
     process: &mut Process,
     argument: u32,
     fields: &mut ChunkFields<'_>,
-    sink: &mut impl FnMut(Observation<'_>),
+    sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
 ) -> Result<(), Damage> {
     let malformed = Damage::EventContents(2);
     let size = 1u64 << (argument >> 9 & 7);

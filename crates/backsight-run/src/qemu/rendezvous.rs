@@ -1,6 +1,6 @@
 //! Where QEMU and its reader meet: a folder with a socket and a file of tails.
 //!
-//! Only this user can look into it. It is removed as soon as both are open on either side. A reader that was killed before
+//! Only this user can look into it. It is removed as soon as both are open on either side, or, where children connect too, at the end. A reader that was killed before
 //! that leaves it; the next one removes it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -61,8 +61,8 @@ impl Rendezvous {
         &self.listener
     }
 
-    /// QEMU is there: removes the folder. Gives the file of tails.
-    pub fn remove(self) -> io::Result<File> {
+    /// The file of tails, which outlives the folder.
+    pub fn tails(&self) -> io::Result<File> {
         self.tails.try_clone()
     }
 }
@@ -134,7 +134,8 @@ mod tests {
         let rendezvous = Rendezvous::new().expect("a folder");
         let folder = rendezvous.folder().to_owned();
         assert!(folder.join("socket").exists());
-        let file = rendezvous.remove().expect("a file");
+        let file = rendezvous.tails().expect("a file");
+        drop(rendezvous);
         assert!(!folder.exists());
         for (slot, source) in [(0u64, u32::MAX), (2, 5), (3, 0)] {
             let header = [b"BSQTAIL1", &[source.to_le_bytes(), 4u32.to_le_bytes()].concat()[..]].concat();

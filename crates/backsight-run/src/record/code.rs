@@ -42,6 +42,8 @@ pub struct RecordedCode {
     seen: BTreeMap<u64, Box<[u8]>>,
     /// Addresses at which code was replaced by other code.
     changed: BTreeSet<u64>,
+    /// Files that were kept for a name, and their names in the capture.
+    named: Vec<(String, String)>,
 }
 
 #[derive(Clone)]
@@ -69,6 +71,7 @@ impl RecordedCode {
             maps: Vec::new(),
             seen: BTreeMap::new(),
             changed: BTreeSet::new(),
+            named: Vec::new(),
         }
     }
 
@@ -226,6 +229,20 @@ impl RecordedCode {
         let written = self.write(&name, &mut file);
         self.copied.insert(path.to_owned(), written.is_ok().then_some(name));
         written
+    }
+
+    /// Copies a file into the capture, for the name that finds it there.
+    pub fn keep_file(&mut self, path: &Path, name: &str) -> Result<(), Error> {
+        self.copy(path)?;
+        if let Some(Some(file)) = self.copied.get(path) {
+            self.named.push((name.to_owned(), file.clone()));
+        }
+        Ok(())
+    }
+
+    /// The files that were kept for a name.
+    pub fn named(&self) -> &[(String, String)] {
+        &self.named
     }
 
     /// Writes contents into the capture, once; gives their name there.

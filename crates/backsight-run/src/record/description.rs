@@ -29,6 +29,8 @@ pub struct Facts<'a> {
     pub events: Option<EventLog>,
     /// Contexts have the numbers of threads.
     pub thread_ids: bool,
+    /// It is a system of several processes on CPUs; what CONTEXTIDR has.
+    pub system: Option<ContextIdLayout>,
     /// The retired instructions are there.
     pub truth: bool,
 }
@@ -70,8 +72,11 @@ pub fn capture(
         });
     }
     let mut images = Vec::new();
-    for (path, name) in code.files().filter(|_| package) {
+    for (path, name) in code.files().filter(|_| package && facts.system.is_none()) {
         images.push(Image { name: path.display().to_string(), file: file(name)? });
+    }
+    for (name, path) in code.named().iter().filter(|_| package) {
+        images.push(Image { name: name.clone(), file: file(path)? });
     }
     let truth = (facts.truth && package).then(|| ("truth".to_owned(), TRUTH.to_owned()));
     Ok(Capture {
@@ -79,18 +84,19 @@ pub fn capture(
         format: facts.format,
         description: Some(facts.title),
         buffers,
-        cores: cores(units, facts.isa),
+        cores: cores(units, facts.isa, if facts.system.is_some() { "cpu" } else { "thread" }),
         sources,
         memory,
         images,
         events: facts.events.filter(|_| package),
         contextidr: package.then_some(match facts.isa {
+            _ if facts.system.is_some() => facts.system.unwrap_or(ContextIdLayout::None),
             Isa::A64 | Isa::A32 | Isa::T32 if facts.thread_ids => ContextIdLayout::Tid,
             _ => ContextIdLayout::None,
         }),
         context_in_vmid: false,
         event_clock: EventClock::default(),
-        asid_bits: None,
+        asid_bits: facts.system.map(|_| 8),
         timestamp_frequency: None,
         system: truth.into_iter().collect(),
         warnings: Vec::new(),
@@ -98,7 +104,7 @@ pub fn capture(
     })
 }
 
-fn cores(units: &ThreadUnits, isa: Isa) -> Vec<Core> {
+fn cores(units: &ThreadUnits, isa: Isa, word: &str) -> Vec<Core> {
     // Other decoders know what a processor can do by its name.
     let kind = match isa {
         Isa::A64 => "ARM-AA64",
@@ -106,7 +112,7 @@ fn cores(units: &ThreadUnits, isa: Isa) -> Vec<Core> {
         Isa::Rv32 | Isa::Rv64 => "",
     };
     let core = |thread| Core {
-        name: format!("thread_{thread}"),
+        name: format!("{word}_{thread}"),
         kind: kind.to_owned(),
         registers: Vec::new(),
         location: None,

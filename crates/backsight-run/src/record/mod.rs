@@ -19,23 +19,26 @@
 mod code;
 mod description;
 mod folder;
+mod system;
 mod threads;
 mod trace;
 
 use std::path::{Path, PathBuf};
 
 use backsight_capture::events::{self, EventLog};
-use backsight_capture::{Buffer, Capture, Format};
+use backsight_capture::{Buffer, Capture, ContextIdLayout, Format};
 use backsight_core::{Address, Execution, Isa};
 
 use self::code::RecordedCode;
 use self::description::Facts;
 use self::folder::{CaptureFolder, DescribeError};
+use self::system::{Step, System};
 use self::threads::ThreadUnits;
 use self::trace::TraceWriter;
 use crate::units::{MessageKind, MessageUnit, UnitFigures, UnitTemplate};
 use crate::{Ended, Ending, Error, ExecutionSource, Journal, Observation, Stop};
 
+pub use self::system::SystemOptions;
 pub use self::trace::EVENT_CAUSES;
 /// Name of the file of retired instructions in a capture.
 pub use backsight_capture::TRUTH;
@@ -54,6 +57,7 @@ pub struct Recording {
     limit: u64,
     replace: bool,
     given: Vec<GivenCode>,
+    system: Option<SystemOptions>,
 }
 
 /// A file of code that the source does not bring along.
@@ -87,7 +91,15 @@ impl Recording {
             limit: u64::MAX,
             replace: false,
             given: Vec::new(),
+            system: None,
         }
+    }
+
+    /// All processes of the program, whose threads take turns on a few CPUs, each with a trace unit; the log has what
+    /// came and went, and when. The unit has to be one [`for such systems`](UnitTemplate::for_system).
+    pub fn system(mut self, options: Option<SystemOptions>) -> Self {
+        self.system = options;
+        self
     }
 
     /// What the program writes to its standard output and error becomes messages of a source of this kind, in one
@@ -193,6 +205,8 @@ impl Recording {
                 code,
                 journal: Journal::new(),
                 records: Vec::new(),
+                system: self.system.map(System::new),
+                contextidr: self.system.map(|system| system.contextidr),
                 stop,
                 isa,
                 title: self.title,
@@ -218,6 +232,8 @@ pub struct Recorder {
     code: RecordedCode,
     journal: Journal,
     records: Vec<events::Record>,
+    system: Option<System>,
+    contextidr: Option<ContextIdLayout>,
     stop: Stop,
     isa: Isa,
     title: String,
@@ -254,6 +270,9 @@ impl Recorder {
         if self.is_full {
             return;
         }
+        if self.system.is_some() {
+            return self.push_system(&seen);
+        }
         match seen {
             Observation::Execution(item) => {
                 if self.writer.instructions() >= self.limit && self.is_beyond(&item) {
@@ -265,6 +284,38 @@ impl Recorder {
             }
             other => self.note(&other),
         }
+    }
+
+    /// Takes what is seen of a system of processes.
+    fn push_system(&mut self, seen: &Observation<'_>) {
+        let Some(mut system) = self.system.take() else { return };
+        if let Observation::Output { stream, bytes } = seen
+            && !self.writer.output(*stream, bytes)
+        {
+            self.end();
+        }
+        let pushed = system.push(seen, &mut |step| match step {
+            Step::Execution(item) => {
+                if self.is_full || self.writer.instructions() >= self.limit && self.is_beyond(&item) {
+                    return;
+                }
+                if !self.writer.push(item) {
+                    self.end();
+                }
+            }
+            Step::Timestamp(time) => {
+                if !self.is_full && !self.writer.request_timestamp(time) {
+                    self.end();
+                }
+            }
+        });
+        let copied =
+            system.take_files().iter().try_for_each(|file| self.code.keep_file(&file.path, &file.name));
+        if let Err(error) = pushed.and(copied) {
+            self.trouble.get_or_insert(error.to_string());
+            self.end();
+        }
+        self.system = Some(system);
     }
 
     /// The limit is reached. What belongs to the last instruction is still taken.
@@ -366,6 +417,9 @@ impl Recorder {
             full: matches!(&error, Error::File { error, .. } if folder::is_full(error)),
             error,
         })?;
+        if let Some(system) = &mut self.system {
+            self.records = system.records();
+        }
         let seen = !self.records.is_empty();
         let facts = Facts {
             folder: &self.folder,
@@ -374,6 +428,7 @@ impl Recorder {
             isa: self.isa,
             events: seen.then(|| EventLog { records: self.records.clone(), problems: Vec::new() }),
             thread_ids: self.thread_ids,
+            system: self.contextidr,
             truth: self.truth,
         };
         let capture = description::capture(facts, &self.writer.units, &self.code, &dumps).map_err(plain)?;

@@ -120,6 +120,18 @@ impl ThreadUnits {
         framed.take(messages.id(), &mut trace)
     }
 
+    /// The unit of the current thread writes a timestamp.
+    pub fn request_timestamp(&mut self, time: u64) -> Result<(), String> {
+        let Some(ThreadUnit { unit, bytes, id, .. }) = self.threads.get_mut(self.current) else {
+            return Ok(());
+        };
+        unit.request_timestamp(time, bytes);
+        match &mut self.framed {
+            Some(framed) if bytes.len() >= PORTION => framed.take(*id, bytes),
+            _ => Ok(()),
+        }
+    }
+
     /// The thread that executes from now on.
     fn switch_to(&mut self, thread: u32) -> Result<(), String> {
         if let Some(known) = self.threads.iter().position(|other| other.thread == thread) {

@@ -86,6 +86,15 @@ impl TraceWriter {
         goes_on && self.trouble.is_none()
     }
 
+    /// The unit that watches what was executed last writes a timestamp. False: nothing more can be written.
+    pub fn request_timestamp(&mut self, time: u64) -> bool {
+        let goes_on = self.take_batch();
+        if let Err(error) = self.units.request_timestamp(time) {
+            self.trouble.get_or_insert(error);
+        }
+        goes_on && self.trouble.is_none()
+    }
+
     #[inline(never)]
     fn take_batch(&mut self) -> bool {
         if self.trouble.is_some() {

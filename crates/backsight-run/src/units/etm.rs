@@ -6,6 +6,7 @@ use backsight_capture::Register;
 use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::{etm3 as etm3_unit, ptm as ptm_unit};
 
+use super::etm4::SYSTEM_TIMESTAMPS;
 use super::{TraceUnit, TracedData, UnitDescription, UnitKind, UnitTemplate};
 use crate::settings::{SettingError, Settings, listed, number};
 
@@ -79,6 +80,20 @@ impl UnitTemplate for PtmTemplate {
         Ok(Box::new(ptm_unit::Unit::new(self.with_id(id))))
     }
 
+    fn for_system(&self, contexts: bool) -> Option<Box<dyn UnitTemplate>> {
+        let mut unit = self.0;
+        if !unit.config.timestamps() {
+            unit.config.set("timestamp_bits", "64").ok()?;
+            unit.timestamps.period = SYSTEM_TIMESTAMPS;
+        }
+        // The clock that events are timed by begins at 0.
+        unit.timestamps.first = 0;
+        if contexts && unit.config.context_id_bytes() == 0 {
+            unit.config.set("context_id", "4").ok()?;
+        }
+        Some(Box::new(Self(unit)))
+    }
+
     fn describe(&self, id: TraceId) -> UnitDescription {
         let config = self.with_id(id).config;
         let format = if config.minor() == 0 { "PFT1.0" } else { "PFT1.1" };
@@ -112,6 +127,20 @@ impl UnitTemplate for Etm3Template {
         Ok(Box::new(etm3_unit::Unit::new(self.with_id(id))))
     }
 
+    fn for_system(&self, contexts: bool) -> Option<Box<dyn UnitTemplate>> {
+        let mut unit = self.0;
+        if !unit.config.timestamps() {
+            unit.config.set("timestamp_bits", "64").ok()?;
+            unit.timestamps.period = SYSTEM_TIMESTAMPS;
+        }
+        // The clock that events are timed by begins at 0.
+        unit.timestamps.first = 0;
+        if contexts && unit.config.context_id_bytes() == 0 {
+            unit.config.set("context_id", "4").ok()?;
+        }
+        Some(Box::new(Self(unit)))
+    }
+
     fn describe(&self, id: TraceId) -> UnitDescription {
         const FORMATS: [&str; 6] = ["ETM3.0", "ETM3.1", "ETM3.2", "ETM3.3", "ETM3.4", "ETM3.5"];
         let config = self.with_id(id).config;
@@ -126,6 +155,10 @@ impl TraceUnit for ptm_unit::Unit {
         Ok(())
     }
 
+    fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
+        Self::request_timestamp(self, time, out);
+    }
+
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
         Self::finish(self, out);
         Ok(())
@@ -136,6 +169,10 @@ impl TraceUnit for etm3_unit::Unit {
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
         self.push_all(items, out);
         Ok(())
+    }
+
+    fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
+        Self::request_timestamp(self, time, out);
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {

@@ -32,6 +32,8 @@ pub const ETE: UnitKind = UnitKind {
 
 /// Trace ID of the first thread.
 const FIRST_ID: u32 = 0x10;
+/// Instructions between timestamps in a system of several processes, beside those that its events ask for.
+pub(super) const SYSTEM_TIMESTAMPS: u64 = 1 << 14;
 /// TRCIDR8 of a unit that guesses, unless `max_spec` says otherwise.
 const USUAL_DEPTH: u32 = 16;
 
@@ -104,6 +106,20 @@ impl UnitTemplate for Etm4Template {
         Some(Box::new(Self { unit: self.unit.clone(), model: Some(model) }))
     }
 
+    fn for_system(&self, contexts: bool) -> Option<Box<dyn UnitTemplate>> {
+        // A core that is modelled has a clock of its own.
+        self.model.is_none().then_some(())?;
+        let mut unit = self.unit.clone();
+        if !unit.config.timestamps() {
+            unit.config.set_option("timestamp_bits", "64").ok()?;
+            unit.timestamps.period = SYSTEM_TIMESTAMPS;
+        }
+        if contexts && !unit.config.context_id() {
+            unit.config.set_option("context_id", "32").ok()?;
+        }
+        Some(Box::new(Self { unit, model: None }))
+    }
+
     fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, String> {
         let unit = Unit::new(self.with_id(id)).map_err(|error| error.to_string())?;
         Ok(match self.model {
@@ -126,6 +142,10 @@ impl TraceUnit for Unit {
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
         self.push_all(items, out);
         Ok(())
+    }
+
+    fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
+        Unit::request_timestamp(self, time, out);
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {

@@ -83,6 +83,12 @@ pub trait UnitTemplate {
         None
     }
 
+    /// The same with timestamps and, if wanted, context identifiers: what a system of several processes needs. `None` if
+    /// the unit has no timestamps that can be asked for.
+    fn for_system(&self, _contexts: bool) -> Option<Box<dyn UnitTemplate>> {
+        None
+    }
+
     /// A unit that has seen nothing yet.
     ///
     /// # Errors
@@ -111,6 +117,9 @@ pub trait TraceUnit {
     /// # Errors
     /// If the unit cannot go on.
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String>;
+
+    /// A timestamp is wanted here. Units of which [`UnitTemplate::for_system`] makes none have nothing to write.
+    fn request_timestamp(&mut self, _time: u64, _out: &mut Vec<u8>) {}
 
     /// Execution ends here.
     ///

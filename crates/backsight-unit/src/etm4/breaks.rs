@@ -168,7 +168,7 @@ impl Unit {
         }
     }
 
-    fn timestamp(&mut self, now: u64, out: &mut impl Output) {
+    pub(super) fn timestamp(&mut self, now: u64, out: &mut impl Output) {
         let options = self.options.timestamps;
         self.clock.timestamp_due = now.saturating_add(options.period);
         let bits = self.options.config.timestamp_bits();

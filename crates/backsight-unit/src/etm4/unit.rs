@@ -219,6 +219,16 @@ impl Unit {
         }
     }
 
+    /// A timestamp is wanted here and now, as an event of the unit's resources asks for one (TRCTSCTLR). Before the first
+    /// synchronisation there is none.
+    pub fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
+        if self.options.config.timestamps() && self.sent_context.is_some() && self.mode != Mode::Lost {
+            self.clock.now = self.clock.now.max(time);
+            self.release_q(out);
+            self.timestamp(time, out);
+        }
+    }
+
     /// ETE 1.3: the program wrote a value for the trace. Other units have no packet for it.
     pub fn instrumentation(&mut self, value: u64, out: &mut Vec<u8>) {
         let level = self.context.level() & 3;

@@ -106,6 +106,12 @@ impl Unit {
         observer.stop(&mut |observed| writer.observe(&observed, out));
     }
 
+    /// A timestamp is wanted here and now, as an event of the unit's resources asks for one (ETMTSEVR). Before the first
+    /// synchronisation there is none.
+    pub fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
+        self.writer.request_timestamp(time, out);
+    }
+
     /// What became of the instructions so far.
     pub fn statistics(&self) -> Statistics {
         self.writer.statistics
@@ -199,6 +205,13 @@ impl Writer {
         // Decoders forget calls at an I-sync.
         self.stack.clear();
         self.block = 0;
+    }
+
+    fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
+        if self.config().timestamps() && self.has_begun {
+            self.clock.now = self.clock.now.max(time);
+            self.timestamp(false, out);
+        }
     }
 
     fn timestamp(&mut self, is_full: bool, out: &mut Vec<u8>) {

@@ -1,8 +1,9 @@
 //! The event log, as what was mapped where and when.
 //!
 //! The log is read once, forward. What it says to end or to exist without having said that it began was there from as far
-//! back as nothing is known to be missing: so a log that begins in the middle, or only lists what there is at the end,
-//! says what it can.
+//! back as nothing is known to be missing and nothing else is known to have been there: so a log that begins in the
+//! middle, or only lists what there is at the end, says what it can. Where events were lost, what was there before counts
+//! after them only if the log says later that it still was: else nobody knows, and nothing is made up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,6 +95,10 @@ struct Live {
     image: Option<String>,
     /// It was listed in the snapshot that is being read.
     is_listed: bool,
+    /// The last time at which it is known to have been there.
+    confirmed: u64,
+    /// Where events were lost since then: what hides it until it is known to be there still.
+    hidden: Vec<((u64, u64), MappingId)>,
 }
 
 /// Reads a log.
@@ -104,8 +109,11 @@ pub(crate) struct LogReader<'a, 'c> {
     timeline: Timeline,
     /// By process and base, the newest last.
     live: BTreeMap<(Pid, u64), Vec<Live>>,
+    /// What was begun or confirmed since events were last lost.
+    certain: Vec<(Pid, u64)>,
     /// From this time on nothing is known to be missing.
     known_since: u64,
+    is_lost: bool,
     now: u64,
     snapshot: Option<bool>,
     conflicts: BTreeSet<String>,
@@ -113,13 +121,30 @@ pub(crate) struct LogReader<'a, 'c> {
 
 impl<'a, 'c> LogReader<'a, 'c> {
     pub fn new(capture: &'c Capture, search: &'a mut Search<'c>, processes: &'a mut Processes) -> Self {
-        let (timeline, live, conflicts) = Default::default();
-        Self { capture, search, processes, timeline, live, known_since: 0, now: 0, snapshot: None, conflicts }
+        let (timeline, live, certain, conflicts) = Default::default();
+        let (known_since, is_lost, now, snapshot) = Default::default();
+        Self {
+            capture,
+            search,
+            processes,
+            timeline,
+            live,
+            certain,
+            known_since,
+            is_lost,
+            now,
+            snapshot,
+            conflicts,
+        }
     }
 
     pub fn read(mut self, log: &EventLog) -> Timeline {
         for record in &log.records {
             self.now = record.time.unwrap_or(self.now).max(self.now);
+            // What was lost was lost before the next event that is there.
+            if record.time.is_some() && std::mem::take(&mut self.is_lost) {
+                self.known_since = self.now;
+            }
             match &record.item {
                 Item::Mapping(State::Start, mapping) => self.start(mapping, self.now),
                 Item::Mapping(State::Current, mapping) => self.current(mapping),
@@ -130,7 +155,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
                     self.live.values_mut().flatten().for_each(|live| live.is_listed = false);
                 }
                 Item::SnapshotEnd => self.end_snapshot(),
-                Item::Lost(_) => self.known_since = self.now,
+                Item::Lost(_) => self.lose(),
                 _ => {}
             }
         }
@@ -160,8 +185,10 @@ impl<'a, 'c> LogReader<'a, 'c> {
         }
         let process = self.number(mapping.pid);
         let ranges = self.place(mapping, process, from);
-        let live = Live { ranges, process, image: mapping.image.clone(), is_listed: true };
+        let (image, hidden) = (mapping.image.clone(), Vec::new());
+        let live = Live { ranges, process, image, is_listed: true, confirmed: self.now, hidden };
         self.live.insert(key, vec![live]);
+        self.certain.push(key);
     }
 
     /// The mapping is there now, and was before unless something else is said.
@@ -170,7 +197,10 @@ impl<'a, 'c> LogReader<'a, 'c> {
         if let Some(live) = self.live.get_mut(&key).and_then(|all| all.last_mut()) {
             if live.image == mapping.image {
                 live.is_listed = true;
-                return;
+                live.confirmed = self.now;
+                let (process, hidden) = (live.process, std::mem::take(&mut live.hidden));
+                self.certain.push(key);
+                return self.show(process, &hidden);
             }
             let name = mapping.image.as_deref().unwrap_or("an image");
             let before = live.image.as_deref().unwrap_or("another");
@@ -180,14 +210,62 @@ impl<'a, 'c> LogReader<'a, 'c> {
             ));
             return self.start(mapping, self.now);
         }
-        self.start(mapping, self.known_since);
+        self.start_before(mapping);
+    }
+
+    /// A mapping is there that nobody said began: it was there since nothing is known to be missing, and nothing else was
+    /// there.
+    fn start_before(&mut self, mapping: &Mapping) {
+        let process = self.number(mapping.pid);
+        let range = (mapping.base.0, mapping.base.0.saturating_add(mapping.size.unwrap_or(1).max(1) - 1));
+        let from = self.timeline.last_end(process, range).max(self.known_since);
+        self.start(mapping, from);
+    }
+
+    /// It was there all the time.
+    fn show(&mut self, process: u32, hidden: &[((u64, u64), MappingId)]) {
+        for &(range, id) in hidden {
+            self.timeline.withdraw(process, range, id);
+        }
+    }
+
+    /// From a time on nobody knows what is in these ranges.
+    fn hide(&mut self, process: u32, ranges: &[(u64, u64)], from: u64) -> Vec<((u64, u64), MappingId)> {
+        ranges.iter().map(|&range| (range, self.timeline.map(process, range, from, None))).collect()
+    }
+
+    /// Events were lost: what there was may be gone, and other things may be in its place.
+    fn lose(&mut self) {
+        (self.known_since, self.is_lost) = (self.now, true);
+        for key in std::mem::take(&mut self.certain) {
+            for mut live in self.live.remove(&key).unwrap_or_default() {
+                if live.hidden.is_empty() {
+                    let ranges: Vec<_> = live.ranges.iter().map(|(range, _)| *range).collect();
+                    live.hidden = self.hide(live.process, &ranges, self.now);
+                }
+                self.live.entry(key).or_default().push(live);
+            }
+        }
     }
 
     /// The mapping is gone; the end of a process takes all that it had along.
     fn end(&mut self, mapping: &Mapping) {
         let key = (mapping.pid, mapping.base.0);
-        if !self.live.contains_key(&key) {
-            self.start(mapping, self.known_since);
+        match self.live.get_mut(&key).and_then(|all| all.last_mut()) {
+            // It was there all the time.
+            Some(live) if live.image.is_none() || live.image == mapping.image => {
+                let (process, hidden) = (live.process, std::mem::take(&mut live.hidden));
+                self.show(process, &hidden);
+            }
+            // Something else was there, and nobody said when it went: from then on it could be either.
+            Some(live) => {
+                let (process, from) = (live.process, live.confirmed.saturating_add(1));
+                let ranges: Vec<_> = live.ranges.iter().map(|(range, _)| *range).collect();
+                let hidden = self.hide(process, &ranges, from);
+                let now = self.now;
+                hidden.iter().for_each(|&(range, id)| self.timeline.end(process, range, id, now));
+            }
+            None => self.start_before(mapping),
         }
         let gone: Vec<(Pid, u64)> = match mapping.main {
             true => {
@@ -202,7 +280,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
     }
 
     fn finish_one(&mut self, live: &Live, at: u64) {
-        for &(range, id) in &live.ranges {
+        for &(range, id) in live.ranges.iter().chain(&live.hidden) {
             self.timeline.end(live.process, range, id, at);
         }
     }
@@ -270,13 +348,16 @@ impl<'a, 'c> LogReader<'a, 'c> {
         let process = self.number(patch.pid);
         let range = (patch.address.0, patch.address.0.saturating_add(patch.length - 1));
         let id = self.timeline.map(process, range, self.now, bytes);
-        let live = Live { ranges: vec![(range, id)], process, image: None, is_listed: true };
+        let ranges = vec![(range, id)];
+        let (is_listed, hidden) = (true, Vec::new());
+        let live = Live { ranges, process, image: None, is_listed, confirmed: self.now, hidden };
         // Patches end with their process, and are never listed. One takes the place of the one before it.
         let all = self.live.entry((patch.pid, patch.address.0)).or_default();
         let (patches, mut others): (Vec<Live>, Vec<Live>) =
             std::mem::take(all).into_iter().partition(|live| live.image.is_none());
         others.insert(0, live);
         *all = others;
+        self.certain.push((patch.pid, patch.address.0));
         let now = self.now;
         patches.iter().for_each(|live| self.finish_one(live, now));
     }

@@ -16,13 +16,19 @@ const NOBODY: u32 = (1 << 24) - 1;
 /// The number that stands for the process that its CPU is on, where only switches of the log say which.
 pub(super) const OWN: u32 = NOBODY - 1;
 
-/// What something was from each time on.
-type Since = Vec<(u64, u64)>;
+/// No process has this number: events were lost, and nobody knows which it is.
+const UNKNOWN: u64 = u64::MAX;
 
-/// What it was in a span of time: at its beginning, or before anything is known, the first. Without a time, the last.
+/// What something was from each time on; `None`: nothing any more.
+type Since = Vec<(u64, Option<u64>)>;
+
+/// What it was in a span of time: at its beginning, or what it became first within it. Without a time, the last.
 fn at(since: &Since, window: Option<Window>) -> Option<u64> {
-    let index = window.map_or(since.len(), |window| since.partition_point(|&(from, _)| from <= window.from));
-    since.get(index.saturating_sub(1)).map(|&(_, pid)| pid)
+    let Some(window) = window else { return since.iter().rev().find_map(|&(_, pid)| pid) };
+    let index = since.partition_point(|&(from, _)| from <= window.from);
+    let (before, after) = since.split_at(index);
+    let at_once = before.last().and_then(|&(_, pid)| pid);
+    at_once.or_else(|| after.iter().take_while(|&&(from, _)| from <= window.to).find_map(|&(_, pid)| pid))
 }
 
 /// The processes of a capture, by everything that they are known by.
@@ -46,9 +52,13 @@ impl Processes {
     pub fn of(capture: &Capture) -> Self {
         let in_vmid = capture.context_in_vmid;
         let mut processes = Self { layout: capture.contextidr, in_vmid, ..Self::default() };
-        let (mut now, mut known_since) = (0, 0);
+        let (mut now, mut known_since, mut is_lost) = (0, 0, false);
         for record in capture.events.iter().flat_map(|log| &log.records) {
             now = record.time.unwrap_or(now).max(now);
+            // What was lost was lost before the next event that is there.
+            if record.time.is_some() && std::mem::take(&mut is_lost) {
+                known_since = now;
+            }
             match &record.item {
                 Item::Thread { state, tid, pid: Pid::Process(pid), .. } => {
                     declare(processes.threads.entry(*tid).or_default(), *state, *pid, now, known_since);
@@ -63,9 +73,14 @@ impl Processes {
                     );
                 }
                 Item::Switch { cpu, pid: Pid::Process(pid), .. } => {
-                    processes.switches.entry(*cpu).or_default().push((now, *pid));
+                    processes.switches.entry(*cpu).or_default().push((now, Some(*pid)));
                 }
-                Item::Lost(_) => known_since = now,
+                Item::Lost(_) => {
+                    (known_since, is_lost) = (now, true);
+                    forget(&mut processes.asids, now);
+                    forget(&mut processes.threads, now);
+                    forget(&mut processes.switches, now);
+                }
                 _ => {}
             }
         }
@@ -148,18 +163,31 @@ pub(crate) struct Seen {
     pub window: Option<Window>,
 }
 
-/// Something stands for a process. What ends or exists without having begun was so before.
+/// Something stands for a process. What ends or exists without having begun was so before: as far back as nothing is
+/// known to be missing, and since it was last something else.
 fn declare(since: &mut Since, state: State, pid: u64, now: u64, known_since: u64) {
-    let is_known = since.last().is_some_and(|&(_, last)| last == pid);
-    match state {
-        State::Start => since.push((now, pid)),
-        State::Current | State::End if is_known => {}
-        State::Current if !since.is_empty() => since.push((now, pid)),
-        State::Current => since.push((known_since, pid)),
-        State::End => {
-            since.insert(0, (since.first().map_or(known_since, |&(from, _)| from.min(known_since)), pid))
+    let before = since.last().copied();
+    let is_known = before.is_some_and(|(from, last)| last == Some(pid) && from >= known_since);
+    if !is_known && state != State::Start {
+        let from = before.map_or(0, |(from, _)| from).max(known_since);
+        // It was another process, and somewhere between became this one: when, nobody says.
+        match before {
+            Some((_, Some(other))) if other != pid && other != UNKNOWN => since.push((now, Some(pid))),
+            _ => since.push((from, Some(pid))),
         }
     }
+    match state {
+        State::Start => since.push((now, Some(pid))),
+        State::Current => {}
+        State::End => since.push((now, None)),
+    }
+}
+
+/// Events were lost: what something stands for is not known any more.
+fn forget(all: &mut BTreeMap<impl Ord, Since>, now: u64) {
+    all.values_mut().filter(|since| since.last().is_some_and(|last| last.1.is_some())).for_each(|since| {
+        since.push((now, Some(UNKNOWN)));
+    });
 }
 
 #[cfg(test)]
@@ -168,9 +196,9 @@ mod tests {
 
     fn processes(layout: ContextIdLayout) -> Processes {
         let mut processes = Processes { layout: Some(layout), ..Processes::default() };
-        processes.threads.insert(0x501, vec![(0, 0x500)]);
-        processes.asids.insert((None, 7), vec![(0, 0x500)]);
-        processes.asids.insert((Some(1), 7), vec![(0, 0x600)]);
+        processes.threads.insert(0x501, vec![(0, Some(0x500))]);
+        processes.asids.insert((None, 7), vec![(0, Some(0x500))]);
+        processes.asids.insert((Some(1), 7), vec![(0, Some(0x600))]);
         processes.add(AddressSpace::ANY, 0x500);
         processes.add(AddressSpace::ANY, 0x600);
         processes

@@ -4,6 +4,8 @@
 //! protocol ([`source_decoder`]); what comes out is given to a sink, in an order that does not depend on how many
 //! threads did the work.
 
+mod consumers;
+mod fold;
 mod item;
 mod items;
 mod kind;
@@ -11,6 +13,7 @@ mod merge;
 mod outline;
 mod pages;
 mod parallel;
+mod pieces;
 mod positions;
 mod session;
 mod source_decoder;
@@ -18,6 +21,7 @@ mod split;
 mod summary;
 mod timed;
 mod timeline;
+mod write;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,22 +33,26 @@ use backsight_core::TraceId;
 
 use crate::capture::{Buffer, Capture};
 use crate::{Error, Result, Source};
+pub use consumers::Writer;
+use consumers::{Collected, Kept};
 use item::Closure;
 pub use item::{Item, Outcome, Sink};
 pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
-use pages::Pages;
-pub use parallel::Writer;
-use parallel::{Collected, Kept, Text};
-use session::{BLOCK, End, Order, Setup};
+use pieces::PieceOptions;
+use session::{BLOCK, Order, Setup};
 pub use session::{Session, States};
 use source_decoder::Wanted;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 pub use timeline::TimeBounds;
+pub use write::Portion;
 
 /// Bytes of a buffer that are worth starting threads for.
 const SMALLEST_FOR_THREADS: u64 = 1 << 12;
+
+/// Bytes of a source that are decoded at a time where several threads share it.
+const PIECE: usize = 1 << 16;
 
 /// A decode of a capture: what to decode, and how. Nothing happens until [`Decode::run`] or one of the others that end
 /// with a result is called.
@@ -70,12 +78,13 @@ pub struct Decode<'c, K> {
     threads: usize,
     positions: bool,
     any_order: bool,
+    piece: usize,
     progress: Option<Arc<dyn Fn(u64) + Send + Sync + 'c>>,
 }
 
 impl<K: fmt::Debug> fmt::Debug for Decode<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { capture, kind, buffers, ids, threads, positions, any_order, progress: _ } = self;
+        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, progress: _ } = self;
         f.debug_struct("Decode")
             .field("capture", &capture.name())
             .field("kind", kind)
@@ -84,6 +93,7 @@ impl<K: fmt::Debug> fmt::Debug for Decode<'_, K> {
             .field("threads", threads)
             .field("positions", positions)
             .field("any_order", any_order)
+            .field("piece", piece)
             .finish_non_exhaustive()
     }
 }
@@ -135,13 +145,14 @@ impl<'c, K: Kind> Decode<'c, K> {
             threads: 1,
             positions: true,
             any_order: false,
+            piece: PIECE,
             progress: None,
         }
     }
 
     fn of_kind<L>(self, kind: L) -> Decode<'c, L> {
-        let Self { capture, kind: _, buffers, ids, threads, positions, any_order, progress } = self;
-        Decode { capture, kind, buffers, ids, threads, positions, any_order, progress }
+        let Self { capture, kind: _, buffers, ids, threads, positions, any_order, piece, progress } = self;
+        Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, progress }
     }
 
     /// Only this buffer. May be said again and again; if it is never said, all are decoded.
@@ -162,13 +173,20 @@ impl<'c, K: Kind> Decode<'c, K> {
         self
     }
 
-    /// Decodes several sources on up to so many threads; 0 is as many as the machine has cores. What comes out, and in
-    /// which order, is the same. The default is 1.
+    /// Decodes several sources, or pieces of a single one, on up to so many threads; 0 is as many as the machine has cores.
+    /// What comes out, and in which order, is the same. The default is 1.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
+        self
+    }
+
+    /// Bytes of a source that a thread decodes at a time where several share one. What they give is kept until it is its
+    /// turn: larger pieces need more memory.
+    pub fn piece_size(mut self, bytes: usize) -> Self {
+        self.piece = bytes;
         self
     }
 
@@ -214,9 +232,10 @@ impl<'c, K: Kind> Decode<'c, K> {
                 summary.stopped = true;
                 break;
             }
-            let (of_buffer, outcome) = match self.is_parallel(&setup) {
-                true => self.run_threads(&setup, sink)?,
-                false => self.run_here(setup, sink)?,
+            let (of_buffer, outcome) = match self.spread(&setup) {
+                Spread::Sources => self.run_threads(&setup, sink)?,
+                Spread::Pieces(id) => self.run_pieces(&setup, id, sink)?,
+                Spread::None => self.run_here(setup, sink)?,
             };
             summary.buffers.push(of_buffer);
             if outcome.is_break() {
@@ -255,126 +274,31 @@ impl<'c, K: Kind> Decode<'c, K> {
         let mut output = |(source, items): (Source, Vec<Kept<K::Value>>)| {
             items.iter().try_for_each(|kept| sink.item(kept.item(&source)))
         };
-        let mut read = |each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>| self.blocks(setup.buffer, true, each);
-        parallel::run(setup, self.threads, &mut read, &mut make, &mut output)
+        parallel::run(setup, self.threads, &mut self.reader(setup), &mut make, &mut output)
     }
 
-    /// Decodes, and lets a writer of each source put what it gives into text (or other bytes), on the thread of that
-    /// source. The text comes to `output` in order, portion by portion.
-    ///
-    /// # Errors
-    /// As [`Decode::run`]; and what `make` and `output` say.
-    pub fn write<W, E>(
-        self,
-        mut make: impl FnMut(&Source) -> std::result::Result<W, E>,
-        mut output: impl FnMut(Portion<'_>) -> std::result::Result<(), E>,
-    ) -> std::result::Result<Summary, E>
-    where
-        W: Writer<K::Value>,
-        E: From<Error>,
-    {
-        let mut summary = self.empty_summary();
-        for setup in self.setups()? {
-            output(Portion::Buffer(setup.buffer))?;
-            let mut text = |text: &[u8]| output(Portion::Text(text));
-            let of_buffer = match self.is_parallel(&setup) {
-                true => self.write_threads(&setup, &mut make, &mut text)?,
-                false => self.write_here(setup, &mut make, &mut text)?,
-            };
-            summary.buffers.push(of_buffer);
-        }
-        Ok(summary)
-    }
-
-    fn write_here<W: Writer<K::Value>, E: From<Error>>(
-        &self,
-        setup: Setup<'c, K>,
-        make: &mut impl FnMut(&Source) -> std::result::Result<W, E>,
-        output: &mut impl FnMut(&[u8]) -> std::result::Result<(), E>,
-    ) -> std::result::Result<BufferSummary, E> {
-        let (buffer, fill) = (setup.buffer, setup.order == Order::Blocks);
-        let mut session = Session::new(setup);
-        let mut pages = Pages::new(make, output);
-        self.blocks(buffer, fill, &mut |block| {
-            session.feed(block, &mut |item: Item<'_, K::Value>| pages.item(&item))?;
-            pages.flush()
-        })?;
-        if pages.failure.is_none() {
-            let _ = session.finish_with(&mut |end| match end {
-                End::Item(item) => pages.item(&item),
-                End::Source(source) => pages.end(source),
-            });
-            let _ = pages.flush();
-        }
-        match pages.failure {
-            Some(failure) => Err(failure),
-            None => Ok(session.buffer_summary()),
-        }
-    }
-
-    fn write_threads<W: Writer<K::Value>, E: From<Error>>(
+    fn run_pieces(
         &self,
         setup: &Setup<'c, K>,
-        make: &mut impl FnMut(&Source) -> std::result::Result<W, E>,
-        output: &mut impl FnMut(&[u8]) -> std::result::Result<(), E>,
-    ) -> std::result::Result<BufferSummary, E> {
-        let mut failure = None;
-        let mut make = |source: &Source| make(source).map(|writer| Text { writer, text: Vec::new() });
-        let mut each = |text: Vec<u8>| match output(&text) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failure = Some(error);
-                ControlFlow::Break(())
-            }
+        id: TraceId,
+        sink: &mut dyn Sink<K::Value>,
+    ) -> Result<(BufferSummary, ControlFlow<()>)> {
+        let mut make =
+            |source: &Source| Ok::<_, Error>(Collected { source: source.clone(), items: Vec::new() });
+        let mut output = |(source, items): (Source, Vec<Kept<K::Value>>)| {
+            items.iter().try_for_each(|kept| sink.item(kept.item(&source)))
         };
-        let mut read = |each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>| self.blocks(setup.buffer, true, each);
-        let (summary, _) = parallel::run(setup, self.threads, &mut read, &mut make, &mut each)?;
-        match failure {
-            Some(failure) => Err(failure),
-            None => Ok(summary),
-        }
+        pieces::run(setup, id, self.piece_options(), &mut self.reader(setup), &mut make, &mut output)
     }
 
-    /// Decodes, each source with a state of its own, which `make` makes and `each` gives items to, on the thread of the
-    /// source. Gives the states. Nothing is handed from thread to thread: this is the way to use many cores.
-    ///
-    /// ```
-    /// let capture = backsight::Capture::open("../../testdata/captures/first")?;
-    /// let (_, ranges) = capture.execution().threads(0).fold(
-    ///     |_source| 0,
-    ///     |count, item| *count += u32::from(matches!(item.value, backsight::Event::Range(_))),
-    /// )?;
-    /// for (source, count) in ranges {
-    ///     println!("{}: {count} ranges", source.name());
-    /// }
-    /// # Ok::<(), backsight::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Decode::run`].
-    pub fn fold<T: Send>(
-        self,
-        make: impl Fn(&Source) -> T + Sync,
-        each: impl Fn(&mut T, Item<'_, K::Value>) + Sync,
-    ) -> Result<(Summary, Vec<(Source, T)>)> {
-        let mut summary = self.empty_summary();
-        let mut states = Vec::new();
-        let buffers = parallel::map(self.setups()?, self.threads, |setup, threads| {
-            let buffer = setup.buffer;
-            let (mut session, mut states) = (Session::new(setup), States::default());
-            self.blocks(buffer, true, &mut |block| {
-                session.feed_each(block, threads, &mut states, &make, &each);
-                ControlFlow::Continue(())
-            })?;
-            session.finish_each(&mut states, &each);
-            Ok::<_, Error>((session.buffer_summary(), states))
-        });
-        for result in buffers {
-            let (of_buffer, of_sources) = result?;
-            summary.buffers.push(of_buffer);
-            states.extend(of_sources.0.into_values());
-        }
-        Ok((summary, states))
+    fn piece_options(&self) -> PieceOptions {
+        PieceOptions { threads: self.threads, size: self.piece }
+    }
+
+    /// Reads the blocks of a buffer.
+    fn reader(&self, setup: &Setup<'c, K>) -> impl FnMut(parallel::BlockSink<'_>) -> Result {
+        let buffer = setup.buffer;
+        move |each| self.blocks(buffer, true, each)
     }
 
     /// Decodes on a thread of its own, a few thousand items ahead of whoever asks for them. Progress is not reported.
@@ -391,12 +315,13 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Ok::<(), backsight::Error>(())
     /// ```
     pub fn iter(self) -> Items<K::Value> {
-        let Self { capture, kind, buffers, ids, threads, positions, any_order, progress: _ } = self;
+        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, progress: _ } = self;
         let capture = capture.clone();
         Items::new(move |sink| {
             let capture = &capture;
+            let progress = None;
             let decode =
-                Decode { capture, kind, buffers, ids, threads, positions, any_order, progress: None };
+                Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, progress };
             decode.run(|item| sink.push(&item))
         })
     }
@@ -414,15 +339,31 @@ impl<'c, K: Kind> Decode<'c, K> {
         }
     }
 
+    /// Is a single source of each buffer decoded in pieces, on several threads?
+    ///
+    /// # Errors
+    /// As [`Decode::run`].
+    pub fn is_in_pieces(&self) -> Result<bool> {
+        Ok(self.setups()?.iter().all(|setup| matches!(self.spread(setup), Spread::Pieces(_))))
+    }
+
     fn empty_summary(&self) -> Summary {
         Summary { buffers: Vec::new(), stopped: false, about: K::ABOUT.0 }
     }
 
-    /// Do several threads help? To start them for a tiny buffer takes longer than to decode it, and a capture may have
+    /// How do several threads help? To start them for a tiny buffer takes longer than to decode it, and a capture may have
     /// tens of thousands of those.
-    fn is_parallel(&self, setup: &Setup<'_, K>) -> bool {
-        let is_tiny = setup.buffer.size().is_some_and(|size| size < SMALLEST_FOR_THREADS);
-        self.threads > 1 && !is_tiny && !setup.buffer.is_raw() && setup.order != Order::Capture
+    fn spread(&self, setup: &Setup<'_, K>) -> Spread {
+        let is_smaller = |bytes: u64| setup.buffer.size().is_some_and(|size| size < bytes);
+        if self.threads < 2 || is_smaller(SMALLEST_FOR_THREADS) {
+            return Spread::None;
+        }
+        let is_one_piece = is_smaller(2 * self.piece as u64);
+        match pieces::only_source(setup) {
+            Some(id) if !is_one_piece => Spread::Pieces(id),
+            _ if setup.buffer.is_raw() || setup.order == Order::Capture => Spread::None,
+            _ => Spread::Sources,
+        }
     }
 
     /// What is to be decoded: a session for each buffer. Whatever does not fit the capture is refused here.
@@ -535,11 +476,12 @@ fn read_block(reader: &mut impl Read, block: &mut [u8], fill: bool) -> io::Resul
     }
 }
 
-/// What [`Decode::write`] gives.
-#[derive(Clone, Copy, Debug)]
-pub enum Portion<'a> {
-    /// A buffer begins.
-    Buffer(&'a Buffer),
-    /// More text.
-    Text(&'a [u8]),
+/// What several threads share.
+enum Spread {
+    /// Nothing: there is one.
+    None,
+    /// Sources.
+    Sources,
+    /// Pieces of the only source.
+    Pieces(TraceId),
 }

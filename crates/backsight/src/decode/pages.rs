@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use backsight_core::TraceId;
 
+use super::consumers::{ENOUGH_TEXT, Writer};
 use super::item::Item;
-use super::parallel::{ENOUGH_TEXT, Writer};
 use crate::Source;
 
 /// The writers of a buffer's sources, on the calling thread.
@@ -82,5 +82,57 @@ where
     fn fail(&mut self, error: E) -> ControlFlow<()> {
         self.failure = Some(error);
         ControlFlow::Break(())
+    }
+}
+
+/// What is written of one source, whose items come from several threads.
+pub(super) struct Page<'a, W, O, E> {
+    pub writer: W,
+    pub text: Vec<u8>,
+    pub output: &'a mut O,
+    pub failure: Option<E>,
+}
+
+impl<W, O, E> Page<'_, W, O, E>
+where
+    O: FnMut(&[u8]) -> Result<(), E>,
+{
+    /// Lets the writer write an item.
+    pub fn item<T>(&mut self, item: &Item<'_, T>) -> ControlFlow<()>
+    where
+        W: Writer<T>,
+    {
+        self.writer.item(item, &mut self.text);
+        if self.text.len() >= ENOUGH_TEXT { self.flush() } else { ControlFlow::Continue(()) }
+    }
+
+    /// The source ends.
+    pub fn end<T>(&mut self)
+    where
+        W: Writer<T>,
+    {
+        if self.failure.is_none() {
+            self.writer.finish(&mut self.text);
+            let _ = self.flush();
+        }
+    }
+
+    fn flush(&mut self) -> ControlFlow<()> {
+        let text = std::mem::take(&mut self.text);
+        let outcome = self.put(&text);
+        self.text = text;
+        self.text.clear();
+        outcome
+    }
+
+    /// Hands on text.
+    pub fn put(&mut self, text: &[u8]) -> ControlFlow<()> {
+        match (self.output)(text) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
     }
 }

@@ -13,7 +13,8 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use backsight_core::TraceId;
 
-use super::item::{Item, Origin};
+use super::consumers::Consumer;
+use super::item::Item;
 use super::kind::Kind;
 use super::session::{Setup, buffer_summary, summary_of};
 use super::source_decoder::SourceDecoder;
@@ -26,24 +27,6 @@ const BLOCKS_AHEAD: usize = 2;
 
 /// Portions that may wait in the channel of a source.
 const PORTIONS: usize = 4;
-
-/// Takes the items of one source on the thread of the source, and makes portions of something of them.
-pub(super) trait Consumer<T>: Send {
-    /// A portion.
-    type Portion: Send;
-
-    /// Takes an item.
-    fn item(&mut self, item: Item<'_, T>);
-
-    /// The source ends.
-    fn finish(&mut self) {}
-
-    /// There is enough for a portion.
-    fn is_full(&self) -> bool;
-
-    /// What there is.
-    fn take(&mut self) -> Option<Self::Portion>;
-}
 
 /// What a thread is asked to do.
 enum Job<'c, K: Kind, C: Consumer<K::Value>> {
@@ -128,10 +111,10 @@ type Worked<'scope> = ScopedJoinHandle<'scope, Vec<(TraceId, SourceSummary)>>;
 type Replies<P> = (usize, Receiver<Reply<P>>);
 
 /// Takes blocks of a buffer.
-type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
+pub(super) type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
 
 /// The calling thread's side.
-struct Pool<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value>> {
+struct Threads<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value>> {
     scope: &'scope Scope<'scope, 'env>,
     /// As many as there are sources, at most `most`: a buffer without sources starts none.
     threads: Vec<(Sender<Job<'c, K, C>>, Worked<'scope>)>,
@@ -142,7 +125,7 @@ struct Pool<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value>> {
     ahead: VecDeque<Vec<TraceId>>,
 }
 
-impl<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value> + 'c> Pool<'c, 'scope, 'env, K, C>
+impl<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value> + 'c> Threads<'c, 'scope, 'env, K, C>
 where
     'c: 'scope,
     C: 'scope,
@@ -217,7 +200,7 @@ where
     let mut undecoded = Vec::new();
     let mut failure = None;
     let (sources, outcome) = std::thread::scope(|scope| {
-        let mut pool: Pool<'_, '_, '_, K, C> = Pool::new(scope, threads);
+        let mut pool: Threads<'_, '_, '_, K, C> = Threads::new(scope, threads);
         let mut outcome = ControlFlow::Continue(());
         let reading = read(&mut |block| {
             splitter.feed(block, &mut |id| {
@@ -267,90 +250,6 @@ where
     match failure {
         Some(error) => Err(error),
         None => Ok((buffer_summary(setup, &splitter, sources, &undecoded), outcome)),
-    }
-}
-
-/// Puts what a source gives into text, or other bytes, on the thread of that source.
-pub trait Writer<T>: Send {
-    /// Writes an item.
-    fn item(&mut self, item: &Item<'_, T>, text: &mut Vec<u8>);
-
-    /// The source ends: writes what is left.
-    fn finish(&mut self, _text: &mut Vec<u8>) {}
-}
-
-/// Text that is enough to be handed on.
-pub(super) const ENOUGH_TEXT: usize = 1 << 16;
-
-/// Text of one source.
-pub(super) struct Text<W> {
-    pub writer: W,
-    pub text: Vec<u8>,
-}
-
-impl<T, W: Writer<T>> Consumer<T> for Text<W> {
-    type Portion = Vec<u8>;
-
-    fn item(&mut self, item: Item<'_, T>) {
-        self.writer.item(&item, &mut self.text);
-    }
-
-    fn finish(&mut self) {
-        self.writer.finish(&mut self.text);
-    }
-
-    fn is_full(&self) -> bool {
-        self.text.len() >= ENOUGH_TEXT
-    }
-
-    fn take(&mut self) -> Option<Vec<u8>> {
-        (!self.text.is_empty()).then(|| std::mem::take(&mut self.text))
-    }
-}
-
-/// Items of one source, kept until the calling thread takes them.
-pub(super) struct Collected<T> {
-    pub source: Source,
-    pub items: Vec<Kept<T>>,
-}
-
-/// One of them.
-pub(super) struct Kept<T> {
-    sub_source: u16,
-    length: u32,
-    offset: u64,
-    position: Option<u64>,
-    value: T,
-}
-
-impl<T: Copy> Kept<T> {
-    /// The item that was kept.
-    pub fn item<'a>(&self, source: &'a Source) -> Item<'a, T> {
-        let &Self { sub_source, length, offset, position, value } = self;
-        let origin = position.map_or(Origin::Unknown, |position| Origin::Known(position, &[]));
-        Item { source, sub_source, offset, length, value, origin }
-    }
-}
-
-/// Items that are enough to be handed on.
-const ENOUGH_ITEMS: usize = 1024;
-
-impl<T: Copy + Send> Consumer<T> for Collected<T> {
-    type Portion = (Source, Vec<Kept<T>>);
-
-    fn item(&mut self, item: Item<'_, T>) {
-        let position = item.position();
-        let Item { sub_source, length, offset, value, .. } = item;
-        self.items.push(Kept { sub_source, length, offset, position, value });
-    }
-
-    fn is_full(&self) -> bool {
-        self.items.len() >= ENOUGH_ITEMS
-    }
-
-    fn take(&mut self) -> Option<Self::Portion> {
-        let items = std::mem::replace(&mut self.items, Vec::with_capacity(ENOUGH_ITEMS));
-        (!items.is_empty()).then(|| (self.source.clone(), items))
     }
 }
 

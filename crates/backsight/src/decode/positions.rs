@@ -22,6 +22,11 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
+    /// Of a stream whose first bytes, so many, are of no interest.
+    pub fn starting_at(offset: u64) -> Self {
+        Self { end: offset, ..Self::default() }
+    }
+
     /// The stream goes on with so many bytes, the first at `position`.
     pub fn push(&mut self, position: u64, length: usize) {
         let continues =

@@ -138,16 +138,22 @@ impl<'c, K: Kind> Session<'c, K> {
         if merge && outcome.is_continue() { waiting.give(&mut |item| sink(item).control()) } else { outcome }
     }
 
+    /// Makes the decoder of a buffer whose bytes all belong to one source.
+    fn meet_raw_source(&mut self) {
+        let Self { setup, decoders, undecoded, .. } = self;
+        if decoders.is_empty() && undecoded.is_empty() {
+            met(setup, TraceId::NULL, decoders, undecoded);
+        }
+    }
+
     /// All bytes belong to one source: nothing has to be gathered.
     fn raw_block<R, F>(&mut self, block: &[u8], sink: &mut F) -> ControlFlow<()>
     where
         R: Outcome,
         F: FnMut(Item<'_, K::Value>) -> R,
     {
-        let Self { setup, splitter, decoders, undecoded, .. } = self;
-        if decoders.is_empty() && undecoded.is_empty() {
-            met(setup, TraceId::NULL, decoders, undecoded);
-        }
+        self.meet_raw_source();
+        let Self { splitter, decoders, .. } = self;
         let (index, breaks) = splitter.feed_raw(block);
         match decoders.get_mut(&TraceId::NULL) {
             Some(decoder) => {
@@ -217,16 +223,17 @@ impl<'c, K: Kind> Session<'c, K> {
         each: &(impl Fn(&mut T, Item<'_, K::Value>) + Sync),
     ) {
         if self.setup.buffer.is_raw() {
+            self.meet_raw_source();
             // The one state is looked up once for all items.
-            let mut state = states.0.remove(&TraceId::NULL);
-            let _ = self.raw_block(bytes, &mut |item: Item<'_, K::Value>| {
-                let (_, state) = state.get_or_insert_with(|| (item.source.clone(), make(item.source)));
-                each(state, item);
-            });
-            // What gave nothing yet may give something at the end.
             let source = self.decoders.get(&TraceId::NULL).map(|decoder| &decoder.source);
-            let state = state.or_else(|| source.map(|source| (source.clone(), make(source))));
-            states.0.extend(state.map(|state| (TraceId::NULL, state)));
+            let Some(source) = source else {
+                let _ = self.raw_block(bytes, &mut |_: Item<'_, K::Value>| {});
+                return;
+            };
+            let known = states.0.remove(&TraceId::NULL);
+            let (source, mut state) = known.unwrap_or_else(|| (source.clone(), make(source)));
+            let _ = self.raw_block(bytes, &mut |item: Item<'_, K::Value>| each(&mut state, item));
+            states.0.insert(TraceId::NULL, (source, state));
             return;
         }
         let Self { setup, splitter, decoders, undecoded, .. } = self;

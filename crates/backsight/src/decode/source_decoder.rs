@@ -9,7 +9,7 @@ use backsight_core::Located;
 use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
 use crate::Source;
-use crate::protocol::{Stream, StreamSink};
+use crate::protocol::{SavedState, Stream, StreamSink};
 
 /// Bytes that are kept for a packet that has not ended. More are passed over only while a decoder searches for
 /// synchronisation; of those, nobody is shown the bytes.
@@ -165,6 +165,20 @@ impl<S: Stream> SourceDecoder<S> {
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
         let (positions, arrivals) = Default::default();
         Self { source, stream, wanted, positions, arrivals, kept: Kept::default(), has_begun: false }
+    }
+
+    /// What is known of the stream; `None` if it cannot be taken up again.
+    pub fn state(&mut self) -> Option<SavedState> {
+        Some(self.stream.resumable()?.state())
+    }
+
+    /// Goes on at this offset of the stream, as a decoder that knows this.
+    pub fn restore(&mut self, offset: u64, state: &SavedState) {
+        let Some(stream) = self.stream.resumable() else { return };
+        stream.restore(state);
+        self.positions = Positions::starting_at(offset);
+        self.kept = Kept { bytes: Vec::new(), base: offset, shown: offset };
+        self.has_begun |= offset > 0;
     }
 
     /// Takes more of the stream. Each item comes with when it became known, if that is wanted: with its last byte, or

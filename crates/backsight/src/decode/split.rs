@@ -6,6 +6,7 @@
 use backsight_arm::frame::{Batch, Counts, Demultiplexer, Run};
 use backsight_capture::Start;
 use backsight_core::TraceId;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::source_decoder::{Break, Part, Wanted};
@@ -40,9 +41,44 @@ impl Piece {
         self.breaks.clear();
     }
 
+    /// Appends what comes after it in the stream.
+    pub fn append(&mut self, other: &Self) {
+        let before = self.bytes.len();
+        let moved = |run: &Run| Run { at: before as u32 + run.at, index: run.index };
+        self.bytes.extend_from_slice(&other.bytes);
+        self.runs.extend(other.runs.iter().map(moved));
+        self.arrivals.extend(other.arrivals.iter().map(moved));
+        self.breaks.extend(other.breaks.iter().map(|one| Break { at: before + one.at, ..*one }));
+    }
+
+    /// Some of its bytes. A break belongs to the byte after it; one at the very end to the last ones.
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        let is_end = range.end == self.bytes.len();
+        let has = |at: usize| range.contains(&at) || is_end && at == range.end;
+        let breaks = self.breaks.iter().filter(|one| has(one.at));
+        Self {
+            bytes: self.bytes.get(range.clone()).unwrap_or_default().to_vec(),
+            runs: slice_runs(&self.runs, &range),
+            arrivals: slice_runs(&self.arrivals, &range),
+            breaks: breaks.map(|one| Break { at: one.at - range.start, ..*one }).collect(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.breaks.is_empty()
     }
+}
+
+/// The runs of some of the bytes, the first of which may begin in the middle of one.
+fn slice_runs(runs: &[Run], range: &Range<usize>) -> Vec<Run> {
+    let (start, end) = (range.start as u32, range.end as u32);
+    let first = runs.partition_point(|run| run.at <= start).saturating_sub(1);
+    let within = runs.get(first..).unwrap_or_default().iter().take_while(|run| run.at < end);
+    let moved = |run: &Run| match run.at.checked_sub(start) {
+        Some(at) => Run { at, index: run.index },
+        None => Run { at: 0, index: run.index + u64::from(start - run.at) },
+    };
+    within.map(moved).collect()
 }
 
 /// What is known of an ID.
@@ -215,4 +251,31 @@ fn sum(one: &Counts, other: &Counts) -> Counts {
     sum.nonzero_padding += other.nonzero_padding;
     sum.stray_aux += other.stray_aux;
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_a_piece_put_together_are_the_piece() {
+        let mut piece = Piece { bytes: (0..100).collect(), ..Piece::default() };
+        piece.runs = [0, 15, 30, 77].map(|at| Run { at, index: 1000 + u64::from(at) * 2 }).to_vec();
+        piece.breaks = [0, 30, 30, 100].map(|at| Break { at, arrival: at as u64, start: Some(at) }).to_vec();
+        for (one, other) in [(0, 0), (0, 30), (14, 16), (30, 30), (50, 99), (100, 100)] {
+            let mut whole = piece.slice(0..one);
+            let before_last = whole.breaks.len();
+            whole.append(&piece.slice(one..other));
+            whole.append(&piece.slice(other..100));
+            assert_eq!(whole.bytes, piece.bytes);
+            let position = |piece: &Piece, byte: u32| {
+                let run = piece.runs.iter().rev().find(|run| run.at <= byte).expect("there is a run");
+                run.index + u64::from(byte - run.at)
+            };
+            (0..100).for_each(|byte| assert_eq!(position(&whole, byte), position(&piece, byte)));
+            if one < 100 && other < 100 {
+                assert_eq!(whole.breaks, piece.breaks, "{before_last}");
+            }
+        }
+    }
 }

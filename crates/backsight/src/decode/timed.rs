@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::Source;
 use crate::code::Code;
-use crate::protocol::{self, Landmark, Packet, Stream, StreamSink};
+use crate::protocol::{self, Landmark, Packet, Resumable, Stream, StreamSink};
 
 /// Bytes that are held back at most: then the time of what follows is not known.
 const MOST_HELD: usize = 1 << 20;
@@ -135,6 +135,14 @@ impl Stream for TimedStream<'_> {
         // A piece cannot have begun before the one before it had ended; the first may be of any time.
         let before = starts[..start].iter().rev().find_map(|start| start.time).unwrap_or(0);
         self.execution.enter(Window { from: before.min(to), to });
+    }
+
+    /// What is held back for a time to come cannot be left.
+    fn resumable(&mut self) -> Option<&mut dyn Resumable> {
+        match self.clock {
+            Clock::None => self.execution.resumable(),
+            Clock::Timestamps(_) | Clock::Starts(_) => None,
+        }
     }
 
     fn accounting(&self) -> Accounting {

@@ -191,6 +191,19 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
     fn finish(&mut self, text: &mut Vec<u8>) {
         let _ = self.end(text);
     }
+
+    fn is_local(&self) -> bool {
+        let is_of_ranges = matches!(self.style.detail, Detail::Ranges | Detail::Instructions);
+        is_of_ranges && self.style.format != ExecutionFormat::Opencsd && self.filter.takes_all()
+    }
+
+    fn take_count(&mut self) -> u64 {
+        std::mem::take(&mut self.listed)
+    }
+
+    fn add_count(&mut self, count: u64) {
+        self.listed += count;
+    }
 }
 
 impl<'i> ExecutionWriter<'i> {

@@ -87,9 +87,22 @@ pub trait PacketDecoder {
 }
 
 /// Turns packets into execution.
-pub trait PacketFollower<P> {
+pub trait PacketFollower<D: PacketDecoder> {
     /// Takes a packet.
-    fn push(&mut self, packet: Located<P>, sink: &mut impl Sink);
+    fn push(&mut self, packet: Located<D::Packet>, sink: &mut impl Sink);
+
+    /// Decodes bytes, and takes their packets until the sink has enough; how many.
+    #[inline]
+    fn feed<S: StreamSink<Event>>(&mut self, decoder: &mut D, bytes: &[u8], sink: &mut S) -> u64 {
+        let mut packets = 0;
+        decoder.feed(bytes, &mut |packet| {
+            if !sink.is_done() {
+                packets += 1;
+                self.push(packet, &mut Events { sub_source: 0, sink });
+            }
+        });
+        packets
+    }
 
     /// The trace ends.
     fn finish(&mut self, sink: &mut impl Sink);
@@ -169,17 +182,11 @@ impl<D, F> Execution<D, F> {
     }
 }
 
-impl<D: PacketDecoder, F: PacketFollower<D::Packet>> Stream for Execution<D, F> {
+impl<D: PacketDecoder, F: PacketFollower<D>> Stream for Execution<D, F> {
     type Value = Event;
 
     fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
-        let Self { decoder, follower, packets } = self;
-        decoder.feed(bytes, &mut |packet| {
-            if !sink.is_done() {
-                *packets += 1;
-                follower.push(packet, &mut Events { sub_source: 0, sink });
-            }
-        });
+        self.packets += self.follower.feed(&mut self.decoder, bytes, sink);
     }
 
     fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use backsight_arm::etm3::{Config, Decoder, Packet, Registers, opencsd};
+use backsight_arm::etm3::{Config, Decoded, Decoder, Packet, Registers, opencsd};
 use backsight_core::{Accounting, Located};
 use backsight_flow::etm3::{Follower, Options};
-use backsight_flow::{Sink, Statistics};
+use backsight_flow::{Event, Sink, Statistics};
 
 use super::etm::{self, PacketDecoder, PacketFollower};
-use super::stream::TimedFollower;
+use super::stream::{Events, StreamSink, TimedFollower};
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
 use backsight_core::AddressSpace;
@@ -127,10 +127,32 @@ impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
     }
 }
 
-impl PacketFollower<Packet> for Follower<SourceCode<'_>> {
+impl PacketFollower<Decoder> for Follower<SourceCode<'_>> {
     #[inline]
     fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
         Self::push(self, packet, sink);
+    }
+
+    #[inline]
+    fn feed<S: StreamSink<Event>>(&mut self, decoder: &mut Decoder, bytes: &[u8], sink: &mut S) -> u64 {
+        let mut packets = 0;
+        decoder.feed_runs(bytes, &mut |decoded| {
+            if sink.is_done() {
+                return;
+            }
+            let events = &mut Events { sub_source: 0, sink };
+            match decoded {
+                Decoded::Packet(packet) => {
+                    packets += 1;
+                    Self::push(self, packet, events);
+                }
+                Decoded::PHeaders { offset, headers } => {
+                    packets += headers.len() as u64;
+                    self.push_p_headers(offset, headers, events);
+                }
+            }
+        });
+        packets
     }
 
     fn finish(&mut self, sink: &mut impl Sink) {

@@ -4,14 +4,15 @@ use std::fmt;
 use std::ops::Range;
 
 use backsight_arm::etm4::{
-    AtomRun, Config, ConfigError, Decoder, Packet, PacketBatch, PacketSink, Tally, opencsd,
+    AtomRun, Config, ConfigError, Decoder, DecoderState, Packet, PacketBatch, PacketSink, Tally, find_async,
+    opencsd,
 };
 use backsight_core::{Accounting, AddressSpace, Located};
-use backsight_flow::etm4::{self, Follower, Options, Record};
+use backsight_flow::etm4::{self, Follower, FollowerState, Options, Record};
 use backsight_flow::{Event, Statistics};
 use backsight_image::Window;
 
-use super::stream::{Events, StreamSink, TimedFollower};
+use super::stream::{Events, Resumable, SavedState, StreamSink, TimedFollower};
 use super::{
     BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, PacketStream, Protocol, Stream,
 };
@@ -122,7 +123,8 @@ impl Protocol for Etm4 {
     ) -> Result<Execution<'c>, &'static str> {
         let options = Options { strict_image: options.strict_image, ..Options::default() };
         let follower = Follower::with_options(config, code, options);
-        Ok(Execution { decoder: Decoder::new(config), follower, packets: 0 })
+        let beginning = follower.state();
+        Ok(Execution { decoder: Decoder::new(config), follower, beginning, packets: 0 })
     }
 
     fn branches(config: &Config) -> Result<Branches, &'static str> {
@@ -289,6 +291,8 @@ impl PacketStream for Packets {
 pub struct Execution<'c> {
     decoder: Decoder,
     follower: Follower<SourceCode<'c>>,
+    /// What a follower knows at the beginning.
+    beginning: FollowerState,
     packets: u64,
 }
 
@@ -329,12 +333,12 @@ impl Stream for Execution<'_> {
     type Value = Event;
 
     fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
-        let Self { decoder, follower, packets } = self;
+        let Self { decoder, follower, packets, .. } = self;
         decoder.feed_to(bytes, &mut ToFollower { follower, packets, sink });
     }
 
     fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
-        let Self { decoder, follower, packets } = self;
+        let Self { decoder, follower, packets, .. } = self;
         decoder.finish(&mut |packet| {
             if !sink.is_done() {
                 *packets += 1;
@@ -347,7 +351,7 @@ impl Stream for Execution<'_> {
     }
 
     fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
-        let Self { decoder, follower, packets } = self;
+        let Self { decoder, follower, packets, .. } = self;
         decoder.reset(&mut |packet| {
             if !sink.is_done() {
                 *packets += 1;
@@ -361,6 +365,10 @@ impl Stream for Execution<'_> {
         TimedFollower::enter(&mut self.follower, window);
     }
 
+    fn resumable(&mut self) -> Option<&mut dyn Resumable> {
+        Some(self)
+    }
+
     fn accounting(&self) -> Accounting {
         self.decoder.accounting()
     }
@@ -371,6 +379,32 @@ impl Stream for Execution<'_> {
 
     fn statistics(&self) -> Statistics {
         *self.follower.statistics()
+    }
+}
+
+/// What is known of a stream that is followed.
+type State = (DecoderState, FollowerState);
+
+impl Resumable for Execution<'_> {
+    fn state(&self) -> SavedState {
+        let state: State = (self.decoder.state(), self.follower.state());
+        SavedState::new(state)
+    }
+
+    fn restore(&mut self, state: &SavedState) {
+        if let Some((decoder, follower)) = state.get::<State>() {
+            self.decoder.restore(decoder);
+            self.follower.restore(follower);
+        }
+    }
+
+    fn starting_at(&self, offset: u64) -> SavedState {
+        let state: State = (DecoderState::starting_at(offset), self.beginning.clone());
+        SavedState::new(state)
+    }
+
+    fn last_sync(&self, bytes: &[u8]) -> Option<usize> {
+        find_async(bytes)
     }
 }
 

@@ -122,7 +122,7 @@ impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
     }
 }
 
-impl PacketFollower<Packet> for Follower<SourceCode<'_>> {
+impl PacketFollower<Decoder> for Follower<SourceCode<'_>> {
     #[inline]
     fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
         Self::push(self, packet, sink);

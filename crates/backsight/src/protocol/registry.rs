@@ -16,7 +16,7 @@ use backsight_image::Window;
 use backsight_capture::Register;
 
 use super::names::Names;
-use super::stream::{Kinds, Landmark, Mapped, PacketStream, Stream, StreamSink};
+use super::stream::{Kinds, Landmark, Mapped, PacketStream, Resumable, Stream, StreamSink};
 use super::{etm3, etm4, etm4_data, etrace, itm, ntrace, ptm, stm};
 use crate::SourceCode;
 
@@ -178,6 +178,10 @@ macro_rules! streams {
 
             fn enter(&mut self, window: Window) {
                 match self { $(Self::$row(stream) => stream.enter(window),)* }
+            }
+
+            fn resumable(&mut self) -> Option<&mut dyn Resumable> {
+                match self { $(Self::$row(stream) => stream.resumable(),)* }
             }
 
             fn accounting(&self) -> Accounting {

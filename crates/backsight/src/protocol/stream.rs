@@ -1,5 +1,6 @@
 //! What every protocol gives: the stream of one source, decoded as far as is asked for.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
 use backsight_core::AddressSpace;
@@ -87,6 +88,11 @@ pub trait Stream {
     /// What follows begins at this one of the starts of its buffer.
     fn begin(&mut self, _start: usize) {}
 
+    /// The stream as one that can be left and taken up again; `None` if its protocol has no such thing.
+    fn resumable(&mut self) -> Option<&mut dyn Resumable> {
+        None
+    }
+
     /// What became of the bytes so far.
     fn accounting(&self) -> Accounting;
 
@@ -101,6 +107,59 @@ pub trait Stream {
     /// What a user should know about the result, in words.
     fn notes(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// A stream that can be left between two bytes, and taken up again there by another one of the same source. Streams that
+/// know the same give the same, wherever they began.
+pub trait Resumable {
+    /// What it knows now.
+    fn state(&self) -> SavedState;
+
+    /// Goes on as one that knows this. Counts go on.
+    fn restore(&mut self, state: &SavedState);
+
+    /// What a stream knows that begins at this offset, in the middle of a source.
+    fn starting_at(&self, offset: u64) -> SavedState;
+
+    /// Where the last synchronisation in these bytes begins: it may be a good offset to begin at.
+    fn last_sync(&self, bytes: &[u8]) -> Option<usize>;
+}
+
+/// What a stream knows between two bytes: all that decides what comes of those that follow.
+pub struct SavedState(Box<dyn ComparableState>);
+
+impl SavedState {
+    /// Of a protocol's own type.
+    pub fn new<T: PartialEq + Send + 'static>(state: T) -> Self {
+        Self(Box::new(state))
+    }
+
+    /// The same, if it is of this type.
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        self.0.as_any().downcast_ref()
+    }
+}
+
+impl PartialEq for SavedState {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(other.0.as_any())
+    }
+}
+
+/// Any state that can be compared with another one of its type.
+trait ComparableState: Send {
+    fn as_any(&self) -> &dyn Any;
+    fn equals(&self, other: &dyn Any) -> bool;
+}
+
+impl<T: PartialEq + Send + 'static> ComparableState for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<T>().is_some_and(|other| self == other)
     }
 }
 

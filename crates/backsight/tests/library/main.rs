@@ -5,6 +5,7 @@ mod harts;
 mod json;
 mod over_time;
 mod perf;
+mod pieces;
 mod processes;
 mod readme;
 mod sifive;

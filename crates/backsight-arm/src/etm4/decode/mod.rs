@@ -10,6 +10,7 @@
 mod iterator;
 mod payload_reader;
 mod reader;
+mod saved;
 mod search;
 
 use backsight_core::{Accounting, Located};
@@ -19,6 +20,7 @@ use super::{Bad, Config, MAX_PACKET, Packet, PacketSink};
 pub use iterator::{Packets, packets};
 pub(super) use payload_reader::{PayloadReader, Stop};
 pub(super) use reader::ClearReader;
+pub use saved::{DecoderState, find_async};
 use search::Search;
 
 /// Decodes the instruction trace stream of one trace unit.

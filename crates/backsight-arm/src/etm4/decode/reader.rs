@@ -64,6 +64,13 @@ impl ClearReader {
         self.renew_header_only(threshold);
     }
 
+    /// Goes on as one that knows this, at this offset.
+    pub fn restore(&mut self, state: StreamState, offset: u64) {
+        let threshold = self.state.threshold;
+        (self.state, self.offset) = (state, offset);
+        self.renew_header_only(threshold);
+    }
+
     /// The packet at the start of `bytes`, if all of it is there.
     pub fn read(&mut self, bytes: &[u8]) -> Option<Located<Packet>> {
         let header = usize::from(*bytes.first()?);

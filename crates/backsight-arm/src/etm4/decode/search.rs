@@ -16,7 +16,7 @@ const ASYNC: u64 = ASYNC_ZEROS as u64 + 1;
 const MAX_REGION: u64 = 1 << 31;
 
 /// Where the search stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Search {
     /// Where the bytes that have not been reported begin.
     start: u64,

@@ -85,7 +85,7 @@ pub struct Flow {
     #[arg(long)]
     strict_image: bool,
 
-    /// Follow several sources on up to N cores; 0, the default, is as many as there are
+    /// Follow several sources, or pieces of a single one, on up to N cores; 0, the default, is as many as there are
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
 

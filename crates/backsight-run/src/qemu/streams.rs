@@ -1,0 +1,234 @@
+//! The streams of a program and of the children that it forks, read as they come.
+//!
+//! Every process sends a stream of its own. Whichever has something is read next, so what is handed out changes between
+//! processes; threads of all of them are numbered together.
+
+use std::io::{self, Read};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, Scope};
+use std::time::Duration;
+
+use backsight_core::Execution;
+
+use super::{StreamError, StreamReader, Summary};
+use crate::{Observation, Stop};
+
+const POLL: Duration = Duration::from_millis(5);
+const BUFFER: usize = 1 << 18;
+/// Buffers that wait for a slow reader, of all streams together.
+const WAITING: usize = 4;
+
+/// What a stream brings.
+enum News {
+    Bytes(Vec<u8>),
+    Ends(io::Result<()>),
+}
+
+/// One process.
+#[derive(Default)]
+struct ProcessStream {
+    reader: StreamReader,
+    pid: Option<u32>,
+    /// The number that each of its threads has among those of all.
+    threads: Vec<Option<u32>>,
+    /// The thread that its items belong to.
+    current: Option<u32>,
+    has_ended: bool,
+}
+
+/// The streams of all processes.
+#[derive(Default)]
+pub struct ProcessStreams {
+    streams: Vec<ProcessStream>,
+    threads: u32,
+    /// The stream that was read last.
+    last: Option<usize>,
+}
+
+impl ProcessStreams {
+    /// Reads from the first connection, and from all that come later if `listener` is given, until all have ended.
+    pub fn read(
+        &mut self,
+        first: UnixStream,
+        listener: Option<&UnixListener>,
+        stop: &Stop,
+        sink: &mut impl FnMut(Observation<'_>),
+    ) -> io::Result<Result<(), StreamError>> {
+        thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(WAITING);
+            let mut connections = Connections { scope, sender, listener, taken: 0, open: 0 };
+            connections.add(first);
+            // Whoever still sends when this is over has nobody to send to: it ends.
+            self.take_news(&mut connections, receiver, stop, sink)
+        })
+    }
+
+    fn take_news(
+        &mut self,
+        connections: &mut Connections<'_, '_>,
+        receiver: Receiver<(usize, News)>,
+        stop: &Stop,
+        sink: &mut impl FnMut(Observation<'_>),
+    ) -> io::Result<Result<(), StreamError>> {
+        loop {
+            // A child connects before its parent can end: asked first, none is missed.
+            connections.accept()?;
+            self.streams.resize_with(connections.taken, ProcessStream::default);
+            if connections.open == 0 {
+                return Ok(Ok(()));
+            }
+            let Ok((number, news)) = receiver.recv_timeout(POLL) else { continue };
+            match news {
+                News::Bytes(bytes) => {
+                    if let Err(error) = self.feed(number, &bytes, sink) {
+                        return Ok(Err(error));
+                    }
+                }
+                News::Ends(ended) => {
+                    connections.accept()?;
+                    connections.open -= 1;
+                    ended?;
+                    if number > 0 {
+                        self.finish(number, sink);
+                    } else if stop.is_requested() {
+                        // The program was ended; its children end when nobody listens to them.
+                        return Ok(Ok(()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn feed(
+        &mut self,
+        number: usize,
+        bytes: &[u8],
+        sink: &mut impl FnMut(Observation<'_>),
+    ) -> Result<(), StreamError> {
+        self.with(number, sink, |reader, sink| reader.feed(bytes, sink)).unwrap_or(Ok(()))
+    }
+
+    /// Something that a stream hands out goes on in the numbers of all.
+    fn with<R>(
+        &mut self,
+        number: usize,
+        sink: &mut impl FnMut(Observation<'_>),
+        read: impl FnOnce(&mut StreamReader, &mut dyn FnMut(Observation<'_>)) -> R,
+    ) -> Option<R> {
+        let Self { streams, threads, last } = self;
+        let ProcessStream { reader, pid, threads: own, current, .. } = streams.get_mut(number)?;
+        if last.replace(number) != Some(number)
+            && let Some(pid) = *pid
+        {
+            sink(Observation::Process { pid });
+            if let Some(current) = *current {
+                sink(Observation::Execution(Execution::Thread(current)));
+            }
+        }
+        let mut among_all = |thread: u32| {
+            let index = thread as usize;
+            own.resize(own.len().max(index + 1), None);
+            *own[index].get_or_insert_with(|| {
+                *threads += 1;
+                *threads - 1
+            })
+        };
+        Some(read(reader, &mut |seen| match seen {
+            Observation::ProcessStarts { pid: own } => {
+                *pid = Some(own);
+                sink(seen);
+            }
+            Observation::Execution(Execution::Thread(thread)) => {
+                let thread = among_all(thread);
+                *current = Some(thread);
+                sink(Observation::Execution(Execution::Thread(thread)));
+            }
+            Observation::ThreadStarts { thread, tid } => {
+                sink(Observation::ThreadStarts { thread: among_all(thread), tid });
+            }
+            Observation::ThreadEnds { thread } => {
+                sink(Observation::ThreadEnds { thread: among_all(thread) });
+            }
+            seen => sink(seen),
+        }))
+    }
+
+    /// What QEMU had not sent when the program died.
+    pub fn tail(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), StreamError> {
+        self.with(0, sink, |reader, sink| reader.tail(bytes, sink)).unwrap_or(Ok(()))
+    }
+
+    /// The process of a stream is gone.
+    pub fn finish(&mut self, number: usize, sink: &mut impl FnMut(Observation<'_>)) -> Summary {
+        let summary = self.with(number, sink, |reader, sink| reader.finish(sink)).unwrap_or_default();
+        if let Some(stream) = self.streams.get_mut(number)
+            && let Some(pid) = stream.pid.filter(|_| !std::mem::replace(&mut stream.has_ended, true))
+        {
+            sink(Observation::ProcessEnds { pid });
+        }
+        summary
+    }
+
+    /// All processes are gone. Gives what there was of the program itself.
+    pub fn finish_all(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Summary {
+        for number in 1..self.streams.len() {
+            if !self.streams[number].has_ended {
+                self.finish(number, sink);
+            }
+        }
+        self.finish(0, sink)
+    }
+}
+
+/// Takes connections, and has a thread read each.
+struct Connections<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    sender: SyncSender<(usize, News)>,
+    listener: Option<&'scope UnixListener>,
+    taken: usize,
+    open: usize,
+}
+
+impl Connections<'_, '_> {
+    /// Takes whoever waits.
+    fn accept(&mut self) -> io::Result<()> {
+        let Some(listener) = self.listener else { return Ok(()) };
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false)?;
+                    self.add(stream);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn add(&mut self, mut stream: UnixStream) {
+        let (sender, number) = (self.sender.clone(), self.taken);
+        self.taken += 1;
+        self.open += 1;
+        self.scope.spawn(move || {
+            loop {
+                let mut buffer = vec![0; BUFFER];
+                let news = match stream.read(&mut buffer) {
+                    Ok(0) => News::Ends(Ok(())),
+                    Ok(count) => {
+                        buffer.truncate(count);
+                        News::Bytes(buffer)
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    // QEMU died with bytes of ours unread, which there are none of: as good as the end.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => News::Ends(Ok(())),
+                    Err(error) => News::Ends(Err(error)),
+                };
+                let is_last = matches!(news, News::Ends(_));
+                if sender.send((number, news)).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,207 @@
+//! What takes the items of a source on the thread where it is decoded, and makes portions of something of them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::item::{Item, Origin};
+use crate::Source;
+
+/// Takes the items of one source on the thread of the source, and makes portions of something of them.
+pub(super) trait Consumer<T>: Send {
+    /// A portion.
+    type Portion: Send;
+
+    /// Takes an item.
+    fn item(&mut self, item: Item<'_, T>);
+
+    /// The source ends.
+    fn finish(&mut self) {}
+
+    /// There is enough for a portion.
+    fn is_full(&self) -> bool;
+
+    /// What there is.
+    fn take(&mut self) -> Option<Self::Portion>;
+}
+
+/// Puts what a source gives into text, or other bytes, on the thread of that source.
+pub trait Writer<T>: Send {
+    /// Writes an item.
+    fn item(&mut self, item: &Item<'_, T>, text: &mut Vec<u8>);
+
+    /// The source ends: writes what is left.
+    fn finish(&mut self, _text: &mut Vec<u8>) {}
+
+    /// Does what it writes of an item depend on nothing but the item and the last context? Then several writers may share
+    /// a source, each of which writes pieces of it, and what one has written may be dropped.
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    /// What was counted of the text since the last call, where the writer counts.
+    fn take_count(&mut self) -> u64 {
+        0
+    }
+
+    /// So much was counted in text of another writer that was used.
+    fn add_count(&mut self, _count: u64) {}
+}
+
+/// Text that is enough to be handed on.
+pub(super) const ENOUGH_TEXT: usize = 1 << 16;
+
+/// Text of one source.
+pub(super) struct Text<W> {
+    pub writer: W,
+    pub text: Vec<u8>,
+}
+
+impl<T, W: Writer<T>> Consumer<T> for Text<W> {
+    type Portion = Vec<u8>;
+
+    fn item(&mut self, item: Item<'_, T>) {
+        self.writer.item(&item, &mut self.text);
+    }
+
+    fn finish(&mut self) {
+        self.writer.finish(&mut self.text);
+    }
+
+    fn is_full(&self) -> bool {
+        self.text.len() >= ENOUGH_TEXT
+    }
+
+    fn take(&mut self) -> Option<Vec<u8>> {
+        (!self.text.is_empty()).then(|| std::mem::take(&mut self.text))
+    }
+}
+
+/// Text of pieces of a source, with what was counted in it.
+pub(super) struct CountedText<'p, W> {
+    pub writer: W,
+    pub text: Vec<u8>,
+    pub pool: &'p Pool,
+}
+
+impl<T, W: Writer<T>> Consumer<T> for CountedText<'_, W> {
+    type Portion = (Vec<u8>, u64);
+
+    #[inline]
+    fn item(&mut self, item: Item<'_, T>) {
+        self.writer.item(&item, &mut self.text);
+    }
+
+    fn finish(&mut self) {
+        self.writer.finish(&mut self.text);
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.text.len() >= ENOUGH_TEXT
+    }
+
+    fn take(&mut self) -> Option<Self::Portion> {
+        let count = self.writer.take_count();
+        (count > 0 || !self.text.is_empty())
+            .then(|| (std::mem::replace(&mut self.text, self.pool.take()), count))
+    }
+}
+
+/// Memory for text that goes from thread to thread and back: to ask the system for it again and again takes longer than to
+/// write the text.
+#[derive(Default)]
+pub(super) struct Pool(Mutex<Vec<Vec<u8>>>);
+
+impl Pool {
+    fn all(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Room for a portion.
+    fn take(&self) -> Vec<u8> {
+        self.all().pop().unwrap_or_else(|| Vec::with_capacity(ENOUGH_TEXT + ENOUGH_TEXT / 4))
+    }
+
+    /// What was in it is not needed any more.
+    pub fn give_back(&self, mut text: Vec<u8>) {
+        text.clear();
+        self.all().push(text);
+    }
+}
+
+/// The state of pieces of a source.
+pub(super) struct Folded<'f, T, M, E> {
+    pub source: Source,
+    pub make: &'f M,
+    pub each: &'f E,
+    pub state: Option<T>,
+}
+
+impl<V, T, M, E> Consumer<V> for Folded<'_, T, M, E>
+where
+    T: Send,
+    M: Fn(&Source) -> T + Sync,
+    E: Fn(&mut T, Item<'_, V>) + Sync,
+{
+    type Portion = T;
+
+    #[inline(always)]
+    fn item(&mut self, item: Item<'_, V>) {
+        let state = self.state.get_or_insert_with(|| (self.make)(&self.source));
+        (self.each)(state, item);
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    fn take(&mut self) -> Option<T> {
+        self.state.take()
+    }
+}
+
+/// Items of one source, kept until the calling thread takes them.
+pub(super) struct Collected<T> {
+    pub source: Source,
+    pub items: Vec<Kept<T>>,
+}
+
+/// One of them.
+pub(super) struct Kept<T> {
+    sub_source: u16,
+    length: u32,
+    offset: u64,
+    position: Option<u64>,
+    value: T,
+}
+
+impl<T: Copy> Kept<T> {
+    /// The item that was kept.
+    pub fn item<'a>(&self, source: &'a Source) -> Item<'a, T> {
+        let &Self { sub_source, length, offset, position, value } = self;
+        let origin = position.map_or(Origin::Unknown, |position| Origin::Known(position, &[]));
+        Item { source, sub_source, offset, length, value, origin }
+    }
+}
+
+/// Items that are enough to be handed on.
+const ENOUGH_ITEMS: usize = 1024;
+
+impl<T: Copy + Send> Consumer<T> for Collected<T> {
+    type Portion = (Source, Vec<Kept<T>>);
+
+    fn item(&mut self, item: Item<'_, T>) {
+        let position = item.position();
+        let Item { sub_source, length, offset, value, .. } = item;
+        self.items.push(Kept { sub_source, length, offset, position, value });
+    }
+
+    fn is_full(&self) -> bool {
+        self.items.len() >= ENOUGH_ITEMS
+    }
+
+    fn take(&mut self) -> Option<Self::Portion> {
+        let items = std::mem::replace(&mut self.items, Vec::with_capacity(ENOUGH_ITEMS));
+        (!items.is_empty()).then(|| (self.source.clone(), items))
+    }
+}

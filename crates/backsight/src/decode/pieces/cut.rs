@@ -1,0 +1,170 @@
+//! Where the stream of a source is cut.
+
+use std::ops::Range;
+
+use crate::decode::split::Piece;
+
+/// Two decoders are compared after so many bytes of a piece.
+const CHECKS: [usize; 3] = [64, 256, 1024];
+
+/// Bytes of a piece that the decoder of the one before it also reads.
+const OVERLAP: usize = CHECKS[CHECKS.len() - 1];
+
+/// Bytes without any synchronisation that wait for one.
+const MOST_WAITING: usize = 1 << 23;
+
+/// A piece of the stream of a source.
+pub(super) struct StreamPiece {
+    /// Offset of the first byte in the stream.
+    pub offset: u64,
+    /// Its bytes, and the first ones of the next piece.
+    data: Piece,
+    /// How many are its own.
+    own: usize,
+    /// Nothing comes after it.
+    pub is_last: bool,
+    /// It begins with a synchronisation.
+    pub can_begin_alone: bool,
+}
+
+impl StreamPiece {
+    /// How many parts it has: to each comparison at its beginning, to its end, and to each comparison after that.
+    pub const fn parts(&self) -> usize {
+        if self.is_last { CHECKS.len() + 1 } else { 2 * CHECKS.len() + 1 }
+    }
+
+    /// The part that its own bytes end with.
+    pub const OWN_END: usize = CHECKS.len();
+
+    fn end_of(&self, part: usize) -> usize {
+        match part.checked_sub(Self::OWN_END) {
+            None => CHECKS[part].min(self.own),
+            Some(0) => self.own,
+            Some(after) => self.own + CHECKS[after - 1],
+        }
+    }
+
+    /// The bytes of a part.
+    pub fn part(&self, part: usize) -> Piece {
+        let start = part.checked_sub(1).map_or(0, |before| self.end_of(before));
+        self.data.slice(Range { start, end: self.end_of(part) })
+    }
+
+    /// Offset of the first byte of a part in the stream.
+    pub fn offset_of(&self, part: usize) -> u64 {
+        self.offset + part.checked_sub(1).map_or(0, |before| self.end_of(before)) as u64
+    }
+}
+
+/// Gathers the bytes of a source, and cuts them.
+pub(super) struct Cutter {
+    /// Bytes that a piece is to have.
+    size: usize,
+    pending: Piece,
+    offset: u64,
+    can_begin_alone: bool,
+}
+
+impl Cutter {
+    /// Pieces are of about so many bytes.
+    pub fn new(size: usize) -> Self {
+        Self { size: size.max(OVERLAP + 1), pending: Piece::default(), offset: 0, can_begin_alone: false }
+    }
+
+    /// The stream goes on.
+    pub fn push(&mut self, piece: &Piece) {
+        self.pending.append(piece);
+    }
+
+    /// The next piece, if there is enough for one. `last_sync` finds the last synchronisation in some bytes.
+    pub fn next(&mut self, last_sync: &dyn Fn(&[u8]) -> Option<usize>) -> Option<StreamPiece> {
+        let bytes = &self.pending.bytes;
+        let most = bytes.len().checked_sub(OVERLAP).filter(|&most| most >= self.size)?;
+        let mut end = self.size;
+        let (own, is_sync) = loop {
+            if let Some(found) = bytes.get(OVERLAP..end).and_then(last_sync) {
+                break (OVERLAP + found, true);
+            }
+            if end == most {
+                break (most, false);
+            }
+            end = (2 * end).min(most);
+        };
+        if !is_sync && most < MOST_WAITING {
+            return None;
+        }
+        let piece = self.piece(own, own + OVERLAP, false);
+        self.pending = self.pending.slice(own..self.pending.bytes.len());
+        self.offset += own as u64;
+        self.can_begin_alone = is_sync;
+        Some(piece)
+    }
+
+    /// What is left at the end.
+    pub fn rest(&self) -> StreamPiece {
+        let own = self.pending.bytes.len();
+        self.piece(own, own, true)
+    }
+
+    fn piece(&self, own: usize, end: usize, is_last: bool) -> StreamPiece {
+        let &Self { offset, can_begin_alone, .. } = self;
+        StreamPiece { offset, data: self.pending.slice(0..end), own, is_last, can_begin_alone }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A synchronisation is a byte of 0xFF here.
+    fn last_sync(bytes: &[u8]) -> Option<usize> {
+        bytes.iter().rposition(|&byte| byte == 0xFF)
+    }
+
+    fn pieces(bytes: &[u8], size: usize, block: usize) -> Vec<StreamPiece> {
+        let mut cutter = Cutter::new(size);
+        let mut pieces = Vec::new();
+        for block in bytes.chunks(block) {
+            cutter.push(&Piece { bytes: block.to_vec(), ..Piece::default() });
+            pieces.extend(std::iter::from_fn(|| cutter.next(&last_sync)));
+        }
+        pieces.push(cutter.rest());
+        pieces
+    }
+
+    #[test]
+    fn pieces_begin_with_a_synchronisation_and_overlap() {
+        let bytes: Vec<u8> =
+            (0..100_000).map(|n| if n % 1500 == 7 { 0xFF } else { n as u8 & 0x7F }).collect();
+        for block in [100, 4096, 100_000] {
+            let pieces = pieces(&bytes, 4000, block);
+            assert!(pieces.len() > 20, "{}", pieces.len());
+            let mut own = Vec::new();
+            for piece in &pieces {
+                assert_eq!(piece.offset, own.len() as u64);
+                let parts: Vec<_> = (0..piece.parts()).map(|part| piece.part(part).bytes).collect();
+                let after = parts.get(StreamPiece::OWN_END + 1..).unwrap_or_default().concat();
+                own.extend(parts[..=StreamPiece::OWN_END].concat());
+                assert_eq!(after, bytes[own.len()..own.len() + after.len()]);
+                assert_eq!(after.len(), if piece.is_last { 0 } else { OVERLAP });
+                assert_eq!(piece.can_begin_alone, piece.offset > 0);
+                assert!(piece.offset == 0 || piece.part(0).bytes.first() == Some(&0xFF));
+            }
+            assert_eq!(own, bytes);
+        }
+    }
+
+    #[test]
+    fn a_stream_without_synchronisation_is_cut_all_the_same() {
+        let bytes = vec![1; 3 * MOST_WAITING];
+        let pieces = pieces(&bytes, 1 << 16, 1 << 18);
+        assert!(pieces.len() > 2 && pieces.iter().all(|piece| !piece.can_begin_alone));
+        assert!(pieces.iter().all(|piece| piece.own <= MOST_WAITING + (1 << 18)));
+    }
+
+    #[test]
+    fn a_short_stream_is_one_piece() {
+        let pieces = pieces(&[0xFF; 10], 1 << 16, 3);
+        assert!(pieces.len() == 1 && pieces[0].is_last && pieces[0].part(0).bytes.len() == 10);
+    }
+}

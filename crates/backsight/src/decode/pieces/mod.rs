@@ -1,0 +1,381 @@
+//! One source on several threads.
+//!
+//! Trace is written in terms of what came before it, so it has to be read from its beginning; but a trace unit repeats
+//! from time to time all that a reader needs who comes late. The stream of a source is cut there, and the pieces are
+//! decoded at the same time, each as if nothing was known of what came before.
+//!
+//! Whether that was right is checked. The decoder of a piece goes on a little way into the next one; where both decoders
+//! know the same at the same byte, both give the same from there on, and what the second one gave before is dropped.
+//! Where they do not come to know the same, the piece is decoded again on the calling thread, from what the first one
+//! knows. So what comes out is what a single thread gives, whatever is in the trace.
+
+mod cut;
+mod worker;
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+
+use backsight_arm::frame::{self, Demultiplexer, Run};
+use backsight_core::TraceId;
+
+use self::cut::{Cutter, StreamPiece};
+use self::worker::{Counts, Job, Mark, Reply, decode_part, work};
+use super::consumers::Consumer;
+use super::kind::Kind;
+use super::parallel::BlockSink;
+use super::session::{BLOCK, Setup, buffer_summary};
+use super::source_decoder::SourceDecoder;
+use super::split::{Piece, Splitter};
+use super::summary::{BufferSummary, SourceSummary};
+use crate::protocol::{Kinds, Stream};
+use crate::{Buffer, Result, Source};
+
+/// Portions of a piece that may wait for those before them: then its decoder waits, too.
+const PORTIONS: usize = 512;
+
+/// Pieces that had to be decoded again, one after the other, after which no more are decoded ahead: this source cannot be
+/// cut.
+const MOST_IN_VAIN: u32 = 8;
+
+/// How a source is decoded in pieces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PieceOptions {
+    /// Threads beside the calling one.
+    pub threads: usize,
+    /// Bytes of a piece.
+    pub size: usize,
+}
+
+/// The one source of a buffer that is wanted, if it can be decoded in pieces. Where several are described, frames say which
+/// ones there are.
+pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>) -> Option<TraceId> {
+    let buffer = setup.buffer;
+    let can_resume = |id: TraceId| setup.decoder(id).is_some_and(|mut decoder| decoder.state().is_some());
+    if buffer.is_raw() {
+        return Some(TraceId::NULL).filter(|&id| can_resume(id));
+    }
+    let wanted = buffer.sources().filter(|source| setup.wants(source.id()) && source.is_decoded());
+    let mut ids: Vec<TraceId> = wanted.map(Source::id).collect();
+    if buffer.fallback.is_some() || !ids.iter().any(|&id| can_resume(id)) {
+        return None;
+    }
+    if ids.len() > 1 {
+        let counts = count_ids(buffer).ok()?;
+        ids.retain(|id| counts.data[usize::from(id.get())] > 0);
+    }
+    match ids.as_slice() {
+        &[id] if can_resume(id) => Some(id),
+        _ => None,
+    }
+}
+
+/// How many bytes each source has.
+fn count_ids(buffer: &Buffer) -> std::io::Result<frame::Counts> {
+    let mut demultiplexer = Demultiplexer::new(buffer.framing());
+    let mut reader = buffer.open().map_err(std::io::Error::other)?;
+    let mut block = vec![0; BLOCK];
+    // What cannot be read to its end cannot be read twice.
+    buffer.size().ok_or(std::io::ErrorKind::Unsupported)?;
+    loop {
+        match reader.read(&mut block)? {
+            0 => return Ok(demultiplexer.counts().clone()),
+            count => demultiplexer.feed(block.get(..count).unwrap_or_default(), &mut |_| {}),
+        }
+    }
+}
+
+/// Decodes the only source of a buffer. `make` makes a consumer for each thread; `output` gets the portions in order.
+pub(super) fn run<'c, K, C, E>(
+    setup: &Setup<'c, K>,
+    id: TraceId,
+    options: PieceOptions,
+    read: &mut dyn FnMut(BlockSink<'_>) -> Result,
+    make: &mut dyn FnMut(&Source) -> std::result::Result<C, E>,
+    output: &mut dyn FnMut(C::Portion) -> ControlFlow<()>,
+) -> std::result::Result<(BufferSummary, ControlFlow<()>), E>
+where
+    K: Kind,
+    C: Consumer<K::Value>,
+    E: From<crate::Error>,
+{
+    let mut decoders = Vec::new();
+    while decoders.len() <= options.threads
+        && let Some(decoder) = setup.decoder(id)
+    {
+        decoders.push((make(&decoder.source)?, decoder));
+    }
+    let Some((consumer, decoder)) = decoders.pop() else {
+        return Err(crate::Error::misuse("the source cannot be decoded").into());
+    };
+    let source = decoder.source.clone();
+    let (jobs, queue) = channel();
+    let queue = Mutex::new(queue);
+    let mut chain = Chain {
+        jobs: Some(jobs),
+        ahead: options.threads + 1,
+        decoder,
+        consumer,
+        track: None,
+        waiting: VecDeque::new(),
+        counts: Counts::default(),
+        in_vain: 0,
+        output,
+    };
+    let mut gathering = Gathering {
+        setup,
+        id,
+        splitter: Splitter::new(setup.buffer, setup.wanted),
+        cutter: Cutter::new(options.size),
+        undecoded: Vec::new(),
+    };
+    let (reading, outcome) = std::thread::scope(|scope| {
+        for (mut consumer, mut decoder) in decoders {
+            let queue = &queue;
+            scope.spawn(move || work(queue, &mut decoder, &mut consumer));
+        }
+        let mut outcome = ControlFlow::Continue(());
+        let reading = read(&mut |block| {
+            outcome = gathering.feed(block, &mut chain);
+            outcome
+        });
+        if reading.is_ok() && outcome.is_continue() && gathering.is_met() {
+            outcome = chain.finish(gathering.cutter.rest());
+        }
+        // Threads end when there is nobody to ask them.
+        chain.jobs = None;
+        chain.waiting.clear();
+        chain.track = None;
+        (reading, outcome)
+    });
+    reading?;
+    gathering.splitter.restart();
+    let Counts { packets, accounting, statistics } = chain.counts;
+    let (notes, kinds) = (Vec::new(), Kinds::default());
+    let summary = SourceSummary { source, packets, accounting, statistics, notes, kinds };
+    let sources = if gathering.is_met() { vec![summary] } else { Vec::new() };
+    Ok((buffer_summary(setup, &gathering.splitter, sources, &gathering.undecoded), outcome))
+}
+
+/// The bytes of the source on their way from the buffer to pieces.
+struct Gathering<'s, 'c, K> {
+    setup: &'s Setup<'c, K>,
+    id: TraceId,
+    splitter: Splitter,
+    cutter: Cutter,
+    undecoded: Vec<TraceId>,
+}
+
+impl<'c, K: Kind> Gathering<'_, 'c, K> {
+    /// Takes more of the buffer.
+    fn feed<C>(&mut self, block: &[u8], chain: &mut Chain<'_, K::Stream<'c>, C>) -> ControlFlow<()>
+    where
+        C: Consumer<K::Value>,
+    {
+        let Self { setup, id, splitter, cutter, undecoded } = self;
+        if setup.buffer.is_raw() {
+            let (index, breaks) = splitter.feed_raw(block);
+            let runs = vec![Run { index, at: 0 }];
+            cutter.push(&Piece { bytes: block.to_vec(), runs, arrivals: Vec::new(), breaks });
+        } else {
+            splitter.feed(block, &mut |met| {
+                if met != *id && setup.wants(met) {
+                    undecoded.push(met);
+                }
+                met == *id
+            });
+            splitter.pieces(|_, piece| cutter.push(piece));
+        }
+        while let Some(piece) = chain.cut(cutter) {
+            chain.take(piece)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Were there bytes of the source?
+    fn is_met(&self) -> bool {
+        let counts = self.splitter.counts();
+        if self.setup.buffer.is_raw() { counts.raw > 0 } else { counts.data[usize::from(self.id.get())] > 0 }
+    }
+}
+
+/// A piece that was handed out.
+struct Handed<P> {
+    piece: Arc<StreamPiece>,
+    /// What comes of it; nothing if it was not decoded ahead.
+    replies: Option<Receiver<Reply<P>>>,
+}
+
+/// Where the decoding that is certain stands.
+struct Track<P> {
+    piece: Arc<StreamPiece>,
+    /// The next part.
+    part: usize,
+    /// Who decodes it: a thread, or the calling one.
+    replies: Option<Receiver<Reply<P>>>,
+    /// What the decoder had counted when this track began.
+    base: Counts,
+}
+
+/// The pieces of a source, in order.
+struct Chain<'o, S: Stream, C: Consumer<S::Value>> {
+    jobs: Option<Sender<Job<C::Portion>>>,
+    /// Pieces that are handed out before the first of them has to be done.
+    ahead: usize,
+    /// For what is decoded on the calling thread.
+    decoder: SourceDecoder<S>,
+    consumer: C,
+    track: Option<Track<C::Portion>>,
+    waiting: VecDeque<Handed<C::Portion>>,
+    /// What was counted in what has been put out.
+    counts: Counts,
+    /// Pieces that were decoded ahead in vain since the last one that was not.
+    in_vain: u32,
+    output: &'o mut dyn FnMut(C::Portion) -> ControlFlow<()>,
+}
+
+impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
+    /// The next piece, where there is enough for one.
+    fn cut(&mut self, cutter: &mut Cutter) -> Option<StreamPiece> {
+        let stream = self.decoder.stream.resumable()?;
+        cutter.next(&|bytes| stream.last_sync(bytes))
+    }
+
+    /// Hands out a piece, and puts out what comes of the oldest one if there are many.
+    fn take(&mut self, piece: StreamPiece) -> ControlFlow<()> {
+        let piece = Arc::new(piece);
+        let is_first = piece.offset == 0;
+        let is_ahead = piece.can_begin_alone && self.in_vain < MOST_IN_VAIN;
+        let mut replies = None;
+        if (is_first || is_ahead)
+            && let Some(jobs) = &self.jobs
+            && let Some(stream) = self.decoder.stream.resumable()
+        {
+            let (sender, receiver) = sync_channel(PORTIONS);
+            let state = if is_first { stream.state() } else { stream.starting_at(piece.offset) };
+            // A thread that has ended was told to.
+            let _ = jobs.send(Job { piece: Arc::clone(&piece), state, replies: sender });
+            replies = Some(receiver);
+        }
+        self.waiting.push_back(Handed { piece, replies });
+        if self.waiting.len() > self.ahead { self.advance() } else { ControlFlow::Continue(()) }
+    }
+
+    /// Takes the last piece, and puts out all that is left.
+    fn finish(&mut self, last: StreamPiece) -> ControlFlow<()> {
+        self.take(last)?;
+        while !self.waiting.is_empty() {
+            self.advance()?;
+        }
+        let Some(mut track) = self.track.take() else { return ControlFlow::Continue(()) };
+        self.finish_own_bytes(&mut track)
+    }
+
+    /// Puts out what comes of the piece that the track is on, up to where the next one takes over.
+    fn advance(&mut self) -> ControlFlow<()> {
+        let Some(mut next) = self.waiting.pop_front() else { return ControlFlow::Continue(()) };
+        let Some(mut track) = self.track.take() else { return self.begin(next) };
+        self.finish_own_bytes(&mut track)?;
+        let mut ahead = next.replies.take().map(|replies| Ahead { replies, part: 0 });
+        let mut last = None;
+        while track.part < track.piece.parts() {
+            let mark = self.part(&mut track)?;
+            if let Some(ahead) = &mut ahead
+                && let Some(other) = ahead.next_mark()
+                && mark.meets(&other)
+            {
+                self.counts.add(track.base, mark.counts);
+                self.in_vain = 0;
+                self.track = Some(Track {
+                    piece: next.piece,
+                    part: ahead.part,
+                    base: other.counts,
+                    replies: Some(std::mem::replace(&mut ahead.replies, sync_channel(0).1)),
+                });
+                return ControlFlow::Continue(());
+            }
+            last = Some(mark);
+        }
+        self.in_vain += u32::from(ahead.is_some());
+        drop(ahead);
+        let Some(Mark { state: Some(state), counts }) = last.map(|mark| *mark) else {
+            return ControlFlow::Break(());
+        };
+        self.counts.add(track.base, counts);
+        // All parts that were compared are done.
+        let part = StreamPiece::OWN_END;
+        self.decoder.restore(next.piece.offset_of(part), &state);
+        let base = Counts::of(&self.decoder.stream);
+        self.track = Some(Track { piece: next.piece, part, replies: None, base });
+        ControlFlow::Continue(())
+    }
+
+    /// The first piece.
+    fn begin(&mut self, Handed { piece, replies }: Handed<C::Portion>) -> ControlFlow<()> {
+        let Some(Reply::Mark(mark)) = replies.as_ref().and_then(|replies| replies.recv().ok()) else {
+            return ControlFlow::Break(());
+        };
+        self.track = Some(Track { piece, part: 0, replies, base: mark.counts });
+        ControlFlow::Continue(())
+    }
+
+    /// Puts out the bytes that are the piece's own.
+    fn finish_own_bytes(&mut self, track: &mut Track<C::Portion>) -> ControlFlow<()> {
+        let mut last = None;
+        while track.part <= StreamPiece::OWN_END {
+            last = Some(self.part(track)?);
+        }
+        if let (true, Some(mark)) = (track.piece.is_last, last) {
+            self.counts.add(track.base, mark.counts);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Puts out the next part of a track.
+    fn part(&mut self, track: &mut Track<C::Portion>) -> ControlFlow<(), Box<Mark>> {
+        let part = track.part;
+        track.part += 1;
+        let Some(replies) = &track.replies else {
+            let Self { decoder, consumer, output, .. } = self;
+            return match decode_part(&track.piece, part, decoder, consumer, output) {
+                ControlFlow::Continue(()) => ControlFlow::Continue(Box::new(Mark::of(decoder))),
+                ControlFlow::Break(()) => ControlFlow::Break(()),
+            };
+        };
+        loop {
+            match replies.recv() {
+                Ok(Reply::Portion(portion)) => (self.output)(portion)?,
+                Ok(Reply::Mark(mark)) => return ControlFlow::Continue(mark),
+                // Its thread panicked.
+                Err(_) => return ControlFlow::Break(()),
+            }
+        }
+    }
+}
+
+/// A piece that was decoded ahead, up to where it takes over.
+struct Ahead<P> {
+    replies: Receiver<Reply<P>>,
+    /// The next part.
+    part: usize,
+}
+
+impl<P> Ahead<P> {
+    /// The end of its next part. What it gave before is not needed.
+    fn next_mark(&mut self) -> Option<Box<Mark>> {
+        // One more mark comes before the first part.
+        let marks = if self.part == 0 { 2 } else { 1 };
+        self.part += 1;
+        let mut seen = 0;
+        loop {
+            if let Reply::Mark(mark) = self.replies.recv().ok()? {
+                seen += 1;
+                if seen == marks {
+                    return Some(mark);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A piece on its thread.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use backsight_core::Accounting;
+use backsight_flow::Statistics;
+
+use super::cut::StreamPiece;
+use crate::decode::consumers::Consumer;
+use crate::decode::item::Item;
+use crate::decode::source_decoder::SourceDecoder;
+use crate::protocol::{SavedState, Stream};
+
+/// What a decoder has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub packets: u64,
+    pub accounting: Accounting,
+    pub statistics: Statistics,
+}
+
+impl Counts {
+    /// What a stream has counted so far.
+    pub fn of(stream: &impl Stream) -> Self {
+        let (packets, accounting) = (stream.packets(), stream.accounting());
+        Self { packets, accounting, statistics: stream.statistics() }
+    }
+
+    /// Adds what was counted from one moment to another.
+    pub fn add(&mut self, from: Self, to: Self) {
+        self.packets += to.packets - from.packets;
+        self.accounting += to.accounting - from.accounting;
+        self.statistics += to.statistics - from.statistics;
+    }
+}
+
+/// The end of a part of a piece.
+pub(super) struct Mark {
+    /// What is known there; nothing at the end of a source.
+    pub state: Option<SavedState>,
+    pub counts: Counts,
+}
+
+impl Mark {
+    /// Where a decoder is now.
+    pub fn of<S: Stream>(decoder: &mut SourceDecoder<S>) -> Self {
+        Self { state: decoder.state(), counts: Counts::of(&decoder.stream) }
+    }
+
+    /// Do both know the same?
+    pub fn meets(&self, other: &Self) -> bool {
+        self.state.is_some() && self.state == other.state
+    }
+}
+
+/// What comes back of a piece.
+pub(super) enum Reply<P> {
+    Portion(P),
+    /// The first comes before all, then one after each part.
+    Mark(Box<Mark>),
+}
+
+/// A piece to decode.
+pub(super) struct Job<P> {
+    pub piece: Arc<StreamPiece>,
+    /// What is known at its beginning.
+    pub state: SavedState,
+    pub replies: SyncSender<Reply<P>>,
+}
+
+/// Decodes pieces, one after the other, until there are no more.
+pub(super) fn work<S: Stream, C: Consumer<S::Value>>(
+    jobs: &Mutex<Receiver<Job<C::Portion>>>,
+    decoder: &mut SourceDecoder<S>,
+    consumer: &mut C,
+) {
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    while let Ok(job) = next() {
+        // Who stops listening knows the rest from elsewhere.
+        let _ = decode_piece(&job, decoder, consumer);
+        consumer.take();
+    }
+}
+
+fn decode_piece<S: Stream, C: Consumer<S::Value>>(
+    Job { piece, state, replies }: &Job<C::Portion>,
+    decoder: &mut SourceDecoder<S>,
+    consumer: &mut C,
+) -> ControlFlow<()> {
+    let send = |reply| match replies.send(reply) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    };
+    decoder.restore(piece.offset, state);
+    send(Reply::Mark(Box::new(Mark::of(decoder))))?;
+    for part in 0..piece.parts() {
+        decode_part(piece, part, decoder, consumer, &mut |portion| send(Reply::Portion(portion)))?;
+        send(Reply::Mark(Box::new(Mark::of(decoder))))?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Decodes a part of a piece, and what comes at the end of the source if that is its end.
+pub(super) fn decode_part<S: Stream, C: Consumer<S::Value>>(
+    piece: &StreamPiece,
+    part: usize,
+    decoder: &mut SourceDecoder<S>,
+    consumer: &mut C,
+    output: &mut dyn FnMut(C::Portion) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut sink = |item: Item<'_, S::Value>, _| {
+        consumer.item(item);
+        if consumer.is_full() { give(consumer, output) } else { ControlFlow::Continue(()) }
+    };
+    decoder.take(piece.part(part).part(), &mut sink)?;
+    if piece.is_last && part == StreamPiece::OWN_END {
+        decoder.finish(&mut sink)?;
+        consumer.finish();
+    }
+    give(consumer, output)
+}
+
+fn give<T, C: Consumer<T>>(
+    consumer: &mut C,
+    output: &mut dyn FnMut(C::Portion) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    consumer.take().map_or(ControlFlow::Continue(()), output)
+}

@@ -1,0 +1,141 @@
+//! Decodes whose result is text, or other bytes, written source by source.
+
+use std::ops::ControlFlow;
+
+use backsight_core::TraceId;
+
+use super::consumers::{Collected, CountedText, Kept, Pool, Text, Writer};
+use super::item::Item;
+use super::kind::Kind;
+use super::pages::{Page, Pages};
+use super::session::{End, Order, Session, Setup};
+use super::summary::{BufferSummary, Summary};
+use super::{Decode, Spread, parallel, pieces};
+use crate::{Buffer, Error, Source};
+
+/// What [`Decode::write`] gives.
+#[derive(Clone, Copy, Debug)]
+pub enum Portion<'a> {
+    /// A buffer begins.
+    Buffer(&'a Buffer),
+    /// More text.
+    Text(&'a [u8]),
+}
+
+impl<'c, K: Kind> Decode<'c, K> {
+    /// Decodes, and lets a writer of each source put what it gives into text (or other bytes), on the thread of that
+    /// source. The text comes to `output` in order, portion by portion.
+    ///
+    /// # Errors
+    /// As [`Decode::run`]; and what `make` and `output` say.
+    pub fn write<W, E>(
+        self,
+        mut make: impl FnMut(&Source) -> Result<W, E>,
+        mut output: impl FnMut(Portion<'_>) -> Result<(), E>,
+    ) -> Result<Summary, E>
+    where
+        W: Writer<K::Value>,
+        E: From<Error>,
+    {
+        let mut summary = self.empty_summary();
+        for setup in self.setups()? {
+            output(Portion::Buffer(setup.buffer))?;
+            let mut text = |text: &[u8]| output(Portion::Text(text));
+            let of_buffer = match self.spread(&setup) {
+                Spread::Sources => self.write_threads(&setup, &mut make, &mut text)?,
+                Spread::Pieces(id) => self.write_pieces(&setup, id, &mut make, &mut text)?,
+                Spread::None => self.write_here(setup, &mut make, &mut text)?,
+            };
+            summary.buffers.push(of_buffer);
+        }
+        Ok(summary)
+    }
+
+    fn write_here<W: Writer<K::Value>, E: From<Error>>(
+        &self,
+        setup: Setup<'c, K>,
+        make: &mut impl FnMut(&Source) -> Result<W, E>,
+        output: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<BufferSummary, E> {
+        let (buffer, fill) = (setup.buffer, setup.order == Order::Blocks);
+        let mut session = Session::new(setup);
+        let mut pages = Pages::new(make, output);
+        self.blocks(buffer, fill, &mut |block| {
+            session.feed(block, &mut |item: Item<'_, K::Value>| pages.item(&item))?;
+            pages.flush()
+        })?;
+        if pages.failure.is_none() {
+            let _ = session.finish_with(&mut |end| match end {
+                End::Item(item) => pages.item(&item),
+                End::Source(source) => pages.end(source),
+            });
+            let _ = pages.flush();
+        }
+        match pages.failure {
+            Some(failure) => Err(failure),
+            None => Ok(session.buffer_summary()),
+        }
+    }
+
+    fn write_threads<W: Writer<K::Value>, E: From<Error>>(
+        &self,
+        setup: &Setup<'c, K>,
+        make: &mut impl FnMut(&Source) -> Result<W, E>,
+        output: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<BufferSummary, E> {
+        let mut failure = None;
+        let mut make = |source: &Source| make(source).map(|writer| Text { writer, text: Vec::new() });
+        let mut each = |text: Vec<u8>| match output(&text) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        let (summary, _) = parallel::run(setup, self.threads, &mut self.reader(setup), &mut make, &mut each)?;
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(summary),
+        }
+    }
+
+    /// Where what is written depends on what was written before, only the decoding is done on several threads.
+    fn write_pieces<W: Writer<K::Value>, E: From<Error>>(
+        &self,
+        setup: &Setup<'c, K>,
+        id: TraceId,
+        make: &mut impl FnMut(&Source) -> Result<W, E>,
+        output: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<BufferSummary, E> {
+        let Some(source) = setup.decoder(id).map(|decoder| decoder.source) else {
+            return Err(Error::misuse("the source cannot be decoded").into());
+        };
+        let mut page = Page { writer: make(&source)?, text: Vec::new(), output, failure: None };
+        let (options, mut read) = (self.piece_options(), self.reader(setup));
+        let summary = if page.writer.is_local() {
+            let pool = &Pool::default();
+            let mut make =
+                |source: &Source| make(source).map(|writer| CountedText { writer, text: Vec::new(), pool });
+            let mut each = |(text, count): (Vec<u8>, u64)| {
+                page.writer.add_count(count);
+                let outcome = page.put(&text);
+                pool.give_back(text);
+                outcome
+            };
+            pieces::run(setup, id, options, &mut read, &mut make, &mut each)?.0
+        } else {
+            let mut make =
+                |source: &Source| Ok::<_, E>(Collected { source: source.clone(), items: Vec::new() });
+            let mut each = |(source, items): (Source, Vec<Kept<K::Value>>)| {
+                items.iter().try_for_each(|kept| page.item(&kept.item(&source)))
+            };
+            let summary = pieces::run(setup, id, options, &mut read, &mut make, &mut each)?.0;
+            page.end();
+            summary
+        };
+        match page.failure {
+            Some(failure) => Err(failure),
+            None => Ok(summary),
+        }
+    }
+}

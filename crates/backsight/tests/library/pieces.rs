@@ -1,0 +1,209 @@
+//! One source on several threads: exactly what a single thread gives.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use backsight::decode::{Portion, Summary, Writer};
+use backsight::{Buffer, Capture, Error, Event, Item};
+use backsight_testing::{Random, corpus, repository, skipped};
+
+/// Whatever should be the same of an item.
+type Same = (u16, u64, u32, Option<u64>, Event);
+
+fn same(item: &Item<'_, Event>) -> Same {
+    (item.sub_source, item.offset, item.length, item.position(), item.value)
+}
+
+fn items_of(
+    capture: &Capture,
+    (buffer, id): (&str, u64),
+    threads: usize,
+    piece: usize,
+) -> (Vec<Same>, Summary) {
+    let mut items = Vec::new();
+    let decode = capture.execution().buffer(buffer).id(id).threads(threads).piece_size(piece);
+    let summary = decode.run(|item| items.push(same(&item))).unwrap();
+    (items, summary)
+}
+
+/// Decodes every source of a capture alone, in pieces of many sizes. Gives the bytes of all.
+fn check(capture: &Capture, sizes: &[usize], what: &str) -> u64 {
+    let mut bytes = 0;
+    for buffer in capture.buffers() {
+        for source in buffer.sources().filter(|source| source.is_decoded()) {
+            let id = u64::from(source.id().get());
+            let (expected, summary) = items_of(capture, (buffer.name(), id), 1, 1);
+            bytes += summary.accounting().total();
+            for (&size, threads) in sizes.iter().zip([2, 3, 2, 5].into_iter().cycle()) {
+                let (given, of_pieces) = items_of(capture, (buffer.name(), id), threads, size);
+                let first = expected.iter().zip(&given).position(|(one, other)| one != other);
+                let counts = (expected.len(), given.len());
+                assert!(expected == given, "{what}, {id:#x}, pieces of {size}: {counts:?}, {first:?}");
+                assert_eq!(of_pieces.to_string(), summary.to_string(), "{what}, {id:#x}, pieces of {size}");
+            }
+        }
+    }
+    bytes
+}
+
+/// The captures of a folder that can be read.
+fn captures(folder: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<_> = entries
+        .filter(|path| path.is_dir())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let inner = path.join("capture");
+            (name, if inner.is_dir() { inner } else { path })
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+const SIZES: [usize; 4] = [1, 5_000, 20_000, 70_000];
+
+#[test]
+fn pieces_of_bundled_captures_give_what_the_whole_gives() {
+    for (name, path) in captures(&repository().join("testdata/captures")) {
+        check(&Capture::open(path).unwrap(), &SIZES[..2], &name);
+    }
+}
+
+#[test]
+fn pieces_of_real_captures_give_what_the_whole_gives() {
+    let Some(corpus) = corpus() else { return skipped("no corpus") };
+    let mut bytes = 0;
+    for (name, path) in captures(&corpus.join("opencsd")) {
+        // Some folders are of captures that are described wrongly on purpose.
+        if let Ok(capture) = Capture::open(&path) {
+            bytes += check(&capture, &SIZES, &name);
+        }
+    }
+    assert!(bytes > 500_000, "{bytes}");
+}
+
+fn bytes_of(buffer: &Buffer) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    buffer.open().unwrap().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// A copy of a capture whose trace is damaged in a few places.
+fn damaged(from: &Path, to: &Path, random: &mut Random) {
+    let capture = Capture::open(from).unwrap();
+    let traces: Vec<_> = capture.buffers().iter().map(bytes_of).collect();
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        let mut bytes = std::fs::read(&path).unwrap();
+        if bytes.len() > 100 && traces.contains(&bytes) {
+            for _ in 0..10 {
+                let at = random.below(bytes.len() as u64 - 50) as usize;
+                match random.below(3) {
+                    0 => bytes[at] ^= 1 << random.below(8),
+                    1 => bytes[at..at + 40].fill(random.next() as u8),
+                    _ => drop(bytes.drain(at..at + 1 + random.below(40) as usize)),
+                }
+            }
+        }
+        std::fs::write(to.join(path.file_name().unwrap()), bytes).unwrap();
+    }
+}
+
+#[test]
+fn pieces_of_damaged_captures_give_what_the_whole_gives() {
+    let Some(corpus) = corpus() else { return skipped("no corpus") };
+    let mut random = Random(12);
+    let folder = std::env::temp_dir().join(format!("backsight-pieces-{}", std::process::id()));
+    for name in ["a55-test-tpiu", "juno_r1_1", "cc1-head", "juno-ret-stck", "ete_spec_1", "q_elem"] {
+        for round in 0..4 {
+            let to = folder.join(format!("{name}-{round}"));
+            damaged(&corpus.join("opencsd").join(name).join("capture"), &to, &mut random);
+            check(&Capture::open(&to).unwrap(), &[1, 9_000], &format!("{name}, damaged, {round}"));
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A line an item.
+struct Lines {
+    count: u64,
+    is_local: bool,
+}
+
+impl Writer<Event> for Lines {
+    fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
+        self.count += 1;
+        let number = if self.is_local { 0 } else { self.count };
+        text.extend(format!("{number} {:?}\n", same(item)).bytes());
+    }
+
+    fn finish(&mut self, text: &mut Vec<u8>) {
+        text.extend_from_slice(b"the end\n");
+    }
+
+    fn is_local(&self) -> bool {
+        self.is_local
+    }
+}
+
+fn largest() -> Option<Capture> {
+    Some(Capture::open(corpus()?.join("opencsd/cc1-head/capture")).unwrap())
+}
+
+#[test]
+fn what_is_written_of_pieces_is_what_is_written_of_the_whole() {
+    let Some(capture) = largest() else { return skipped("no corpus") };
+    for is_local in [false, true] {
+        let of = |threads| {
+            let mut all = Vec::new();
+            let decode = capture.execution().threads(threads).piece_size(8_000);
+            let write = |portion: Portion<'_>| {
+                if let Portion::Text(text) = portion {
+                    all.extend_from_slice(text);
+                }
+                Ok::<_, Error>(())
+            };
+            let summary = decode.write(|_| Ok(Lines { count: 0, is_local }), write).unwrap();
+            (all, summary.to_string())
+        };
+        let (one, several) = (of(1), of(2));
+        assert!(one.0.ends_with(b"the end\n"));
+        assert!(one == several);
+    }
+}
+
+#[test]
+fn what_is_counted_of_pieces_adds_up() {
+    let Some(capture) = largest() else { return skipped("no corpus") };
+    let of = |threads| {
+        let decode = capture.execution().threads(threads).piece_size(8_000);
+        let add = |sum: &mut (u64, u64), item: Item<'_, Event>| {
+            if let Event::Range(range) = item.value {
+                *sum = (sum.0 + 1, sum.1 + u64::from(range.instructions));
+            }
+        };
+        let merge = |sum: &mut (u64, u64), other: (u64, u64)| *sum = (sum.0 + other.0, sum.1 + other.1);
+        let (summary, sums) = decode.reduce(|_| (0, 0), add, merge).unwrap();
+        let sums: Vec<_> = sums.into_iter().map(|(source, sum)| (source.name().to_owned(), sum)).collect();
+        (summary.to_string(), sums)
+    };
+    let one = of(1);
+    assert!(one.1[0].1.1 > 1_000_000);
+    assert_eq!(of(2), one);
+}
+
+#[test]
+fn who_has_enough_of_a_source_in_pieces_gets_no_more() {
+    let Some(capture) = largest() else { return skipped("no corpus") };
+    let mut left = 10_000;
+    let summary = capture.execution().threads(2).piece_size(8_000).run(|_| {
+        left -= 1;
+        if left == 0 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    });
+    assert!(summary.unwrap().stopped && left == 0);
+}
