@@ -11,6 +11,9 @@ use std::collections::HashMap;
 
 use object::{Object, ObjectSection};
 
+/// The number of the probe of a call that the compiler did not keep.
+const LOST: u32 = 0;
+
 /// Nested functions; more is damage.
 const DEEPEST: usize = 256;
 
@@ -120,14 +123,15 @@ impl Probes {
         self.probes.get(start..end).unwrap_or_default()
     }
 
-    /// The functions that a probe is in, the innermost first; empty if one of them is not described.
+    /// The functions that a probe is in, the innermost first; empty if one of them is not described. Where the compiler
+    /// lost the probe of a call, what is inside is counted as if it had not been put there.
     pub fn frames(&self, probe: &Probe) -> Vec<ProbeFrame<'_>> {
         let (mut frames, mut next) = (Vec::new(), Some((probe.body, probe.index)));
         while let Some((number, index)) = next {
             let Some(body) = self.bodies.get(number as usize) else { return Vec::new() };
             let Some(function) = self.functions.get(&body.guid) else { return Vec::new() };
             frames.push(ProbeFrame { function, index });
-            next = body.parent;
+            next = body.parent.filter(|&(_, call)| call != LOST);
         }
         frames
     }
@@ -281,6 +285,19 @@ mod tests {
             .map(|frame| (frame.function.name.as_str(), frame.function.checksum, frame.index))
             .collect();
         assert_eq!(frames, [("inner", 9, 1), ("outer", 7, 3)]);
+    }
+
+    #[test]
+    fn a_function_inside_of_a_call_without_a_probe_stands_by_itself() {
+        let (descriptions, mut tree) = tree();
+        // The number of the call stands before the function inside.
+        let call = 8 + 14;
+        assert_eq!(tree[call], 3);
+        tree[call] = 0;
+        let probes = Probes::decode(&descriptions, &tree, [("outer", 0x1000, 40)].into_iter());
+        let inner = probes.at(0x1010).first().copied().expect("the probe of the function inside");
+        let frames: Vec<_> = probes.frames(&inner).iter().map(|frame| frame.function.name.clone()).collect();
+        assert_eq!(frames, ["inner"]);
     }
 
     #[test]

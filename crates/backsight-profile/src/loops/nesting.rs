@@ -5,10 +5,14 @@
 //! and is joined to it, so that loops around it see it as one node. A node that reaches the body from outside of what
 //! the header leads to makes the loop irreducible.
 
+use std::collections::HashSet;
+
 /// A graph whose nodes are numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
     successors: Vec<Vec<usize>>,
+    /// A node may have as many successors as there are nodes: what no symbol names is one function.
+    edges: HashSet<(usize, usize)>,
 }
 
 /// What kind of loop.
@@ -43,12 +47,12 @@ struct Numbering {
 
 impl Graph {
     pub fn new(nodes: usize) -> Self {
-        Self { successors: vec![Vec::new(); nodes] }
+        Self { successors: vec![Vec::new(); nodes], edges: HashSet::new() }
     }
 
     pub fn add(&mut self, from: usize, to: usize) {
         if let Some(list) = self.successors.get_mut(from)
-            && !list.contains(&to)
+            && self.edges.insert((from, to))
         {
             list.push(to);
         }
@@ -56,11 +60,17 @@ impl Graph {
 
     /// Lets node 0 lead to every node that it does not reach yet.
     pub fn reach_all(&mut self) {
-        loop {
-            let numbering = self.numbered();
-            match numbering.number.iter().position(Option::is_none) {
-                Some(node) => self.add(0, node),
-                None => return,
+        let mut is_reached: Vec<bool> = self.numbered().number.iter().map(Option::is_some).collect();
+        for start in 1..is_reached.len() {
+            if is_reached[start] {
+                continue;
+            }
+            self.add(0, start);
+            let mut open = vec![start];
+            while let Some(node) = open.pop() {
+                if !std::mem::replace(&mut is_reached[node], true) {
+                    open.extend(&self.successors[node]);
+                }
             }
         }
     }
@@ -112,14 +122,17 @@ impl Graph {
         // The header of the innermost loop around each node that is not the header itself.
         let mut header: Vec<Option<usize>> = vec![None; count];
         let mut kind: Vec<Option<LoopKind>> = vec![None; count];
+        // The last header whose body, or whose ways in from elsewhere, each node was put into.
+        let (mut in_body, mut in_others) = (vec![None; count], vec![None; count]);
         for this in (0..count).rev() {
             let mut body: Vec<usize> = Vec::new();
+            others[this].iter().for_each(|&from| in_others[from] = Some(this));
             for from in std::mem::take(&mut back[this]) {
                 match from == this {
                     true => kind[this] = Some(LoopKind::Reducible),
                     false => {
                         let found = sets.find(from);
-                        if found != this && !body.contains(&found) {
+                        if found != this && in_body[found].replace(this) != Some(this) {
                             body.push(found);
                         }
                     }
@@ -135,10 +148,10 @@ impl Graph {
                     let found = sets.find(from);
                     if !is_ancestor(this, found) {
                         kind[this] = Some(LoopKind::Irreducible);
-                        if !others[this].contains(&found) {
+                        if in_others[found].replace(this) != Some(this) {
                             others[this].push(found);
                         }
-                    } else if found != this && !body.contains(&found) {
+                    } else if found != this && in_body[found].replace(this) != Some(this) {
                         body.push(found);
                     }
                 }

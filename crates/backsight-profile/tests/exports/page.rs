@@ -36,6 +36,21 @@ fn the_data_of_a_report_adds_up_to_all_instructions() {
 }
 
 #[test]
+fn the_report_of_a_million_blocks_is_a_few_megabytes() {
+    let mut profile = profile_of(&capture("calls-aarch64"));
+    let block = profile.blocks[0].clone();
+    let size = block.end - block.start;
+    profile.blocks.extend((1..1_000_000u64).map(|number| {
+        let mut block = block.clone();
+        (block.start, block.end) = (block.start + number * size, block.end + number * size);
+        block
+    }));
+    let mut out = Vec::new();
+    write(&profile, &ReportOptions::default(), &mut out).expect("memory takes everything");
+    assert!(out.len() < 6_000_000, "{} bytes", out.len());
+}
+
+#[test]
 fn a_browser_shows_the_report() {
     let Some(chromium) = tool(&["chromium"]) else { return };
     let scratch = Scratch::new("page");
