@@ -78,6 +78,9 @@ impl Destination {
     }
 }
 
+/// Blocks that are recalled for one packet at most: its outcomes are looked up in four parts.
+const MOST_RECALLED: u64 = 4 * LONGEST_PATH as u64;
+
 impl<C: Code> Follower<C> {
     /// Formats 1 and 2.
     #[inline(always)]
@@ -91,29 +94,35 @@ impl<C: Code> Follower<C> {
         if !self.remembers_paths() || !self.blocks.paths.are_used() {
             return self.walk_to_reported(address, sink);
         }
+        let before = self.statistics.ranges;
         self.recall_some(sink);
+        let recalled = self.statistics.ranges - before;
         let Reported { notify, updiscon, .. } = address.unwrap_or_default();
         let target = address.map(|reported| self.report_address(reported));
         let key = self.path_key(target, notify, updiscon);
         match self.recall(key, sink) {
             Recalled::Walked => Ok(Walked::Arrived),
-            recalled => self.walk_unknown(address, key.filter(|_| recalled == Recalled::Unknown), sink),
+            what => {
+                let key = key.filter(|_| what == Recalled::Unknown);
+                self.walk_unknown(address, key, recalled, sink)
+            }
         }
     }
 
-    /// Walks to an address that was taken note of, or to the last branch that has an outcome; remembers the path if it has a
-    /// key.
+    /// Walks to an address that was taken note of, or to the last branch that has an outcome, after some blocks of the way
+    /// were recalled; remembers the path if it has a key.
     #[inline(never)]
     fn walk_unknown(
         &mut self,
         reported: Option<Reported>,
         key: Option<PathKey>,
+        recalled: u64,
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
         let destination = match reported {
             Some(reported) => match self.destination(self.address, DestinationKind::Address, reported) {
                 Some(destination) => destination,
-                None => return self.walk_to_nowhere(self.address, sink),
+                None => return self.walk_to_nowhere(self.address, recalled, sink),
             },
             None => Destination::LAST_BRANCH,
         };
@@ -121,13 +130,13 @@ impl<C: Code> Follower<C> {
             self.remember(key, &destination);
         }
         self.forget_returns();
-        self.follow(&destination, Then::Nothing, sink)
+        self.follow_after(recalled, &destination, Then::Nothing, sink)
     }
 
     /// Does the way that a packet leads depend on nothing but where execution is and on the packet?
     #[inline(always)]
     const fn remembers_paths(&self) -> bool {
-        self.is_plain && self.is_settled && self.settings.longest_path > LONGEST_PATH as u64
+        self.is_plain && self.is_settled && self.settings.longest_path > MOST_RECALLED
     }
 
     /// Format 0 subformat 0.
@@ -201,7 +210,7 @@ impl<C: Code> Follower<C> {
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
         let Some(destination) = self.destination(address, kind, reported) else {
-            return self.walk_to_nowhere(address, sink);
+            return self.walk_to_nowhere(address, 0, sink);
         };
         self.forget_returns();
         self.follow(&destination, Then::Nothing, sink)
@@ -209,10 +218,15 @@ impl<C: Code> Follower<C> {
 
     /// There is no code at the address that a packet leads to. The outcomes before it are certain all the same.
     #[cold]
-    fn walk_to_nowhere(&mut self, address: u64, sink: &mut impl Sink) -> Result<Walked, Fault> {
+    fn walk_to_nowhere(
+        &mut self,
+        address: u64,
+        recalled: u64,
+        sink: &mut impl Sink,
+    ) -> Result<Walked, Fault> {
         if self.outcomes.len() > 0 && self.inferred.is_none() {
             self.forget_returns();
-            match self.follow(&Destination::LAST_BRANCH, Then::Lose(address), sink)? {
+            match self.follow_after(recalled, &Destination::LAST_BRANCH, Then::Lose(address), sink)? {
                 Walked::Arrived => {}
                 Walked::Paused => return Ok(Walked::Paused),
             }

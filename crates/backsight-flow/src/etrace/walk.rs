@@ -85,8 +85,19 @@ impl<C: Code> Follower<C> {
         then: Then,
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
+        self.follow_after(0, destination, then, sink)
+    }
+
+    /// The same, after so many blocks of the way.
+    pub(super) fn follow_after(
+        &mut self,
+        blocks: u64,
+        destination: &Destination,
+        then: Then,
+        sink: &mut impl Sink,
+    ) -> Result<Walked, Fault> {
         let Some(position) = self.position else { return Err(Fault::Unsynchronised) };
-        let (left, jumps) = (self.settings.longest_path, MOST_JUMPS);
+        let (left, jumps) = (self.settings.longest_path.saturating_sub(blocks), MOST_JUMPS);
         let mut walk = Walk { position, left, jumps, start: position.pc, undecided_after: None };
         let mut end = FastEnd::Undecided;
         if self.may_walk_fast() {

@@ -53,7 +53,7 @@ fn the_fast_way_reports_what_the_clear_one_reports() {
         if random.below(2) == 0 {
             damage(&mut payloads, &mut random);
         }
-        let fast = Settings { longest_path: 1 << 8, ..following(&case, &code) };
+        let fast = Settings { longest_path: 300, ..following(&case, &code) };
         let clear = Settings { fast_walk: false, ..fast.clone() };
         let expected = followed(clear, &code, &payloads);
         same(&followed(fast, &code, &payloads), &expected, &format!("seed {seed}"));
@@ -97,7 +97,7 @@ fn a_sink_that_has_enough_gets_the_same_events_in_pieces() {
         if random.below(2) == 0 {
             damage(&mut payloads, &mut random);
         }
-        let fast = Settings { longest_path: 1 << 8, ..following(&case, &code) };
+        let fast = Settings { longest_path: 300, ..following(&case, &code) };
         let expected = followed(fast.clone(), &code, &payloads);
         let clear = Settings { fast_walk: false, ..fast.clone() };
         for (settings, limit) in [(fast.clone(), 1), (fast, 3), (clear, 2)] {

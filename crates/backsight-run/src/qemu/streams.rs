@@ -31,7 +31,7 @@ struct ProcessStream {
     reader: StreamReader,
     pid: Option<u32>,
     /// The number that each of its threads has among those of all.
-    threads: Vec<Option<u32>>,
+    threads: Vec<u32>,
     /// The thread that its items belong to.
     current: Option<u32>,
     has_ended: bool,
@@ -128,11 +128,12 @@ impl ProcessStreams {
         }
         let mut among_all = |thread: u32| {
             let index = thread as usize;
-            own.resize(own.len().max(index + 1), None);
-            *own[index].get_or_insert_with(|| {
+            // Those of a process stay in the order in which they began, whichever is heard of first.
+            while own.len() <= index {
+                own.push(*threads);
                 *threads += 1;
-                *threads - 1
-            })
+            }
+            own[index]
         };
         Some(read(reader, &mut |seen| match seen {
             Observation::ProcessStarts { pid: own } => {
