@@ -173,8 +173,9 @@ impl<'c, K: Kind> Decode<'c, K> {
         self
     }
 
-    /// Decodes several sources, or pieces of a single one, on up to so many threads; 0 is as many as the machine has cores.
-    /// What comes out, and in which order, is the same. The default is 1.
+    /// Decodes several sources on up to so many threads, or pieces of a single one where what is made of them can be put
+    /// together ([`Decode::reduce`], [`Decode::write`]); 0 is as many as the machine has cores. What comes out, and in which
+    /// order, is the same. The default is 1.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -234,8 +235,8 @@ impl<'c, K: Kind> Decode<'c, K> {
             }
             let (of_buffer, outcome) = match self.spread(&setup) {
                 Spread::Sources => self.run_threads(&setup, sink)?,
-                Spread::Pieces(id) => self.run_pieces(&setup, id, sink)?,
-                Spread::None => self.run_here(setup, sink)?,
+                // To hand the items of one source to this thread takes longer than to decode them here.
+                Spread::None | Spread::Pieces(_) => self.run_here(setup, sink)?,
             };
             summary.buffers.push(of_buffer);
             if outcome.is_break() {
@@ -275,20 +276,6 @@ impl<'c, K: Kind> Decode<'c, K> {
             items.iter().try_for_each(|kept| sink.item(kept.item(&source)))
         };
         parallel::run(setup, self.threads, &mut self.reader(setup), &mut make, &mut output)
-    }
-
-    fn run_pieces(
-        &self,
-        setup: &Setup<'c, K>,
-        id: TraceId,
-        sink: &mut dyn Sink<K::Value>,
-    ) -> Result<(BufferSummary, ControlFlow<()>)> {
-        let mut make =
-            |source: &Source| Ok::<_, Error>(Collected { source: source.clone(), items: Vec::new() });
-        let mut output = |(source, items): (Source, Vec<Kept<K::Value>>)| {
-            items.iter().try_for_each(|kept| sink.item(kept.item(&source)))
-        };
-        pieces::run(setup, id, self.piece_options(), &mut self.reader(setup), &mut make, &mut output)
     }
 
     fn piece_options(&self) -> PieceOptions {

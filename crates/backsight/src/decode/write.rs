@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use backsight_core::TraceId;
 
-use super::consumers::{Collected, CountedText, Kept, Pool, Text, Writer};
+use super::consumers::{CountedText, Pool, Text, Writer};
 use super::item::Item;
 use super::kind::Kind;
-use super::pages::{Page, Pages};
+use super::pages::Pages;
 use super::session::{End, Order, Session, Setup};
 use super::summary::{BufferSummary, Summary};
 use super::{Decode, Spread, parallel, pieces};
@@ -43,7 +43,7 @@ impl<'c, K: Kind> Decode<'c, K> {
             let mut text = |text: &[u8]| output(Portion::Text(text));
             let of_buffer = match self.spread(&setup) {
                 Spread::Sources => self.write_threads(&setup, &mut make, &mut text)?,
-                Spread::Pieces(id) => self.write_pieces(&setup, id, &mut make, &mut text)?,
+                Spread::Pieces(id) => self.write_pieces(setup, id, &mut make, &mut text)?,
                 Spread::None => self.write_here(setup, &mut make, &mut text)?,
             };
             summary.buffers.push(of_buffer);
@@ -99,10 +99,11 @@ impl<'c, K: Kind> Decode<'c, K> {
         }
     }
 
-    /// Where what is written depends on what was written before, only the decoding is done on several threads.
+    /// Where what is written depends on what was written before, one thread does it all: to hand items from thread to thread
+    /// takes longer than to decode them.
     fn write_pieces<W: Writer<K::Value>, E: From<Error>>(
         &self,
-        setup: &Setup<'c, K>,
+        setup: Setup<'c, K>,
         id: TraceId,
         make: &mut impl FnMut(&Source) -> Result<W, E>,
         output: &mut impl FnMut(&[u8]) -> Result<(), E>,
@@ -110,30 +111,29 @@ impl<'c, K: Kind> Decode<'c, K> {
         let Some(source) = setup.decoder(id).map(|decoder| decoder.source) else {
             return Err(Error::misuse("the source cannot be decoded").into());
         };
-        let mut page = Page { writer: make(&source)?, text: Vec::new(), output, failure: None };
-        let (options, mut read) = (self.piece_options(), self.reader(setup));
-        let summary = if page.writer.is_local() {
-            let pool = &Pool::default();
-            let mut make =
-                |source: &Source| make(source).map(|writer| CountedText { writer, text: Vec::new(), pool });
-            let mut each = |(text, count): (Vec<u8>, u64)| {
-                page.writer.add_count(count);
-                let outcome = page.put(&text);
-                pool.give_back(text);
-                outcome
-            };
-            pieces::run(setup, id, options, &mut read, &mut make, &mut each)?.0
-        } else {
-            let mut make =
-                |source: &Source| Ok::<_, E>(Collected { source: source.clone(), items: Vec::new() });
-            let mut each = |(source, items): (Source, Vec<Kept<K::Value>>)| {
-                items.iter().try_for_each(|kept| page.item(&kept.item(&source)))
-            };
-            let summary = pieces::run(setup, id, options, &mut read, &mut make, &mut each)?.0;
-            page.end();
-            summary
+        let mut counting = make(&source)?;
+        if !counting.is_local() {
+            drop(counting);
+            return self.write_here(setup, make, output);
+        }
+        let (pool, mut failure) = (&Pool::default(), None);
+        let mut make =
+            |source: &Source| make(source).map(|writer| CountedText { writer, text: Vec::new(), pool });
+        let mut each = |(text, count): (Vec<u8>, u64)| {
+            counting.add_count(count);
+            let written = output(&text);
+            pool.give_back(text);
+            match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
         };
-        match page.failure {
+        let (options, mut read) = (self.piece_options(), self.reader(&setup));
+        let (summary, _) = pieces::run(&setup, id, options, &mut read, &mut make, &mut each)?;
+        match failure {
             Some(failure) => Err(failure),
             None => Ok(summary),
         }

@@ -20,10 +20,10 @@ fn items_of(
     threads: usize,
     piece: usize,
 ) -> (Vec<Same>, Summary) {
-    let mut items = Vec::new();
     let decode = capture.execution().buffer(buffer).id(id).threads(threads).piece_size(piece);
-    let summary = decode.run(|item| items.push(same(&item))).unwrap();
-    (items, summary)
+    let keep = |items: &mut Vec<Same>, item: Item<'_, Event>| items.push(same(&item));
+    let (summary, states) = decode.reduce(|_| Vec::new(), keep, |items, later| items.extend(later)).unwrap();
+    (states.into_iter().flat_map(|(_, items)| items).collect(), summary)
 }
 
 /// Decodes every source of a capture alone, in pieces of many sizes. Gives the bytes of all.
@@ -200,10 +200,14 @@ fn what_is_counted_of_pieces_adds_up() {
 #[test]
 fn who_has_enough_of_a_source_in_pieces_gets_no_more() {
     let Some(capture) = largest() else { return skipped("no corpus") };
-    let mut left = 10_000;
-    let summary = capture.execution().threads(2).piece_size(8_000).run(|_| {
-        left -= 1;
-        if left == 0 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
-    });
-    assert!(summary.unwrap().stopped && left == 0);
+    let mut left = 3;
+    let write = |portion: Portion<'_>| {
+        if let Portion::Text(_) = portion {
+            left -= 1;
+        }
+        if left > 0 { Ok(()) } else { Err(Error::Absent("enough".to_owned())) }
+    };
+    let decode = capture.execution().threads(2).piece_size(8_000);
+    let written = decode.write(|_| Ok(Lines { count: 0, is_local: true }), write);
+    assert!(written.is_err_and(|error| error.to_string().contains("enough")) && left == 0);
 }
