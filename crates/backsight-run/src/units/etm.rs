@@ -4,6 +4,7 @@ use backsight_arm::ptm::{OptionError, Registers};
 use backsight_arm::{etm3, ptm};
 use backsight_capture::Register;
 use backsight_core::{Execution, Isa, TraceId};
+use backsight_unit::ptm::Timestamps;
 use backsight_unit::{etm3 as etm3_unit, ptm as ptm_unit};
 
 use super::etm4::SYSTEM_TIMESTAMPS;
@@ -63,6 +64,33 @@ impl Etm3Template {
     }
 }
 
+/// What a unit was programmed to trace, of what a system of several processes needs.
+struct Traced {
+    timestamps: bool,
+    contexts: bool,
+}
+
+impl Traced {
+    /// Programs what is missing: timestamps, and contexts if they are wanted.
+    fn add(
+        &self,
+        contexts: bool,
+        timestamps: &mut Timestamps,
+        mut set: impl FnMut(&str, &str) -> Result<(), OptionError>,
+    ) -> Result<(), OptionError> {
+        if !self.timestamps {
+            set("timestamp_bits", "64")?;
+            timestamps.period = SYSTEM_TIMESTAMPS;
+        }
+        // The clock that events are timed by begins at 0.
+        timestamps.first = 0;
+        if contexts && !self.contexts {
+            set("context_id", "4")?;
+        }
+        Ok(())
+    }
+}
+
 impl UnitTemplate for PtmTemplate {
     fn first_id(&self) -> TraceId {
         TraceId::new(self.0.config.trace_id())
@@ -82,15 +110,9 @@ impl UnitTemplate for PtmTemplate {
 
     fn for_system(&self, contexts: bool) -> Option<Box<dyn UnitTemplate>> {
         let mut unit = self.0;
-        if !unit.config.timestamps() {
-            unit.config.set("timestamp_bits", "64").ok()?;
-            unit.timestamps.period = SYSTEM_TIMESTAMPS;
-        }
-        // The clock that events are timed by begins at 0.
-        unit.timestamps.first = 0;
-        if contexts && unit.config.context_id_bytes() == 0 {
-            unit.config.set("context_id", "4").ok()?;
-        }
+        let config = &mut unit.config;
+        let traced = Traced { timestamps: config.timestamps(), contexts: config.context_id_bytes() > 0 };
+        traced.add(contexts, &mut unit.timestamps, |name, value| config.set(name, value)).ok()?;
         Some(Box::new(Self(unit)))
     }
 
@@ -129,15 +151,9 @@ impl UnitTemplate for Etm3Template {
 
     fn for_system(&self, contexts: bool) -> Option<Box<dyn UnitTemplate>> {
         let mut unit = self.0;
-        if !unit.config.timestamps() {
-            unit.config.set("timestamp_bits", "64").ok()?;
-            unit.timestamps.period = SYSTEM_TIMESTAMPS;
-        }
-        // The clock that events are timed by begins at 0.
-        unit.timestamps.first = 0;
-        if contexts && unit.config.context_id_bytes() == 0 {
-            unit.config.set("context_id", "4").ok()?;
-        }
+        let config = &mut unit.config;
+        let traced = Traced { timestamps: config.timestamps(), contexts: config.context_id_bytes() > 0 };
+        traced.add(contexts, &mut unit.timestamps, |name, value| config.set(name, value)).ok()?;
         Some(Box::new(Self(unit)))
     }
 

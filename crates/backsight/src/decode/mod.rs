@@ -346,10 +346,10 @@ impl<'c, K: Kind> Decode<'c, K> {
             return Spread::None;
         }
         let is_one_piece = is_smaller(2 * self.piece as u64);
-        match pieces::only_source(setup) {
-            Some(id) if !is_one_piece => Spread::Pieces(id),
-            _ if setup.buffer.is_raw() || setup.order == Order::Capture => Spread::None,
-            _ => Spread::Sources,
+        match (!is_one_piece).then(|| pieces::only_source(setup)).flatten() {
+            Some(id) => Spread::Pieces(id),
+            None if setup.buffer.is_raw() || setup.order == Order::Capture => Spread::None,
+            None => Spread::Sources,
         }
     }
 

@@ -59,9 +59,7 @@ impl ClearReader {
 
     /// Forgets what packets have said.
     pub fn forget(&mut self) {
-        let threshold = self.state.threshold;
-        self.state = StreamState::START;
-        self.renew_header_only(threshold);
+        self.restore(StreamState::START, self.offset);
     }
 
     /// Goes on as one that knows this, at this offset.
