@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use backsight_arm::frame::Run;
-use backsight_core::Located;
+use backsight_core::{Located, TraceId};
 
 use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
@@ -42,8 +42,10 @@ pub(crate) struct Break {
     pub at: usize,
     /// When that was: how many bytes of any source came before.
     pub arrival: u64,
-    /// One of the starts of the buffer: what came before had ended in good order. `None`: bytes are missing.
+    /// One of the starts of the buffer: what came before had ended in good order.
     pub start: Option<usize>,
+    /// The source goes on under this ID, in another configuration. If it is neither: bytes are missing.
+    pub goes_on_as: Option<TraceId>,
 }
 
 /// The stream of a source, and what is kept of its bytes.
@@ -56,6 +58,20 @@ pub(crate) struct SourceDecoder<S> {
     kept: Kept,
     /// There were bytes.
     has_begun: bool,
+    /// The stream in other configurations.
+    others: Vec<Configured<S>>,
+    /// What is added to offsets of the stream: bytes that went to others.
+    base: u64,
+    /// Bytes so far, to whichever stream.
+    taken: u64,
+}
+
+/// The stream of a source in a configuration that it does not have at the moment.
+struct Configured<S> {
+    source: Source,
+    stream: S,
+    /// Bytes that went to it.
+    fed: u64,
 }
 
 /// Recent bytes of the stream.
@@ -117,6 +133,7 @@ struct ItemSink<'a, R, F: ?Sized> {
     origin: Origin<'a>,
     arrival: Arrival<'a>,
     shown: &'a mut u64,
+    base: u64,
     sink: &'a mut F,
     outcome: ControlFlow<()>,
     /// Somebody asks for bytes or arrivals.
@@ -142,6 +159,7 @@ impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> StreamSink<V> fo
         if self.is_done() {
             return;
         }
+        let located = Located { offset: located.offset + self.base, ..located };
         let known = if self.is_tracked { self.track(located.end()) } else { Known::Unasked };
         let Located { offset, length, value } = located;
         let &mut Self { source, origin, .. } = self;
@@ -163,8 +181,34 @@ type RareSink<'a, V> = &'a mut dyn FnMut(Item<'_, V>, Known) -> ControlFlow<()>;
 impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
-        let (positions, arrivals) = Default::default();
-        Self { source, stream, wanted, positions, arrivals, kept: Kept::default(), has_begun: false }
+        let (positions, arrivals, kept) = Default::default();
+        let (has_begun, others, base, taken) = (false, Vec::new(), 0, 0);
+        Self { source, stream, wanted, positions, arrivals, kept, has_begun, others, base, taken }
+    }
+
+    /// The source may go on in this configuration, under the ID of it.
+    pub fn may_go_on_as(&mut self, source: Source, stream: S) {
+        self.others.push(Configured { source, stream, fed: 0 });
+    }
+
+    /// The source in each of its configurations, with the stream that decodes it and how many bytes it had: the one that
+    /// it has now comes last.
+    pub fn configurations(&mut self) -> impl Iterator<Item = (&Source, &mut S, u64)> {
+        let others = self.others.iter_mut().map(|other| (&other.source, &mut other.stream, other.fed));
+        others.chain([(&self.source, &mut self.stream, self.taken - self.base)])
+    }
+
+    /// The source goes on under another ID, in the configuration that belongs to it.
+    fn go_on_as(&mut self, id: TraceId) {
+        if self.source.frame_id() == id {
+            return;
+        }
+        let Some(other) = self.others.iter_mut().find(|other| other.source.frame_id() == id) else { return };
+        other.stream.continue_after(&self.stream);
+        std::mem::swap(&mut other.source, &mut self.source);
+        std::mem::swap(&mut other.stream, &mut self.stream);
+        let fed = std::mem::replace(&mut other.fed, self.taken - self.base);
+        self.base = self.taken - fed;
     }
 
     /// What is known of the stream; `None` if it cannot be taken up again.
@@ -201,14 +245,16 @@ impl<S: Stream> SourceDecoder<S> {
             self.kept.bytes.extend_from_slice(part.bytes);
         }
         let mut from = 0;
-        for &Break { at, arrival, start } in part.breaks {
+        for &Break { at, arrival, start, goes_on_as } in part.breaks {
             self.feed(part.bytes.get(from..at).unwrap_or_default(), sink)?;
             self.has_begun |= at > 0;
-            match start {
-                Some(_) if self.has_begun => self.step(Step::End(arrival), sink)?,
-                Some(_) => {}
-                None => self.step(Step::Reset(arrival), sink)?,
+            let in_good_order = start.is_some() || goes_on_as.is_some();
+            match in_good_order {
+                true if self.has_begun => self.step(Step::End(arrival), sink)?,
+                true => {}
+                false => self.step(Step::Reset(arrival), sink)?,
             }
+            goes_on_as.into_iter().for_each(|id| self.go_on_as(id));
             start.into_iter().for_each(|start| self.stream.begin(start));
             from = at;
         }
@@ -239,6 +285,7 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
+        self.taken += bytes.len() as u64;
         self.with_sink(None, sink, |stream, each| stream.feed(bytes, each))
     }
 
@@ -269,7 +316,8 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R + ?Sized,
     {
-        let Self { source, stream, wanted, positions, arrivals, kept, has_begun: _ } = self;
+        let Self { source, stream, wanted, positions, arrivals, kept, base, .. } = self;
+        let base = *base;
         let origin = match wanted.positions {
             true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
             false => Origin::Unknown,
@@ -283,7 +331,7 @@ impl<S: Stream> SourceDecoder<S> {
         let outcome = ControlFlow::Continue(());
         let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
         let mut each =
-            ItemSink { source, origin, arrival, shown, sink, outcome, is_tracked, says: PhantomData };
+            ItemSink { source, origin, arrival, shown, base, sink, outcome, is_tracked, says: PhantomData };
         act(stream, &mut each);
         each.outcome
     }
