@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use backsight_arm::frame::Run;
 use backsight_core::Located;
+use backsight_image::Window;
 
 use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
@@ -56,6 +57,8 @@ pub(crate) struct SourceDecoder<S> {
     kept: Kept,
     /// There were bytes.
     has_begun: bool,
+    /// When what comes out happened, where the code depends on it.
+    window: Option<Window>,
 }
 
 /// Recent bytes of the stream.
@@ -117,6 +120,7 @@ struct ItemSink<'a, R, F: ?Sized> {
     origin: Origin<'a>,
     arrival: Arrival<'a>,
     shown: &'a mut u64,
+    window: &'a mut Option<Window>,
     sink: &'a mut F,
     outcome: ControlFlow<()>,
     /// Somebody asks for bytes or arrivals.
@@ -144,11 +148,15 @@ impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> StreamSink<V> fo
         }
         let known = if self.is_tracked { self.track(located.end()) } else { Known::Unasked };
         let Located { offset, length, value } = located;
-        let &mut Self { source, origin, .. } = self;
-        let outcome = (self.sink)(Item { source, sub_source, offset, length, value, origin }, known);
+        let (source, origin, window) = (self.source, self.origin, *self.window);
+        let outcome = (self.sink)(Item { source, sub_source, offset, length, window, value, origin }, known);
         if R::CAN_END {
             self.outcome = outcome.control();
         }
+    }
+
+    fn enter(&mut self, window: Window) {
+        *self.window = Some(window);
     }
 
     #[inline(always)]
@@ -164,7 +172,8 @@ impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
         let (positions, arrivals) = Default::default();
-        Self { source, stream, wanted, positions, arrivals, kept: Kept::default(), has_begun: false }
+        let (kept, has_begun, window) = Default::default();
+        Self { source, stream, wanted, positions, arrivals, kept, has_begun, window }
     }
 
     /// What is known of the stream; `None` if it cannot be taken up again.
@@ -209,7 +218,7 @@ impl<S: Stream> SourceDecoder<S> {
                 Some(_) => {}
                 None => self.step(Step::Reset(arrival), sink)?,
             }
-            start.into_iter().for_each(|start| self.stream.begin(start));
+            self.window = start.and_then(|start| self.stream.begin(start)).or(self.window);
             from = at;
         }
         self.has_begun |= !part.bytes.is_empty();
@@ -269,7 +278,7 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R + ?Sized,
     {
-        let Self { source, stream, wanted, positions, arrivals, kept, has_begun: _ } = self;
+        let Self { source, stream, wanted, positions, arrivals, kept, window, has_begun: _ } = self;
         let origin = match wanted.positions {
             true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
             false => Origin::Unknown,
@@ -283,7 +292,7 @@ impl<S: Stream> SourceDecoder<S> {
         let outcome = ControlFlow::Continue(());
         let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
         let mut each =
-            ItemSink { source, origin, arrival, shown, sink, outcome, is_tracked, says: PhantomData };
+            ItemSink { source, origin, arrival, shown, window, sink, outcome, is_tracked, says: PhantomData };
         act(stream, &mut each);
         each.outcome
     }
