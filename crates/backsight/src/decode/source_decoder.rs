@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use backsight_arm::frame::Run;
 use backsight_core::{Located, TraceId};
+use backsight_image::Window;
 
 use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
@@ -64,6 +65,8 @@ pub(crate) struct SourceDecoder<S> {
     base: u64,
     /// Bytes so far, to whichever stream.
     taken: u64,
+    /// When what comes out happened, where the code depends on it.
+    window: Option<Window>,
 }
 
 /// The stream of a source in a configuration that it does not have at the moment.
@@ -134,6 +137,7 @@ struct ItemSink<'a, R, F: ?Sized> {
     arrival: Arrival<'a>,
     shown: &'a mut u64,
     base: u64,
+    window: &'a mut Option<Window>,
     sink: &'a mut F,
     outcome: ControlFlow<()>,
     /// Somebody asks for bytes or arrivals.
@@ -162,11 +166,15 @@ impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> StreamSink<V> fo
         let located = Located { offset: located.offset + self.base, ..located };
         let known = if self.is_tracked { self.track(located.end()) } else { Known::Unasked };
         let Located { offset, length, value } = located;
-        let &mut Self { source, origin, .. } = self;
-        let outcome = (self.sink)(Item { source, sub_source, offset, length, value, origin }, known);
+        let (source, origin, window) = (self.source, self.origin, *self.window);
+        let outcome = (self.sink)(Item { source, sub_source, offset, length, window, value, origin }, known);
         if R::CAN_END {
             self.outcome = outcome.control();
         }
+    }
+
+    fn enter(&mut self, window: Window) {
+        *self.window = Some(window);
     }
 
     #[inline(always)]
@@ -182,8 +190,8 @@ impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
         let (positions, arrivals, kept) = Default::default();
-        let (has_begun, others, base, taken) = (false, Vec::new(), 0, 0);
-        Self { source, stream, wanted, positions, arrivals, kept, has_begun, others, base, taken }
+        let (has_begun, window, others, base, taken) = (false, None, Vec::new(), 0, 0);
+        Self { source, stream, wanted, positions, arrivals, kept, has_begun, window, others, base, taken }
     }
 
     /// The source may go on in this configuration, under the ID of it.
@@ -255,7 +263,7 @@ impl<S: Stream> SourceDecoder<S> {
                 false => self.step(Step::Reset(arrival), sink)?,
             }
             goes_on_as.into_iter().for_each(|id| self.go_on_as(id));
-            start.into_iter().for_each(|start| self.stream.begin(start));
+            self.window = start.and_then(|start| self.stream.begin(start)).or(self.window);
             from = at;
         }
         self.has_begun |= !part.bytes.is_empty();
@@ -316,7 +324,7 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R + ?Sized,
     {
-        let Self { source, stream, wanted, positions, arrivals, kept, base, .. } = self;
+        let Self { source, stream, wanted, positions, arrivals, kept, window, base, .. } = self;
         let base = *base;
         let origin = match wanted.positions {
             true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
@@ -330,8 +338,18 @@ impl<S: Stream> SourceDecoder<S> {
         };
         let outcome = ControlFlow::Continue(());
         let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
-        let mut each =
-            ItemSink { source, origin, arrival, shown, base, sink, outcome, is_tracked, says: PhantomData };
+        let mut each = ItemSink {
+            source,
+            origin,
+            arrival,
+            shown,
+            window,
+            base,
+            sink,
+            outcome,
+            is_tracked,
+            says: PhantomData,
+        };
         act(stream, &mut each);
         each.outcome
     }

@@ -16,6 +16,9 @@ pub trait StreamSink<V> {
     /// Takes an item, with the number of the sub-source: the hart, where several share one stream; else 0.
     fn take(&mut self, sub_source: u16, item: Located<V>);
 
+    /// What follows happened in this span of time.
+    fn enter(&mut self, _window: Window) {}
+
     /// Does it want no more? A stream asks between items, and gives up the rest of what it was fed: a few bytes may
     /// stand for a hundred million instructions.
     #[inline]
@@ -38,6 +41,10 @@ impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
     #[inline(always)]
     fn take(&mut self, sub_source: u16, item: Located<T>) {
         self.0.take(sub_source, item.map(&self.1));
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.0.enter(window);
     }
 
     #[inline]
@@ -88,8 +95,10 @@ pub trait Stream {
     /// What follows comes after what another stream of the same source had, in another configuration.
     fn continue_after(&mut self, _before: &Self) {}
 
-    /// What follows begins at this one of the starts of its buffer.
-    fn begin(&mut self, _start: usize) {}
+    /// What follows begins at this one of the starts of its buffer. Gives when that was, where code depends on it.
+    fn begin(&mut self, _start: usize) -> Option<Window> {
+        None
+    }
 
     /// The stream as one that can be left and taken up again; `None` if its protocol has no such thing.
     fn resumable(&mut self) -> Option<&mut dyn Resumable> {
