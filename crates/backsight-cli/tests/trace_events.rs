@@ -5,8 +5,13 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use backsight_arm::frame::{Chunk, Deframer, FormatterConfig, Framing};
+use backsight_core::TraceId;
+use backsight_unit::Funnel;
 
 use support::{Scratch, assert_same, backsight, record, run};
 
@@ -31,6 +36,28 @@ fn recorded(scratch: &Scratch, options: &[&str]) -> Option<PathBuf> {
     let folder = scratch.path("").display().to_string();
     let capture = scratch.path("capture");
     record(&capture, &options, &[&program, &folder, "4"]).then_some(capture)
+}
+
+/// Changes a byte here and there in the trace of the STM; that of the CPUs stays as it is.
+fn damage_events(path: &Path) {
+    let trace = std::fs::read(path).expect("a trace");
+    let mut streams: BTreeMap<TraceId, Vec<u8>> = BTreeMap::new();
+    Deframer::new(Framing::Coresight).feed(&trace, &mut |chunk| {
+        if let Chunk::Data { id, bytes, .. } = chunk {
+            streams.entry(id).or_default().extend_from_slice(bytes);
+        }
+    });
+    let events = streams.get_mut(&TraceId::new(0x6F)).expect("an STM");
+    assert!(events.len() > 5000, "{} bytes of events", events.len());
+    events.iter_mut().skip(400).step_by(1500).for_each(|byte| *byte ^= 0x24);
+    let mut funnel = Funnel::new(FormatterConfig::new(Framing::Coresight), 8);
+    let mut frames = Vec::new();
+    let mut sink = |part: &[u8]| frames.extend_from_slice(part);
+    for (id, bytes) in &streams {
+        funnel.push(*id, bytes, &mut sink).expect("sources");
+    }
+    funnel.finish(&mut sink).expect("sources");
+    std::fs::write(path, frames).expect("a folder to write to");
 }
 
 const CPUS: [&str; 2] = ["0x10", "0x11"];
@@ -68,13 +95,7 @@ fn what_is_decoded_with_events_in_the_trace_is_what_ran_and_what_the_same_log_gi
 fn damaged_messages_are_losses_and_nothing_is_made_up() {
     let scratch = Scratch::new("trace-events-damage");
     let Some(capture) = recorded(&scratch, &[]) else { return };
-    let path = capture.join("trace.bin");
-    let mut trace = std::fs::read(&path).expect("a trace");
-    // The magic of every eighth message: the text of the events is in the frames in pieces, the magic often is in one.
-    let magics: Vec<usize> = (0..trace.len() - 3).filter(|&at| trace[at..].starts_with(b"BSE")).collect();
-    assert!(magics.len() > 20, "{} messages", magics.len());
-    magics.iter().step_by(8).for_each(|&at| trace[at] ^= 0x20);
-    std::fs::write(&path, trace).expect("a folder to write to");
+    damage_events(&capture.join("trace.bin"));
     let output = run(&["doctor", &capture.display().to_string()]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("events were lost"), "{said}");
