@@ -31,15 +31,21 @@ fn register(capture: &Path, name: &str) -> String {
     line.expect("a register").to_owned()
 }
 
-/// Puts bytes of whole frames of captures after each other, into the first one, with these lines at the end of its log.
+/// Puts bytes of whole frames of captures after each other, into the first one, with a log of these lines.
 fn join(capture: &Path, pieces: &[&Path], lines: &[String]) {
     let all: Vec<u8> =
         pieces.iter().flat_map(|piece| std::fs::read(piece.join("trace.bin")).expect("a trace")).collect();
     assert_eq!(all.len() % 16, 0, "whole frames");
     std::fs::write(capture.join("trace.bin"), all).expect("a folder to write to");
-    let log = capture.join("system-event-log");
-    let before = if log.exists() { text(&log) } else { "%system-event-log version=1\n".to_owned() };
-    std::fs::write(&log, before + &lines.join("\n") + "\n").expect("a folder to write to");
+    std::fs::write(
+        capture.join("system-event-log"),
+        format!("%system-event-log version=1\n{}\n", lines.join("\n")),
+    )
+    .expect("a folder to write to");
+    let contents = text(&capture.join("contents.ini"));
+    assert!(contents.contains("[events]\n") && !contents.contains("log="), "{contents}");
+    let contents = contents.replace("[events]\n", "[events]\nlog=system-event-log\n");
+    std::fs::write(capture.join("contents.ini"), contents).expect("a folder to write to");
 }
 
 fn pcs(capture: &Path, options: &[&str]) -> String {

@@ -112,20 +112,21 @@ pub(crate) fn continued(
     capture: &Capture,
     sources: &BTreeMap<TraceId, Source>,
 ) -> BTreeMap<TraceId, TraceId> {
+    // What the metadata describes comes before what the log does.
     let mut first: BTreeMap<&str, TraceId> = BTreeMap::new();
-    let mut continued = BTreeMap::new();
-    let defined: BTreeSet<TraceId> = capture.definitions().map(|definition| definition.id).collect();
-    for (&id, source) in sources.iter().filter(|(id, _)| !defined.contains(id)) {
-        first.entry(source.name()).or_insert(id);
+    for source in &capture.sources {
+        if let Some(id) = source.id.filter(|id| sources.get(id).is_some_and(|own| own.name() == source.name))
+        {
+            first.entry(&source.name).or_insert(id);
+        }
     }
+    let mut continued = BTreeMap::new();
     for definition in capture.definitions() {
         let id = definition.id;
-        let Some(source) = sources.get(&id).filter(|source| source.name() == definition.source) else {
-            continue;
-        };
-        let first = *first.entry(source.name()).or_insert(id);
-        if first != id && id != TraceId::NULL {
-            continued.insert(id, first);
+        let is_own = sources.get(&id).is_some_and(|source| source.name() == definition.source);
+        match first.get(definition.source.as_str()) {
+            Some(&first) if is_own && first != id => drop(continued.insert(id, first)),
+            _ => {}
         }
     }
     continued

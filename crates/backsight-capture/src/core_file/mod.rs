@@ -105,7 +105,7 @@ fn take_notes(capture: &mut Capture, segments: &[Segment], notes: Notes) {
         main: false,
         pid: of_process,
         base: Address(file.start),
-        image: Some(file.path),
+        image: Some(file.path.into()),
         build_id: None,
         size: Some(file.end - file.start),
         offset: file.offset,

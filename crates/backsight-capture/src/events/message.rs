@@ -17,7 +17,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::parse::parse_item;
+use super::parse::{Texts, parse_item};
 use super::{EventLog, Item, Patch, PatchCode, Record};
 use crate::Error;
 use crate::folder::LONGEST_LOG;
@@ -99,6 +99,10 @@ pub fn frame(sequence: u32, payload: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// What is wrong with it, in words.
 pub fn decode(bytes: &[u8]) -> Result<(u32, Item), String> {
+    decode_shared(bytes, &mut Texts::default())
+}
+
+fn decode_shared(bytes: &[u8], texts: &mut Texts) -> Result<(u32, Item), String> {
     let rest = bytes.strip_prefix(&MAGIC).ok_or("it does not begin with BSE1")?;
     let (checked, check) = bytes
         .split_last_chunk::<CHECK>()
@@ -113,14 +117,14 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Item), String> {
     if payload.len() != usize::from(u16::from_le_bytes(*length)) {
         return Err("its length is wrong".to_owned());
     }
-    Ok((u32::from_le_bytes(*sequence), parse_payload(payload)?))
+    Ok((u32::from_le_bytes(*sequence), parse_payload(payload, texts)?))
 }
 
-fn parse_payload(payload: &[u8]) -> Result<Item, String> {
+fn parse_payload(payload: &[u8], texts: &mut Texts) -> Result<Item, String> {
     let mut parts = payload.splitn(2, |byte| *byte == 0);
     let line = parts.next().unwrap_or_default();
     let line = std::str::from_utf8(line).map_err(|_| "its line is no UTF-8 text")?;
-    let mut item = parse_item(line)?;
+    let mut item = parse_item(line, texts)?;
     if let Some(code) = parts.next() {
         match &mut item {
             Item::Patch(patch) if patch.code == PatchCode::InMemory && patch.length == code.len() as u64 => {
@@ -136,6 +140,7 @@ fn parse_payload(payload: &[u8]) -> Result<Item, String> {
 #[derive(Debug, Default)]
 pub struct MessageLog {
     log: EventLog,
+    texts: Texts,
     /// The message that is being written.
     bytes: Vec<u8>,
     time: Option<u64>,
@@ -197,7 +202,7 @@ impl MessageLog {
             return;
         }
         let (bytes, time) = (std::mem::take(&mut self.bytes), self.time);
-        match (decode(&bytes), time) {
+        match (decode_shared(&bytes, &mut self.texts), time) {
             (Ok((sequence, item)), Some(time)) => self.take(sequence, item, time, bytes.len()),
             (Ok(_), None) => self.damage("its time is not known"),
             (Err(what), _) => self.damage(&what),
@@ -296,8 +301,8 @@ mod tests {
             main: true,
             pid,
             base: Address(0x1_0000),
-            image: Some("/usr/bin/d\u{e9}mo \"x\"".to_owned()),
-            build_id: Some("0a1b".to_owned()),
+            image: Some("/usr/bin/d\u{e9}mo \"x\"".into()),
+            build_id: Some("0a1b".into()),
             size: Some(0x1000),
             offset: 0x400,
             relocated: false,

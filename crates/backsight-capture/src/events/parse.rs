@@ -4,11 +4,29 @@ use super::{EventLog, Item, Mapping, Patch, PatchCode, Pid, Record, State, Trace
 use crate::Error;
 use crate::ini::{Dialect, parse_boolean, parse_number, short};
 use backsight_core::{Address, TraceId};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Words of a line: those without `=` first, then keys with their values.
-struct Words {
-    plain: Vec<String>,
-    keyed: Vec<(String, String)>,
+struct Words<'t> {
+    plain: Vec<&'t str>,
+    keyed: Vec<(&'t str, Cow<'t, str>)>,
+}
+
+/// Texts that a log repeats in many of its events: each is kept once.
+#[derive(Debug, Default)]
+pub(super) struct Texts(HashSet<Arc<str>>);
+
+impl Texts {
+    fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let text: Arc<str> = text.into();
+        self.0.insert(text.clone());
+        text
+    }
 }
 
 /// A clock that times are written in, and how it relates to that of the global timestamp.
@@ -45,19 +63,19 @@ impl EventLog {
             .lines()
             .filter(|line| line.starts_with("%frequency"))
             .find_map(|line| parse_number(words(line).ok()?.get("coresight")?, Dialect::Package));
-        let mut clock = Clock::Coresight;
+        let (mut clock, mut texts) = (Clock::Coresight, Texts::default());
         for (line, text) in (2..).zip(text.lines().skip(1)) {
             let parsed = words(text).and_then(|words| match words.plain.first() {
                 None if words.keyed.is_empty() => Ok(None),
                 None => Err("expected a time and the name of an event".to_owned()),
-                Some(name) if name == "%clock" => {
+                Some(&"%clock") => {
                     clock = words.clock()?;
                     Ok(None)
                 }
                 Some(name) if name.starts_with('%') => Ok(Some((None, words.directive()?))),
                 Some(_) => {
                     let time = words.time(clock, frequency)?;
-                    Ok(Some((time, words.event()?)))
+                    Ok(Some((time, words.event(&mut texts)?)))
                 }
             });
             match parsed {
@@ -92,16 +110,16 @@ impl EventLog {
 }
 
 /// Reads an event or a directive that stands without its time.
-pub(super) fn parse_item(line: &str) -> Result<Item, String> {
+pub(super) fn parse_item(line: &str, texts: &mut Texts) -> Result<Item, String> {
     if line.starts_with('%') {
         return words(line)?.directive();
     }
-    words(&format!("- {line}"))?.event()
+    words(&format!("- {line}"))?.event(texts)
 }
 
-impl Words {
+impl Words<'_> {
     fn get(&self, key: &str) -> Option<&str> {
-        self.keyed.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_str())
+        self.keyed.iter().find(|(other, _)| *other == key).map(|(_, value)| value.as_ref())
     }
 
     fn needed(&self, key: &str) -> Result<&str, String> {
@@ -155,7 +173,7 @@ impl Words {
     }
 
     fn time(&self, clock: Clock, frequency: Option<u64>) -> Result<Option<u64>, String> {
-        let text = self.plain.first().map_or("", String::as_str);
+        let text = self.plain.first().copied().unwrap_or_default();
         if text == "-" {
             return Ok(None);
         }
@@ -175,7 +193,7 @@ impl Words {
     }
 
     fn directive(&self) -> Result<Item, String> {
-        Ok(match self.plain.first().map_or("", String::as_str) {
+        Ok(match self.plain.first().copied().unwrap_or_default() {
             "%frequency" => Item::Frequency(self.number("coresight")?),
             "%snapshot" => match self.needed("at")? {
                 "begin" => Item::SnapshotBegin { complete: self.flag("complete")? },
@@ -183,15 +201,18 @@ impl Words {
                 other => return Err(format!("`at` is `{}`, expected begin or end", short(other))),
             },
             "%lost" => Item::Lost(self.maybe_number("count")?),
-            "%host" => Item::Host(self.keyed.clone()),
+            "%host" => {
+                let owned =
+                    |(key, value): &(&str, Cow<'_, str>)| ((*key).to_owned(), value.clone().into_owned());
+                Item::Host(self.keyed.iter().map(owned).collect())
+            }
             other => return Err(format!("directive `{}` is not known", short(other))),
         })
     }
 
-    fn event(&self) -> Result<Item, String> {
-        let name =
-            self.plain.get(1).map(String::as_str).ok_or("expected the name of an event after the time")?;
-        let state = || match self.plain.get(2).map(String::as_str) {
+    fn event(&self, texts: &mut Texts) -> Result<Item, String> {
+        let name = *self.plain.get(1).ok_or("expected the name of an event after the time")?;
+        let state = || match self.plain.get(2).copied() {
             Some("START") => Ok(State::Start),
             Some("END") => Ok(State::End),
             Some("CURRENT") => Ok(State::Current),
@@ -199,7 +220,7 @@ impl Words {
         };
         Ok(match name {
             "declare_process" | "declare_library" => {
-                Item::Mapping(state()?, Box::new(self.mapping(name == "declare_process")?))
+                Item::Mapping(state()?, Box::new(self.mapping(name == "declare_process", texts)?))
             }
             "declare_thread" => Item::Thread {
                 state: state()?,
@@ -224,13 +245,14 @@ impl Words {
         })
     }
 
-    fn mapping(&self, main: bool) -> Result<Mapping, String> {
+    fn mapping(&self, main: bool, texts: &mut Texts) -> Result<Mapping, String> {
+        let mut shared = |key: &str| self.get(key).map(|text| texts.share(text));
         let mapping = Mapping {
             main,
             pid: self.pid()?,
             base: Address(self.number("base")?),
-            image: self.text("image"),
-            build_id: self.text("build-id"),
+            image: shared("image"),
+            build_id: shared("build-id"),
             size: self.maybe_number("size")?,
             offset: self.maybe_number("offset")?.unwrap_or(0),
             relocated: self.flag("relocated")?,
@@ -266,12 +288,13 @@ impl Words {
     fn definition(&self) -> Result<TraceDefinition, String> {
         let id =
             u8::try_from(self.number("id")?).ok().filter(|id| TraceId::new(*id).is_source() && *id < 0x80);
-        let items = self.keyed.iter().filter(|(key, _)| !["id", "source", "format"].contains(&key.as_str()));
+        let items = self.keyed.iter().filter(|(key, _)| !["id", "source", "format"].contains(key));
+        let owned = |(key, value): &(&str, Cow<'_, str>)| ((*key).to_owned(), value.clone().into_owned());
         Ok(TraceDefinition {
             id: id.map(TraceId::new).ok_or("`id` is no trace ID, expected 0x01 to 0x6f")?,
             source: self.needed("source")?.to_owned(),
             format: self.text("format"),
-            items: items.cloned().collect(),
+            items: items.map(owned).collect(),
         })
     }
 }
@@ -295,7 +318,7 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Takes a line apart at blanks, with strings in quotes and a comment after `#`.
-fn words(line: &str) -> Result<Words, String> {
+fn words(line: &str) -> Result<Words<'_>, String> {
     let mut words = Words { plain: Vec::new(), keyed: Vec::new() };
     let mut rest = line.trim_matches([' ', '\t', '\r']);
     while !rest.is_empty() && !rest.starts_with('#') {
@@ -303,17 +326,17 @@ fn words(line: &str) -> Result<Words, String> {
         let (word, after) = rest.split_at(end);
         if let Some(value) = after.strip_prefix('=') {
             let (value, others) = read_value(value)?;
-            if words.keyed.iter().any(|(key, _)| key == word) {
+            if words.keyed.iter().any(|(key, _)| *key == word) {
                 return Err(format!("`{}` is given twice", short(word)));
             }
-            words.keyed.push((word.to_owned(), value));
+            words.keyed.push((word, value));
             rest = others;
         } else if after.starts_with('"') {
             return Err("a string stands where a word is expected".to_owned());
         } else if !words.keyed.is_empty() {
             return Err(format!("expected `key=value`, found `{}`", short(word)));
         } else {
-            words.plain.push(word.to_owned());
+            words.plain.push(word);
             rest = after;
         }
         if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
@@ -325,12 +348,16 @@ fn words(line: &str) -> Result<Words, String> {
 }
 
 /// A value, in quotes or not, and what follows it.
-fn read_value(text: &str) -> Result<(String, &str), String> {
+fn read_value(text: &str) -> Result<(Cow<'_, str>, &str), String> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', '\t', '"', '#']).unwrap_or(text.len());
         let (value, rest) = text.split_at(end);
-        return Ok((value.to_owned(), rest));
+        return Ok((Cow::Borrowed(value), rest));
     };
+    // Most have no character that is written in another way.
+    if let Some(end) = quoted.find(['"', '\\']).filter(|&end| quoted.as_bytes().get(end) == Some(&b'"')) {
+        return Ok((Cow::Borrowed(&quoted[..end]), &quoted[end + 1..]));
+    }
     let mut value = Vec::new();
     let bytes = quoted.as_bytes();
     let mut place = 0;
@@ -364,5 +391,5 @@ fn read_value(text: &str) -> Result<(String, &str), String> {
         }
     }
     let rest = quoted.get(place + 1..).unwrap_or_default();
-    Ok((String::from_utf8_lossy(&value).into_owned(), rest))
+    Ok((Cow::Owned(String::from_utf8_lossy(&value).into_owned()), rest))
 }

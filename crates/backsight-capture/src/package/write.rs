@@ -205,7 +205,7 @@ impl PackageWriter<'_> {
                         continue;
                     }
                     let inside = image.trim_start_matches('/');
-                    (Some(image.clone()), vec![inside.to_owned(), format!("images/{inside}")])
+                    (Some(image.to_string()), vec![inside.to_owned(), format!("images/{inside}")])
                 }
                 Item::Patch(patch) => match &patch.code {
                     PatchCode::File(path, _) => (None, vec![path.clone()]),

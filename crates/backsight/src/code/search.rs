@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use backsight_capture::events::Mapping;
 use backsight_capture::{Capture, FileRef, Format};
@@ -29,7 +30,7 @@ pub(super) struct Search<'a> {
     /// Files that were read: once for all uses.
     files: BTreeMap<PathBuf, Contents>,
     /// What was found for a name and a build identifier.
-    found: BTreeMap<(Option<String>, Option<String>), Option<Located>>,
+    found: BTreeMap<(Option<Arc<str>>, Option<Arc<str>>), Option<Located>>,
     missing: BTreeSet<String>,
     pub warnings: BTreeSet<String>,
 }
@@ -49,7 +50,7 @@ impl<'a> Search<'a> {
         let found = self.look(mapping.image.as_deref(), mapping.build_id.as_deref());
         if found.is_none() {
             let name = mapping.image.as_ref().or(mapping.build_id.as_ref());
-            self.missing.extend(name.filter(|name| is_file(name)).cloned());
+            self.missing.extend(name.filter(|name| is_file(name)).map(ToString::to_string));
         }
         self.found.insert(key, found.clone());
         found
@@ -168,7 +169,11 @@ impl<'a> Search<'a> {
         for ((image, build_id), found) in &self.found {
             let Some(Located { name, is_outside: true, .. }) = found else { continue };
             let by_id = build_id.as_ref().map(|id| format!("build-id:{id}"));
-            files.extend(by_id.or_else(|| image.clone()).map(|found_by| (found_by, name.clone())));
+            files.extend(
+                by_id
+                    .or_else(|| image.as_ref().map(ToString::to_string))
+                    .map(|found_by| (found_by, name.clone())),
+            );
         }
         files
     }
