@@ -2,10 +2,12 @@
 
 use super::{EventLog, Item, Mapping, Patch, PatchCode, Pid, Record, State, TraceDefinition};
 use crate::Error;
+use crate::folder::{FileRef, LONGEST_LOG};
 use crate::ini::{Dialect, parse_boolean, parse_number, short};
 use backsight_core::{Address, TraceId};
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read, Take};
 use std::sync::Arc;
 
 /// Words of a line: those without `=` first, then keys with their values.
@@ -48,49 +50,31 @@ impl EventLog {
     /// # Errors
     /// If the first line is not that of a log of version 1.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        let mut log = Self::default();
-        let text = text.trim_start_matches('\u{FEFF}');
-        let first = text.lines().next().unwrap_or_default();
-        let header = words(first).ok().filter(|words| words.plain == ["%system-event-log"]);
-        match header.as_ref().and_then(|words| words.get("version")) {
-            Some("1") => {}
-            Some(other) => {
-                return Err(Error::line(file, 1, format!("log version `{}`, expected 1", short(other))));
-            }
-            None => return Err(Error::line(file, 1, "expected `%system-event-log version=1`")),
+        let mut lines = text.lines();
+        let mut reader = LineReader::new(file, lines.next().unwrap_or_default())?;
+        for line in lines {
+            reader.push(line, &mut || text.lines().find_map(frequency_of));
         }
-        let frequency = text
-            .lines()
-            .filter(|line| line.starts_with("%frequency"))
-            .find_map(|line| parse_number(words(line).ok()?.get("coresight")?, Dialect::Package));
-        let (mut clock, mut texts) = (Clock::Coresight, Texts::default());
-        for (line, text) in (2..).zip(text.lines().skip(1)) {
-            let parsed = words(text).and_then(|words| match words.plain.first() {
-                None if words.keyed.is_empty() => Ok(None),
-                None => Err("expected a time and the name of an event".to_owned()),
-                Some(&"%clock") => {
-                    clock = words.clock()?;
-                    Ok(None)
-                }
-                Some(name) if name.starts_with('%') => Ok(Some((None, words.directive()?))),
-                Some(_) => {
-                    let time = words.time(clock, frequency)?;
-                    Ok(Some((time, words.event(&mut texts)?)))
-                }
-            });
-            match parsed {
-                Ok(Some((time, item))) => log.records.push(Record { line, time, item }),
-                Ok(None) => {}
-                Err(what) => log.problems.push(Error::line(file, line, what)),
-            }
+        Ok(reader.finish())
+    }
+
+    /// The same of a file, of which a line at a time is in memory.
+    pub(crate) fn read(file: &FileRef) -> Result<Self, Error> {
+        let (name, mut lines) = (file.to_string(), Lines::open(file)?);
+        let first = lines.next()?.unwrap_or_default().to_owned();
+        let mut reader = LineReader::new(&name, &first)?;
+        while let Some(line) = lines.next()? {
+            reader.push(line, &mut || find_frequency(file));
         }
-        log.sort();
-        Ok(log)
+        Ok(reader.finish())
     }
 
     /// Sorts by time, stably. What has no time stays after what it stands after.
     pub(super) fn sort(&mut self) {
-        self.append(Self::default());
+        // Most logs are in order.
+        if !self.records.iter().filter_map(|record| record.time).is_sorted() {
+            self.append(Self::default());
+        }
     }
 
     /// Adds the events of another log of the same clock, each at its time.
@@ -106,6 +90,118 @@ impl EventLog {
         keyed.sort_by_key(|(time, _)| *time);
         self.records = keyed.into_iter().map(|(_, record)| record).collect();
         self.problems.extend(other.problems);
+    }
+}
+
+/// The frequency of the global timestamp, if this line says it.
+fn frequency_of(line: &str) -> Option<u64> {
+    let words = words(line).ok().filter(|words| words.plain.first() == Some(&"%frequency"))?;
+    parse_number(words.get("coresight")?, Dialect::Package)
+}
+
+/// Looks through a file for the frequency of the global timestamp.
+fn find_frequency(file: &FileRef) -> Option<u64> {
+    let mut lines = Lines::open(file).ok()?;
+    while let Some(line) = lines.next().ok()? {
+        if let Some(frequency) = frequency_of(line) {
+            return Some(frequency);
+        }
+    }
+    None
+}
+
+/// The lines of a file.
+struct Lines {
+    name: String,
+    reader: BufReader<Take<Box<dyn Read + Send>>>,
+    bytes: Vec<u8>,
+    text: String,
+}
+
+impl Lines {
+    fn open(file: &FileRef) -> Result<Self, Error> {
+        let reader = BufReader::with_capacity(1 << 16, file.open()?.take(LONGEST_LOG + 1));
+        Ok(Self { name: file.to_string(), reader, bytes: Vec::new(), text: String::new() })
+    }
+
+    /// The next line. What is not UTF-8 is replaced: names and numbers are not affected.
+    fn next(&mut self) -> Result<Option<&str>, Error> {
+        self.bytes.clear();
+        let read = self.reader.read_until(b'\n', &mut self.bytes);
+        if read.map_err(|error| Error::io(&self.name, &error))? == 0 {
+            return match self.reader.get_ref().limit() {
+                0 => Err(Error::file(&self.name, format!("is longer than the {LONGEST_LOG} bytes expected"))),
+                _ => Ok(None),
+            };
+        }
+        self.text.clear();
+        self.text.push_str(&String::from_utf8_lossy(&self.bytes));
+        Ok(Some(self.text.trim_end_matches(['\n', '\r'])))
+    }
+}
+
+/// Reads a log line by line.
+struct LineReader<'a> {
+    file: &'a str,
+    log: EventLog,
+    line: u32,
+    clock: Clock,
+    /// Looked for when another clock is met.
+    frequency: Option<u64>,
+    texts: Texts,
+}
+
+impl<'a> LineReader<'a> {
+    fn new(file: &'a str, first: &str) -> Result<Self, Error> {
+        let header = words(first.trim_start_matches('\u{FEFF}')).ok();
+        let header = header.filter(|words| words.plain == ["%system-event-log"]);
+        match header.as_ref().and_then(|words| words.get("version")) {
+            Some("1") => {}
+            Some(other) => {
+                return Err(Error::line(file, 1, format!("log version `{}`, expected 1", short(other))));
+            }
+            None => return Err(Error::line(file, 1, "expected `%system-event-log version=1`")),
+        }
+        let (log, texts) = Default::default();
+        Ok(Self { file, log, line: 1, clock: Clock::Coresight, frequency: None, texts })
+    }
+
+    fn push(&mut self, line: &str, find_frequency: &mut dyn FnMut() -> Option<u64>) {
+        self.line = self.line.saturating_add(1);
+        match self.parse(line, find_frequency) {
+            Ok(Some((time, item))) => self.log.records.push(Record { line: self.line, time, item }),
+            Ok(None) => {}
+            Err(what) => self.log.problems.push(Error::line(self.file, self.line, what)),
+        }
+    }
+
+    fn parse(
+        &mut self,
+        line: &str,
+        find_frequency: &mut dyn FnMut() -> Option<u64>,
+    ) -> Result<Option<(Option<u64>, Item)>, String> {
+        let words = words(line)?;
+        match words.plain.first() {
+            None if words.keyed.is_empty() => Ok(None),
+            None => Err("expected a time and the name of an event".to_owned()),
+            Some(&"%clock") => {
+                self.clock = words.clock()?;
+                if matches!(self.clock, Clock::Other { .. }) && self.frequency.is_none() {
+                    self.frequency = find_frequency();
+                }
+                Ok(None)
+            }
+            Some(name) if name.starts_with('%') => Ok(Some((None, words.directive()?))),
+            Some(_) => {
+                let time = words.time(self.clock, self.frequency)?;
+                Ok(Some((time, words.event(&mut self.texts)?)))
+            }
+        }
+    }
+
+    fn finish(mut self) -> EventLog {
+        self.log.sort();
+        self.log
     }
 }
 

@@ -3,7 +3,7 @@
 use super::ENTRY;
 use super::metadata::{Metadata, define};
 use crate::events::{EventLog, Item, State, TraceDefinition};
-use crate::folder::{FileRef, Folder, LONGEST_LOG, LONGEST_METADATA};
+use crate::folder::{FileRef, Folder, LONGEST_METADATA};
 use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, short};
 use crate::model::{Buffer, Capture, ContextIdLayout, EventClock, Format, Image, MemoryDump};
 use crate::snapshot::space_from_name;
@@ -218,7 +218,7 @@ fn read_events(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Re
     }
     let file = file_at(ini, entry, folder)?;
     // Packets can be read without the log: trouble with it is no reason to refuse them.
-    match file.text(LONGEST_LOG).and_then(|text| EventLog::parse(&file.to_string(), &text)) {
+    match EventLog::read(&file) {
         Ok(log) => capture.take_events(log),
         Err(error) => capture.warnings.push(format!("{error}: the event log is not used")),
     }
