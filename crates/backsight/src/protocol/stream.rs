@@ -177,12 +177,16 @@ pub(super) trait TimedFollower<'c> {
     /// The code, to change it in a range of addresses: what was remembered of them is forgotten.
     fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c>;
 
+    /// The context that execution is in may belong to another process now.
+    fn renew_space(&mut self);
+
     /// Goes to another time, and forgets what is not as it was.
     fn enter(&mut self, window: Window) {
         let changed = self.code_in(AddressSpace::ANY, 0..0).enter(window);
         for (space, addresses) in changed {
             self.code_in(space, addresses);
         }
+        self.renew_space();
     }
 }
 
