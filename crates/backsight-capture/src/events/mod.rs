@@ -4,6 +4,7 @@
 //! event a line with the time of the global timestamp, so that a decoder can follow: forward from a snapshot at the
 //! beginning, or backward from one at the end.
 
+pub mod message;
 mod parse;
 mod write;
 

@@ -71,18 +71,32 @@ impl EventLog {
     }
 
     /// Sorts by time, stably. What has no time stays after what it stands after.
-    fn sort(&mut self) {
-        let mut latest = 0;
-        let mut keyed: Vec<(u64, Record)> = std::mem::take(&mut self.records)
-            .into_iter()
-            .map(|record| {
+    pub(super) fn sort(&mut self) {
+        self.append(Self::default());
+    }
+
+    /// Adds the events of another log of the same clock, each at its time.
+    pub fn append(&mut self, other: Self) {
+        let mut keyed: Vec<(u64, Record)> = Vec::with_capacity(self.records.len() + other.records.len());
+        for records in [std::mem::take(&mut self.records), other.records] {
+            let mut latest = 0;
+            keyed.extend(records.into_iter().map(|record| {
                 latest = record.time.unwrap_or(latest);
                 (latest, record)
-            })
-            .collect();
+            }));
+        }
         keyed.sort_by_key(|(time, _)| *time);
         self.records = keyed.into_iter().map(|(_, record)| record).collect();
+        self.problems.extend(other.problems);
     }
+}
+
+/// Reads an event or a directive that stands without its time.
+pub(super) fn parse_item(line: &str) -> Result<Item, String> {
+    if line.starts_with('%') {
+        return words(line)?.directive();
+    }
+    words(&format!("- {line}"))?.event()
 }
 
 impl Words {

@@ -90,7 +90,7 @@ impl<'a> Search<'a> {
         files
     }
 
-    /// Files of this machine. Only perf.data means them to be looked for beyond the folders that the user names.
+    /// Files of this machine. Only perf.data and core files mean them to be looked for beyond the folders that the user names.
     fn outside(&self, image: Option<&str>, build_id: Option<&str>) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         let id = build_id.filter(|id| id.len() > 2 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
             paths.extend(image.map(|image| root.join(image.trim_start_matches('/'))));
             paths.extend(base.map(|base| root.join(base)));
         }
-        if self.capture.format == Format::Perf {
+        if matches!(self.capture.format, Format::Perf | Format::ElfCore) {
             let cache = std::env::var_os("PERF_BUILDID_DIR").map(PathBuf::from);
             let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".debug"));
             if let Some(cache) = cache.or_else(home) {

@@ -56,7 +56,14 @@ impl<'c, K: Kind> Setup<'c, K> {
     pub fn decoder(&self, id: TraceId) -> Option<SourceDecoder<K::Stream<'c>>> {
         let source = self.buffer.source(id)?;
         let stream = self.kind.stream(&source, self.code).ok().flatten()?;
-        Some(SourceDecoder::new(source, stream, self.wanted))
+        let mut decoder = SourceDecoder::new(source, stream, self.wanted);
+        for (&later, _) in self.buffer.continued.iter().filter(|(_, first)| **first == id) {
+            let Some(source) = self.buffer.source(later) else { continue };
+            if let Some(stream) = self.kind.stream(&source, self.code).ok().flatten() {
+                decoder.may_go_on_as(source, stream);
+            }
+        }
+        Some(decoder)
     }
 }
 
@@ -208,7 +215,7 @@ impl<'c, K: Kind> Session<'c, K> {
     }
 
     pub(super) fn buffer_summary(&mut self) -> BufferSummary {
-        let sources = self.decoders.values_mut().map(summary_of::<K>).collect();
+        let sources = self.decoders.values_mut().flat_map(summaries_of::<K>).collect();
         buffer_summary(&self.setup, &self.splitter, sources, &self.undecoded)
     }
 
@@ -317,17 +324,24 @@ fn wait<K: Kind>(
     decoder.take(part, &mut |item, known| waiting.push(&item, known, K::is_late(&item.value)))
 }
 
-/// What came of a source.
-pub(super) fn summary_of<K: Kind>(decoder: &mut SourceDecoder<K::Stream<'_>>) -> SourceSummary {
-    let SourceDecoder { source, stream, .. } = decoder;
-    SourceSummary {
-        source: source.clone(),
-        packets: stream.packets(),
-        accounting: stream.accounting(),
-        statistics: stream.statistics(),
-        notes: stream.notes(),
-        kinds: K::kinds(stream),
+/// What came of a source, in each configuration that it had; at least one.
+pub(super) fn summaries_of<K: Kind>(decoder: &mut SourceDecoder<K::Stream<'_>>) -> Vec<SourceSummary> {
+    let mut summaries: Vec<(u64, SourceSummary)> = Vec::new();
+    for (source, stream, bytes) in decoder.configurations() {
+        let summary = SourceSummary {
+            source: source.clone(),
+            packets: stream.packets(),
+            accounting: stream.accounting(),
+            statistics: stream.statistics(),
+            notes: stream.notes(),
+            kinds: K::kinds(stream),
+        };
+        summaries.push((bytes, summary));
     }
+    let is_only = summaries.len() == 1;
+    summaries.retain(|(bytes, _)| *bytes > 0 || is_only);
+    summaries.sort_by_key(|(_, summary)| summary.source.id());
+    summaries.into_iter().map(|(_, summary)| summary).collect()
 }
 
 /// What came of a buffer.

@@ -92,6 +92,9 @@ pub trait Stream {
     /// What follows happened in this span of time: code is looked up as it was then.
     fn enter(&mut self, _window: Window) {}
 
+    /// What follows comes after what another stream of the same source had, in another configuration.
+    fn continue_after(&mut self, _before: &Self) {}
+
     /// What follows begins at this one of the starts of its buffer. Gives when that was, where code depends on it.
     fn begin(&mut self, _start: usize) -> Option<Window> {
         None

@@ -341,6 +341,11 @@ impl SystemLog {
         self.push(run.time, Item::Patch(Box::new(patch)));
     }
 
+    /// The events since the last call; those of code that is being run for the first time come later.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
     /// The log so far.
     pub fn records(&mut self) -> Vec<Record> {
         self.end_run();
