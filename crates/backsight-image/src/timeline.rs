@@ -14,6 +14,13 @@ const MOST_VERSIONS: usize = 1 << 23;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MappingId(u32);
 
+impl MappingId {
+    /// Mappings are numbered in the order in which they were added.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// Where bytes of a mapping come from.
 #[derive(Clone, Debug)]
 pub struct MappedBytes {
@@ -194,10 +201,7 @@ impl Timeline {
     /// What is at an address of a process, 0: of all of them, in a span of time. What was there when it began counts; where
     /// nothing was, what came first.
     pub fn look(&self, process: u32, address: u64, window: Window) -> Lookup<'_> {
-        let span = self.processes.get(&process).and_then(|spans| spans.range(..=address).next_back());
-        let Some((&start, span)) = span.filter(|(_, span)| address <= span.last) else {
-            return Lookup::Nothing;
-        };
+        let Some((start, span)) = self.span(process, address) else { return Lookup::Nothing };
         let Some(version) = span.at(window) else { return Lookup::Nothing };
         let Some(MappedBytes { contents, offset }) = &version.bytes else { return Lookup::Unknown };
         let (skipped, length) = ((address - start) as usize, span.last - start);
@@ -208,6 +212,17 @@ impl Timeline {
             Some(bytes) if !bytes.is_empty() => Lookup::Bytes(bytes),
             _ => Lookup::Unknown,
         }
+    }
+
+    /// The mapping that [`Timeline::look`] finds there.
+    pub fn mapping_at(&self, process: u32, address: u64, window: Window) -> Option<MappingId> {
+        self.span(process, address)?.1.at(window).map(|version| version.id)
+    }
+
+    /// The span that an address is in, and where it begins.
+    fn span(&self, process: u32, address: u64) -> Option<(u64, &Span)> {
+        let (&start, span) = self.processes.get(&process)?.range(..=address).next_back()?;
+        (address <= span.last).then_some((start, span))
     }
 }
 

@@ -257,11 +257,17 @@ impl<'i> ShadowStack<'i> {
         self.is_lost = true;
     }
 
+    /// The code is not what it was: from now on names are those of this one.
+    pub(crate) fn set_code(&mut self, code: SourceCode<'i>) {
+        self.code = code;
+        self.known = Recent::default();
+    }
+
     fn function_at(&mut self, address: Address) -> FunctionName<'i> {
         let (code, naming, space) = (self.code, self.naming, self.space);
         let is_it = |(of, known): &(AddressSpace, FunctionName<'i>)| *of == space && known.address == address;
         let (_, function) = self.known.get(address, is_it, || {
-            let image = code.image();
+            let image = code.names_at(space, address);
             let symbol = image.symbolise(space, address).map(|symbol| match naming {
                 Naming::Demangled => symbol,
                 Naming::Mangled => Symbol { name: symbol.mangled, ..symbol },

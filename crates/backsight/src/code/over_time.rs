@@ -12,6 +12,7 @@ use backsight_capture::{Capture, FileRef};
 use backsight_core::{Address, AddressSpace};
 use backsight_image::{Code, Elf, Image, Lookup, MappedBytes, MappingId, TimedChange, Timeline, Window};
 
+use super::names::Names;
 use super::processes::Processes;
 use super::search::Search;
 
@@ -22,6 +23,7 @@ const LONGEST_PATCH: u64 = 1 << 28;
 #[derive(Debug)]
 pub(crate) struct OverTime {
     timeline: Timeline,
+    names: Names,
     /// What the user named: it hides everything.
     named: Image,
     /// Memory contents: what nothing else hides.
@@ -29,8 +31,8 @@ pub(crate) struct OverTime {
 }
 
 impl OverTime {
-    pub fn new(timeline: Timeline, named: Image, dumps: Image) -> Self {
-        Self { timeline, named, dumps }
+    pub fn new((timeline, names): (Timeline, Names), named: Image, dumps: Image) -> Self {
+        Self { timeline, names, named, dumps }
     }
 
     pub fn changes(&self) -> &[TimedChange] {
@@ -62,6 +64,19 @@ impl OverTime {
         room = room.min(usize::try_from(common - address.0).unwrap_or(usize::MAX));
         let below = any.or_else(|| self.dumps.bytes_at(space, address))?;
         Some(&below[..below.len().min(room)])
+    }
+}
+
+impl OverTime {
+    /// The image that names what was at an address of a space, in a span of time.
+    pub fn names_at(&self, space: AddressSpace, address: Address, window: Window) -> &Image {
+        if self.named.bytes_at(space, address).is_some() {
+            return &self.named;
+        }
+        let look = |process| self.timeline.mapping_at(process, address.0, window);
+        let all = self.timeline.processes().filter(|_| space.process() == 0);
+        let id = look(space.process()).or_else(|| look(0)).or_else(|| all.map(look).find_map(|id| id));
+        id.map_or(&self.dumps, |id| self.names.of(id))
     }
 }
 
@@ -107,6 +122,7 @@ pub(crate) struct LogReader<'a, 'c> {
     pub search: &'a mut Search<'c>,
     pub processes: &'a mut Processes,
     timeline: Timeline,
+    names: Names,
     /// By process and base, the newest last.
     live: BTreeMap<(Pid, u64), Vec<Live>>,
     /// What was begun or confirmed since events were last lost.
@@ -121,13 +137,14 @@ pub(crate) struct LogReader<'a, 'c> {
 
 impl<'a, 'c> LogReader<'a, 'c> {
     pub fn new(capture: &'c Capture, search: &'a mut Search<'c>, processes: &'a mut Processes) -> Self {
-        let (timeline, live, certain, conflicts) = Default::default();
+        let (timeline, names, live, certain, conflicts) = Default::default();
         let (known_since, is_lost, now, snapshot) = Default::default();
         Self {
             capture,
             search,
             processes,
             timeline,
+            names,
             live,
             certain,
             known_since,
@@ -138,7 +155,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
         }
     }
 
-    pub fn read(mut self, log: &EventLog) -> Timeline {
+    pub fn read(mut self, log: &EventLog) -> (Timeline, Names) {
         for record in &log.records {
             self.now = record.time.unwrap_or(self.now).max(self.now);
             // What was lost was lost before the next event that is there.
@@ -166,7 +183,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
                 .insert("the event log maps more than can be kept: the rest is left out".to_owned());
         }
         self.search.warnings.extend(self.conflicts);
-        self.timeline
+        (self.timeline, self.names)
     }
 
     fn number(&mut self, pid: Pid) -> u32 {
@@ -328,7 +345,14 @@ impl<'a, 'c> LogReader<'a, 'c> {
             }
         }
         let timeline = &mut self.timeline;
-        pieces.into_iter().map(|(range, bytes)| (range, timeline.map(process, range, from, bytes))).collect()
+        let placed: Vec<_> = pieces
+            .into_iter()
+            .map(|(range, bytes)| (range, timeline.map(process, range, from, bytes)))
+            .collect();
+        if let Some(file) = &file {
+            self.names.add(placed.iter().map(|(_, id)| *id), mapping, file);
+        }
+        placed
     }
 
     fn patch(&mut self, patch: &Patch) {

@@ -13,7 +13,7 @@ const LONGEST_ARCHIVED: u64 = 1 << 30;
 const LISTED: usize = 6;
 
 /// The contents of a file, and its name for messages.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Located {
     pub name: PathBuf,
     pub contents: Contents,

@@ -3,6 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use backsight_flow::PathId;
+use backsight_image::Window;
 
 use super::positions::Positions;
 use crate::{Buffer, Source};
@@ -18,6 +19,8 @@ pub struct Item<'a, T> {
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
+    /// The span of time in which it happened, where that decides which code there was.
+    pub window: Option<Window>,
     /// What it is.
     pub value: T,
     pub(crate) origin: Origin<'a>,
@@ -64,8 +67,8 @@ impl<'a, T> Item<'a, T> {
 
     /// The same item with another value.
     pub fn with<U>(self, value: U) -> Item<'a, U> {
-        let Self { source, sub_source, offset, length, origin, .. } = self;
-        Item { source, sub_source, offset, length, value, origin }
+        let Self { source, sub_source, offset, length, window, origin, .. } = self;
+        Item { source, sub_source, offset, length, window, value, origin }
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use backsight_arm::frame::Run;
 use backsight_core::Located;
 use backsight_flow::PathId;
+use backsight_image::Window;
 
 use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
@@ -56,6 +57,8 @@ pub(crate) struct SourceDecoder<S> {
     kept: Kept,
     /// There were bytes.
     has_begun: bool,
+    /// When what comes out happened, where the code depends on it.
+    window: Option<Window>,
 }
 
 /// Recent bytes of the stream.
@@ -148,6 +151,7 @@ struct Items<'a, F> {
     origin: Origin<'a>,
     arrival: Arrival<'a>,
     shown: &'a mut u64,
+    window: &'a mut Option<Window>,
     sink: &'a mut F,
     outcome: ControlFlow<()>,
     /// Somebody asks for bytes or arrivals.
@@ -174,11 +178,15 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
         }
         let known = if self.is_tracked { self.track(located.end()) } else { Known::Unasked };
         let Located { offset, length, value } = located;
-        let &mut Self { source, origin, .. } = self;
-        let said = self.sink.take(Item { source, sub_source, offset, length, value, origin }, known);
+        let (source, origin, window) = (self.source, self.origin, *self.window);
+        let said = self.sink.take(Item { source, sub_source, offset, length, window, value, origin }, known);
         if F::Says::CAN_END {
             self.outcome = said.control();
         }
+    }
+
+    fn enter(&mut self, window: Window) {
+        *self.window = Some(window);
     }
 
     #[inline(always)]
@@ -189,12 +197,13 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
             }
             return;
         }
-        let &mut Self { source, origin, .. } = self;
+        let (source, origin, window) = (self.source, self.origin, *self.window);
         let items = items.map(|Located { offset, length, value }| Item {
             source,
             sub_source,
             offset,
             length,
+            window,
             value,
             origin,
         });
@@ -214,7 +223,8 @@ impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
         let (positions, arrivals) = Default::default();
-        Self { source, stream, wanted, positions, arrivals, kept: Kept::default(), has_begun: false }
+        let (kept, has_begun, window) = Default::default();
+        Self { source, stream, wanted, positions, arrivals, kept, has_begun, window }
     }
 
     /// What is known of the stream; `None` if it cannot be taken up again.
@@ -264,7 +274,7 @@ impl<S: Stream> SourceDecoder<S> {
                 Some(_) => {}
                 None => self.step(Step::Reset(arrival), sink)?,
             }
-            start.into_iter().for_each(|start| self.stream.begin(start));
+            self.window = start.and_then(|start| self.stream.begin(start)).or(self.window);
             from = at;
         }
         self.has_begun |= !part.bytes.is_empty();
@@ -312,7 +322,7 @@ impl<S: Stream> SourceDecoder<S> {
         sink: &mut F,
         act: impl FnOnce(&mut S, &mut Items<'_, F>),
     ) -> ControlFlow<()> {
-        let Self { source, stream, wanted, positions, arrivals, kept, has_begun: _ } = self;
+        let Self { source, stream, wanted, positions, arrivals, kept, window, has_begun: _ } = self;
         let origin = match wanted.positions {
             true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
             false => Origin::Unknown,
@@ -325,7 +335,7 @@ impl<S: Stream> SourceDecoder<S> {
         };
         let outcome = ControlFlow::Continue(());
         let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
-        let mut each = Items { source, origin, arrival, shown, sink, outcome, is_tracked };
+        let mut each = Items { source, origin, arrival, shown, window, sink, outcome, is_tracked };
         act(stream, &mut each);
         each.outcome
     }

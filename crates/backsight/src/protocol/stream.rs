@@ -24,6 +24,9 @@ pub trait StreamSink<V> {
         }
     }
 
+    /// What follows happened in this span of time.
+    fn enter(&mut self, _window: Window) {}
+
     /// Does it want no more? A stream asks between items, and gives up the rest of what it was fed: a few bytes may
     /// stand for a hundred million instructions.
     #[inline]
@@ -52,6 +55,10 @@ impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
     fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<T>>) {
         let Self(sink, map) = self;
         sink.take_path(sub_source, path, items.map(|item| item.map(&*map)));
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.0.enter(window);
     }
 
     #[inline]
@@ -104,8 +111,10 @@ pub trait Stream {
     /// What follows happened in this span of time: code is looked up as it was then.
     fn enter(&mut self, _window: Window) {}
 
-    /// What follows begins at this one of the starts of its buffer.
-    fn begin(&mut self, _start: usize) {}
+    /// What follows begins at this one of the starts of its buffer. Gives when that was, where code depends on it.
+    fn begin(&mut self, _start: usize) -> Option<Window> {
+        None
+    }
 
     /// The stream as one that can be left and taken up again; `None` if its protocol has no such thing.
     fn resumable(&mut self) -> Option<&mut dyn Resumable> {
