@@ -224,7 +224,12 @@ impl Blocks {
 
     /// Was this edge counted?
     pub fn has_edge(&self, from: u32, to: u32, way: Way) -> bool {
-        self.by_ends.contains_key(&(from, to, way as u8))
+        self.edge(from, to, way).is_some()
+    }
+
+    /// The number of an edge that was counted.
+    pub fn edge(&self, from: u32, to: u32, way: Way) -> Option<u32> {
+        self.by_ends.get(&(from, to, way as u8)).copied()
     }
 
     /// How often each block was executed: arrivals over edges, and others.

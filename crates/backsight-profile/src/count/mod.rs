@@ -1,7 +1,7 @@
 //! Counting, in one pass over what a source executed.
 //!
-//! What is executed again and again costs a comparison and an addition: see [`blocks`]. Calls are rebuilt where execution
-//! changes functions ([`calls`]), cycles are shared out where the trace counts them ([`cycles`]). Memory is bounded by
+//! What is executed again and again costs a comparison and an addition: see [`blocks`], and [`walked`] for whole paths.
+//! Calls are rebuilt where execution changes functions ([`calls`]), cycles are shared out where the trace counts them ([`cycles`]). Memory is bounded by
 //! the code that was executed, and by limits where that is not what it should be.
 
 mod blocks;
@@ -15,6 +15,7 @@ mod paths;
 mod pc_samples;
 mod result;
 mod timeline;
+mod walked;
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ use backsight::{Source, SourceCode};
 
 use crate::{EventChoice, Totals};
 pub(crate) use blocks::NONE;
-use blocks::{Blocks, Departure, Way, way_of};
+use blocks::{BlockRecord, Blocks, Departure, Way, way_of};
 pub use branch_windows::BranchWindows;
 use branch_windows::{WindowSampler, WindowStep};
 use calls::{Arrival, CallStack, Ledger, Tree};
@@ -36,6 +37,7 @@ pub(crate) use hash::NumberMap;
 use paths::PathCounter;
 use pc_samples::PcSamples;
 use timeline::{TimeAxis, Timeline};
+use walked::WalkedPaths;
 
 /// What to count.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +75,8 @@ pub struct Counter<'c> {
     events: Option<EventCounter>,
     sampler: Option<WindowSampler>,
     samples: PcSamples,
+    /// Somebody asks for every range in its order: nothing is counted by paths.
+    needs_order: bool,
     totals: Totals,
 }
 
@@ -101,6 +105,7 @@ struct Hart {
     before_gap: Arrival,
     /// Instructions so far.
     clock: u64,
+    walked: WalkedPaths,
     stack: CallStack,
     /// The stacks of other threads that ran here.
     paused: NumberMap<u64, CallStack>,
@@ -124,6 +129,7 @@ impl Hart {
             interrupted: None,
             before_gap: Arrival::Sequence,
             clock: 0,
+            walked: WalkedPaths::default(),
             stack: CallStack::new(tree, 0),
             paused: NumberMap::default(),
             counts_cycles,
@@ -155,6 +161,7 @@ impl<'c> Counter<'c> {
             samples: PcSamples::default(),
             events: (!options.events.is_empty()).then(|| EventCounter::new(&options.events, options.skid)),
             paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
+            needs_order: options.paths > 0 || !options.events.is_empty() || options.windows.is_some(),
             totals: Totals::default(),
         }
     }
@@ -178,17 +185,8 @@ impl<'c> Counter<'c> {
             return;
         }
         let before = self.sampler.as_ref().map(|_| (self.hart.block, self.hart.way, self.hart.stack.node()));
-        let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
-        let (block, changes_calls) = match followed {
-            Some(followed) => followed,
-            None => self.find(range),
-        };
-        if changes_calls {
-            self.change_calls(block, range.start);
-        }
-        self.hart.block = block;
-        self.hart.way = way_of(range);
-        self.hart.clock += u64::from(range.instructions);
+        self.step(range);
+        let block = self.hart.block;
         if let Some(paths) = &mut self.paths {
             paths.step(block, range);
         }
@@ -203,6 +201,22 @@ impl<'c> Counter<'c> {
             let (node, instructions) = (self.hart.stack.node(), range.instructions);
             self.hart.window.push(Stay { block, node, instructions });
         }
+    }
+
+    /// Execution comes to a block and goes through it.
+    #[inline]
+    fn step(&mut self, range: &Range) {
+        let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
+        let (block, changes_calls) = match followed {
+            Some(followed) => followed,
+            None => self.find(range),
+        };
+        if changes_calls {
+            self.change_calls(block, range.start);
+        }
+        self.hart.block = block;
+        self.hart.way = way_of(range);
+        self.hart.clock += u64::from(range.instructions);
     }
 
     /// A step for whoever samples: where it came from, and whether it is a call.
@@ -278,12 +292,18 @@ impl<'c> Counter<'c> {
         let Some(last) = self.blocks.blocks.get(self.hart.block as usize) else {
             return self.hart.before_gap;
         };
-        match (self.hart.way, last.departure) {
+        if self.hart.way == Way::Exception {
+            let return_address = self.hart.exception.and_then(|(_, return_address)| return_address);
+            return Arrival::Exception { return_address };
+        }
+        self.arrival_after(last, self.hart.way, address, function)
+    }
+
+    /// How execution comes to an address after a block that was left in this way, which is no exception.
+    fn arrival_after(&self, last: &BlockRecord, way: Way, address: Address, function: u32) -> Arrival {
+        match (way, last.departure) {
             (Way::Onwards, _) => Arrival::Sequence,
-            (Way::Exception, _) => {
-                let return_address = self.hart.exception.and_then(|(_, return_address)| return_address);
-                Arrival::Exception { return_address }
-            }
+            (Way::Exception, _) => Arrival::Exception { return_address: None },
             (Way::ExceptionReturn, _) | (Way::Taken, Departure::ExceptionReturn) => Arrival::ExceptionReturn,
             (Way::Taken, Departure::Call) => Arrival::Call { return_address: last.range.end },
             (Way::Taken, Departure::Return) => Arrival::Return,

@@ -16,10 +16,11 @@ impl Counter<'_> {
     /// The trace ends: what was counted.
     pub fn finish(mut self) -> Profile {
         let mut harts = std::mem::take(&mut self.others);
-        let Self { tree, timeline, hart, .. } = &mut self;
+        let Self { tree, timeline, hart, blocks, .. } = &mut self;
         for hart in harts.iter_mut().chain([&mut *hart]) {
             let mut ledger = Ledger { tree, timeline, clock: hart.clock };
             hart.stack.finish(&mut ledger);
+            hart.walked.settle(blocks);
         }
         self.count_samples();
         if let Some(sampler) = self.sampler.take() {
