@@ -222,6 +222,12 @@ impl Block {
         (next != NONE).then_some(next)
     }
 
+    /// The block that always comes after it on a way that the code decides, once that was gone.
+    #[inline]
+    pub fn link(&self, taken: bool) -> Option<u32> {
+        self.next(taken).filter(|_| self.way(taken).is_known())
+    }
+
     pub(super) fn set_next(&mut self, taken: bool, next: u32) {
         self.next[usize::from(taken)] = next;
     }
