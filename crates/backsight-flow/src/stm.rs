@@ -96,19 +96,19 @@ impl Follower {
             Content::Data { value, nibbles, marked } => {
                 let message = SoftwareMessage::new(self.current(), value, nibbles.div_ceil(2));
                 let message = if nibbles == 1 { message.nibble() } else { message };
+                let time = time.and_then(|time| self.clock.take(time));
                 self.message(if marked { message.marked() } else { message }, time, sink);
             }
-            Content::Flag => self.message(SoftwareMessage::new(self.current(), 0, 0).marked(), time, sink),
             _ => self.push_any(content, time, sink),
         }
     }
 
-    /// A packet that is no message.
+    /// A packet that is no data.
     #[inline(never)]
     fn push_any(&mut self, content: Content, sent: Option<SentTime>, sink: &mut impl Sink) {
         let time = sent.and_then(|time| self.clock.take(time));
         match content {
-            Content::Async { .. } | Content::Data { .. } | Content::Flag => {}
+            Content::Async { .. } | Content::Data { .. } => {}
             Content::Version { value, .. } => {
                 self.clock = Clock { coding: TimeCoding::from_version(value), ..Clock::default() };
                 (self.master, self.channel) = (0, 0);
@@ -117,6 +117,7 @@ impl Follower {
             Content::Master16(master) => self.own(master),
             Content::Channel8(channel) => self.channel = self.channel & 0xFF00 | u16::from(channel),
             Content::Channel16(channel) => self.channel = channel,
+            Content::Flag => self.message(SoftwareMessage::new(self.current(), 0, 0).marked(), time, sink),
             Content::Null if sent.is_some() => self.system(SystemEventKind::Time, 0, time, sink),
             Content::Null => {}
             Content::Trigger(value) => self.system(SystemEventKind::Trigger, value.into(), time, sink),
@@ -178,8 +179,7 @@ impl Follower {
     }
 
     #[inline]
-    fn message(&mut self, message: SoftwareMessage, sent: Option<SentTime>, sink: &mut impl Sink) {
-        let time = sent.and_then(|time| self.clock.take(time));
+    fn message(&mut self, message: SoftwareMessage, time: Option<u64>, sink: &mut impl Sink) {
         let message = time.map_or(message, |time| message.at(time));
         // Nobody counts messages.
         self.give(Event::Software(message), sink);

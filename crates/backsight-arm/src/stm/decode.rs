@@ -2,7 +2,7 @@
 
 use backsight_core::{Accounting, Located};
 
-use super::common::{Common, long_packet, short_packet};
+use super::common::{long_packet, short_packet};
 use super::packet::{Bad, Content, Packet, SentTime, TimeCoding};
 use super::table::{Kind, Row, long_opcode, longest_opcode, row, short_opcode, time_nibbles};
 
@@ -145,26 +145,31 @@ impl Decoder {
         // Bytes are fed as a whole, so that the first nibble of a slice is the low one of a byte.
         let first_byte = (self.at - begin as u64) / 2;
         let mut at = begin;
-        loop {
-            let rest = bytes.get(at / 2..).unwrap_or_default();
-            let begins_in_high_nibble = at % 2 == 1;
-            let short = rest.first_chunk().and_then(|bytes| short_packet(bytes, begins_in_high_nibble));
-            let Some(Common { row, value, time, nibbles }) = short
-                .or_else(|| rest.first_chunk().and_then(|bytes| long_packet(bytes, begins_in_high_nibble)))
-            else {
-                break;
+        while let Some(rest) = bytes.get(at / 2..)
+            && let Some(word) = rest.first_chunk()
+        {
+            let (offset, is_high) = (first_byte + (at / 2) as u64, at % 2 == 1);
+            at += match short_packet(word, is_high) {
+                Some(common) => {
+                    let located = |content| common.located(content, offset, is_high);
+                    // Most are data: that is said here, so that whoever takes them need not ask.
+                    match common.row.kind {
+                        Kind::Data { marked } => {
+                            let (value, nibbles) = (common.value, common.row.nibbles);
+                            sink(located(Content::Data { value, nibbles, marked }));
+                        }
+                        _ => give(located(common.content()), sink),
+                    }
+                    usize::from(common.nibbles)
+                }
+                None => match rest.first_chunk().and_then(|bytes| long_packet(bytes, is_high)) {
+                    Some(common) => {
+                        give(common.located(common.content(), offset, is_high), sink);
+                        usize::from(common.nibbles)
+                    }
+                    None => break,
+                },
             };
-            let end = at + usize::from(nibbles);
-            let (offset, length) = (first_byte + (at / 2) as u64, (end.div_ceil(2) - at / 2) as u32);
-            at = end;
-            let located =
-                |content| Located { offset, length, value: Packet { content, time, begins_in_high_nibble } };
-            // Most are data or flags: that is said here, so that whoever takes them need not ask.
-            match row.kind {
-                Kind::Data { marked } => sink(located(Content::Data { value, nibbles: row.nibbles, marked })),
-                Kind::Flag => sink(located(Content::Flag)),
-                _ => give(located(row.content(value)), sink),
-            }
         }
         let nibbles = (at - begin) as u64;
         self.at += nibbles;

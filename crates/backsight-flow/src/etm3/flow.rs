@@ -85,6 +85,15 @@ enum Until {
     Newest = 3,
 }
 
+/// How atoms are followed by links.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    until: Until,
+    has_cycles: bool,
+    /// What may transfer data is left to whoever finds out.
+    traces_data: bool,
+}
+
 /// What was followed by links, and where that led.
 #[derive(Clone, Copy, Debug, Default)]
 struct Linked {
@@ -108,13 +117,14 @@ impl<C: Code> Follower<C> {
         self.atoms_together = atoms.left();
         while !atoms.is_empty() {
             self.release(sink);
-            let Some(number) = here.take().or_else(|| self.block_here()) else {
+            let Some(number_here) = here.take().or_else(|| self.block_here()) else {
                 return self.lost_atoms(&atoms, at, sink);
             };
             let mut linked = Linked::default();
-            let has_cycles = atoms.has_cycles;
-            let number =
-                self.linked_atoms(number, Until::Newest, has_cycles, &mut atoms, &mut linked, at, sink);
+            let rules =
+                Rules { until: Until::Newest, has_cycles: atoms.has_cycles, traces_data: self.traces_data };
+            let number;
+            (number, atoms) = self.linked_atoms(number_here, atoms, rules, &mut linked, at, sink);
             self.settle(linked);
             self.newest_atom(number, &mut atoms, at, sink);
         }
@@ -154,13 +164,14 @@ impl<C: Code> Follower<C> {
                 continue;
             }
             if let Some(number) = here {
-                let next =
-                    self.linked_atoms(number, Until::End, HAS_CYCLES, &mut atoms, &mut linked, at, sink);
+                let rules = Rules { until: Until::End, has_cycles: HAS_CYCLES, traces_data: false };
+                let next;
+                (next, atoms) = self.linked_atoms(number, atoms, rules, &mut linked, at, sink);
                 here = Some(next);
             }
             if !atoms.is_empty() {
                 self.settle(std::mem::take(&mut linked));
-                here = self.certain_atoms(here, &mut atoms, at, sink);
+                here = self.certain_atoms(here, atoms, at, sink);
             }
         }
         self.settle(linked);
@@ -172,16 +183,16 @@ impl<C: Code> Follower<C> {
     fn certain_atoms(
         &mut self,
         mut here: Option<u32>,
-        atoms: &mut Atoms,
+        mut atoms: Atoms,
         at: At,
         sink: &mut impl Sink,
     ) -> Option<u32> {
         while !atoms.is_empty() {
             let Some(number) = here.or_else(|| self.block_here()) else {
-                self.lost_atoms(atoms, at, sink);
+                self.lost_atoms(&atoms, at, sink);
                 return None;
             };
-            self.newest_atom(number, atoms, at, sink);
+            self.newest_atom(number, &mut atoms, at, sink);
             self.release(sink);
             here = None;
         }
@@ -191,37 +202,35 @@ impl<C: Code> Follower<C> {
     /// Follows atoms by the links from block to block, up to a block that has none. Gives the block of the next atom, which
     /// may have to be read again.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "it is the body of two loops")]
     fn linked_atoms(
         &self,
         first: u32,
-        until: Until,
-        has_cycles: bool,
-        atoms: &mut Atoms,
+        mut atoms: Atoms,
+        rules: Rules,
         linked: &mut Linked,
         at: At,
         sink: &mut impl Sink,
-    ) -> u32 {
+    ) -> (u32, Atoms) {
         let mut number = first;
-        while atoms.bits > until as u32 {
+        while atoms.bits > rules.until as u32 {
             let block = self.tracker.block(number);
             let executed = atoms.executed();
-            let Some(next) = block.link(executed) else { break };
-            if self.traces_data && executed && self.may_transfer(&block.range) {
+            let Some(link) = block.link(executed) else { break };
+            if rules.traces_data && executed && self.may_transfer(&block.range) {
                 break;
             }
-            if has_cycles {
+            if rules.has_cycles {
                 sink.take(at.map(|()| Event::CycleCount(Some(atoms.cycles.into()))));
             }
             sink.take(at.map(|()| Event::Range(Range { executed, ..block.range })));
             linked.origin = Origin::new(number, executed);
             linked.instructions += 1;
-            linked.branches += u64::from(block.is_branch());
-            linked.taken += u64::from(block.is_branch() & executed);
+            linked.branches += u64::from(link.is_branch());
+            linked.taken += u64::from(link.is_branch() & executed);
             atoms.advance();
-            number = next;
+            number = link.block();
         }
-        number
+        (number, atoms)
     }
 
     /// Counts what was followed by links. Nothing but atoms came in between.

@@ -116,7 +116,8 @@ impl<C: Code> Follower<C> {
             true => headers.iter().rposition(has_atoms),
             false => None,
         };
-        let (certain, rest) = headers.split_at(last.unwrap_or(0));
+        // Where data is traced, runs are short.
+        let (certain, rest) = headers.split_at(last.filter(|_| !self.traces_data).unwrap_or(0));
         let mut here = None;
         if !certain.is_empty() {
             here = self.certain_p_headers(offset, certain, sink);
