@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use backsight_arm::frame::Run;
 use backsight_core::TraceId;
 use backsight_flow::PathId;
+use backsight_image::Window;
 
 use super::item::{Accumulate, Item, Outcome};
 use super::kind::Kind;
@@ -297,6 +298,9 @@ impl<'c, K: Kind> Session<'c, K> {
 pub(super) trait Each<T, V> {
     fn item(&self, state: &mut T, item: Item<'_, V>);
 
+    /// What follows happened in this span of time.
+    fn enter(&self, _state: &mut T, _window: Window) {}
+
     /// Gives it the items of a path that was walked before.
     #[inline(always)]
     fn path<'a>(
@@ -333,6 +337,10 @@ impl<V, T: Accumulate<V>> Each<T, V> for ByState {
         state.item(item);
     }
 
+    fn enter(&self, state: &mut T, window: Window) {
+        state.enter(window);
+    }
+
     #[inline(always)]
     fn path<'a>(&self, state: &mut T, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
     where
@@ -354,6 +362,10 @@ impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {
     #[inline(always)]
     fn take(&mut self, item: Item<'_, V>, _known: Known) {
         self.each.item(self.state, item);
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.each.enter(self.state, window);
     }
 
     #[inline(always)]

@@ -137,6 +137,9 @@ pub(crate) trait ItemSink<V> {
     /// Takes an item, with when it became known.
     fn take(&mut self, item: Item<'_, V>, known: Known) -> Self::Says;
 
+    /// What follows happened in this span of time, which decides what code there was.
+    fn enter(&mut self, _window: Window) {}
+
     /// Takes the items of a path that was walked before. Nobody asks when they became known.
     #[inline(always)]
     fn take_path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
@@ -205,6 +208,7 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
 
     fn enter(&mut self, window: Window) {
         *self.window = Some(window);
+        self.sink.enter(window);
     }
 
     #[inline(always)]
@@ -319,7 +323,10 @@ impl<S: Stream> SourceDecoder<S> {
                 false => self.step(Step::Reset(arrival), sink)?,
             }
             goes_on_as.into_iter().for_each(|id| self.go_on_as(id));
-            self.window = start.and_then(|start| self.stream.begin(start)).or(self.window);
+            if let Some(window) = start.and_then(|start| self.stream.begin(start)) {
+                self.window = Some(window);
+                sink.enter(window);
+            }
             from = at;
         }
         self.has_begun |= !part.bytes.is_empty();
