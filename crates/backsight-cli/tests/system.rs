@@ -43,6 +43,7 @@ fn build(scratch: &Scratch, target: &Target) -> Option<PathBuf> {
         compiler.status().is_ok_and(|status| status.success())
     };
     let built = compile("system", "system.c", &["-ldl", "-lpthread"])
+        && compile("other", "other.c", &[])
         && compile("libfirst.so", "library.c", &["-shared", "-fPIC"])
         && compile("libsecond.so", "library.c", &["-shared", "-fPIC", "-DSECOND"]);
     if !built {
@@ -96,6 +97,8 @@ fn every_instruction_of_a_changing_system_is_decoded_whatever_contextidr_holds()
         let ended = log.lines().filter(|line| line.contains("declare_process END")).count();
         assert!(ended >= 8, "{ended} processes ended, of which some had the number of another");
         assert!(log.contains("patch_code") && log.contains("libsecond.so"), "code comes and goes");
+        let is_other = |line: &&str| line.contains("declare_process START") && line.contains("/other\"");
+        assert_eq!(log.lines().filter(is_other).count(), 2, "two children become another program");
         assert_eq!(log.contains(" switch "), contextidr == "none");
         let ids = ids(&capture);
         assert_eq!(ids.len(), 2, "a source for each CPU");
@@ -185,6 +188,13 @@ fn code_is_shown_as_it_was_and_by_the_names_that_it_had() {
     };
     let (first, second) = (pages("first_step"), pages("second_step"));
     assert!(first.intersection(&second).next().is_some(), "{first:x?} and {second:x?}");
+    assert!(!pages("other_step").is_empty());
     let calls = backsight(&["flow", "--calls"], &capture);
     assert!(calls.contains("first_step") && calls.contains("second_step"));
+    // The program and its eight children call each library once, two of them another program.
+    let functions = backsight(&["profile", "--format", "functions"], &capture);
+    for (name, entries) in [("first_step", 9 * 60), ("second_step", 9 * 60), ("other_step", 2 * 300)] {
+        let line = functions.lines().find(|line| line.contains(name)).expect("a function that ran");
+        assert!(line.split(',').any(|field| field == entries.to_string()), "{name}: {entries} in {line}");
+    }
 }

@@ -57,7 +57,10 @@ impl Journal {
                 }
             }
             Observation::Unmap { address, length } => self.unmap(address.0, length, &mut push),
-            Observation::Output { .. } | Observation::Process { .. } | Observation::ProcessEnds { .. } => {}
+            Observation::Output { .. }
+            | Observation::Process { .. }
+            | Observation::ProcessEnds { .. }
+            | Observation::ProcessReplaced { .. } => {}
             Observation::Code { address, bytes } => {
                 if self.is_new(address, bytes) {
                     self.code.insert(address.0, bytes.into());

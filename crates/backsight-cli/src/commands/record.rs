@@ -63,8 +63,8 @@ pub struct Record {
     #[arg(long, value_name = "N", value_parser = parse_number)]
     limit: Option<u64>,
 
-    /// Record a system: the program and all that it forks, under QEMU, whose threads take turns on so many CPUs. Each
-    /// CPU is a trace source, with timestamps and context identifiers; the event log has processes, libraries, threads and
+    /// Record a system: the program, all that it forks and all that they execute, under QEMU, whose threads take turns on
+    /// so many CPUs. Each CPU is a trace source, with timestamps and context identifiers; the event log has processes, libraries, threads and
     /// code made at run time as they come and go. Units with timestamps that can be asked for: etm4, ete, ptm, etm3
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: Option<u32>,

@@ -255,6 +255,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
     /// Events were lost: what there was may be gone, and other things may be in its place.
     fn lose(&mut self) {
         (self.known_since, self.is_lost) = (self.now, true);
+        self.timeline.lose(self.now);
         for key in std::mem::take(&mut self.certain) {
             for mut live in self.live.remove(&key).unwrap_or_default() {
                 if live.hidden.is_empty() {

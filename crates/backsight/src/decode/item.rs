@@ -2,6 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
+use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::positions::Positions;
@@ -112,6 +113,27 @@ pub trait Sink<T> {
 
     /// Takes an item, and says whether it wants more.
     fn item(&mut self, item: Item<'_, T>) -> ControlFlow<()>;
+}
+
+/// Takes what one source gives, on the thread of that source; see [`Decode::accumulate`](super::Decode::accumulate).
+pub trait Accumulate<T> {
+    /// Takes an item.
+    fn item(&mut self, item: Item<'_, T>);
+
+    /// What follows happened in this span of time, which decides what code there was: [`Item::window`].
+    fn enter(&mut self, _window: Window) {}
+
+    /// Takes the items of a path of execution that was walked before. `path` always stands for the same values: whoever
+    /// counts need look at them only when it comes for the first time.
+    #[inline(always)]
+    fn path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    where
+        T: 'a,
+    {
+        for item in items {
+            self.item(item);
+        }
+    }
 }
 
 /// A closure as a sink.

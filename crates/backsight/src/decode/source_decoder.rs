@@ -1,10 +1,10 @@
 //! One source while it is decoded.
 
-use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use backsight_arm::frame::Run;
 use backsight_core::{Located, TraceId};
+use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::item::{Item, Origin, Outcome};
@@ -130,8 +130,42 @@ enum Arrival<'a> {
     Later(u64),
 }
 
+/// Takes the items of a source. Every closure in [`EachItem`] is one that takes them one by one.
+pub(crate) trait ItemSink<V> {
+    type Says: Outcome;
+
+    /// Takes an item, with when it became known.
+    fn take(&mut self, item: Item<'_, V>, known: Known) -> Self::Says;
+
+    /// What follows happened in this span of time, which decides what code there was.
+    fn enter(&mut self, _window: Window) {}
+
+    /// Takes the items of a path that was walked before. Nobody asks when they became known.
+    #[inline(always)]
+    fn take_path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
+    where
+        V: 'a,
+    {
+        for item in items {
+            self.take(item, Known::Unasked);
+        }
+    }
+}
+
+/// A closure that takes items.
+pub(crate) struct EachItem<'f, F: ?Sized>(pub &'f mut F);
+
+impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> ItemSink<V> for EachItem<'_, F> {
+    type Says = R;
+
+    #[inline(always)]
+    fn take(&mut self, item: Item<'_, V>, known: Known) -> R {
+        (self.0)(item, known)
+    }
+}
+
 /// Makes items of what a stream gives, and hands them on until nobody wants more.
-struct ItemSink<'a, R, F: ?Sized> {
+struct Items<'a, F> {
     source: &'a Source,
     origin: Origin<'a>,
     arrival: Arrival<'a>,
@@ -142,10 +176,9 @@ struct ItemSink<'a, R, F: ?Sized> {
     outcome: ControlFlow<()>,
     /// Somebody asks for bytes or arrivals.
     is_tracked: bool,
-    says: PhantomData<R>,
 }
 
-impl<R, F: ?Sized> ItemSink<'_, R, F> {
+impl<F> Items<'_, F> {
     /// An item ends here in the stream. When did it become known?
     fn track(&mut self, end: u64) -> Known {
         *self.shown = end;
@@ -157,7 +190,7 @@ impl<R, F: ?Sized> ItemSink<'_, R, F> {
     }
 }
 
-impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> StreamSink<V> for ItemSink<'_, R, F> {
+impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
     #[inline(always)]
     fn take(&mut self, sub_source: u16, located: Located<V>) {
         if self.is_done() {
@@ -167,19 +200,41 @@ impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> StreamSink<V> fo
         let known = if self.is_tracked { self.track(located.end()) } else { Known::Unasked };
         let Located { offset, length, value } = located;
         let (source, origin, window) = (self.source, self.origin, *self.window);
-        let outcome = (self.sink)(Item { source, sub_source, offset, length, window, value, origin }, known);
-        if R::CAN_END {
-            self.outcome = outcome.control();
+        let said = self.sink.take(Item { source, sub_source, offset, length, window, value, origin }, known);
+        if F::Says::CAN_END {
+            self.outcome = said.control();
         }
     }
 
     fn enter(&mut self, window: Window) {
         *self.window = Some(window);
+        self.sink.enter(window);
+    }
+
+    #[inline(always)]
+    fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<V>>) {
+        if self.is_tracked || F::Says::CAN_END {
+            for item in items {
+                self.take(sub_source, item);
+            }
+            return;
+        }
+        let (source, origin, window) = (self.source, self.origin, *self.window);
+        let items = items.map(|Located { offset, length, value }| Item {
+            source,
+            sub_source,
+            offset,
+            length,
+            window,
+            value,
+            origin,
+        });
+        self.sink.take_path(path, sub_source, items);
     }
 
     #[inline(always)]
     fn is_done(&self) -> bool {
-        R::CAN_END && self.outcome.is_break()
+        F::Says::CAN_END && self.outcome.is_break()
     }
 }
 
@@ -240,6 +295,11 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
+        self.take_to(part, &mut EachItem(sink))
+    }
+
+    /// The same for whoever takes whole paths.
+    pub fn take_to<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
         if self.wanted.positions {
             self.positions.forget();
             self.positions.push_runs(part.runs, part.bytes.len());
@@ -263,7 +323,10 @@ impl<S: Stream> SourceDecoder<S> {
                 false => self.step(Step::Reset(arrival), sink)?,
             }
             goes_on_as.into_iter().for_each(|id| self.go_on_as(id));
-            self.window = start.and_then(|start| self.stream.begin(start)).or(self.window);
+            if let Some(window) = start.and_then(|start| self.stream.begin(start)) {
+                self.window = Some(window);
+                sink.enter(window);
+            }
             from = at;
         }
         self.has_begun |= !part.bytes.is_empty();
@@ -276,7 +339,7 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
-        self.step(Step::Finish, sink)
+        self.step(Step::Finish, &mut EachItem(sink))
     }
 
     /// The stream does not continue.
@@ -285,45 +348,33 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
-        self.step(Step::Reset(u64::MAX), sink)
+        self.step(Step::Reset(u64::MAX), &mut EachItem(sink))
     }
 
-    fn feed<R, F>(&mut self, bytes: &[u8], sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, S::Value>, Known) -> R,
-    {
+    fn feed<F: ItemSink<S::Value>>(&mut self, bytes: &[u8], sink: &mut F) -> ControlFlow<()> {
         self.taken += bytes.len() as u64;
         self.with_sink(None, sink, |stream, each| stream.feed(bytes, each))
     }
 
     /// What comes at a break is little: it is compiled once, and not for each sink.
-    fn step<R, F>(&mut self, step: Step, sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, S::Value>, Known) -> R,
-    {
-        self.rare_step(step, &mut |item, known| sink(item, known).control())
+    fn step<F: ItemSink<S::Value>>(&mut self, step: Step, sink: &mut F) -> ControlFlow<()> {
+        self.rare_step(step, &mut |item, known| sink.take(item, known).control())
     }
 
     fn rare_step(&mut self, step: Step, sink: RareSink<'_, S::Value>) -> ControlFlow<()> {
-        self.with_sink(Some(step), sink, |stream, each| match step {
+        self.with_sink(Some(step), &mut EachItem(sink), |stream, each| match step {
             Step::Reset(_) => stream.reset(each),
             Step::End(_) | Step::Finish => stream.finish(each),
         })
     }
 
     #[inline(always)]
-    fn with_sink<R, F>(
+    fn with_sink<F>(
         &mut self,
         step: Option<Step>,
         sink: &mut F,
-        act: impl FnOnce(&mut S, &mut ItemSink<'_, R, F>),
-    ) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, S::Value>, Known) -> R + ?Sized,
-    {
+        act: impl FnOnce(&mut S, &mut Items<'_, F>),
+    ) -> ControlFlow<()> {
         let Self { source, stream, wanted, positions, arrivals, kept, window, base, .. } = self;
         let base = *base;
         let origin = match wanted.positions {
@@ -338,18 +389,7 @@ impl<S: Stream> SourceDecoder<S> {
         };
         let outcome = ControlFlow::Continue(());
         let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
-        let mut each = ItemSink {
-            source,
-            origin,
-            arrival,
-            shown,
-            window,
-            base,
-            sink,
-            outcome,
-            is_tracked,
-            says: PhantomData,
-        };
+        let mut each = Items { source, origin, arrival, shown, window, base, sink, outcome, is_tracked };
         act(stream, &mut each);
         each.outcome
     }
