@@ -77,10 +77,10 @@ impl Processes {
                     declare(processes.threads.entry(*tid).or_default(), *state, *pid, now, known_since);
                 }
                 // Threads and processes share their numbers: this one is that of a process, or was until now.
-                Item::Mapping(state @ (State::Start | State::End), mapping) if mapping.main => {
+                Item::Mapping(state, mapping) if mapping.main => {
                     if let Pid::Process(pid) = mapping.pid {
-                        let itself = (*state == State::Start).then_some(ITSELF);
-                        processes.threads.entry(pid).or_default().push((now, itself));
+                        let since = processes.threads.entry(pid).or_default();
+                        declare(since, *state, ITSELF, now, known_since);
                     }
                 }
                 Item::Asid { state, asid, pid: Pid::Process(pid), cpu } => {
@@ -261,6 +261,15 @@ mod tests {
         let lost = |from, to| at(&since, Some(Window { from, to }), &[25]);
         assert_eq!([lost(22, 24), lost(22, 35), lost(30, 35)], [Some(0x500), Some(0x500), Some(0x600)]);
         assert_eq!(at(&since, Some(Window { from: 5, to: 10 }), &[2]), None, "somebody else may have had it");
+    }
+
+    #[test]
+    fn a_process_that_ends_had_its_number_since_a_thread_had_it() {
+        let mut since = Vec::new();
+        declare(&mut since, State::End, 0x500, 20, 0);
+        declare(&mut since, State::End, ITSELF, 60, 0);
+        let look = |time| at(&since, Some(Window { from: time, to: time }), &[]);
+        assert_eq!([look(10), look(30), look(59)], [Some(0x500), Some(ITSELF), Some(ITSELF)]);
     }
 
     #[test]
