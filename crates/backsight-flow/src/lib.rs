@@ -28,6 +28,7 @@ mod statistics;
 pub mod stm;
 mod walk;
 
+pub use blocks::PathId;
 pub use event::*;
 pub use message::*;
 pub use sink::{Buffer, Sink};

@@ -6,19 +6,20 @@
 
 use backsight_core::Located;
 
-use crate::{Event, Range};
+use crate::{Event, PathId, Range};
 
 /// Takes the events of a follower. Every closure that takes an event is a sink that never has enough.
 pub trait Sink {
     /// Takes an event.
     fn take(&mut self, event: Located<Event>);
 
-    /// Takes ranges that were executed one after the other, all of the same packet. Whoever treats them like any other event
-    /// need not care.
+    /// Takes the ranges of a path that was walked before. Whoever counts what is executed need look at them only when `path`
+    /// comes for the first time: it stands for the same ranges ever after. Whoever treats them like any other event need
+    /// not care.
     #[inline(always)]
-    fn take_ranges(&mut self, at: Located<()>, ranges: &[Range]) {
-        for &range in ranges {
-            self.take(at.map(|()| Event::Range(range)));
+    fn take_path(&mut self, _path: PathId, ranges: impl Iterator<Item = Located<Range>>) {
+        for range in ranges {
+            self.take(range.map(Event::Range));
         }
     }
 

@@ -2,10 +2,12 @@
 
 mod corpus;
 
+use std::collections::HashMap;
+
 use backsight_arm::etm4::{Atoms, Config, Decoder, Packet};
 use backsight_core::Located;
 use backsight_flow::etm4::{Follower, Options};
-use backsight_flow::{Event, Range, Statistics, Symptom};
+use backsight_flow::{Event, PathId, Range, Sink, Statistics, Symptom};
 use backsight_isa::Class;
 use backsight_testing::Random;
 use corpus::{Memory, Source, buffers, follow};
@@ -67,6 +69,57 @@ fn runs_of_atoms_are_followed_as_packet_by_packet() {
             }
         }
     }
+}
+
+/// Keeps events, and what each path was when it came first.
+#[derive(Default)]
+struct NamedPaths {
+    events: Vec<Located<Event>>,
+    known: HashMap<PathId, Vec<Range>>,
+    recalled: u32,
+}
+
+impl Sink for NamedPaths {
+    fn take(&mut self, event: Located<Event>) {
+        self.events.push(event);
+    }
+
+    fn take_path(&mut self, path: PathId, ranges: impl Iterator<Item = Located<Range>>) {
+        let ranges: Vec<_> = ranges.collect();
+        self.events.extend(ranges.iter().map(|range| range.map(Event::Range)));
+        let values: Vec<_> = ranges.iter().map(|range| range.value).collect();
+        match self.known.get(&path) {
+            Some(known) => assert_eq!(*known, values, "{path:?}"),
+            None => drop(self.known.insert(path, values)),
+        }
+        self.recalled += 1;
+    }
+}
+
+#[test]
+fn the_name_of_a_path_stands_for_the_same_ranges_however_little_is_remembered() {
+    let (mut random, mut recalled, mut named) = (Random(5), 0, 0);
+    for (name, source) in small() {
+        let mut streams = source.streams.clone();
+        for cached_blocks in [10, 60, 1 << 20] {
+            let options = Options { cached_blocks, ..Options::default() };
+            let mut follower = Follower::with_options(&source.config, &source.memory, options);
+            let (mut decoder, mut sink) = (Decoder::new(&source.config), NamedPaths::default());
+            for stream in streams.iter().chain(&streams) {
+                decoder.feed_to(stream, &mut follower.input(&mut sink));
+                decoder.reset(&mut |packet| follower.push(packet, &mut sink));
+                follower.finish(&mut sink);
+            }
+            assert!(sink.events == follow_twice(&source, &streams, false).0, "{name}");
+            recalled += sink.recalled;
+            named += sink.known.len() as u32;
+            for stream in streams.iter_mut().filter(|stream| !stream.is_empty()) {
+                let at = random.below(stream.len() as u64) as usize;
+                stream[at] ^= 1 << random.below(8);
+            }
+        }
+    }
+    assert!(named > 100 && recalled > 2 * named, "{named} paths, {recalled} times");
 }
 
 /// The address at which execution must continue behind a range, where the code says so.

@@ -181,3 +181,24 @@ fn code_that_changes_is_read_again() {
     assert_eq!(followed(&change(0x1000..0x1008)), [before, before, after]);
     assert_eq!(followed(&change(0x2000..0x3000)), [before, before, before], "remembered");
 }
+
+#[test]
+fn nothing_is_made_up_between_code_that_was_not_there_and_an_exception() {
+    let at = |value| Located { offset: 0, length: 1, value };
+    let followed = |code: &[u32]| {
+        let mut lines = Vec::new();
+        let mut sink = |event: Located<Event>| lines.push(event.value.to_string());
+        let mut follower = Follower::new(&etm4(&[]), words(&[]));
+        for packet in [Packet::Async, trace_info(), context(), address(0x1000), atoms("E")] {
+            follower.push(at(packet), &mut sink);
+        }
+        follower.code_mut().bytes = words(code).bytes;
+        [exception(2), address(0x100C)].into_iter().for_each(|packet| follower.push(at(packet), &mut sink));
+        follower.finish(&mut sink);
+        lines.split_off(2)
+    };
+    let (gap, exception) =
+        ("gap: no code at 0x1000 (EL1N)", "exception 0x2 (Call: SVC, HVC or SMC), returns to 0x100c");
+    assert_eq!(followed(&[]), [gap, gap, exception, END], "still not there");
+    assert_eq!(followed(&[NOP; 8]), [gap, exception, END], "where execution went nobody saw");
+}

@@ -52,10 +52,10 @@ pub fn count(
     options: &CountOptions,
 ) -> Result<(Profile, Summary)> {
     let code = capture.code()?;
-    let (summary, counters) = decode.any_order().positions(false).fold(
-        |source| Counter::new(source, code.seen_by(source), options),
-        |counter, item| counter.push(item.sub_source, &item.value),
-    )?;
+    let (summary, counters) = decode
+        .any_order()
+        .positions(false)
+        .accumulate(|source| Counter::new(source, code.seen_by(source), options))?;
     let mut profile = Profile::default();
     for (_, counter) in counters {
         profile.merge(counter.finish());

@@ -57,7 +57,10 @@ impl Journal {
                 }
             }
             Observation::Unmap { address, length } => self.unmap(address.0, length, &mut push),
-            Observation::Output { .. } | Observation::Process { .. } | Observation::ProcessEnds { .. } => {}
+            Observation::Output { .. }
+            | Observation::Process { .. }
+            | Observation::ProcessEnds { .. }
+            | Observation::ProcessReplaced { .. } => {}
             Observation::Code { address, bytes } => {
                 if self.is_new(address, bytes) {
                     self.code.insert(address.0, bytes.into());
@@ -81,7 +84,7 @@ impl Journal {
             main: map.program,
             pid: self.pid,
             base: map.address,
-            image: Some(map.path.display().to_string()),
+            image: Some(map.path.display().to_string().into()),
             build_id: None,
             size: Some(map.length),
             offset: map.offset,

@@ -26,6 +26,11 @@ pub enum Observation<'a> {
         /// Its number in the operating system.
         pid: u32,
     },
+    /// A program is gone, with all that it had; another one takes its place, with the number of its process.
+    ProcessReplaced {
+        /// That number, in the operating system.
+        pid: u32,
+    },
     /// The first item of a thread, with its number in the operating system.
     ThreadStarts {
         /// Its number in start order.

@@ -11,7 +11,7 @@ use crate::event::{
 use crate::mappings::{self, Mapping};
 use crate::target::Call;
 use crate::thread::{self, SystemCall, Thread};
-use crate::{Recorder, api, inputs, outputs, recorder, system};
+use crate::{Recorder, api, inputs, outputs, recorder, replacement, system};
 
 pub const MAP_ANONYMOUS: u64 = 0x20;
 pub const FAILED: std::ops::Range<i64> = -4095..0;
@@ -31,7 +31,10 @@ pub fn begin(index: u32, number: i64, arguments: [u64; 6]) {
     match recorder.target.call(number) {
         Call::SignalAction if arguments[1] != 0 => thread.call.handler = recorder.pointer_at(arguments[1]),
         // If it succeeds, nothing of this process is left to write.
-        Call::Execute => thread.flush(),
+        Call::Execute => {
+            thread.flush();
+            replacement::replace(recorder, thread);
+        }
         _ => {}
     }
 }
@@ -118,7 +121,7 @@ pub fn initial_mappings(thread: &mut Thread, recorder: &Recorder, base: u64) {
 }
 
 /// The program, as the kernel lists it.
-fn program_path() -> Vec<u8> {
+pub fn program_path() -> Vec<u8> {
     // SAFETY: QEMU gives a string or nothing.
     let path = unsafe {
         let path = api::qemu_plugin_path_to_binary();

@@ -9,7 +9,8 @@
 //! Arguments: `dir=DIR` (required: where the stream goes), `memory=on` (loads and stores, their addresses),
 //! `values=on` (and what was loaded or stored), `inputs=on` (results of system calls, and the memory that they wrote),
 //! `output=on` (what the program writes to its standard output and error),
-//! `children=on` (children that the program forks are recorded too, each in a stream of its own to the same socket),
+//! `children=on` (children that the program forks and programs that replace it are recorded too, each in a stream of its
+//! own to the same socket), `connection=N` (the descriptor that a program which replaces another one has its connection in),
 //! `watch=off` (faster; blocks are not exact where they fault).
 
 mod api;
@@ -21,12 +22,14 @@ mod inputs;
 mod mappings;
 mod output;
 mod outputs;
+mod replacement;
 mod system;
 mod tail;
 mod target;
 mod thread;
 
 use std::ffi::{CStr, c_char, c_int};
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock};
@@ -110,6 +113,7 @@ struct Arguments {
     inputs: bool,
     output: bool,
     children: bool,
+    connection: Option<RawFd>,
     watch: bool,
 }
 
@@ -122,6 +126,7 @@ impl Arguments {
             inputs: false,
             output: false,
             children: false,
+            connection: None,
             watch: true,
         };
         for argument in arguments {
@@ -139,8 +144,13 @@ impl Arguments {
                 "output" => parsed.output = on?,
                 "children" => parsed.children = on?,
                 "watch" => parsed.watch = on?,
+                "connection" => {
+                    let number =
+                        value.parse().map_err(|_| format!("argument connection: {value} is no number"))?;
+                    parsed.connection = Some(number);
+                }
                 _ => {
-                    let known = "dir, memory, values, inputs, output, children, watch";
+                    let known = "dir, memory, values, inputs, output, children, connection, watch";
                     return Err(format!("unknown argument {key}; known: {known}"));
                 }
             }
@@ -184,12 +194,22 @@ fn install(id: api::PluginId, info: &api::Info, arguments: &[&str]) -> Result<()
     let target = Target::named(name.to_bytes()).filter(|_| !info.system_emulation).ok_or_else(|| {
         format!("cannot record {name:?}: only programs for aarch64, arm and riscv64 under user-mode QEMU")
     })?;
-    let Arguments { directory, memory, values, inputs, output: outputs, children, watch } =
+    let Arguments { directory, memory, values, inputs, output: outputs, children, connection, watch } =
         Arguments::parse(arguments.iter().copied())?;
     let failed = |error| format!("{}: {error}", directory.display());
     // The memory in it is never given back.
-    let tails: &'static Tails = Box::leak(Box::new(Tails::new(&directory).map_err(failed)?));
-    let output = Output::new(&directory, target, tails).map_err(failed)?;
+    let tails = match connection {
+        None => Tails::new(&directory).map_err(failed)?,
+        Some(_) => Tails::private(),
+    };
+    let tails: &'static Tails = Box::leak(Box::new(tails));
+    let output = match connection {
+        None => Output::new(&directory, target, tails),
+        Some(connection) => {
+            system::inherited(connection).and_then(|connection| Output::connected(connection, target, tails))
+        }
+    };
+    let output = output.map_err(failed)?;
     let recorder = Recorder {
         target,
         tails,

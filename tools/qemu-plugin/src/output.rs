@@ -18,6 +18,8 @@ use crate::target::Target;
 pub const DEFINITIONS: u32 = u32::MAX;
 /// The source of the chunk that ends a whole stream.
 pub const END: u32 = u32::MAX - 1;
+/// In that chunk, where others have the number of a thread: another program takes the place of this one.
+const REPLACED: u32 = 1;
 const MAGIC: [u8; 8] = *b"BSQEMU\x00\x01";
 
 enum Sink {
@@ -47,6 +49,15 @@ impl Output {
             let file = File::create(directory.join("stream"))?;
             Sink::File(system::out_of_the_way(file.into()).into())
         };
+        Self::begin(sink, target, tails)
+    }
+
+    /// Writes to a connection that is there already, of the program that this one replaces.
+    pub fn connected(connection: OwnedFd, target: Target, tails: &'static Tails) -> io::Result<Self> {
+        Self::begin(Sink::Socket(connection), target, tails)
+    }
+
+    fn begin(sink: Sink, target: Target, tails: &'static Tails) -> io::Result<Self> {
         let definitions = tails.tail(DEFINITIONS)?;
         let mut output = Self { sink, definitions, numbers: HashMap::new() };
         output.write_header(target);
@@ -89,8 +100,17 @@ impl Output {
 
     /// Writes the chunk that says the stream is whole.
     pub fn finish(&mut self) {
+        self.end(0);
+    }
+
+    /// The same, where another program takes the place of this one.
+    pub fn finish_replaced(&mut self) {
+        self.end(REPLACED);
+    }
+
+    fn end(&mut self, why: u32) {
         self.write_definitions();
-        self.write_tail(END, 0, 0, &[]);
+        self.write_tail(END, why, 0, &[]);
         self.sink = Sink::Closed;
         self.definitions.retire();
     }

@@ -1,9 +1,11 @@
 //! The few calls of the operating system that the standard library does not have.
 
-use std::ffi::{c_int, c_long, c_void};
+use std::ffi::{CString, c_char, c_int, c_long, c_void};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 mod c {
     use super::*;
@@ -22,6 +24,12 @@ mod c {
             prepare: Option<extern "C" fn()>,
             parent: Option<extern "C" fn()>,
             child: Option<extern "C" fn()>,
+        ) -> c_int;
+        pub fn access(path: *const c_char, mode: c_int) -> c_int;
+        pub fn execve(
+            path: *const c_char,
+            arguments: *const *const c_char,
+            environment: *const *const c_char,
         ) -> c_int;
         pub fn gettid() -> c_int;
         pub fn close(fd: c_int) -> c_int;
@@ -59,7 +67,10 @@ const MAP_SHARED: c_int = 0x01;
 const MAP_PRIVATE: c_int = 0x02;
 const MAP_FIXED: c_int = 0x10;
 const MAP_ANONYMOUS: c_int = 0x20;
+const F_DUPFD: c_int = 0;
+const F_GETFD: c_int = 1;
 const F_DUPFD_CLOEXEC: c_int = 1030;
+const X_OK: c_int = 1;
 const MSG_NOSIGNAL: c_int = 0x4000;
 const PR_SET_PDEATHSIG: c_int = 1;
 const SIGKILL: c_int = 9;
@@ -174,6 +185,44 @@ pub fn out_of_the_way(fd: OwnedFd) -> OwnedFd {
         }
     }
     fd
+}
+
+/// The same open file under a high number, for the program that replaces this one.
+pub fn inheritable(fd: OwnedFd) -> io::Result<OwnedFd> {
+    // SAFETY: duplicates an open descriptor; the new one is owned by nobody yet.
+    unsafe {
+        match c::fcntl(fd.as_raw_fd(), F_DUPFD, 200) {
+            copy if copy >= 0 => Ok(OwnedFd::from_raw_fd(copy)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// An open file that was left for this program by the one that it replaces.
+pub fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: it is open, and whoever left it is gone.
+    unsafe {
+        match c::fcntl(fd, F_GETFD, 0) {
+            flags if flags >= 0 => Ok(out_of_the_way(OwnedFd::from_raw_fd(fd))),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// May this process execute a file?
+pub fn is_executable(path: &Path) -> bool {
+    // SAFETY: reads a string.
+    CString::new(path.as_os_str().as_bytes()).is_ok_and(|path| unsafe { c::access(path.as_ptr(), X_OK) == 0 })
+}
+
+/// Replaces this process. Comes back with what went wrong.
+pub fn execute(path: &CString, arguments: &[CString], environment: &[CString]) -> io::Error {
+    let pointers = |strings: &[CString]| -> Vec<*const c_char> {
+        strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    // SAFETY: a string and two lists of strings, each ended by a null pointer.
+    unsafe { c::execve(path.as_ptr(), pointers(arguments).as_ptr(), pointers(environment).as_ptr()) };
+    io::Error::last_os_error()
 }
 
 /// Sends to a socket without a signal when the other side is gone.

@@ -21,9 +21,9 @@ const LENGTH: usize = HEADER + CAPACITY as usize;
 const STRIDE: u64 = 1 << 17;
 const MAGIC: [u8; 8] = *b"BSQTAIL1";
 
-/// The file, and which of its slots are in use.
+/// The file, if there is one, and which of its slots are in use.
 pub struct Tails {
-    file: File,
+    file: Option<File>,
     /// Device and number of the file: the program may close all descriptors, and open another file under this one.
     identity: (u64, u64),
     slots: Mutex<Vec<bool>>,
@@ -36,14 +36,24 @@ impl Tails {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
         let file = File::from(system::out_of_the_way(file.into()));
         let metadata = file.metadata()?;
-        Ok(Self { file, identity: (metadata.dev(), metadata.ino()), slots: Mutex::new(Vec::new()) })
+        Ok(Self {
+            file: Some(file),
+            identity: (metadata.dev(), metadata.ino()),
+            slots: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Tails in plain memory: nobody reads them.
+    pub fn private() -> Self {
+        Self { file: None, identity: (0, 0), slots: Mutex::new(Vec::new()) }
     }
 
     /// A tail for a source. Where there is no room in the file, the bytes stand in plain memory.
     pub fn tail(&'static self, source: u32) -> io::Result<Tail> {
         const { assert!(size_of::<Header>() == HEADER) };
         let slot = self.take_slot();
-        let mapped = slot.map(|slot| system::map_file(&self.file, slot as u64 * STRIDE, LENGTH));
+        let place = slot.zip(self.file.as_ref());
+        let mapped = place.map(|(slot, file)| system::map_file(file, slot as u64 * STRIDE, LENGTH));
         let (memory, slot) = match (mapped, slot) {
             (Some(Ok(memory)), slot) => (memory, slot),
             (_, slot) => {
@@ -60,7 +70,7 @@ impl Tails {
     }
 
     fn take_slot(&self) -> Option<usize> {
-        let metadata = self.file.metadata().ok()?;
+        let metadata = self.file.as_ref()?.metadata().ok()?;
         let mut slots =
             self.slots.lock().ok().filter(|_| (metadata.dev(), metadata.ino()) == self.identity)?;
         let free = slots.iter().position(|used| !used).unwrap_or(slots.len());

@@ -55,6 +55,11 @@ impl Target {
         if self == Self::Arm { 4 } else { 8 }
     }
 
+    /// Is it the call that executes a program as seen from a folder (`execveat`)?
+    pub fn is_execute_at(self, number: i64) -> bool {
+        number == if self == Self::Arm { 387 } else { 281 }
+    }
+
     /// The meaning of a system call number.
     pub fn call(self, number: i64) -> Call {
         match self {

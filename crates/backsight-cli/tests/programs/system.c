@@ -1,5 +1,6 @@
-// A program that changes while it runs: children, threads, libraries that come and go at the same addresses, and code
-// that it makes itself, again and again in the same memory. Arguments: a folder with libfirst.so and libsecond.so.
+// A program that changes while it runs: children, of which some become another program, threads, libraries that come and
+// go at the same addresses, and code that it makes itself, again and again in the same memory. Arguments: a folder with
+// libfirst.so, libsecond.so and other; the number of children.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -87,12 +88,24 @@ static void threads(int count) {
         pthread_join(all[i], 0);
 }
 
+// Another program takes the place of this one.
+static void become_other(int value) {
+    char path[4096], number[16];
+    snprintf(path, sizeof path, "%s/other", folder);
+    snprintf(number, sizeof number, "%d", value);
+    execl(path, "other", number, (char *)0);
+    perror(path);
+    _exit(4);
+}
+
 static int child(int number) {
     long value = with_library(number & 1 ? "libfirst.so" : "libsecond.so", number);
     value += jit(6, number);
     if (number % 3 == 0)
         threads(2);
     value += with_library(number & 1 ? "libsecond.so" : "libfirst.so", number + 5);
+    if (number % 4 == 1)
+        become_other((int)(value & 0x3F));
     return (int)(value & 0x3F);
 }
 

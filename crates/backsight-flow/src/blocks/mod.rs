@@ -20,6 +20,7 @@ use self::block::NONE;
 pub(crate) use self::block::{Block, Ending, Way};
 pub(crate) use self::key::CodeMode;
 use self::key::{Key, Spaces};
+pub use self::paths::PathId;
 pub(crate) use self::paths::{FirstWalk, LONGEST_PATH, Path, PathEnd, PathKey, Paths, WalkedPath};
 pub(crate) use self::riscv::{InstructionMap, RiscvReader};
 use crate::Range;

@@ -8,8 +8,20 @@
 //! paths are forgotten. A program that takes other paths all the time gains nothing, and would pay for what it
 //! remembers: where too few are found again, nothing is looked up for a while.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::Origin;
 use crate::Range;
+
+/// The name of a path that was walked before. It stands for the same ranges as long as the program runs: a path that is
+/// forgotten takes its name with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PathId {
+    /// All paths of a generation were remembered by one follower. When it forgets its paths, another one begins.
+    pub generation: u64,
+    /// Paths of a generation are numbered as they are remembered, from 0 on: at most 2^18.
+    pub number: u32,
+}
 
 /// What decides a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +51,8 @@ impl PathKey {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     key: PathKey,
+    /// Paths that were remembered before it in its generation.
+    number: u32,
     /// The first of its steps in the store.
     first: u32,
     /// The block where it ends.
@@ -70,6 +84,9 @@ pub(crate) struct Paths<S = Range> {
     slots: Vec<Option<Path>>,
     /// How many were filled since all was forgotten.
     filled: usize,
+    generation: Generation,
+    /// Paths with steps that were remembered in this generation.
+    remembered: u32,
     steps: Vec<S>,
     /// Room for the next path that is walked for the first time.
     walked: WalkedPath<S>,
@@ -79,6 +96,24 @@ pub(crate) struct Paths<S = Range> {
     until_review: u32,
     /// Paths that were gone along since it was decided.
     used: u32,
+}
+
+/// The number of a generation of paths: no two have the same, in no follower.
+#[derive(Debug)]
+struct Generation(u64);
+
+impl Default for Generation {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A follower that is a copy of another one remembers other paths from then on.
+impl Clone for Generation {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// Slots at first, and at most.
@@ -98,8 +133,19 @@ pub(crate) const LONGEST_PATH: usize = 64;
 
 impl<S> Default for Paths<S> {
     fn default() -> Self {
-        let (slots, steps, walked) = Default::default();
-        Self { slots, filled: 0, steps, walked, is_used: true, until_review: REVIEW, used: 0 }
+        let (slots, steps, walked, generation) = Default::default();
+        let (filled, remembered, used) = (0, 0, 0);
+        Self {
+            slots,
+            filled,
+            generation,
+            remembered,
+            steps,
+            walked,
+            is_used: true,
+            until_review: REVIEW,
+            used,
+        }
     }
 }
 
@@ -140,6 +186,12 @@ impl<S: Copy> Paths<S> {
         None
     }
 
+    /// The name of a path that has steps; others have none.
+    #[inline]
+    pub fn id(&self, path: &Path) -> PathId {
+        PathId { generation: self.generation.0, number: path.number }
+    }
+
     /// The steps of a path.
     #[inline]
     pub fn steps(&self, path: &Path) -> &[S] {
@@ -153,6 +205,8 @@ impl<S: Copy> Paths<S> {
             self.slots.fill(None);
             self.steps.clear();
             self.filled = 0;
+            self.generation = Generation::default();
+            self.remembered = 0;
         }
     }
 
@@ -204,6 +258,7 @@ impl<S: Copy> Paths<S> {
         }
         let path = Path {
             key,
+            number: self.remembered,
             first: self.steps.len() as u32,
             block: end.block,
             origin: end.origin,
@@ -216,6 +271,7 @@ impl<S: Copy> Paths<S> {
             is_plain,
         };
         self.steps.extend_from_slice(&walked.steps);
+        self.remembered += u32::from(!walked.steps.is_empty());
         self.filled += 1;
         self.put(path);
     }
@@ -340,6 +396,29 @@ mod tests {
         assert!(paths.get(PathKey { kind: 1, ..key(1, 5) }).is_none());
         paths.clear();
         assert!(paths.get(key(1, 5)).is_none());
+    }
+
+    #[test]
+    fn a_name_stands_for_the_same_ranges_ever_after() {
+        let (mut paths, mut known) = (Paths::<Range>::default(), std::collections::HashMap::new());
+        for n in 0..200_000 {
+            remember(&mut paths, key(n % 50_000, 1), n.into(), 1 + n % 7);
+            let path = *paths.get(key(n % 50_000, 1)).unwrap();
+            let id = paths.id(&path);
+            assert!(id.number < 1 << 18);
+            let ranges = (paths.steps(&path)[0].start, path.ranges);
+            assert_eq!(*known.entry(id).or_insert(ranges), ranges);
+            if n == 100_000 {
+                // The copy remembers paths of its own under names of its own.
+                let mut copy = paths.clone();
+                let before = copy.id(&path);
+                remember(&mut copy, key(7, 7), 0xF00, 1);
+                let added = copy.id(copy.get(key(7, 7)).unwrap());
+                assert!(!known.contains_key(&before) && !known.contains_key(&added) && before != added);
+            }
+        }
+        let generations = known.keys().map(|id| id.generation).collect::<std::collections::HashSet<_>>();
+        assert!(generations.len() > 10, "{}", generations.len());
     }
 
     #[test]

@@ -207,6 +207,11 @@ impl<C: Code> Follower<C> {
         &mut self.tracker.code
     }
 
+    /// The code has gone to another time: the context that execution is in may belong to another process now.
+    pub fn renew_space(&mut self) {
+        self.tracker.renew_space();
+    }
+
     /// Reports an event, after what is held back.
     #[inline]
     pub(super) fn put(&mut self, at: At, event: Event, sink: &mut impl Sink) {

@@ -9,9 +9,9 @@ use backsight_core::Located;
 use backsight_image::Code;
 
 use super::flow::{At, Flow};
+use crate::Range;
 use crate::blocks::{FirstWalk, LONGEST_PATH, Origin, Path, PathEnd, PathKey, WalkedPath, Way};
 use crate::sink::Sink;
-use crate::{Event, Range};
 
 /// The last range of the path ends in an indirect branch that was taken. Else the path ends at the start of its last block.
 const LEAVES: u8 = 1;
@@ -100,10 +100,11 @@ impl<C: Code> Flow<C> {
     fn go_along(&mut self, path: &Path, run: Located<AtomRun>, sink: &mut impl Sink) -> Located<AtomRun> {
         self.statistics.count_path(path);
         let steps = self.blocks.paths.steps(path);
-        for &step in steps {
+        let ranges = steps.iter().map(|&step| {
             let range = Range { executed: step.is_taken(), ..self.blocks.get(step.block()).range };
-            sink.take(position_of(run, step.packet()).map(|()| Event::Range(range)));
-        }
+            position_of(run, step.packet()).map(|()| range)
+        });
+        sink.take_path(self.blocks.paths.id(path), ranges);
         if path.note & CALLS != 0 && self.remembers_calls() {
             for &step in steps {
                 let block = self.blocks.get(step.block());

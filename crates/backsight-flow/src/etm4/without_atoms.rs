@@ -48,7 +48,8 @@ impl<C: Code> Flow<C> {
 
     /// Everything up to the preferred return address was executed, and there is no P0 instruction in it.
     fn walk_to_exception(&mut self, to: Address, at: At, sink: &mut impl Sink) {
-        if self.position.state == State::Unreadable {
+        let was_unreadable = self.position.state == State::Unreadable;
+        if was_unreadable {
             self.position.state = State::Known;
         }
         if !self.settle(at, sink) || self.position.address == to {
@@ -58,6 +59,10 @@ impl<C: Code> Flow<C> {
             return self.mismatch(Symptom::ExceptionBehind, self.position.address, at, sink);
         }
         let walk = self.policy.walk(&self.code, self.position.start(), Until::Address(to));
+        if was_unreadable && walk.instructions > 0 {
+            // The code is there again, but where execution went while it was not, nobody saw.
+            return;
+        }
         let branch = walk.passed.or(walk.waypoint.then(|| walk.last_address()));
         let symptom = match (walk.undefined, branch) {
             _ if walk.stop == Stop::Limit => Some((Symptom::EndlessRange, walk.start.address)),

@@ -102,7 +102,10 @@ impl<C: Code> Follower<C> {
         if !path.is_plain {
             return Recalled::Unclear;
         }
-        sink.take_ranges(self.at, self.blocks.paths.steps(path));
+        let (id, ranges) = (self.blocks.paths.id(path), self.blocks.paths.steps(path));
+        if !ranges.is_empty() {
+            sink.take_path(id, ranges.iter().map(|&range| self.at.map(|()| range)));
+        }
         self.statistics.count_path(path);
         let &Path { block: number, note, outcomes, .. } = path;
         let block = self.blocks.get(number);

@@ -45,7 +45,10 @@ impl<C: Code> Follower<C> {
                 self.stack.push(call.end, call.isa);
             }
         }
-        sink.take_ranges(self.at, ranges);
+        let at = self.at;
+        if !ranges.is_empty() {
+            sink.take_path(self.blocks.paths.id(path), ranges.iter().map(|&range| at.map(|()| range)));
+        }
         self.statistics.count_path(path);
         let (number, jump) = (path.block, *self.blocks.get(path.block));
         self.blocks.paths.count_use();

@@ -35,14 +35,14 @@ const LOOK_BACK: usize = 16;
 
 /// The state before the instruction at `address`, from what its function has before it. Where no function is known
 /// there may be data, and none is assumed: branches do not lead into a block.
-pub(super) fn before(image: &Image, space: AddressSpace, address: Address) -> ItBlock {
-    let Some(function) = image.symbolise(space, address) else { return ItBlock::default() };
+pub(super) fn before(code: &impl Code, names: &Image, space: AddressSpace, address: Address) -> ItBlock {
+    let Some(function) = names.symbolise(space, address) else { return ItBlock::default() };
     let mut halves = [0; LONGEST_BLOCK + LOOK_BACK];
     let mut first = halves.len();
     while first > 0 {
         let at = address.offset(-2 * (halves.len() - first + 1) as i64);
-        let bytes = image.bytes_at(space, at).and_then(|bytes| bytes.first_chunk());
-        let data = image.mapping(space, at) == Some(Mapping::Data);
+        let bytes = code.bytes_at(space, at).and_then(|bytes| bytes.first_chunk());
+        let data = names.mapping(space, at) == Some(Mapping::Data);
         let Some(&[low, high]) = bytes.filter(|_| at.0 >= function.start.0 && !data) else { break };
         first -= 1;
         halves[first] = u16::from_le_bytes([low, high]);

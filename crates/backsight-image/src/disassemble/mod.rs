@@ -76,17 +76,18 @@ impl Disassembler {
     pub fn disassemble_at(
         &mut self,
         isa: Isa,
-        image: &Image,
+        code: &impl Code,
+        names: &Image,
         space: AddressSpace,
         address: Address,
     ) -> Option<Disassembly> {
-        let (opcode, length) = image.opcode_at(space, address);
+        let (opcode, length) = code.opcode_at(space, address);
         if length == 0 {
             return None;
         }
         if isa == Isa::T32 && self.next != Some((isa, address)) {
             self.restart(isa, address);
-            self.block = it_block::before(image, space, address);
+            self.block = it_block::before(code, names, space, address);
         }
         Some(self.disassemble(isa, &opcode[..length], address))
     }

@@ -1,7 +1,7 @@
 //! Counting, in one pass over what a source executed.
 //!
-//! What is executed again and again costs a comparison and an addition: see [`blocks`]. Calls are rebuilt where execution
-//! changes functions ([`calls`]), cycles are shared out where the trace counts them ([`cycles`]). Memory is bounded by
+//! What is executed again and again costs a comparison and an addition: see [`blocks`], and [`walked`] for whole paths.
+//! Calls are rebuilt where execution changes functions ([`calls`]), cycles are shared out where the trace counts them ([`cycles`]). Memory is bounded by
 //! the code that was executed, and by limits where that is not what it should be.
 
 mod blocks;
@@ -15,27 +15,29 @@ mod paths;
 mod pc_samples;
 mod result;
 mod timeline;
+mod walked;
 
 use std::collections::BTreeMap;
 
 use backsight::core::{Address, AddressSpace, Cause, Context};
 use backsight::flow::{Event, Range, TraceOn};
-use backsight::image::Code as _;
+use backsight::image::{Code as _, Window};
 use backsight::{Source, SourceCode};
 
 use crate::{EventChoice, Totals};
 pub(crate) use blocks::NONE;
-use blocks::{Blocks, Departure, Way, way_of};
+use blocks::{BlockRecord, Blocks, Departure, Way, way_of};
 pub use branch_windows::BranchWindows;
 use branch_windows::{WindowSampler, WindowStep};
 use calls::{Arrival, CallStack, Ledger, Tree};
-use cycles::{CertainCycles, Stay, Window};
+use cycles::{CertainCycles, CycleWindow, Stay};
 use events::EventCounter;
 use functions::Functions;
 pub(crate) use hash::NumberMap;
 use paths::PathCounter;
 use pc_samples::PcSamples;
 use timeline::{TimeAxis, Timeline};
+use walked::WalkedPaths;
 
 /// What to count.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +75,8 @@ pub struct Counter<'c> {
     events: Option<EventCounter>,
     sampler: Option<WindowSampler>,
     samples: PcSamples,
+    /// Somebody asks for every range in its order: nothing is counted by paths.
+    needs_order: bool,
     totals: Totals,
 }
 
@@ -89,6 +93,7 @@ struct ThreadRecord {
 struct Hart {
     number: u16,
     space: AddressSpace,
+    context: Option<Context>,
     context_id: Option<u64>,
     /// The block that was executed last, unless something is missing since.
     block: u32,
@@ -101,11 +106,12 @@ struct Hart {
     before_gap: Arrival,
     /// Instructions so far.
     clock: u64,
+    walked: WalkedPaths,
     stack: CallStack,
     /// The stacks of other threads that ran here.
     paused: NumberMap<u64, CallStack>,
     counts_cycles: bool,
-    window: Window,
+    window: CycleWindow,
     axis: TimeAxis,
 }
 
@@ -117,6 +123,7 @@ impl Hart {
         Self {
             number,
             space: AddressSpace::ANY,
+            context: None,
             context_id: None,
             block: NONE,
             way: Way::Onwards,
@@ -124,10 +131,11 @@ impl Hart {
             interrupted: None,
             before_gap: Arrival::Sequence,
             clock: 0,
+            walked: WalkedPaths::default(),
             stack: CallStack::new(tree, 0),
             paused: NumberMap::default(),
             counts_cycles,
-            window: Window::default(),
+            window: CycleWindow::default(),
             axis: TimeAxis::default(),
         }
     }
@@ -155,6 +163,7 @@ impl<'c> Counter<'c> {
             samples: PcSamples::default(),
             events: (!options.events.is_empty()).then(|| EventCounter::new(&options.events, options.skid)),
             paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
+            needs_order: options.paths > 0 || !options.events.is_empty() || options.windows.is_some(),
             totals: Totals::default(),
         }
     }
@@ -178,17 +187,8 @@ impl<'c> Counter<'c> {
             return;
         }
         let before = self.sampler.as_ref().map(|_| (self.hart.block, self.hart.way, self.hart.stack.node()));
-        let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
-        let (block, changes_calls) = match followed {
-            Some(followed) => followed,
-            None => self.find(range),
-        };
-        if changes_calls {
-            self.change_calls(block, range.start);
-        }
-        self.hart.block = block;
-        self.hart.way = way_of(range);
-        self.hart.clock += u64::from(range.instructions);
+        self.step(range);
+        let block = self.hart.block;
         if let Some(paths) = &mut self.paths {
             paths.step(block, range);
         }
@@ -205,6 +205,22 @@ impl<'c> Counter<'c> {
         }
     }
 
+    /// Execution comes to a block and goes through it.
+    #[inline]
+    fn step(&mut self, range: &Range) {
+        let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
+        let (block, changes_calls) = match followed {
+            Some(followed) => followed,
+            None => self.find(range),
+        };
+        if changes_calls {
+            self.change_calls(block, range.start);
+        }
+        self.hart.block = block;
+        self.hart.way = way_of(range);
+        self.hart.clock += u64::from(range.instructions);
+    }
+
     /// A step for whoever samples: where it came from, and whether it is a call.
     #[inline(never)]
     fn sample(&mut self, (from, way, caller): (u32, Way, u32), block: u32, instructions: u32) {
@@ -219,8 +235,7 @@ impl<'c> Counter<'c> {
     /// A block that did not follow the last one before, or follows nothing.
     #[inline(never)]
     fn find(&mut self, range: &Range) -> (u32, bool) {
-        let space = self.hart.space;
-        let Some(block) = self.blocks.find(range, space).or_else(|| self.add(range)) else {
+        let Some(block) = self.block_of(range).or_else(|| self.add(range)) else {
             self.totals.uncounted += u64::from(range.instructions);
             return (NONE, true);
         };
@@ -236,11 +251,40 @@ impl<'c> Counter<'c> {
         (block, true)
     }
 
+    /// The block of a range, if it was met before, and if the code is what it was then.
+    fn block_of(&mut self, range: &Range) -> Option<u32> {
+        let space = self.hart.space;
+        let block = self.blocks.find(range, space)?;
+        if self.blocks.is_known(block) {
+            return Some(block);
+        }
+        let function = self.functions.at(space, range.start);
+        self.blocks.find_of(range, space, function)
+    }
+
     fn add(&mut self, range: &Range) -> Option<u32> {
         let space = self.hart.space;
         let function = self.functions.at(space, range.start);
         let departure = self.functions.departure(range, space);
-        self.blocks.add(range, space, function, departure)
+        let block = self.blocks.add(range, space, function, departure)?;
+        self.blocks.set_time(block, function, self.functions.window);
+        Some(block)
+    }
+
+    /// What follows happened in this span of time: names are those of the code of that time.
+    fn change_code(&mut self, window: Window) {
+        let is_changed = self.functions.enter(window);
+        let (code, blocks) = (self.functions.code(), &mut self.blocks);
+        for hart in self.others.iter_mut().chain([&mut self.hart]) {
+            // A context may belong to another process now.
+            hart.space = hart.context.map_or(hart.space, |context| code.space_of(&context));
+            if is_changed {
+                hart.walked.forget(blocks);
+            }
+        }
+        if is_changed {
+            self.blocks.code_changed();
+        }
     }
 
     /// How the last block was left to come to this range, and whether nothing came between; `None` if that is not known.
@@ -278,12 +322,18 @@ impl<'c> Counter<'c> {
         let Some(last) = self.blocks.blocks.get(self.hart.block as usize) else {
             return self.hart.before_gap;
         };
-        match (self.hart.way, last.departure) {
+        if self.hart.way == Way::Exception {
+            let return_address = self.hart.exception.and_then(|(_, return_address)| return_address);
+            return Arrival::Exception { return_address };
+        }
+        self.arrival_after(last, self.hart.way, address, function)
+    }
+
+    /// How execution comes to an address after a block that was left in this way, which is no exception.
+    fn arrival_after(&self, last: &BlockRecord, way: Way, address: Address, function: u32) -> Arrival {
+        match (way, last.departure) {
             (Way::Onwards, _) => Arrival::Sequence,
-            (Way::Exception, _) => {
-                let return_address = self.hart.exception.and_then(|(_, return_address)| return_address);
-                Arrival::Exception { return_address }
-            }
+            (Way::Exception, _) => Arrival::Exception { return_address: None },
             (Way::ExceptionReturn, _) | (Way::Taken, Departure::ExceptionReturn) => Arrival::ExceptionReturn,
             (Way::Taken, Departure::Call) => Arrival::Call { return_address: last.range.end },
             (Way::Taken, Departure::Return) => Arrival::Return,
@@ -412,6 +462,7 @@ impl<'c> Counter<'c> {
     /// The context is reported: where it names another thread, that one has calls of its own.
     fn context(&mut self, context: &Context) {
         self.hart.space = self.functions.code().space_of(context);
+        self.hart.context = Some(*context);
         let before = self.hart.context_id;
         if context.context_id.is_none() || context.context_id == before {
             return;

@@ -1,6 +1,7 @@
 //! A program under QEMU as a source of execution.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 
 use backsight_core::Isa;
 
@@ -59,8 +60,13 @@ impl ExecutionSource for EmulatedProgram {
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
         // The program is called as its user does.
         let given = &self.options.program;
+        // Another program may have taken its place.
+        let canonical = given.canonicalize().ok();
+        let is_given = |path: &Path| canonical.as_deref().is_none_or(|given| given == path);
         let outcome = run(&self.options, &self.stop, &mut |seen| match seen {
-            Observation::Map(map) if map.program => sink(Observation::Map(CodeMap { path: given, ..map })),
+            Observation::Map(map) if map.program && is_given(map.path) => {
+                sink(Observation::Map(CodeMap { path: given, ..map }));
+            }
             seen => sink(seen),
         })?;
         Ok(self.ending(&outcome))

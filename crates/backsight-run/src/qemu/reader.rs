@@ -17,6 +17,8 @@ const LONGEST_CHUNK: u32 = 1 << 16;
 const MOST_THREADS: u32 = 1 << 16;
 const DEFINITIONS: u32 = u32::MAX;
 const END: u32 = u32::MAX - 1;
+/// In the chunk that ends a stream: another program takes the place of this one.
+const REPLACED: u32 = 1;
 
 /// What a recording came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub struct StreamReader {
     /// Offset of `pending` in the stream.
     offset: u64,
     ended: bool,
+    /// Another program takes the place of this one.
+    is_replaced: bool,
     failed: Option<StreamError>,
 }
 
@@ -65,6 +69,11 @@ impl StreamReader {
     /// Starts over with another stream.
     pub fn reset(&mut self) {
         *self = Self::default();
+    }
+
+    /// Has the program ended because another one takes its place, with the number of its process?
+    pub fn is_replaced(&self) -> bool {
+        self.is_replaced
     }
 
     /// The target of the program, once the header was read.
@@ -178,7 +187,7 @@ impl StreamReader {
         let header = (fields.word(), fields.word(), fields.long(), fields.word(), fields.word());
         let (Some(source), _, Some(position), Some(tid), _) = header else { return Err(Damage::Position) };
         match source {
-            END => self.ended = true,
+            END => (self.ended, self.is_replaced) = (true, tid == REPLACED),
             DEFINITIONS => {
                 if position != self.definitions_read {
                     return Err(Damage::Position);

@@ -25,6 +25,9 @@ enum News {
     Ends(io::Result<()>),
 }
 
+/// A piece of a stream; `None`: its end.
+type Piece = Option<Vec<u8>>;
+
 /// One process.
 #[derive(Default)]
 struct ProcessStream {
@@ -44,6 +47,8 @@ pub struct ProcessStreams {
     threads: u32,
     /// The stream that was read last.
     last: Option<usize>,
+    /// What came of streams whose process has the number of one that has not ended: it takes its place.
+    waiting: Vec<(usize, Piece)>,
 }
 
 impl ProcessStreams {
@@ -81,7 +86,7 @@ impl ProcessStreams {
             let Ok((number, news)) = receiver.recv_timeout(POLL) else { continue };
             match news {
                 News::Bytes(bytes) => {
-                    if let Err(error) = self.feed(number, &bytes, sink) {
+                    if let Err(error) = self.feed(number, bytes, sink) {
                         return Ok(Err(error));
                     }
                 }
@@ -89,8 +94,11 @@ impl ProcessStreams {
                     connections.accept()?;
                     connections.open -= 1;
                     ended?;
-                    if number > 0 {
-                        self.finish(number, sink);
+                    let is_replaced = self.streams.get(number).is_some_and(|one| one.reader.is_replaced());
+                    if number > 0 || is_replaced {
+                        if let Err(error) = self.end(number, sink) {
+                            return Ok(Err(error));
+                        }
                     } else if stop.is_requested() {
                         // The program was ended; its children end when nobody listens to them.
                         return Ok(Ok(()));
@@ -103,10 +111,39 @@ impl ProcessStreams {
     fn feed(
         &mut self,
         number: usize,
-        bytes: &[u8],
+        bytes: Vec<u8>,
         sink: &mut impl FnMut(Observation<'_>),
     ) -> Result<(), StreamError> {
-        self.with(number, sink, |reader, sink| reader.feed(bytes, sink)).unwrap_or(Ok(()))
+        if self.waits(number, &bytes) {
+            self.waiting.push((number, Some(bytes)));
+            return Ok(());
+        }
+        self.with(number, sink, |reader, sink| reader.feed(&bytes, sink)).unwrap_or(Ok(()))
+    }
+
+    /// Is it, or was it before, the beginning of a stream whose process has the number of one that has not ended?
+    fn waits(&self, number: usize, bytes: &[u8]) -> bool {
+        if self.waiting.iter().any(|(other, _)| *other == number) {
+            return true;
+        }
+        let is_new = self.streams.get(number).is_some_and(|stream| stream.pid.is_none());
+        let Some(pid) = pid_of_header(bytes).filter(|_| is_new) else { return false };
+        let has_not_ended = |stream: &ProcessStream| stream.pid == Some(pid) && !stream.has_ended;
+        self.streams.iter().any(has_not_ended)
+    }
+
+    /// A stream has ended: its process is gone, and who waits for its number goes on.
+    fn end(&mut self, number: usize, sink: &mut impl FnMut(Observation<'_>)) -> Result<(), StreamError> {
+        if self.waiting.iter().any(|(other, _)| *other == number) {
+            self.waiting.push((number, None));
+            return Ok(());
+        }
+        self.finish(number, sink);
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_iter().try_for_each(|(number, piece)| match piece {
+            Some(bytes) => self.feed(number, bytes, sink),
+            None => self.end(number, sink),
+        })
     }
 
     /// Something that a stream hands out goes on in the numbers of all.
@@ -116,7 +153,7 @@ impl ProcessStreams {
         sink: &mut impl FnMut(Observation<'_>),
         read: impl FnOnce(&mut StreamReader, &mut dyn FnMut(Observation<'_>)) -> R,
     ) -> Option<R> {
-        let Self { streams, threads, last } = self;
+        let Self { streams, threads, last, .. } = self;
         let ProcessStream { reader, pid, threads: own, current, .. } = streams.get_mut(number)?;
         if last.replace(number) != Some(number)
             && let Some(pid) = *pid
@@ -166,7 +203,10 @@ impl ProcessStreams {
         if let Some(stream) = self.streams.get_mut(number)
             && let Some(pid) = stream.pid.filter(|_| !std::mem::replace(&mut stream.has_ended, true))
         {
-            sink(Observation::ProcessEnds { pid });
+            sink(match stream.reader.is_replaced() {
+                true => Observation::ProcessReplaced { pid },
+                false => Observation::ProcessEnds { pid },
+            });
         }
         summary
     }
@@ -180,6 +220,11 @@ impl ProcessStreams {
         }
         self.finish(0, sink)
     }
+}
+
+/// The number of the process in the header of a stream.
+fn pid_of_header(bytes: &[u8]) -> Option<u32> {
+    bytes.get(12..16)?.first_chunk().map(|pid| u32::from_le_bytes(*pid))
 }
 
 /// Takes connections, and has a thread read each.

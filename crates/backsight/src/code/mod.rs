@@ -1,5 +1,6 @@
 //! The code that a trace is followed through: what the capture brings along, and what the user names.
 
+mod names;
 mod over_time;
 mod processes;
 mod search;
@@ -72,8 +73,21 @@ impl<'c> SourceCode<'c> {
         self.image
     }
 
+    /// The image that names what is at an address: where code changes, that of what was there at the time.
+    pub fn names_at(&self, space: AddressSpace, address: Address) -> &'c Image {
+        match (self.over_time, self.seen.window) {
+            (Some(over_time), Some(window)) => over_time.names_at(self.seen_space(space), address, window),
+            _ => self.image,
+        }
+    }
+
+    /// The space that is meant: where it is that of the process that the CPU is on, the one of that process.
+    fn seen_space(&self, space: AddressSpace) -> AddressSpace {
+        if space.process() == OWN { self.processes.own_space(space, &self.seen) } else { space }
+    }
+
     /// Goes to another time. Gives what is not as it was.
-    pub(crate) fn enter(&mut self, window: Window) -> Vec<(AddressSpace, Range<u64>)> {
+    pub fn enter(&mut self, window: Window) -> Vec<(AddressSpace, Range<u64>)> {
         let before = self.seen.window.replace(window);
         let (Some(over_time), Some(before)) = (self.over_time, before) else { return vec![EVERYTHING] };
         if window.from < before.from || window.to < before.to {
@@ -106,7 +120,7 @@ impl<'c> SourceCode<'c> {
 
 impl backsight_image::Code for SourceCode<'_> {
     fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
-        let space = if space.process() == OWN { self.processes.own_space(space, &self.seen) } else { space };
+        let space = self.seen_space(space);
         match (self.over_time, self.seen.window) {
             (Some(over_time), Some(window)) => over_time.bytes_at(space, address, window),
             _ => self.image.bytes_at(space, address),
@@ -269,30 +283,33 @@ impl CodeReader<'_> {
     }
 
     fn add_mapping(&mut self, image: &mut Image, mapping: &Mapping, file: Located) -> Result {
-        let Located { name, contents, .. } = file;
         let space = match mapping.pid {
             Pid::All => AddressSpace::ANY,
             Pid::Process(pid) => self.processes.add(AddressSpace::ANY, pid),
         };
-        let base = mapping.base;
-        match mapping.size {
-            size if mapping.relocated => {
-                let shift = bias_of(&Elf::parse(&name, &contents)?, mapping, size.is_some());
-                image.add_elf_contents_shifted(&name, contents, shift, space).map(drop)?;
-            }
-            Some(size) => {
-                let there = (contents.len() as u64).saturating_sub(mapping.offset).min(size);
-                image
-                    .add_dump_contents(&name, contents, mapping.offset, Some(there), base, space)
-                    .map(drop)?;
-            }
-            None if Elf::is_elf(&contents) => {
-                image.add_elf_contents(&name, contents, Some(base), space).map(drop)?;
-            }
-            None => {}
-        }
-        Ok(())
+        add_mapping(image, mapping, file, space)
     }
+}
+
+/// Adds a file where it was mapped.
+fn add_mapping(image: &mut Image, mapping: &Mapping, file: Located, space: AddressSpace) -> Result {
+    let Located { name, contents, .. } = file;
+    let base = mapping.base;
+    match mapping.size {
+        size if mapping.relocated => {
+            let shift = bias_of(&Elf::parse(&name, &contents)?, mapping, size.is_some());
+            image.add_elf_contents_shifted(&name, contents, shift, space).map(drop)?;
+        }
+        Some(size) => {
+            let there = (contents.len() as u64).saturating_sub(mapping.offset).min(size);
+            image.add_dump_contents(&name, contents, mapping.offset, Some(there), base, space).map(drop)?;
+        }
+        None if Elf::is_elf(&contents) => {
+            image.add_elf_contents(&name, contents, Some(base), space).map(drop)?;
+        }
+        None => {}
+    }
+    Ok(())
 }
 
 /// The number of a CPU in its name, as in `cpu_3`.

@@ -6,12 +6,14 @@
 //! after them only if the log says later that it still was: else nobody knows, and nothing is made up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use backsight_capture::events::{EventLog, Item, Mapping, Patch, PatchCode, Pid, State};
 use backsight_capture::{Capture, FileRef};
 use backsight_core::{Address, AddressSpace};
 use backsight_image::{Code, Elf, Image, Lookup, MappedBytes, MappingId, TimedChange, Timeline, Window};
 
+use super::names::Names;
 use super::processes::Processes;
 use super::search::Search;
 
@@ -22,6 +24,7 @@ const LONGEST_PATCH: u64 = 1 << 28;
 #[derive(Debug)]
 pub(crate) struct OverTime {
     timeline: Timeline,
+    names: Names,
     /// What the user named: it hides everything.
     named: Image,
     /// Memory contents: what nothing else hides.
@@ -29,8 +32,8 @@ pub(crate) struct OverTime {
 }
 
 impl OverTime {
-    pub fn new(timeline: Timeline, named: Image, dumps: Image) -> Self {
-        Self { timeline, named, dumps }
+    pub fn new((timeline, names): (Timeline, Names), named: Image, dumps: Image) -> Self {
+        Self { timeline, names, named, dumps }
     }
 
     pub fn changes(&self) -> &[TimedChange] {
@@ -65,6 +68,19 @@ impl OverTime {
     }
 }
 
+impl OverTime {
+    /// The image that names what was at an address of a space, in a span of time.
+    pub fn names_at(&self, space: AddressSpace, address: Address, window: Window) -> &Image {
+        if self.named.bytes_at(space, address).is_some() {
+            return &self.named;
+        }
+        let look = |process| self.timeline.mapping_at(process, address.0, window);
+        let all = self.timeline.processes().filter(|_| space.process() == 0);
+        let id = look(space.process()).or_else(|| look(0)).or_else(|| all.map(look).find_map(|id| id));
+        id.map_or(&self.dumps, |id| self.names.of(id))
+    }
+}
+
 /// Does the log say that code changes? If it only adds, and nothing over anything else, time makes no difference.
 pub(crate) fn changes(log: &EventLog) -> bool {
     let mut ranges: BTreeMap<Pid, BTreeMap<u64, u64>> = BTreeMap::new();
@@ -92,7 +108,7 @@ struct Live {
     /// Where, for the end: of the image or of the patch.
     ranges: Vec<((u64, u64), MappingId)>,
     process: u32,
-    image: Option<String>,
+    image: Option<Arc<str>>,
     /// It was listed in the snapshot that is being read.
     is_listed: bool,
     /// The last time at which it is known to have been there.
@@ -107,6 +123,7 @@ pub(crate) struct LogReader<'a, 'c> {
     pub search: &'a mut Search<'c>,
     pub processes: &'a mut Processes,
     timeline: Timeline,
+    names: Names,
     /// By process and base, the newest last.
     live: BTreeMap<(Pid, u64), Vec<Live>>,
     /// What was begun or confirmed since events were last lost.
@@ -121,13 +138,14 @@ pub(crate) struct LogReader<'a, 'c> {
 
 impl<'a, 'c> LogReader<'a, 'c> {
     pub fn new(capture: &'c Capture, search: &'a mut Search<'c>, processes: &'a mut Processes) -> Self {
-        let (timeline, live, certain, conflicts) = Default::default();
+        let (timeline, names, live, certain, conflicts) = Default::default();
         let (known_since, is_lost, now, snapshot) = Default::default();
         Self {
             capture,
             search,
             processes,
             timeline,
+            names,
             live,
             certain,
             known_since,
@@ -138,7 +156,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
         }
     }
 
-    pub fn read(mut self, log: &EventLog) -> Timeline {
+    pub fn read(mut self, log: &EventLog) -> (Timeline, Names) {
         for record in &log.records {
             self.now = record.time.unwrap_or(self.now).max(self.now);
             // What was lost was lost before the next event that is there.
@@ -166,7 +184,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
                 .insert("the event log maps more than can be kept: the rest is left out".to_owned());
         }
         self.search.warnings.extend(self.conflicts);
-        self.timeline
+        (self.timeline, self.names)
     }
 
     fn number(&mut self, pid: Pid) -> u32 {
@@ -237,6 +255,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
     /// Events were lost: what there was may be gone, and other things may be in its place.
     fn lose(&mut self) {
         (self.known_since, self.is_lost) = (self.now, true);
+        self.timeline.lose(self.now);
         for key in std::mem::take(&mut self.certain) {
             for mut live in self.live.remove(&key).unwrap_or_default() {
                 if live.hidden.is_empty() {
@@ -328,7 +347,14 @@ impl<'a, 'c> LogReader<'a, 'c> {
             }
         }
         let timeline = &mut self.timeline;
-        pieces.into_iter().map(|(range, bytes)| (range, timeline.map(process, range, from, bytes))).collect()
+        let placed: Vec<_> = pieces
+            .into_iter()
+            .map(|(range, bytes)| (range, timeline.map(process, range, from, bytes)))
+            .collect();
+        if let Some(file) = &file {
+            self.names.add(placed.iter().map(|(_, id)| *id), mapping, file);
+        }
+        placed
     }
 
     fn patch(&mut self, patch: &Patch) {

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use backsight_image::Window;
+
 use super::item::{Item, Origin};
 use crate::Source;
 
@@ -172,15 +174,16 @@ pub(super) struct Kept<T> {
     length: u32,
     offset: u64,
     position: Option<u64>,
+    window: Option<Window>,
     value: T,
 }
 
 impl<T: Copy> Kept<T> {
     /// The item that was kept.
     pub fn item<'a>(&self, source: &'a Source) -> Item<'a, T> {
-        let &Self { sub_source, length, offset, position, value } = self;
+        let &Self { sub_source, length, offset, position, window, value } = self;
         let origin = position.map_or(Origin::Unknown, |position| Origin::Known(position, &[]));
-        Item { source, sub_source, offset, length, value, origin }
+        Item { source, sub_source, offset, length, window, value, origin }
     }
 }
 
@@ -192,8 +195,8 @@ impl<T: Copy + Send> Consumer<T> for Collected<T> {
 
     fn item(&mut self, item: Item<'_, T>) {
         let position = item.position();
-        let Item { sub_source, length, offset, value, .. } = item;
-        self.items.push(Kept { sub_source, length, offset, position, value });
+        let Item { sub_source, length, offset, window, value, .. } = item;
+        self.items.push(Kept { sub_source, length, offset, position, window, value });
     }
 
     fn is_full(&self) -> bool {

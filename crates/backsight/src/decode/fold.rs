@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::consumers::Folded;
-use super::item::Item;
+use super::item::{Accumulate, Item};
 use super::kind::Kind;
-use super::session::{Session, States};
+use super::session::{ByItem, ByState, Each, Session, States};
 use super::summary::{SourceSummary, Summary};
 use super::{Decode, Spread, parallel, pieces};
 use crate::{Error, Result, Source};
@@ -33,16 +33,55 @@ impl<'c, K: Kind> Decode<'c, K> {
         make: impl Fn(&Source) -> T + Sync,
         each: impl Fn(&mut T, Item<'_, K::Value>) + Sync,
     ) -> Result<(Summary, Vec<(Source, T)>)> {
+        self.fold_by(make, ByItem(each))
+    }
+
+    /// As [`Decode::fold`], with states that take items themselves, and paths of execution that were walked before as what
+    /// they are: this is the fastest way to count.
+    ///
+    /// ```
+    /// use backsight::decode::Accumulate;
+    /// use backsight::{Event, Item};
+    ///
+    /// #[derive(Default)]
+    /// struct Ranges(u64);
+    ///
+    /// impl Accumulate<Event> for Ranges {
+    ///     fn item(&mut self, item: Item<'_, Event>) {
+    ///         self.0 += u64::from(matches!(item.value, Event::Range(_)));
+    ///     }
+    /// }
+    ///
+    /// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+    /// let (_, counted) = capture.execution().accumulate(|_source| Ranges::default())?;
+    /// assert!(counted.iter().all(|(_, ranges)| ranges.0 > 0));
+    /// # Ok::<(), backsight::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Decode::run`].
+    pub fn accumulate<T: Accumulate<K::Value> + Send>(
+        self,
+        make: impl Fn(&Source) -> T + Sync,
+    ) -> Result<(Summary, Vec<(Source, T)>)> {
+        self.fold_by(make, ByState)
+    }
+
+    fn fold_by<T: Send>(
+        self,
+        make: impl Fn(&Source) -> T + Sync,
+        each: impl Each<T, K::Value> + Sync,
+    ) -> Result<(Summary, Vec<(Source, T)>)> {
         let mut summary = self.empty_summary();
         let mut states = Vec::new();
         let buffers = parallel::map(self.setups()?, self.threads, |setup, threads| {
             let buffer = setup.buffer;
             let (mut session, mut states) = (Session::new(setup), States::default());
             self.blocks(buffer, true, &mut |block| {
-                session.feed_each(block, threads, &mut states, &make, &each);
+                session.feed_states(block, threads, &mut states, &make, &each);
                 ControlFlow::Continue(())
             })?;
-            session.finish_each(&mut states, &each);
+            session.finish_states(&mut states, &each);
             Ok::<_, Error>((session.buffer_summary(), states))
         });
         for result in buffers {

@@ -2,6 +2,9 @@
 
 use std::ops::{ControlFlow, Range};
 
+use backsight_flow::PathId;
+use backsight_image::Window;
+
 use super::positions::Positions;
 use crate::{Buffer, Source};
 
@@ -16,6 +19,8 @@ pub struct Item<'a, T> {
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
+    /// The span of time in which it happened, where that decides which code there was.
+    pub window: Option<Window>,
     /// What it is.
     pub value: T,
     pub(crate) origin: Origin<'a>,
@@ -62,8 +67,8 @@ impl<'a, T> Item<'a, T> {
 
     /// The same item with another value.
     pub fn with<U>(self, value: U) -> Item<'a, U> {
-        let Self { source, sub_source, offset, length, origin, .. } = self;
-        Item { source, sub_source, offset, length, value, origin }
+        let Self { source, sub_source, offset, length, window, origin, .. } = self;
+        Item { source, sub_source, offset, length, window, value, origin }
     }
 }
 
@@ -108,6 +113,27 @@ pub trait Sink<T> {
 
     /// Takes an item, and says whether it wants more.
     fn item(&mut self, item: Item<'_, T>) -> ControlFlow<()>;
+}
+
+/// Takes what one source gives, on the thread of that source; see [`Decode::accumulate`](super::Decode::accumulate).
+pub trait Accumulate<T> {
+    /// Takes an item.
+    fn item(&mut self, item: Item<'_, T>);
+
+    /// What follows happened in this span of time, which decides what code there was: [`Item::window`].
+    fn enter(&mut self, _window: Window) {}
+
+    /// Takes the items of a path of execution that was walked before. `path` always stands for the same values: whoever
+    /// counts need look at them only when it comes for the first time.
+    #[inline(always)]
+    fn path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    where
+        T: 'a,
+    {
+        for item in items {
+            self.item(item);
+        }
+    }
 }
 
 /// A closure as a sink.

@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::vec;
 
+use backsight_image::Window;
+
 use super::item::Item;
 use super::summary::Summary;
 use crate::{Error, Result, Source};
@@ -31,15 +33,17 @@ pub struct OwnedItem<T> {
     pub position: Option<u64>,
     /// The bytes, where [`Item::bytes`] has them.
     pub bytes: Box<[u8]>,
+    /// The span of time in which it happened, where that decides which code there was.
+    pub window: Option<Window>,
     /// What it is.
     pub value: T,
 }
 
 impl<T: Copy> From<&Item<'_, T>> for OwnedItem<T> {
     fn from(item: &Item<'_, T>) -> Self {
-        let &Item { source, sub_source, offset, length, value, .. } = item;
+        let &Item { source, sub_source, offset, length, window, value, .. } = item;
         let (source, position, bytes) = (source.clone(), item.position(), item.bytes().into());
-        Self { source, sub_source, offset, length, position, bytes, value }
+        Self { source, sub_source, offset, length, position, bytes, window, value }
     }
 }
 

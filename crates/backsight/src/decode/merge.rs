@@ -5,6 +5,8 @@
 
 use std::ops::ControlFlow;
 
+use backsight_image::Window;
+
 use super::item::{Item, Origin};
 use super::source_decoder::Known;
 use crate::Source;
@@ -25,6 +27,7 @@ struct Stored<T> {
     offset: u64,
     position: u64,
     bytes: std::ops::Range<u32>,
+    window: Option<Window>,
     value: T,
 }
 
@@ -66,6 +69,7 @@ impl<T: Copy> Waiting<T> {
             offset: item.offset,
             position: item.position().unwrap_or_default(),
             bytes: from..self.bytes.len() as u32,
+            window: item.window,
             value: item.value,
         });
     }
@@ -79,9 +83,9 @@ impl<T: Copy> Waiting<T> {
             let Some(stored) = items.get(number as usize) else { continue };
             let Some(source) = sources.get(stored.source as usize) else { continue };
             let bytes = bytes.get(stored.bytes.start as usize..stored.bytes.end as usize);
-            let &Stored { sub_source, offset, length, position, value, .. } = stored;
+            let &Stored { sub_source, offset, length, position, window, value, .. } = stored;
             let origin = Origin::Known(position, bytes.unwrap_or_default());
-            outcome = sink(Item { source, sub_source, offset, length, value, origin });
+            outcome = sink(Item { source, sub_source, offset, length, window, value, origin });
             if outcome.is_break() {
                 break;
             }

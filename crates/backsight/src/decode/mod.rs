@@ -36,7 +36,7 @@ use crate::{Error, Result, Source};
 pub use consumers::Writer;
 use consumers::{Collected, Kept};
 use item::Closure;
-pub use item::{Item, Outcome, Sink};
+pub use item::{Accumulate, Item, Outcome, Sink};
 pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
@@ -372,7 +372,7 @@ impl<'c, K: Kind> Decode<'c, K> {
                 kind: self.kind.clone(),
                 buffer,
                 code,
-                ids: self.ids.iter().map(|&id| TraceId::new(id as u8)).collect(),
+                ids: self.ids.iter().map(|&id| buffer.first_id(TraceId::new(id as u8))).collect(),
                 wanted: Wanted {
                     positions: self.positions,
                     bytes: self.positions && K::HAS_BYTES,

@@ -5,11 +5,13 @@ use std::ops::ControlFlow;
 
 use backsight_arm::frame::Run;
 use backsight_core::TraceId;
+use backsight_flow::PathId;
+use backsight_image::Window;
 
-use super::item::{Item, Outcome};
+use super::item::{Accumulate, Item, Outcome};
 use super::kind::Kind;
 use super::merge::Waiting;
-use super::source_decoder::{Part, SourceDecoder, Wanted};
+use super::source_decoder::{EachItem, ItemSink, Known, Part, SourceDecoder, Wanted};
 use super::split::{Piece, Splitter};
 use super::summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 use crate::Source;
@@ -56,7 +58,14 @@ impl<'c, K: Kind> Setup<'c, K> {
     pub fn decoder(&self, id: TraceId) -> Option<SourceDecoder<K::Stream<'c>>> {
         let source = self.buffer.source(id)?;
         let stream = self.kind.stream(&source, self.code).ok().flatten()?;
-        Some(SourceDecoder::new(source, stream, self.wanted))
+        let mut decoder = SourceDecoder::new(source, stream, self.wanted);
+        for (&later, _) in self.buffer.continued.iter().filter(|(_, first)| **first == id) {
+            let Some(source) = self.buffer.source(later) else { continue };
+            if let Some(stream) = self.kind.stream(&source, self.code).ok().flatten() {
+                decoder.may_go_on_as(source, stream);
+            }
+        }
+        Some(decoder)
     }
 }
 
@@ -121,7 +130,7 @@ impl<'c, K: Kind> Session<'c, K> {
         F: FnMut(Item<'_, K::Value>) -> R,
     {
         if self.setup.buffer.is_raw() {
-            return self.raw_block(block, sink);
+            return self.raw_block(block, &mut EachItem(&mut |item: Item<'_, K::Value>, _| sink(item)));
         }
         let Self { setup, splitter, decoders, undecoded, waiting } = self;
         splitter.feed(block, &mut |id| met(setup, id, decoders, undecoded));
@@ -147,11 +156,7 @@ impl<'c, K: Kind> Session<'c, K> {
     }
 
     /// All bytes belong to one source: nothing has to be gathered.
-    fn raw_block<R, F>(&mut self, block: &[u8], sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, K::Value>) -> R,
-    {
+    fn raw_block<F: ItemSink<K::Value>>(&mut self, block: &[u8], sink: &mut F) -> ControlFlow<()> {
         self.meet_raw_source();
         let Self { splitter, decoders, .. } = self;
         let (index, breaks) = splitter.feed_raw(block);
@@ -159,7 +164,7 @@ impl<'c, K: Kind> Session<'c, K> {
             Some(decoder) => {
                 let part =
                     Part { bytes: block, runs: &[Run { index, at: 0 }], arrivals: &[], breaks: &breaks };
-                decoder.take(part, &mut |item, _| sink(item))
+                decoder.take_to(part, sink)
             }
             None => ControlFlow::Continue(()),
         }
@@ -208,7 +213,7 @@ impl<'c, K: Kind> Session<'c, K> {
     }
 
     pub(super) fn buffer_summary(&mut self) -> BufferSummary {
-        let sources = self.decoders.values_mut().map(summary_of::<K>).collect();
+        let sources = self.decoders.values_mut().flat_map(summaries_of::<K>).collect();
         buffer_summary(&self.setup, &self.splitter, sources, &self.undecoded)
     }
 
@@ -222,17 +227,29 @@ impl<'c, K: Kind> Session<'c, K> {
         make: &impl Fn(&Source) -> T,
         each: &(impl Fn(&mut T, Item<'_, K::Value>) + Sync),
     ) {
+        self.feed_states(bytes, threads, states, make, &ByItem(each));
+    }
+
+    /// The same for whoever may take whole paths.
+    pub(super) fn feed_states<T: Send>(
+        &mut self,
+        bytes: &[u8],
+        threads: usize,
+        states: &mut States<T>,
+        make: &impl Fn(&Source) -> T,
+        each: &(impl Each<T, K::Value> + Sync),
+    ) {
         if self.setup.buffer.is_raw() {
             self.meet_raw_source();
             // The one state is looked up once for all items.
             let source = self.decoders.get(&TraceId::NULL).map(|decoder| &decoder.source);
             let Some(source) = source else {
-                let _ = self.raw_block(bytes, &mut |_: Item<'_, K::Value>| {});
+                let _ = self.raw_block(bytes, &mut EachItem(&mut |_: Item<'_, K::Value>, _| {}));
                 return;
             };
             let known = states.0.remove(&TraceId::NULL);
             let (source, mut state) = known.unwrap_or_else(|| (source.clone(), make(source)));
-            let _ = self.raw_block(bytes, &mut |item: Item<'_, K::Value>| each(&mut state, item));
+            let _ = self.raw_block(bytes, &mut StateSink { state: &mut state, each });
             states.0.insert(TraceId::NULL, (source, state));
             return;
         }
@@ -248,8 +265,7 @@ impl<'c, K: Kind> Session<'c, K> {
             .collect();
         let decode =
             |(decoder, piece, state): &mut (&mut SourceDecoder<K::Stream<'c>>, &mut Piece, &mut T)| {
-                let part = piece.part();
-                let _ = decoder.take(part, &mut |item, _| each(state, item));
+                let _ = decoder.take_to(piece.part(), &mut StateSink { state: &mut **state, each });
                 piece.clear();
             };
         if threads < 2 || work.len() < 2 {
@@ -265,11 +281,99 @@ impl<'c, K: Kind> Session<'c, K> {
 
     /// The buffer ends, for sources with states of their own.
     pub fn finish_each<T>(&mut self, states: &mut States<T>, each: &impl Fn(&mut T, Item<'_, K::Value>)) {
+        self.finish_states(states, &ByItem(each));
+    }
+
+    /// The same for whoever may take whole paths.
+    pub(super) fn finish_states<T>(&mut self, states: &mut States<T>, each: &impl Each<T, K::Value>) {
         self.splitter.restart();
         for (id, decoder) in &mut self.decoders {
             let Some((_, state)) = states.0.get_mut(id) else { continue };
-            let _ = decoder.finish(&mut |item, _| each(state, item));
+            let _ = decoder.finish(&mut |item, _| each.item(state, item));
         }
+    }
+}
+
+/// Gives the items of a source to its state.
+pub(super) trait Each<T, V> {
+    fn item(&self, state: &mut T, item: Item<'_, V>);
+
+    /// What follows happened in this span of time.
+    fn enter(&self, _state: &mut T, _window: Window) {}
+
+    /// Gives it the items of a path that was walked before.
+    #[inline(always)]
+    fn path<'a>(
+        &self,
+        state: &mut T,
+        _path: PathId,
+        _sub_source: u16,
+        items: impl Iterator<Item = Item<'a, V>>,
+    ) where
+        V: 'a,
+    {
+        for item in items {
+            self.item(state, item);
+        }
+    }
+}
+
+/// By a closure, one by one.
+pub(super) struct ByItem<F>(pub F);
+
+impl<T, V, F: Fn(&mut T, Item<'_, V>)> Each<T, V> for ByItem<F> {
+    #[inline(always)]
+    fn item(&self, state: &mut T, item: Item<'_, V>) {
+        (self.0)(state, item);
+    }
+}
+
+/// To a state that takes them itself.
+pub(super) struct ByState;
+
+impl<V, T: Accumulate<V>> Each<T, V> for ByState {
+    #[inline(always)]
+    fn item(&self, state: &mut T, item: Item<'_, V>) {
+        state.item(item);
+    }
+
+    fn enter(&self, state: &mut T, window: Window) {
+        state.enter(window);
+    }
+
+    #[inline(always)]
+    fn path<'a>(&self, state: &mut T, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
+    where
+        V: 'a,
+    {
+        state.path(path, sub_source, items);
+    }
+}
+
+/// A state as what takes the items of its source.
+struct StateSink<'s, T, E> {
+    state: &'s mut T,
+    each: &'s E,
+}
+
+impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {
+    type Says = ();
+
+    #[inline(always)]
+    fn take(&mut self, item: Item<'_, V>, _known: Known) {
+        self.each.item(self.state, item);
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.each.enter(self.state, window);
+    }
+
+    #[inline(always)]
+    fn take_path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
+    where
+        V: 'a,
+    {
+        self.each.path(self.state, path, sub_source, items);
     }
 }
 
@@ -317,17 +421,24 @@ fn wait<K: Kind>(
     decoder.take(part, &mut |item, known| waiting.push(&item, known, K::is_late(&item.value)))
 }
 
-/// What came of a source.
-pub(super) fn summary_of<K: Kind>(decoder: &mut SourceDecoder<K::Stream<'_>>) -> SourceSummary {
-    let SourceDecoder { source, stream, .. } = decoder;
-    SourceSummary {
-        source: source.clone(),
-        packets: stream.packets(),
-        accounting: stream.accounting(),
-        statistics: stream.statistics(),
-        notes: stream.notes(),
-        kinds: K::kinds(stream),
+/// What came of a source, in each configuration that it had; at least one.
+pub(super) fn summaries_of<K: Kind>(decoder: &mut SourceDecoder<K::Stream<'_>>) -> Vec<SourceSummary> {
+    let mut summaries: Vec<(u64, SourceSummary)> = Vec::new();
+    for (source, stream, bytes) in decoder.configurations() {
+        let summary = SourceSummary {
+            source: source.clone(),
+            packets: stream.packets(),
+            accounting: stream.accounting(),
+            statistics: stream.statistics(),
+            notes: stream.notes(),
+            kinds: K::kinds(stream),
+        };
+        summaries.push((bytes, summary));
     }
+    let is_only = summaries.len() == 1;
+    summaries.retain(|(bytes, _)| *bytes > 0 || is_only);
+    summaries.sort_by_key(|(_, summary)| summary.source.id());
+    summaries.into_iter().map(|(_, summary)| summary).collect()
 }
 
 /// What came of a buffer.

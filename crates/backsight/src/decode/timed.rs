@@ -87,6 +87,7 @@ impl Scan {
         if let Some(to) = time.or(self.time) {
             let from = self.time.unwrap_or(to).min(to);
             execution.enter(Window { from, to });
+            sink.enter(Window { from, to });
         }
         execution.feed(&self.held[..length], sink);
         self.held.drain(..length);
@@ -129,12 +130,21 @@ impl Stream for TimedStream<'_> {
         self.execution.reset(sink);
     }
 
-    fn begin(&mut self, start: usize) {
-        let Clock::Starts(starts) = &self.clock else { return };
-        let Some(to) = starts.get(start).and_then(|start| start.time) else { return };
+    /// Its time is that of the other one, until it gives another.
+    fn continue_after(&mut self, before: &Self) {
+        if let (Clock::Timestamps(scan), Clock::Timestamps(other)) = (&mut self.clock, &before.clock) {
+            scan.time = other.time;
+        }
+    }
+
+    fn begin(&mut self, start: usize) -> Option<Window> {
+        let Clock::Starts(starts) = &self.clock else { return None };
+        let to = starts.get(start)?.time?;
         // A piece cannot have begun before the one before it had ended; the first may be of any time.
         let before = starts[..start].iter().rev().find_map(|start| start.time).unwrap_or(0);
-        self.execution.enter(Window { from: before.min(to), to });
+        let window = Window { from: before.min(to), to };
+        self.execution.enter(window);
+        Some(window)
     }
 
     /// What is held back for a time to come cannot be left.

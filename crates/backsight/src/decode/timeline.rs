@@ -10,6 +10,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use backsight_flow::{Event, HardwareEvent, SourceTime};
+use backsight_image::Window;
 
 use super::item::{Item, Origin, Outcome};
 use super::kind::Execution;
@@ -185,6 +186,7 @@ struct Stored {
     position: Option<u64>,
     cycles: u64,
     time: TimeBounds,
+    window: Option<Window>,
     value: Event,
 }
 
@@ -273,6 +275,7 @@ impl TimeMerge {
             position: item.position(),
             cycles: 0,
             time: TimeBounds::default(),
+            window: item.window,
             value: item.value,
         };
         let Some(track) = self.track(buffer, item.source, item.sub_source) else { return };
@@ -339,10 +342,10 @@ impl TimeMerge {
         let Some(track) = self.tracks.get_mut(number) else { return ControlFlow::Continue(()) };
         let Some(stored) = track.ready.pop_front() else { return ControlFlow::Continue(()) };
         self.waiting -= 1;
-        let Stored { offset, length, position, value, time, .. } = stored;
+        let Stored { offset, length, position, window, value, time, .. } = stored;
         let origin = position.map_or(Origin::Unknown, |position| Origin::Known(position, &[]));
         let (source, sub_source) = (&track.source, track.sub_source);
-        sink(Item { source, sub_source, offset, length, value, origin }, time)
+        sink(Item { source, sub_source, offset, length, window, value, origin }, time)
     }
 
     fn finish(

@@ -56,6 +56,11 @@ impl<'i> CallLines<'i> {
         Some(Self { is_json, stack, tree, visits, index: 0, names, line })
     }
 
+    /// The code is not what it was.
+    pub fn set_code(&mut self, code: SourceCode<'i>) {
+        self.stack.set_code(code);
+    }
+
     /// Takes an event. The stack sees all of them, whatever the filter wants: else it would miss returns.
     pub fn event(
         &mut self,

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use backsight_core::{Address, AddressSpace, Describe, TraceId};
+use backsight_core::{Address, AddressSpace, Context, Describe, TraceId};
 use backsight_flow::{Event, Range, SourceTime, opencsd};
-use backsight_image::{Code as _, Naming, Symbol};
+use backsight_image::{Code as _, Naming, Symbol, Window};
 
 use super::call_lines::{CallLines, Page};
 use super::digits::hexadecimal;
@@ -150,6 +150,8 @@ pub struct ExecutionWriter<'i> {
     harts: Vec<Hart<'i>>,
     /// The one whose event came last.
     current: usize,
+    /// The time of the code that is listed.
+    window: Option<Window>,
     /// Ranges are listed as they are, with nothing but themselves in their text.
     is_plain: bool,
     /// Instructions that were listed and are in no count yet.
@@ -163,6 +165,7 @@ pub struct ExecutionWriter<'i> {
 struct Hart<'i> {
     number: u16,
     filter: Filter,
+    context: Option<Context>,
     space: AddressSpace,
     instruction_text: InstructionText,
     lines: opencsd::Lines,
@@ -173,6 +176,7 @@ struct Hart<'i> {
 
 impl decode::Writer<Event> for ExecutionWriter<'_> {
     fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
+        self.enter(item.window);
         let index = || item.position().unwrap_or(item.offset);
         if let Event::Range(range) = &item.value
             && self.is_plain
@@ -236,14 +240,39 @@ impl<'i> ExecutionWriter<'i> {
         let lines = opencsd::Lines::new(style.cycle_counts);
         let is_plain =
             style.format != ExecutionFormat::Opencsd && style.detail == Detail::Ranges && filter.takes_all();
-        let (current, listed) = (0, 0);
-        Self { style, label, code, filter, counts, harts, current, is_plain, listed, object, lines }
+        let (current, listed, window) = (0, 0, None);
+        Self { style, label, code, filter, counts, harts, current, window, is_plain, listed, object, lines }
     }
 
     /// What is written next happened then, on the time axis of all sources.
     pub fn at(&mut self, time: TimeBounds) {
         self.label.time = Some(time);
         self.is_plain = false;
+    }
+
+    /// What is written next happened in this span of time, and code is shown as it was then.
+    #[inline]
+    pub fn enter(&mut self, window: Option<Window>) {
+        if window != self.window {
+            self.window = window;
+            window.into_iter().for_each(|window| self.change_code(window));
+        }
+    }
+
+    #[cold]
+    fn change_code(&mut self, window: Window) {
+        let is_changed = !self.code.enter(window).is_empty();
+        let code = self.code;
+        for hart in &mut self.harts {
+            // A context may belong to another process now.
+            hart.space = hart.context.map_or(hart.space, |context| code.space_of(&context));
+            if is_changed {
+                hart.texts.clear();
+            }
+            if let Some(calls) = &mut hart.calls {
+                calls.set_code(code);
+            }
+        }
     }
 
     /// Writes one event of a hart; `index` finds where in the capture it was reported.
@@ -263,7 +292,9 @@ impl<'i> ExecutionWriter<'i> {
         let Self { style, label, code, counts, harts, current, listed, object, .. } = self;
         let Some(state) = harts.get_mut(*current) else { return Ok(()) };
         match event {
-            Event::Context(context, _) => state.space = code.space_of(context),
+            Event::Context(context, _) => {
+                (state.context, state.space) = (Some(*context), code.space_of(context));
+            }
             Event::Timestamp { .. } | Event::SourceTime(SourceTime::Global { .. }) => {
                 counts.has_time.store(true, Ordering::Relaxed)
             }
@@ -283,7 +314,7 @@ impl<'i> ExecutionWriter<'i> {
             Line { style, label, hart, code, space, instruction_text, object, index, lines, texts };
         let Event::Range(range) = event else { return line.event(out, event) };
         let mut outcome = Ok(());
-        filter.parts(range, space, code.image(), |part| {
+        filter.parts(range, space, code, |part| {
             *listed += u64::from(part.instructions);
             if outcome.is_ok() {
                 outcome = line.range(out, part);
@@ -304,6 +335,7 @@ impl<'i> ExecutionWriter<'i> {
             let state = Hart {
                 number: hart,
                 filter: self.filter.clone(),
+                context: None,
                 space: AddressSpace::ANY,
                 instruction_text: InstructionText::default(),
                 lines: self.lines.clone(),
@@ -405,7 +437,7 @@ impl Line<'_, '_> {
 
     fn json_range(&mut self, out: &mut dyn Write, range: &Range, index: u64) -> io::Result<()> {
         let event = Event::Range(*range);
-        let (image, object) = (self.code.image(), &mut *self.object);
+        let (image, object) = (self.code.names_at(self.space, range.start), &mut *self.object);
         object.text("event", event.name());
         self.label.members(object, self.hart, index);
         if let Some(symbol) = image.symbolise(self.space, range.start) {
@@ -424,8 +456,8 @@ impl Line<'_, '_> {
             return Ok(());
         }
         self.steps(range, |line, step| {
-            let image = line.code.image();
-            let text = line.instruction_text.text(line.style.naming, image, line.space, range.isa, &step);
+            let image = line.code.names_at(line.space, step.address);
+            let text = line.instruction_text.text(line.style.naming, line.code, line.space, range.isa, &step);
             line.object.text("event", "instruction");
             line.label.members(line.object, line.hart, (line.index)());
             line.object.text("address", &step.address.to_string());
@@ -454,8 +486,8 @@ impl Line<'_, '_> {
             return Ok(());
         }
         self.steps(range, |line, step| {
-            let image = line.code.image();
-            let text = line.instruction_text.text(line.style.naming, image, line.space, range.isa, &step);
+            let image = line.code.names_at(line.space, step.address);
+            let text = line.instruction_text.text(line.style.naming, line.code, line.space, range.isa, &step);
             let source =
                 line.style.source_lines.then(|| image.source_line(line.space, step.address)).flatten();
             text.write(out, step.address, source.as_ref())
@@ -467,8 +499,8 @@ impl Line<'_, '_> {
         range: &Range,
         mut each: impl FnMut(&mut Self, Step) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (mut outcome, space, image) = (Ok(()), self.space, self.code.image());
-        steps(range, space, image, |step| {
+        let (mut outcome, space, code) = (Ok(()), self.space, self.code);
+        steps(range, space, code, |step| {
             if outcome.is_ok() {
                 outcome = each(self, step);
             }
@@ -478,7 +510,7 @@ impl Line<'_, '_> {
 
     /// Function and source line of an address, as far as the image knows them; else the file that it is in.
     fn location(&self, address: Address) -> String {
-        let image = self.code.image();
+        let image = self.code.names_at(self.space, address);
         let words = image.describe(self.space, address, self.style.naming).unwrap_or_default();
         let mut location = match words.chars().any(is_harmful) {
             true => Printable(&words).to_string(),

@@ -4,7 +4,7 @@ use std::ops;
 
 use backsight_core::{Address, AddressSpace};
 use backsight_flow::{Event, HardwareEvent, Range, SourceTime};
-use backsight_image::{Image, Module};
+use backsight_image::{Code, Image, Module};
 use backsight_isa::{Class, Flags};
 
 use super::instructions::steps;
@@ -147,13 +147,13 @@ impl Filter {
 
     /// Gives the wanted parts of a range. Only the last instruction of the range may be a branch: a part without it has
     /// none.
-    pub fn parts(&self, range: &Range, space: AddressSpace, image: &Image, mut each: impl FnMut(&Range)) {
+    pub fn parts(&self, range: &Range, space: AddressSpace, code: &impl Code, mut each: impl FnMut(&Range)) {
         let holds = |wanted: &ops::Range<u64>| wanted.start <= range.start.0 && range.end.0 <= wanted.end;
         if self.anywhere || self.addresses.iter().any(holds) {
             return each(range);
         }
         let mut part: Option<Range> = None;
-        steps(range, space, image, |step| {
+        steps(range, space, code, |step| {
             if !self.wants_address(step.address) {
                 part.take().iter().for_each(&mut each);
                 return;

@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use backsight_core::{Address, AddressSpace, Isa};
 #[cfg(feature = "disassemble")]
 use backsight_image::Disassembler;
-use backsight_image::{Image, Naming, SourceLine};
+use backsight_image::{Naming, SourceLine};
 
 use super::instructions::Step;
 use super::printable::Printable;
+use crate::SourceCode;
 
 /// Puts instructions into words, in the order of their execution: what one means may depend on those before it
 /// (conditions of an IT block, addresses that are formed in two steps).
@@ -32,20 +33,22 @@ impl InstructionText {
     pub fn text(
         &mut self,
         naming: Naming,
-        image: &Image,
+        code: &SourceCode<'_>,
         space: AddressSpace,
         isa: Isa,
         step: &Step,
     ) -> Words {
         let bytes = step.bytes.get(..usize::from(step.size)).unwrap_or_default();
-        let found = self.disassembler.disassemble_at(isa, image, space, step.address);
-        let words = found.map(|text| text.with_name(|target| image.describe(space, target, naming)));
+        let names = code.names_at(space, step.address);
+        let found = self.disassembler.disassemble_at(isa, code, names, space, step.address);
+        let name = |target| code.names_at(space, target).describe(space, target, naming);
+        let words = found.map(|text| text.with_name(name));
         Words { encoding: backsight_image::encoding(isa, bytes), words: words.unwrap_or_default() }
     }
 
     /// The instruction at a step.
     #[cfg(not(feature = "disassemble"))]
-    pub fn text(&mut self, _: Naming, _: &Image, _: AddressSpace, _: Isa, step: &Step) -> Words {
+    pub fn text(&mut self, _: Naming, _: &SourceCode<'_>, _: AddressSpace, _: Isa, step: &Step) -> Words {
         let bytes = step.bytes.get(..usize::from(step.size)).unwrap_or_default();
         let encoding = bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
         Words { encoding, words: String::new() }

@@ -93,7 +93,8 @@ impl RangeTexts {
         self.filled += 1;
     }
 
-    fn clear(&mut self) {
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
         self.slots.fill(None);
         self.text.clear();
         self.filled = 0;

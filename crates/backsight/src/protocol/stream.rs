@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use backsight_core::AddressSpace;
 use backsight_core::{Accounting, Located};
-use backsight_flow::{Event, Statistics};
+use backsight_flow::{self as flow, Event, PathId, Statistics};
 use backsight_image::Window;
 use std::ops::Range;
 
@@ -15,6 +15,17 @@ use crate::SourceCode;
 pub trait StreamSink<V> {
     /// Takes an item, with the number of the sub-source: the hart, where several share one stream; else 0.
     fn take(&mut self, sub_source: u16, item: Located<V>);
+
+    /// Takes the items of a path that was walked before: `path` always stands for the same values.
+    #[inline(always)]
+    fn take_path(&mut self, sub_source: u16, _path: PathId, items: impl Iterator<Item = Located<V>>) {
+        for item in items {
+            self.take(sub_source, item);
+        }
+    }
+
+    /// What follows happened in this span of time.
+    fn enter(&mut self, _window: Window) {}
 
     /// Does it want no more? A stream asks between items, and gives up the rest of what it was fed: a few bytes may
     /// stand for a hundred million instructions.
@@ -40,6 +51,16 @@ impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
         self.0.take(sub_source, item.map(&self.1));
     }
 
+    #[inline(always)]
+    fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<T>>) {
+        let Self(sink, map) = self;
+        sink.take_path(sub_source, path, items.map(|item| item.map(&*map)));
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.0.enter(window);
+    }
+
     #[inline]
     fn is_done(&self) -> bool {
         self.0.is_done()
@@ -58,6 +79,11 @@ impl<S: StreamSink<Event>> backsight_flow::Sink for Events<'_, S> {
     #[inline(always)]
     fn take(&mut self, event: Located<Event>) {
         self.sink.take(self.sub_source, event);
+    }
+
+    #[inline(always)]
+    fn take_path(&mut self, path: PathId, ranges: impl Iterator<Item = Located<flow::Range>>) {
+        self.sink.take_path(self.sub_source, path, ranges.map(|range| range.map(Event::Range)));
     }
 
     #[inline(always)]
@@ -85,8 +111,13 @@ pub trait Stream {
     /// What follows happened in this span of time: code is looked up as it was then.
     fn enter(&mut self, _window: Window) {}
 
-    /// What follows begins at this one of the starts of its buffer.
-    fn begin(&mut self, _start: usize) {}
+    /// What follows comes after what another stream of the same source had, in another configuration.
+    fn continue_after(&mut self, _before: &Self) {}
+
+    /// What follows begins at this one of the starts of its buffer. Gives when that was, where code depends on it.
+    fn begin(&mut self, _start: usize) -> Option<Window> {
+        None
+    }
 
     /// The stream as one that can be left and taken up again; `None` if its protocol has no such thing.
     fn resumable(&mut self) -> Option<&mut dyn Resumable> {
@@ -168,12 +199,16 @@ pub(super) trait TimedFollower<'c> {
     /// The code, to change it in a range of addresses: what was remembered of them is forgotten.
     fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c>;
 
+    /// The context that execution is in may belong to another process now.
+    fn renew_space(&mut self);
+
     /// Goes to another time, and forgets what is not as it was.
     fn enter(&mut self, window: Window) {
         let changed = self.code_in(AddressSpace::ANY, 0..0).enter(window);
         for (space, addresses) in changed {
             self.code_in(space, addresses);
         }
+        self.renew_space();
     }
 }
 

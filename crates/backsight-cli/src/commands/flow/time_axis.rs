@@ -48,6 +48,7 @@ pub(super) fn list(
             }
         };
         writer.at(time);
+        writer.enter(item.window);
         let index = || item.position().unwrap_or(item.offset);
         // Memory takes everything.
         let _ = writer.event(&mut text, item.sub_source, &index, &item.value);

@@ -65,6 +65,8 @@ pub struct SystemLog {
     /// By number in the operating system that runs them.
     processes: HashMap<u32, Process>,
     threads: HashMap<u32, Thread>,
+    /// Numbers of programs whose place another one takes, which has not begun.
+    replaced: HashMap<u32, u32>,
     run: Option<Run>,
     /// What is known of each file: its build ID.
     build_ids: HashMap<PathBuf, Option<String>>,
@@ -81,6 +83,7 @@ impl SystemLog {
             asids: Numbers::new(ASIDS),
             processes: HashMap::new(),
             threads: HashMap::new(),
+            replaced: HashMap::new(),
             run: None,
             build_ids: HashMap::new(),
             files: Vec::new(),
@@ -116,7 +119,7 @@ impl SystemLog {
     }
 
     pub fn process_starts(&mut self, pid: u32) -> u32 {
-        let number = self.numbers.take(pid);
+        let number = self.replaced.remove(&pid).unwrap_or_else(|| self.numbers.take(pid));
         let (asid, main, shadow, ran) = (None, None, Shadow::default(), (1, 0));
         self.processes.insert(pid, Process { pid: number, asid, maps: BTreeMap::new(), main, shadow, ran });
         number
@@ -152,6 +155,16 @@ impl SystemLog {
             self.write(Item::Mapping(State::End, Box::new(mapping)));
         }
         self.numbers.give_back(process.pid);
+    }
+
+    /// Another program takes the place of a process: it has its number.
+    pub fn process_is_replaced(&mut self, pid: u32) {
+        let number = self.processes.get(&pid).map(|process| process.pid);
+        self.process_ends(pid);
+        if let Some(number) = number {
+            self.numbers.keep(number);
+            self.replaced.insert(pid, number);
+        }
     }
 
     pub fn thread_starts(&mut self, process: u32, thread: u32, tid: u32) {
@@ -197,8 +210,8 @@ impl SystemLog {
             main: map.program && owner.main.is_none(),
             pid: Pid::Process(owner.pid.into()),
             base: map.address,
-            image: Some(map.path.display().to_string()),
-            build_id,
+            image: Some(map.path.display().to_string().into()),
+            build_id: build_id.map(Into::into),
             size: Some(map.length),
             offset: map.offset,
             relocated: false,
@@ -326,6 +339,11 @@ impl SystemLog {
             code: PatchCode::Inline(run.bytes),
         };
         self.push(run.time, Item::Patch(Box::new(patch)));
+    }
+
+    /// The events since the last call; those of code that is being run for the first time come later.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
     }
 
     /// The log so far.

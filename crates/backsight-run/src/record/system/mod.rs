@@ -105,11 +105,12 @@ impl System {
             }
             Observation::Process { pid } => self.process = pid,
             Observation::ProcessEnds { pid } => {
-                if self.threads.get(&self.thread).is_some_and(|thread| thread.process == pid) {
-                    self.leave(sink);
-                }
-                self.threads.retain(|_, thread| thread.process != pid);
+                self.end_threads(pid, sink);
                 self.log.process_ends(pid);
+            }
+            Observation::ProcessReplaced { pid } => {
+                self.end_threads(pid, sink);
+                self.log.process_is_replaced(pid);
             }
             Observation::ThreadStarts { thread, tid } => {
                 let context = Context::default();
@@ -131,6 +132,13 @@ impl System {
             self.cpus.iter_mut().for_each(|cpu| cpu.is_late = true);
         }
         Ok(())
+    }
+
+    fn end_threads(&mut self, pid: u32, sink: &mut impl FnMut(Step)) {
+        if self.threads.get(&self.thread).is_some_and(|thread| thread.process == pid) {
+            self.leave(sink);
+        }
+        self.threads.retain(|_, thread| thread.process != pid);
     }
 
     fn execute(&mut self, item: Execution, sink: &mut impl FnMut(Step)) {
@@ -243,6 +251,11 @@ impl System {
         let context = Context { context_id: id.map(u64::from), ..context };
         sink(Step::Execution(Execution::Context(context)));
         cpu
+    }
+
+    /// The events since the last call; those of code that is being run for the first time come later.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        self.log.take_records()
     }
 
     /// The log so far.

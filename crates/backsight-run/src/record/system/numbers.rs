@@ -35,6 +35,11 @@ impl Numbers {
         number
     }
 
+    /// A number that was given back is in use again.
+    pub fn keep(&mut self, number: u32) {
+        self.used.insert(number);
+    }
+
     /// Its owner is gone.
     pub fn give_back(&mut self, number: u32) {
         self.used.remove(&number);
