@@ -90,6 +90,24 @@ impl AddressField {
         Ok(field)
     }
 
+    /// The address of one to four bytes that a word begins with, if no information follows: what `read` gives.
+    #[inline]
+    pub const fn short(word: u64, encoding: AddressEncoding) -> Option<Self> {
+        let ends = !word & 0x8080_8080;
+        if ends == 0 {
+            return None;
+        }
+        let bytes = ends.trailing_zeros() / 8 + 1;
+        let own = word as u32 & u32::MAX >> (32 - 8 * bytes);
+        let (is_alternative, is_one) = (matches!(encoding, AddressEncoding::Alternative), bytes == 1);
+        if is_alternative && !is_one && own >> (8 * bytes - 2) & 1 == 1 {
+            return None;
+        }
+        let sent = own >> 1 & 0x3F | (own >> 8 & 0x7F) << 6 | (own >> 16 & 0x7F) << 13 | (own >> 24) << 20;
+        let bits = 7 * bytes - if is_alternative && !is_one { 2 } else { 1 };
+        Some(Self { sent, bits, bytes: bytes as u8, isa: None, has_information: false, exception: None })
+    }
+
     fn fifth(&mut self, payload: &mut PayloadReader<'_>, encoding: AddressEncoding) -> Result<(), Stop> {
         let byte = payload.byte()?;
         if byte & 0x80 != 0 {

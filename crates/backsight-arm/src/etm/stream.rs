@@ -12,6 +12,9 @@ use super::{Bad, Stop};
 /// No packet but the A-sync is longer.
 const LONGEST: usize = 32;
 
+/// Bytes of a word, which most packets fit into.
+pub(crate) const SHORT: usize = 8;
+
 /// Longest region in one report, because lengths have 32 bits.
 const MOST_IN_A_REGION: u64 = 1 << 31;
 
@@ -34,6 +37,9 @@ pub(crate) trait PacketReader {
     /// The packet that a header is alone, where most headers of a stream are such: what `read` gives for it.
     fn one_byte(&self, header: u8) -> Option<Self::Packet>;
 
+    /// A common packet of several bytes at the start of these: what `read` gives. `None` if it is another one, or longer.
+    fn short_packet(&mut self, bytes: &[u8; SHORT]) -> Option<(Self::Packet, usize)>;
+
     /// Forgets what packets have said.
     fn forget(&mut self);
 }
@@ -43,8 +49,8 @@ pub(crate) trait PacketSink<R: PacketReader> {
     /// Takes a packet.
     fn take(&mut self, packet: Located<R::Packet>);
 
-    /// Takes the packets of one byte that these bytes, which are at this offset, begin with. How many there are.
-    fn take_one_byte(&mut self, reader: &R, offset: u64, bytes: &[u8]) -> usize;
+    /// Takes the common packets that these bytes, which are at this offset, begin with. How many bytes they have.
+    fn take_common(&mut self, reader: &mut R, offset: u64, bytes: &[u8]) -> usize;
 }
 
 /// Takes each packet alone.
@@ -57,13 +63,25 @@ impl<R: PacketReader, F: FnMut(Located<R::Packet>)> PacketSink<R> for Each<F> {
     }
 
     #[inline]
-    fn take_one_byte(&mut self, reader: &R, mut offset: u64, bytes: &[u8]) -> usize {
-        for (count, &header) in bytes.iter().enumerate() {
-            let Some(value) = reader.one_byte(header) else { return count };
-            (self.0)(Located { offset, length: 1, value });
-            offset += 1;
+    fn take_common(&mut self, reader: &mut R, offset: u64, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while let Some(rest) = bytes.get(used..)
+            && let Some(&header) = rest.first()
+        {
+            let offset = offset + used as u64;
+            if let Some(value) = reader.one_byte(header) {
+                (self.0)(Located { offset, length: 1, value });
+                used += 1;
+            } else if let Some((value, length)) =
+                rest.first_chunk().and_then(|bytes| reader.short_packet(bytes))
+            {
+                (self.0)(Located { offset, length: length as u32, value });
+                used += length;
+            } else {
+                break;
+            }
         }
-        bytes.len()
+        used
     }
 }
 
@@ -100,7 +118,7 @@ impl<R: PacketReader> StreamDecoder<R> {
             } else if self.carried > 0 {
                 self.complete(rest, sink)
             } else {
-                rest = self.one_byte_packets(rest, sink);
+                rest = self.common_packets(rest, sink);
                 if rest.is_empty() {
                     return;
                 }
@@ -110,10 +128,10 @@ impl<R: PacketReader> StreamDecoder<R> {
         }
     }
 
-    /// Gives the packets of one byte that these bytes begin with; what comes after them.
+    /// Gives the common packets that these bytes begin with; what comes after them.
     #[inline]
-    fn one_byte_packets<'b>(&mut self, bytes: &'b [u8], sink: &mut impl PacketSink<R>) -> &'b [u8] {
-        let count = sink.take_one_byte(&self.reader, self.offset, bytes);
+    fn common_packets<'b>(&mut self, bytes: &'b [u8], sink: &mut impl PacketSink<R>) -> &'b [u8] {
+        let count = sink.take_common(&mut self.reader, self.offset, bytes);
         self.offset += count as u64;
         self.accounting.decoded += count as u64;
         bytes.get(count..).unwrap_or_default()

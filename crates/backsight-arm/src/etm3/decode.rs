@@ -7,8 +7,8 @@ use super::packet::{Branch, EarlyException, ISync, Information, NextInstruction,
 use super::table::{Kind, kinds};
 use super::{Config, PHeaders};
 use crate::etm::{
-    AddressBase, AddressField, Bad, Each, PacketReader, PacketSink, PayloadReader, Reason, State, Stop,
-    StreamDecoder, TimestampState, isa_of,
+    AddressBase, AddressField, Bad, Each, PacketReader, PacketSink, PayloadReader, Reason, SHORT, State,
+    Stop, StreamDecoder, TimestampState, isa_of,
 };
 
 /// Decodes the stream of one ETMv3.
@@ -78,18 +78,23 @@ impl<F: FnMut(Decoded<'_>)> PacketSink<Reader> for Runs<F> {
     }
 
     #[inline]
-    fn take_one_byte(&mut self, reader: &Reader, offset: u64, bytes: &[u8]) -> usize {
-        let mut all = 0;
+    fn take_common(&mut self, reader: &mut Reader, offset: u64, bytes: &[u8]) -> usize {
+        let mut used = 0;
         loop {
-            let rest = bytes.get(all..).unwrap_or_default();
+            let rest = bytes.get(used..).unwrap_or_default();
             let most = rest.get(..LONGEST_RUN).unwrap_or(rest);
             let is_other = |&header: &u8| reader.p_headers.get(header).is_none();
             let (headers, _) = most.split_at(most.iter().position(is_other).unwrap_or(most.len()));
-            if headers.is_empty() {
-                return all;
+            let offset = offset + used as u64;
+            if !headers.is_empty() {
+                (self.0)(Decoded::PHeaders { offset, headers });
+                used += headers.len();
+                continue;
             }
-            (self.0)(Decoded::PHeaders { offset: offset + all as u64, headers });
-            all += headers.len();
+            let short = rest.first_chunk().and_then(|bytes| reader.short_packet(bytes));
+            let Some((value, length)) = short else { return used };
+            (self.0)(Decoded::Packet(Located { offset, length: length as u32, value }));
+            used += length;
         }
     }
 }
@@ -176,17 +181,23 @@ impl Reader {
     fn branch(&mut self, payload: &mut PayloadReader<'_>) -> Result<Branch, Stop> {
         let field = AddressField::read(payload, self.config.address_encoding())?;
         let information = if field.has_information { Some(Self::information(payload)?) } else { None };
+        Ok(self.branch_of(&field, information))
+    }
+
+    /// The branch whose fields these are.
+    #[inline]
+    fn branch_of(&mut self, field: &AddressField, information: Option<Information>) -> Branch {
         let alt_isa = information.map(|information| information.state.alt_isa);
-        let address = self.base.complete(&field, alt_isa);
+        let address = self.base.complete(field, alt_isa);
         self.base.set(&address, alt_isa);
-        Ok(Branch {
+        Branch {
             address: Address(address.address.into()),
             is_complete: address.is_complete,
             isa: address.isa,
             bytes: field.bytes,
             information,
             early: field.exception.map(|(code, cancels)| EarlyException { code, cancels }),
-        })
+        }
     }
 
     fn information(payload: &mut PayloadReader<'_>) -> Result<Information, Stop> {
@@ -300,6 +311,15 @@ impl PacketReader for Reader {
     }
 
     #[inline]
+    fn short_packet(&mut self, bytes: &[u8; SHORT]) -> Option<(Packet, usize)> {
+        if self.kinds[usize::from(bytes[0])] != Kind::BranchAddress {
+            return None;
+        }
+        let field = AddressField::short(u64::from_le_bytes(*bytes), self.config.address_encoding())?;
+        Some((Packet::Branch(self.branch_of(&field, None)), field.bytes.into()))
+    }
+
+    #[inline]
     fn read(&mut self, bytes: &[u8]) -> Result<(Packet, usize), Stop> {
         let header = *bytes.first().ok_or(Stop::Incomplete)?;
         let payload = &mut PayloadReader::new(bytes, 1);
@@ -356,6 +376,24 @@ mod tests {
                 }
             }
             assert_eq!(alone, if cr != 0 && minor >= 3 { 38 } else { 36 });
+        }
+    }
+
+    #[test]
+    fn a_packet_in_one_word_is_what_reading_it_gives() {
+        for idr in [0, 1 << 20] {
+            let mut config = Config::default();
+            config.registers.idr = idr;
+            config.registers.set_minor(5);
+            let (mut short, mut clear) = (Reader::new(&config), Reader::new(&config));
+            crate::etm::testing::words(|bytes| match short.short_packet(bytes) {
+                None => false,
+                Some(found) => {
+                    assert_eq!(clear.read(bytes), Ok(found), "{bytes:02x?}");
+                    assert_eq!(short.base, clear.base, "{bytes:02x?}");
+                    true
+                }
+            });
         }
     }
 }

@@ -25,6 +25,17 @@ pub(super) fn read_after(first: u8, payload: &mut PayloadReader<'_>) -> Result<u
     Ok(count)
 }
 
+/// The count of one or two bytes that a word begins with, and how many: what reading it gives. Longer ones are rare.
+#[inline]
+pub(super) const fn short(word: u64) -> Option<(u32, usize)> {
+    let low = word as u32 >> 2 & 0xF;
+    match (word & 0x40 != 0, word & 0x8000 != 0) {
+        (false, _) => Some((low, 1)),
+        (true, false) => Some((low | (word as u32 >> 8 & 0x7F) << 4, 2)),
+        (true, true) => None,
+    }
+}
+
 /// A count in a field of its own.
 #[inline]
 pub(super) fn read(payload: &mut PayloadReader<'_>) -> Result<u32, Stop> {

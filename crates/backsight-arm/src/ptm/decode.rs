@@ -7,7 +7,7 @@ use super::table::{Kind, lookup};
 use super::{Config, cycles};
 use crate::etm::{
     AddressBase, AddressEncoding, AddressField, Bad, Each, InstructionAddress, PacketReader, PayloadReader,
-    Reason, State, Stop, StreamDecoder, TimestampState, isa_of,
+    Reason, SHORT, State, Stop, StreamDecoder, TimestampState, isa_of,
 };
 
 /// PTM has always had the encoding that is an alternative in ETMv3.
@@ -126,10 +126,21 @@ impl Reader {
         let field = AddressField::read(payload, ENCODING)?;
         let information = if field.has_information { Some(self.information(payload)?) } else { None };
         let cycles = self.cycles(payload)?;
+        Ok(self.branch_of(&field, information, cycles))
+    }
+
+    /// The branch whose fields these are.
+    #[inline]
+    fn branch_of(
+        &mut self,
+        field: &AddressField,
+        information: Option<Information>,
+        cycles: Option<u32>,
+    ) -> Branch {
         let alt_isa = information.map(|information| information.state.alt_isa);
-        let InstructionAddress { address, is_complete, isa } = self.take(&field, alt_isa);
+        let InstructionAddress { address, is_complete, isa } = self.take(field, alt_isa);
         let address = Address(address.into());
-        Ok(Branch { address, is_complete, isa, bytes: field.bytes, information, cycles })
+        Branch { address, is_complete, isa, bytes: field.bytes, information, cycles }
     }
 
     fn information(&self, payload: &mut PayloadReader<'_>) -> Result<Information, Stop> {
@@ -201,6 +212,30 @@ impl PacketReader for Reader {
     }
 
     #[inline]
+    fn short_packet(&mut self, bytes: &[u8; SHORT]) -> Option<(Packet, usize)> {
+        let word = u64::from_le_bytes(*bytes);
+        match lookup(bytes[0]) {
+            Kind::BranchAddress => {
+                let field = AddressField::short(word, ENCODING)?;
+                let (cycles, after) = match self.cycle_accurate {
+                    true => {
+                        cycles::short(word >> (8 * field.bytes)).map(|(count, bytes)| (Some(count), bytes))?
+                    }
+                    false => (None, 0),
+                };
+                let branch = self.branch_of(&field, None, cycles);
+                Some((Packet::Branch(branch), usize::from(field.bytes) + after))
+            }
+            Kind::Atom if self.cycle_accurate => {
+                let (count, bytes) = cycles::short(word)?;
+                let bits = u8::from(word & 2 == 0);
+                Some((Packet::Atoms(Atoms { bits, count: 1, cycles: Some(count) }), bytes))
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
     fn read(&mut self, bytes: &[u8]) -> Result<(Packet, usize), Stop> {
         let header = *bytes.first().ok_or(Stop::Incomplete)?;
         let payload = &mut PayloadReader::new(bytes, 1);
@@ -245,6 +280,23 @@ mod tests {
                 alone += usize::from(read.is_some());
             }
             assert_eq!(alone, expected);
+        }
+    }
+
+    #[test]
+    fn a_packet_in_one_word_is_what_reading_it_gives() {
+        for cr in [0, 1 << 12] {
+            let mut config = Config::default();
+            config.registers.cr = cr;
+            let (mut short, mut clear) = (Reader::new(&config), Reader::new(&config));
+            crate::etm::testing::words(|bytes| match short.short_packet(bytes) {
+                None => false,
+                Some(found) => {
+                    assert_eq!(clear.read(bytes), Ok(found), "{bytes:02x?}");
+                    assert_eq!(short.base, clear.base, "{bytes:02x?}");
+                    true
+                }
+            });
         }
     }
 }
