@@ -1,8 +1,9 @@
 //! Captures: trace with what is needed to read it.
 //!
 //! Trace does not describe itself: which source has which ID, what it speaks and how it was configured stands
-//! with it. People hand it over as a snapshot folder, a trace package (a folder or a ZIP archive), a perf.data file, or
-//! as a bare file with options. All become one [`Capture`], and a capture can be written as one of the first two.
+//! with it. People hand it over as a snapshot folder, a trace package (a folder or a ZIP archive), a perf.data file, an
+//! ELF core file, or as a bare file with options. All become one [`Capture`], and a capture can be written as a snapshot, a
+//! package or a core file.
 //!
 //! Metadata is read at once, trace never: a buffer is opened as a stream, from a directory or out of an archive. What a
 //! source speaks and how it was configured is kept in the words of the capture: whoever decodes it understands them.
@@ -27,6 +28,7 @@ pub mod folder;
 pub mod ini;
 
 mod bare;
+mod core_file;
 mod error;
 mod model;
 mod open;
@@ -34,9 +36,11 @@ mod package;
 mod perf;
 mod repack;
 mod snapshot;
+mod store;
 mod write;
 
 pub use bare::{is_register, settings};
+pub use core_file::CoreWriter;
 pub use error::{Error, Position};
 pub use folder::FileRef;
 pub use model::{

@@ -19,6 +19,8 @@ pub enum Format {
     Bare,
     /// A perf.data file of Linux perf or Android's simpleperf.
     Perf,
+    /// An ELF core file with trace in its sections.
+    ElfCore,
 }
 
 /// What says which events of the log have happened at a point of the trace.

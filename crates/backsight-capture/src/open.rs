@@ -2,14 +2,15 @@
 
 use crate::archive::Archive;
 use crate::folder::{Directory, Folder, LinkedDirectory};
-use crate::{Capture, Error, package, perf, snapshot};
+use crate::store::Store;
+use crate::{Capture, Error, core_file, package, perf, snapshot};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 /// How to name what cannot be recognised.
-const ADVICE: &str = "give a snapshot folder, a trace package (folder or ZIP), a perf.data file, or a bare file with its protocol and framing";
+const ADVICE: &str = "give a snapshot folder, a trace package (folder or ZIP), a perf.data file, an ELF core file with trace, or a bare file with its protocol and framing";
 
 /// How captures are read.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +24,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Opens a snapshot folder, a trace package (folder or ZIP) or a perf.data file. Reads the metadata; the trace stays
+    /// Opens a snapshot folder, a trace package (folder or ZIP), a perf.data file or an ELF core file with trace. Reads the metadata; the trace stays
     /// where it is.
     ///
     /// # Errors
@@ -45,7 +46,7 @@ impl ReadOptions {
         if !metadata.is_file() {
             return Err(Error::file(name, "is neither a folder nor a file").advise(ADVICE));
         }
-        let mut magic = [0; 8];
+        let mut magic = [0; 20];
         let mut file = File::open(path).map_err(|error| Error::io(&name, &error))?;
         let length = file.read(&mut magic).map_err(|error| Error::io(&name, &error))?;
         match &magic[..length] {
@@ -53,14 +54,18 @@ impl ReadOptions {
                 let archive = Archive::open(path.to_owned(), self.archive_budget)?;
                 self.read(Arc::new(archive), &name)
             }
-            magic if perf::is_perf(magic) => perf::read(perf::Store::File(path.to_owned()), &name),
-            _ => Err(Error::file(name, "is neither a folder nor a ZIP archive nor perf.data").advise(ADVICE)),
+            magic if perf::is_perf(magic) => perf::read(Store::File(path.to_owned()), &name),
+            start if core_file::is_core(start) => core_file::read(Store::File(path.to_owned()), &name, self),
+            _ => {
+                let what = "is neither a folder nor a ZIP archive nor perf.data nor an ELF core file";
+                Err(Error::file(name, what).advise(ADVICE))
+            }
         }
     }
 
     fn directory(&self, path: &Path) -> Result<Capture, Error> {
         if perf::is_folder(path) {
-            let store = perf::Store::File(path.join(perf::ENTRY));
+            let store = Store::File(path.join(perf::ENTRY));
             return perf::read(store, &path.display().to_string());
         }
         let folder: Arc<dyn Folder> = match self.follow_links {

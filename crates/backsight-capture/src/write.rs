@@ -2,13 +2,18 @@
 
 use crate::folder::{Directory, FileRef, Folder, Memory};
 use crate::model::{Capture, Format};
-use crate::{Error, package, snapshot};
+use crate::{CoreWriter, Error, package, snapshot};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
+
+/// ELF's numbers of architectures.
+const ARM: u16 = 40;
+const AARCH64: u16 = 183;
+const RISCV: u16 = 243;
 
 /// Takes the files of a capture.
 pub trait Output {
@@ -121,7 +126,7 @@ pub fn pack(directory: &Path, archive: &Path) -> io::Result<()> {
 }
 
 impl Capture {
-    /// Writes the capture to a new place: a ZIP archive if the name ends in `.zip`, else a folder. Gives what the
+    /// Writes the capture to a new place: a core file if that is its format, a ZIP archive if the name ends in `.zip`, else a folder. Gives what the
     /// format could not hold, in words.
     ///
     /// # Errors
@@ -138,6 +143,14 @@ impl Capture {
             true => error.advise(format!("nothing is left of {name}")),
             false => error,
         };
+        if format == Format::ElfCore {
+            used(path.exists())?;
+            let file = UntilError::create(path).map_err(fail)?;
+            return self.write_core_file(file).map_err(|error| {
+                let _ = fs::remove_file(path);
+                given_up(error)
+            });
+        }
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
             used(path.exists())?;
             let archive = ZipWriter::new(UntilError::create(path).map_err(fail)?);
@@ -153,6 +166,23 @@ impl Capture {
             let _ = fs::remove_dir_all(path);
             given_up(error)
         })
+    }
+
+    fn write_core_file(&self, file: UntilError) -> Result<Vec<String>, Error> {
+        let fail = |error: io::Error| Error::file("core file", format!("cannot be written: {error}"));
+        let mut writer = CoreWriter::new(file).map_err(fail)?;
+        let lost = self.write(Format::ElfCore, &mut writer)?;
+        let speaks = |words: &[&str]| {
+            let mut formats = self.sources.iter().map(|source| source.format.to_ascii_uppercase());
+            formats.any(|format| words.iter().any(|word| format.starts_with(word)))
+        };
+        let machine = match () {
+            () if speaks(&["E-TRACE", "N-TRACE"]) => RISCV,
+            () if speaks(&["ETM3", "PFT", "PTM"]) => ARM,
+            () => AARCH64,
+        };
+        writer.finish(machine).map_err(fail)?;
+        Ok(lost)
     }
 
     fn write_archive(
@@ -174,7 +204,8 @@ impl Capture {
     pub fn write(&self, format: Format, output: &mut dyn Output) -> Result<Vec<String>, Error> {
         match format {
             Format::Snapshot => snapshot::write(self, output),
-            Format::Package => package::write(self, output),
+            // The files of a package are the sections of a core file.
+            Format::Package | Format::ElfCore => package::write(self, output),
             Format::Bare | Format::Perf => {
                 Err(Error::file(&self.name, "a bare file or perf.data is not written")
                     .advise("choose a snapshot or a package"))

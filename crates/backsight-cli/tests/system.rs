@@ -191,4 +191,10 @@ fn code_is_shown_as_it_was_and_by_the_names_that_it_had() {
     assert!(!pages("other_step").is_empty());
     let calls = backsight(&["flow", "--calls"], &capture);
     assert!(calls.contains("first_step") && calls.contains("second_step"));
+    // The program and its eight children call each library once, two of them another program.
+    let functions = backsight(&["profile", "--format", "functions"], &capture);
+    for (name, entries) in [("first_step", 9 * 60), ("second_step", 9 * 60), ("other_step", 2 * 300)] {
+        let line = functions.lines().find(|line| line.contains(name)).expect("a function that ran");
+        assert!(line.split(',').any(|field| field == entries.to_string()), "{name}: {entries} in {line}");
+    }
 }

@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 }
                 None => default,
             };
-            let Some(one) = disassembler.disassemble_at(isa, &image, AddressSpace::ANY, address) else {
+            let Some(one) = disassembler.disassemble_at(isa, &image, &image, AddressSpace::ANY, address)
+            else {
                 return Err(format!("{at:#x} has no bytes").into());
             };
             let (opcode, _) = image.opcode_at(AddressSpace::ANY, address);

@@ -89,6 +89,8 @@ pub struct Timeline {
     /// By process, then by the first address of spans, which do not overlap.
     processes: BTreeMap<u32, BTreeMap<u64, Span>>,
     changes: Vec<TimedChange>,
+    /// When changes were lost, in order.
+    losses: Vec<u64>,
     mappings: u32,
     versions: usize,
     is_full: bool,
@@ -159,6 +161,12 @@ impl Timeline {
         }
     }
 
+    /// From this time on, up to the next change that is known, others were lost: where nothing is known to be, something may
+    /// have been.
+    pub fn lose(&mut self, time: u64) {
+        self.losses.push(time);
+    }
+
     fn changed(&mut self, time: u64, process: u32, start: u64, last: u64) {
         if time > 0 {
             self.changes.push(TimedChange { time, process, start, last });
@@ -199,10 +207,14 @@ impl Timeline {
     }
 
     /// What is at an address of a process, 0: of all of them, in a span of time. What was there when it began counts; where
-    /// nothing was, what came first.
+    /// nothing was, what came first, unless changes were lost before that.
     pub fn look(&self, process: u32, address: u64, window: Window) -> Lookup<'_> {
         let Some((start, span)) = self.span(process, address) else { return Lookup::Nothing };
-        let Some(version) = span.at(window) else { return Lookup::Nothing };
+        let version = match span.at(window, &self.losses) {
+            Ok(Some(version)) => version,
+            Ok(None) => return Lookup::Nothing,
+            Err(Lost) => return Lookup::Unknown,
+        };
         let Some(MappedBytes { contents, offset }) = &version.bytes else { return Lookup::Unknown };
         let (skipped, length) = ((address - start) as usize, span.last - start);
         let bytes = contents.get(*offset..).unwrap_or_default();
@@ -216,7 +228,8 @@ impl Timeline {
 
     /// The mapping that [`Timeline::look`] finds there.
     pub fn mapping_at(&self, process: u32, address: u64, window: Window) -> Option<MappingId> {
-        self.span(process, address)?.1.at(window).map(|version| version.id)
+        let version = self.span(process, address)?.1.at(window, &self.losses).ok()?;
+        version.map(|version| version.id)
     }
 
     /// The span that an address is in, and where it begins.
@@ -226,13 +239,29 @@ impl Timeline {
     }
 }
 
+/// Changes were lost: nobody knows what was there.
+struct Lost;
+
 impl Span {
-    fn at(&self, window: Window) -> Option<&Version> {
+    fn at(&self, window: Window, losses: &[u64]) -> Result<Option<&Version>, Lost> {
         let begun = self.versions.partition_point(|version| version.from <= window.from);
         let (before, after) = self.versions.split_at(begun);
-        let live = before.iter().rev().find(|version| window.from < version.to);
-        live.or_else(|| after.iter().find(|version| version.from <= window.to))
+        if let Some(live) = before.iter().rev().find(|version| window.from < version.to) {
+            return Ok(Some(live));
+        }
+        let next = after.iter().find(|version| version.from <= window.to);
+        let ended = before.iter().map(|version| version.to).max().unwrap_or(0);
+        match next {
+            Some(next) if is_any_between(losses, ended, next.from) => Err(Lost),
+            next => Ok(next),
+        }
     }
+}
+
+/// Is one of these times, which are in order, in a span?
+fn is_any_between(times: &[u64], from: u64, to: u64) -> bool {
+    let first = times.partition_point(|&time| time < from);
+    times.get(first).is_some_and(|&time| time <= to)
 }
 
 /// Makes a span begin at an address, if one reaches over it. Gives how many versions that adds.
@@ -316,6 +345,20 @@ mod tests {
         timeline.map(1, (0, 9), 100, bytes(1, 10));
         let look = |from, to| timeline.look(1, 0, Window { from, to }) != Lookup::Nothing;
         assert!(!look(50, 99) && look(50, 100) && look(100, 100));
+    }
+
+    #[test]
+    fn where_changes_were_lost_nothing_is_taken_from_later() {
+        let mut timeline = Timeline::default();
+        let first = timeline.map(1, (0, 9), 10, bytes(1, 10));
+        timeline.end(1, (0, 9), first, 20);
+        timeline.lose(30);
+        timeline.map(1, (0, 9), 40, bytes(2, 10));
+        let look = |from, to| timeline.look(1, 0, Window { from, to });
+        assert_eq!(look(32, 50), Lookup::Unknown, "something else may have been there meanwhile");
+        assert_eq!(look(25, 50), Lookup::Unknown);
+        assert!(matches!(look(5, 10), Lookup::Bytes(_)) && matches!(look(40, 40), Lookup::Bytes(_)));
+        assert_eq!(look(20, 25), Lookup::Nothing);
     }
 
     #[test]

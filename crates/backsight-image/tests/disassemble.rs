@@ -74,7 +74,7 @@ fn an_it_block_gives_conditions() {
     let mut disassembler = Disassembler::default();
     let mut at = AT;
     let mut all = Vec::new();
-    while let Some(one) = disassembler.disassemble_at(Isa::T32, &image, AddressSpace::ANY, at) {
+    while let Some(one) = disassembler.disassemble_at(Isa::T32, &image, &image, AddressSpace::ANY, at) {
         at = at.plus(u64::from(one.size));
         all.push(one.text);
     }
@@ -95,9 +95,10 @@ fn an_exception_returns_into_the_middle_of_an_it_block() {
         for function in image.functions().filter(|function| is(Mapping::Code(Isa::T32), function.start)) {
             let (mut through, mut at) = (Disassembler::default(), function.start);
             while at.0 < function.start.0 + function.size && is(Mapping::Code(Isa::T32), at) {
-                let one = through.disassemble_at(Isa::T32, &image, AddressSpace::ANY, at).unwrap();
-                let into =
-                    Disassembler::default().disassemble_at(Isa::T32, &image, AddressSpace::ANY, at).unwrap();
+                let one = through.disassemble_at(Isa::T32, &image, &image, AddressSpace::ANY, at).unwrap();
+                let into = Disassembler::default()
+                    .disassemble_at(Isa::T32, &image, &image, AddressSpace::ANY, at)
+                    .unwrap();
                 assert_eq!(one.text, into.text, "{name} {at}");
                 let (bytes, length) = image.opcode_at(AddressSpace::ANY, at);
                 conditional += usize::from(one.text != disassemble(Isa::T32, &bytes[..length], at));

@@ -78,7 +78,7 @@ fn stubs_have_the_names_of_their_functions() {
         let size = image.functions().find(|function| function.name == "main").unwrap().size;
         let (mut disassembler, mut at, mut text) = (Disassembler::default(), main, String::new());
         while at.0 < main.0 + size {
-            let one = disassembler.disassemble_at(isa_of(toolchain), &image, ANY, at).unwrap();
+            let one = disassembler.disassemble_at(isa_of(toolchain), &image, &image, ANY, at).unwrap();
             text += &one.with_name(|address| image.describe(ANY, address, Naming::Demangled));
             text.push('\n');
             at = at.plus(u64::from(one.size));

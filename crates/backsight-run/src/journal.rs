@@ -84,7 +84,7 @@ impl Journal {
             main: map.program,
             pid: self.pid,
             base: map.address,
-            image: Some(map.path.display().to_string()),
+            image: Some(map.path.display().to_string().into()),
             build_id: None,
             size: Some(map.length),
             offset: map.offset,

@@ -113,6 +113,8 @@ pub struct Buffer {
     pub(crate) packets: Option<String>,
     /// By the ID in frames; a raw buffer has its one source under [`TraceId::NULL`].
     pub(crate) sources: BTreeMap<TraceId, Source>,
+    /// IDs that sources went on under when they were configured anew, with the first ID of each.
+    pub(crate) continued: BTreeMap<TraceId, TraceId>,
     /// What an ID without a source of its own is taken for: bare files use one configuration for all.
     pub(crate) fallback: Option<Source>,
     pub(crate) wrapped: bool,
@@ -175,6 +177,11 @@ impl Buffer {
         known.or_else(|| Some(self.fallback.as_ref()?.with_id(format!("ID {id}"), id)))
     }
 
+    /// The first ID of the source that has this one.
+    pub(crate) fn first_id(&self, id: TraceId) -> TraceId {
+        self.continued.get(&id).copied().unwrap_or(id)
+    }
+
     /// The IDs that its sources are described with.
     pub(crate) fn ids(&self) -> BTreeSet<TraceId> {
         self.sources.values().map(Source::id).collect()
@@ -195,12 +202,25 @@ impl fmt::Display for Buffer {
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, framing, packets, sources, fallback, wrapped, size, starts, thread, open: _ } = self;
+        let Self {
+            name,
+            framing,
+            packets,
+            sources,
+            continued,
+            fallback,
+            wrapped,
+            size,
+            starts,
+            thread,
+            open: _,
+        } = self;
         f.debug_struct("Buffer")
             .field("name", name)
             .field("framing", framing)
             .field("packets", packets)
             .field("sources", sources)
+            .field("continued", continued)
             .field("fallback", fallback)
             .field("wrapped", wrapped)
             .field("size", size)

@@ -48,6 +48,7 @@ mod save;
 mod settings;
 mod source;
 mod sources;
+mod trace_events;
 mod wrapped;
 
 pub use capture::{Buffer, Capture};

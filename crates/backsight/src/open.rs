@@ -14,7 +14,7 @@ use backsight_image::ImageSpec;
 use crate::capture::{Buffer, Capture};
 use crate::protocol::{self, Names};
 use crate::source::Source;
-use crate::{Error, Result, settings as overrides, sources, wrapped};
+use crate::{Error, Result, settings as overrides, sources, trace_events, wrapped};
 
 /// What to say about a capture when it is opened.
 ///
@@ -159,7 +159,7 @@ impl OpenOptions {
         self.bytes(Vec::new())
     }
 
-    fn packaged(self, mut capture: description::Capture) -> Result<Capture> {
+    fn packaged(&self, mut capture: description::Capture) -> Result<Capture> {
         let framing = match &self.framing {
             Some(name) => Some(Framing::from_name(name).ok_or_else(|| {
                 Error::misuse(format!("framing {name}: the frames of a packaged capture are CoreSight's"))
@@ -171,7 +171,11 @@ impl OpenOptions {
             buffer.wrapped |= self.wrapped;
         }
         overrides::apply(&self.config, &mut capture)?;
-        self.finish(capture)
+        let capture = self.finish(capture)?;
+        match trace_events::read(&capture) {
+            Some(description) => self.finish(description),
+            None => Ok(capture),
+        }
     }
 
     /// One buffer. Its configuration is for every source in it, except where `ID:KEY=VALUE` says more of one.
@@ -238,7 +242,7 @@ impl OpenOptions {
         }
     }
 
-    fn finish(self, mut capture: description::Capture) -> Result<Capture> {
+    fn finish(&self, mut capture: description::Capture) -> Result<Capture> {
         let sources = sources::all(&mut capture)?;
         let mut buffers = Vec::with_capacity(capture.buffers.len());
         for (buffer, sources) in capture.buffers.iter().zip(sources) {
@@ -251,6 +255,7 @@ impl OpenOptions {
                 name: buffer.name.as_str().into(),
                 framing: buffer.framing,
                 packets: buffer.packet_framing().map(str::to_owned),
+                continued: sources::continued(&capture, &by_id),
                 sources: by_id,
                 fallback: None,
                 wrapped: buffer.wrapped,
@@ -269,8 +274,8 @@ impl OpenOptions {
             description,
             buffers,
             of_ids: Arc::default(),
-            images: self.images.into(),
-            roots: self.roots.into(),
+            images: self.images.as_slice().into(),
+            roots: self.roots.as_slice().into(),
             code: Arc::default(),
         })
     }

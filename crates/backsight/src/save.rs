@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use backsight_arm::frame::Deframer;
+use backsight_capture::events::message::EVENT_CHANNEL;
 use backsight_capture::folder::Lone;
 use backsight_capture::{Capture as Description, Format, Image, Register, Source};
 use backsight_core::TraceId;
@@ -27,6 +28,18 @@ impl Capture {
         self.take_images_along(&mut description)?;
         if description.format == Format::Bare {
             notes = self.describe_bare(&mut description)?;
+        }
+        let has_log = matches!(format, Format::Package | Format::ElfCore);
+        if has_log {
+            // The log describes them, and says when they are what they are.
+            let is_continued = |id| self.buffers.iter().any(|buffer| buffer.continued.contains_key(&id));
+            description.sources.retain(|source| !source.id.is_some_and(is_continued));
+        }
+        if has_log && description.events.is_some() {
+            // The log has them now: they are not to be taken twice.
+            for source in &mut description.sources {
+                source.options.retain(|(key, _)| !key.eq_ignore_ascii_case(EVENT_CHANNEL));
+            }
         }
         if format == Format::Snapshot {
             describe_by_registers(&mut description)?;

@@ -1,6 +1,6 @@
 //! The sources that a capture describes, understood.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use backsight_arm::frame::Framing;
 use backsight_capture::{Capture, Format, Source as Description};
@@ -46,7 +46,7 @@ pub(crate) fn understand(capture: &mut Capture, number: usize) -> Result<Underst
     source.id = match format {
         Format::Snapshot => id_in_registers(source, names, &mut notes),
         Format::Bare => source.option("trace_id").and_then(parse_id).or(source.id),
-        Format::Package | Format::Perf => source.id,
+        Format::Package | Format::Perf | Format::ElfCore => source.id,
     };
     let missing = names.needed_registers.iter().filter(|name| source.register(name).is_none());
     for register in missing.filter(|_| *format == Format::Snapshot) {
@@ -84,7 +84,8 @@ fn parse_id(text: &str) -> Option<TraceId> {
 /// The version label of a format, where no register knows better; the type of a device in a snapshot is less exact.
 fn version(format: Format, source: &Description) -> Option<&str> {
     let label = Some(source.format.as_str()).filter(|label| label.contains('.'));
-    label.filter(|_| format == Format::Package && source.register("TRCIDR1").is_none())
+    let is_label = matches!(format, Format::Package | Format::ElfCore);
+    label.filter(|_| is_label && source.register("TRCIDR1").is_none())
 }
 
 fn id_in_registers(source: &Description, names: &Names, warnings: &mut Vec<String>) -> Option<TraceId> {
@@ -103,6 +104,32 @@ fn id_in_registers(source: &Description, names: &Names, warnings: &mut Vec<Strin
     };
     let base = (value >> register.lowest_bit) as u8 & 0x7F;
     Some(TraceId::new(base.wrapping_add(source.stream)))
+}
+
+/// IDs of a buffer that its sources went on under when they were configured anew, by what the event log says, with the first
+/// ID of each.
+pub(crate) fn continued(
+    capture: &Capture,
+    sources: &BTreeMap<TraceId, Source>,
+) -> BTreeMap<TraceId, TraceId> {
+    // What the metadata describes comes before what the log does.
+    let mut first: BTreeMap<&str, TraceId> = BTreeMap::new();
+    for source in &capture.sources {
+        if let Some(id) = source.id.filter(|id| sources.get(id).is_some_and(|own| own.name() == source.name))
+        {
+            first.entry(&source.name).or_insert(id);
+        }
+    }
+    let mut continued = BTreeMap::new();
+    for definition in capture.definitions() {
+        let id = definition.id;
+        let is_own = sources.get(&id).is_some_and(|source| source.name() == definition.source);
+        match first.get(definition.source.as_str()) {
+            Some(&first) if is_own && first != id => drop(continued.insert(id, first)),
+            _ => {}
+        }
+    }
+    continued
 }
 
 /// Puts a source into the buffers that hold its trace.

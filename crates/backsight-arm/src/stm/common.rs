@@ -1,86 +1,114 @@
-//! Common packets, each read at once from the bytes that hold all of it.
+//! Common packets, each read at once from a word that holds all of it.
 //!
-//! Nibble by nibble, a packet of ten nibbles is ten steps of a state machine. Here its opcode is looked up by its first
-//! two nibbles, and each of its fields is one load: the lowest nibble of a byte comes first, and the first nibble of a
-//! field is its highest, so that a field is a number with its nibbles turned around.
+//! Nibble by nibble, a packet of ten nibbles is ten steps of a state machine. Here its first nibbles are one word, the first
+//! of them lowest. The opcode says how long the packet is, so that the next one can be begun with before the fields of this
+//! one are looked at. The first nibble of a field is its highest: of the word turned around, each field is two shifts.
 
-use super::packet::SentTime;
-use super::table::{Row, long_opcode, short_opcode, time_nibbles};
+use backsight_core::Located;
 
-/// Bytes that the fields of any common packet are loaded from: a time may begin after one nibble of another packet, two of
-/// the opcode, 16 of data and one of its own length, and each field is a load of 16 bytes. A power of two, so that no
-/// load has to be checked.
-pub(super) const WINDOW: usize = 32;
+use super::packet::{Content, Packet, SentTime};
+use super::table::{Row, long_opcode, short_opcode};
 
-/// The opcode that two nibbles begin with, and its nibbles.
-const OPCODES: [Option<(Row, u8)>; 256] = {
+/// An opcode of one or two nibbles.
+#[derive(Clone, Copy)]
+struct Opcode {
+    row: Row,
+    nibbles: u8,
+    /// Nibbles of opcode and data.
+    end: u8,
+}
+
+/// The opcode that two nibbles begin with, the first of them lowest.
+const OPCODES: [Option<Opcode>; 256] = {
     let mut opcodes = [None; 256];
     let mut two = 0;
     while two < opcodes.len() {
         let (first, second) = (two as u8 & 0xF, two as u8 >> 4);
         let (row, nibbles) = if first == 0xF { (long_opcode(second), 2) } else { (short_opcode(first), 1) };
         if let Some(row) = row {
-            opcodes[two] = Some((row, nibbles));
+            opcodes[two] = Some(Opcode { row, nibbles, end: nibbles + row.nibbles });
         }
         two += 1;
     }
     opcodes
 };
 
-/// The 16 nibbles from a nibble on, the first lowest.
-#[inline(always)]
-fn nibbles_at(window: &[u8; WINDOW], at: usize) -> u64 {
-    let first = (at / 2) & (WINDOW / 2 - 1);
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&window[first..first + 16]);
-    (u128::from_le_bytes(bytes) >> (4 * (at % 2))) as u64
-}
-
-#[inline(always)]
-fn two_nibbles_at(window: &[u8; WINDOW], at: usize) -> u8 {
-    let first = (at / 2) & 1;
-    (u16::from_le_bytes([window[first], window[first + 1]]) >> (4 * (at % 2))) as u8
-}
-
-#[inline(always)]
-fn nibble_at(window: &[u8; WINDOW], at: usize) -> u8 {
-    window[(at / 2) & (WINDOW - 1)] >> (4 * (at % 2)) & 0xF
-}
-
-/// The value of so many nibbles, of which the first is the highest. There is at least one.
-#[inline(always)]
-const fn highest_first(nibbles: u64, count: u8) -> u64 {
-    const LOW: u64 = 0x0F0F_0F0F_0F0F_0F0F;
-    let bytes = nibbles.swap_bytes();
-    let reversed = (bytes & LOW) << 4 | bytes >> 4 & LOW;
-    reversed.wrapping_shr(64 - 4 * count as u32)
-}
-
 /// A common packet.
 pub(super) struct Common {
     pub row: Row,
     /// Its data.
     pub value: u64,
-    pub time: Option<SentTime>,
-    /// The nibble after it.
-    pub end: usize,
+    time: Option<SentTime>,
+    /// How many nibbles it has.
+    pub nibbles: u8,
 }
 
-/// The packet at a nibble of the first byte. `None` if it is no common one, or ends in a nibble of ones, which may be the
-/// first of an ASYNC that cuts it off.
-#[inline(always)]
-pub(super) fn common_packet(window: &[u8; WINDOW], begin: usize) -> Option<Common> {
-    let (row, opcode) = OPCODES[usize::from(two_nibbles_at(window, begin))]?;
-    let data = begin + usize::from(opcode);
-    // What has no data says nothing of its value.
-    let value = highest_first(nibbles_at(window, data), row.nibbles);
-    let mut end = data + usize::from(row.nibbles);
-    let mut time = None;
-    if row.timed {
-        let nibbles = time_nibbles(nibble_at(window, end))?;
-        let value = if nibbles == 0 { 0 } else { highest_first(nibbles_at(window, end + 1), nibbles) };
-        time = Some(SentTime { nibbles, value });
-        end += 1 + usize::from(nibbles);
+impl Common {
+    /// What it says.
+    #[inline]
+    pub const fn content(&self) -> Content {
+        self.row.content(self.value)
     }
-    (nibble_at(window, end - 1) != 0xF).then_some(Common { row, value, time, end })
+
+    /// As it is given: it begins in the byte at this offset.
+    #[inline(always)]
+    pub fn located(&self, content: Content, offset: u64, begins_in_high_nibble: bool) -> Located<Packet> {
+        let length = (u32::from(self.nibbles) + u32::from(begins_in_high_nibble)).div_ceil(2);
+        Located { offset, length, value: Packet { content, time: self.time, begins_in_high_nibble } }
+    }
 }
+
+/// Defines the reader of packets that fit into a word.
+macro_rules! reader {
+    ($(#[$about:meta])* $name:ident, $word:ty, $inline:meta) => {
+        $(#[$about])*
+        ///
+        /// Begins at the low nibble of the first byte, or at the high one. `None` if it is no common packet, if the word
+        /// does not hold it and two nibbles more, or if it ends in ones and two nibbles of ones follow: those may be of
+        /// an ASYNC that cuts it off.
+        #[$inline]
+        pub(super) fn $name(bytes: &[u8; size_of::<$word>()], at_high_nibble: bool) -> Option<Common> {
+            const LOW: $word = <$word>::MAX / 0xFF * 0xF;
+            const NIBBLES: u32 = <$word>::BITS / 4;
+            let word = <$word>::from_le_bytes(*bytes) >> (4 * u32::from(at_high_nibble));
+            let Opcode { row, nibbles, end } = OPCODES[usize::from(word as u8)]?;
+            let mut end = u32::from(end);
+            if end + 3 > NIBBLES {
+                return None;
+            }
+            let pairs = word.swap_bytes();
+            let around = (pairs & LOW) << 4 | pairs >> 4 & LOW;
+            // A field may have no nibbles: one place of its shift is made before.
+            let field = |begin: u32, nibbles: u32| {
+                ((around << (4 * begin)) >> 1 >> (<$word>::BITS - 1 - 4 * nibbles)) as u64
+            };
+            let value = field(nibbles.into(), row.nibbles.into());
+            let mut time = None;
+            if row.timed {
+                let nibbles = (word >> (4 * end)) as u8 & 0xF;
+                // Longer ones are rare, and their lengths are coded in another way.
+                if nibbles > 12 || end + u32::from(nibbles) + 4 > NIBBLES {
+                    return None;
+                }
+                time = Some(SentTime { nibbles, value: field(end + 1, nibbles.into()) });
+                end += 1 + u32::from(nibbles);
+            }
+            // The last nibble and the two after it.
+            let last = word >> (4 * (end - 1)) & 0xFFF;
+            (last != 0xFFF).then_some(Common { row, value, time, nibbles: end as u8 })
+        }
+    };
+}
+
+reader!(
+    /// The packet at the start of eight bytes: most are as short.
+    short_packet,
+    u64,
+    inline(always)
+);
+reader!(
+    /// The packet at the start of sixteen bytes.
+    long_packet,
+    u128,
+    inline(never)
+);

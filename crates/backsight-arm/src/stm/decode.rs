@@ -2,12 +2,15 @@
 
 use backsight_core::{Accounting, Located};
 
-use super::common::{Common, common_packet};
+use super::common::{long_packet, short_packet};
 use super::packet::{Bad, Content, Packet, SentTime, TimeCoding};
 use super::table::{Kind, Row, long_opcode, longest_opcode, row, short_opcode, time_nibbles};
 
 /// Ones in nibbles of an ASYNC, before its zero.
 const SYNC_NIBBLES: u64 = 21;
+
+/// Bytes of ones in an ASYNC, wherever it begins.
+const SYNC_BYTES: usize = 10;
 
 /// Turns the bytes of one stream into packets.
 #[derive(Clone, Debug)]
@@ -94,12 +97,32 @@ impl Decoder {
         while at < end {
             if self.is_at_a_plain_packet() {
                 at = self.common_packets(bytes, at, sink);
+            } else if self.ones == 0 && matches!(self.state, State::Search) {
+                at = self.pass_over(bytes, at);
             }
             if let Some(byte) = bytes.get(at / 2) {
                 self.nibble(byte >> (4 * (at % 2)) & 0xF, sink);
                 at += 1;
             }
         }
+    }
+
+    /// While synchronisation is searched for, and the nibble before is not of ones: passes over nibbles that no ASYNC is
+    /// among. Gives the nibble after them, before which there are no ones either.
+    fn pass_over(&mut self, bytes: &[u8], begin: usize) -> usize {
+        // An ASYNC, wherever it begins, has ten bytes of ones: one of any ten bytes in a row that it lies over is its last.
+        let mut first = begin.div_ceil(2);
+        while let Some(ten) = bytes.get(first..).and_then(|rest| rest.first_chunk::<SYNC_BYTES>()) {
+            let others = ten.iter().rposition(|&byte| byte != 0xFF).map_or(0, |last| last + 1);
+            first += others;
+            if others < SYNC_BYTES {
+                break;
+            }
+        }
+        // The byte before may end in ones.
+        let end = begin.max((2 * first).saturating_sub(1));
+        self.at += (end - begin) as u64;
+        end
     }
 
     /// Does a packet begin here whose fields are sent in the usual way, and no nibble of ones come before it?
@@ -110,7 +133,8 @@ impl Decoder {
     }
 
     /// Gives the common packets from a nibble on, one after the other; the nibble after them. What it gives is what the
-    /// nibbles give one by one: between the ends of two common packets no nibbles of ones are enough for an ASYNC.
+    /// nibbles give one by one: of the nibbles of ones that a common packet ends in, one more at most is followed by
+    /// others, so that they are too few for an ASYNC.
     #[inline]
     fn common_packets(
         &mut self,
@@ -121,18 +145,31 @@ impl Decoder {
         // Bytes are fed as a whole, so that the first nibble of a slice is the low one of a byte.
         let first_byte = (self.at - begin as u64) / 2;
         let mut at = begin;
-        while let Some(window) = bytes.get(at / 2..).and_then(|rest| rest.first_chunk()) {
-            let Some(Common { row, value, time, end }) = common_packet(window, at % 2) else { break };
-            let (offset, length) = (first_byte + (at / 2) as u64, end.div_ceil(2) as u32);
-            let begins_in_high_nibble = at % 2 == 1;
-            at += end - at % 2;
-            let located =
-                |content| Located { offset, length, value: Packet { content, time, begins_in_high_nibble } };
-            // Most are data: that is said here, so that whoever takes them need not ask.
-            match row.kind {
-                Kind::Data { marked } => sink(located(Content::Data { value, nibbles: row.nibbles, marked })),
-                _ => give(located(row.content(value)), sink),
-            }
+        while let Some(rest) = bytes.get(at / 2..)
+            && let Some(word) = rest.first_chunk()
+        {
+            let (offset, is_high) = (first_byte + (at / 2) as u64, at % 2 == 1);
+            at += match short_packet(word, is_high) {
+                Some(common) => {
+                    let located = |content| common.located(content, offset, is_high);
+                    // Most are data: that is said here, so that whoever takes them need not ask.
+                    match common.row.kind {
+                        Kind::Data { marked } => {
+                            let (value, nibbles) = (common.value, common.row.nibbles);
+                            sink(located(Content::Data { value, nibbles, marked }));
+                        }
+                        _ => give(located(common.content()), sink),
+                    }
+                    usize::from(common.nibbles)
+                }
+                None => match rest.first_chunk().and_then(|bytes| long_packet(bytes, is_high)) {
+                    Some(common) => {
+                        give(common.located(common.content(), offset, is_high), sink);
+                        usize::from(common.nibbles)
+                    }
+                    None => break,
+                },
+            };
         }
         let nibbles = (at - begin) as u64;
         self.at += nibbles;

@@ -4,11 +4,13 @@
 //! event a line with the time of the global timestamp, so that a decoder can follow: forward from a snapshot at the
 //! beginning, or backward from one at the end.
 
+pub mod message;
 mod parse;
 mod write;
 
 use crate::Error;
 use backsight_core::{Address, TraceId};
+use std::sync::Arc;
 
 /// A log, in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,9 +117,9 @@ pub struct Mapping {
     /// Without a size: what is added to the addresses in the image. With one: where the mapping begins.
     pub base: Address,
     /// The image, as named on the target.
-    pub image: Option<String>,
+    pub image: Option<Arc<str>>,
     /// The build ID or content hash that the image must have.
-    pub build_id: Option<String>,
+    pub build_id: Option<Arc<str>>,
     /// Bytes mapped, if this is a single mapping of the file and not a whole image.
     pub size: Option<u64>,
     /// Where in the file such a mapping begins.

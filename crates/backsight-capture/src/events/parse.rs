@@ -2,13 +2,33 @@
 
 use super::{EventLog, Item, Mapping, Patch, PatchCode, Pid, Record, State, TraceDefinition};
 use crate::Error;
+use crate::folder::{FileRef, LONGEST_LOG};
 use crate::ini::{Dialect, parse_boolean, parse_number, short};
 use backsight_core::{Address, TraceId};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read, Take};
+use std::sync::Arc;
 
 /// Words of a line: those without `=` first, then keys with their values.
-struct Words {
-    plain: Vec<String>,
-    keyed: Vec<(String, String)>,
+struct Words<'t> {
+    plain: Vec<&'t str>,
+    keyed: Vec<(&'t str, Cow<'t, str>)>,
+}
+
+/// Texts that a log repeats in many of its events: each is kept once.
+#[derive(Debug, Default)]
+pub(super) struct Texts(HashSet<Arc<str>>);
+
+impl Texts {
+    fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let text: Arc<str> = text.into();
+        self.0.insert(text.clone());
+        text
+    }
 }
 
 /// A clock that times are written in, and how it relates to that of the global timestamp.
@@ -30,10 +50,111 @@ impl EventLog {
     /// # Errors
     /// If the first line is not that of a log of version 1.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        let mut log = Self::default();
-        let text = text.trim_start_matches('\u{FEFF}');
-        let first = text.lines().next().unwrap_or_default();
-        let header = words(first).ok().filter(|words| words.plain == ["%system-event-log"]);
+        let mut lines = text.lines();
+        let mut reader = LineReader::new(file, lines.next().unwrap_or_default())?;
+        for line in lines {
+            reader.push(line, &mut || text.lines().find_map(frequency_of));
+        }
+        Ok(reader.finish())
+    }
+
+    /// The same of a file, of which a line at a time is in memory.
+    pub(crate) fn read(file: &FileRef) -> Result<Self, Error> {
+        let (name, mut lines) = (file.to_string(), Lines::open(file)?);
+        let first = lines.next()?.unwrap_or_default().to_owned();
+        let mut reader = LineReader::new(&name, &first)?;
+        while let Some(line) = lines.next()? {
+            reader.push(line, &mut || find_frequency(file));
+        }
+        Ok(reader.finish())
+    }
+
+    /// Sorts by time, stably. What has no time stays after what it stands after.
+    pub(super) fn sort(&mut self) {
+        // Most logs are in order.
+        if !self.records.iter().filter_map(|record| record.time).is_sorted() {
+            self.append(Self::default());
+        }
+    }
+
+    /// Adds the events of another log of the same clock, each at its time.
+    pub fn append(&mut self, other: Self) {
+        let mut keyed: Vec<(u64, Record)> = Vec::with_capacity(self.records.len() + other.records.len());
+        for records in [std::mem::take(&mut self.records), other.records] {
+            let mut latest = 0;
+            keyed.extend(records.into_iter().map(|record| {
+                latest = record.time.unwrap_or(latest);
+                (latest, record)
+            }));
+        }
+        keyed.sort_by_key(|(time, _)| *time);
+        self.records = keyed.into_iter().map(|(_, record)| record).collect();
+        self.problems.extend(other.problems);
+    }
+}
+
+/// The frequency of the global timestamp, if this line says it.
+fn frequency_of(line: &str) -> Option<u64> {
+    let words = words(line).ok().filter(|words| words.plain.first() == Some(&"%frequency"))?;
+    parse_number(words.get("coresight")?, Dialect::Package)
+}
+
+/// Looks through a file for the frequency of the global timestamp.
+fn find_frequency(file: &FileRef) -> Option<u64> {
+    let mut lines = Lines::open(file).ok()?;
+    while let Some(line) = lines.next().ok()? {
+        if let Some(frequency) = frequency_of(line) {
+            return Some(frequency);
+        }
+    }
+    None
+}
+
+/// The lines of a file.
+struct Lines {
+    name: String,
+    reader: BufReader<Take<Box<dyn Read + Send>>>,
+    bytes: Vec<u8>,
+    text: String,
+}
+
+impl Lines {
+    fn open(file: &FileRef) -> Result<Self, Error> {
+        let reader = BufReader::with_capacity(1 << 16, file.open()?.take(LONGEST_LOG + 1));
+        Ok(Self { name: file.to_string(), reader, bytes: Vec::new(), text: String::new() })
+    }
+
+    /// The next line. What is not UTF-8 is replaced: names and numbers are not affected.
+    fn next(&mut self) -> Result<Option<&str>, Error> {
+        self.bytes.clear();
+        let read = self.reader.read_until(b'\n', &mut self.bytes);
+        if read.map_err(|error| Error::io(&self.name, &error))? == 0 {
+            return match self.reader.get_ref().limit() {
+                0 => Err(Error::file(&self.name, format!("is longer than the {LONGEST_LOG} bytes expected"))),
+                _ => Ok(None),
+            };
+        }
+        self.text.clear();
+        self.text.push_str(&String::from_utf8_lossy(&self.bytes));
+        Ok(Some(self.text.trim_end_matches(['\n', '\r'])))
+    }
+}
+
+/// Reads a log line by line.
+struct LineReader<'a> {
+    file: &'a str,
+    log: EventLog,
+    line: u32,
+    clock: Clock,
+    /// Looked for when another clock is met.
+    frequency: Option<u64>,
+    texts: Texts,
+}
+
+impl<'a> LineReader<'a> {
+    fn new(file: &'a str, first: &str) -> Result<Self, Error> {
+        let header = words(first.trim_start_matches('\u{FEFF}')).ok();
+        let header = header.filter(|words| words.plain == ["%system-event-log"]);
         match header.as_ref().and_then(|words| words.get("version")) {
             Some("1") => {}
             Some(other) => {
@@ -41,53 +162,60 @@ impl EventLog {
             }
             None => return Err(Error::line(file, 1, "expected `%system-event-log version=1`")),
         }
-        let frequency = text
-            .lines()
-            .filter(|line| line.starts_with("%frequency"))
-            .find_map(|line| parse_number(words(line).ok()?.get("coresight")?, Dialect::Package));
-        let mut clock = Clock::Coresight;
-        for (line, text) in (2..).zip(text.lines().skip(1)) {
-            let parsed = words(text).and_then(|words| match words.plain.first() {
-                None if words.keyed.is_empty() => Ok(None),
-                None => Err("expected a time and the name of an event".to_owned()),
-                Some(name) if name == "%clock" => {
-                    clock = words.clock()?;
-                    Ok(None)
-                }
-                Some(name) if name.starts_with('%') => Ok(Some((None, words.directive()?))),
-                Some(_) => {
-                    let time = words.time(clock, frequency)?;
-                    Ok(Some((time, words.event()?)))
-                }
-            });
-            match parsed {
-                Ok(Some((time, item))) => log.records.push(Record { line, time, item }),
-                Ok(None) => {}
-                Err(what) => log.problems.push(Error::line(file, line, what)),
-            }
-        }
-        log.sort();
-        Ok(log)
+        let (log, texts) = Default::default();
+        Ok(Self { file, log, line: 1, clock: Clock::Coresight, frequency: None, texts })
     }
 
-    /// Sorts by time, stably. What has no time stays after what it stands after.
-    fn sort(&mut self) {
-        let mut latest = 0;
-        let mut keyed: Vec<(u64, Record)> = std::mem::take(&mut self.records)
-            .into_iter()
-            .map(|record| {
-                latest = record.time.unwrap_or(latest);
-                (latest, record)
-            })
-            .collect();
-        keyed.sort_by_key(|(time, _)| *time);
-        self.records = keyed.into_iter().map(|(_, record)| record).collect();
+    fn push(&mut self, line: &str, find_frequency: &mut dyn FnMut() -> Option<u64>) {
+        self.line = self.line.saturating_add(1);
+        match self.parse(line, find_frequency) {
+            Ok(Some((time, item))) => self.log.records.push(Record { line: self.line, time, item }),
+            Ok(None) => {}
+            Err(what) => self.log.problems.push(Error::line(self.file, self.line, what)),
+        }
+    }
+
+    fn parse(
+        &mut self,
+        line: &str,
+        find_frequency: &mut dyn FnMut() -> Option<u64>,
+    ) -> Result<Option<(Option<u64>, Item)>, String> {
+        let words = words(line)?;
+        match words.plain.first() {
+            None if words.keyed.is_empty() => Ok(None),
+            None => Err("expected a time and the name of an event".to_owned()),
+            Some(&"%clock") => {
+                self.clock = words.clock()?;
+                if matches!(self.clock, Clock::Other { .. }) && self.frequency.is_none() {
+                    self.frequency = find_frequency();
+                }
+                Ok(None)
+            }
+            Some(name) if name.starts_with('%') => Ok(Some((None, words.directive()?))),
+            Some(_) => {
+                let time = words.time(self.clock, self.frequency)?;
+                Ok(Some((time, words.event(&mut self.texts)?)))
+            }
+        }
+    }
+
+    fn finish(mut self) -> EventLog {
+        self.log.sort();
+        self.log
     }
 }
 
-impl Words {
+/// Reads an event or a directive that stands without its time.
+pub(super) fn parse_item(line: &str, texts: &mut Texts) -> Result<Item, String> {
+    if line.starts_with('%') {
+        return words(line)?.directive();
+    }
+    words(&format!("- {line}"))?.event(texts)
+}
+
+impl Words<'_> {
     fn get(&self, key: &str) -> Option<&str> {
-        self.keyed.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_str())
+        self.keyed.iter().find(|(other, _)| *other == key).map(|(_, value)| value.as_ref())
     }
 
     fn needed(&self, key: &str) -> Result<&str, String> {
@@ -141,7 +269,7 @@ impl Words {
     }
 
     fn time(&self, clock: Clock, frequency: Option<u64>) -> Result<Option<u64>, String> {
-        let text = self.plain.first().map_or("", String::as_str);
+        let text = self.plain.first().copied().unwrap_or_default();
         if text == "-" {
             return Ok(None);
         }
@@ -161,7 +289,7 @@ impl Words {
     }
 
     fn directive(&self) -> Result<Item, String> {
-        Ok(match self.plain.first().map_or("", String::as_str) {
+        Ok(match self.plain.first().copied().unwrap_or_default() {
             "%frequency" => Item::Frequency(self.number("coresight")?),
             "%snapshot" => match self.needed("at")? {
                 "begin" => Item::SnapshotBegin { complete: self.flag("complete")? },
@@ -169,15 +297,18 @@ impl Words {
                 other => return Err(format!("`at` is `{}`, expected begin or end", short(other))),
             },
             "%lost" => Item::Lost(self.maybe_number("count")?),
-            "%host" => Item::Host(self.keyed.clone()),
+            "%host" => {
+                let owned =
+                    |(key, value): &(&str, Cow<'_, str>)| ((*key).to_owned(), value.clone().into_owned());
+                Item::Host(self.keyed.iter().map(owned).collect())
+            }
             other => return Err(format!("directive `{}` is not known", short(other))),
         })
     }
 
-    fn event(&self) -> Result<Item, String> {
-        let name =
-            self.plain.get(1).map(String::as_str).ok_or("expected the name of an event after the time")?;
-        let state = || match self.plain.get(2).map(String::as_str) {
+    fn event(&self, texts: &mut Texts) -> Result<Item, String> {
+        let name = *self.plain.get(1).ok_or("expected the name of an event after the time")?;
+        let state = || match self.plain.get(2).copied() {
             Some("START") => Ok(State::Start),
             Some("END") => Ok(State::End),
             Some("CURRENT") => Ok(State::Current),
@@ -185,7 +316,7 @@ impl Words {
         };
         Ok(match name {
             "declare_process" | "declare_library" => {
-                Item::Mapping(state()?, Box::new(self.mapping(name == "declare_process")?))
+                Item::Mapping(state()?, Box::new(self.mapping(name == "declare_process", texts)?))
             }
             "declare_thread" => Item::Thread {
                 state: state()?,
@@ -210,13 +341,14 @@ impl Words {
         })
     }
 
-    fn mapping(&self, main: bool) -> Result<Mapping, String> {
+    fn mapping(&self, main: bool, texts: &mut Texts) -> Result<Mapping, String> {
+        let mut shared = |key: &str| self.get(key).map(|text| texts.share(text));
         let mapping = Mapping {
             main,
             pid: self.pid()?,
             base: Address(self.number("base")?),
-            image: self.text("image"),
-            build_id: self.text("build-id"),
+            image: shared("image"),
+            build_id: shared("build-id"),
             size: self.maybe_number("size")?,
             offset: self.maybe_number("offset")?.unwrap_or(0),
             relocated: self.flag("relocated")?,
@@ -252,12 +384,13 @@ impl Words {
     fn definition(&self) -> Result<TraceDefinition, String> {
         let id =
             u8::try_from(self.number("id")?).ok().filter(|id| TraceId::new(*id).is_source() && *id < 0x80);
-        let items = self.keyed.iter().filter(|(key, _)| !["id", "source", "format"].contains(&key.as_str()));
+        let items = self.keyed.iter().filter(|(key, _)| !["id", "source", "format"].contains(key));
+        let owned = |(key, value): &(&str, Cow<'_, str>)| ((*key).to_owned(), value.clone().into_owned());
         Ok(TraceDefinition {
             id: id.map(TraceId::new).ok_or("`id` is no trace ID, expected 0x01 to 0x6f")?,
             source: self.needed("source")?.to_owned(),
             format: self.text("format"),
-            items: items.cloned().collect(),
+            items: items.map(owned).collect(),
         })
     }
 }
@@ -281,7 +414,7 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Takes a line apart at blanks, with strings in quotes and a comment after `#`.
-fn words(line: &str) -> Result<Words, String> {
+fn words(line: &str) -> Result<Words<'_>, String> {
     let mut words = Words { plain: Vec::new(), keyed: Vec::new() };
     let mut rest = line.trim_matches([' ', '\t', '\r']);
     while !rest.is_empty() && !rest.starts_with('#') {
@@ -289,17 +422,17 @@ fn words(line: &str) -> Result<Words, String> {
         let (word, after) = rest.split_at(end);
         if let Some(value) = after.strip_prefix('=') {
             let (value, others) = read_value(value)?;
-            if words.keyed.iter().any(|(key, _)| key == word) {
+            if words.keyed.iter().any(|(key, _)| *key == word) {
                 return Err(format!("`{}` is given twice", short(word)));
             }
-            words.keyed.push((word.to_owned(), value));
+            words.keyed.push((word, value));
             rest = others;
         } else if after.starts_with('"') {
             return Err("a string stands where a word is expected".to_owned());
         } else if !words.keyed.is_empty() {
             return Err(format!("expected `key=value`, found `{}`", short(word)));
         } else {
-            words.plain.push(word.to_owned());
+            words.plain.push(word);
             rest = after;
         }
         if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
@@ -311,12 +444,16 @@ fn words(line: &str) -> Result<Words, String> {
 }
 
 /// A value, in quotes or not, and what follows it.
-fn read_value(text: &str) -> Result<(String, &str), String> {
+fn read_value(text: &str) -> Result<(Cow<'_, str>, &str), String> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', '\t', '"', '#']).unwrap_or(text.len());
         let (value, rest) = text.split_at(end);
-        return Ok((value.to_owned(), rest));
+        return Ok((Cow::Borrowed(value), rest));
     };
+    // Most have no character that is written in another way.
+    if let Some(end) = quoted.find(['"', '\\']).filter(|&end| quoted.as_bytes().get(end) == Some(&b'"')) {
+        return Ok((Cow::Borrowed(&quoted[..end]), &quoted[end + 1..]));
+    }
     let mut value = Vec::new();
     let bytes = quoted.as_bytes();
     let mut place = 0;
@@ -350,5 +487,5 @@ fn read_value(text: &str) -> Result<(String, &str), String> {
         }
     }
     let rest = quoted.get(place + 1..).unwrap_or_default();
-    Ok((String::from_utf8_lossy(&value).into_owned(), rest))
+    Ok((Cow::Owned(String::from_utf8_lossy(&value).into_owned()), rest))
 }

@@ -185,18 +185,37 @@ fn framing_of(word: &str, options: &ReadOptions) -> Option<Framing> {
     Framing::from_name(&word).or(options.raw_formats.contains(&word.as_str()).then_some(Framing::Raw))
 }
 
-/// Adds a source that the event log defines.
+/// Adds a source that the event log defines. What was said of it before, under another trace ID, holds as far as nothing
+/// else is said: the log names what was programmed, not how the unit was built. Options say again what registers do, and
+/// hold only where no register is given.
 pub(super) fn define(capture: &mut Capture, definition: &TraceDefinition, buffers: &[usize]) {
-    let format = definition.format.clone().or_else(|| {
-        let same = |source: &&Source| source.name == definition.source;
-        capture.sources.iter().find(same).map(|source| source.format.clone())
-    });
+    let before = capture.sources.iter().rev().find(|source| source.name == definition.source).cloned();
+    let format = definition.format.clone().or_else(|| before.as_ref().map(|source| source.format.clone()));
     let format = format.unwrap_or_default();
-    let name = definition.source.clone();
-    let origin = Origin::default();
-    let source =
-        make_source(capture, name, definition.id, &format, &definition.items, buffers.to_vec(), origin);
+    let (name, items, origin) = (definition.source.clone(), &definition.items, Origin::default());
+    let buffers = before.as_ref().map_or_else(|| buffers.to_vec(), |source| source.buffers.clone());
+    let mut source = make_source(capture, name, definition.id, &format, items, buffers, origin);
+    if let Some(before) = before {
+        let has_registers = !source.registers.is_empty();
+        for register in before.registers.into_iter().filter(|register| !is_trace_id(&register.name)) {
+            if source.register(&register.name).is_none() {
+                source.registers.push(register);
+            }
+        }
+        for (key, value) in before.options.into_iter().filter(|_| !has_registers) {
+            if source.option(&key).is_none() {
+                source.options.push((key, value));
+            }
+        }
+        source.core = source.core.or(before.core);
+        source.location = source.location.or(before.location);
+    }
     capture.sources.push(source);
+}
+
+/// Registers that hold the trace ID, which is another one now.
+fn is_trace_id(register: &str) -> bool {
+    ["TRCTRACEIDR", "ETMTRACEIDR"].iter().any(|name| register.eq_ignore_ascii_case(name))
 }
 
 /// What is said of a source for other purposes than its configuration.

@@ -2,8 +2,8 @@
 
 use super::ENTRY;
 use super::metadata::{Metadata, define};
-use crate::events::{EventLog, Item, State};
-use crate::folder::{FileRef, Folder, LONGEST_LOG, LONGEST_METADATA};
+use crate::events::{EventLog, Item, State, TraceDefinition};
+use crate::folder::{FileRef, Folder, LONGEST_METADATA};
 use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, short};
 use crate::model::{Buffer, Capture, ContextIdLayout, EventClock, Format, Image, MemoryDump};
 use crate::snapshot::space_from_name;
@@ -218,21 +218,41 @@ fn read_events(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Re
     }
     let file = file_at(ini, entry, folder)?;
     // Packets can be read without the log: trouble with it is no reason to refuse them.
-    match file.text(LONGEST_LOG).and_then(|text| EventLog::parse(&file.to_string(), &text)) {
-        Ok(log) => {
-            capture.warnings.extend(log.problems.iter().map(ToString::to_string));
-            take_definitions(&log, capture);
-            if capture.timestamp_frequency.is_none() {
-                capture.timestamp_frequency = log.records.iter().find_map(|record| match record.item {
-                    Item::Frequency(frequency) => Some(frequency),
-                    _ => None,
-                });
-            }
-            capture.events = Some(log);
-        }
+    match EventLog::read(&file) {
+        Ok(log) => capture.take_events(log),
         Err(error) => capture.warnings.push(format!("{error}: the event log is not used")),
     }
     Ok(())
+}
+
+impl Capture {
+    /// Adds events, of a log or of the trace itself, to those that are known: sources that they define are sources of the
+    /// capture.
+    pub fn take_events(&mut self, log: EventLog) {
+        self.warnings.extend(log.problems.iter().map(ToString::to_string));
+        take_definitions(&log, self);
+        if self.timestamp_frequency.is_none() {
+            self.timestamp_frequency = log.records.iter().find_map(|record| match record.item {
+                Item::Frequency(frequency) => Some(frequency),
+                _ => None,
+            });
+        }
+        match &mut self.events {
+            Some(events) => events.append(log),
+            None => self.events = Some(log),
+        }
+    }
+}
+
+impl Capture {
+    /// What the event log says of sources that begin to work in a configuration, in the order of time.
+    pub fn definitions(&self) -> impl Iterator<Item = &TraceDefinition> {
+        let records = self.events.iter().flat_map(|log| &log.records);
+        records.filter_map(|record| match &record.item {
+            Item::DefineTrace(State::Start | State::Current, definition) => Some(definition.as_ref()),
+            _ => None,
+        })
+    }
 }
 
 /// Sources that the log defines: a source that was reconfigured goes on under another trace ID.

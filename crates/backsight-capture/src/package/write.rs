@@ -205,7 +205,7 @@ impl PackageWriter<'_> {
                         continue;
                     }
                     let inside = image.trim_start_matches('/');
-                    (Some(image.clone()), vec![inside.to_owned(), format!("images/{inside}")])
+                    (Some(image.to_string()), vec![inside.to_owned(), format!("images/{inside}")])
                 }
                 Item::Patch(patch) => match &patch.code {
                     PatchCode::File(path, _) => (None, vec![path.clone()]),
@@ -270,7 +270,7 @@ impl PackageWriter<'_> {
         if let Some(frequency) = self.capture.timestamp_frequency {
             line("timestamp_frequency", &frequency.to_string());
         }
-        if matches!(self.capture.format, Format::Package | Format::Perf) {
+        if matches!(self.capture.format, Format::Package | Format::Perf | Format::ElfCore) {
             let others = self.capture.system.iter().filter(|(key, _)| key != "truth");
             others.for_each(|(key, value)| line(key, value));
         }

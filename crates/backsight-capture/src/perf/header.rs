@@ -1,7 +1,7 @@
 //! The header of a perf.data file: events, where the records are, and the features that follow them.
 
 use super::fields::Fields;
-use super::store::ReadSeek;
+use crate::store::ReadSeek;
 use crate::{Error, Position};
 use std::io::{Read, SeekFrom};
 

@@ -9,7 +9,6 @@ mod fields;
 mod header;
 mod record;
 mod rings;
-mod store;
 mod system;
 mod walk;
 mod zstd;
@@ -24,10 +23,9 @@ use backsight_core::TraceId;
 use crate::Error;
 use crate::folder::{FileRef, Folder};
 use crate::model::{Buffer, Capture, ContextIdLayout, Core, EventClock, Format, Origin, Source, Start};
+use crate::store::{ExtentFolder, Store};
 use etm::{Info, Unit};
 use rings::{Ring, Slices};
-pub(crate) use store::Store;
-use store::TraceFolder;
 use walk::Contents;
 
 /// Is this the beginning of a perf.data file?
@@ -99,11 +97,11 @@ fn no_trace(contents: &Contents, name: &str) -> Error {
     }
 }
 
-fn folder(store: Store, name: &str, rings: &BTreeMap<Ring, Slices>) -> TraceFolder {
+fn folder(store: Store, name: &str, rings: &BTreeMap<Ring, Slices>) -> ExtentFolder {
     let extents =
         |slices: &Slices| slices.slices.iter().flat_map(|slice| slice.extents.iter().copied()).collect();
     let buffers = rings.iter().map(|(ring, slices)| (ring.name(), extents(slices))).collect();
-    TraceFolder { store, name: name.to_owned(), buffers }
+    ExtentFolder { store, name: name.to_owned(), buffers }
 }
 
 fn buffer(

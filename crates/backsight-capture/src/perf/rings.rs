@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::record::{Aux, Trailer};
-use super::store::Extent;
 use super::walk::{AuxTrace, Contents};
+use crate::store::Extent;
 
 /// The ring filled up, and what followed is lost.
 const TRUNCATED: u64 = 1;

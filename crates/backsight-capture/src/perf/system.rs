@@ -95,11 +95,11 @@ impl Log<'_> {
             main: !kernel && self.mapped.get(&number).is_none_or(Vec::is_empty),
             pid,
             base: Address(mmap.address),
-            build_id: mmap.build_id.or_else(|| self.build_ids.get(&name).cloned()),
+            build_id: mmap.build_id.or_else(|| self.build_ids.get(&name).cloned()).map(Into::into),
             size: Some(mmap.length),
             offset: mmap.offset,
             relocated: kernel && name.starts_with("[kernel"),
-            image: Some(name),
+            image: Some(name.into()),
             name: None,
             cpu: None,
         };

@@ -7,8 +7,8 @@ use super::etm::{Info, TimeConversion};
 use super::fields::{Fields, build_id, text};
 use super::header::{Attribute, Header, feature};
 use super::record::{Aux, RawRecord, Record, Trailer, kind};
-use super::store::{ReadSeek, Store};
 use super::zstd;
+use crate::store::{ReadSeek, Store};
 use crate::{Error, Position};
 
 /// Records that are kept at most.

@@ -11,8 +11,8 @@ use crate::output::say;
 
 /// Turn one kind of capture into another
 ///
-/// Reads a snapshot, a trace package, perf.data or a bare file and writes a snapshot folder or a trace package, with all
-/// the metadata that the new format can hold. Programs that perf.data names go into the package. What it cannot hold is said on standard error. The sources of a bare file
+/// Reads a snapshot, a trace package, perf.data, an ELF core file or a bare file and writes a snapshot folder, a trace
+/// package or a core file, with all the metadata that the new format can hold. Programs that perf.data names go into the package. What it cannot hold is said on standard error. The sources of a bare file
 /// are the trace IDs in its frames.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -41,6 +41,7 @@ pub struct Convert {
 const EXAMPLES: &str = "Examples:
   backsight convert snapshot/ --output package.zip
   backsight convert package.zip --output snapshot/ --format snapshot
+  backsight convert package.zip --output program.core --format core
   backsight convert perf.data --symfs rootfs/ --output package.zip
   backsight convert trace.bin --protocol etm4 --framing tpiu --config registers.txt \\
       --config 0x11:TRCCONFIGR=0x1 --output package/";
@@ -53,6 +54,8 @@ enum Format {
     Package,
     /// A snapshot folder, as OpenCSD's tools read it
     Snapshot,
+    /// An ELF core file whose sections are the files of a trace package
+    Core,
 }
 
 /// Runs the command.
@@ -71,6 +74,7 @@ pub fn run(command: &Convert) -> Result {
     let format = match command.format {
         Format::Package => CaptureFormat::Package,
         Format::Snapshot => CaptureFormat::Snapshot,
+        Format::Core => CaptureFormat::ElfCore,
     };
     let lost = capture.save(&command.output, format)?;
     if !command.quiet {

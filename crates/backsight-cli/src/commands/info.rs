@@ -94,6 +94,7 @@ fn format_words(capture: &Capture) -> &'static str {
         CaptureFormat::Package => "trace package",
         CaptureFormat::Bare => "bare file",
         CaptureFormat::Perf => "perf.data",
+        CaptureFormat::ElfCore => "ELF core file",
     }
 }
 

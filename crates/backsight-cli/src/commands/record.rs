@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use backsight_capture::ContextIdLayout;
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
-use backsight_run::units::TracedData;
+use backsight_run::units::{MessageKind, TracedData};
 use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, SystemOptions, Target};
 use backsight_sim::Options;
 use backsight_unit::model::ModelConfig;
@@ -73,6 +73,11 @@ pub struct Record {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t, requires = "cpus")]
     contextidr: ContextIds,
 
+    /// With --cpus: where the events of the operating system go, to a log beside the trace or into the trace itself, as
+    /// messages of an STM
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t, requires = "cpus")]
+    events: EventCarrier,
+
     /// With --cpus: processes and threads have numbers from 1 to N, which are used again when their owners are gone.
     /// Without it, the numbers of this machine
     #[arg(long, value_name = "N", requires = "cpus")]
@@ -120,7 +125,8 @@ const EXAMPLES: &str = "Examples:
   backsight record -o run --model --config cyclecount=1 -- ./arm-program
   backsight record -o run --unit etm3,stm --config data=both -- ./arm-program
   backsight record -o run --sysroot /usr/aarch64-linux-gnu -- ./arm-program
-  backsight record -o run --cpus 2 --contextidr asid --pids 8 -- ./arm-program-that-forks";
+  backsight record -o run --cpus 2 --contextidr asid --pids 8 -- ./arm-program-that-forks
+  backsight record -o run --cpus 2 --events stm -- ./arm-program-that-forks";
 
 /// What is kept beside the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -130,6 +136,16 @@ enum Truth {
     /// And its loads and stores with their values, and what comes from outside: results of system calls and the memory
     /// that they write, time, registers that the system sets
     Accesses,
+}
+
+/// What carries the events of the operating system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum EventCarrier {
+    /// The event log of the package
+    #[default]
+    Log,
+    /// An STM whose trace is in one buffer with that of the CPUs
+    Stm,
 }
 
 /// What an operating system writes to CONTEXTIDR.
@@ -203,10 +219,15 @@ pub fn run(command: &Record) -> Result {
     let traced = unit.traced_data();
     let words: Vec<_> = command.program.iter().map(|word| word.to_string_lossy()).collect();
     let messages = command.unit.messages()?;
+    let events_in_trace = command.events == EventCarrier::Stm;
+    if events_in_trace && messages == Some(MessageKind::Itm) {
+        return Err(Failure::usage("--events stm: an STM takes the messages then, as in --unit etm4,stm"));
+    }
     let simulated = target == Target::Riscv64 && !command.qemu && system.is_none();
     let recording = Recording::new(unit)
         .messages(messages)
         .system(system)
+        .events_in_trace(events_in_trace)
         .title(format!("{} ({target})", words.join(" ")))
         .format(command.format.written(&command.output)?)
         .truth(command.truth.is_some())

@@ -22,7 +22,7 @@ pub(crate) struct Block {
     pub range: Range,
     /// Target of a direct branch, or of an indirect jump that the instruction before resolves.
     pub target: Address,
-    /// The blocks that came after it last time: not taken, taken.
+    /// The blocks that came after it last time, as a [`Link`]: not taken, taken.
     next: [u32; 2],
     mode: CodeMode,
     /// The first undefined instruction, counted from the end in bytes; 0 if there is none.
@@ -45,6 +45,35 @@ pub(crate) struct Block {
 }
 
 const _: () = assert!(size_of::<Block>() == 64);
+
+/// The way from a block to the one that always comes after it.
+///
+/// ```text
+///      31         30    29         0
+/// ┌────────────┬────────┬───────────┐
+/// │ may change │ branch │ block     │
+/// └────────────┴────────┴───────────┘
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link(u32);
+
+impl Link {
+    const MAY_CHANGE: u32 = 1 << 31;
+    const BRANCH: u32 = 1 << 30;
+    const BLOCK: u32 = Self::BRANCH - 1;
+
+    /// The block that it leads to.
+    #[inline]
+    pub const fn block(self) -> u32 {
+        self.0 & Self::BLOCK
+    }
+
+    /// Does the block that it leads from end in a branch?
+    #[inline]
+    pub const fn is_branch(self) -> bool {
+        self.0 & Self::BRANCH != 0
+    }
+}
 
 /// How execution leaves a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,11 +248,20 @@ impl Block {
     #[inline]
     pub fn next(&self, taken: bool) -> Option<u32> {
         let next = self.next[usize::from(taken)];
-        (next != NONE).then_some(next)
+        (next != NONE).then_some(next & Link::BLOCK)
+    }
+
+    /// Where a way leads that the code decides, once it was gone.
+    #[inline]
+    pub fn link(&self, taken: bool) -> Option<Link> {
+        let link = Link(self.next[usize::from(taken)]);
+        (link.0 & Link::MAY_CHANGE == 0).then_some(link)
     }
 
     pub(super) fn set_next(&mut self, taken: bool, next: u32) {
-        self.next[usize::from(taken)] = next;
+        let may_change = if self.way(taken).is_known() { 0 } else { Link::MAY_CHANGE };
+        let branch = if self.is_branch { Link::BRANCH } else { 0 };
+        self.next[usize::from(taken)] = next & Link::BLOCK | may_change | branch;
     }
 
     /// Does it end in a branch?

@@ -39,6 +39,12 @@ pub(crate) struct Origin {
     taken: bool,
 }
 
+impl Default for Origin {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
+
 impl Origin {
     /// From nowhere known.
     pub const UNKNOWN: Self = Self { block: NONE, taken: false };

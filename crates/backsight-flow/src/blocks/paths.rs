@@ -186,7 +186,7 @@ impl<S: Copy> Paths<S> {
         None
     }
 
-    /// The name of a path.
+    /// The name of a path that has steps; others have none.
     #[inline]
     pub fn id(&self, path: &Path) -> PathId {
         PathId { generation: self.generation.0, number: path.number }

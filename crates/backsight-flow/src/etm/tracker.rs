@@ -226,6 +226,13 @@ impl<C: Code> Tracker<C> {
         self.position.map_or(self.named_isa, |position| position.isa)
     }
 
+    /// The context may belong to another process now.
+    pub fn renew_space(&mut self) {
+        if self.code.space_of(&self.context()) != self.space {
+            self.look_elsewhere();
+        }
+    }
+
     /// The space that code is fetched from may have changed.
     fn look_elsewhere(&mut self) {
         self.space = self.code.space_of(&self.context());

@@ -15,9 +15,8 @@ use crate::{Event, Range};
 /// The atoms of a P-header that are left, and the cycles before them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Atoms {
-    /// The oldest in bit 0; 1 is executed.
-    bits: u16,
-    pub left: u8,
+    /// The oldest in bit 0; 1 is executed. The highest 1 is after the newest.
+    bits: u32,
     has_cycles: bool,
     /// Before the next atom, or with no atom at all.
     cycles: u8,
@@ -26,13 +25,29 @@ pub(super) struct Atoms {
 }
 
 impl Atoms {
+    /// Neither atoms nor cycles.
+    pub const NONE: Self = Self { bits: 1, has_cycles: false, cycles: 0, cycles_between: 0 };
+
     pub fn new(header: &PHeader) -> Self {
         let (has_cycles, cycles, cycles_between) = match header.cycles {
             CycleMarks::NotTraced => (false, 0, 0),
             CycleMarks::Before(cycles) => (true, cycles, 0),
             CycleMarks::BeforeEach => (true, header.count.min(1), 1),
         };
-        Self { bits: header.atoms, left: header.count, has_cycles, cycles, cycles_between }
+        let end = 1 << header.count.min(16);
+        Self { bits: u32::from(header.atoms) & (end - 1) | end, has_cycles, cycles, cycles_between }
+    }
+
+    /// How many are left.
+    #[inline]
+    pub const fn left(&self) -> u8 {
+        self.bits.ilog2() as u8
+    }
+
+    /// Are there none left?
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.bits <= 1
     }
 
     /// The cycles before the next atom, where cycles are traced.
@@ -43,128 +58,194 @@ impl Atoms {
 
     /// Was the instruction of the oldest executed?
     #[inline]
-    fn executed(&self) -> bool {
+    const fn executed(&self) -> bool {
         self.bits & 1 == 1
     }
 
     /// Goes on after the oldest.
     #[inline]
-    fn advance(&mut self) {
+    const fn advance(&mut self) {
         self.bits >>= 1;
-        self.left -= 1;
         self.cycles = self.cycles_between;
     }
 
     /// The cycles before all that are left.
     fn all_cycles(&self) -> Option<u32> {
-        let between = u32::from(self.cycles_between) * u32::from(self.left.saturating_sub(1));
+        let between = u32::from(self.cycles_between) * u32::from(self.left().saturating_sub(1));
         self.cycles().map(|cycles| cycles + between)
     }
 }
 
-/// The branches of a P-header are counted in one number, and those that were taken from this bit on.
-const TAKEN: u32 = 32;
+/// Up to where atoms are followed: as their bits are then, at most.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    /// None is left.
+    End = 1,
+    /// One is left: an exception may cancel the newest instruction of a P-header, but no other.
+    Newest = 3,
+}
+
+/// How atoms are followed by links.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    until: Until,
+    has_cycles: bool,
+    /// What may transfer data is left to whoever finds out.
+    traces_data: bool,
+}
+
+/// What was followed by links, and where that led.
+#[derive(Clone, Copy, Debug, Default)]
+struct Linked {
+    /// The way to the block of the next atom, where an atom was followed.
+    origin: Origin,
+    /// Instructions: a block that has links is one.
+    instructions: u64,
+    branches: u64,
+    taken: u64,
+}
 
 impl<C: Code> Follower<C> {
-    /// Atoms, one instruction each, and the cycles before them.
-    pub(super) fn p_header(&mut self, mut atoms: Atoms, at: At, sink: &mut impl Sink) {
-        if atoms.left == 0 {
+    /// Atoms, one instruction each, and the cycles before them. `here` is the block of the first, if it was looked up.
+    pub(super) fn p_header(&mut self, mut atoms: Atoms, mut here: Option<u32>, at: At, sink: &mut impl Sink) {
+        if atoms.is_empty() {
             if let Some(cycles @ 1..) = atoms.cycles() {
                 self.put(at, Event::CycleCount(Some(cycles)), sink);
             }
             return;
         }
-        self.atoms_together = atoms.left;
-        while atoms.left > 0 {
+        self.atoms_together = atoms.left();
+        while !atoms.is_empty() {
             self.release(sink);
-            let Some(number) = self.block_here() else {
+            let Some(number_here) = here.take().or_else(|| self.block_here()) else {
                 return self.lost_atoms(&atoms, at, sink);
             };
-            // No exception cancels an instruction of a P-header but the last.
-            let number = self.linked_atoms(number, (&mut atoms, 1), at, sink);
+            let mut linked = Linked::default();
+            let rules =
+                Rules { until: Until::Newest, has_cycles: atoms.has_cycles, traces_data: self.traces_data };
+            let number;
+            (number, atoms) = self.linked_atoms(number_here, atoms, rules, &mut linked, at, sink);
+            self.settle(linked);
             self.newest_atom(number, &mut atoms, at, sink);
         }
     }
 
-    /// P-headers after which atoms come: nothing cancels their instructions, so that none is held back.
-    #[inline]
-    pub(super) fn certain_p_headers(&mut self, offset: u64, headers: &[u8], sink: &mut impl Sink) {
+    /// P-headers after which atoms come: nothing cancels their instructions, so that none is held back. Gives the block of
+    /// the next atom, if it is known; else execution is where the tracker says.
+    pub(super) fn certain_p_headers(
+        &mut self,
+        offset: u64,
+        headers: &[u8],
+        sink: &mut impl Sink,
+    ) -> Option<u32> {
         self.release(sink);
-        let mut number = None;
-        for (offset, &header) in (offset..).zip(headers) {
-            let Some(mut atoms) = self.p_headers[usize::from(header)] else { continue };
-            let at = Located { offset, length: 1, value: () };
-            if atoms.left == 0 {
-                if let Some(cycles @ 1..) = atoms.cycles() {
-                    sink.take(at.map(|()| Event::CycleCount(Some(cycles))));
-                }
-                continue;
-            }
-            while atoms.left > 0 {
-                let Some(block) = number.or_else(|| self.block_here()) else {
-                    self.lost_atoms(&atoms, at, sink);
-                    break;
-                };
-                let block = self.linked_atoms(block, (&mut atoms, 0), at, sink);
-                number = Some(block);
-                if atoms.left > 0 {
-                    self.newest_atom(block, &mut atoms, at, sink);
-                    self.release(sink);
-                    number = None;
-                }
-            }
-        }
-        if let Some(number) = number {
-            self.tracker.position = Some(self.tracker.position_of(number));
+        match self.has_cycles {
+            true => self.certain_run::<true>(offset, headers, sink),
+            false => self.certain_run::<false>(offset, headers, sink),
         }
     }
 
-    /// Follows atoms by the links from block to block, all but so many, up to a block that has none. Gives the block of
-    /// the next atom, which may have to be read again.
+    /// The same, where all P-headers have cycles, or none has.
     #[inline(always)]
-    fn linked_atoms(
+    fn certain_run<const HAS_CYCLES: bool>(
         &mut self,
-        first: u32,
-        (atoms, but): (&mut Atoms, u8),
+        offset: u64,
+        headers: &[u8],
+        sink: &mut impl Sink,
+    ) -> Option<u32> {
+        let (mut here, mut linked) = (self.block_here(), Linked::default());
+        for (offset, &header) in (offset..).zip(headers) {
+            let mut atoms = self.p_headers[usize::from(header)];
+            let at = Located { offset, length: 1, value: () };
+            if atoms.is_empty() {
+                if HAS_CYCLES && atoms.cycles > 0 {
+                    sink.take(at.map(|()| Event::CycleCount(Some(atoms.cycles.into()))));
+                }
+                continue;
+            }
+            if let Some(number) = here {
+                let rules = Rules { until: Until::End, has_cycles: HAS_CYCLES, traces_data: false };
+                let next;
+                (next, atoms) = self.linked_atoms(number, atoms, rules, &mut linked, at, sink);
+                here = Some(next);
+            }
+            if !atoms.is_empty() {
+                self.settle(std::mem::take(&mut linked));
+                here = self.certain_atoms(here, atoms, at, sink);
+            }
+        }
+        self.settle(linked);
+        here
+    }
+
+    /// The atoms of a P-header from one on that no link leads on from.
+    #[inline(never)]
+    fn certain_atoms(
+        &mut self,
+        mut here: Option<u32>,
+        mut atoms: Atoms,
         at: At,
         sink: &mut impl Sink,
-    ) -> u32 {
-        let (mut number, mut origin) = (first, None);
-        let (mut instructions, mut branches) = (0, 0);
-        let begin = atoms.left;
-        while atoms.left > but {
+    ) -> Option<u32> {
+        while !atoms.is_empty() {
+            let Some(number) = here.or_else(|| self.block_here()) else {
+                self.lost_atoms(&atoms, at, sink);
+                return None;
+            };
+            self.newest_atom(number, &mut atoms, at, sink);
+            self.release(sink);
+            here = None;
+        }
+        self.block_here()
+    }
+
+    /// Follows atoms by the links from block to block, up to a block that has none. Gives the block of the next atom, which
+    /// may have to be read again.
+    #[inline(always)]
+    fn linked_atoms(
+        &self,
+        first: u32,
+        mut atoms: Atoms,
+        rules: Rules,
+        linked: &mut Linked,
+        at: At,
+        sink: &mut impl Sink,
+    ) -> (u32, Atoms) {
+        let mut number = first;
+        while atoms.bits > rules.until as u32 {
             let block = self.tracker.block(number);
             let executed = atoms.executed();
-            let Some(next) = block.next(executed) else { break };
-            if !block.way(executed).is_known() {
+            let Some(link) = block.link(executed) else { break };
+            if rules.traces_data && executed && self.may_transfer(&block.range) {
                 break;
             }
-            let range = Range { executed, ..block.range };
-            instructions += u64::from(range.instructions);
-            let branch = u64::from(block.is_branch());
-            branches += branch | (branch & u64::from(executed)) << TAKEN;
-            let cycles = atoms.cycles();
-            if cycles.is_some() {
-                sink.take(at.map(|()| Event::CycleCount(cycles)));
+            if rules.has_cycles {
+                sink.take(at.map(|()| Event::CycleCount(Some(atoms.cycles.into()))));
             }
-            sink.take(at.map(|()| Event::Range(range)));
-            if executed && self.traces_data {
-                self.transfer_of(number);
-            }
+            sink.take(at.map(|()| Event::Range(Range { executed, ..block.range })));
+            linked.origin = Origin::new(number, executed);
+            linked.instructions += 1;
+            linked.branches += u64::from(link.is_branch());
+            linked.taken += u64::from(link.is_branch() & executed);
             atoms.advance();
-            origin = Some(Origin::new(number, executed));
-            number = next;
+            number = link.block();
         }
-        if let Some(origin) = origin {
-            self.tracker.origin = origin;
-            self.is_named = false;
-            let statistics = &mut self.tracker.statistics;
-            statistics.instructions += instructions;
-            statistics.ranges += u64::from(begin - atoms.left);
-            statistics.branches += branches & ((1 << TAKEN) - 1);
-            statistics.taken += branches >> TAKEN;
+        (number, atoms)
+    }
+
+    /// Counts what was followed by links. Nothing but atoms came in between.
+    #[inline]
+    fn settle(&mut self, linked: Linked) {
+        if linked.instructions == 0 {
+            return;
         }
-        number
+        self.tracker.origin = linked.origin;
+        self.is_named = false;
+        let statistics = &mut self.tracker.statistics;
+        statistics.instructions += linked.instructions;
+        statistics.ranges += linked.instructions;
+        statistics.branches += linked.branches;
+        statistics.taken += linked.taken;
     }
 
     /// The block that execution is at, if that is known.
@@ -181,7 +262,7 @@ impl<C: Code> Follower<C> {
 
     /// Atoms at an address that is not known: their cycles count all the same.
     fn lost_atoms(&mut self, atoms: &Atoms, at: At, sink: &mut impl Sink) {
-        self.tracker.statistics.skipped += u64::from(atoms.left);
+        self.tracker.statistics.skipped += u64::from(atoms.left());
         let cycles = atoms.all_cycles();
         if cycles.is_some() {
             self.tracker.emit(at, Event::CycleCount(cycles), sink);
@@ -218,12 +299,18 @@ impl<C: Code> Follower<C> {
         }
     }
 
-    /// The instruction of a block, which may transfer data, was executed.
+    /// May an instruction transfer data?
+    #[inline]
+    fn may_transfer(&self, Range { flags, .. }: &Range) -> bool {
+        flags.load || flags.store || self.coprocessors
+    }
+
+    /// The instruction of a block was executed.
     #[inline(never)]
     fn transfer_of(&mut self, number: u32) {
-        let Range { start, isa, flags, last_size, .. } = self.tracker.block(number).range;
-        if flags.load || flags.store || self.coprocessors {
-            self.own_data(start, isa, last_size);
+        let range = self.tracker.block(number).range;
+        if self.may_transfer(&range) {
+            self.own_data(range.start, range.isa, range.last_size);
         }
     }
 

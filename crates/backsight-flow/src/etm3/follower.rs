@@ -39,8 +39,10 @@ pub struct Follower<C> {
     pub(super) addresses: bool,
     pub(super) coprocessors: bool,
     traces_vmid: bool,
+    /// P-headers have cycles.
+    pub(super) has_cycles: bool,
     /// The atoms of each P-header.
-    pub(super) p_headers: Box<[Option<Atoms>; 256]>,
+    pub(super) p_headers: Box<[Atoms; 256]>,
     end: u64,
 }
 
@@ -68,8 +70,9 @@ impl<C: Code> Follower<C> {
             addresses: config.data_addresses(),
             coprocessors: config.coprocessor_transfers(),
             traces_vmid: config.vmid(),
+            has_cycles: config.cycle_accurate(),
             p_headers: Box::new(std::array::from_fn(|header| {
-                p_headers.get(header as u8).map(|header| Atoms::new(&header))
+                p_headers.get(header as u8).map_or(Atoms::NONE, |header| Atoms::new(&header))
             })),
             end: 0,
         }
@@ -90,7 +93,7 @@ impl<C: Code> Follower<C> {
     fn push_atoms(&mut self, atoms: Atoms, at: At, sink: &mut impl Sink) {
         self.end = at.end();
         match self.tracker.is_synchronised() {
-            true => self.p_header(atoms, at, sink),
+            true => self.p_header(atoms, None, at, sink),
             false => self.atoms_at_nowhere(atoms, at, sink),
         }
     }
@@ -99,8 +102,8 @@ impl<C: Code> Follower<C> {
     #[cold]
     fn atoms_at_nowhere(&mut self, atoms: Atoms, at: At, sink: &mut impl Sink) {
         self.tracker.begin(at, sink);
-        match atoms.left {
-            0 => self.p_header(atoms, at, sink),
+        match atoms.left() {
+            0 => self.p_header(atoms, None, at, sink),
             left => self.tracker.skip(at, left),
         }
     }
@@ -108,19 +111,23 @@ impl<C: Code> Follower<C> {
     /// Takes P-headers of one byte each, one after the other: gives what they give one by one.
     #[inline]
     pub fn push_p_headers(&mut self, offset: u64, headers: &[u8], sink: &mut impl Sink) {
-        let has_atoms =
-            |&header: &u8| self.p_headers[usize::from(header)].is_some_and(|atoms| atoms.left > 0);
+        let has_atoms = |&header: &u8| !self.p_headers[usize::from(header)].is_empty();
         let last = match self.tracker.is_synchronised() {
-            true => headers.iter().rposition(has_atoms).unwrap_or(0),
-            false => 0,
+            true => headers.iter().rposition(has_atoms),
+            false => None,
         };
-        let (certain, rest) = headers.split_at(last);
+        // Where data is traced, runs are short.
+        let (certain, rest) = headers.split_at(last.filter(|_| !self.traces_data).unwrap_or(0));
+        let mut here = None;
         if !certain.is_empty() {
-            self.certain_p_headers(offset, certain, sink);
+            here = self.certain_p_headers(offset, certain, sink);
         }
-        for (offset, &header) in (offset + last as u64..).zip(rest) {
-            if let Some(atoms) = self.p_headers[usize::from(header)] {
-                self.push_atoms(atoms, Located { offset, length: 1, value: () }, sink);
+        self.end = offset + headers.len() as u64;
+        for (offset, &header) in (offset + certain.len() as u64..).zip(rest) {
+            let (atoms, at) = (self.p_headers[usize::from(header)], Located { offset, length: 1, value: () });
+            match last {
+                Some(_) => self.p_header(atoms, here.take(), at, sink),
+                None => self.push_atoms(atoms, at, sink),
             }
         }
     }
@@ -198,6 +205,11 @@ impl<C: Code> Follower<C> {
     pub fn change_code(&mut self, space: AddressSpace, addresses: ops::Range<u64>) -> &mut C {
         self.tracker.blocks.code_changed(space, addresses);
         &mut self.tracker.code
+    }
+
+    /// The code has gone to another time: the context that execution is in may belong to another process now.
+    pub fn renew_space(&mut self) {
+        self.tracker.renew_space();
     }
 
     /// Reports an event, after what is held back.

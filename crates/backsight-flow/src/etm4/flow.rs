@@ -253,6 +253,14 @@ impl<C: Code> Flow<C> {
         self.emit(at, Event::Context(context, self.position.isa_of(is)), sink);
     }
 
+    /// The context may belong to another process now.
+    pub(super) fn renew_space(&mut self) {
+        if self.position.renew_space(&self.code) {
+            (self.here, self.origin) = (None, Origin::UNKNOWN);
+            self.code_mode = self.blocks.mode(self.position.space(), self.position.isa);
+        }
+    }
+
     #[inline]
     pub(super) fn address(&mut self, packet: AddressPacket, at: At, sink: &mut impl Sink) {
         let before = self.position;

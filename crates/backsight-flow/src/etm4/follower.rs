@@ -222,6 +222,11 @@ impl<C: Code> Follower<C> {
         self.flow.blocks.code_changed(space, addresses);
         &mut self.flow.code
     }
+
+    /// The code has gone to another time: the context that execution is in may belong to another process now.
+    pub fn renew_space(&mut self) {
+        self.flow.renew_space();
+    }
 }
 
 /// A follower that takes the packets of a decoder; see [`Follower::input`].

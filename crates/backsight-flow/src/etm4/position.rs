@@ -118,6 +118,12 @@ impl Position {
         context
     }
 
+    /// Looks up the space of the context again. Is it another one?
+    pub fn renew_space(&mut self, code: &impl Code) -> bool {
+        let space = self.context.map_or(self.space, |context| code.space_of(&context));
+        std::mem::replace(&mut self.space, space) != space
+    }
+
     /// A periodic Trace Info begins the address history anew.
     pub fn restate(&mut self) {
         self.last_is = Is::Is0;

@@ -346,6 +346,11 @@ impl<C: Code> Follower<C> {
         &mut self.code
     }
 
+    /// The code has gone to another time: the context that execution is in may belong to another process now.
+    pub fn renew_space(&mut self) {
+        self.code_mode = self.blocks.mode(self.code.space_of(&self.context), self.reader.set.isa());
+    }
+
     /// Execution came into the current block before the code changed.
     fn keep_current_block(&mut self) {
         if let Some(position) = &mut self.position {

@@ -103,7 +103,9 @@ impl<C: Code> Follower<C> {
             return Recalled::Unclear;
         }
         let (id, ranges) = (self.blocks.paths.id(path), self.blocks.paths.steps(path));
-        sink.take_path(id, ranges.iter().map(|&range| self.at.map(|()| range)));
+        if !ranges.is_empty() {
+            sink.take_path(id, ranges.iter().map(|&range| self.at.map(|()| range)));
+        }
         self.statistics.count_path(path);
         let &Path { block: number, note, outcomes, .. } = path;
         let block = self.blocks.get(number);

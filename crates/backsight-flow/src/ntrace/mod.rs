@@ -233,6 +233,11 @@ impl<C: Code> Follower<C> {
         &mut self.code
     }
 
+    /// The code has gone to another time: the context that execution is in may belong to another process now.
+    pub fn renew_space(&mut self) {
+        self.code_mode = self.blocks.mode(self.code.space_of(&self.context), self.reader.set.isa());
+    }
+
     fn emit(&mut self, value: Event, sink: &mut impl Sink) {
         self.statistics.count(&value);
         sink.take(self.at.map(|()| value));

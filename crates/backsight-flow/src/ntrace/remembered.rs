@@ -46,7 +46,9 @@ impl<C: Code> Follower<C> {
             }
         }
         let at = self.at;
-        sink.take_path(self.blocks.paths.id(path), ranges.iter().map(|&range| at.map(|()| range)));
+        if !ranges.is_empty() {
+            sink.take_path(self.blocks.paths.id(path), ranges.iter().map(|&range| at.map(|()| range)));
+        }
         self.statistics.count_path(path);
         let (number, jump) = (path.block, *self.blocks.get(path.block));
         self.blocks.paths.count_use();

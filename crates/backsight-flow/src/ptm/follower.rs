@@ -119,6 +119,11 @@ impl<C: Code> Follower<C> {
         &mut self.tracker.code
     }
 
+    /// The code has gone to another time: the context that execution is in may belong to another process now.
+    pub fn renew_space(&mut self) {
+        self.tracker.renew_space();
+    }
+
     pub(super) fn cycles(&mut self, cycles: Option<u32>, at: At, sink: &mut impl Sink) {
         if cycles.is_some() {
             self.tracker.emit(at, Event::CycleCount(cycles), sink);

@@ -6,6 +6,7 @@
 
 use backsight::core::AddressSpace;
 use backsight::flow::Range;
+use backsight::image::Window;
 use backsight::isa::Class;
 
 use super::hash::{NumberMap, mixed};
@@ -88,6 +89,18 @@ pub(crate) struct EdgeRecord {
 
 type BlockKey = (u64, u64, u32, u8);
 
+/// Blocks of code that changes: what is in a range may be another block than before.
+#[derive(Debug, Default)]
+struct Changes {
+    /// How often the code has changed.
+    epoch: u32,
+    /// The epoch in which each block was last known to be what is in its range.
+    known: Vec<u32>,
+    /// When each block was met first.
+    met: Vec<Option<Window>>,
+    by_function: NumberMap<(BlockKey, u32), u32>,
+}
+
 /// All blocks and edges of a source.
 #[derive(Debug)]
 pub(crate) struct Blocks {
@@ -96,6 +109,8 @@ pub(crate) struct Blocks {
     by_range: NumberMap<BlockKey, u32>,
     by_ends: NumberMap<(u32, u32, u8), u32>,
     recent: Box<[u32]>,
+    /// Where the code changes.
+    changes: Option<Box<Changes>>,
 }
 
 impl Default for Blocks {
@@ -106,6 +121,7 @@ impl Default for Blocks {
             by_range: NumberMap::default(),
             by_ends: NumberMap::default(),
             recent: vec![NONE; RECENT].into(),
+            changes: None,
         }
     }
 }
@@ -124,6 +140,11 @@ impl Blocks {
         let edge = self.edges.get_mut(last as usize)?;
         let next = self.blocks.get(edge.to as usize)?;
         if next.is(range, space) {
+            if let Some(changes) = &self.changes
+                && !changes.is_known(edge.to)
+            {
+                return None;
+            }
             edge.count += 1;
             return Some((edge.to, edge.changes_calls));
         }
@@ -145,6 +166,9 @@ impl Blocks {
         if edge.from != from || edge.way != way || !next.is(range, space) {
             return None;
         }
+        if self.changes.as_ref().is_some_and(|changes| !changes.is_known(edge.to)) {
+            return None;
+        }
         edge.count += 1;
         let found = (edge.to, edge.changes_calls);
         self.remember(from, way, number);
@@ -162,6 +186,44 @@ impl Blocks {
     /// The block of a range, if it was met before.
     pub fn find(&self, range: &Range, space: AddressSpace) -> Option<u32> {
         self.by_range.get(&key(range, space)).copied()
+    }
+
+    /// The code changes, or has changed again: what is in a range has to be looked up anew.
+    pub fn code_changed(&mut self) {
+        self.changes.get_or_insert_default().epoch += 1;
+    }
+
+    /// Is it known what is in the range of this block?
+    pub fn is_known(&self, block: u32) -> bool {
+        self.changes.as_ref().is_none_or(|changes| changes.is_known(block))
+    }
+
+    /// The block of a range that is of this function, if it was met before: it is what is there now.
+    pub fn find_of(&mut self, range: &Range, space: AddressSpace, function: u32) -> Option<u32> {
+        let changes = self.changes.as_mut()?;
+        let key = key(range, space);
+        let first = self.by_range.get(&key).copied();
+        let first = first.filter(|&block| self.blocks[block as usize].function == function);
+        let block = first.or_else(|| changes.by_function.get(&(key, function)).copied())?;
+        changes.set_known(block);
+        self.by_range.insert(key, block);
+        Some(block)
+    }
+
+    /// A block was met at this time.
+    pub fn set_time(&mut self, block: u32, function: u32, window: Option<Window>) {
+        let (Some(changes), Some(record)) = (&mut self.changes, self.blocks.get(block as usize)) else {
+            return;
+        };
+        changes.set_known(block);
+        changes.met.resize(changes.met.len().max(block as usize + 1), None);
+        changes.met[block as usize] = window;
+        changes.by_function.insert((key(&record.range, record.space), function), block);
+    }
+
+    /// When a block was met first, where the code changes.
+    pub fn time_of(&self, block: usize) -> Option<Window> {
+        self.changes.as_ref()?.met.get(block).copied().flatten()
     }
 
     /// A new block; `None` if there are too many.
@@ -241,6 +303,18 @@ impl Blocks {
             }
         }
         counts
+    }
+}
+
+impl Changes {
+    fn is_known(&self, block: u32) -> bool {
+        self.known.get(block as usize) == Some(&self.epoch)
+    }
+
+    fn set_known(&mut self, block: u32) {
+        let index = block as usize;
+        self.known.resize(self.known.len().max(index + 1), 0);
+        self.known[index] = self.epoch;
     }
 }
 

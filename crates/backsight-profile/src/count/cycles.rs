@@ -26,7 +26,7 @@ pub(crate) struct CertainCycles {
 
 impl CertainCycles {
     /// So many cycles are of a window.
-    pub fn add(&mut self, window: &Window, blocks: &[BlockRecord], cycles: u64) {
+    pub fn add(&mut self, window: &CycleWindow, blocks: &[BlockRecord], cycles: u64) {
         let function = |stay: &Stay| blocks.get(stay.block as usize).map(|block| block.function);
         let Some(first) = window.stays.first() else { return };
         let Some(of_first) = function(first).filter(|&number| number != NONE) else { return };
@@ -50,11 +50,11 @@ fn add_at(sums: &mut Vec<u64>, index: u32, amount: u64) {
 
 /// The blocks since the last count of cycles.
 #[derive(Debug, Default)]
-pub(crate) struct Window {
+pub(crate) struct CycleWindow {
     stays: Vec<Stay>,
 }
 
-impl Window {
+impl CycleWindow {
     #[inline]
     pub fn push(&mut self, stay: Stay) {
         if self.stays.len() >= MOST {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn cycles_are_shared_out_by_instructions_and_none_is_lost() {
-        let mut window = Window::default();
+        let mut window = CycleWindow::default();
         for (block, instructions) in [(1, 1), (2, 3), (3, 3)] {
             window.push(Stay { block, node: 0, instructions });
         }

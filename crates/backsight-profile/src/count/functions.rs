@@ -3,12 +3,17 @@
 use backsight::SourceCode;
 use backsight::core::{Address, AddressSpace, Isa};
 use backsight::flow::Range;
-use backsight::image::Code as _;
+use backsight::image::{Code as _, Module, Window};
 use backsight::isa::{Class, classify};
 
 use super::blocks::{Departure, NONE};
 use super::events::BlockOrigins;
 use super::hash::NumberMap;
+
+/// Are they the same file in the same place?
+fn is_same(one: &Module, other: &Module) -> bool {
+    one.name() == other.name() && one.range() == other.range() && one.bias() == other.bias()
+}
 
 /// A function that was executed.
 #[derive(Clone, Debug)]
@@ -19,6 +24,8 @@ pub(crate) struct FunctionRecord {
     pub start: Option<Address>,
     /// The space that it was met in.
     pub space: AddressSpace,
+    /// The time at which it was met, where the code changes.
+    pub window: Option<Window>,
 }
 
 /// The functions of a source.
@@ -26,31 +33,50 @@ pub(crate) struct FunctionRecord {
 pub(crate) struct Functions<'c> {
     code: SourceCode<'c>,
     pub list: Vec<FunctionRecord>,
+    /// The time of the code.
+    pub window: Option<Window>,
     known: NumberMap<(u32, u64, u8), u32>,
 }
 
 impl<'c> Functions<'c> {
     pub fn new(code: SourceCode<'c>) -> Self {
-        Self { code, list: Vec::new(), known: NumberMap::default() }
+        Self { code, list: Vec::new(), window: None, known: NumberMap::default() }
     }
 
     pub fn code(&self) -> SourceCode<'c> {
         self.code
     }
 
+    /// Goes to another time. Is any code not what it was?
+    pub fn enter(&mut self, window: Window) -> bool {
+        self.window = Some(window);
+        !self.code.enter(window).is_empty()
+    }
+
+    /// The code at a time.
+    pub fn code_at(&self, window: Option<Window>) -> SourceCode<'c> {
+        let mut code = self.code;
+        window.into_iter().for_each(|window| drop(code.enter(window)));
+        code
+    }
+
     /// The function at an address.
     pub fn at(&mut self, space: AddressSpace, address: Address) -> u32 {
-        let image = self.code.image();
-        let start = image.symbolise(space, address).map(|symbol| symbol.start);
-        let module = image.module_at(space, address).map_or(NONE, |(module, _)| {
-            let number = image.modules().iter().position(|one| std::ptr::eq(one, module));
+        let (names, image) = (self.code.names_at(space, address), self.code.image());
+        let start = names.symbolise(space, address).map(|symbol| symbol.start);
+        // All files that were ever mapped are in the image of all the code.
+        let module = names.module_at(space, address).map_or(NONE, |(module, _)| {
+            let number = match std::ptr::eq(names, image) {
+                true => image.modules().iter().position(|one| std::ptr::eq(one, module)),
+                false => image.modules().iter().position(|one| is_same(one, module)),
+            };
             number.map_or(NONE, |number| number as u32)
         });
         let key = (module, start.map_or(0, |start| start.0), u8::from(start.is_some()));
         let next = self.list.len() as u32;
         let number = *self.known.entry(key).or_insert(next);
         if number == next {
-            self.list.push(FunctionRecord { module, start, space });
+            self.list.push(FunctionRecord { module, start, space, window: self.window });
         }
         number
     }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use backsight::core::{Address, AddressSpace, Cause, Context};
 use backsight::flow::{Event, Range, TraceOn};
-use backsight::image::Code as _;
+use backsight::image::{Code as _, Window};
 use backsight::{Source, SourceCode};
 
 use crate::{EventChoice, Totals};
@@ -30,7 +30,7 @@ use blocks::{BlockRecord, Blocks, Departure, Way, way_of};
 pub use branch_windows::BranchWindows;
 use branch_windows::{WindowSampler, WindowStep};
 use calls::{Arrival, CallStack, Ledger, Tree};
-use cycles::{CertainCycles, Stay, Window};
+use cycles::{CertainCycles, CycleWindow, Stay};
 use events::EventCounter;
 use functions::Functions;
 pub(crate) use hash::NumberMap;
@@ -93,6 +93,7 @@ struct ThreadRecord {
 struct Hart {
     number: u16,
     space: AddressSpace,
+    context: Option<Context>,
     context_id: Option<u64>,
     /// The block that was executed last, unless something is missing since.
     block: u32,
@@ -110,7 +111,7 @@ struct Hart {
     /// The stacks of other threads that ran here.
     paused: NumberMap<u64, CallStack>,
     counts_cycles: bool,
-    window: Window,
+    window: CycleWindow,
     axis: TimeAxis,
 }
 
@@ -122,6 +123,7 @@ impl Hart {
         Self {
             number,
             space: AddressSpace::ANY,
+            context: None,
             context_id: None,
             block: NONE,
             way: Way::Onwards,
@@ -133,7 +135,7 @@ impl Hart {
             stack: CallStack::new(tree, 0),
             paused: NumberMap::default(),
             counts_cycles,
-            window: Window::default(),
+            window: CycleWindow::default(),
             axis: TimeAxis::default(),
         }
     }
@@ -233,8 +235,7 @@ impl<'c> Counter<'c> {
     /// A block that did not follow the last one before, or follows nothing.
     #[inline(never)]
     fn find(&mut self, range: &Range) -> (u32, bool) {
-        let space = self.hart.space;
-        let Some(block) = self.blocks.find(range, space).or_else(|| self.add(range)) else {
+        let Some(block) = self.block_of(range).or_else(|| self.add(range)) else {
             self.totals.uncounted += u64::from(range.instructions);
             return (NONE, true);
         };
@@ -250,11 +251,40 @@ impl<'c> Counter<'c> {
         (block, true)
     }
 
+    /// The block of a range, if it was met before, and if the code is what it was then.
+    fn block_of(&mut self, range: &Range) -> Option<u32> {
+        let space = self.hart.space;
+        let block = self.blocks.find(range, space)?;
+        if self.blocks.is_known(block) {
+            return Some(block);
+        }
+        let function = self.functions.at(space, range.start);
+        self.blocks.find_of(range, space, function)
+    }
+
     fn add(&mut self, range: &Range) -> Option<u32> {
         let space = self.hart.space;
         let function = self.functions.at(space, range.start);
         let departure = self.functions.departure(range, space);
-        self.blocks.add(range, space, function, departure)
+        let block = self.blocks.add(range, space, function, departure)?;
+        self.blocks.set_time(block, function, self.functions.window);
+        Some(block)
+    }
+
+    /// What follows happened in this span of time: names are those of the code of that time.
+    fn change_code(&mut self, window: Window) {
+        let is_changed = self.functions.enter(window);
+        let (code, blocks) = (self.functions.code(), &mut self.blocks);
+        for hart in self.others.iter_mut().chain([&mut self.hart]) {
+            // A context may belong to another process now.
+            hart.space = hart.context.map_or(hart.space, |context| code.space_of(&context));
+            if is_changed {
+                hart.walked.forget(blocks);
+            }
+        }
+        if is_changed {
+            self.blocks.code_changed();
+        }
     }
 
     /// How the last block was left to come to this range, and whether nothing came between; `None` if that is not known.
@@ -432,6 +462,7 @@ impl<'c> Counter<'c> {
     /// The context is reported: where it names another thread, that one has calls of its own.
     fn context(&mut self, context: &Context) {
         self.hart.space = self.functions.code().space_of(context);
+        self.hart.context = Some(*context);
         let before = self.hart.context_id;
         if context.context_id.is_none() || context.context_id == before {
             return;

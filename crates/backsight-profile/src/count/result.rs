@@ -1,7 +1,7 @@
 //! From the tables of a counter to a profile that stands on its own.
 
 use backsight::core::{Address, AddressSpace};
-use backsight::image::{Code as _, Image};
+use backsight::image::{Code as _, Image, Window};
 use backsight::isa::Class;
 
 use super::blocks::{BlockRecord, Departure, EdgeRecord, Way};
@@ -53,7 +53,9 @@ impl Counter<'_> {
         for (number, record) in self.functions.list.iter().enumerate() {
             let module = module_number(image, record.module, profile);
             let file = image.modules().get(record.module as usize);
-            let found = record.start.and_then(|start| image.symbolise(record.space, start));
+            let names = self.functions.code_at(record.window);
+            let symbol = |start| names.names_at(record.space, start).symbolise(record.space, start);
+            let found = record.start.and_then(symbol);
             let start = record.start.map(|start| file.map_or(start.0, |file| file.file_address(start)));
             let size = start.and_then(|start| profile.modules.get(module as usize)?.size_of_function(start));
             let (name, mangled) = match found {
@@ -82,7 +84,7 @@ impl Counter<'_> {
         for (number, (record, count)) in self.blocks.blocks.iter().zip(counts).enumerate() {
             let cycles = self.cycles.get(number).copied().unwrap_or(0);
             let certain_cycles = self.certain_cycles.by_block.get(number).copied().unwrap_or(0);
-            let block = self.block(record, count, profile);
+            let block = self.block(record, (count, self.blocks.time_of(number)), profile);
             profile.blocks.push(Block { cycles, certain_cycles, ..block });
         }
         let edges = self.blocks.edges.iter();
@@ -94,8 +96,13 @@ impl Counter<'_> {
             .collect();
     }
 
-    fn block(&self, record: &BlockRecord, count: u64, profile: &mut Profile) -> Block {
-        let (code, range) = (self.functions.code(), &record.range);
+    fn block(
+        &self,
+        record: &BlockRecord,
+        (count, met): (u64, Option<Window>),
+        profile: &mut Profile,
+    ) -> Block {
+        let (code, range) = (self.functions.code_at(met), &record.range);
         let function = self.functions.list.get(record.function as usize);
         let file = function.and_then(|function| code.image().modules().get(function.module as usize));
         let start = file.map_or(range.start.0, |file| file.file_address(range.start));

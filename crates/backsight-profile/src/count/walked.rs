@@ -8,6 +8,7 @@
 use backsight::core::{Address, AddressSpace};
 use backsight::decode::Accumulate;
 use backsight::flow::{PathId, Range};
+use backsight::image::Window;
 use backsight::{Event, Item};
 
 use super::blocks::{Blocks, NONE, Way};
@@ -89,6 +90,12 @@ impl WalkedPaths {
         }
     }
 
+    /// The code is not what it was.
+    pub fn forget(&mut self, blocks: &mut Blocks) {
+        self.begin(0, blocks);
+        self.generation = None;
+    }
+
     /// The follower has forgotten the paths that it had named before.
     fn begin(&mut self, generation: u64, blocks: &mut Blocks) {
         self.settle(blocks);
@@ -116,7 +123,14 @@ impl WalkedPaths {
 impl Accumulate<Event> for Counter<'_> {
     #[inline]
     fn item(&mut self, item: Item<'_, Event>) {
+        if item.window != self.functions.window {
+            item.window.into_iter().for_each(|window| self.change_code(window));
+        }
         self.push(item.sub_source, &item.value);
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.change_code(window);
     }
 
     #[inline]

@@ -58,6 +58,7 @@ pub struct Recording {
     replace: bool,
     given: Vec<GivenCode>,
     system: Option<SystemOptions>,
+    events_in_trace: bool,
 }
 
 /// A file of code that the source does not bring along.
@@ -92,6 +93,7 @@ impl Recording {
             replace: false,
             given: Vec::new(),
             system: None,
+            events_in_trace: false,
         }
     }
 
@@ -99,6 +101,12 @@ impl Recording {
     /// came and went, and when. The unit has to be one [`for such systems`](UnitTemplate::for_system).
     pub fn system(mut self, options: Option<SystemOptions>) -> Self {
         self.system = options;
+        self
+    }
+
+    /// The events of a system are messages of an STM, in one buffer with the trace, and not in a log beside it.
+    pub fn events_in_trace(mut self, in_trace: bool) -> Self {
+        self.events_in_trace = in_trace;
         self
     }
 
@@ -194,7 +202,10 @@ impl Recording {
         });
         let writer = given
             .and_then(|()| {
-                let messages = self.messages.map(MessageUnit::new);
+                let messages = match self.events_in_trace {
+                    true => Some(MessageUnit::with_events()),
+                    false => self.messages.map(MessageUnit::new),
+                };
                 ThreadUnits::new(self.unit, threads, messages).map_err(Error::Unit)
             })
             .and_then(|units| TraceWriter::new(&folder.part, units, self.truth.then_some(isa)));
@@ -207,6 +218,7 @@ impl Recording {
                 records: Vec::new(),
                 system: self.system.map(System::new),
                 contextidr: self.system.map(|system| system.contextidr),
+                events_in_trace: self.events_in_trace,
                 stop,
                 isa,
                 title: self.title,
@@ -234,6 +246,7 @@ pub struct Recorder {
     records: Vec<events::Record>,
     system: Option<System>,
     contextidr: Option<ContextIdLayout>,
+    events_in_trace: bool,
     stop: Stop,
     isa: Isa,
     title: String,
@@ -315,7 +328,19 @@ impl Recorder {
             self.trouble.get_or_insert(error.to_string());
             self.end();
         }
+        if self.events_in_trace {
+            self.write_events(&system.take_records());
+        }
         self.system = Some(system);
+    }
+
+    /// Writes events into the trace.
+    fn write_events(&mut self, records: &[events::Record]) {
+        for record in records {
+            if !self.writer.event(record.time.unwrap_or(0), &record.item) {
+                self.end();
+            }
+        }
     }
 
     /// The limit is reached. What belongs to the last instruction is still taken.
@@ -375,6 +400,10 @@ impl Recorder {
     /// # Errors
     /// If the description cannot be written.
     pub fn finish(mut self, mut ending: Ending) -> Result<Recorded, Error> {
+        if let Some(system) = self.system.as_mut().filter(|_| self.events_in_trace) {
+            let records = system.records();
+            self.write_events(&records);
+        }
         let cut_short = self.writer.finish().or(self.trouble.take());
         if ending.ended == Ended::Stopped && self.instructions() >= self.limit {
             ending.ended = Ended::Limit;
@@ -417,7 +446,7 @@ impl Recorder {
             full: matches!(&error, Error::File { error, .. } if folder::is_full(error)),
             error,
         })?;
-        if let Some(system) = &mut self.system {
+        if let Some(system) = self.system.as_mut().filter(|_| !self.events_in_trace) {
             self.records = system.records();
         }
         let seen = !self.records.is_empty();

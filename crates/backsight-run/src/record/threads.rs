@@ -5,6 +5,7 @@
 //! are a stream of their own.
 
 use backsight_arm::frame::{FormatterConfig, Framing};
+use backsight_capture::events::Item;
 use backsight_core::{Execution, TraceId};
 use backsight_unit::Funnel;
 
@@ -117,6 +118,14 @@ impl ThreadUnits {
         let (Some(messages), Some(framed)) = (&mut self.messages, &mut self.framed) else { return Ok(()) };
         let mut trace = Vec::new();
         messages.write(stream, bytes, now, &mut trace);
+        framed.take(messages.id(), &mut trace)
+    }
+
+    /// The operating system did something at a time.
+    pub fn event(&mut self, time: u64, item: &Item) -> Result<(), String> {
+        let (Some(messages), Some(framed)) = (&mut self.messages, &mut self.framed) else { return Ok(()) };
+        let mut trace = Vec::new();
+        messages.event(time, item, &mut trace);
         framed.take(messages.id(), &mut trace)
     }
 

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use backsight_capture::events::Item;
 use backsight_core::{Execution, Isa};
 
 use super::threads::ThreadUnits;
@@ -81,6 +82,15 @@ impl TraceWriter {
         }
         let goes_on = self.take_batch();
         if let Err(error) = self.units.output(stream, bytes) {
+            self.trouble.get_or_insert(error);
+        }
+        goes_on && self.trouble.is_none()
+    }
+
+    /// The operating system did something at a time, after what was executed so far. False: nothing more can be written.
+    pub fn event(&mut self, time: u64, item: &Item) -> bool {
+        let goes_on = self.take_batch();
+        if let Err(error) = self.units.event(time, item) {
             self.trouble.get_or_insert(error);
         }
         goes_on && self.trouble.is_none()

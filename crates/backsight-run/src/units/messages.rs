@@ -5,12 +5,16 @@
 
 use backsight_arm::itm;
 use backsight_arm::stm::{self, Content};
+use backsight_capture::events::Item;
+use backsight_capture::events::message::{self, EVENT_CHANNEL, EventChannel};
 use backsight_core::TraceId;
 
 use super::UnitDescription;
 
 /// The trace ID of the source: above those of all threads but the last few.
 const ID: TraceId = TraceId::new(0x6F);
+/// The channel for events of the operating system: after those of a program's streams.
+const EVENTS: u8 = 16;
 /// Messages between two synchronisations.
 const RESYNC: u32 = 64;
 
@@ -52,13 +56,20 @@ pub struct MessageUnit {
     /// The time that was sent last; `None` if all of it is to be sent.
     sent: Option<u64>,
     channel: Option<u8>,
+    /// Number of the next event, if events of the operating system are messages, too.
+    next_event: Option<u32>,
 }
 
 impl MessageUnit {
     /// A source that has seen nothing yet.
     pub fn new(kind: MessageKind) -> Self {
         let (stm, itm) = (stm::Encoder::new(), itm::Encoder::new());
-        Self { kind, stm, itm, since_sync: RESYNC, sent: None, channel: None }
+        Self { kind, stm, itm, since_sync: RESYNC, sent: None, channel: None, next_event: None }
+    }
+
+    /// An STM that takes events of the operating system, besides what is written.
+    pub fn with_events() -> Self {
+        Self { next_event: Some(0), ..Self::new(MessageKind::Stm) }
     }
 
     /// Its trace ID.
@@ -72,7 +83,9 @@ impl MessageUnit {
             MessageKind::Stm => "STP",
             MessageKind::Itm => "ITM",
         };
-        UnitDescription { format, registers: Vec::new(), options: Vec::new() }
+        let channel = EventChannel { master: 0, channel: EVENTS.into() };
+        let options = self.next_event.map(|_| (EVENT_CHANNEL.to_owned(), channel.to_string()));
+        UnitDescription { format, registers: Vec::new(), options: options.into_iter().collect() }
     }
 
     /// Something was written to a stream (1 output, 2 error) at a time.
@@ -82,6 +95,16 @@ impl MessageUnit {
         match self.kind {
             MessageKind::Stm => self.write_stm(synchronises, stream, bytes, time, out),
             MessageKind::Itm => self.write_itm(synchronises, stream, bytes, time, out),
+        }
+    }
+
+    /// The operating system did something at a time. An event that is too long for a message leaves its number out: it is
+    /// lost, and a reader knows.
+    pub fn event(&mut self, time: u64, item: &Item, out: &mut Vec<u8>) {
+        let Some(sequence) = self.next_event else { return };
+        self.next_event = Some(sequence.wrapping_add(1));
+        if let Some(bytes) = message::encode(sequence, item) {
+            self.write(EVENTS, &bytes, time, out);
         }
     }
 

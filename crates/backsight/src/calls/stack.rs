@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use backsight_core::{Address, AddressSpace, Isa};
+use backsight_core::{Address, AddressSpace, Context, Isa};
 use backsight_flow::{Event, Range};
 use backsight_image::{Code as _, Naming, Symbol};
 use backsight_isa::Class;
@@ -112,6 +112,7 @@ pub struct ShadowStack<'i> {
     code: SourceCode<'i>,
     naming: Naming,
     known: Recent<(AddressSpace, FunctionName<'i>)>,
+    context: Option<Context>,
     space: AddressSpace,
     frames: Vec<Frame<'i>>,
     /// Frames below, which are forgotten.
@@ -139,6 +140,7 @@ impl<'i> ShadowStack<'i> {
             code,
             naming: Naming::default(),
             known: Recent::default(),
+            context: None,
             space: AddressSpace::ANY,
             frames: Vec::new(),
             forgotten: 0,
@@ -161,7 +163,9 @@ impl<'i> ShadowStack<'i> {
             Event::Range(ref range) => self.range(range, sink),
             Event::Exception { return_address, .. } => self.exception(return_address, sink),
             Event::ExceptionReturn => self.departure = Departure::ExceptionReturn,
-            Event::Context(context, _) => self.space = self.code.space_of(&context),
+            Event::Context(context, _) => {
+                (self.context, self.space) = (Some(context), self.code.space_of(&context));
+            }
             Event::Timestamp { value, .. } => self.clock.time = Some(value),
             Event::CycleCount(Some(cycles)) => {
                 let before = self.clock.cycles.unwrap_or(0);
@@ -260,6 +264,7 @@ impl<'i> ShadowStack<'i> {
     /// The code is not what it was: from now on names are those of this one.
     pub(crate) fn set_code(&mut self, code: SourceCode<'i>) {
         self.code = code;
+        self.space = self.context.map_or(self.space, |context| code.space_of(&context));
         self.known = Recent::default();
     }
 

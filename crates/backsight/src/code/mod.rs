@@ -87,7 +87,7 @@ impl<'c> SourceCode<'c> {
     }
 
     /// Goes to another time. Gives what is not as it was.
-    pub(crate) fn enter(&mut self, window: Window) -> Vec<(AddressSpace, Range<u64>)> {
+    pub fn enter(&mut self, window: Window) -> Vec<(AddressSpace, Range<u64>)> {
         let before = self.seen.window.replace(window);
         let (Some(over_time), Some(before)) = (self.over_time, before) else { return vec![EVERYTHING] };
         if window.from < before.from || window.to < before.to {

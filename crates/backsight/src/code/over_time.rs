@@ -6,6 +6,7 @@
 //! after them only if the log says later that it still was: else nobody knows, and nothing is made up.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use backsight_capture::events::{EventLog, Item, Mapping, Patch, PatchCode, Pid, State};
 use backsight_capture::{Capture, FileRef};
@@ -107,7 +108,7 @@ struct Live {
     /// Where, for the end: of the image or of the patch.
     ranges: Vec<((u64, u64), MappingId)>,
     process: u32,
-    image: Option<String>,
+    image: Option<Arc<str>>,
     /// It was listed in the snapshot that is being read.
     is_listed: bool,
     /// The last time at which it is known to have been there.
@@ -254,6 +255,7 @@ impl<'a, 'c> LogReader<'a, 'c> {
     /// Events were lost: what there was may be gone, and other things may be in its place.
     fn lose(&mut self) {
         (self.known_since, self.is_lost) = (self.now, true);
+        self.timeline.lose(self.now);
         for key in std::mem::take(&mut self.certain) {
             for mut live in self.live.remove(&key).unwrap_or_default() {
                 if live.hidden.is_empty() {

@@ -19,16 +19,27 @@ pub(super) const OWN: u32 = NOBODY - 1;
 /// No process has this number: events were lost, and nobody knows which it is.
 const UNKNOWN: u64 = u64::MAX;
 
+/// The number is that of a process itself, and no thread's.
+const ITSELF: u64 = u64::MAX - 1;
+
 /// What something was from each time on; `None`: nothing any more.
 type Since = Vec<(u64, Option<u64>)>;
 
-/// What it was in a span of time: at its beginning, or what it became first within it. Without a time, the last.
-fn at(since: &Since, window: Option<Window>) -> Option<u64> {
-    let Some(window) = window else { return since.iter().rev().find_map(|&(_, pid)| pid) };
+/// What it was in a span of time: at its beginning, or what it became first within it, unless events were lost before that
+/// (`losses`: when, in order). What it was last, if it was nothing
+/// any more: a CPU that still has the identifier of a thread which has ended is about to leave it. Without a time, the last.
+fn at(since: &Since, window: Option<Window>, losses: &[u64]) -> Option<u64> {
+    let last = |some: &[(u64, Option<u64>)]| some.iter().rev().find_map(|&(_, pid)| pid);
+    let Some(window) = window else { return last(since) };
     let index = since.partition_point(|&(from, _)| from <= window.from);
     let (before, after) = since.split_at(index);
     let at_once = before.last().and_then(|&(_, pid)| pid);
-    at_once.or_else(|| after.iter().take_while(|&&(from, _)| from <= window.to).find_map(|&(_, pid)| pid))
+    let since_when = before.last().map_or(0, |&(from, _)| from);
+    let mut soon = after.iter().take_while(|&&(from, _)| {
+        let first_loss = losses.get(losses.partition_point(|&time| time < since_when));
+        from <= window.to && first_loss.is_none_or(|&loss| from < loss)
+    });
+    at_once.or_else(|| soon.find_map(|&(_, pid)| pid)).or_else(|| last(before))
 }
 
 /// The processes of a capture, by everything that they are known by.
@@ -45,6 +56,8 @@ pub(crate) struct Processes {
     asids: BTreeMap<(Option<u32>, u32), Since>,
     /// The process that a CPU is on.
     switches: BTreeMap<u32, Since>,
+    /// When events were lost, in order.
+    losses: Vec<u64>,
 }
 
 impl Processes {
@@ -64,9 +77,10 @@ impl Processes {
                     declare(processes.threads.entry(*tid).or_default(), *state, *pid, now, known_since);
                 }
                 // Threads and processes share their numbers: this one is that of a process, or was until now.
-                Item::Mapping(State::Start | State::End, mapping) if mapping.main => {
+                Item::Mapping(state, mapping) if mapping.main => {
                     if let Pid::Process(pid) = mapping.pid {
-                        processes.threads.entry(pid).or_default().push((now, None));
+                        let since = processes.threads.entry(pid).or_default();
+                        declare(since, *state, ITSELF, now, known_since);
                     }
                 }
                 Item::Asid { state, asid, pid: Pid::Process(pid), cpu } => {
@@ -83,6 +97,7 @@ impl Processes {
                 }
                 Item::Lost(_) => {
                     (known_since, is_lost) = (now, true);
+                    processes.losses.push(now);
                     forget(&mut processes.asids, now);
                     forget(&mut processes.threads, now);
                     forget(&mut processes.switches, now);
@@ -123,7 +138,7 @@ impl Processes {
     /// The space of the process that a CPU is on.
     pub fn own_space(&self, space: AddressSpace, seen: &Seen) -> AddressSpace {
         let since = seen.cpu.and_then(|cpu| self.switches.get(&cpu));
-        space.in_process(self.number(since.and_then(|since| at(since, seen.window))))
+        space.in_process(self.number(since.and_then(|since| at(since, seen.window, &self.losses))))
     }
 
     /// Did a CPU go over to another process in this time?
@@ -138,12 +153,14 @@ impl Processes {
     }
 
     fn pid(&self, layout: ContextIdLayout, id: u64, seen: &Seen) -> Option<u64> {
-        let of_thread =
-            |tid: u64| self.threads.get(&tid).and_then(|since| at(since, seen.window)).unwrap_or(tid);
+        let of_thread = |tid: u64| {
+            let process = self.threads.get(&tid).and_then(|since| at(since, seen.window, &self.losses));
+            process.filter(|&process| process != ITSELF).unwrap_or(tid)
+        };
         let of_asid = || {
             let asid = (id & 0xFF) as u32;
             let since = self.asids.get(&(seen.cpu, asid)).or_else(|| self.asids.get(&(None, asid)))?;
-            at(since, seen.window)
+            at(since, seen.window, &self.losses)
         };
         match layout {
             ContextIdLayout::None => None,
@@ -189,11 +206,11 @@ fn declare(since: &mut Since, state: State, pid: u64, now: u64, known_since: u64
     }
 }
 
-/// Events were lost: what something stands for is not known any more.
+/// Events were lost: what something stands for is not known any more. The code of a process says itself whether it is still
+/// there.
 fn forget(all: &mut BTreeMap<impl Ord, Since>, now: u64) {
-    all.values_mut().filter(|since| since.last().is_some_and(|last| last.1.is_some())).for_each(|since| {
-        since.push((now, Some(UNKNOWN)));
-    });
+    let is_believed = |since: &Since| matches!(since.last(), None | Some((_, Some(ITSELF | UNKNOWN))));
+    all.values_mut().filter(|since| !is_believed(since)).for_each(|since| since.push((now, Some(UNKNOWN))));
 }
 
 #[cfg(test)]
@@ -230,6 +247,29 @@ mod tests {
         }
         assert_eq!(number(Asid, Some(7), Some(1)), 2, "an ASID of one CPU");
         assert_eq!(number(AsidTid, Some(7), None), 1, "eight bits are traced");
+    }
+
+    #[test]
+    fn a_number_stands_for_whoever_has_it_at_the_time() {
+        // A thread of one process, then one of another, then a process.
+        let since = vec![(10, Some(0x500)), (20, None), (30, Some(0x600)), (40, None), (50, Some(ITSELF))];
+        let look = |from, to| at(&since, Some(Window { from, to }), &[]);
+        assert_eq!([look(5, 9), look(5, 10), look(15, 15)], [None, Some(0x500), Some(0x500)]);
+        assert_eq!(look(20, 29), Some(0x500), "it has ended, and is about to be left");
+        assert_eq!([look(20, 30), look(30, 30), look(45, 45)], [Some(0x600); 3]);
+        assert_eq!([look(45, 50), look(60, 60), at(&since, None, &[])], [Some(ITSELF); 3]);
+        let lost = |from, to| at(&since, Some(Window { from, to }), &[25]);
+        assert_eq!([lost(22, 24), lost(22, 35), lost(30, 35)], [Some(0x500), Some(0x500), Some(0x600)]);
+        assert_eq!(at(&since, Some(Window { from: 5, to: 10 }), &[2]), None, "somebody else may have had it");
+    }
+
+    #[test]
+    fn a_process_that_ends_had_its_number_since_a_thread_had_it() {
+        let mut since = Vec::new();
+        declare(&mut since, State::End, 0x500, 20, 0);
+        declare(&mut since, State::End, ITSELF, 60, 0);
+        let look = |time| at(&since, Some(Window { from: time, to: time }), &[]);
+        assert_eq!([look(10), look(30), look(59)], [Some(0x500), Some(ITSELF), Some(ITSELF)]);
     }
 
     #[test]

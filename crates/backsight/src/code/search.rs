@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use backsight_capture::events::Mapping;
 use backsight_capture::{Capture, FileRef, Format};
@@ -29,7 +30,7 @@ pub(super) struct Search<'a> {
     /// Files that were read: once for all uses.
     files: BTreeMap<PathBuf, Contents>,
     /// What was found for a name and a build identifier.
-    found: BTreeMap<(Option<String>, Option<String>), Option<Located>>,
+    found: BTreeMap<(Option<Arc<str>>, Option<Arc<str>>), Option<Located>>,
     missing: BTreeSet<String>,
     pub warnings: BTreeSet<String>,
 }
@@ -49,7 +50,7 @@ impl<'a> Search<'a> {
         let found = self.look(mapping.image.as_deref(), mapping.build_id.as_deref());
         if found.is_none() {
             let name = mapping.image.as_ref().or(mapping.build_id.as_ref());
-            self.missing.extend(name.filter(|name| is_file(name)).cloned());
+            self.missing.extend(name.filter(|name| is_file(name)).map(ToString::to_string));
         }
         self.found.insert(key, found.clone());
         found
@@ -90,7 +91,7 @@ impl<'a> Search<'a> {
         files
     }
 
-    /// Files of this machine. Only perf.data means them to be looked for beyond the folders that the user names.
+    /// Files of this machine. Only perf.data and core files mean them to be looked for beyond the folders that the user names.
     fn outside(&self, image: Option<&str>, build_id: Option<&str>) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         let id = build_id.filter(|id| id.len() > 2 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -108,7 +109,7 @@ impl<'a> Search<'a> {
             paths.extend(image.map(|image| root.join(image.trim_start_matches('/'))));
             paths.extend(base.map(|base| root.join(base)));
         }
-        if self.capture.format == Format::Perf {
+        if matches!(self.capture.format, Format::Perf | Format::ElfCore) {
             let cache = std::env::var_os("PERF_BUILDID_DIR").map(PathBuf::from);
             let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".debug"));
             if let Some(cache) = cache.or_else(home) {
@@ -168,7 +169,11 @@ impl<'a> Search<'a> {
         for ((image, build_id), found) in &self.found {
             let Some(Located { name, is_outside: true, .. }) = found else { continue };
             let by_id = build_id.as_ref().map(|id| format!("build-id:{id}"));
-            files.extend(by_id.or_else(|| image.clone()).map(|found_by| (found_by, name.clone())));
+            files.extend(
+                by_id
+                    .or_else(|| image.as_ref().map(ToString::to_string))
+                    .map(|found_by| (found_by, name.clone())),
+            );
         }
         files
     }

@@ -120,6 +120,9 @@ pub trait Accumulate<T> {
     /// Takes an item.
     fn item(&mut self, item: Item<'_, T>);
 
+    /// What follows happened in this span of time, which decides what code there was: [`Item::window`].
+    fn enter(&mut self, _window: Window) {}
+
     /// Takes the items of a path of execution that was walked before. `path` always stands for the same values: whoever
     /// counts need look at them only when it comes for the first time.
     #[inline(always)]

@@ -372,7 +372,7 @@ impl<'c, K: Kind> Decode<'c, K> {
                 kind: self.kind.clone(),
                 buffer,
                 code,
-                ids: self.ids.iter().map(|&id| TraceId::new(id as u8)).collect(),
+                ids: self.ids.iter().map(|&id| buffer.first_id(TraceId::new(id as u8))).collect(),
                 wanted: Wanted {
                     positions: self.positions,
                     bytes: self.positions && K::HAS_BYTES,

@@ -16,7 +16,7 @@ use backsight_core::TraceId;
 use super::consumers::Consumer;
 use super::item::Item;
 use super::kind::Kind;
-use super::session::{Setup, buffer_summary, summary_of};
+use super::session::{Setup, buffer_summary, summaries_of};
 use super::source_decoder::SourceDecoder;
 use super::split::{Piece, Splitter};
 use super::summary::{BufferSummary, SourceSummary};
@@ -101,7 +101,10 @@ fn thread_of_sources<K: Kind, C: Consumer<K::Value>>(
             break;
         }
     }
-    workers.into_iter().map(|(id, mut worker)| (id, summary_of::<K>(&mut worker.decoder))).collect()
+    let summaries = |(id, mut worker): (TraceId, Box<Worker<'_, K, C>>)| {
+        summaries_of::<K>(&mut worker.decoder).into_iter().map(move |summary| (id, summary))
+    };
+    workers.into_iter().flat_map(summaries).collect()
 }
 
 /// A thread that decodes some of the sources, and what they come to.

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use backsight_arm::frame::Run;
 use backsight_core::TraceId;
 use backsight_flow::PathId;
+use backsight_image::Window;
 
 use super::item::{Accumulate, Item, Outcome};
 use super::kind::Kind;
@@ -57,7 +58,14 @@ impl<'c, K: Kind> Setup<'c, K> {
     pub fn decoder(&self, id: TraceId) -> Option<SourceDecoder<K::Stream<'c>>> {
         let source = self.buffer.source(id)?;
         let stream = self.kind.stream(&source, self.code).ok().flatten()?;
-        Some(SourceDecoder::new(source, stream, self.wanted))
+        let mut decoder = SourceDecoder::new(source, stream, self.wanted);
+        for (&later, _) in self.buffer.continued.iter().filter(|(_, first)| **first == id) {
+            let Some(source) = self.buffer.source(later) else { continue };
+            if let Some(stream) = self.kind.stream(&source, self.code).ok().flatten() {
+                decoder.may_go_on_as(source, stream);
+            }
+        }
+        Some(decoder)
     }
 }
 
@@ -205,7 +213,7 @@ impl<'c, K: Kind> Session<'c, K> {
     }
 
     pub(super) fn buffer_summary(&mut self) -> BufferSummary {
-        let sources = self.decoders.values_mut().map(summary_of::<K>).collect();
+        let sources = self.decoders.values_mut().flat_map(summaries_of::<K>).collect();
         buffer_summary(&self.setup, &self.splitter, sources, &self.undecoded)
     }
 
@@ -290,6 +298,9 @@ impl<'c, K: Kind> Session<'c, K> {
 pub(super) trait Each<T, V> {
     fn item(&self, state: &mut T, item: Item<'_, V>);
 
+    /// What follows happened in this span of time.
+    fn enter(&self, _state: &mut T, _window: Window) {}
+
     /// Gives it the items of a path that was walked before.
     #[inline(always)]
     fn path<'a>(
@@ -326,6 +337,10 @@ impl<V, T: Accumulate<V>> Each<T, V> for ByState {
         state.item(item);
     }
 
+    fn enter(&self, state: &mut T, window: Window) {
+        state.enter(window);
+    }
+
     #[inline(always)]
     fn path<'a>(&self, state: &mut T, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
     where
@@ -347,6 +362,10 @@ impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {
     #[inline(always)]
     fn take(&mut self, item: Item<'_, V>, _known: Known) {
         self.each.item(self.state, item);
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.each.enter(self.state, window);
     }
 
     #[inline(always)]
@@ -402,17 +421,24 @@ fn wait<K: Kind>(
     decoder.take(part, &mut |item, known| waiting.push(&item, known, K::is_late(&item.value)))
 }
 
-/// What came of a source.
-pub(super) fn summary_of<K: Kind>(decoder: &mut SourceDecoder<K::Stream<'_>>) -> SourceSummary {
-    let SourceDecoder { source, stream, .. } = decoder;
-    SourceSummary {
-        source: source.clone(),
-        packets: stream.packets(),
-        accounting: stream.accounting(),
-        statistics: stream.statistics(),
-        notes: stream.notes(),
-        kinds: K::kinds(stream),
+/// What came of a source, in each configuration that it had; at least one.
+pub(super) fn summaries_of<K: Kind>(decoder: &mut SourceDecoder<K::Stream<'_>>) -> Vec<SourceSummary> {
+    let mut summaries: Vec<(u64, SourceSummary)> = Vec::new();
+    for (source, stream, bytes) in decoder.configurations() {
+        let summary = SourceSummary {
+            source: source.clone(),
+            packets: stream.packets(),
+            accounting: stream.accounting(),
+            statistics: stream.statistics(),
+            notes: stream.notes(),
+            kinds: K::kinds(stream),
+        };
+        summaries.push((bytes, summary));
     }
+    let is_only = summaries.len() == 1;
+    summaries.retain(|(bytes, _)| *bytes > 0 || is_only);
+    summaries.sort_by_key(|(_, summary)| summary.source.id());
+    summaries.into_iter().map(|(_, summary)| summary).collect()
 }
 
 /// What came of a buffer.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use backsight_arm::frame::Run;
-use backsight_core::Located;
+use backsight_core::{Located, TraceId};
 use backsight_flow::PathId;
 use backsight_image::Window;
 
@@ -43,8 +43,10 @@ pub(crate) struct Break {
     pub at: usize,
     /// When that was: how many bytes of any source came before.
     pub arrival: u64,
-    /// One of the starts of the buffer: what came before had ended in good order. `None`: bytes are missing.
+    /// One of the starts of the buffer: what came before had ended in good order.
     pub start: Option<usize>,
+    /// The source goes on under this ID, in another configuration. If it is neither: bytes are missing.
+    pub goes_on_as: Option<TraceId>,
 }
 
 /// The stream of a source, and what is kept of its bytes.
@@ -57,8 +59,22 @@ pub(crate) struct SourceDecoder<S> {
     kept: Kept,
     /// There were bytes.
     has_begun: bool,
+    /// The stream in other configurations.
+    others: Vec<Configured<S>>,
+    /// What is added to offsets of the stream: bytes that went to others.
+    base: u64,
+    /// Bytes so far, to whichever stream.
+    taken: u64,
     /// When what comes out happened, where the code depends on it.
     window: Option<Window>,
+}
+
+/// The stream of a source in a configuration that it does not have at the moment.
+struct Configured<S> {
+    source: Source,
+    stream: S,
+    /// Bytes that went to it.
+    fed: u64,
 }
 
 /// Recent bytes of the stream.
@@ -121,6 +137,9 @@ pub(crate) trait ItemSink<V> {
     /// Takes an item, with when it became known.
     fn take(&mut self, item: Item<'_, V>, known: Known) -> Self::Says;
 
+    /// What follows happened in this span of time, which decides what code there was.
+    fn enter(&mut self, _window: Window) {}
+
     /// Takes the items of a path that was walked before. Nobody asks when they became known.
     #[inline(always)]
     fn take_path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
@@ -151,6 +170,7 @@ struct Items<'a, F> {
     origin: Origin<'a>,
     arrival: Arrival<'a>,
     shown: &'a mut u64,
+    base: u64,
     window: &'a mut Option<Window>,
     sink: &'a mut F,
     outcome: ControlFlow<()>,
@@ -176,6 +196,7 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
         if self.is_done() {
             return;
         }
+        let located = Located { offset: located.offset + self.base, ..located };
         let known = if self.is_tracked { self.track(located.end()) } else { Known::Unasked };
         let Located { offset, length, value } = located;
         let (source, origin, window) = (self.source, self.origin, *self.window);
@@ -187,6 +208,7 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
 
     fn enter(&mut self, window: Window) {
         *self.window = Some(window);
+        self.sink.enter(window);
     }
 
     #[inline(always)]
@@ -222,9 +244,34 @@ type RareSink<'a, V> = &'a mut dyn FnMut(Item<'_, V>, Known) -> ControlFlow<()>;
 impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
-        let (positions, arrivals) = Default::default();
-        let (kept, has_begun, window) = Default::default();
-        Self { source, stream, wanted, positions, arrivals, kept, has_begun, window }
+        let (positions, arrivals, kept) = Default::default();
+        let (has_begun, window, others, base, taken) = (false, None, Vec::new(), 0, 0);
+        Self { source, stream, wanted, positions, arrivals, kept, has_begun, window, others, base, taken }
+    }
+
+    /// The source may go on in this configuration, under the ID of it.
+    pub fn may_go_on_as(&mut self, source: Source, stream: S) {
+        self.others.push(Configured { source, stream, fed: 0 });
+    }
+
+    /// The source in each of its configurations, with the stream that decodes it and how many bytes it had: the one that
+    /// it has now comes last.
+    pub fn configurations(&mut self) -> impl Iterator<Item = (&Source, &mut S, u64)> {
+        let others = self.others.iter_mut().map(|other| (&other.source, &mut other.stream, other.fed));
+        others.chain([(&self.source, &mut self.stream, self.taken - self.base)])
+    }
+
+    /// The source goes on under another ID, in the configuration that belongs to it.
+    fn go_on_as(&mut self, id: TraceId) {
+        if self.source.frame_id() == id {
+            return;
+        }
+        let Some(other) = self.others.iter_mut().find(|other| other.source.frame_id() == id) else { return };
+        other.stream.continue_after(&self.stream);
+        std::mem::swap(&mut other.source, &mut self.source);
+        std::mem::swap(&mut other.stream, &mut self.stream);
+        let fed = std::mem::replace(&mut other.fed, self.taken - self.base);
+        self.base = self.taken - fed;
     }
 
     /// What is known of the stream; `None` if it cannot be taken up again.
@@ -266,15 +313,20 @@ impl<S: Stream> SourceDecoder<S> {
             self.kept.bytes.extend_from_slice(part.bytes);
         }
         let mut from = 0;
-        for &Break { at, arrival, start } in part.breaks {
+        for &Break { at, arrival, start, goes_on_as } in part.breaks {
             self.feed(part.bytes.get(from..at).unwrap_or_default(), sink)?;
             self.has_begun |= at > 0;
-            match start {
-                Some(_) if self.has_begun => self.step(Step::End(arrival), sink)?,
-                Some(_) => {}
-                None => self.step(Step::Reset(arrival), sink)?,
+            let in_good_order = start.is_some() || goes_on_as.is_some();
+            match in_good_order {
+                true if self.has_begun => self.step(Step::End(arrival), sink)?,
+                true => {}
+                false => self.step(Step::Reset(arrival), sink)?,
             }
-            self.window = start.and_then(|start| self.stream.begin(start)).or(self.window);
+            goes_on_as.into_iter().for_each(|id| self.go_on_as(id));
+            if let Some(window) = start.and_then(|start| self.stream.begin(start)) {
+                self.window = Some(window);
+                sink.enter(window);
+            }
             from = at;
         }
         self.has_begun |= !part.bytes.is_empty();
@@ -300,6 +352,7 @@ impl<S: Stream> SourceDecoder<S> {
     }
 
     fn feed<F: ItemSink<S::Value>>(&mut self, bytes: &[u8], sink: &mut F) -> ControlFlow<()> {
+        self.taken += bytes.len() as u64;
         self.with_sink(None, sink, |stream, each| stream.feed(bytes, each))
     }
 
@@ -322,7 +375,8 @@ impl<S: Stream> SourceDecoder<S> {
         sink: &mut F,
         act: impl FnOnce(&mut S, &mut Items<'_, F>),
     ) -> ControlFlow<()> {
-        let Self { source, stream, wanted, positions, arrivals, kept, window, has_begun: _ } = self;
+        let Self { source, stream, wanted, positions, arrivals, kept, window, base, .. } = self;
+        let base = *base;
         let origin = match wanted.positions {
             true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
             false => Origin::Unknown,
@@ -335,7 +389,7 @@ impl<S: Stream> SourceDecoder<S> {
         };
         let outcome = ControlFlow::Continue(());
         let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
-        let mut each = Items { source, origin, arrival, shown, window, sink, outcome, is_tracked };
+        let mut each = Items { source, origin, arrival, shown, window, base, sink, outcome, is_tracked };
         act(stream, &mut each);
         each.outcome
     }

@@ -6,6 +6,7 @@
 use backsight_arm::frame::{Batch, Counts, Demultiplexer, Run};
 use backsight_capture::Start;
 use backsight_core::TraceId;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -95,6 +96,10 @@ enum Slot {
 pub(crate) struct Splitter {
     demultiplexer: Demultiplexer,
     slots: Vec<Slot>,
+    /// Sources that go on under other IDs.
+    continued: BTreeMap<TraceId, TraceId>,
+    /// The ID that each of those, by its first one, has at the moment.
+    current: BTreeMap<TraceId, TraceId>,
     wanted: Wanted,
     /// Bytes of sources that came out so far.
     arrived: u64,
@@ -119,8 +124,24 @@ impl Splitter {
         let demultiplexer = Demultiplexer::new(buffer.framing());
         let past = demultiplexer.counts().clone();
         let starts = buffer.starts.clone();
+        let continued = buffer.continued.clone();
+        let current = continued.values().map(|&first| (first, first)).collect();
         let (arrived, taken, base, passed, triggers, flushes) = Default::default();
-        Self { demultiplexer, slots, wanted, arrived, taken, base, past, starts, passed, triggers, flushes }
+        Self {
+            demultiplexer,
+            slots,
+            continued,
+            current,
+            wanted,
+            arrived,
+            taken,
+            base,
+            past,
+            starts,
+            passed,
+            triggers,
+            flushes,
+        }
     }
 
     /// The next place where the data begins anew, if it is within so many bytes: how many come before it.
@@ -149,27 +170,36 @@ impl Splitter {
         for slot in &mut self.slots {
             if let Slot::Gathered(piece) = slot {
                 let start = self.passed.checked_sub(1);
-                piece.breaks.push(Break { at: piece.bytes.len(), arrival: self.arrived, start });
+                let (at, arrival) = (piece.bytes.len(), self.arrived);
+                piece.breaks.push(Break { at, arrival, start, goes_on_as: None });
             }
         }
     }
 
     fn feed_piece(&mut self, block: &[u8], is_wanted: &mut impl FnMut(TraceId) -> bool) {
         self.taken += block.len() as u64;
-        let Self { demultiplexer, slots, wanted, arrived, base, passed, triggers, flushes, .. } = self;
+        let Self { demultiplexer, slots, continued, current, wanted, arrived, base, passed, .. } = self;
+        let (triggers, flushes) = (&mut self.triggers, &mut self.flushes);
         demultiplexer.feed(block, &mut |batch| match batch {
             Batch::Data { id, bytes, runs } => {
                 let arrival = *arrived;
                 *arrived += bytes.len() as u64;
-                let Some(slot) = slots.get_mut(usize::from(id.get())) else { return };
+                let first = continued.get(&id).copied().unwrap_or(id);
+                let Some(slot) = slots.get_mut(usize::from(first.get())) else { return };
                 if let Slot::Unmet = slot {
                     let mut piece = Box::<Piece>::default();
                     // It learns where it comes in.
                     let start = passed.checked_sub(1);
-                    piece.breaks.extend(start.map(|_| Break { at: 0, arrival, start }));
-                    *slot = if is_wanted(id) { Slot::Gathered(piece) } else { Slot::Ignored };
+                    let goes_on_as = None;
+                    piece.breaks.extend(start.map(|_| Break { at: 0, arrival, start, goes_on_as }));
+                    *slot = if is_wanted(first) { Slot::Gathered(piece) } else { Slot::Ignored };
                 }
                 let Slot::Gathered(piece) = slot else { return };
+                if let Some(current) = current.get_mut(&first).filter(|current| **current != id) {
+                    *current = id;
+                    let (at, start) = (piece.bytes.len(), None);
+                    piece.breaks.push(Break { at, arrival, start, goes_on_as: Some(id) });
+                }
                 let before = piece.bytes.len() as u32;
                 if wanted.arrivals {
                     piece.arrivals.push(Run { at: before, index: arrival });
@@ -183,7 +213,8 @@ impl Splitter {
             Batch::Discontinuity { .. } => {
                 for slot in slots.iter_mut() {
                     if let Slot::Gathered(piece) = slot {
-                        piece.breaks.push(Break { at: piece.bytes.len(), arrival: *arrived, start: None });
+                        let (at, arrival) = (piece.bytes.len(), *arrived);
+                        piece.breaks.push(Break { at, arrival, start: None, goes_on_as: None });
                     }
                 }
             }
@@ -197,7 +228,8 @@ impl Splitter {
     pub fn feed_raw(&mut self, block: &[u8]) -> (u64, Vec<Break>) {
         let mut breaks = Vec::new();
         while let Some(next) = self.next_start(block.len()) {
-            breaks.push(Break { at: next, arrival: u64::MAX, start: self.passed.checked_sub(1) });
+            let start = self.passed.checked_sub(1);
+            breaks.push(Break { at: next, arrival: u64::MAX, start, goes_on_as: None });
         }
         let position = self.taken;
         self.taken += block.len() as u64;
@@ -261,7 +293,9 @@ mod tests {
     fn slices_of_a_piece_put_together_are_the_piece() {
         let mut piece = Piece { bytes: (0..100).collect(), ..Piece::default() };
         piece.runs = [0, 15, 30, 77].map(|at| Run { at, index: 1000 + u64::from(at) * 2 }).to_vec();
-        piece.breaks = [0, 30, 30, 100].map(|at| Break { at, arrival: at as u64, start: Some(at) }).to_vec();
+        piece.breaks = [0, 30, 30, 100]
+            .map(|at| Break { at, arrival: at as u64, start: Some(at), goes_on_as: None })
+            .to_vec();
         for (one, other) in [(0, 0), (0, 30), (14, 16), (30, 30), (50, 99), (100, 100)] {
             let mut whole = piece.slice(0..one);
             let before_last = whole.breaks.len();

@@ -130,6 +130,13 @@ impl Stream for TimedStream<'_> {
         self.execution.reset(sink);
     }
 
+    /// Its time is that of the other one, until it gives another.
+    fn continue_after(&mut self, before: &Self) {
+        if let (Clock::Timestamps(scan), Clock::Timestamps(other)) = (&mut self.clock, &before.clock) {
+            scan.time = other.time;
+        }
+    }
+
     fn begin(&mut self, start: usize) -> Option<Window> {
         let Clock::Starts(starts) = &self.clock else { return None };
         let to = starts.get(start)?.time?;

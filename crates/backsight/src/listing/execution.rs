@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use backsight_core::{Address, AddressSpace, Describe, TraceId};
+use backsight_core::{Address, AddressSpace, Context, Describe, TraceId};
 use backsight_flow::{Event, Range, SourceTime, opencsd};
 use backsight_image::{Code as _, Naming, Symbol, Window};
 
@@ -165,6 +165,7 @@ pub struct ExecutionWriter<'i> {
 struct Hart<'i> {
     number: u16,
     filter: Filter,
+    context: Option<Context>,
     space: AddressSpace,
     instruction_text: InstructionText,
     lines: opencsd::Lines,
@@ -260,12 +261,14 @@ impl<'i> ExecutionWriter<'i> {
 
     #[cold]
     fn change_code(&mut self, window: Window) {
-        if self.code.enter(window).is_empty() {
-            return;
-        }
+        let is_changed = !self.code.enter(window).is_empty();
         let code = self.code;
         for hart in &mut self.harts {
-            hart.texts.clear();
+            // A context may belong to another process now.
+            hart.space = hart.context.map_or(hart.space, |context| code.space_of(&context));
+            if is_changed {
+                hart.texts.clear();
+            }
             if let Some(calls) = &mut hart.calls {
                 calls.set_code(code);
             }
@@ -289,7 +292,9 @@ impl<'i> ExecutionWriter<'i> {
         let Self { style, label, code, counts, harts, current, listed, object, .. } = self;
         let Some(state) = harts.get_mut(*current) else { return Ok(()) };
         match event {
-            Event::Context(context, _) => state.space = code.space_of(context),
+            Event::Context(context, _) => {
+                (state.context, state.space) = (Some(*context), code.space_of(context));
+            }
             Event::Timestamp { .. } | Event::SourceTime(SourceTime::Global { .. }) => {
                 counts.has_time.store(true, Ordering::Relaxed)
             }
@@ -330,6 +335,7 @@ impl<'i> ExecutionWriter<'i> {
             let state = Hart {
                 number: hart,
                 filter: self.filter.clone(),
+                context: None,
                 space: AddressSpace::ANY,
                 instruction_text: InstructionText::default(),
                 lines: self.lines.clone(),

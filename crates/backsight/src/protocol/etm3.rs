@@ -125,6 +125,10 @@ impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
     fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
         self.change_code(space, addresses)
     }
+
+    fn renew_space(&mut self) {
+        self.renew_space();
+    }
 }
 
 impl PacketFollower<Decoder> for Follower<SourceCode<'_>> {

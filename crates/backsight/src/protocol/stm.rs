@@ -1,6 +1,7 @@
 //! STM: what software writes to the channels of a system trace.
 
 use backsight_arm::stm::{Content, Decoder, Packet};
+use backsight_capture::events::message::{EVENT_CHANNEL, EventChannel};
 use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::stm::Follower;
 use backsight_flow::{Event, Statistics};
@@ -24,38 +25,51 @@ impl Protocol for Stm {
         ..Names::PLAIN
     }];
 
-    type Configuration = ();
+    /// The channel that events of the operating system are written to.
+    type Configuration = Option<EventChannel>;
     type Packet = Packet;
     type Packets = Packets;
     type Execution<'c> = Messages;
     type Branches = Never;
 
-    fn configure(_source: &Described<'_>, _notes: &mut Vec<String>) -> Result<(), BadSetting> {
-        Ok(())
+    fn configure(
+        source: &Described<'_>,
+        _notes: &mut Vec<String>,
+    ) -> Result<Option<EventChannel>, BadSetting> {
+        let option = source.options.iter().find(|(key, _)| key.eq_ignore_ascii_case(EVENT_CHANNEL));
+        option.map(|(key, value)| event_channel(key, value)).transpose()
     }
 
-    fn check(_names: &Names, key: &str, _value: &str) -> Result<(), BadSetting> {
-        let what = "an STM has no settings: its packets say all".to_owned();
+    fn check(_names: &Names, key: &str, value: &str) -> Result<(), BadSetting> {
+        if key.eq_ignore_ascii_case(EVENT_CHANNEL) {
+            return event_channel(key, value).map(drop);
+        }
+        let what = format!("an STM has no setting but {EVENT_CHANNEL}: its packets say all");
         Err(BadSetting { key: key.to_owned(), what, unknown: true })
     }
 
-    fn words(_config: &()) -> String {
-        "STM (STPv2)".to_owned()
+    fn words(config: &Option<EventChannel>) -> String {
+        match config {
+            None => "STM (STPv2)".to_owned(),
+            Some(EventChannel { master, channel }) => {
+                format!("STM (STPv2), system events on master {master} channel {channel}")
+            }
+        }
     }
 
-    fn packets(_config: &()) -> Packets {
+    fn packets(_config: &Option<EventChannel>) -> Packets {
         Packets { decoder: Decoder::new(), packets: 0 }
     }
 
     fn execution<'c>(
-        _config: &(),
+        _config: &Option<EventChannel>,
         _code: SourceCode<'c>,
         _options: &Following,
     ) -> Result<Messages, &'static str> {
         Ok(Messages { decoder: Decoder::new(), follower: Follower::new(), packets: 0 })
     }
 
-    fn branches(_config: &()) -> Result<Never, &'static str> {
+    fn branches(_config: &Option<EventChannel>) -> Result<Never, &'static str> {
         Err("an STM does not trace branches")
     }
 
@@ -89,6 +103,10 @@ impl Protocol for Stm {
             _ => Landmark::None,
         }
     }
+}
+
+fn event_channel(key: &str, value: &str) -> Result<EventChannel, BadSetting> {
+    value.parse().map_err(|what| BadSetting { key: key.to_owned(), what, unknown: false })
 }
 
 /// Bytes to packets.

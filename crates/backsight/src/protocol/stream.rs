@@ -111,6 +111,9 @@ pub trait Stream {
     /// What follows happened in this span of time: code is looked up as it was then.
     fn enter(&mut self, _window: Window) {}
 
+    /// What follows comes after what another stream of the same source had, in another configuration.
+    fn continue_after(&mut self, _before: &Self) {}
+
     /// What follows begins at this one of the starts of its buffer. Gives when that was, where code depends on it.
     fn begin(&mut self, _start: usize) -> Option<Window> {
         None
@@ -196,12 +199,16 @@ pub(super) trait TimedFollower<'c> {
     /// The code, to change it in a range of addresses: what was remembered of them is forgotten.
     fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c>;
 
+    /// The context that execution is in may belong to another process now.
+    fn renew_space(&mut self);
+
     /// Goes to another time, and forgets what is not as it was.
     fn enter(&mut self, window: Window) {
         let changed = self.code_in(AddressSpace::ANY, 0..0).enter(window);
         for (space, addresses) in changed {
             self.code_in(space, addresses);
         }
+        self.renew_space();
     }
 }
 

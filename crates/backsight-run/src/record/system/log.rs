@@ -210,8 +210,8 @@ impl SystemLog {
             main: map.program && owner.main.is_none(),
             pid: Pid::Process(owner.pid.into()),
             base: map.address,
-            image: Some(map.path.display().to_string()),
-            build_id,
+            image: Some(map.path.display().to_string().into()),
+            build_id: build_id.map(Into::into),
             size: Some(map.length),
             offset: map.offset,
             relocated: false,
@@ -339,6 +339,11 @@ impl SystemLog {
             code: PatchCode::Inline(run.bytes),
         };
         self.push(run.time, Item::Patch(Box::new(patch)));
+    }
+
+    /// The events since the last call; those of code that is being run for the first time come later.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
     }
 
     /// The log so far.

@@ -253,6 +253,11 @@ impl System {
         cpu
     }
 
+    /// The events since the last call; those of code that is being run for the first time come later.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        self.log.take_records()
+    }
+
     /// The log so far.
     pub fn records(&mut self) -> Vec<Record> {
         self.log.records()

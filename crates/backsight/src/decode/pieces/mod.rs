@@ -59,7 +59,7 @@ pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>) -> Option<TraceId> {
     }
     let wanted = buffer.sources().filter(|source| setup.wants(source.id()) && source.is_decoded());
     let mut ids: Vec<TraceId> = wanted.map(Source::id).collect();
-    if buffer.fallback.is_some() || !ids.iter().any(|&id| can_resume(id)) {
+    if buffer.fallback.is_some() || !buffer.continued.is_empty() || !ids.iter().any(|&id| can_resume(id)) {
         return None;
     }
     if ids.len() > 1 {

@@ -42,6 +42,10 @@ impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
     fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
         self.change_code(space, addresses)
     }
+
+    fn renew_space(&mut self) {
+        self.renew_space();
+    }
 }
 
 impl Stream for Execution<'_> {

@@ -1,4 +1,4 @@
-//! The bytes of a perf.data file, and the trace that is cut out of it.
+//! A file that is read here and there: perf.data, a core file; and the files that are cut out of it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use crate::folder::Folder;
 
 /// Something to read from and to move about in.
-pub(super) trait ReadSeek: Read + Seek + Send {}
+pub(crate) trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// Where a perf.data file is.
+/// Where the file is.
 #[derive(Clone)]
 pub(crate) enum Store {
     /// On disk.
@@ -24,7 +24,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    pub(super) fn open(&self) -> io::Result<Box<dyn ReadSeek>> {
+    pub(crate) fn open(&self) -> io::Result<Box<dyn ReadSeek>> {
         Ok(match self {
             Self::File(path) => Box::new(File::open(path)?),
             Self::Memory(bytes) => Box::new(Cursor::new(bytes.clone())),
@@ -43,27 +43,27 @@ impl fmt::Debug for Store {
 
 /// Consecutive bytes of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
+pub(crate) struct Extent {
     pub position: u64,
     pub length: u64,
 }
 
-/// The trace in a perf.data file: a file for each buffer, of bytes that lie here and there in it.
+/// Files of bytes that lie here and there in another one.
 #[derive(Debug)]
-pub(super) struct TraceFolder {
+pub(crate) struct ExtentFolder {
     pub store: Store,
-    /// The name of the perf.data file.
+    /// The name of that file.
     pub name: String,
     pub buffers: BTreeMap<String, Vec<Extent>>,
 }
 
-impl TraceFolder {
+impl ExtentFolder {
     fn extents(&self, path: &str) -> io::Result<&Vec<Extent>> {
         self.buffers.get(path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
-impl Folder for TraceFolder {
+impl Folder for ExtentFolder {
     fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
         let mut extents = self.extents(path)?.clone();
         extents.reverse();
