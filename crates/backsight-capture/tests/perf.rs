@@ -141,7 +141,7 @@ fn a_file_and_a_pipe_say_the_same() {
             })
             .collect();
         let expected = [(None, State::Current, "/bin/a"), (Some(150), State::Start, "/lib/b.so")];
-        assert_eq!(mapped, expected.map(|(time, state, name)| (time, state, name.to_owned())));
+        assert_eq!(mapped, expected.map(|(time, state, name)| (time, state, name.into())));
     }
 }
 

@@ -22,6 +22,9 @@ pub(super) struct Located {
     pub is_outside: bool,
 }
 
+/// The name and the build identifier of an image.
+type ImageKey = (Option<Arc<str>>, Option<Arc<str>>);
+
 /// Looks for the files of a capture.
 pub(super) struct Search<'a> {
     capture: &'a Capture,
@@ -30,7 +33,7 @@ pub(super) struct Search<'a> {
     /// Files that were read: once for all uses.
     files: BTreeMap<PathBuf, Contents>,
     /// What was found for a name and a build identifier.
-    found: BTreeMap<(Option<Arc<str>>, Option<Arc<str>>), Option<Located>>,
+    found: BTreeMap<ImageKey, Option<Located>>,
     missing: BTreeSet<String>,
     pub warnings: BTreeSet<String>,
 }
