@@ -317,7 +317,7 @@ mod tests {
 
     fn counter<'c>(capture: &'c Capture, options: &CountOptions) -> Counter<'c> {
         let source = capture.buffers().iter().flat_map(|buffer| buffer.sources()).next().unwrap();
-        Counter::new(&source, capture.code().unwrap().seen_by(&source), options)
+        Counter::new(source, capture.code().unwrap().seen_by(source), options)
     }
 
     /// Counts by paths and range by range. Gives both, and how many paths were counted by name alone.
