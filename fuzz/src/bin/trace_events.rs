@@ -4,8 +4,8 @@
 use backsight_arm::stm::Decoder;
 use backsight_capture::events::message::{MessageLog, decode, encode, frame};
 use backsight_core::Located;
-use backsight_flow::stm::Follower;
 use backsight_flow::Event;
+use backsight_flow::stm::Follower;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     // The message as it is, and with a check that fits.
