@@ -20,8 +20,9 @@ use failure::{Failure, Result};
 /// Reads hardware trace: Arm CoreSight (ETMv4, ETE, ETMv3, PTM, ITM, STM) and RISC-V (E-Trace, N-Trace)
 ///
 /// A CAPTURE is a snapshot folder, a trace package (folder or ZIP), a perf.data file, an ELF core file with trace, or a
-/// bare file with --protocol, --framing and --config. Results go to standard output; the summary and warnings go to standard error. Exit status: 0 done,
-/// 1 could not, 2 wrong use. Damage in the trace is shown and counted, and is no failure unless --strict is given.
+/// bare file with --protocol, --framing and --config. Results go to standard output; the summary and warnings go to
+/// standard error. Exit status: 0 done, 1 could not, 2 wrong use. Damage in the trace is shown and counted, and is no
+/// failure unless --strict is given.
 #[derive(Parser)]
 #[command(name = "backsight", version = env!("BACKSIGHT_VERSION"), max_term_width = 110, propagate_version = true)]
 #[command(after_help = "`backsight COMMAND --help` says more, with examples.", after_long_help = AFTER_HELP)]
