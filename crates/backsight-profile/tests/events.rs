@@ -183,9 +183,10 @@ fn events_are_attributed_to_the_blocks_that_caused_them() {
             );
             let lost = (total - events.attributed()) as f64 / total.max(1) as f64;
             assert!(wrong <= uncertain + lost, "{what}: {wrong} is more than uncertain");
-            // Few instructions access memory: which one it was can nearly always be known.
+            // Few instructions access memory: which one it was can nearly always be known. How many of them miss depends on
+            // where the stack is, and so on the environment.
             let is_of_data = events.choice.name.starts_with("L1D") && total > 100;
-            let most_wrong = if is_of_data && delay > 0 { 0.05 } else { uncertain };
+            let most_wrong = if is_of_data && delay > 0 { uncertain / 4.0 } else { uncertain };
             assert!(wrong <= most_wrong + lost, "{what}: {wrong}");
             let shares: f64 = events.blocks.iter().map(|share| share.expected).sum();
             assert!((shares - events.attributed() as f64).abs() < 1e-3 * shares.max(1.0));
