@@ -90,7 +90,7 @@ pub fn frame(sequence: u32, payload: &[u8]) -> Option<Vec<u8>> {
     bytes.extend(sequence.to_le_bytes());
     bytes.extend(length.to_le_bytes());
     bytes.extend(payload);
-    bytes.extend(crc32(&bytes).to_le_bytes());
+    bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     Some(bytes)
 }
 
@@ -108,7 +108,7 @@ fn decode_shared(bytes: &[u8], texts: &mut Texts) -> Result<(u32, Item), String>
         .split_last_chunk::<CHECK>()
         .filter(|(checked, _)| checked.len() >= HEADER)
         .ok_or("it is too short")?;
-    if crc32(checked) != u32::from_le_bytes(*check) {
+    if crc32fast::hash(checked) != u32::from_le_bytes(*check) {
         return Err("its check is wrong".to_owned());
     }
     let (sequence, rest) = rest.split_first_chunk::<4>().ok_or("it is too short")?;
@@ -267,26 +267,6 @@ pub struct MessageCounts {
     pub lost: u64,
 }
 
-/// CRC-32 as in IEEE 802.3.
-fn crc32(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut index = 0;
-        while index < 256 {
-            let (mut value, mut bit) = (index as u32, 0);
-            while bit < 8 {
-                value = value >> 1 ^ if value & 1 != 0 { 0xEDB8_8320 } else { 0 };
-                bit += 1;
-            }
-            table[index] = value;
-            index += 1;
-        }
-        table
-    };
-    let step = |crc: u32, byte: &u8| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)];
-    !bytes.iter().fold(u32::MAX, step)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -429,6 +409,6 @@ mod tests {
 
     #[test]
     fn the_check_is_that_of_ethernet() {
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
+        assert_eq!(crc32fast::hash(b"123456789"), 0xCBF4_3926);
     }
 }
