@@ -81,6 +81,12 @@ impl<'c> SourceCode<'c> {
         }
     }
 
+    /// The image that all code comes from; `None` if it depends on the time, or on the process that the CPU was on.
+    pub(crate) fn fixed_image(&self) -> Option<&'c Image> {
+        let is_fixed = self.over_time.is_none() && self.processes.is_empty();
+        is_fixed.then_some(self.image)
+    }
+
     /// The space that is meant: where it is that of the process that the CPU is on, the one of that process.
     fn seen_space(&self, space: AddressSpace) -> AddressSpace {
         if space.process() == OWN { self.processes.own_space(space, &self.seen) } else { space }

@@ -134,6 +134,11 @@ impl Processes {
         }
     }
 
+    /// Has no process code of its own?
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
     /// The space of the process that a CPU is on.
     pub fn own_space(&self, space: AddressSpace, seen: &Seen) -> AddressSpace {
         let since = seen.cpu.and_then(|cpu| self.switches.get(&cpu));
