@@ -58,6 +58,18 @@ impl ExecutionSource for EmulatedProgram {
     }
 
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        self.options.blocks = false;
+        self.run_as_asked(sink)
+    }
+
+    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        self.options.blocks = true;
+        self.run_as_asked(sink)
+    }
+}
+
+impl EmulatedProgram {
+    fn run_as_asked(&self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
         // The program is called as its user does.
         let given = &self.options.program;
         // Another program may have taken its place.

@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch;
 mod code;
 mod description;
 mod folder;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use backsight_capture::events::{self, EventLog};
 use backsight_capture::{Buffer, Capture, ContextIdLayout, Format};
-use backsight_core::{Address, Execution, Isa};
+use backsight_core::{Address, Execution, Isa, RetiredBlock};
 
 use self::code::RecordedCode;
 use self::description::Facts;
@@ -173,7 +174,7 @@ impl Recording {
     ) -> Result<Recorded, Error> {
         let mut recorder = self.start(path, source.isa(), source.has_threads(), source.stop())?;
         let mut shown = 0;
-        let ending = source.run(&mut |seen| {
+        let ending = source.run_blocks(&mut |seen| {
             recorder.push(seen);
             if recorder.instructions() - shown >= PROGRESS {
                 shown = recorder.instructions();
@@ -295,7 +296,24 @@ impl Recorder {
                     self.end();
                 }
             }
+            Observation::Block(block) => {
+                if self.writer.instructions() + block.code.len() as u64 > self.limit {
+                    return self.push_single(&block);
+                }
+                if !self.writer.push_block(&block) {
+                    self.end();
+                }
+            }
             other => self.note(&other),
+        }
+    }
+
+    /// The limit is reached in the middle of a block.
+    #[cold]
+    #[inline(never)]
+    fn push_single(&mut self, block: &RetiredBlock<'_>) {
+        for retired in block.instructions() {
+            self.push(Observation::Execution(Execution::Instruction(retired)));
         }
     }
 
@@ -421,7 +439,7 @@ impl Recorder {
             instructions: self.instructions(),
             threads: capture.sources.iter().filter(|source| source.core.is_some()).count(),
             bytes: capture.buffers.iter().filter_map(Buffer::length).sum(),
-            figures: self.writer.units.figures().collect(),
+            figures: self.writer.units().figures().collect(),
             cut_short,
         };
         self.folder.finish()?;
@@ -460,7 +478,7 @@ impl Recorder {
             system: self.contextidr,
             truth: self.truth,
         };
-        let capture = description::capture(facts, &self.writer.units, &self.code, &dumps).map_err(plain)?;
+        let capture = description::capture(facts, self.writer.units(), &self.code, &dumps).map_err(plain)?;
         self.folder.describe(&capture)?;
         Ok(capture)
     }

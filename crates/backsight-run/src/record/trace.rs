@@ -1,14 +1,13 @@
 //! What was executed goes in; trace goes to one file, and the instructions themselves, if wanted, to another.
-//!
-//! Units take many steps of execution at a time: one call for all of them costs next to nothing.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use backsight_capture::events::Item;
-use backsight_core::{Execution, Isa};
+use backsight_core::{Execution, Isa, RetiredBlock};
 
+use super::batch::{Batch, Collector, KnownCode, Step};
 use super::threads::ThreadUnits;
 use crate::retired::RetiredWriter;
 use crate::units::EventCause;
@@ -27,20 +26,30 @@ pub fn trace_name(stream: usize) -> String {
 
 /// Trace bytes that are written at a time.
 const PIECE: usize = 1 << 16;
-/// Steps of execution that units take at a time: as many as fit the nearest cache.
-const BATCH: usize = 256;
+/// Steps of execution after which the bytes of a unit are handed on, where several travel together.
+const PORTION: usize = 256;
 
 /// Writes trace, and what it was made from.
 pub struct TraceWriter {
-    pub units: ThreadUnits,
-    batch: Vec<Execution>,
+    collector: Collector,
+    known: KnownCode,
+    output: TraceOutput,
+    instructions: u64,
+}
+
+/// Where batches go.
+struct TraceOutput {
+    units: ThreadUnits,
+    /// Steps of execution since bytes were handed on.
+    since: usize,
+    /// The instructions of a block that does not go to its unit in one piece.
+    single: Vec<Execution>,
     folder: PathBuf,
     /// A file for each stream.
     traces: Vec<File>,
     truth: Option<RetiredWriter<BufWriter<File>>>,
     /// The causes of events, as soon as there are any.
     causes: Option<BufWriter<File>>,
-    instructions: u64,
     trouble: Option<String>,
 }
 
@@ -54,75 +63,179 @@ impl TraceWriter {
             }
             None => None,
         };
-        Ok(Self {
+        let output = TraceOutput {
             units,
-            batch: Vec::with_capacity(BATCH),
+            since: 0,
+            single: Vec::new(),
             folder: folder.to_owned(),
             traces: vec![create(folder, &trace_name(0))?],
             truth,
             causes: None,
-            instructions: 0,
             trouble: None,
-        })
+        };
+        Ok(Self { collector: Collector::new(), known: KnownCode::new(), output, instructions: 0 })
+    }
+
+    /// The units.
+    pub fn units(&self) -> &ThreadUnits {
+        &self.output.units
     }
 
     /// One step of execution. False: nothing more can be written.
     #[inline(always)]
     pub fn push(&mut self, item: Execution) -> bool {
         self.instructions += u64::from(matches!(item, Execution::Instruction(_)));
-        self.batch.push(item);
-        if self.batch.len() == BATCH { self.take_batch() } else { true }
+        if self.collector.push(item) { self.take_batch() } else { true }
+    }
+
+    /// Straight-line code that was executed. False: nothing more can be written.
+    #[inline(always)]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> bool {
+        self.instructions += block.code.len() as u64;
+        if self.collector.push_block(block) { self.take_batch() } else { true }
     }
 
     /// The program wrote to its standard output or error, after what it executed so far. False: nothing more can be
     /// written.
     pub fn output(&mut self, stream: u8, bytes: &[u8]) -> bool {
-        if !self.units.has_messages() {
+        if !self.output.units.has_messages() {
             return true;
         }
-        let goes_on = self.take_batch();
-        if let Err(error) = self.units.output(stream, bytes) {
-            self.trouble.get_or_insert(error);
-        }
-        goes_on && self.trouble.is_none()
+        self.after_batch(|units| units.output(stream, bytes))
     }
 
     /// The operating system did something at a time, after what was executed so far. False: nothing more can be written.
     pub fn event(&mut self, time: u64, item: &Item) -> bool {
-        let goes_on = self.take_batch();
-        if let Err(error) = self.units.event(time, item) {
-            self.trouble.get_or_insert(error);
-        }
-        goes_on && self.trouble.is_none()
+        self.after_batch(|units| units.event(time, item))
     }
 
     /// The unit that watches what was executed last writes a timestamp. False: nothing more can be written.
     pub fn request_timestamp(&mut self, time: u64) -> bool {
-        let goes_on = self.take_batch();
-        if let Err(error) = self.units.request_timestamp(time) {
-            self.trouble.get_or_insert(error);
-        }
-        goes_on && self.trouble.is_none()
+        self.after_batch(|units| units.request_timestamp(time))
+    }
+
+    /// Does something to the units once they have taken everything so far.
+    fn after_batch(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), String>) -> bool {
+        self.take_batch();
+        let Self { output, .. } = self;
+        output.end_portion();
+        output.attempt(act);
+        output.trouble.is_none()
     }
 
     #[inline(never)]
     fn take_batch(&mut self) -> bool {
+        let Self { collector, known, output, .. } = self;
+        collector.take(|batch| output.take(batch, known));
+        output.trouble.is_none()
+    }
+
+    /// Instructions seen so far.
+    #[inline(always)]
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Writes what there is to say at the end. Gives what went wrong, now or before.
+    pub fn finish(&mut self) -> Option<String> {
+        self.take_batch();
+        self.output.finish()
+    }
+
+    /// Gives up the last bytes of the longest stream, so that there is room for what must not be missing. False: there is
+    /// nothing left to give up.
+    pub fn give_up(&mut self, bytes: u64) -> bool {
+        let length = |file: &File| file.metadata().map_or(0, |file| file.len());
+        let longest = self.output.traces.iter().max_by_key(|file| length(file));
+        longest.is_some_and(|file| {
+            let length = length(file);
+            length > 0 && file.set_len(length.saturating_sub(bytes)).is_ok()
+        })
+    }
+}
+
+impl TraceOutput {
+    fn take(&mut self, batch: &Batch, known: &mut KnownCode) {
         if self.trouble.is_some() {
-            self.batch.clear();
-            return false;
+            return;
         }
+        let (mut items, mut code) = (&batch.items[..], &batch.code[..]);
+        for step in &batch.steps {
+            match *step {
+                Step::Items(count) => {
+                    let (now, later) = items.split_at(count as usize);
+                    self.take_items(now);
+                    items = later;
+                }
+                Step::Block { slot, next, taken } => self.take_block(&known.block(slot, next, taken)),
+                Step::Code { number, count } => {
+                    let (now, later) = code.split_at(count as usize);
+                    known.put(number, now);
+                    code = later;
+                }
+            }
+        }
+        self.write_causes();
+        self.write(PIECE);
+    }
+
+    /// Does something; what goes wrong ends everything.
+    fn attempt(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), String>) {
+        if let Err(error) = act(&mut self.units) {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    fn take_items(&mut self, mut items: &[Execution]) {
         if let Some(truth) = &mut self.truth
-            && let Err(error) = self.batch.iter().try_for_each(|item| truth.push(item))
+            && let Err(error) = items.iter().try_for_each(|item| truth.push(item))
         {
             self.trouble = Some(format!("{TRUTH}: {error}"));
         }
-        if let Err(error) = self.units.push(&self.batch) {
-            self.trouble = Some(error);
+        if !self.units.is_framed() {
+            return self.attempt(|units| units.push(items));
         }
-        self.batch.clear();
-        self.write_causes();
-        self.write(PIECE);
-        self.trouble.is_none()
+        while !items.is_empty() {
+            let (now, later) = items.split_at(items.len().min(PORTION - self.since));
+            self.attempt(|units| units.push(now));
+            self.since += now.len();
+            if self.since == PORTION {
+                self.end_portion();
+            }
+            items = later;
+        }
+    }
+
+    #[inline]
+    fn take_block(&mut self, block: &RetiredBlock<'_>) {
+        let count = block.code.len();
+        if self.units.is_framed() {
+            if self.since + count >= PORTION {
+                return self.take_single(block);
+            }
+            self.since += count;
+        }
+        if let Some(truth) = &mut self.truth
+            && let Err(error) = truth.push_block(block)
+        {
+            self.trouble = Some(format!("{TRUTH}: {error}"));
+        }
+        self.attempt(|units| units.push_block(block));
+    }
+
+    /// A portion ends in the middle of a block.
+    #[cold]
+    fn take_single(&mut self, block: &RetiredBlock<'_>) {
+        let mut single = std::mem::take(&mut self.single);
+        single.clear();
+        single.extend(block.instructions().map(Execution::Instruction));
+        self.take_items(&single);
+        self.single = single;
+    }
+
+    fn end_portion(&mut self) {
+        self.since = 0;
+        self.attempt(ThreadUnits::hand_on);
     }
 
     fn write_causes(&mut self) {
@@ -160,18 +273,9 @@ impl TraceWriter {
         }
     }
 
-    /// Instructions seen so far.
-    #[inline(always)]
-    pub fn instructions(&self) -> u64 {
-        self.instructions
-    }
-
-    /// Writes what there is to say at the end. Gives what went wrong, now or before.
-    pub fn finish(&mut self) -> Option<String> {
-        self.take_batch();
-        if let Err(error) = self.units.finish() {
-            self.trouble.get_or_insert(error);
-        }
+    fn finish(&mut self) -> Option<String> {
+        self.end_portion();
+        self.attempt(ThreadUnits::finish);
         self.write_causes();
         if let Some(Err(error)) = self.causes.take().map(|mut file| file.flush()) {
             self.trouble.get_or_insert(format!("{EVENT_CAUSES}: {error}"));
@@ -183,17 +287,6 @@ impl TraceWriter {
             self.trouble.get_or_insert(format!("{TRUTH}: {error}"));
         }
         self.trouble.take()
-    }
-
-    /// Gives up the last bytes of the longest stream, so that there is room for what must not be missing. False: there is
-    /// nothing left to give up.
-    pub fn give_up(&mut self, bytes: u64) -> bool {
-        let length = |file: &File| file.metadata().map_or(0, |file| file.len());
-        let longest = self.traces.iter().max_by_key(|file| length(file));
-        longest.is_some_and(|file| {
-            let length = length(file);
-            length > 0 && file.set_len(length.saturating_sub(bytes)).is_ok()
-        })
     }
 }
 
