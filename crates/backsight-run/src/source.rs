@@ -22,6 +22,11 @@ pub trait ExecutionSource {
     /// How to end it early, from wherever one is.
     fn stop(&self) -> Stop;
 
+    /// How many cores it keeps busy while it runs.
+    fn busy_cores(&self) -> usize {
+        1
+    }
+
     /// Hands out everything in order, until execution ends. After a request to stop, little more comes.
     ///
     /// # Errors

@@ -80,21 +80,30 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Records twice; gives the bytes of trace.
+/// Records by single instructions, and by blocks on one and on two threads; gives the bytes of trace.
 fn assert_same(name: &str, what: &str, recording: impl Fn() -> Recording) -> u64 {
     let folder = Folder::new(&format!("{name}-{what}"));
-    let (one, two) = (folder.0.join("one"), folder.0.join("two"));
-    let single = recording().record(&mut Single(program(name)), &one, &mut |_| {}).expect("a recording");
-    let by_blocks = recording().record(&mut program(name), &two, &mut |_| {}).expect("a recording");
-    assert_eq!(by_blocks.instructions, single.instructions, "{name}, {what}");
-    assert_eq!(by_blocks.ending, single.ending, "{name}, {what}");
-    let (one, two) = (files(&one), files(&two));
-    assert!(one.len() > 2, "{name}, {what}: {} files", one.len());
-    for ((path, single), (other, by_blocks)) in one.iter().zip(&two) {
-        assert!(path == other && single == by_blocks, "{name}, {what}: {} differs", path.display());
+    let one = folder.0.join("one");
+    let single = recording().two_threads(false);
+    let single = single.record(&mut Single(program(name)), &one, &mut |_| {}).expect("a recording");
+    for two_threads in [false, true] {
+        let path = folder.0.join(format!("two-{two_threads}"));
+        let by_blocks = recording().two_threads(two_threads);
+        let by_blocks = by_blocks.record(&mut program(name), &path, &mut |_| {}).expect("a recording");
+        assert_eq!(by_blocks.instructions, single.instructions, "{name}, {what}");
+        assert_eq!(by_blocks.ending, single.ending, "{name}, {what}");
+        assert_same_files(&one, &path, &format!("{name}, {what}, two threads {two_threads}"));
     }
-    assert_eq!(one.len(), two.len(), "{name}, {what}");
-    by_blocks.bytes
+    single.bytes
+}
+
+fn assert_same_files(one: &Path, two: &Path, what: &str) {
+    let (one, two) = (files(one), files(two));
+    assert!(one.len() > 2, "{what}: {} files", one.len());
+    for ((path, single), (other, by_blocks)) in one.iter().zip(&two) {
+        assert!(path == other && single == by_blocks, "{what}: {} differs", path.display());
+    }
+    assert_eq!(one.len(), two.len(), "{what}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn compare(file: &[u8], piece: u64, most: u64, what: &str) -> u64 {
 fn every_program_does_the_same_block_by_block() {
     for name in PROGRAMS {
         let file = program(name);
-        assert!(compare(&file, u64::MAX, 400_000, name) > 1000, "{name}: hardly a block");
+        assert!(compare(&file, u64::MAX, 400_000, name) > 100, "{name}: hardly a block");
     }
 }
 

@@ -57,6 +57,11 @@ impl ExecutionSource for EmulatedProgram {
         self.stop.clone()
     }
 
+    /// One with QEMU, one with what it sends.
+    fn busy_cores(&self) -> usize {
+        2
+    }
+
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
         self.options.blocks = false;
         self.run_as_asked(sink)

@@ -1,14 +1,16 @@
-//! What a program did, collected until a unit takes all of it at once.
+//! What a program did, collected until the units take all of it at once, perhaps on another thread.
 //!
 //! A block of code goes into a batch by the number of its slot. The code itself goes along when the slot does not have
 //! it already: both sides change their slots in the same order.
 
+use backsight_capture::events::Item;
 use backsight_core::{Address, Execution, Retired, RetiredBlock};
 
 /// Blocks whose code is known on both sides at a time.
 const SLOTS: usize = 1 << 13;
-/// Steps of a full batch: as many as fit the nearest caches.
-const MOST_STEPS: usize = 512;
+
+/// Bytes of output in a full batch.
+const MOST_OUTPUT: usize = 1 << 16;
 
 /// Something that a program did, or that goes along.
 #[derive(Clone, Copy, Debug)]
@@ -19,25 +21,31 @@ pub enum Step {
     Block { slot: u16, next: Address, taken: bool },
     /// The next so many instructions are the code of a slot.
     Code { number: u64, count: u32 },
+    /// The program wrote the next so many bytes to its standard output (1) or error (2).
+    Output { stream: u8, count: u32 },
+    /// The operating system did the next thing at a time.
+    Event { time: u64 },
+    /// The unit that watches what was executed last writes a timestamp.
+    Timestamp { time: u64 },
 }
 
-/// Steps of execution.
+/// What happened, in order; and what the steps need of each kind.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub steps: Vec<Step>,
     pub items: Vec<Execution>,
     pub code: Vec<Retired>,
+    pub output: Vec<u8>,
+    pub events: Vec<Item>,
 }
 
 impl Batch {
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.steps.clear();
         self.items.clear();
         self.code.clear();
-    }
-
-    fn is_full(&self) -> bool {
-        self.steps.len() >= MOST_STEPS || self.items.len() >= MOST_STEPS
+        self.output.clear();
+        self.events.clear();
     }
 }
 
@@ -45,6 +53,8 @@ impl Batch {
 #[derive(Debug)]
 pub struct Collector {
     batch: Batch,
+    /// Steps, or items, of a full batch.
+    most: usize,
     /// The number of the code in each slot of those who take the batches.
     numbers: Box<[Option<u64>]>,
 }
@@ -55,8 +65,14 @@ fn slot_of(number: u64) -> usize {
 }
 
 impl Collector {
-    pub fn new() -> Self {
-        Self { batch: Batch::default(), numbers: vec![None; SLOTS].into() }
+    /// A batch is full with so many steps.
+    pub fn new(most: usize) -> Self {
+        Self { batch: Batch::default(), most, numbers: vec![None; SLOTS].into() }
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.batch.steps.len() >= self.most || self.batch.items.len() >= self.most
     }
 
     /// One step of execution. True: the batch is full.
@@ -67,7 +83,7 @@ impl Collector {
             _ => self.batch.steps.push(Step::Items(1)),
         }
         self.batch.items.push(item);
-        self.batch.is_full()
+        self.is_full()
     }
 
     /// Straight-line code that retired. True: the batch is full.
@@ -78,7 +94,27 @@ impl Collector {
             self.send_code(block);
         }
         self.batch.steps.push(Step::Block { slot: slot as u16, next: block.next, taken: block.taken });
-        self.batch.is_full()
+        self.is_full()
+    }
+
+    /// The program wrote to its standard output or error. True: the batch is full.
+    pub fn output(&mut self, stream: u8, bytes: &[u8]) -> bool {
+        self.batch.steps.push(Step::Output { stream, count: bytes.len() as u32 });
+        self.batch.output.extend_from_slice(bytes);
+        self.is_full() || self.batch.output.len() >= MOST_OUTPUT
+    }
+
+    /// The operating system did something. True: the batch is full.
+    pub fn event(&mut self, time: u64, item: &Item) -> bool {
+        self.batch.steps.push(Step::Event { time });
+        self.batch.events.push(item.clone());
+        self.is_full()
+    }
+
+    /// A timestamp is wanted. True: the batch is full.
+    pub fn request_timestamp(&mut self, time: u64) -> bool {
+        self.batch.steps.push(Step::Timestamp { time });
+        self.is_full()
     }
 
     #[cold]
@@ -89,10 +125,9 @@ impl Collector {
         self.batch.code.extend_from_slice(block.code);
     }
 
-    /// Gives what was collected, to be taken in this order.
-    pub fn take(&mut self, take: impl FnOnce(&Batch)) {
-        take(&self.batch);
-        self.batch.clear();
+    /// Gives what was collected, to be taken in this order, for an empty batch.
+    pub fn take(&mut self, empty: Batch) -> Batch {
+        std::mem::replace(&mut self.batch, empty)
     }
 }
 

@@ -63,7 +63,7 @@ impl UnitKind {
 }
 
 /// A unit that is programmed and ready to be built, once for each thread.
-pub trait UnitTemplate {
+pub trait UnitTemplate: Send {
     /// The trace ID of the first thread; those of the others follow.
     fn first_id(&self) -> TraceId;
 
@@ -111,7 +111,7 @@ pub enum TracedData {
 }
 
 /// A unit: what one thread executes goes in, bytes of trace come out.
-pub trait TraceUnit {
+pub trait TraceUnit: Send {
     /// Steps of execution; bytes go to the end of `out`.
     ///
     /// # Errors
