@@ -11,8 +11,8 @@ use backsight_core::{Address, AddressSpace, Isa};
 
 use super::code::{CodeDump, RecordedCode};
 use super::folder::CaptureFolder;
+use super::output::trace_name;
 use super::threads::{ThreadSource, ThreadUnits};
-use super::trace::trace_name;
 use crate::{Error, TRUTH};
 
 /// The facts of a recording.
