@@ -108,11 +108,16 @@ impl Splitter {
         match item {
             Execution::Instruction(retired) => self.instruction(retired, code, parts),
             item => {
-                self.note_next(parts);
-                parts.note(self.instructions, &Note::Item(*item));
+                self.note(item, parts);
                 Ok(Pushed::Done)
             }
         }
+    }
+
+    /// Notes an item that is no instruction.
+    pub fn note(&mut self, item: &Execution, parts: &mut impl Parts) {
+        self.note_next(parts);
+        parts.note(self.instructions, &Note::Item(*item));
     }
 
     #[inline]

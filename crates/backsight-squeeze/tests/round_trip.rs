@@ -5,6 +5,7 @@ mod support;
 use backsight_core::{Execution, Isa};
 use backsight_squeeze::base::Base;
 use backsight_squeeze::dmtf::Dmtf;
+use backsight_squeeze::general::{General, Program as Compressor};
 use backsight_squeeze::lz::Lz;
 use backsight_squeeze::sdc::{Sdc, Upper};
 use backsight_squeeze::tmbp::{Field, Tmbp};
@@ -97,10 +98,15 @@ fn scheme() -> impl Strategy<Value = Scheme> {
                     address_bits,
                 })
             }),
-        (2u32..9, longest, bits).prop_map(|(window, longest, address_bits)| Scheme::Lz(Lz {
+        (2u32..9, longest.clone(), bits.clone()).prop_map(|(window, longest, address_bits)| Scheme::Lz(Lz {
             window: 1 << window,
             longest,
             address_bits
+        })),
+        (1u32..10, longest, bits).prop_map(|(level, longest, address_bits)| Scheme::General(General {
+            longest,
+            address_bits,
+            ..General::new(Compressor::Gzip, level)
         })),
     ]
 }
