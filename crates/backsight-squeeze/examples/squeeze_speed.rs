@@ -8,7 +8,7 @@
 
 use backsight_core::{Execution, Isa};
 use backsight_sim::{Elf, Options, Simulator, Streams};
-use backsight_squeeze::{Code, DataScheme, PRESETS, Packer, Section, Unpacker};
+use backsight_squeeze::{Chunk, Code, DataScheme, PRESETS, Packer, Section, Unpacker};
 use std::time::{Duration, Instant};
 
 /// The time that this thread had a processor.
@@ -45,9 +45,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for _ in 0..5 {
             let begin = now(start);
             let mut packer = Packer::new(&scheme, DataScheme::default(), code.clone());
-            let mut chunks = Vec::new();
+            let mut chunks: Vec<Chunk> = Vec::new();
             for item in &items {
-                chunks.extend(packer.push(item)?);
+                chunks.extend(packer.push(item)?.map(|chunk| *chunk));
             }
             chunks.push(packer.flush());
             pack = pack.min(now(start) - begin);

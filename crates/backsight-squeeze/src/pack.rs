@@ -35,6 +35,9 @@ const PART_BYTES: usize = 1 << 20;
 /// … or it stands for this many instructions.
 const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
+/// Every 65536 instructions it is looked whether a chunk is full.
+const FULL_MASK: u64 = 0xFFFF;
+
 struct Sorted<'a> {
     compressor: &'a mut AnyCompressor,
     notes: &'a mut NoteWriter,
@@ -79,7 +82,22 @@ impl Packer {
 
     /// Takes an item. Gives a chunk when one is full.
     #[inline]
-    pub fn push(&mut self, item: &Execution) -> Result<Option<Chunk>, Unfit> {
+    pub fn push(&mut self, item: &Execution) -> Result<Option<Box<Chunk>>, Unfit> {
+        if let Execution::Instruction(retired) = item
+            && !self.accesses.is_active()
+            && self.splitter.push_plain(retired, &self.code)
+        {
+            if !self.cycles.put_untimed(retired.cycle) {
+                self.cycles.put(retired.address.0, retired.cycle);
+            }
+            return if self.splitter.instructions() & FULL_MASK == 0 { Ok(self.full()) } else { Ok(None) };
+        }
+        self.push_other(item)
+    }
+
+    /// Whatever is not a plain instruction after another.
+    #[inline(never)]
+    fn push_other(&mut self, item: &Execution) -> Result<Option<Box<Chunk>>, Unfit> {
         if self.accesses.is_active() {
             return self.push_with_accesses(item);
         }
@@ -89,7 +107,7 @@ impl Packer {
         self.push_item(item)
     }
 
-    fn push_with_accesses(&mut self, item: &Execution) -> Result<Option<Chunk>, Unfit> {
+    fn push_with_accesses(&mut self, item: &Execution) -> Result<Option<Box<Chunk>>, Unfit> {
         if let Execution::Access(access) = item
             && self.accesses.hold(access)
         {
@@ -112,7 +130,7 @@ impl Packer {
     }
 
     #[inline]
-    fn push_item(&mut self, item: &Execution) -> Result<Option<Chunk>, Unfit> {
+    fn push_item(&mut self, item: &Execution) -> Result<Option<Box<Chunk>>, Unfit> {
         let mut parts = Sorted { compressor: &mut self.compressor, notes: &mut self.notes };
         let pushed = self.splitter.push(item, &mut self.code, &mut parts)?;
         let Execution::Instruction(retired) = item else { return Ok(self.full()) };
@@ -124,20 +142,19 @@ impl Packer {
                 self.splitter.forget(retired, &mut self.code)?;
                 self.new_code.put(retired);
                 self.push_item(item)?;
-                return Ok(Some(chunk));
+                return Ok(Some(Box::new(chunk)));
             }
         }
         self.cycles.put(retired.address.0, retired.cycle);
-        // Every 65536 instructions is often enough.
-        if self.splitter.instructions() & 0xFFFF == 0 { Ok(self.full()) } else { Ok(None) }
+        if self.splitter.instructions() & FULL_MASK == 0 { Ok(self.full()) } else { Ok(None) }
     }
 
-    fn full(&mut self) -> Option<Chunk> {
+    fn full(&mut self) -> Option<Box<Chunk>> {
         let parts = [self.notes.len(), self.cycles.len(), self.accesses.len(), self.new_code.bytes.len()];
         let full = parts.into_iter().any(|bytes| bytes >= PART_BYTES)
             || self.compressor.waiting() >= PART_BYTES as u64 * 8
             || self.splitter.instructions() >= MOST_INSTRUCTIONS;
-        full.then(|| self.flush())
+        full.then(|| Box::new(self.flush()))
     }
 
     /// Gives what was taken since the last chunk.
@@ -179,10 +196,14 @@ impl Unpacker {
     /// Gives the items of the next chunk. What comes before damage is right, as far as can be told.
     pub fn unpack(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
         take_code(&chunk.code, &mut self.code)?;
-        let mut cycles = self.cycles.begin(&chunk.cycles)?;
+        if self.cycles.is_untimed() && chunk.cycles.is_empty() && chunk.accesses.is_empty() {
+            return self.restore(chunk, sink);
+        }
+        let mut reader = std::mem::take(&mut self.cycles);
+        let mut cycles = reader.begin(&chunk.cycles)?;
         let mut accesses = self.accesses.begin(&chunk.accesses)?;
         let mut damaged = Ok(());
-        let mut timed = |mut item: Execution| {
+        self.restore(chunk, &mut |mut item| {
             let Execution::Instruction(retired) = &mut item else { return sink(item) };
             match cycles.cycle(retired.address.0) {
                 Ok(cycle) => retired.cycle = cycle,
@@ -195,17 +216,21 @@ impl Unpacker {
             {
                 damaged = accesses.after(&retired, sink);
             }
-        };
-        let mut expander = Expander::new(&chunk.notes)?;
-        expander.begin(&mut timed)?;
-        let unpacked = self.decompressor.unpack(&chunk.records, &mut self.code, &mut |path, code| {
-            expander.push(path, code, &mut timed);
-        });
-        unpacked?;
-        expander.finish(&mut timed)?;
+        })?;
         damaged?;
         cycles.finish()?;
+        self.cycles = reader;
         accesses.map_or(Ok(()), |accesses| self.accesses.end(accesses))
+    }
+
+    /// Gives the items of a chunk without cycles and accesses.
+    fn restore(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
+        let mut expander = Expander::new(&chunk.notes)?;
+        expander.begin(sink)?;
+        self.decompressor.unpack(&chunk.records, &mut self.code, &mut |path, code| {
+            expander.push(path, code, sink);
+        })?;
+        expander.finish(sink)
     }
 }
 
