@@ -123,9 +123,6 @@ impl WalkedPaths {
 impl Accumulate<Event> for Counter<'_> {
     #[inline]
     fn item(&mut self, item: Item<'_, Event>) {
-        if item.window != self.functions.window {
-            item.window.into_iter().for_each(|window| self.change_code(window));
-        }
         self.push(item.sub_source, &item.value);
     }
 

@@ -66,9 +66,7 @@ impl OverTime {
         let below = any.or_else(|| self.dumps.bytes_at(space, address))?;
         Some(&below[..below.len().min(room)])
     }
-}
 
-impl OverTime {
     /// The image that names what was at an address of a space, in a span of time.
     pub fn names_at(&self, space: AddressSpace, address: Address, window: Window) -> &Image {
         if self.named.bytes_at(space, address).is_some() {

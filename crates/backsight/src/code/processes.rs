@@ -26,8 +26,8 @@ const ITSELF: u64 = u64::MAX - 1;
 type Since = Vec<(u64, Option<u64>)>;
 
 /// What it was in a span of time: at its beginning, or what it became first within it, unless events were lost before that
-/// (`losses`: when, in order). What it was last, if it was nothing
-/// any more: a CPU that still has the identifier of a thread which has ended is about to leave it. Without a time, the last.
+/// (`losses`: when, in order). What it was last, if it was nothing any more: a CPU that still has the identifier of a thread
+/// which has ended is about to leave it. Without a time, the last.
 fn at(since: &Since, window: Option<Window>, losses: &[u64]) -> Option<u64> {
     let last = |some: &[(u64, Option<u64>)]| some.iter().rev().find_map(|&(_, pid)| pid);
     let Some(window) = window else { return last(since) };
@@ -35,10 +35,9 @@ fn at(since: &Since, window: Option<Window>, losses: &[u64]) -> Option<u64> {
     let (before, after) = since.split_at(index);
     let at_once = before.last().and_then(|&(_, pid)| pid);
     let since_when = before.last().map_or(0, |&(from, _)| from);
-    let mut soon = after.iter().take_while(|&&(from, _)| {
-        let first_loss = losses.get(losses.partition_point(|&time| time < since_when));
-        from <= window.to && first_loss.is_none_or(|&loss| from < loss)
-    });
+    let first_loss = losses.get(losses.partition_point(|&time| time < since_when));
+    let is_certain = |from: u64| from <= window.to && first_loss.is_none_or(|&loss| from < loss);
+    let mut soon = after.iter().take_while(|&&(from, _)| is_certain(from));
     at_once.or_else(|| soon.find_map(|&(_, pid)| pid)).or_else(|| last(before))
 }
 

@@ -142,13 +142,19 @@ pub(crate) trait ItemSink<V> {
 
     /// Takes the items of a path that was walked before. Nobody asks when they became known.
     #[inline(always)]
-    fn take_path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
+    fn take_path<'a>(
+        &mut self,
+        _path: PathId,
+        _sub_source: u16,
+        items: impl Iterator<Item = Item<'a, V>>,
+    ) -> ControlFlow<()>
     where
         V: 'a,
     {
         for item in items {
-            self.take(item, Known::Unasked);
+            self.take(item, Known::Unasked).control()?;
         }
+        ControlFlow::Continue(())
     }
 }
 
@@ -213,23 +219,29 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
 
     #[inline(always)]
     fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<V>>) {
-        if self.is_tracked || F::Says::CAN_END {
+        if self.is_tracked {
             for item in items {
                 self.take(sub_source, item);
             }
             return;
         }
-        let (source, origin, window) = (self.source, self.origin, *self.window);
+        if self.is_done() {
+            return;
+        }
+        let (source, origin, window, base) = (self.source, self.origin, *self.window, self.base);
         let items = items.map(|Located { offset, length, value }| Item {
             source,
             sub_source,
-            offset,
+            offset: offset + base,
             length,
             window,
             value,
             origin,
         });
-        self.sink.take_path(path, sub_source, items);
+        let outcome = self.sink.take_path(path, sub_source, items);
+        if F::Says::CAN_END {
+            self.outcome = outcome;
+        }
     }
 
     #[inline(always)]
@@ -339,7 +351,12 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
-        self.step(Step::Finish, &mut EachItem(sink))
+        self.finish_to(&mut EachItem(sink))
+    }
+
+    /// The same for whoever has to know the time.
+    pub fn finish_to<F: ItemSink<S::Value>>(&mut self, sink: &mut F) -> ControlFlow<()> {
+        self.step(Step::Finish, sink)
     }
 
     /// The stream does not continue.
@@ -358,7 +375,14 @@ impl<S: Stream> SourceDecoder<S> {
 
     /// What comes at a break is little: it is compiled once, and not for each sink.
     fn step<F: ItemSink<S::Value>>(&mut self, step: Step, sink: &mut F) -> ControlFlow<()> {
-        self.rare_step(step, &mut |item, known| sink.take(item, known).control())
+        let mut window = self.window;
+        self.rare_step(step, &mut |item, known| {
+            if item.window != window {
+                window = item.window;
+                window.into_iter().for_each(|window| sink.enter(window));
+            }
+            sink.take(item, known).control()
+        })
     }
 
     fn rare_step(&mut self, step: Step, sink: RareSink<'_, S::Value>) -> ControlFlow<()> {
