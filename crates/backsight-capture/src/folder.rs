@@ -1,7 +1,7 @@
 //! The files of a capture, wherever they are: a directory, a ZIP archive, memory, standard input.
 
 use crate::Error;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
@@ -150,14 +150,40 @@ pub fn safe_path(path: &str) -> Result<String, String> {
 
 /// A directory on disk. A capture may come from anyone: only regular files that are really inside the directory are
 /// opened, whatever the links in it say. Others could block for ever, have no end, or belong to somebody else.
-#[derive(Clone, Debug)]
-pub struct Directory(pub PathBuf);
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    /// Where folders in it really are: a capture may have thousands of files in one.
+    folders: Mutex<HashMap<PathBuf, PathBuf>>,
+}
 
 impl Directory {
+    /// The directory of this path.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), folders: Mutex::default() }
+    }
+
+    /// Where a folder is, whatever links lead to it.
+    fn real_folder(&self, folder: &Path) -> io::Result<PathBuf> {
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(real) = folders.get(folder) {
+            return Ok(real.clone());
+        }
+        let real = fs::canonicalize(folder)?;
+        folders.insert(folder.to_owned(), real.clone());
+        Ok(real)
+    }
+
     /// The file, if it is a regular one inside the directory.
     fn inside(&self, path: &str) -> io::Result<PathBuf> {
-        let file = fs::canonicalize(self.0.join(path))?;
-        if !file.starts_with(fs::canonicalize(&self.0)?) {
+        let file = self.path.join(path);
+        let named = file.parent().zip(file.file_name());
+        let real = named.map(|(folder, name)| Ok::<_, io::Error>(self.real_folder(folder)?.join(name)));
+        let file = match real.transpose()? {
+            Some(real) if !fs::symlink_metadata(&real)?.is_symlink() => real,
+            _ => fs::canonicalize(&file)?,
+        };
+        if !file.starts_with(self.real_folder(&self.path)?) {
             let what = format!("it is a link that leads out of the capture, to {}", file.display());
             return Err(io::Error::other(what));
         }
@@ -183,13 +209,13 @@ impl Folder for Directory {
     }
 
     fn files(&self) -> Vec<String> {
-        let mut files = files_below(&self.0);
+        let mut files = files_below(&self.path);
         files.retain(|path| self.inside(path).is_ok());
         files
     }
 
     fn describe(&self, path: &str) -> String {
-        self.0.join(path).display().to_string()
+        self.path.join(path).display().to_string()
     }
 }
 

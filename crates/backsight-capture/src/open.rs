@@ -70,7 +70,7 @@ impl ReadOptions {
         }
         let folder: Arc<dyn Folder> = match self.follow_links {
             true => Arc::new(LinkedDirectory(path.to_owned())),
-            false => Arc::new(Directory(path.to_owned())),
+            false => Arc::new(Directory::new(path)),
         };
         self.read(folder, &path.display().to_string())
     }

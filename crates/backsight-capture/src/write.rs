@@ -117,7 +117,7 @@ impl io::Seek for UntilError {
 /// # Errors
 /// If the archive exists, or something cannot be read or written.
 pub fn pack(directory: &Path, archive: &Path) -> io::Result<()> {
-    let folder = Directory(directory.to_owned());
+    let folder = Directory::new(directory);
     let mut output = ZipWriter::new(UntilError::create(archive)?);
     for path in folder.files() {
         output.file(&path, &mut folder.open(&path)?)?;

@@ -42,7 +42,7 @@ pub fn capture(
     code: &RecordedCode,
     dumps: &[CodeDump],
 ) -> Result<Capture, Error> {
-    let folder: Arc<dyn Folder> = Arc::new(Directory(facts.folder.part.clone()));
+    let folder: Arc<dyn Folder> = Arc::new(Directory::new(&facts.folder.part));
     let file = |name: &str| FileRef::new(&folder, name);
     let (framing_word, framing) = units.framing();
     let streams = units.sources().map(|source| source.stream + 1).max().unwrap_or(1);
