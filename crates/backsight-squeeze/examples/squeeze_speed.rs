@@ -8,7 +8,7 @@
 
 use backsight_core::{Execution, Isa};
 use backsight_sim::{Elf, Options, Simulator, Streams};
-use backsight_squeeze::{Code, PRESETS, Packer, Section, Unpacker};
+use backsight_squeeze::{Chunk, Code, DataScheme, PRESETS, Packer, Section, Unpacker};
 use std::time::{Duration, Instant};
 
 /// The time that this thread had a processor.
@@ -44,16 +44,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut pack, mut unpack, mut bits) = (Duration::MAX, Duration::MAX, 0);
         for _ in 0..5 {
             let begin = now(start);
-            let mut packer = Packer::new(&scheme, code.clone());
-            let mut chunks = Vec::new();
+            let mut packer = Packer::new(&scheme, DataScheme::default(), code.clone());
+            let mut chunks: Vec<Chunk> = Vec::new();
             for item in &items {
-                chunks.extend(packer.push(item)?);
+                chunks.extend(packer.push(item)?.map(|chunk| *chunk));
             }
             chunks.push(packer.flush());
             pack = pack.min(now(start) - begin);
             bits = chunks.iter().map(|chunk| chunk.records.bits).sum();
             let begin = now(start);
-            let mut unpacker = Unpacker::new(&scheme, code.clone());
+            let mut unpacker = Unpacker::new(&scheme, DataScheme::default(), code.clone());
             let mut sum = 0u64;
             for chunk in &chunks {
                 unpacker.unpack(chunk, &mut |item| {

@@ -72,6 +72,12 @@ pub struct Op {
 const UNKNOWN: Op = Op { opcode: 0, size: 0, isa: Isa::A64, kind: Kind::Plain };
 
 impl Op {
+    /// Is it this instruction?
+    #[inline]
+    pub fn is(&self, retired: &Retired) -> bool {
+        self.opcode == retired.opcode && self.size == retired.size && self.isa == retired.isa
+    }
+
     fn of(retired: &Retired) -> Self {
         let kind = Kind::of(&classify_retired(retired));
         Self { opcode: retired.opcode, size: retired.size, isa: retired.isa, kind }
@@ -197,6 +203,16 @@ impl Code {
             }
         }
         self.look(address)
+    }
+
+    /// The instructions of the page looked at last, from this address on: every two bytes one, those that are not known of
+    /// size 0. Empty for an address in another page.
+    #[inline]
+    pub fn recent(&self, address: u64) -> &[Op] {
+        if self.recent.0 != address / PAGE {
+            return &[];
+        }
+        &self.pages[self.recent.1][(address % PAGE / 2) as usize..]
     }
 
     /// [`at`](Self::at) where it is not in the page looked at last.

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! "BSQUEEZE" version:2
-//! header     length, then: instruction set, scheme as text, program's name and identity (0: the code is in the chunks)
-//! chunk      'C' instructions bits, lengths of code, notes, cycles, records; the four parts
+//! header     length, then: instruction set, scheme as text, data scheme as text, program's name and identity (0: the
+//!            code is in the chunks)
+//! chunk      'C' instructions bits, lengths of code, notes, cycles, accesses, records; the five parts
 //! end        'E' chunks instructions
 //! ```
 //! Header, chunks and end each end with a CRC-32 of their bytes. Numbers have seven bits a byte, low ones first; the
@@ -12,6 +13,7 @@
 use crate::Damage;
 use crate::block::Records;
 use crate::code::{Code, Section};
+use crate::data::accesses::DataScheme;
 use crate::notes::{Cursor, put_number};
 use crate::pack::{Chunk, Packer, Unpacker};
 use crate::parameters::BadScheme;
@@ -24,7 +26,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 
 const MAGIC: [u8; 8] = *b"BSQUEEZE";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// No header and no part of a chunk is longer.
 const LONGEST: u64 = 1 << 25;
 /// No chunk stands for more instructions.
@@ -35,6 +37,8 @@ const LONGEST_CHUNK: u64 = 1 << 27;
 pub struct Header {
     /// The scheme with all its parameters.
     pub scheme: Scheme,
+    /// How loads and stores are compressed, where there are any.
+    pub data: DataScheme,
     /// The instruction set that the program started in.
     pub isa: Isa,
     /// The name of the program's file; empty if the code is in the chunks.
@@ -54,6 +58,8 @@ pub enum ContainerError {
     Version(u16),
     /// The scheme is not known here, or its parameters are not.
     Scheme(BadScheme),
+    /// Loads and stores are compressed in a way that is not known here.
+    Data(&'static str),
     /// The file is for another program.
     OtherProgram {
         /// The name of the right one.
@@ -91,6 +97,7 @@ impl fmt::Display for ContainerError {
             Self::NotAContainer => f.write_str("not a compressed trace: expected it to begin with BSQUEEZE"),
             Self::Version(version) => write!(f, "version {version} of the format; expected {VERSION}"),
             Self::Scheme(bad) => write!(f, "made with a scheme that is not known here: {bad}"),
+            Self::Data(why) => write!(f, "loads and stores in a way that is not known here: {why}"),
             Self::OtherProgram { program } => {
                 write!(f, "made with another program, or another build of it: `{program}` is needed")
             }
@@ -149,8 +156,9 @@ impl<W: Write> Writer<W> {
     /// Begins a file; `sections` are the program's, or none.
     pub fn new(mut output: W, header: &Header, sections: Vec<Section>) -> Result<Self, ContainerError> {
         header.scheme.check().map_err(|why| ContainerError::Scheme(BadScheme::Build(why)))?;
+        header.data.check().map_err(ContainerError::Data)?;
         let mut bytes = vec![header.isa as u8];
-        for text in [&header.scheme.to_string(), &header.program] {
+        for text in [&header.scheme.to_string(), &header.data.to_string(), &header.program] {
             put_number(&mut bytes, text.len() as u64);
             bytes.extend(text.as_bytes());
         }
@@ -162,7 +170,7 @@ impl<W: Write> Writer<W> {
         let sum = checksum(&all);
         all.extend(sum.to_le_bytes());
         output.write_all(&all)?;
-        let packer = Packer::new(&header.scheme, Code::new(header.isa, sections));
+        let packer = Packer::new(&header.scheme, header.data, Code::new(header.isa, sections));
         Ok(Self { output, packer, chunks: 0, instructions: 0, bytes: all.len() as u64 })
     }
 
@@ -179,7 +187,7 @@ impl<W: Write> Writer<W> {
         let mut bytes = vec![b'C'];
         put_number(&mut bytes, chunk.records.instructions);
         put_number(&mut bytes, chunk.records.bits);
-        let parts = [&chunk.code, &chunk.notes, &chunk.cycles, &chunk.records.bytes];
+        let parts = [&chunk.code, &chunk.notes, &chunk.cycles, &chunk.accesses, &chunk.records.bytes];
         parts.iter().for_each(|part| put_number(&mut bytes, part.len() as u64));
         parts.iter().for_each(|part| bytes.extend(*part));
         self.chunks += 1;
@@ -299,7 +307,7 @@ impl<R: Read> Reader<R> {
             (_, Some(program)) => program.sections.clone(),
         };
         let code = Code::new(header.isa, sections);
-        let unpacker = Unpacker::new(&header.scheme, code);
+        let unpacker = Unpacker::new(&header.scheme, header.data, code);
         Ok(Self { input, header, unpacker, chunks: 0, instructions: 0 })
     }
 
@@ -348,18 +356,24 @@ impl<R: Read> Reader<R> {
                 if instructions > LONGEST_CHUNK {
                     return Err(Stop::Damage(Damage::Record("a chunk of too many instructions")));
                 }
-                let mut lengths = [0; 4];
+                let mut lengths = [0; 5];
                 for length in &mut lengths {
                     *length = input.length()?;
                 }
-                let mut parts: [Vec<u8>; 4] = Default::default();
+                let mut parts: [Vec<u8>; 5] = Default::default();
                 for (part, length) in parts.iter_mut().zip(lengths) {
                     let at = input.take(length)?;
                     *part = input.seen[at..].to_vec();
                 }
                 input.check()?;
-                let [code, notes, cycles, bytes] = parts;
-                Ok(Some(Chunk { code, notes, cycles, records: Records { bytes, bits, instructions } }))
+                let [code, notes, cycles, accesses, bytes] = parts;
+                Ok(Some(Chunk {
+                    code,
+                    notes,
+                    cycles,
+                    accesses,
+                    records: Records { bytes, bits, instructions },
+                }))
             }
             b'E' => {
                 let counts = (input.number()?, input.number()?);
@@ -401,10 +415,12 @@ fn read_header<R: Read>(input: &mut Input<R>) -> Result<Result<Header, Container
         Ok(String::from_utf8_lossy(bytes.slice(length)?).into_owned())
     };
     let scheme = text().map_err(Stop::Damage)?;
+    let data = text().map_err(Stop::Damage)?;
     let program = text().map_err(Stop::Damage)?;
     let identity = bytes.number().map_err(Stop::Damage)?;
-    Ok(match Scheme::parse(&scheme) {
-        Ok(scheme) => Ok(Header { scheme, isa, program, identity }),
-        Err(bad) => Err(ContainerError::Scheme(bad)),
+    Ok(match (Scheme::parse(&scheme), DataScheme::parse(&data)) {
+        (Ok(scheme), Ok(data)) => Ok(Header { scheme, data, isa, program, identity }),
+        (Err(bad), _) => Err(ContainerError::Scheme(bad)),
+        (_, Err(why)) => Err(ContainerError::Data(why)),
     })
 }

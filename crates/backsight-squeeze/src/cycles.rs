@@ -46,11 +46,18 @@ impl CycleWriter {
         Self { table: Table::new(), run: 0, bytes: Vec::new() }
     }
 
+    /// Takes an instruction if cycles are not known, as up to now; `false` if there is more to do.
+    #[inline]
+    pub fn put_untimed(&mut self, cycle: u64) -> bool {
+        let untimed = !self.table.timed && cycle == 0;
+        self.run += u64::from(untimed);
+        untimed
+    }
+
     /// An instruction retired in this cycle.
     #[inline]
     pub fn put(&mut self, address: u64, cycle: u64) {
-        if !self.table.timed && cycle == 0 {
-            self.run += 1;
+        if self.put_untimed(cycle) {
             return;
         }
         self.table.timed = true;
@@ -100,6 +107,11 @@ impl CycleReader {
     /// Nothing read.
     pub fn new() -> Self {
         Self { table: Table::new() }
+    }
+
+    /// Cycles are not known up to now.
+    pub fn is_untimed(&self) -> bool {
+        !self.table.timed
     }
 
     /// Begins with the bytes of one [`CycleWriter::take`].

@@ -6,6 +6,22 @@ use crate::code::{Code, Kind, Op};
 use crate::notes::{Note, NoteReader};
 use backsight_core::Execution;
 
+/// Gives up to `most` instructions from `at` on without notes, as far as they are in the page looked at last. All but the
+/// last of a path are plain or not taken. Gives how many there were.
+#[inline]
+fn give_easy(at: &mut u64, most: u32, code: &Code, sink: &mut impl FnMut(Execution)) -> u32 {
+    let ops = code.recent(*at);
+    let mut slot = 0;
+    for given in 0..most {
+        let Some(op) = ops.get(slot).filter(|op| op.size != 0) else { return given };
+        let next = at.wrapping_add(u64::from(op.size));
+        sink(Execution::Instruction(op.retired(*at, next, op.kind != Kind::Conditional)));
+        slot += usize::from(op.size / 2);
+        *at = next;
+    }
+    most
+}
+
 /// Expands the paths of one flush.
 pub struct Expander<'a> {
     notes: NoteReader<'a>,
@@ -53,16 +69,20 @@ impl<'a> Expander<'a> {
         }
         let mut at = path.start;
         let mut op = code.at(at).ok_or(Damage::NoCode(at))?;
-        for _ in 1..path.count {
-            let next = at.wrapping_add(u64::from(op.size));
-            if self.notes.at() == self.given + 1 {
+        let mut left = path.count.saturating_sub(1);
+        while left > 0 {
+            // Notes are rare: most instructions are before the next one.
+            let easy = self.notes.at().saturating_sub(self.given + 1).min(u64::from(left)) as u32;
+            let given = give_easy(&mut at, easy, code, sink);
+            if given == 0 {
+                let next = at.wrapping_add(u64::from(op.size));
                 self.give(at, op, next, sink)?;
+                at = next;
+                left -= 1;
             } else {
-                // All but the last of a path are plain or not taken.
-                sink(Execution::Instruction(op.retired(at, next, op.kind != Kind::Conditional)));
-                self.given += 1;
+                self.given += u64::from(given);
+                left -= given;
             }
-            at = next;
             op = code.at(at).ok_or(Damage::NoCode(at))?;
         }
         self.waiting = Some((at, op));

@@ -46,6 +46,7 @@ pub mod tmbp;
 pub use block::{Block, Compressor, Decompressor, Path, Records, Share};
 pub use code::{Code, Kind, Section};
 pub use damage::Damage;
+pub use data::accesses::DataScheme;
 pub use pack::{Chunk, Packer, Unpacker};
 pub use program::Program;
 pub use scheme::{AnyCompressor, AnyDecompressor, PRESETS, Scheme};

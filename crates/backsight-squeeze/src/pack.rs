@@ -1,12 +1,13 @@
 //! Packing executed instructions into chunks that each restore exactly what went in, and unpacking them.
 //!
-//! A chunk has the records of a scheme, the notes, the cycles and the code that was seen for the first time. Tables go
+//! A chunk has the records of a scheme, the notes, the cycles, the accesses and the code that was seen for the first time. Tables go
 //! on from chunk to chunk, so that chunks must be unpacked in order; each is complete, so that no more than one needs
 //! to be in memory.
 
 use crate::block::{Block, Compressor, Decompressor, Records, Share};
 use crate::code::{Code, Op};
 use crate::cycles::{CycleReader, CycleWriter};
+use crate::data::accesses::{AccessReader, AccessWriter, DataScheme};
 use crate::expand::Expander;
 use crate::notes::{Cursor, Note, NoteWriter, put_distance, put_number};
 use crate::scheme::{AnyCompressor, AnyDecompressor, Scheme};
@@ -23,6 +24,8 @@ pub struct Chunk {
     pub notes: Vec<u8>,
     /// The cycles.
     pub cycles: Vec<u8>,
+    /// Loads and stores.
+    pub accesses: Vec<u8>,
     /// The records.
     pub records: Records,
 }
@@ -31,6 +34,9 @@ pub struct Chunk {
 const PART_BYTES: usize = 1 << 20;
 /// … or it stands for this many instructions.
 const MOST_INSTRUCTIONS: u64 = 1 << 26;
+
+/// Every 65536 instructions it is looked whether a chunk is full.
+const FULL_MASK: u64 = 0xFFFF;
 
 struct Sorted<'a> {
     compressor: &'a mut AnyCompressor,
@@ -56,25 +62,75 @@ pub struct Packer {
     compressor: AnyCompressor,
     notes: NoteWriter,
     cycles: CycleWriter,
+    accesses: AccessWriter,
     new_code: CodeWriter,
 }
 
 impl Packer {
-    /// With a scheme that passed its check, and the code that the other side has too.
-    pub fn new(scheme: &Scheme, code: Code) -> Self {
+    /// With schemes that passed their checks, and the code that the other side has too.
+    pub fn new(scheme: &Scheme, data: DataScheme, code: Code) -> Self {
         Self {
             code,
             splitter: Splitter::new(scheme.address_bits()),
             compressor: scheme.compressor(),
             notes: NoteWriter::default(),
             cycles: CycleWriter::new(),
+            accesses: AccessWriter::new(data),
             new_code: CodeWriter::default(),
         }
     }
 
     /// Takes an item. Gives a chunk when one is full.
     #[inline]
-    pub fn push(&mut self, item: &Execution) -> Result<Option<Chunk>, Unfit> {
+    pub fn push(&mut self, item: &Execution) -> Result<Option<Box<Chunk>>, Unfit> {
+        if let Execution::Instruction(retired) = item
+            && !self.accesses.is_active()
+            && self.splitter.push_plain(retired, &self.code)
+        {
+            if !self.cycles.put_untimed(retired.cycle) {
+                self.cycles.put(retired.address.0, retired.cycle);
+            }
+            return if self.splitter.instructions() & FULL_MASK == 0 { Ok(self.full()) } else { Ok(None) };
+        }
+        self.push_other(item)
+    }
+
+    /// Whatever is not a plain instruction after another.
+    #[inline(never)]
+    fn push_other(&mut self, item: &Execution) -> Result<Option<Box<Chunk>>, Unfit> {
+        if self.accesses.is_active() {
+            return self.push_with_accesses(item);
+        }
+        if let Execution::Access(_) = item {
+            self.accesses.activate(self.splitter.instructions());
+        }
+        self.push_item(item)
+    }
+
+    fn push_with_accesses(&mut self, item: &Execution) -> Result<Option<Box<Chunk>>, Unfit> {
+        if let Execution::Access(access) = item
+            && self.accesses.hold(access)
+        {
+            return Ok(None);
+        }
+        self.end_accesses();
+        let chunk = self.push_item(item)?;
+        if let Execution::Instruction(retired) = item {
+            self.accesses.begin(retired);
+        }
+        Ok(chunk)
+    }
+
+    /// Accesses that are not as their instruction should have them are notes.
+    fn end_accesses(&mut self) {
+        for access in self.accesses.end() {
+            let mut parts = Sorted { compressor: &mut self.compressor, notes: &mut self.notes };
+            self.splitter.note(&Execution::Access(access), &mut parts);
+        }
+    }
+
+    #[inline]
+    fn push_item(&mut self, item: &Execution) -> Result<Option<Box<Chunk>>, Unfit> {
         let mut parts = Sorted { compressor: &mut self.compressor, notes: &mut self.notes };
         let pushed = self.splitter.push(item, &mut self.code, &mut parts)?;
         let Execution::Instruction(retired) = item else { return Ok(self.full()) };
@@ -85,31 +141,32 @@ impl Packer {
                 let chunk = self.flush();
                 self.splitter.forget(retired, &mut self.code)?;
                 self.new_code.put(retired);
-                self.push(item)?;
-                return Ok(Some(chunk));
+                self.push_item(item)?;
+                return Ok(Some(Box::new(chunk)));
             }
         }
         self.cycles.put(retired.address.0, retired.cycle);
-        // Every 65536 instructions is often enough.
-        if self.splitter.instructions() & 0xFFFF == 0 { Ok(self.full()) } else { Ok(None) }
+        if self.splitter.instructions() & FULL_MASK == 0 { Ok(self.full()) } else { Ok(None) }
     }
 
-    fn full(&mut self) -> Option<Chunk> {
-        let parts = [self.notes.len(), self.cycles.len(), self.new_code.bytes.len()];
+    fn full(&mut self) -> Option<Box<Chunk>> {
+        let parts = [self.notes.len(), self.cycles.len(), self.accesses.len(), self.new_code.bytes.len()];
         let full = parts.into_iter().any(|bytes| bytes >= PART_BYTES)
             || self.compressor.waiting() >= PART_BYTES as u64 * 8
             || self.splitter.instructions() >= MOST_INSTRUCTIONS;
-        full.then(|| self.flush())
+        full.then(|| Box::new(self.flush()))
     }
 
     /// Gives what was taken since the last chunk.
     pub fn flush(&mut self) -> Chunk {
+        self.end_accesses();
         let mut parts = Sorted { compressor: &mut self.compressor, notes: &mut self.notes };
         self.splitter.flush(&mut self.code, &mut parts);
         Chunk {
             records: self.compressor.flush(&mut self.code),
             notes: self.notes.take(),
             cycles: self.cycles.take(),
+            accesses: self.accesses.take(),
             code: self.new_code.take(),
         }
     }
@@ -126,37 +183,54 @@ pub struct Unpacker {
     code: Code,
     decompressor: AnyDecompressor,
     cycles: CycleReader,
+    accesses: AccessReader,
 }
 
 impl Unpacker {
-    /// With the scheme and the code of the [`Packer`].
-    pub fn new(scheme: &Scheme, code: Code) -> Self {
-        Self { code, decompressor: scheme.decompressor(), cycles: CycleReader::new() }
+    /// With the schemes and the code of the [`Packer`].
+    pub fn new(scheme: &Scheme, data: DataScheme, code: Code) -> Self {
+        let (decompressor, accesses) = (scheme.decompressor(), AccessReader::new(data));
+        Self { code, decompressor, cycles: CycleReader::new(), accesses }
     }
 
     /// Gives the items of the next chunk. What comes before damage is right, as far as can be told.
     pub fn unpack(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
         take_code(&chunk.code, &mut self.code)?;
-        let mut cycles = self.cycles.begin(&chunk.cycles)?;
-        let mut cycle_damage = Ok(());
-        let mut timed = |mut item: Execution| {
-            if let Execution::Instruction(retired) = &mut item {
-                match cycles.cycle(retired.address.0) {
-                    Ok(cycle) => retired.cycle = cycle,
-                    Err(damage) => cycle_damage = Err(damage),
-                }
+        if self.cycles.is_untimed() && chunk.cycles.is_empty() && chunk.accesses.is_empty() {
+            return self.restore(chunk, sink);
+        }
+        let mut reader = std::mem::take(&mut self.cycles);
+        let mut cycles = reader.begin(&chunk.cycles)?;
+        let mut accesses = self.accesses.begin(&chunk.accesses)?;
+        let mut damaged = Ok(());
+        self.restore(chunk, &mut |mut item| {
+            let Execution::Instruction(retired) = &mut item else { return sink(item) };
+            match cycles.cycle(retired.address.0) {
+                Ok(cycle) => retired.cycle = cycle,
+                Err(damage) => damaged = Err(damage),
             }
+            let retired = *retired;
             sink(item);
-        };
+            if let Some(accesses) = &mut accesses
+                && damaged.is_ok()
+            {
+                damaged = accesses.after(&retired, sink);
+            }
+        })?;
+        damaged?;
+        cycles.finish()?;
+        self.cycles = reader;
+        accesses.map_or(Ok(()), |accesses| self.accesses.end(accesses))
+    }
+
+    /// Gives the items of a chunk without cycles and accesses.
+    fn restore(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
         let mut expander = Expander::new(&chunk.notes)?;
-        expander.begin(&mut timed)?;
-        let unpacked = self.decompressor.unpack(&chunk.records, &mut self.code, &mut |path, code| {
-            expander.push(path, code, &mut timed);
-        });
-        unpacked?;
-        expander.finish(&mut timed)?;
-        cycle_damage?;
-        cycles.finish()
+        expander.begin(sink)?;
+        self.decompressor.unpack(&chunk.records, &mut self.code, &mut |path, code| {
+            expander.push(path, code, sink);
+        })?;
+        expander.finish(sink)
     }
 }
 

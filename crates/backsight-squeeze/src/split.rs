@@ -108,11 +108,39 @@ impl Splitter {
         match item {
             Execution::Instruction(retired) => self.instruction(retired, code, parts),
             item => {
-                self.note_next(parts);
-                parts.note(self.instructions, &Note::Item(*item));
+                self.note(item, parts);
                 Ok(Pushed::Done)
             }
         }
+    }
+
+    /// Takes an instruction if that is easy: it is in the page looked at last, follows the one before, is no branch and goes
+    /// on to the next one. Nearly all are; `false` for the others, which are to be [pushed](Self::push).
+    #[inline]
+    pub fn push_plain(&mut self, retired: &Retired, code: &Code) -> bool {
+        let Some(op) = code.recent(retired.address.0).first() else { return false };
+        let end = retired.address.0.wrapping_add(u64::from(op.size));
+        let easy = retired.address.0 == self.next
+            && retired.next.0 == end
+            && op.is(retired)
+            && op.kind == Kind::Plain
+            && retired.taken
+            && self.count > 0;
+        if easy {
+            self.count += 1;
+            self.instructions += 1;
+            self.last = retired.address.0;
+            self.end = end;
+            self.next = end;
+            self.noted = false;
+        }
+        easy
+    }
+
+    /// Notes an item that is no instruction.
+    pub fn note(&mut self, item: &Execution, parts: &mut impl Parts) {
+        self.note_next(parts);
+        parts.note(self.instructions, &Note::Item(*item));
     }
 
     #[inline]
@@ -126,7 +154,7 @@ impl Splitter {
         let known = code.at(address);
         let mut pushed = Pushed::Done;
         let op = match known {
-            Some(op) if op.opcode == retired.opcode && op.size == retired.size && op.isa == retired.isa => op,
+            Some(op) if op.is(retired) => op,
             Some(_) => return Ok(Pushed::Changed),
             None => {
                 self.check(retired)?;

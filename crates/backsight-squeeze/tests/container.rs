@@ -3,8 +3,9 @@
 mod support;
 
 use backsight_core::{Execution, Isa};
+use backsight_sim::{Options, Simulator, Streams};
 use backsight_squeeze::container::{ContainerError, Header, Reader, Writer};
-use backsight_squeeze::{PRESETS, Scheme};
+use backsight_squeeze::{DataScheme, PRESETS, Scheme};
 use support::{Program, Random};
 
 /// Stands for a program's file.
@@ -19,7 +20,7 @@ fn items(seed: u64) -> (Program, Vec<Execution>) {
 
 fn header(scheme: Scheme, with_program: bool) -> Header {
     let (program, identity) = if with_program { ("a".into(), IDENTITY) } else { (String::new(), 0) };
-    Header { scheme, isa: Isa::Rv64, program, identity }
+    Header { scheme, data: DataScheme::default(), isa: Isa::Rv64, program, identity }
 }
 
 fn write(scheme: Scheme, program: Option<&Program>, items: &[Execution]) -> Vec<u8> {
@@ -98,5 +99,68 @@ fn every_flipped_bit_is_noticed() {
             let (_, done) = read(&bad, Some(&program));
             assert!(done.is_err(), "bit {bit} of {}", PRESETS[preset].0);
         }
+    }
+}
+
+/// A run of a bundled program with its loads and stores, and what enters from outside.
+fn with_accesses(name: &str) -> Vec<Execution> {
+    let path = backsight_testing::repository().join("testdata/programs/riscv64").join(name);
+    let options =
+        Options { streams: Streams::none(), host_files: false, instructions: 150_000, ..Options::default() };
+    let mut items = Vec::new();
+    let mut simulator = Simulator::load(&std::fs::read(path).unwrap(), options).unwrap();
+    simulator.run_with_accesses(&mut |item| items.push(item));
+    items
+}
+
+#[test]
+fn loads_and_stores_come_back_in_few_bits() {
+    for name in ["calls", "isa", "pack", "sort", "threads", "vm"] {
+        let items = with_accesses(name);
+        let file = write(PRESETS[13].1, None, &items);
+        let (back, done) = read(&file, None);
+        assert!(done.is_ok() && back == items, "{name}: {done:?}");
+        let accesses = items.iter().filter(|item| matches!(item, Execution::Access(_))).count();
+        assert!(file.len() * 8 < accesses * 12, "{name}: {} bytes for {accesses} accesses", file.len());
+    }
+}
+
+#[test]
+fn accesses_that_no_instruction_should_have_come_back() {
+    let mut random = Random::new(7);
+    for name in ["sort", "isa"] {
+        let mut items = Vec::new();
+        for item in with_accesses(name).into_iter().take(60_000) {
+            let Execution::Access(mut access) = item else {
+                items.push(item);
+                continue;
+            };
+            match random.below(40) {
+                0 => continue,
+                1 => access.size = 1 + random.below(8) as u8,
+                2 => access.store = !access.store,
+                3 => access.known = false,
+                4 => access.value = random.next() << 13,
+                5 => access.address.0 ^= random.next(),
+                6 => items.extend([Execution::Access(access); 3]),
+                7 => items.push(Execution::Gap),
+                _ => {}
+            }
+            items.push(Execution::Access(access));
+        }
+        let file = write(PRESETS[13].1, None, &items);
+        let (back, done) = read(&file, None);
+        assert!(done.is_ok() && back == items, "{name}: {done:?}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_accesses_is_noticed() {
+    let items = with_accesses("calls");
+    let file = write(PRESETS[13].1, None, &items[..2000]);
+    for bit in (0..file.len() * 8).step_by(7) {
+        let mut bad = file.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(read(&bad, None).1.is_err(), "bit {bit}");
     }
 }

@@ -49,8 +49,9 @@ fn addresses_of_the_bundled_programs_come_back() {
                 let mut compressor = AddressCompressor::new(build);
                 references.iter().for_each(|(retired, address)| compressor.push(retired, *address));
                 assert!(!filtered || compressor.filtered > compressor.references / 3, "{name}");
-                let (forgotten, bytes, bits) = compressor.finish();
-                let mut decompressor = AddressDecompressor::new(build, &forgotten, &bytes, bits).unwrap();
+                let (forgotten, bytes, bits) = compressor.take();
+                let decompressor = AddressDecompressor::new(build);
+                let mut decompressor = decompressor.next_part(&forgotten, &bytes, bits).unwrap();
                 for (number, (retired, address)) in references.iter().enumerate() {
                     let back = decompressor.next(retired, address.is_some());
                     assert_eq!(back, Ok(*address), "{name}, instruction {number}, {build:?}");

@@ -2,7 +2,7 @@
 
 use backsight_core::{Execution, Isa};
 use backsight_sim::{Elf, Options, Simulator, Streams};
-use backsight_squeeze::{Code, PRESETS, Packer, Section, Unpacker};
+use backsight_squeeze::{Code, DataScheme, PRESETS, Packer, Section, Unpacker};
 
 fn program(name: &str) -> Vec<u8> {
     let path = backsight_testing::repository().join("testdata/programs/riscv64").join(name);
@@ -34,7 +34,7 @@ fn every_preset_restores_the_bundled_programs() {
         let items = run(&file, 300_000);
         for (scheme_name, scheme) in PRESETS {
             let scheme = scheme.with_address_bits(32);
-            let mut packer = Packer::new(&scheme, code(&file));
+            let mut packer = Packer::new(&scheme, DataScheme::default(), code(&file));
             for item in &items {
                 assert_eq!(packer.push(item).unwrap(), None);
             }
@@ -42,7 +42,7 @@ fn every_preset_restores_the_bundled_programs() {
             assert!(chunk.code.is_empty(), "all code is in the file");
             let mut expected = items.iter();
             let mut wrong = 0;
-            let mut unpacker = Unpacker::new(&scheme, code(&file));
+            let mut unpacker = Unpacker::new(&scheme, DataScheme::default(), code(&file));
             unpacker.unpack(&chunk, &mut |item| wrong += u32::from(expected.next() != Some(&item))).unwrap();
             assert_eq!((wrong, expected.next()), (0, None), "{scheme_name}, {name}");
         }

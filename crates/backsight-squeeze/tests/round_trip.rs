@@ -5,7 +5,9 @@ mod support;
 use backsight_core::{Execution, Isa};
 use backsight_squeeze::base::Base;
 use backsight_squeeze::dmtf::Dmtf;
+use backsight_squeeze::general::{General, Program as Compressor};
 use backsight_squeeze::lz::Lz;
+use backsight_squeeze::mix::Mix;
 use backsight_squeeze::sdc::{Sdc, Upper};
 use backsight_squeeze::tmbp::{Field, Tmbp};
 use backsight_squeeze::{Code, PRESETS, Scheme};
@@ -50,6 +52,48 @@ fn every_preset_restores_random_runs() {
 
 fn field() -> impl Strategy<Value = Field> {
     (1u32..=14, 1u32..=9).prop_map(|(size, step)| Field { size, step })
+}
+
+/// Contexts of up to `N` lengths.
+fn lengths<const N: usize>(most: u8) -> impl Strategy<Value = [u8; N]> {
+    proptest::array::uniform(prop_oneof![0..=most, Just(Mix::UNUSED)])
+}
+
+fn mix() -> impl Strategy<Value = Scheme> {
+    let contexts = (lengths(64), lengths(16), lengths(32), lengths(20), lengths(20), any::<[bool; 7]>());
+    let bits = (2u8..10, 0u8..9, 0u8..6, 1u8..12, 0u8..6, 0u8..6);
+    let targets = (0u8..20, lengths(32), 0u8..6, prop_oneof![Just(32u32), Just(64), Just(40)]);
+    (contexts, bits, targets, 1u8..20).prop_map(|(contexts, bits, targets, rate)| {
+        let (outcomes, locals, paths, loop_outcomes, iterations, flags) = contexts;
+        let [large_states, one_map, loops, runs, weights_by_outcomes, two_layers, refine_by_outcomes] = flags;
+        let (table_bits, tag_bits, local_bits, run_bits, weight_bits, refine_bits) = bits;
+        let (returns, target_paths, target_bits, address_bits) = targets;
+        Scheme::Mix(Mix {
+            table_bits,
+            tag_bits,
+            large_states,
+            one_map,
+            outcomes,
+            locals,
+            paths,
+            loops,
+            loop_outcomes,
+            iterations,
+            runs,
+            local_bits,
+            run_bits,
+            rate,
+            weight_bits,
+            weights_by_outcomes,
+            two_layers,
+            refine_bits,
+            refine_by_outcomes,
+            returns,
+            target_paths,
+            target_bits,
+            address_bits,
+        })
+    })
 }
 
 fn scheme() -> impl Strategy<Value = Scheme> {
@@ -97,10 +141,16 @@ fn scheme() -> impl Strategy<Value = Scheme> {
                     address_bits,
                 })
             }),
-        (2u32..9, longest, bits).prop_map(|(window, longest, address_bits)| Scheme::Lz(Lz {
+        (2u32..9, longest.clone(), bits.clone()).prop_map(|(window, longest, address_bits)| Scheme::Lz(Lz {
             window: 1 << window,
             longest,
             address_bits
+        })),
+        mix(),
+        (1u32..10, longest, bits).prop_map(|(level, longest, address_bits)| Scheme::General(General {
+            longest,
+            address_bits,
+            ..General::new(Compressor::Gzip, level)
         })),
     ]
 }

@@ -7,37 +7,45 @@
 use backsight_core::Located;
 
 use super::packet::{Content, Packet, SentTime};
-use super::table::{Row, long_opcode, short_opcode};
+use super::table::{Kind, Row, long_opcode, short_opcode};
 
 /// An opcode of one or two nibbles.
 #[derive(Clone, Copy)]
-struct Opcode {
+pub(super) struct Opcode {
     row: Row,
-    nibbles: u8,
-    /// Nibbles of opcode and data.
+    /// Bits before the data.
+    before: u8,
+    /// Bits of the data.
+    bits: u8,
+    /// Nibbles of opcode and data; 0 where there is no such opcode.
     end: u8,
 }
 
-/// The opcode that two nibbles begin with, the first of them lowest.
-const OPCODES: [Option<Opcode>; 256] = {
-    let mut opcodes = [None; 256];
+/// The opcode that two nibbles begin with, the first of them lowest, if so many nibbles hold it, its data, a nibble before
+/// and two after.
+const fn opcodes(room: u8) -> [Opcode; 256] {
+    let none = Opcode { row: Row { kind: Kind::Null, nibbles: 0, timed: false }, before: 0, bits: 0, end: 0 };
+    let mut opcodes = [none; 256];
     let mut two = 0;
     while two < opcodes.len() {
         let (first, second) = (two as u8 & 0xF, two as u8 >> 4);
         let (row, nibbles) = if first == 0xF { (long_opcode(second), 2) } else { (short_opcode(first), 1) };
-        if let Some(row) = row {
-            opcodes[two] = Some(Opcode { row, nibbles, end: nibbles + row.nibbles });
+        if let Some(row) = row
+            && nibbles + row.nibbles + 3 <= room
+        {
+            opcodes[two] =
+                Opcode { row, before: 4 * nibbles, bits: 4 * row.nibbles, end: nibbles + row.nibbles };
         }
         two += 1;
     }
     opcodes
-};
+}
 
 /// A common packet.
 pub(super) struct Common {
-    pub row: Row,
+    opcode: &'static Opcode,
     /// Its data.
-    pub value: u64,
+    value: u64,
     time: Option<SentTime>,
     /// How many nibbles it has.
     pub nibbles: u8,
@@ -47,7 +55,18 @@ impl Common {
     /// What it says.
     #[inline]
     pub const fn content(&self) -> Content {
-        self.row.content(self.value)
+        self.opcode.row.content(self.value)
+    }
+
+    /// What it says, if it is data.
+    #[inline(always)]
+    pub const fn data(&self) -> Option<Content> {
+        match self.opcode.row.kind {
+            Kind::Data { marked } => {
+                Some(Content::Data { value: self.value, nibbles: self.opcode.row.nibbles, marked })
+            }
+            _ => None,
+        }
     }
 
     /// As it is given: it begins in the byte at this offset.
@@ -70,32 +89,33 @@ macro_rules! reader {
         pub(super) fn $name(bytes: &[u8; size_of::<$word>()], at_high_nibble: bool) -> Option<Common> {
             const LOW: $word = <$word>::MAX / 0xFF * 0xF;
             const NIBBLES: u32 = <$word>::BITS / 4;
+            static OPCODES: [Opcode; 256] = opcodes(NIBBLES as u8);
             let word = <$word>::from_le_bytes(*bytes) >> (4 * u32::from(at_high_nibble));
-            let Opcode { row, nibbles, end } = OPCODES[usize::from(word as u8)]?;
-            let mut end = u32::from(end);
-            if end + 3 > NIBBLES {
+            let opcode = &OPCODES[usize::from(word as u8)];
+            let mut end = u32::from(opcode.end);
+            if end == 0 {
                 return None;
             }
             let pairs = word.swap_bytes();
             let around = (pairs & LOW) << 4 | pairs >> 4 & LOW;
-            // A field may have no nibbles: one place of its shift is made before.
-            let field = |begin: u32, nibbles: u32| {
-                ((around << (4 * begin)) >> 1 >> (<$word>::BITS - 1 - 4 * nibbles)) as u64
+            // A field may have no bits: one place of its shift is made before.
+            let field = |before: u32, bits: u32| {
+                ((around << before) >> 1 >> (<$word>::BITS - 1 - bits)) as u64
             };
-            let value = field(nibbles.into(), row.nibbles.into());
+            let value = field(opcode.before.into(), opcode.bits.into());
             let mut time = None;
-            if row.timed {
-                let nibbles = (word >> (4 * end)) as u8 & 0xF;
+            if opcode.row.timed {
+                let nibbles = (word >> (4 * end)) as u32 & 0xF;
                 // Longer ones are rare, and their lengths are coded in another way.
-                if nibbles > 12 || end + u32::from(nibbles) + 4 > NIBBLES {
+                if nibbles > 12 || end + nibbles + 4 > NIBBLES {
                     return None;
                 }
-                time = Some(SentTime { nibbles, value: field(end + 1, nibbles.into()) });
-                end += 1 + u32::from(nibbles);
+                time = Some(SentTime { nibbles: nibbles as u8, value: field(4 * end + 4, 4 * nibbles) });
+                end += 1 + nibbles;
             }
             // The last nibble and the two after it.
             let last = word >> (4 * (end - 1)) & 0xFFF;
-            (last != 0xFFF).then_some(Common { row, value, time, nibbles: end as u8 })
+            (last != 0xFFF).then_some(Common { opcode, value, time, nibbles: end as u8 })
         }
     };
 }

@@ -64,10 +64,24 @@ enum Escape {
     F0F,
 }
 
-/// Gives a packet that is no data. Apart, so that what is done with data is compiled into the loop over them.
+/// Takes the packets of a stream. Every closure is one.
+pub trait PacketSink {
+    /// Takes the next packet. Where it is to be fast, it is `inline(always)`: it is compiled into the loop over packets of
+    /// data, which are most.
+    fn take(&mut self, packet: Located<Packet>);
+}
+
+impl<F: FnMut(Located<Packet>)> PacketSink for F {
+    #[inline(always)]
+    fn take(&mut self, packet: Located<Packet>) {
+        self(packet);
+    }
+}
+
+/// Gives a packet from where it does not matter how long that takes: what is done with it is compiled once more only.
 #[inline(never)]
-fn give(packet: Located<Packet>, sink: &mut impl FnMut(Located<Packet>)) {
-    sink(packet);
+fn give(packet: Located<Packet>, sink: &mut impl PacketSink) {
+    sink.take(packet);
 }
 
 impl Default for Decoder {
@@ -92,7 +106,7 @@ impl Decoder {
     }
 
     /// Takes more bytes. Any split of a stream gives the same packets.
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl PacketSink) {
         let (mut at, end) = (0, 2 * bytes.len());
         while at < end {
             if self.is_at_a_plain_packet() {
@@ -136,12 +150,7 @@ impl Decoder {
     /// nibbles give one by one: of the nibbles of ones that a common packet ends in, one more at most is followed by
     /// others, so that they are too few for an ASYNC.
     #[inline]
-    fn common_packets(
-        &mut self,
-        bytes: &[u8],
-        begin: usize,
-        sink: &mut impl FnMut(Located<Packet>),
-    ) -> usize {
+    fn common_packets(&mut self, bytes: &[u8], begin: usize, sink: &mut impl PacketSink) -> usize {
         // Bytes are fed as a whole, so that the first nibble of a slice is the low one of a byte.
         let first_byte = (self.at - begin as u64) / 2;
         let mut at = begin;
@@ -149,27 +158,13 @@ impl Decoder {
             && let Some(word) = rest.first_chunk()
         {
             let (offset, is_high) = (first_byte + (at / 2) as u64, at % 2 == 1);
-            at += match short_packet(word, is_high) {
-                Some(common) => {
-                    let located = |content| common.located(content, offset, is_high);
-                    // Most are data: that is said here, so that whoever takes them need not ask.
-                    match common.row.kind {
-                        Kind::Data { marked } => {
-                            let (value, nibbles) = (common.value, common.row.nibbles);
-                            sink(located(Content::Data { value, nibbles, marked }));
-                        }
-                        _ => give(located(common.content()), sink),
-                    }
-                    usize::from(common.nibbles)
-                }
-                None => match rest.first_chunk().and_then(|bytes| long_packet(bytes, is_high)) {
-                    Some(common) => {
-                        give(common.located(common.content(), offset, is_high), sink);
-                        usize::from(common.nibbles)
-                    }
-                    None => break,
-                },
-            };
+            let long = || rest.first_chunk().and_then(|bytes| long_packet(bytes, is_high));
+            let Some(common) = short_packet(word, is_high).or_else(long) else { break };
+            match common.data() {
+                Some(data) => sink.take(common.located(data, offset, is_high)),
+                None => give(common.located(common.content(), offset, is_high), sink),
+            }
+            at += usize::from(common.nibbles);
         }
         let nibbles = (at - begin) as u64;
         self.at += nibbles;
@@ -179,7 +174,7 @@ impl Decoder {
     }
 
     /// Takes the end of the stream.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+    pub fn finish(&mut self, sink: &mut impl PacketSink) {
         if let Some((content, time, end)) = self.held.take() {
             self.emit(content, time, end, sink);
         }
@@ -192,7 +187,7 @@ impl Decoder {
     }
 
     /// Bytes of the stream are missing here: reports the packet that they cut off.
-    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+    pub fn reset(&mut self, sink: &mut impl PacketSink) {
         self.finish(sink);
     }
 
@@ -211,7 +206,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn nibble(&mut self, nibble: u8, sink: &mut impl FnMut(Located<Packet>)) {
+    fn nibble(&mut self, nibble: u8, sink: &mut impl PacketSink) {
         self.at += 1;
         if nibble == 0xF {
             self.ones += 1;
@@ -267,7 +262,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn opcode(&mut self, escape: Escape, nibble: u8, sink: &mut impl FnMut(Located<Packet>)) {
+    fn opcode(&mut self, escape: Escape, nibble: u8, sink: &mut impl PacketSink) {
         let row = match (escape, nibble) {
             (Escape::None, 0xF) => return self.state = State::Opcode(Escape::F),
             (Escape::F, 0) => return self.state = State::Opcode(Escape::F0),
@@ -289,7 +284,7 @@ impl Decoder {
 
     /// The data of an opcode are here.
     #[inline]
-    fn data(&mut self, row: Row, value: u64, sink: &mut impl FnMut(Located<Packet>)) {
+    fn data(&mut self, row: Row, value: u64, sink: &mut impl PacketSink) {
         match row.kind {
             Kind::Version => return self.version(value as u8, sink),
             Kind::VersionMore(_) => self.lowest_first = value & 0x80 != 0,
@@ -305,7 +300,7 @@ impl Decoder {
         }
     }
 
-    fn version(&mut self, value: u8, sink: &mut impl FnMut(Located<Packet>)) {
+    fn version(&mut self, value: u8, sink: &mut impl PacketSink) {
         let Some(coding) = TimeCoding::from_version(value) else { return self.bad(Bad::Version, sink) };
         self.legacy_time = coding == TimeCoding::Legacy;
         self.lowest_first = false;
@@ -318,7 +313,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn complete(&mut self, content: Content, time: Option<SentTime>, sink: &mut impl FnMut(Located<Packet>)) {
+    fn complete(&mut self, content: Content, time: Option<SentTime>, sink: &mut impl PacketSink) {
         self.state = State::Opcode(Escape::None);
         match self.ones {
             0 => self.emit(content, time, self.at, sink),
@@ -326,7 +321,7 @@ impl Decoder {
         }
     }
 
-    fn bad(&mut self, why: Bad, sink: &mut impl FnMut(Located<Packet>)) {
+    fn bad(&mut self, why: Bad, sink: &mut impl PacketSink) {
         let ones = self.ones;
         match ones {
             0 => self.emit(Content::Bad(why), None, self.at, sink),
@@ -337,7 +332,7 @@ impl Decoder {
     }
 
     /// An ASYNC ends here, whatever the nibbles were taken for.
-    fn synchronise(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+    fn synchronise(&mut self, sink: &mut impl PacketSink) {
         let begins = (self.at - SYNC_NIBBLES - 1).max(self.start);
         let found = matches!(self.state, State::Search);
         if begins > self.start {
@@ -351,7 +346,7 @@ impl Decoder {
     }
 
     /// Reports nibbles that were passed over, in pieces that a length has room for.
-    fn pass(&mut self, end: u64, sink: &mut impl FnMut(Located<Packet>)) {
+    fn pass(&mut self, end: u64, sink: &mut impl PacketSink) {
         while self.start < end {
             let piece = end.min(self.start + u64::from(u32::MAX));
             self.emit(Content::Unsynchronised, None, piece, sink);
@@ -359,13 +354,7 @@ impl Decoder {
     }
 
     #[inline]
-    fn emit(
-        &mut self,
-        content: Content,
-        time: Option<SentTime>,
-        end: u64,
-        sink: &mut impl FnMut(Located<Packet>),
-    ) {
+    fn emit(&mut self, content: Content, time: Option<SentTime>, end: u64, sink: &mut impl PacketSink) {
         let count = end - self.start;
         if count == 0 {
             return;
@@ -378,6 +367,6 @@ impl Decoder {
         let (offset, begins_in_high_nibble) = (self.start / 2, self.start % 2 == 1);
         let length = (end.div_ceil(2) - offset) as u32;
         self.start = end;
-        sink(Located { offset, length, value: Packet { content, time, begins_in_high_nibble } });
+        give(Located { offset, length, value: Packet { content, time, begins_in_high_nibble } }, sink);
     }
 }

@@ -20,6 +20,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use decode::Decoder;
+pub use decode::{Decoder, PacketSink};
 pub use encode::Encoder;
 pub use packet::{Bad, Content, Packet, SentTime, TimeCoding};

@@ -8,8 +8,8 @@ const ASYNC: Content = Content::Async { found: false };
 
 fn decode(pieces: &[&[u8]]) -> (Vec<Located<Packet>>, Accounting) {
     let (mut decoder, mut packets) = (Decoder::new(), Vec::new());
-    pieces.iter().for_each(|piece| decoder.feed(piece, &mut |packet| packets.push(packet)));
-    decoder.finish(&mut |packet| packets.push(packet));
+    pieces.iter().for_each(|piece| decoder.feed(piece, &mut |packet: Located<Packet>| packets.push(packet)));
+    decoder.finish(&mut |packet: Located<Packet>| packets.push(packet));
     (packets, decoder.accounting())
 }
 

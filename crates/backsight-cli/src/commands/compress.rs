@@ -8,7 +8,7 @@ use backsight_capture::{Capture, FileRef};
 use backsight_image::ImageSpec;
 use backsight_run::retired::RetiredReader;
 use backsight_squeeze::container::{Header, Writer};
-use backsight_squeeze::{Program, Scheme};
+use backsight_squeeze::{DataScheme, Program, Scheme};
 use clap::Args;
 
 use crate::failure::{Failure, Result};
@@ -33,6 +33,10 @@ pub struct Compress {
     #[arg(long, value_name = "SCHEME[:NAME=VALUE,…]", default_value = "mix1m", value_parser = scheme)]
     scheme: Scheme,
 
+    /// Caches for loads and stores, where INPUT has them: sets of the cache of addresses, bytes of the cache of values
+    #[arg(long, value_name = "NAME=VALUE,…", default_value_t = DataScheme::default(), value_parser = data)]
+    data: DataScheme,
+
     /// The program that was executed; where it was loaded, if it is relocatable
     #[arg(long, value_name = "FILE[@ADDRESS]")]
     program: Option<ImageSpec>,
@@ -49,6 +53,10 @@ const EXAMPLES: &str = "Examples:
 /// A scheme by its description.
 pub fn scheme(text: &str) -> std::result::Result<Scheme, String> {
     Scheme::parse(text).map_err(|bad| bad.to_string())
+}
+
+fn data(text: &str) -> std::result::Result<DataScheme, String> {
+    DataScheme::parse(text).map_err(str::to_owned)
 }
 
 /// Reads the program's file.
@@ -96,6 +104,7 @@ pub fn run(command: &Compress) -> Result {
     let name = command.program.as_ref().map(|spec| spec.file.display().to_string());
     let header = Header {
         scheme: command.scheme,
+        data: command.data,
         isa: reader.isa(),
         program: name.unwrap_or_default(),
         identity: program.as_ref().map_or(0, |program| program.identity),

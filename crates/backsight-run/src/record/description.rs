@@ -88,7 +88,7 @@ pub fn capture(
         sources,
         memory,
         images,
-        events: facts.events.filter(|_| package),
+        events: facts.events.filter(|_| package).map(Into::into),
         contextidr: package.then_some(match facts.isa {
             _ if facts.system.is_some() => facts.system.unwrap_or(ContextIdLayout::None),
             Isa::A64 | Isa::A32 | Isa::T32 if facts.thread_ids => ContextIdLayout::Tid,

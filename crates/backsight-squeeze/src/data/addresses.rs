@@ -81,6 +81,13 @@ impl State {
         u64::MAX >> (64 - self.build.address_bits)
     }
 
+    /// A register got a value that is sent otherwise.
+    fn know(&mut self, register: u8, value: Option<u64>) {
+        if value.is_some() {
+            self.registers.set(register, value);
+        }
+    }
+
     /// The instruction is done; what it refers to was sent or known.
     fn done(&mut self, op: &Op, retired: &Retired, reference: Option<(u8, u64, u64)>) {
         if let Some((base, offset, address)) = reference {
@@ -123,15 +130,19 @@ impl AddressCompressor {
 
     /// An instruction retired; `address` is what it refers to, if it refers to memory.
     pub fn push(&mut self, retired: &Retired, address: Option<u64>) {
-        let op = op_of(retired);
-        let reference = Registers::reference(&op);
+        self.push_op(&op_of(retired), retired, address);
+    }
+
+    /// [`push`](Self::push) of an instruction that was taken apart already.
+    pub(super) fn push_op(&mut self, op: &Op, retired: &Retired, address: Option<u64>) {
+        let reference = Registers::reference(op);
         self.since += 1;
         if std::mem::take(&mut self.changed) {
             self.forget_here();
         }
         let Some(((base, offset), address)) = reference.zip(address) else {
             // An SC that failed refers to memory but does not access it.
-            self.state.done(&op, retired, None);
+            self.state.done(op, retired, None);
             return;
         };
         self.references += 1;
@@ -150,7 +161,17 @@ impl AddressCompressor {
                 None => self.out.put(address, self.state.build.address_bits),
             }
         }
-        self.state.done(&op, retired, Some((base, offset, address)));
+        self.state.done(op, retired, Some((base, offset, address)));
+    }
+
+    /// A register got this value by what is sent otherwise: the other side knows it too.
+    pub(super) fn know(&mut self, register: u8, value: Option<u64>) {
+        self.state.know(register, value);
+    }
+
+    /// What is in a register, if the other side knows it.
+    pub(super) fn register(&self, register: u8) -> Option<u64> {
+        self.state.registers.get(register)
     }
 
     /// Registers may have changed: a trap, a gap, another thread.
@@ -175,10 +196,12 @@ impl AddressCompressor {
         self.state.cache.as_ref()
     }
 
-    /// What was written: when everything was forgotten, and the addresses with their number of bits.
-    pub fn finish(mut self) -> (Vec<u8>, Vec<u8>, u64) {
+    /// What was written since the last time: when everything was forgotten, and the addresses with their number of bits.
+    /// What is known stays known.
+    pub fn take(&mut self) -> (Vec<u8>, Vec<u8>, u64) {
         let (bytes, bits) = self.out.take();
-        (self.forgotten, bytes, bits)
+        self.since = 0;
+        (std::mem::take(&mut self.forgotten), bytes, bits)
     }
 }
 
@@ -192,12 +215,43 @@ pub struct AddressDecompressor<'a> {
 }
 
 impl<'a> AddressDecompressor<'a> {
-    /// What an [`AddressCompressor`] of the same build wrote.
-    pub fn new(build: Addresses, forgotten: &'a [u8], bytes: &'a [u8], bits: u64) -> Result<Self, Damage> {
+    /// Nothing known, and nothing to read yet.
+    pub fn new(build: Addresses) -> Self {
+        Self {
+            state: State::new(build),
+            bits: BitReader::new(&[], 0),
+            forgotten: Cursor::new(&[]),
+            until: None,
+        }
+    }
+
+    /// Goes on with what an [`AddressCompressor`] of the same build gave next.
+    pub fn next_part<'b>(
+        self,
+        forgotten: &'b [u8],
+        bytes: &'b [u8],
+        bits: u64,
+    ) -> Result<AddressDecompressor<'b>, Damage> {
         let bits = BitReader::new(bytes, bits);
-        let mut new = Self { state: State::new(build), bits, forgotten: Cursor::new(forgotten), until: None };
+        let forgotten = Cursor::new(forgotten);
+        let mut new = AddressDecompressor { state: self.state, bits, forgotten, until: None };
         new.step()?;
         Ok(new)
+    }
+
+    /// Everything was read.
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty() && self.until.is_none()
+    }
+
+    /// A register got this value by what is sent otherwise.
+    pub(super) fn know(&mut self, register: u8, value: Option<u64>) {
+        self.state.know(register, value);
+    }
+
+    /// What is in a register, if it is known.
+    pub(super) fn register(&self, register: u8) -> Option<u64> {
+        self.state.registers.get(register)
     }
 
     fn step(&mut self) -> Result<(), Damage> {
@@ -207,6 +261,16 @@ impl<'a> AddressDecompressor<'a> {
 
     /// What the next instruction refers to; `accesses` says whether it accessed memory (an SC may not).
     pub fn next(&mut self, retired: &Retired, accesses: bool) -> Result<Option<u64>, Damage> {
+        self.next_op(&op_of(retired), retired, accesses)
+    }
+
+    /// [`next`](Self::next) of an instruction that was taken apart already.
+    pub(super) fn next_op(
+        &mut self,
+        op: &Op,
+        retired: &Retired,
+        accesses: bool,
+    ) -> Result<Option<u64>, Damage> {
         if let Some(until) = &mut self.until {
             *until = until.wrapping_sub(1);
         }
@@ -214,9 +278,8 @@ impl<'a> AddressDecompressor<'a> {
             self.state.registers.forget();
             self.step()?;
         }
-        let op = op_of(retired);
-        let Some((base, offset)) = Registers::reference(&op).filter(|_| accesses) else {
-            self.state.done(&op, retired, None);
+        let Some((base, offset)) = Registers::reference(op).filter(|_| accesses) else {
+            self.state.done(op, retired, None);
             return Ok(None);
         };
         let address = match self.state.known(base, offset) {
@@ -229,7 +292,7 @@ impl<'a> AddressDecompressor<'a> {
                 None => self.bits.take(self.state.build.address_bits)?,
             },
         };
-        self.state.done(&op, retired, Some((base, offset, address)));
+        self.state.done(op, retired, Some((base, offset, address)));
         Ok(Some(address))
     }
 }

@@ -70,9 +70,9 @@ impl<I: Iterator<Item = u64>> RecordingWriter<I> {
     }
 
     /// The recording, and how many bits the loads had.
-    pub fn finish(self) -> (Recording, u64) {
+    pub fn finish(mut self) -> (Recording, u64) {
         let raw = self.compressor.raw_bits;
-        let (loads, load_bits) = self.compressor.finish();
+        let (loads, load_bits) = self.compressor.take();
         (Recording { loads, load_bits, ..self.recording }, raw)
     }
 }

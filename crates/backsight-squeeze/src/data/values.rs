@@ -187,13 +187,25 @@ impl ValueCompressor {
         self.lines.store(address, size, value);
     }
 
-    /// Bits written so far.
+    /// A store whose value is wanted: nothing but a bit if the other side takes it for the right one.
+    pub(super) fn store_sent(&mut self, address: u64, size: u8, value: u64, known: Option<u64>) {
+        let right = known.map(|known| low(known, usize::from(size)) == value);
+        if let Some(right) = right {
+            self.out.put(u64::from(right), 1);
+        }
+        if right != Some(true) {
+            self.out.put(value, 8 * u32::from(size));
+        }
+        self.store(address, size, value);
+    }
+
+    /// Bits that wait.
     pub fn bits(&self) -> u64 {
         self.out.len()
     }
 
-    /// What was written, and its number of bits.
-    pub fn finish(mut self) -> (Vec<u8>, u64) {
+    /// What was written since the last time, and its number of bits. What is known stays known.
+    pub fn take(&mut self) -> (Vec<u8>, u64) {
         self.out.take()
     }
 }
@@ -209,6 +221,26 @@ impl<'a> ValueDecompressor<'a> {
     /// What a [`ValueCompressor`] of the same build wrote.
     pub fn new(build: ValueCache, bytes: &'a [u8], bits: u64) -> Self {
         Self { lines: Lines::new(build), bits: BitReader::new(bytes, bits) }
+    }
+
+    /// Goes on with what a [`ValueCompressor`] of the same build gave next.
+    pub fn next_part<'b>(self, bytes: &'b [u8], bits: u64) -> ValueDecompressor<'b> {
+        ValueDecompressor { lines: self.lines, bits: BitReader::new(bytes, bits) }
+    }
+
+    /// Everything was read.
+    pub fn is_empty(&self) -> bool {
+        self.bits.is_empty()
+    }
+
+    /// What a store stores, where that was sent; `known` is what it seems to be.
+    pub(super) fn store_sent(&mut self, address: u64, size: u8, known: Option<u64>) -> Result<u64, Damage> {
+        let value = match known {
+            Some(known) if self.bits.take(1)? == 1 => low(known, usize::from(size)),
+            _ => self.bits.take(8 * u32::from(size))?,
+        };
+        self.store(address, size, value);
+        Ok(value)
     }
 
     /// What a load brings.
@@ -272,7 +304,7 @@ mod tests {
                 }
             }
             assert!(compressor.known > compressor.loads / 20, "{build:?}");
-            let (bytes, bits) = compressor.finish();
+            let (bytes, bits) = compressor.take();
             let mut decompressor = ValueDecompressor::new(build, &bytes, bits);
             for (store, address, size, value) in events {
                 match store {

@@ -1,7 +1,8 @@
 //! Mixed contexts and a range coder: how far prediction goes when every bit costs what it is worth.
 //!
 //! Where TMBP sends a count at each misprediction, here every conditional branch is coded with its probability, mixed from
-//! several contexts: recent outcomes of all branches, of this branch, the path, and how long this branch's loops last.
+//! several contexts: recent outcomes of all branches, of this branch, the path, how long this branch's loops last, and how
+//! often the innermost loop was repeated.
 //! Indirect targets come from a return stack and tables by path. All is integer arithmetic; three sizes: at most 1 KB,
 //! 8 KB and 1 MB of state.
 //!
@@ -11,6 +12,7 @@ pub mod coder;
 pub mod history;
 pub mod logistic;
 mod outcome;
+mod states;
 mod targets;
 
 use crate::Damage;
@@ -19,40 +21,51 @@ use crate::code::{Code, Kind};
 use crate::notes::{Cursor, put_number};
 use coder::{Coder, Decoder, Encoder};
 use history::{History, hash};
-use outcome::Outcomes;
+use outcome::{CHOICE_OUTCOMES, Outcomes, PHASES, STEPS};
+use states::Machine;
 use targets::Targets;
 
 /// How the scheme is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// log2 of the estimates of each context.
+    /// log2 of the states of each context.
     pub table_bits: u8,
-    /// Bits of a tag that says which context an estimate belongs to; 0 for none.
+    /// Bits of a tag that says which context a state belongs to; 0 for none.
     pub tag_bits: u8,
-    /// Bits of a probability.
-    pub probability_bits: u8,
+    /// States of seven bits, not six.
+    pub large_states: bool,
+    /// What states stand for is learnt for all contexts together.
+    pub one_map: bool,
     /// Contexts of recent outcomes of all branches: how many outcomes each has.
     pub outcomes: [u8; 10],
     /// Contexts of recent outcomes of this branch.
     pub locals: [u8; 3],
     /// Contexts of the path: how many steps each has.
     pub paths: [u8; 5],
-    /// A context of this branch's runs.
+    /// A context of this branch's runs: whether the run at hand is as long as the last one.
     pub loops: bool,
-    /// log2 of the branches whose outcomes are kept.
+    /// Contexts of the same and of recent outcomes: how many.
+    pub loop_outcomes: [u8; 2],
+    /// Contexts of the iterations of the innermost loop and of recent outcomes: how many.
+    pub iterations: [u8; 2],
+    /// A context of how long this branch's last runs were.
+    pub runs: bool,
+    /// log2 of the branches whose outcomes and runs are kept.
     pub local_bits: u8,
-    /// How slow estimates adapt: to the last so many times.
-    pub limit: u8,
+    /// Bits of the length of a run.
+    pub run_bits: u8,
     /// How fast weights adapt.
     pub rate: u8,
-    /// How wrong, in 1/256, the mix must be for a tagged estimate to give way to another context.
-    pub surprise: u8,
     /// log2 of the sets of weights chosen by address; 0: there are none.
     pub weight_bits: u8,
-    /// Weights are also chosen by how much is known.
-    pub weights_by_knowledge: bool,
+    /// There are also sets of weights chosen by the last outcomes.
+    pub weights_by_outcomes: bool,
+    /// What the sets of weights give is mixed again, not added up.
+    pub two_layers: bool,
     /// log2 of the branches for which the mix is refined; 0: it is not.
     pub refine_bits: u8,
+    /// It is also refined by branch and outcomes.
+    pub refine_by_outcomes: bool,
     /// Return addresses.
     pub returns: u8,
     /// Tables of targets: steps of the path that each takes.
@@ -63,6 +76,11 @@ pub struct Mix {
     pub address_bits: u32,
 }
 
+/// How many of the lengths are used.
+fn used(lengths: &[u8]) -> impl Iterator<Item = u8> + '_ {
+    lengths.iter().copied().filter(|&length| length != Mix::UNUSED)
+}
+
 impl Mix {
     /// No context.
     pub const UNUSED: u8 = 255;
@@ -70,19 +88,24 @@ impl Mix {
     /// At most 1 KB of state.
     pub const SMALL: Self = Self {
         table_bits: 6,
-        tag_bits: 0,
-        probability_bits: 12,
+        tag_bits: 3,
+        large_states: false,
+        one_map: true,
         outcomes: list([0, 4, 8, 13]),
         locals: list([6]),
         paths: list([]),
         loops: true,
+        loop_outcomes: list([]),
+        iterations: list([]),
+        runs: false,
         local_bits: 5,
-        limit: 15,
-        rate: 12,
-        surprise: 20,
-        weight_bits: 0,
-        weights_by_knowledge: false,
+        run_bits: 6,
+        rate: 6,
+        weight_bits: 2,
+        weights_by_outcomes: false,
+        two_layers: false,
         refine_bits: 0,
+        refine_by_outcomes: false,
         returns: 8,
         target_paths: list([1]),
         target_bits: 3,
@@ -91,20 +114,25 @@ impl Mix {
 
     /// At most 8 KB of state.
     pub const MEDIUM: Self = Self {
-        table_bits: 9,
-        tag_bits: 0,
-        probability_bits: 12,
-        outcomes: list([0, 4, 8, 14, 22]),
+        table_bits: 8,
+        tag_bits: 6,
+        large_states: false,
+        one_map: false,
+        outcomes: list([0, 3, 6, 10, 16, 24]),
         locals: list([8]),
-        paths: list([]),
+        paths: list([6]),
         loops: true,
-        local_bits: 6,
-        limit: 15,
-        rate: 8,
-        surprise: 0,
-        weight_bits: 2,
-        weights_by_knowledge: false,
-        refine_bits: 0,
+        loop_outcomes: list([4]),
+        iterations: list([0]),
+        runs: false,
+        local_bits: 7,
+        run_bits: 8,
+        rate: 6,
+        weight_bits: 4,
+        weights_by_outcomes: false,
+        two_layers: true,
+        refine_bits: 3,
+        refine_by_outcomes: false,
         returns: 16,
         target_paths: list([0, 3]),
         target_bits: 5,
@@ -113,20 +141,25 @@ impl Mix {
 
     /// At most 1 MB of state.
     pub const LARGE: Self = Self {
-        table_bits: 13,
-        tag_bits: 10,
-        probability_bits: 22,
+        table_bits: 14,
+        tag_bits: 8,
+        large_states: true,
+        one_map: false,
         outcomes: list([0, 2, 4, 7, 11, 16, 22, 30, 42, 60]),
         locals: list([5, 10, 16]),
-        paths: list([2, 5, 9, 16, 28]),
+        paths: list([3, 6, 12, 24]),
         loops: true,
+        loop_outcomes: list([4, 10]),
+        iterations: list([0, 8]),
+        runs: true,
         local_bits: 10,
-        limit: 127,
-        rate: 4,
-        surprise: 0,
+        run_bits: 10,
+        rate: 6,
         weight_bits: 8,
-        weights_by_knowledge: true,
+        weights_by_outcomes: true,
+        two_layers: true,
         refine_bits: 10,
+        refine_by_outcomes: true,
         returns: 64,
         target_paths: list([0, 2, 6, 14]),
         target_bits: 9,
@@ -138,61 +171,61 @@ impl Mix {
         if !(2..=20).contains(&self.table_bits) || self.tag_bits > 16 {
             return Err("tables have 2 to 20 index bits, and tags at most 16");
         }
-        if !(8..=22).contains(&self.probability_bits) || self.limit == 0 {
-            return Err("probabilities have 8 to 22 bits, and adapt");
-        }
-        if [self.local_bits, self.weight_bits, self.refine_bits, self.target_bits]
-            .iter()
-            .any(|&bits| bits > 16)
-        {
+        let bits = [self.local_bits, self.weight_bits, self.refine_bits, self.target_bits];
+        if bits.iter().any(|&bits| bits > 16) {
             return Err("tables have at most 16 index bits");
         }
-        if self.outcomes.iter().any(|&length| length > 64 && length != Self::UNUSED) {
+        if !(1..=15).contains(&self.run_bits) {
+            return Err("lengths of runs have 1 to 15 bits");
+        }
+        let outcomes = used(&self.outcomes).chain(used(&self.loop_outcomes)).chain(used(&self.iterations));
+        if outcomes.max() > Some(64) {
             return Err("at most 64 outcomes are kept");
         }
-        if self.locals.iter().any(|&length| length > 16 && length != Self::UNUSED) {
+        if used(&self.locals).max() > Some(16) {
             return Err("at most 16 outcomes of a branch are kept");
         }
-        let paths = self.paths.iter().chain(&self.target_paths);
-        if paths.into_iter().any(|&length| length as usize > history::PATH && length != Self::UNUSED) {
+        if used(&self.paths).chain(used(&self.target_paths)).max() > Some(history::PATH as u8) {
             return Err("at most 32 steps of the path are kept");
         }
         crate::check_address_bits(self.address_bits)
     }
 
     fn contexts(&self) -> usize {
-        let used = |lengths: &[u8]| lengths.iter().filter(|&&length| length != Self::UNUSED).count();
-        used(&self.outcomes) + used(&self.locals) + used(&self.paths) + usize::from(self.loops)
+        let lists = [&self.outcomes[..], &self.locals, &self.paths, &self.loop_outcomes, &self.iterations];
+        lists.iter().map(|lengths| used(lengths).count()).sum::<usize>()
+            + usize::from(self.loops)
+            + usize::from(self.runs)
     }
 
-    fn weight_sets(&self) -> usize {
-        if self.weights_by_knowledge { 3 * (self.contexts() + 1) } else { 1 }
-    }
-
-    /// Bits of state: everything that changes. Addresses count as 32 bits, weights as 24.
+    /// Bits of state: everything that changes. Addresses count as 32 bits.
     pub fn state_bits(&self) -> u64 {
         let contexts = self.contexts() as u64;
-        let count_bits = u64::from(8 - self.limit.leading_zeros());
-        let estimate = u64::from(self.probability_bits) + count_bits + u64::from(self.tag_bits);
-        let local = u64::from(
-            self.locals.iter().filter(|&&length| length != Self::UNUSED).max().copied().unwrap_or(0),
-        );
-        let sets = self.weight_sets() as u64 + if self.weight_bits > 0 { 1 << self.weight_bits } else { 0 };
-        let longest =
-            |lengths: &[u8]| lengths.iter().filter(|&&length| length != Self::UNUSED).max().copied();
-        let path = longest(&self.paths).max(longest(&self.target_paths)).unwrap_or(0);
-        let tables = self.target_paths.iter().filter(|&&length| length != Self::UNUSED).count() as u64;
-        let refined = if self.refine_bits > 0 { (24 * 16) << self.refine_bits } else { 0 };
-        (contexts << self.table_bits) * estimate
-            + ((local + if self.loops { 16 } else { 0 }) << self.local_bits)
-            + sets * (contexts + 1) * 24
-            + refined
+        let states = Machine::get(self.large_states).len() as u64;
+        let state = if self.large_states { 7 } else { 6 };
+        let longest = |lengths: &[u8]| u64::from(used(lengths).max().unwrap_or(0));
+        let outcomes =
+            longest(&self.outcomes).max(longest(&self.loop_outcomes)).max(longest(&self.iterations));
+        let path = longest(&self.paths).max(longest(&self.target_paths));
+        let tables = used(&self.target_paths).count() as u64;
+        let by_address = if self.weight_bits > 0 { 1 << self.weight_bits } else { 0 };
+        let by_outcomes = if self.weights_by_outcomes { 1 << CHOICE_OUTCOMES } else { 0 };
+        let sets = PHASES as u64 + by_address + by_outcomes;
+        let refined = if self.refine_bits > 0 { 22 * STEPS as u64 } else { 0 };
+        (contexts << self.table_bits) * (state + u64::from(self.tag_bits))
+            + if self.one_map { 1 } else { contexts } * states * 22
+            // Outcomes, three runs and how many were the same.
+            + ((longest(&self.locals) + 3 * u64::from(self.run_bits) + 2) << self.local_bits)
+            + (sets * (contexts + 1) + 3) * 20
+            + (refined << self.refine_bits) * if self.refine_by_outcomes { 2 } else { 1 }
             + u64::from(self.returns) * 32
             + (tables << self.target_bits) * (32 + 8 + 3)
-            + u64::from(longest(&self.outcomes).unwrap_or(0))
-            + u64::from(path) * 16
-            // Whether candidates are right, the last target, the coder.
+            + outcomes
+            + path * 16
+            // Whether candidates are right, the last target, the loop and its iterations, random numbers, the coder.
             + (tables * 4 + 1) * 28
+            + 32
+            + 42
             + 32
             + 128
     }
@@ -202,18 +235,30 @@ impl Mix {
     fn each_context(&self, history: &History, address: u64, mut each: impl FnMut(u64)) {
         let local = history.local(address);
         let low = |bits: u64, count: u8| if count >= 64 { bits } else { bits & ((1 << count) - 1) };
-        for &length in self.outcomes.iter().filter(|&&length| length != Self::UNUSED) {
+        for length in used(&self.outcomes) {
             each(hash(address, low(history.outcomes, length)));
         }
-        for &length in self.locals.iter().filter(|&&length| length != Self::UNUSED) {
+        for length in used(&self.locals) {
             each(hash(address, low(u64::from(local.outcomes), length)));
         }
-        for &length in self.paths.iter().filter(|&&length| length != Self::UNUSED) {
+        for length in used(&self.paths) {
             each(hash(address, history.path(length)));
         }
+        let phase = local.phase() | u64::from(local.same) << 3;
         if self.loops {
+            // The first rounds of a loop are told apart.
+            let round = if local.run < 4 { u64::from(local.run) } else { 0 };
+            each(hash(address, phase | round << 8));
+        }
+        for length in used(&self.loop_outcomes) {
+            each(hash(hash(address, phase), low(history.outcomes, length)));
+        }
+        for length in used(&self.iterations) {
+            each(hash(hash(address, u64::from(history.iterations)), low(history.outcomes, length)));
+        }
+        if self.runs {
             let last = u64::from(local.outcomes & 1);
-            each(hash(address, u64::from(local.run) << 9 | u64::from(local.before) << 1 | last));
+            each(hash(address, u64::from(local.run) << 17 | u64::from(local.other) << 1 | last));
         }
     }
 }
@@ -240,13 +285,14 @@ struct Model {
 impl Model {
     fn new(build: Mix) -> Self {
         Self {
-            history: History::new(u32::from(build.local_bits)),
+            history: History::new(build.local_bits.into(), (1 << build.run_bits) - 1),
             outcomes: Outcomes::new(build),
             targets: Targets::new(build),
         }
     }
 
-    /// Codes what a branch at `last` did: gives whether it was taken and its target.
+    /// Codes what a branch at `last` did: gives whether it was taken and its target. Of a branch whose target is in its
+    /// opcode, that is given whether it is taken or not.
     #[inline]
     fn code(
         &mut self,
@@ -263,7 +309,7 @@ impl Model {
             }
             Kind::Conditional => {
                 let taken = self.outcomes.code(coder, &self.history, last, taken)?;
-                self.history.outcome(last, taken);
+                self.history.outcome(last, target < last, taken);
                 Ok((taken, target))
             }
             Kind::Return => {
@@ -315,7 +361,7 @@ impl MixCompressor {
 
 impl Compressor for MixCompressor {
     #[inline]
-    fn push(&mut self, block: &Block, _code: &mut Code) {
+    fn push(&mut self, block: &Block, code: &mut Code) {
         if block.fresh {
             put_number(&mut self.breaks, self.since);
             put_number(&mut self.breaks, block.start);
@@ -327,8 +373,9 @@ impl Compressor for MixCompressor {
         if block.kind != Kind::Plain {
             self.code.events += 1;
             let branch = (block.kind, block.last, block.end);
+            let target = if block.kind == Kind::Conditional { code.target(block.last) } else { block.next };
             // An encoder takes what it is given.
-            let _ = self.model.code(&mut self.encoder, branch, (block.taken, block.next));
+            let _ = self.model.code(&mut self.encoder, branch, (block.taken, target));
         }
     }
 

@@ -1,9 +1,15 @@
-//! How likely a conditional branch is taken: estimates from several contexts, mixed.
+//! How likely a conditional branch is taken: what several contexts have seen, mixed.
+//!
+//! Each context leads to a state ([`super::states`]), a state to a probability that is learnt. Their logarithms of odds are
+//! weighed and added by one to three mixers; which of its sets of weights a mixer takes depends on the loop, the address or
+//! the last outcomes. What the mixers say is mixed once more or added up; in the end the probability is refined by what it
+//! came to be at this branch before.
 
 use super::Mix;
 use super::coder::Coder;
 use super::history::{History, hash};
 use super::logistic::{LIMIT, Logistic, ONE};
+use super::states::Machine;
 use crate::Damage;
 
 /// A probability that adapts: quickly at first, then more slowly.
@@ -12,14 +18,15 @@ pub struct Estimate {
     /// Probability of 1, 16 bits and 6 more for small steps.
     p: u32,
     count: u8,
-    tag: u16,
 }
 
 /// Extra bits of an estimate.
 const EXTRA: u32 = 6;
+/// The largest estimate.
+const SURE: u32 = (1 << (16 + EXTRA)) - 1;
 
 impl Estimate {
-    pub const EVEN: Self = Self { p: 1 << (15 + EXTRA), count: 0, tag: 0 };
+    pub const EVEN: Self = Self { p: 1 << (15 + EXTRA), count: 0 };
 
     /// The probability of 1, 16 bits.
     #[inline]
@@ -27,61 +34,144 @@ impl Estimate {
         (self.p >> EXTRA).clamp(1, 65535)
     }
 
-    /// Notes a bit. `limit` bounds how slow it adapts; `mask` says which bits of the probability are kept.
+    /// Notes a bit; `limit` bounds how slow it adapts.
     #[inline]
-    pub fn update(&mut self, bit: bool, limit: u8, mask: u32) {
-        let target = if bit { (1 << (16 + EXTRA)) - 1 } else { 0 };
-        let divisor = 2 * i64::from(self.count) + 3;
-        let step = (i64::from(target) - i64::from(self.p)) * 2 / divisor;
-        self.p = (i64::from(self.p) + step) as u32 & mask;
+    pub fn update(&mut self, bit: bool, limit: u8) {
+        self.p = toward(self.p, bit, 2 * i64::from(self.count) + 3);
         self.count += u8::from(self.count < limit);
     }
 }
 
+/// Two parts in `divisor` of the way to an outcome.
+#[inline]
+fn toward(p: u32, bit: bool, divisor: i64) -> u32 {
+    let target = if bit { i64::from(SURE) } else { 0 };
+    (i64::from(p) + (target - i64::from(p)) * 2 / divisor) as u32
+}
+
 /// The unit of the rate at which weights adapt.
 const RATE_SHIFT: u32 = 18;
+/// A weight of one.
+const WEIGHT: i32 = 1 << 16;
+/// Weights stay below: with their sign they have 20 bits.
+const MOST_WEIGHT: i64 = (1 << 19) - 1;
 /// Most contexts.
-const MOST: usize = 24;
+pub const MOST: usize = 30;
+/// Most mixers.
+const MIXERS: usize = 3;
+
+/// A state, and which context it is of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    state: u8,
+    tag: u16,
+}
+
+/// Which of its sets of weights a mixer takes.
+#[derive(Clone, Copy, Debug)]
+enum Choice {
+    Phase,
+    Address,
+    Outcomes,
+}
+
+#[derive(Clone, Debug)]
+struct Mixer {
+    choice: Choice,
+    weights: Vec<i32>,
+}
 
 /// The model of outcomes.
 #[derive(Clone, Debug)]
 pub struct Outcomes {
     build: Mix,
     logistic: Logistic,
-    estimates: Vec<Estimate>,
-    /// Weights of all contexts, for each of two selections.
-    weights: [Vec<i32>; 2],
-    /// What the mix came to be, by branch.
-    refined: Vec<u16>,
-    mask: u32,
+    machine: &'static Machine,
+    slots: Vec<Slot>,
+    /// What a state stands for, by context or for all.
+    maps: Vec<u32>,
+    mixers: Vec<Mixer>,
+    /// Weights of the mixers.
+    last: [i32; MIXERS],
+    /// What the mix came to be: by branch, then by branch and outcomes.
+    refined: [Vec<u32>; 2],
+    random: u32,
     contexts: usize,
 }
 
-/// Steps of the stretched domain in which the mix is refined.
-const STEPS: usize = 24;
+/// Steps between which the mix is refined.
+pub const STEPS: usize = 33;
+/// Sets of weights chosen by phase, and the bits of outcomes that choose others.
+pub const PHASES: usize = 6;
+pub const CHOICE_OUTCOMES: u32 = 4;
+
+/// What is looked up for one branch.
+struct Inputs {
+    slots: [(u32, u16); MOST],
+    values: [i32; MOST + 1],
+}
 
 impl Outcomes {
     pub fn new(build: Mix) -> Self {
         let logistic = Logistic::new();
+        let machine = Machine::get(build.large_states);
         let contexts = build.contexts();
-        // At first all contexts count the same, and together for a little more than one.
-        let all = if build.weight_bits > 0 { 2 * contexts } else { contexts };
-        let first = (3 << 15) / all.max(1) as i32;
-        let weight = |at: usize| if at % (contexts + 1) == contexts { 0 } else { first };
-        let weights = |sets: usize| (0..sets * (contexts + 1)).map(weight).collect::<Vec<_>>();
-        let second = weights(if build.weight_bits > 0 { 1 << build.weight_bits } else { 0 });
-        let step = |n: usize| logistic.squash((n as i32 * 2 * LIMIT) / (STEPS as i32 - 1) - LIMIT) as u16;
-        let refined = (0..(STEPS << build.refine_bits)).map(|n| step(n % STEPS)).collect();
-        let unused = 16 + EXTRA - u32::from(build.probability_bits);
+        let mut choices = vec![(Choice::Phase, PHASES)];
+        if build.weight_bits > 0 {
+            choices.push((Choice::Address, 1 << build.weight_bits));
+        }
+        if build.weights_by_outcomes {
+            choices.push((Choice::Outcomes, 1 << CHOICE_OUTCOMES));
+        }
+        // At first all contexts count the same.
+        let parts = if build.two_layers { 1 } else { 2 * choices.len() };
+        let first = WEIGHT * 8 / 5 / (contexts.max(1) * parts) as i32;
+        let last = WEIGHT / choices.len() as i32;
+        let mixer = |(choice, sets)| Mixer { choice, weights: vec![first; sets * (contexts + 1)] };
+        let step = |n: usize| logistic.squash((n as i32 * 2 * LIMIT) / (STEPS as i32 - 1) - LIMIT) << EXTRA;
+        let refined = |used: bool| {
+            let sets = if used && build.refine_bits > 0 { 1 << build.refine_bits } else { 0 };
+            (0..STEPS * sets).map(|n| step(n % STEPS)).collect()
+        };
+        let maps = if build.one_map { 1 } else { contexts };
         Self {
             build,
             logistic,
-            estimates: vec![Estimate::EVEN; contexts << build.table_bits],
-            weights: [weights(build.weight_sets()), second],
-            refined,
-            mask: u32::MAX << unused,
+            machine,
+            slots: vec![Slot::default(); contexts << build.table_bits],
+            maps: (0..maps * machine.len()).map(|n| machine.first(n % machine.len())).collect(),
+            mixers: choices.into_iter().map(mixer).collect(),
+            last: [last; MIXERS],
+            refined: [refined(true), refined(build.refine_by_outcomes)],
+            random: 1,
             contexts,
         }
+    }
+
+    fn map(&self, context: usize, state: u8) -> usize {
+        usize::from(state) + if self.build.one_map { 0 } else { context * self.machine.len() }
+    }
+
+    #[inline]
+    fn inputs(&self, history: &History, address: u64) -> Inputs {
+        let build = &self.build;
+        let mut inputs = Inputs { slots: [(0, 0); MOST], values: [0; MOST + 1] };
+        let mut number = 0;
+        build.each_context(history, address, |context| {
+            let hashed = hash(context, number as u64 + 1);
+            let slot =
+                (number << build.table_bits) + ((hashed >> 40) as usize & ((1 << build.table_bits) - 1));
+            let tag = (hashed >> 20) as u16 & ((1u32 << build.tag_bits) - 1) as u16;
+            inputs.slots[number] = (slot as u32, tag);
+            let found = self.slots[slot];
+            if found.state != 0 && found.tag == tag {
+                inputs.values[number] =
+                    self.logistic.stretch(self.maps[self.map(number, found.state)] >> EXTRA);
+            }
+            number += 1;
+        });
+        inputs.values[number] = ONE;
+        inputs
     }
 
     /// Codes an outcome.
@@ -92,86 +182,117 @@ impl Outcomes {
         address: u64,
         taken: bool,
     ) -> Result<bool, Damage> {
-        let build = self.build;
-        let mut slots = [0u32; MOST];
-        let mut tags = [0u16; MOST];
-        let mut inputs = [0i32; MOST + 1];
-        let mut known = 0;
-        let mut number = 0;
-        build.each_context(history, address, |context| {
-            let hashed = hash(context, number as u64 + 1);
-            let slot = (number << build.table_bits) + (hashed >> 40) as usize % (1 << build.table_bits);
-            slots[number] = slot as u32;
-            tags[number] = (hashed >> 20) as u16 & ((1u32 << build.tag_bits) - 1) as u16;
-            let estimate = self.estimates[slot];
-            if estimate.count > 0 && estimate.tag == tags[number] {
-                known += 1;
-                inputs[number] = self.logistic.stretch(estimate.p());
-            }
-            number += 1;
-        });
-        inputs[number] = ONE;
-        let inputs = &inputs[..number + 1];
+        let inputs = self.inputs(history, address);
         let width = self.contexts + 1;
-        let local = history.local(address);
-        let first = match build.weight_sets() {
-            1 => 0,
-            _ => known * 3 + usize::from(local.run >= local.before) + usize::from(local.run == local.before),
-        };
-        let second = (hash(address, 7) >> 40) as usize & ((1 << build.weight_bits) - 1);
-        let second = if build.weight_bits > 0 { second * width..(second + 1) * width } else { 0..0 };
-        let sets = [first * width..(first + 1) * width, second];
-        let sum: i64 =
-            self.weights.iter().zip(&sets).map(|(weights, set)| dot(&weights[set.clone()], inputs)).sum();
-        let mixed = ((sum >> 16) as i32).clamp(-LIMIT, LIMIT);
+        let values = &inputs.values[..width];
+        let mut sets = [0; MIXERS];
+        let mut sums = [0i64; MIXERS];
+        for ((set, sum), mixer) in sets.iter_mut().zip(&mut sums).zip(&self.mixers) {
+            let chosen = match mixer.choice {
+                Choice::Phase => history.local(address).phase() as usize,
+                Choice::Address => (hash(address, 7) >> 40) as usize & ((1 << self.build.weight_bits) - 1),
+                Choice::Outcomes => history.outcomes as usize & ((1 << CHOICE_OUTCOMES) - 1),
+            };
+            *set = chosen * width;
+            *sum = dot(&mixer.weights[*set..*set + width], values);
+        }
+        let said = sums.map(bounded);
+        let mixed =
+            if self.build.two_layers { bounded(dot(&self.last, &said)) } else { bounded(sums.iter().sum()) };
         let p = self.logistic.squash(mixed);
-        let (refined, at, part) = self.refine(address, mixed);
-        let last = if build.refine_bits > 0 { (p + refined) / 2 } else { p }.clamp(1, 65535);
-        let taken = coder.code(taken, last)?;
+        let refined = self.refine(history, address, mixed);
+        let coded = match refined {
+            [Some((a, _)), Some((b, _))] => (2 * p + a + b) / 4,
+            [Some((a, _)), None] => p.midpoint(a),
+            _ => p,
+        };
+        let taken = coder.code(taken, coded.clamp(2, 65534))?;
 
-        let error = (i64::from(taken) << 16) - i64::from(p);
-        let rate = i64::from(build.rate);
-        for (weights, set) in self.weights.iter_mut().zip(sets) {
-            for (weight, &input) in weights[set].iter_mut().zip(inputs) {
-                let change = (error * i64::from(input) * rate + (1 << (RATE_SHIFT - 1))) >> RATE_SHIFT;
-                *weight = (i64::from(*weight) + change).clamp(-(1 << 22), 1 << 22) as i32;
+        self.learn_weights(values, &sets, (p, &said), taken);
+        for (refined, at) in self.refined.iter_mut().zip(refined) {
+            if let Some((_, at)) = at {
+                refined[at] = toward(refined[at], taken, 128);
             }
         }
-        // An estimate of another context gives way only where what is known did not suffice.
-        let surprised = error.unsigned_abs() >= u64::from(build.surprise) << 8;
-        for (&slot, &tag) in slots[..number].iter().zip(&tags) {
-            let estimate = &mut self.estimates[slot as usize];
-            if estimate.tag != tag {
-                if !surprised && estimate.count > 0 {
-                    continue;
-                }
-                *estimate = Estimate { tag, ..Estimate::EVEN };
-            }
-            estimate.update(taken, build.limit, self.mask);
-        }
-        if build.refine_bits > 0 {
-            let near = at + usize::from(part >= STEP / 2);
-            let entry = &mut self.refined[near];
-            let target = if taken { 65535 } else { 0 };
-            *entry = (i32::from(*entry) + (target - i32::from(*entry)) / 64) as u16;
-        }
+        self.learn_states(&inputs, taken);
         Ok(taken)
     }
 
-    /// What the mixed probability came to be at this branch: the value, where it is, and the part of a step beyond.
-    fn refine(&self, address: u64, mixed: i32) -> (u32, usize, i32) {
+    fn learn_weights(
+        &mut self,
+        values: &[i32],
+        sets: &[usize],
+        (p, said): (u32, &[i32; MIXERS]),
+        taken: bool,
+    ) {
+        let outcome = i64::from(taken) << 16;
+        let error = outcome - i64::from(p);
+        let learn = |weight: &mut i32, error: i64, input: i32, rate: u8| {
+            let change = (error * i64::from(input) * i64::from(rate) + (1 << (RATE_SHIFT - 1))) >> RATE_SHIFT;
+            *weight = (i64::from(*weight) + change).clamp(-MOST_WEIGHT, MOST_WEIGHT) as i32;
+        };
+        for ((mixer, &set), &said) in self.mixers.iter_mut().zip(sets).zip(said) {
+            // Alone, each mixer learns from its own error; added up, from that of all.
+            let own =
+                if self.build.two_layers { outcome - i64::from(self.logistic.squash(said)) } else { error };
+            for (weight, &input) in mixer.weights[set..].iter_mut().zip(values) {
+                learn(weight, own, input, self.build.rate);
+            }
+        }
+        if self.build.two_layers {
+            for (weight, &input) in self.last.iter_mut().zip(said) {
+                learn(weight, error, input, LAST_RATE);
+            }
+        }
+    }
+
+    fn learn_states(&mut self, inputs: &Inputs, taken: bool) {
+        for (context, &(slot, tag)) in inputs.slots[..self.contexts].iter().enumerate() {
+            self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let slot = &mut self.slots[slot as usize];
+            // The context that came last has the state.
+            if slot.tag != tag {
+                *slot = Slot { state: 0, tag };
+            }
+            let state = slot.state;
+            slot.state = self.machine.next(state, taken, self.random >> 8);
+            if state != 0 {
+                let at = self.map(context, state);
+                self.maps[at] = toward(self.maps[at], taken, MAP_DIVISOR);
+            }
+        }
+    }
+
+    /// What the mixed probability came to be at this branch, and with these outcomes: the value, and what is to learn.
+    fn refine(&self, history: &History, address: u64, mixed: i32) -> [Option<(u32, usize)>; 2] {
+        let range = 2 * LIMIT;
         let position = (mixed + LIMIT) * (STEPS as i32 - 1);
-        let index = ((position / (2 * LIMIT)) as usize).min(STEPS - 2);
-        let part = ((position - index as i32 * 2 * LIMIT) * STEP / (2 * LIMIT)).min(STEP);
-        let set = (hash(address, 3) >> 40) as usize & ((1 << self.build.refine_bits) - 1);
-        let at = set * STEPS + index;
-        let (low, high) = (i32::from(self.refined[at]), i32::from(self.refined[at + 1]));
-        ((low + (high - low) * part / STEP) as u32, at, part)
+        let index = (position / range).min(STEPS as i32 - 2);
+        let part = i64::from(position - index * range);
+        let mask = (1usize << self.build.refine_bits) - 1;
+        let chosen = [hash(address, 3), hash(address, (history.outcomes & 0xFF) + 9)];
+        [0, 1].map(|which| {
+            let refined = &self.refined[which];
+            if refined.is_empty() {
+                return None;
+            }
+            let at = ((chosen[which] >> 40) as usize & mask) * STEPS + index as usize;
+            let (low, high) = (i64::from(refined[at]), i64::from(refined[at + 1]));
+            let value = low + (high - low) * part / i64::from(range);
+            Some(((value >> EXTRA) as u32, at + usize::from(part > i64::from(LIMIT))))
+        })
     }
 }
 
-/// Parts of a step.
-const STEP: i32 = 128;
+/// How slow what a state stands for adapts, and how fast the weights of mixers.
+const MAP_DIVISOR: i64 = 256;
+const LAST_RATE: u8 = 2;
+
+/// From a sum with weights to the stretched domain.
+#[inline]
+fn bounded(sum: i64) -> i32 {
+    (sum >> 16).clamp(i64::from(-LIMIT), i64::from(LIMIT)) as i32
+}
 
 #[inline]
 fn dot(weights: &[i32], inputs: &[i32]) -> i64 {

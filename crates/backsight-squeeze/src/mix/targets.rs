@@ -33,8 +33,6 @@ pub struct Targets {
     last: u64,
 }
 
-const NEVER: u32 = u32::MAX;
-
 impl Targets {
     pub fn new(build: Mix) -> Self {
         let count = build.target_paths.iter().filter(|&&length| length != Mix::UNUSED).count();
@@ -55,7 +53,7 @@ impl Targets {
     fn flag(&mut self, coder: &mut impl Coder, index: usize, bit: bool) -> Result<bool, Damage> {
         let flag = &mut self.flags[index];
         let bit = coder.code(bit, flag.p())?;
-        flag.update(bit, 60, NEVER);
+        flag.update(bit, 60);
         Ok(bit)
     }
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use backsight_core::{Address, Execution, Isa, Retired, Trap, TrapKind};
-use backsight_squeeze::{Code, Section};
+use backsight_squeeze::{Code, DataScheme, Section};
 
 /// Numbers that look random (xorshift).
 pub struct Random(u64);
@@ -198,8 +198,8 @@ pub fn there_and_back(
     code: &Code,
     pieces: usize,
 ) -> Vec<Execution> {
-    let mut packer = backsight_squeeze::Packer::new(scheme, code.clone());
-    let mut unpacker = backsight_squeeze::Unpacker::new(scheme, code.clone());
+    let mut packer = backsight_squeeze::Packer::new(scheme, DataScheme::default(), code.clone());
+    let mut unpacker = backsight_squeeze::Unpacker::new(scheme, DataScheme::default(), code.clone());
     let mut back = Vec::new();
     for piece in items.chunks(items.len().div_ceil(pieces).max(1)) {
         for item in piece {

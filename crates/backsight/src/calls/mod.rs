@@ -19,6 +19,7 @@
 mod clock;
 mod stack;
 mod tree;
+mod walked;
 
 #[cfg(test)]
 mod tests;

@@ -4,11 +4,12 @@ use std::fmt;
 use std::path::Path;
 
 use backsight_core::{Address, AddressSpace, Context, Isa};
-use backsight_flow::{Event, Range};
+use backsight_flow::{Event, PathId, Range};
 use backsight_image::{Code as _, Naming, Symbol};
 use backsight_isa::Class;
 
 use super::clock::{Clock, Cost};
+use super::walked::{Segment, WalkedPaths};
 use crate::SourceCode;
 use crate::recent::Recent;
 
@@ -88,9 +89,16 @@ struct Frame<'i> {
     was_visited: bool,
 }
 
+/// How far a path was walked by what is remembered of it.
+enum Walk {
+    Whole,
+    /// Execution has arrived at the range after so many, which is in another call than it was before.
+    Before(usize),
+}
+
 /// How the last range ended: what is to be expected of the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Departure {
+pub(super) enum Departure {
     /// It did not: execution goes on, or begins.
     Sequence,
     Jump {
@@ -123,6 +131,8 @@ pub struct ShadowStack<'i> {
     clock: Clock,
     /// When the stay began that goes on.
     began: Clock,
+    /// Paths that came before, where any did.
+    walked: Option<Box<WalkedPaths<'i>>>,
 }
 
 /// Does execution go on after an exception? A system call of RISC-V is reported with the address of its instruction, and
@@ -148,13 +158,14 @@ impl<'i> ShadowStack<'i> {
             is_lost: true,
             clock: Clock::default(),
             began: Clock::default(),
+            walked: None,
         }
     }
 
     /// How functions are named.
     #[must_use]
     pub fn naming(self, naming: Naming) -> Self {
-        Self { naming, known: Recent::default(), ..self }
+        Self { naming, known: Recent::default(), walked: None, ..self }
     }
 
     /// Takes what happened next. Stays that ended are given to `sink`.
@@ -209,9 +220,88 @@ impl<'i> ShadowStack<'i> {
 
     fn range(&mut self, range: &Range, sink: Visits<'_, 'i>) {
         self.arrive(range.start, sink);
-        self.clock.instructions += u64::from(range.instructions);
+        self.run(range.instructions.into(), self.departure_of(range));
+    }
+
+    /// Instructions were executed where execution had arrived.
+    #[inline]
+    fn run(&mut self, instructions: u64, departure: Departure) {
+        self.clock.instructions += instructions;
         self.is_lost = false;
-        self.departure = self.departure_of(range);
+        self.departure = departure;
+    }
+
+    /// Takes the ranges of a path that was walked before: `path` always stands for the same ones. It comes to what
+    /// [`ShadowStack::push`] comes to range by range, and is faster.
+    pub(crate) fn walk(
+        &mut self,
+        path: PathId,
+        mut ranges: impl Iterator<Item = Range>,
+        sink: Visits<'_, 'i>,
+    ) {
+        let mut walked = self.walked.take().unwrap_or_default();
+        match walked.get(path, self.space).map(|segments| self.walk_again(&walked, segments, sink)) {
+            Some(Walk::Whole) => {}
+            Some(Walk::Before(count)) => {
+                let mut rest = ranges.skip(count);
+                if let Some(range) = rest.next() {
+                    self.run(range.instructions.into(), self.departure_of(&range));
+                }
+                rest.for_each(|range| self.range(&range, sink));
+            }
+            None if walked.has_room(path) => self.learn(&mut walked, path, &mut ranges, sink),
+            None => ranges.for_each(|range| self.range(&range, sink)),
+        }
+        self.walked = Some(walked);
+    }
+
+    #[inline]
+    fn walk_again(&mut self, walked: &WalkedPaths<'i>, segments: &[Segment], sink: Visits<'_, 'i>) -> Walk {
+        let mut ranges = 0;
+        for segment in segments {
+            let Some(function) = walked.functions.get(segment.function as usize) else { break };
+            self.arrive_in(function, sink);
+            if !self.frames.last().is_some_and(|top| top.function.is(function)) {
+                return Walk::Before(ranges);
+            }
+            self.run(segment.instructions, segment.departure);
+            ranges += segment.ranges as usize;
+        }
+        Walk::Whole
+    }
+
+    /// Takes a path range by range, and remembers what it does.
+    #[cold]
+    #[inline(never)]
+    fn learn(
+        &mut self,
+        walked: &mut WalkedPaths<'i>,
+        path: PathId,
+        ranges: &mut dyn Iterator<Item = Range>,
+        sink: Visits<'_, 'i>,
+    ) {
+        let first = walked.segments.len();
+        let mut last: Option<FunctionName<'i>> = None;
+        for range in ranges {
+            let function = self.function_at(range.start);
+            let goes_on = last.is_some_and(|last| last.is(&function))
+                && matches!(self.departure, Departure::Sequence | Departure::Jump { .. });
+            self.range(&range, sink);
+            let (instructions, departure) = (u64::from(range.instructions), self.departure);
+            match walked.segments.last_mut() {
+                Some(segment) if goes_on => {
+                    segment.ranges += 1;
+                    segment.instructions += instructions;
+                    segment.departure = departure;
+                }
+                _ => {
+                    let function = walked.number(&function);
+                    walked.segments.push(Segment { function, ranges: 1, instructions, departure });
+                }
+            }
+            last = Some(function);
+        }
+        walked.insert(path, self.space, first);
     }
 
     fn departure_of(&self, range: &Range) -> Departure {
@@ -266,6 +356,7 @@ impl<'i> ShadowStack<'i> {
         self.code = code;
         self.space = self.context.map_or(self.space, |context| code.space_of(&context));
         self.known = Recent::default();
+        self.walked = None;
     }
 
     fn function_at(&mut self, address: Address) -> FunctionName<'i> {
@@ -287,12 +378,26 @@ impl<'i> ShadowStack<'i> {
     /// Execution is at an address: whose call is that?
     fn arrive(&mut self, address: Address, sink: Visits<'_, 'i>) {
         let function = self.function_at(address);
+        self.arrive_in(&function, sink);
+    }
+
+    #[inline]
+    fn arrive_in(&mut self, function: &FunctionName<'i>, sink: Visits<'_, 'i>) {
         let Some(top) = self.frames.last() else {
-            return self.enter(function, None, false, sink);
+            return self.enter(*function, None, false, sink);
         };
-        let (is_same, from_handler) = (top.function.is(&function), top.is_handler);
         match self.departure {
-            Departure::Sequence | Departure::Jump { .. } if is_same => {}
+            Departure::Sequence | Departure::Jump { .. } if top.function.is(function) => {}
+            _ => self.arrive_elsewhere(*function, sink),
+        }
+    }
+
+    /// Execution comes to an address, and not in the course of one call.
+    fn arrive_elsewhere(&mut self, function: FunctionName<'i>, sink: Visits<'_, 'i>) {
+        let Some(top) = self.frames.last() else { return };
+        let (is_same, from_handler) = (top.function.is(&function), top.is_handler);
+        let address = function.address;
+        match self.departure {
             Departure::Call { return_address } if !self.is_lost => {
                 self.enter(function, Some(return_address), false, sink);
             }

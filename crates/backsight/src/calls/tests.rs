@@ -1,10 +1,11 @@
 //! What the stack makes of executions that are hard on it: any address of a program serves, whatever code is there.
 
 use backsight_core::{Address, Cause, Isa};
-use backsight_flow::{Event, NoSync, Range, TraceOn};
+use backsight_flow::{Event, NoSync, PathId, Range, TraceOn};
 use backsight_isa::{Class, Flags};
+use backsight_testing::Random;
 
-use super::{CallTree, ShadowStack};
+use super::{CallTree, ShadowStack, Visit};
 use crate::Capture;
 
 /// How a range ends.
@@ -57,18 +58,7 @@ impl<'c> Script<'c> {
 
     /// Four instructions of a function, from an offset on.
     fn run(&mut self, function: &str, offset: u64, end: End) {
-        let start = self.address(function, offset);
-        let (class, flags) = match end {
-            Plain => (Class::Other, Flags::NONE),
-            Call => (Class::DirectBranch, Flags { link: true, ..Flags::NONE }),
-            Return => (Class::IndirectBranch, Flags { returns: true, ..Flags::NONE }),
-            Jump => (Class::DirectBranch, Flags::NONE),
-            Indirect => (Class::IndirectBranch, Flags::NONE),
-            ExceptionReturn => (Class::IndirectBranch, Flags { exception_return: true, ..Flags::NONE }),
-        };
-        let (end, isa) = (start.plus(8), Isa::A64);
-        let (instructions, last_size, executed) = (4, 2, true);
-        self.event(Event::Range(Range { start, end, instructions, isa, class, flags, last_size, executed }));
+        self.event(Event::Range(range(self.address(function, offset), end)));
     }
 
     fn exception(&mut self, function: &str, offset: u64) {
@@ -91,6 +81,21 @@ impl<'c> Script<'c> {
         assert_eq!(self.lines, expected);
         self.tree
     }
+}
+
+/// Four instructions.
+fn range(start: Address, end: End) -> Range {
+    let (class, flags) = match end {
+        Plain => (Class::Other, Flags::NONE),
+        Call => (Class::DirectBranch, Flags { link: true, ..Flags::NONE }),
+        Return => (Class::IndirectBranch, Flags { returns: true, ..Flags::NONE }),
+        Jump => (Class::DirectBranch, Flags::NONE),
+        Indirect => (Class::IndirectBranch, Flags::NONE),
+        ExceptionReturn => (Class::IndirectBranch, Flags { exception_return: true, ..Flags::NONE }),
+    };
+    let (end, isa) = (start.plus(8), Isa::A64);
+    let (instructions, last_size, executed) = (4, 2, true);
+    Range { start, end, instructions, isa, class, flags, last_size, executed }
 }
 
 #[test]
@@ -272,4 +277,75 @@ fn a_stack_deeper_than_is_kept_keeps_its_depth() {
     let mut deepest = 0;
     script.stack.finish(&mut |visit| deepest = deepest.max(visit.depth));
     assert_eq!(deepest, 69_999);
+}
+
+/// A random execution of a few functions: ranges, some of them out of place, exceptions, gaps, time.
+fn random_event(script: &Script<'_>, random: &mut Random) -> Event {
+    const FUNCTIONS: [&str; 4] = ["program", "hanoi", "put", "grow"];
+    let mut address = || script.address(FUNCTIONS[random.below(4) as usize], 8 * random.below(3));
+    let (start, return_address) = (address(), Some(address()));
+    match random.below(60) {
+        0 => Event::NoSync(NoSync::Overflow),
+        1 => Event::ExceptionReturn,
+        2 => Event::Timestamp { value: random.below(1000), cycles: None },
+        3 => Event::Exception {
+            cause: Cause::Arm(1),
+            return_address,
+            is_branch_target: false,
+            fault_pending: false,
+            value: 0,
+        },
+        _ => {
+            let ends = [Plain, Plain, Plain, Jump, Call, Return, Indirect, ExceptionReturn];
+            Event::Range(range(start, ends[random.below(8) as usize]))
+        }
+    }
+}
+
+/// Pieces of an execution that come again and again, as programs have them.
+fn random_events(script: &Script<'_>, random: &mut Random) -> Vec<Vec<Event>> {
+    let pieces: Vec<Vec<Event>> =
+        (0..20).map(|_| (0..1 + random.below(6)).map(|_| random_event(script, random)).collect()).collect();
+    (0..2000).map(|_| pieces[random.below(20) as usize].clone()).collect()
+}
+
+#[test]
+fn paths_come_to_what_their_ranges_come_to() {
+    let capture = capture();
+    let mut random = Random(7);
+    for round in 0..30 {
+        let (script, mut clear) = (Script::new(&capture), Script::new(&capture).stack);
+        let mut fast = script.stack.clone();
+        let (mut known, mut generation): (Vec<Vec<Range>>, _) = (Vec::new(), 1);
+        let (mut expected, mut visits) = (Vec::new(), Vec::new());
+        for piece in random_events(&script, &mut random) {
+            let ranges: Option<Vec<Range>> = piece
+                .iter()
+                .map(|event| if let Event::Range(range) = event { Some(*range) } else { None })
+                .collect();
+            piece
+                .iter()
+                .for_each(|event| clear.push(event, &mut |visit| expected.push(format!("{visit:?}"))));
+            let mut each = |visit: Visit<'_>| visits.push(format!("{visit:?}"));
+            match ranges {
+                Some(ranges) => {
+                    // Followers forget their paths now and then, and name others by the same numbers.
+                    if random.below(200) == 0 {
+                        known.clear();
+                        generation += 1;
+                    }
+                    let number = known.iter().position(|path| *path == ranges).unwrap_or_else(|| {
+                        known.push(ranges.clone());
+                        known.len() - 1
+                    });
+                    fast.walk(PathId { generation, number: number as u32 }, ranges.into_iter(), &mut each);
+                }
+                None => piece.iter().for_each(|event| fast.push(event, &mut each)),
+            }
+        }
+        clear.finish(&mut |visit| expected.push(format!("{visit:?}")));
+        fast.finish(&mut |visit| visits.push(format!("{visit:?}")));
+        assert!(expected.len() > 500, "{}", expected.len());
+        assert!(visits == expected, "round {round}");
+    }
 }

@@ -1,7 +1,9 @@
 //! What takes the items of a source on the thread where it is decoded, and makes portions of something of them.
 
+use std::iter::Peekable;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::item::{Item, Origin};
@@ -29,6 +31,18 @@ pub(super) trait Consumer<T>: Send {
 pub trait Writer<T>: Send {
     /// Writes an item.
     fn item(&mut self, item: &Item<'_, T>, text: &mut Vec<u8>);
+
+    /// Writes the items of a path of execution that was walked before: `path` always stands for the same values.
+    fn path<'a>(
+        &mut self,
+        _path: PathId,
+        items: Peekable<impl Iterator<Item = Item<'a, T>>>,
+        text: &mut Vec<u8>,
+    ) where
+        T: 'a,
+    {
+        items.for_each(|item| self.item(&item, text));
+    }
 
     /// The source ends: writes what is left.
     fn finish(&mut self, _text: &mut Vec<u8>) {}

@@ -3,9 +3,11 @@
 use std::ops::ControlFlow;
 
 use backsight_core::TraceId;
+use backsight_flow::PathId;
 
 use super::consumers::{ENOUGH_TEXT, Writer};
 use super::item::Item;
+use super::source_decoder::{ItemSink, Known};
 use crate::Source;
 
 /// The writers of a buffer's sources, on the calling thread.
@@ -29,19 +31,17 @@ where
         Self { writers: Vec::new(), current: 0, text: Vec::new(), make, output, failure: None }
     }
 
-    /// Lets the writer of its source write an item.
-    pub fn item<T>(&mut self, item: &Item<'_, T>) -> ControlFlow<()>
-    where
-        W: Writer<T>,
-    {
-        let id = item.source.frame_id();
+    /// Lets the writer of a source write. Text goes on when there is enough of it.
+    #[inline]
+    fn write(&mut self, source: &Source, write: impl FnOnce(&mut W, &mut Vec<u8>)) -> ControlFlow<()> {
+        let id = source.frame_id();
         if self.writers.get(self.current).is_none_or(|(other, _)| *other != id)
-            && let Err(error) = self.turn_to(id, item.source)
+            && let Err(error) = self.turn_to(id, source)
         {
             return self.fail(error);
         }
         if let Some((_, writer)) = self.writers.get_mut(self.current) {
-            writer.item(item, &mut self.text);
+            write(writer, &mut self.text);
         }
         if self.text.len() >= ENOUGH_TEXT { self.flush() } else { ControlFlow::Continue(()) }
     }
@@ -82,5 +82,34 @@ where
     fn fail(&mut self, error: E) -> ControlFlow<()> {
         self.failure = Some(error);
         ControlFlow::Break(())
+    }
+}
+
+impl<T, W, M, O, E> ItemSink<T> for Pages<'_, W, M, O, E>
+where
+    W: Writer<T>,
+    M: FnMut(&Source) -> Result<W, E>,
+    O: FnMut(&[u8]) -> Result<(), E>,
+{
+    type Says = ControlFlow<()>;
+
+    fn take(&mut self, item: Item<'_, T>, _known: Known) -> ControlFlow<()> {
+        self.write(item.source, |writer, text| writer.item(&item, text))
+    }
+
+    fn take_path<'a>(
+        &mut self,
+        path: PathId,
+        _sub_source: u16,
+        items: impl Iterator<Item = Item<'a, T>>,
+    ) -> ControlFlow<()>
+    where
+        T: 'a,
+    {
+        let mut items = items.peekable();
+        match items.peek().map(|first| first.source) {
+            Some(source) => self.write(source, |writer, text| writer.path(path, items, text)),
+            None => ControlFlow::Continue(()),
+        }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use backsight_arm::frame::Run;
 use backsight_core::TraceId;
 use backsight_flow::PathId;
 use backsight_image::Window;
 
+use super::caches::{CodeCaches, CodeKey};
 use super::item::{Accumulate, Item, Outcome};
 use super::kind::Kind;
 use super::merge::Waiting;
@@ -42,6 +44,8 @@ pub(super) struct Setup<'c, K> {
     pub kind: K,
     pub buffer: &'c Buffer,
     pub code: Option<&'c Code>,
+    /// What was read of it, shared by all sources.
+    pub caches: Arc<CodeCaches>,
     /// IDs that are wanted; none: all.
     pub ids: Vec<TraceId>,
     pub wanted: Wanted,
@@ -58,7 +62,11 @@ impl<'c, K: Kind> Setup<'c, K> {
     pub fn decoder(&self, id: TraceId) -> Option<SourceDecoder<K::Stream<'c>>> {
         let source = self.buffer.source(id)?;
         let stream = self.kind.stream(&source, self.code).ok().flatten()?;
+        let key = self.code.and_then(|code| CodeKey::new(code, &source));
         let mut decoder = SourceDecoder::new(source, stream, self.wanted);
+        if let Some(key) = key {
+            decoder.share_code(key, Arc::clone(&self.caches));
+        }
         for (&later, _) in self.buffer.continued.iter().filter(|(_, first)| **first == id) {
             let Some(source) = self.buffer.source(later) else { continue };
             if let Some(stream) = self.kind.stream(&source, self.code).ok().flatten() {
@@ -120,17 +128,18 @@ impl<'c, K: Kind> Session<'c, K> {
         R: Outcome,
         F: FnMut(Item<'_, K::Value>) -> R,
     {
+        self.feed_to(bytes, &mut EachItem(&mut |item: Item<'_, K::Value>, _| sink(item)))
+    }
+
+    /// The same for whoever may take whole paths.
+    pub(super) fn feed_to(&mut self, bytes: &[u8], sink: &mut impl ItemSink<K::Value>) -> ControlFlow<()> {
         let block = if self.setup.order == Order::Blocks { BLOCK } else { SMALL_BLOCK };
         bytes.chunks(block).try_for_each(|block| self.block(block, sink))
     }
 
-    fn block<R, F>(&mut self, block: &[u8], sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, K::Value>) -> R,
-    {
+    fn block(&mut self, block: &[u8], sink: &mut impl ItemSink<K::Value>) -> ControlFlow<()> {
         if self.setup.buffer.is_raw() {
-            return self.raw_block(block, &mut EachItem(&mut |item: Item<'_, K::Value>, _| sink(item)));
+            return self.raw_block(block, sink);
         }
         let Self { setup, splitter, decoders, undecoded, waiting } = self;
         splitter.feed(block, &mut |id| met(setup, id, decoders, undecoded));
@@ -141,10 +150,13 @@ impl<'c, K: Kind> Session<'c, K> {
             let part = piece.part();
             outcome = match merge {
                 true => wait::<K>(decoder, part, waiting),
-                false => decoder.take(part, &mut |item, _| sink(item)),
+                false => decoder.take_to(part, sink),
             };
         });
-        if merge && outcome.is_continue() { waiting.give(&mut |item| sink(item).control()) } else { outcome }
+        match merge && outcome.is_continue() {
+            true => waiting.give(&mut |item| sink.take(item, Known::Unasked).control()),
+            false => outcome,
+        }
     }
 
     /// Makes the decoder of a buffer whose bytes all belong to one source.
@@ -289,7 +301,7 @@ impl<'c, K: Kind> Session<'c, K> {
         self.splitter.restart();
         for (id, decoder) in &mut self.decoders {
             let Some((_, state)) = states.0.get_mut(id) else { continue };
-            let _ = decoder.finish(&mut |item, _| each.item(state, item));
+            let _ = decoder.finish_to(&mut StateSink { state, each });
         }
     }
 }
@@ -369,11 +381,17 @@ impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {
     }
 
     #[inline(always)]
-    fn take_path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
+    fn take_path<'a>(
+        &mut self,
+        path: PathId,
+        sub_source: u16,
+        items: impl Iterator<Item = Item<'a, V>>,
+    ) -> ControlFlow<()>
     where
         V: 'a,
     {
         self.each.path(self.state, path, sub_source, items);
+        ControlFlow::Continue(())
     }
 }
 

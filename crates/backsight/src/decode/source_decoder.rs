@@ -1,12 +1,14 @@
 //! One source while it is decoded.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use backsight_arm::frame::Run;
 use backsight_core::{Located, TraceId};
 use backsight_flow::PathId;
 use backsight_image::Window;
 
+use super::caches::{CodeCaches, CodeKey};
 use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
 use crate::Source;
@@ -67,6 +69,8 @@ pub(crate) struct SourceDecoder<S> {
     taken: u64,
     /// When what comes out happened, where the code depends on it.
     window: Option<Window>,
+    /// What was read of the code, with others that run it too.
+    shared: Option<(CodeKey, Arc<CodeCaches>)>,
 }
 
 /// The stream of a source in a configuration that it does not have at the moment.
@@ -142,13 +146,19 @@ pub(crate) trait ItemSink<V> {
 
     /// Takes the items of a path that was walked before. Nobody asks when they became known.
     #[inline(always)]
-    fn take_path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
+    fn take_path<'a>(
+        &mut self,
+        _path: PathId,
+        _sub_source: u16,
+        items: impl Iterator<Item = Item<'a, V>>,
+    ) -> ControlFlow<()>
     where
         V: 'a,
     {
         for item in items {
-            self.take(item, Known::Unasked);
+            self.take(item, Known::Unasked).control()?;
         }
+        ControlFlow::Continue(())
     }
 }
 
@@ -213,23 +223,29 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
 
     #[inline(always)]
     fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<V>>) {
-        if self.is_tracked || F::Says::CAN_END {
+        if self.is_tracked {
             for item in items {
                 self.take(sub_source, item);
             }
             return;
         }
-        let (source, origin, window) = (self.source, self.origin, *self.window);
+        if self.is_done() {
+            return;
+        }
+        let (source, origin, window, base) = (self.source, self.origin, *self.window, self.base);
         let items = items.map(|Located { offset, length, value }| Item {
             source,
             sub_source,
-            offset,
+            offset: offset + base,
             length,
             window,
             value,
             origin,
         });
-        self.sink.take_path(path, sub_source, items);
+        let outcome = self.sink.take_path(path, sub_source, items);
+        if F::Says::CAN_END {
+            self.outcome = outcome;
+        }
     }
 
     #[inline(always)]
@@ -246,7 +262,25 @@ impl<S: Stream> SourceDecoder<S> {
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
         let (positions, arrivals, kept) = Default::default();
         let (has_begun, window, others, base, taken) = (false, None, Vec::new(), 0, 0);
-        Self { source, stream, wanted, positions, arrivals, kept, has_begun, window, others, base, taken }
+        Self {
+            source,
+            stream,
+            wanted,
+            positions,
+            arrivals,
+            kept,
+            has_begun,
+            others,
+            base,
+            taken,
+            window,
+            shared: None,
+        }
+    }
+
+    /// Others run the same code: while this has no bytes to decode, they may use what was read of it.
+    pub fn share_code(&mut self, key: CodeKey, caches: Arc<CodeCaches>) {
+        self.shared = Some((key, caches));
     }
 
     /// The source may go on in this configuration, under the ID of it.
@@ -300,6 +334,17 @@ impl<S: Stream> SourceDecoder<S> {
 
     /// The same for whoever takes whole paths.
     pub fn take_to<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
+        if let Some((key, caches)) = &self.shared {
+            caches.lend(*key, &mut self.stream);
+        }
+        let outcome = self.take_part(part, sink);
+        if let Some((key, caches)) = &self.shared {
+            caches.take_back(*key, &mut self.stream);
+        }
+        outcome
+    }
+
+    fn take_part<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
         if self.wanted.positions {
             self.positions.forget();
             self.positions.push_runs(part.runs, part.bytes.len());
@@ -339,7 +384,12 @@ impl<S: Stream> SourceDecoder<S> {
         R: Outcome,
         F: FnMut(Item<'_, S::Value>, Known) -> R,
     {
-        self.step(Step::Finish, &mut EachItem(sink))
+        self.finish_to(&mut EachItem(sink))
+    }
+
+    /// The same for whoever has to know the time.
+    pub fn finish_to<F: ItemSink<S::Value>>(&mut self, sink: &mut F) -> ControlFlow<()> {
+        self.step(Step::Finish, sink)
     }
 
     /// The stream does not continue.
@@ -358,7 +408,14 @@ impl<S: Stream> SourceDecoder<S> {
 
     /// What comes at a break is little: it is compiled once, and not for each sink.
     fn step<F: ItemSink<S::Value>>(&mut self, step: Step, sink: &mut F) -> ControlFlow<()> {
-        self.rare_step(step, &mut |item, known| sink.take(item, known).control())
+        let mut window = self.window;
+        self.rare_step(step, &mut |item, known| {
+            if item.window != window {
+                window = item.window;
+                window.into_iter().for_each(|window| sink.enter(window));
+            }
+            sink.take(item, known).control()
+        })
     }
 
     fn rare_step(&mut self, step: Step, sink: RareSink<'_, S::Value>) -> ControlFlow<()> {

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use backsight_core::TraceId;
 
 use super::consumers::{CountedText, Pool, Text, Writer};
-use super::item::Item;
 use super::kind::Kind;
 use super::pages::Pages;
 use super::session::{End, Order, Session, Setup};
+use super::source_decoder::{ItemSink as _, Known};
 use super::summary::{BufferSummary, Summary};
 use super::{Decode, Spread, parallel, pieces};
 use crate::{Buffer, Error, Source};
@@ -61,12 +61,12 @@ impl<'c, K: Kind> Decode<'c, K> {
         let mut session = Session::new(setup);
         let mut pages = Pages::new(make, output);
         self.blocks(buffer, fill, &mut |block| {
-            session.feed(block, &mut |item: Item<'_, K::Value>| pages.item(&item))?;
+            session.feed_to(block, &mut pages)?;
             pages.flush()
         })?;
         if pages.failure.is_none() {
             let _ = session.finish_with(&mut |end| match end {
-                End::Item(item) => pages.item(&item),
+                End::Item(item) => pages.take(item, Known::Unasked),
                 End::Source(source) => pages.end(source),
             });
             let _ = pages.flush();

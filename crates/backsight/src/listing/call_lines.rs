@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use backsight_core::Describe as _;
-use backsight_flow::Event;
+use backsight_flow::{Event, PathId, Range};
 
 use super::digits::Decimal;
 use super::execution::{Detail, ExecutionFormat, Label, Style, module_members, write_event};
@@ -87,6 +87,18 @@ impl<'i> CallLines<'i> {
             true => write_event(page.out, page.label, page.hart, event),
             false => Ok(()),
         }
+    }
+
+    /// Takes the ranges of a path that was walked before. Not for JSON, which says where each event was reported.
+    pub fn path(
+        &mut self,
+        page: &mut Page<'_>,
+        path: PathId,
+        ranges: impl Iterator<Item = Range>,
+    ) -> io::Result<()> {
+        let visits = &mut self.visits;
+        self.stack.walk(path, ranges, &mut |visit| visits.push(visit));
+        if self.visits.is_empty() { Ok(()) } else { self.write_visits(page) }
     }
 
     /// The trace ends.

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use backsight_core::{Address, AddressSpace, Context, Describe, TraceId};
-use backsight_flow::{Event, Range, SourceTime, opencsd};
+use backsight_flow::{Event, PathId, Range, SourceTime, opencsd};
 use backsight_image::{Code as _, Naming, Symbol, Window};
 
 use super::call_lines::{CallLines, Page};
@@ -81,6 +82,8 @@ impl Style {
 pub struct ListedCounts {
     instructions: AtomicU64,
     has_time: AtomicBool,
+    /// Listings that there are.
+    listings: AtomicUsize,
 }
 
 impl ListedCounts {
@@ -190,6 +193,33 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
             return;
         }
         let _ = self.event(text, item.sub_source, &index, &item.value);
+    }
+
+    fn path<'a>(
+        &mut self,
+        path: PathId,
+        mut items: Peekable<impl Iterator<Item = Item<'a, Event>>>,
+        text: &mut Vec<u8>,
+    ) {
+        let Some(&Item { sub_source: hart, window, .. }) = items.peek() else { return };
+        self.enter(window);
+        let Self { style, label, harts, current, listed, object, .. } = self;
+        if let Some(state) = harts.get_mut(*current)
+            && state.number == hart
+            && state.filter.takes_all()
+            && style.format != ExecutionFormat::Json
+            && let Some(calls) = &mut state.calls
+        {
+            let mut page = Page { out: text, label, hart, object, listed, filter: &state.filter };
+            let ranges = items.filter_map(|item| match item.value {
+                Event::Range(range) => Some(range),
+                _ => None,
+            });
+            // Memory takes everything.
+            let _ = calls.path(&mut page, path, ranges);
+            return;
+        }
+        items.for_each(|item| self.item(&item, text));
     }
 
     fn finish(&mut self, text: &mut Vec<u8>) {
@@ -332,6 +362,7 @@ impl<'i> ExecutionWriter<'i> {
         let place = self.harts.binary_search_by_key(&hart, |known| known.number);
         self.current = place.unwrap_or_else(|place| place);
         if place.is_err() {
+            self.counts.listings.fetch_add(1, Ordering::Relaxed);
             let state = Hart {
                 number: hart,
                 filter: self.filter.clone(),
@@ -339,7 +370,7 @@ impl<'i> ExecutionWriter<'i> {
                 space: AddressSpace::ANY,
                 instruction_text: InstructionText::default(),
                 lines: self.lines.clone(),
-                texts: RangeTexts::default(),
+                texts: RangeTexts::new(self.counts.listings.load(Ordering::Relaxed)),
                 calls: CallLines::new(self.style, self.code),
             };
             self.harts.insert(self.current, state);

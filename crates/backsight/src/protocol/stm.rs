@@ -1,6 +1,6 @@
 //! STM: what software writes to the channels of a system trace.
 
-use backsight_arm::stm::{Content, Decoder, Packet};
+use backsight_arm::stm::{Content, Decoder, Packet, PacketSink};
 use backsight_capture::events::message::{EVENT_CHANNEL, EventChannel};
 use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::stm::Follower;
@@ -115,8 +115,18 @@ pub struct Packets {
     packets: u64,
 }
 
-/// Counts what is a packet.
-#[inline]
+/// Counts packets, and gives them on.
+struct Count<'s, S>(&'s mut u64, &'s mut S);
+
+impl<S: StreamSink<Packet>> PacketSink for Count<'_, S> {
+    #[inline(always)]
+    fn take(&mut self, packet: Located<Packet>) {
+        *self.0 += is_packet(&packet.value);
+        self.1.take(0, packet);
+    }
+}
+
+#[inline(always)]
 fn is_packet(packet: &Packet) -> u64 {
     u64::from(!matches!(packet.content, Content::Unsynchronised))
 }
@@ -125,17 +135,11 @@ impl Stream for Packets {
     type Value = Packet;
 
     fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
-        self.decoder.feed(bytes, &mut |packet| {
-            self.packets += is_packet(&packet.value);
-            sink.take(0, packet);
-        });
+        self.decoder.feed(bytes, &mut Count(&mut self.packets, sink));
     }
 
     fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.decoder.finish(&mut |packet| {
-            self.packets += is_packet(&packet.value);
-            sink.take(0, packet);
-        });
+        self.decoder.finish(&mut Count(&mut self.packets, sink));
     }
 
     fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
@@ -166,32 +170,38 @@ pub struct Messages {
     packets: u64,
 }
 
+/// Counts packets, and gives what follows from them.
+struct Follow<'s, S> {
+    follower: &'s mut Follower,
+    packets: &'s mut u64,
+    sink: &'s mut S,
+}
+
+impl<S: StreamSink<Event>> PacketSink for Follow<'_, S> {
+    #[inline(always)]
+    fn take(&mut self, packet: Located<Packet>) {
+        *self.packets += is_packet(&packet.value);
+        self.follower.push(packet, &mut Events { sub_source: 0, sink: self.sink });
+    }
+}
+
 impl Stream for Messages {
     type Value = Event;
 
     fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
         let Self { decoder, follower, packets } = self;
-        decoder.feed(bytes, &mut |packet| {
-            *packets += is_packet(&packet.value);
-            follower.push(packet, &mut Events { sub_source: 0, sink });
-        });
+        decoder.feed(bytes, &mut Follow { follower, packets, sink });
     }
 
     fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, follower, packets } = self;
-        decoder.finish(&mut |packet| {
-            *packets += is_packet(&packet.value);
-            follower.push(packet, &mut Events { sub_source: 0, sink });
-        });
+        decoder.finish(&mut Follow { follower, packets, sink });
         follower.finish(&mut Events { sub_source: 0, sink });
     }
 
     fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, follower, packets } = self;
-        decoder.reset(&mut |packet| {
-            *packets += is_packet(&packet.value);
-            follower.push(packet, &mut Events { sub_source: 0, sink });
-        });
+        decoder.reset(&mut Follow { follower, packets, sink });
         follower.reset();
     }
 
