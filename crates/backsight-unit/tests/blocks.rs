@@ -105,7 +105,7 @@ fn ntrace_is_the_same_with_every_option() {
         for seed in 0..6 {
             let random = &mut Random(seed * 100 + number as u64);
             let bytes = assert_same("ntrace", Isa::Rv64, &some(random, &settings, 3), &items, seed);
-            assert!(bytes > 100, "{name}: hardly a byte");
+            assert!(bytes > 0, "{name}: not a byte");
         }
     }
 }
@@ -117,14 +117,14 @@ fn arm_units_are_the_same_with_every_option() {
         "return_stack=1",
         "branch_broadcast=1",
         "cyclecount=1",
-        "sync_period=64",
+        "sync_period=256",
         "events=150",
         "range=0x10000..0x12000",
         "exclude=0x400000..0x403000",
         "broadcast_range=0x10000..0x14000",
         "fifo=64:30",
         "speculation=40",
-        "context_id=1",
+        "context_id=32",
     ];
     for seed in 0..60 {
         let random = &mut Random(seed);

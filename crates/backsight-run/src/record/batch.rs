@@ -55,8 +55,8 @@ pub struct Collector {
     batch: Batch,
     /// Steps, or items, of a full batch.
     most: usize,
-    /// The number of the code in each slot of those who take the batches.
-    numbers: Box<[Option<u64>]>,
+    /// One more than the number of the code in each slot of those who take the batches; 0: there is none.
+    numbers: Box<[u64]>,
 }
 
 /// The slot of a block.
@@ -67,7 +67,13 @@ fn slot_of(number: u64) -> usize {
 impl Collector {
     /// A batch is full with so many steps.
     pub fn new(most: usize) -> Self {
-        Self { batch: Batch::default(), most, numbers: vec![None; SLOTS].into() }
+        Self { batch: Batch::default(), most, numbers: vec![0; SLOTS].into() }
+    }
+
+    /// Was nothing collected?
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.batch.steps.is_empty()
     }
 
     #[inline(always)]
@@ -90,7 +96,7 @@ impl Collector {
     #[inline(always)]
     pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> bool {
         let slot = slot_of(block.number);
-        if self.numbers[slot] != Some(block.number) {
+        if self.numbers[slot] != block.number.wrapping_add(1) {
             self.send_code(block);
         }
         self.batch.steps.push(Step::Block { slot: slot as u16, next: block.next, taken: block.taken });
@@ -120,7 +126,7 @@ impl Collector {
     #[cold]
     #[inline(never)]
     fn send_code(&mut self, block: &RetiredBlock<'_>) {
-        self.numbers[slot_of(block.number)] = Some(block.number);
+        self.numbers[slot_of(block.number)] = block.number.wrapping_add(1);
         self.batch.steps.push(Step::Code { number: block.number, count: block.code.len() as u32 });
         self.batch.code.extend_from_slice(block.code);
     }

@@ -436,10 +436,8 @@ impl Recorder {
             let records = system.records();
             self.write_events(&records);
         }
-        let output = self.writer.finish();
-        let mut output = trace::lock(&output);
-        let cut_short = output.finish().or(self.trouble.take());
-        if ending.ended == Ended::Stopped && self.instructions() >= self.limit {
+        let instructions = self.instructions();
+        if ending.ended == Ended::Stopped && instructions >= self.limit {
             ending.ended = Ended::Limit;
         }
         if self.code.changed() > 0 {
@@ -448,20 +446,61 @@ impl Recorder {
                 self.code.changed()
             ));
         }
-        self.folder.free_reserve();
-        let capture = self.describe(&mut output)?;
+        let Self { folder, writer, code, records, system, contextidr, events_in_trace, .. } = self;
+        let Self { isa, title, format, truth, thread_ids, trouble, .. } = self;
+        let mut output = writer.finish();
+        let cut_short = output.finish().or(trouble);
+        folder.free_reserve();
+        let mut written = WrittenTrace {
+            folder,
+            code,
+            records,
+            system,
+            contextidr,
+            events_in_trace,
+            isa,
+            title,
+            format,
+            truth,
+            thread_ids,
+        };
+        let capture = written.describe(&mut output)?;
         let recorded = Recorded {
             ending,
-            instructions: self.instructions(),
+            instructions,
             threads: capture.sources.iter().filter(|source| source.core.is_some()).count(),
             bytes: capture.buffers.iter().filter_map(Buffer::length).sum(),
             figures: output.units().figures().collect(),
             cut_short,
         };
-        self.folder.finish()?;
+        written.folder.finish()?;
         Ok(recorded)
     }
 
+    /// Nothing was recorded that anybody would want: leaves nothing behind.
+    pub fn abandon(self) {
+        // Nobody writes after this.
+        drop(self.writer.finish());
+        self.folder.abandon();
+    }
+}
+
+/// A capture whose trace is written, and whose description is not.
+struct WrittenTrace {
+    folder: CaptureFolder,
+    code: RecordedCode,
+    records: Vec<events::Record>,
+    system: Option<System>,
+    contextidr: Option<ContextIdLayout>,
+    events_in_trace: bool,
+    isa: Isa,
+    title: String,
+    format: Format,
+    truth: bool,
+    thread_ids: bool,
+}
+
+impl WrittenTrace {
     /// Writes everything but the trace. Where there is no room for it, the last bytes of the trace make some.
     fn describe(&mut self, output: &mut TraceOutput) -> Result<Capture, Error> {
         let mut sacrifice = FIRST_SACRIFICE;
@@ -497,13 +536,5 @@ impl Recorder {
         let capture = description::capture(facts, units, &self.code, &dumps).map_err(plain)?;
         self.folder.describe(&capture)?;
         Ok(capture)
-    }
-
-    /// Nothing was recorded that anybody would want: leaves nothing behind.
-    pub fn abandon(self) {
-        let Self { folder, writer, .. } = self;
-        // Whoever still writes has ended after this.
-        drop(writer);
-        folder.abandon();
     }
 }

@@ -109,8 +109,14 @@ impl TraceOutput {
                 Step::Timestamp { time } => self.between(|units| units.request_timestamp(time)),
             }
         }
+        self.write_ready();
+    }
+
+    /// Writes what is ready to files. False: nothing more can be written.
+    pub fn write_ready(&mut self) -> bool {
         self.write_causes();
         self.write(PIECE);
+        !self.has_failed()
     }
 
     /// Does something; what goes wrong ends everything.
@@ -140,8 +146,9 @@ impl TraceOutput {
         }
     }
 
+    /// Takes straight-line code that was executed.
     #[inline]
-    fn take_block(&mut self, block: &RetiredBlock<'_>) {
+    pub fn take_block(&mut self, block: &RetiredBlock<'_>) {
         let count = block.code.len();
         if self.units.is_framed() {
             if self.since + count >= PORTION {

@@ -1,10 +1,9 @@
 //! What was executed goes in, is collected, and goes on to the units: here, or on a thread of their own.
 
 use std::mem;
-use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use backsight_capture::events::Item;
@@ -23,34 +22,37 @@ const WAITING: usize = 2;
 /// Collects what is executed for the units.
 pub struct TraceWriter {
     collector: Collector,
-    output: Arc<Mutex<KnownOutput>>,
-    /// The thread of the units, if they have one.
-    thread: Option<UnitThread>,
-    /// An empty batch.
-    spare: Batch,
+    units: Units,
+    /// Blocks that the units took since what they wrote was written to files.
+    blocks: usize,
     has_messages: bool,
     instructions: u64,
 }
 
-/// Where batches go, and the code that came with them.
-pub struct KnownOutput {
-    output: TraceOutput,
-    known: KnownCode,
+/// Where the units work.
+enum Units {
+    /// On this thread: blocks go to them at once.
+    Here { output: Box<KnownOutput>, spare: Batch },
+    /// On a thread of their own.
+    Elsewhere(UnitThread),
 }
 
-/// The output, for as long as nobody else uses it.
-pub fn lock(output: &Mutex<KnownOutput>) -> MutexGuard<'_, KnownOutput> {
-    output.lock().unwrap_or_else(PoisonError::into_inner)
+/// Where batches go, and the code that came with them.
+struct KnownOutput {
+    output: TraceOutput,
+    known: KnownCode,
 }
 
 impl TraceWriter {
     /// With units that work here, or `elsewhere`: on a thread of their own.
     pub fn new(output: TraceOutput, elsewhere: bool) -> Self {
         let has_messages = output.units().has_messages();
-        let output = Arc::new(Mutex::new(KnownOutput { output, known: KnownCode::new() }));
-        let thread = elsewhere.then(|| UnitThread::new(Arc::clone(&output)));
-        let collector = Collector::new(if elsewhere { MANY } else { FEW });
-        Self { collector, output, thread, spare: Batch::default(), has_messages, instructions: 0 }
+        let output = Box::new(KnownOutput { output, known: KnownCode::new() });
+        let (size, units) = match elsewhere {
+            true => (MANY, Units::Elsewhere(UnitThread::new(output))),
+            false => (FEW, Units::Here { output, spare: Batch::default() }),
+        };
+        Self { collector: Collector::new(size), units, blocks: 0, has_messages, instructions: 0 }
     }
 
     /// One step of execution. False: nothing more can be written.
@@ -64,7 +66,24 @@ impl TraceWriter {
     #[inline(always)]
     pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> bool {
         self.instructions += block.code.len() as u64;
+        if let Units::Here { .. } = self.units {
+            return self.push_block_here(block);
+        }
         if self.collector.push_block(block) { self.hand_on() } else { true }
+    }
+
+    /// The code of a block that goes to the units at once need not be copied.
+    #[inline(always)]
+    fn push_block_here(&mut self, block: &RetiredBlock<'_>) -> bool {
+        let goes_on = self.collector.is_empty() || self.hand_on();
+        let Units::Here { output, .. } = &mut self.units else { return false };
+        output.output.take_block(block);
+        self.blocks += 1;
+        if self.blocks < FEW {
+            return goes_on;
+        }
+        self.blocks = 0;
+        output.output.write_ready()
     }
 
     /// The program wrote to its standard output or error, after what it executed so far. False: nothing more can be
@@ -85,11 +104,13 @@ impl TraceWriter {
 
     #[inline(never)]
     fn hand_on(&mut self) -> bool {
-        if let Some(thread) = &mut self.thread {
-            return thread.take(&mut self.collector);
+        match &mut self.units {
+            Units::Here { output, spare } => {
+                *spare = self.collector.take(mem::take(spare));
+                output.take(spare)
+            }
+            Units::Elsewhere(thread) => thread.take(&mut self.collector),
         }
-        self.spare = self.collector.take(mem::take(&mut self.spare));
-        lock(&self.output).take(&mut self.spare)
     }
 
     /// Instructions seen so far.
@@ -99,10 +120,12 @@ impl TraceWriter {
     }
 
     /// Everything was executed: the units take the rest. Gives what they wrote to.
-    pub fn finish(&mut self) -> Arc<Mutex<KnownOutput>> {
+    pub fn finish(mut self) -> TraceOutput {
         self.hand_on();
-        self.thread = None;
-        Arc::clone(&self.output)
+        match self.units {
+            Units::Here { output, .. } => output.output,
+            Units::Elsewhere(thread) => thread.finish(),
+        }
     }
 }
 
@@ -116,62 +139,45 @@ impl KnownOutput {
     }
 }
 
-impl Deref for KnownOutput {
-    type Target = TraceOutput;
-
-    fn deref(&self) -> &TraceOutput {
-        &self.output
-    }
-}
-
-impl DerefMut for KnownOutput {
-    fn deref_mut(&mut self) -> &mut TraceOutput {
-        &mut self.output
-    }
-}
-
-/// A thread on which units work. It ends when this is dropped and everything was taken.
+/// A thread on which units work.
 struct UnitThread {
-    /// `None`: nothing more comes.
-    sender: Option<SyncSender<Batch>>,
+    sender: SyncSender<Batch>,
     /// Batches that were taken, empty.
     empty: Receiver<Batch>,
     failed: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<Box<KnownOutput>>,
 }
 
 impl UnitThread {
-    fn new(output: Arc<Mutex<KnownOutput>>) -> Self {
+    fn new(mut output: Box<KnownOutput>) -> Self {
         let (sender, batches) = sync_channel::<Batch>(WAITING);
         let (give_back, empty) = sync_channel(WAITING + 2);
         let failed = Arc::new(AtomicBool::new(false));
         let has_failed = Arc::clone(&failed);
         let work = move || {
             for mut batch in batches {
-                let goes_on = lock(&output).take(&mut batch);
+                let goes_on = output.take(&mut batch);
                 has_failed.store(!goes_on, Ordering::Relaxed);
                 // Nobody needs it back if it is the last.
                 let _ = give_back.try_send(batch);
             }
+            output
         };
-        Self { sender: Some(sender), empty, failed, thread: Some(thread::spawn(work)) }
+        Self { sender, empty, failed, thread: thread::spawn(work) }
     }
 
     /// Sends what was collected. False: nothing more can be written.
     fn take(&mut self, collector: &mut Collector) -> bool {
         let batch = collector.take(self.empty.try_recv().unwrap_or_default());
-        let is_sent = self.sender.as_ref().is_some_and(|sender| sender.send(batch).is_ok());
-        is_sent && !self.failed.load(Ordering::Relaxed)
+        self.sender.send(batch).is_ok() && !self.failed.load(Ordering::Relaxed)
     }
-}
 
-impl Drop for UnitThread {
-    fn drop(&mut self) {
-        self.sender = None;
-        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join)
-            && !thread::panicking()
-        {
-            std::panic::resume_unwind(panic);
+    /// Waits until everything was taken.
+    fn finish(self) -> TraceOutput {
+        drop(self.sender);
+        match self.thread.join() {
+            Ok(output) => output.output,
+            Err(panic) => std::panic::resume_unwind(panic),
         }
     }
 }
