@@ -6,7 +6,7 @@
 use backsight_core::Located;
 
 use super::table::HeaderRange;
-use super::{Atoms, Kind, Packet};
+use super::{AddressPacket, Atoms, Kind, Packet};
 
 /// The headers of one to eight consecutive Atom packets, oldest in the lowest byte. Bytes after the last are 0, which is
 /// the header of no atoms.
@@ -107,6 +107,13 @@ pub trait PacketSink {
         for packet in packets_of(run) {
             self.take(packet);
         }
+    }
+
+    /// Takes an Address packet and the Atom packets that follow it.
+    #[inline]
+    fn take_address_and_run(&mut self, address: Located<AddressPacket>, run: Located<AtomRun>) {
+        self.take(address.map(Packet::Address));
+        self.take_run(run);
     }
 }
 

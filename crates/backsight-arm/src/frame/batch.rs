@@ -1,6 +1,6 @@
 //! The same streams in large pieces, for consumers that want speed.
 
-use super::layout::{FRAME, FrameOutput};
+use super::layout::{FRAME, FrameOutput, plain_data};
 use super::{Chunk, Counts, Deframer, Framing, Loss};
 use backsight_core::TraceId;
 
@@ -118,6 +118,38 @@ impl Demultiplexer {
     }
 }
 
+/// Data bytes of a frame without ID bytes.
+const DATA: usize = FRAME - 1;
+
+impl Buffer {
+    /// How many frames without ID bytes there is room for.
+    fn room(&self) -> usize {
+        ((CAPACITY - self.length) / DATA).saturating_sub(1).min(RUNS - self.run_count)
+    }
+
+    /// Puts frames in, for which there is room, up to the first that has ID bytes; gives how many.
+    fn put_frames(&mut self, index: u64, frames: &[[u8; FRAME]]) -> usize {
+        let (mut length, mut next) = (self.length, index);
+        let runs = self.runs.get_mut(self.run_count..).unwrap_or_default();
+        for (frame, run) in frames.iter().zip(runs) {
+            let Some([low, high]) = plain_data(frame) else { break };
+            let Some(data) = self.bytes.get_mut(length..).and_then(<[u8]>::first_chunk_mut::<FRAME>) else {
+                break;
+            };
+            *data = (u128::from(low) | u128::from(high) << 64).to_le_bytes();
+            *run = Run { index: next, at: length as u32 };
+            (length, next) = (length + DATA, next + FRAME as u64);
+        }
+        let count = (length - self.length) / DATA;
+        self.run_count += count;
+        if count > 0 {
+            self.next = next - 1;
+        }
+        self.length = length;
+        count
+    }
+}
+
 struct Batches<'a, F> {
     buffer: &'a mut Buffer,
     sink: &'a mut F,
@@ -162,6 +194,28 @@ impl<F: FnMut(Batch<'_>)> FrameOutput for Batches<'_, F> {
             low.copy_from_slice(&halves[0].to_le_bytes());
             high.copy_from_slice(&halves[1].to_le_bytes());
         }
+    }
+
+    fn frames(&mut self, id: TraceId, index: u64, frames: &[[u8; FRAME]]) -> usize {
+        if id != self.buffer.id {
+            self.deliver();
+            self.buffer.id = id;
+        }
+        let mut taken = 0;
+        while let Some(rest) = frames.get(taken..).filter(|rest| !rest.is_empty()) {
+            let room = self.buffer.room();
+            if room == 0 {
+                self.deliver();
+                continue;
+            }
+            let group = rest.get(..room).unwrap_or(rest);
+            let count = self.buffer.put_frames(index + (taken * FRAME) as u64, group);
+            taken += count;
+            if count < group.len() {
+                break;
+            }
+        }
+        taken
     }
 
     #[inline]

@@ -143,9 +143,14 @@ impl Deframer {
             let frame = self.frame;
             self.memory_frame(&frame, out);
         }
-        let (frames, rest) = bytes.as_chunks::<FRAME>();
-        for frame in frames {
+        let (mut frames, rest) = bytes.as_chunks::<FRAME>();
+        loop {
+            // Most frames belong to the source of the one before.
+            let plain = self.unpacker.plain_frames(frames, self.offset, out);
+            self.offset += (plain * FRAME) as u64;
+            let Some((frame, after)) = frames.get(plain..).and_then(<[_]>::split_first) else { break };
             self.memory_frame(frame, out);
+            frames = after;
         }
         self.frame[..rest.len()].copy_from_slice(rest);
         self.filled = rest.len();

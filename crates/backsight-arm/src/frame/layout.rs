@@ -21,6 +21,12 @@ const UNKNOWN: u8 = 0x80;
 pub(super) trait FrameOutput {
     /// The 15 data bytes of a frame without ID bytes, with a byte after them that says nothing.
     fn frame(&mut self, id: TraceId, index: u64, halves: [u64; 2]);
+    /// As many of these frames as have no ID bytes, up to the first that has one, in a row from an index on; gives how
+    /// many.
+    fn frames(&mut self, id: TraceId, index: u64, frames: &[[u8; FRAME]]) -> usize {
+        let plain = frames.iter().map_while(plain_data);
+        (index..).step_by(FRAME).zip(plain).map(|(index, halves)| self.frame(id, index, halves)).count()
+    }
     /// Bytes `from..to` of `data`, of one source.
     fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize);
     /// Anything that is not data.
@@ -47,6 +53,16 @@ impl<F: FnMut(Chunk<'_>)> FrameOutput for Runs<'_, F> {
     fn mark(&mut self, mark: Chunk<'static>) {
         (self.0)(mark);
     }
+}
+
+/// The 15 data bytes of a frame, with a byte after them that says nothing; `None` if it has ID bytes. So has a barrier, by
+/// its first byte.
+#[inline(always)]
+pub(super) fn plain_data(frame: &[u8; FRAME]) -> Option<[u64; 2]> {
+    let bits = u128::from_le_bytes(*frame);
+    let (low, high) = (bits as u64, (bits >> 64) as u64);
+    let aux = frame[15];
+    ((low | high) & ID_FLAGS == 0).then_some([low | spread(aux), high | spread(aux >> 4)])
 }
 
 /// Takes frames apart. Knows the current source, which persists from frame to frame.
@@ -91,6 +107,24 @@ impl Unpacker {
         } else {
             self.special(offset, &join(data)[..15], out);
         }
+    }
+
+    /// Takes apart frames in a row, the first of which begins at `offset`, up to the first that has ID bytes; gives how many.
+    #[inline]
+    pub(super) fn plain_frames(
+        &mut self,
+        frames: &[[u8; FRAME]],
+        offset: u64,
+        out: &mut impl FrameOutput,
+    ) -> usize {
+        let id = TraceId::new(self.current);
+        if self.current >= UNKNOWN || !id.is_source() {
+            return 0;
+        }
+        let count = out.frames(id, offset, frames);
+        self.counts.frames += count as u64;
+        self.counts.data[id.get() as usize] += 15 * count as u64;
+        count
     }
 
     /// A frame with ID bytes: bit `k` of `ids` says that byte `2k` is one.

@@ -93,6 +93,28 @@ impl<C: Code> Follower<C> {
         }
     }
 
+    /// Takes an Address packet and the Atom packets that follow it, as [`Follower::push`] takes them one by one.
+    #[inline(always)]
+    pub fn push_address_and_run(
+        &mut self,
+        address: Located<AddressPacket>,
+        run: Located<AtomRun>,
+        sink: &mut impl Sink,
+    ) {
+        if self.may_pass(sink) && self.address.is_none() && !self.resolver.is_waiting() {
+            self.end = run.end();
+            self.resolver.pass_address(address.value);
+            self.flow.element(address.map(Element::Address), sink);
+            let left = self.flow.atom_run(run, sink);
+            if !left.value.is_empty() {
+                self.push_each(left, sink);
+            }
+        } else {
+            self.push(address.map(Packet::Address), sink);
+            self.push_run(run, sink);
+        }
+    }
+
     /// The follower as what takes the packets of a decoder: runs of Atom packets by [`Follower::push_run`], others by
     /// [`Follower::push`].
     pub const fn input<'f, S: Sink>(&'f mut self, sink: &'f mut S) -> FollowerInput<'f, C, S> {
@@ -260,5 +282,10 @@ impl<C: Code, S: Sink> PacketSink for FollowerInput<'_, C, S> {
     #[inline(always)]
     fn take_run(&mut self, run: Located<AtomRun>) {
         self.follower.push_run(run, self.sink);
+    }
+
+    #[inline(always)]
+    fn take_address_and_run(&mut self, address: Located<AddressPacket>, run: Located<AtomRun>) {
+        self.follower.push_address_and_run(address, run, self.sink);
     }
 }

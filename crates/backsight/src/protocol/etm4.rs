@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Range;
 
 use backsight_arm::etm4::{
-    AtomRun, Config, ConfigError, Decoder, DecoderState, Packet, PacketBatch, PacketSink, Tally, find_async,
-    opencsd,
+    AddressPacket, AtomRun, Config, ConfigError, Decoder, DecoderState, Packet, PacketBatch, PacketSink,
+    Tally, find_async, opencsd,
 };
 use backsight_core::{Accounting, AddressSpace, Located};
 use backsight_flow::etm4::{self, Follower, FollowerState, Options, Record};
@@ -319,6 +319,15 @@ impl<S: StreamSink<Event>> PacketSink for ToFollower<'_, '_, S> {
         if !self.sink.is_done() {
             *self.packets += u64::from(run.length);
             self.follower.push_run(run, &mut Events { sub_source: 0, sink: self.sink });
+        }
+    }
+
+    #[inline(always)]
+    fn take_address_and_run(&mut self, address: Located<AddressPacket>, run: Located<AtomRun>) {
+        if !self.sink.is_done() {
+            *self.packets += 1 + u64::from(run.length);
+            let events = &mut Events { sub_source: 0, sink: self.sink };
+            self.follower.push_address_and_run(address, run, events);
         }
     }
 }

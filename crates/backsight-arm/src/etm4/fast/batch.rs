@@ -195,55 +195,100 @@ impl PacketBatch {
     /// Gives every packet, runs of Atom packets at once if the sink takes them so.
     #[inline]
     pub fn give_to<S: PacketSink>(&self, sink: &mut S) {
-        let mut offset = self.offset;
-        let Arrays { headers, values, forms, counts, length: packets, .. } = &self.arrays;
-        let (mut at, mut value_at, mut large) = (0, 0, self.large().iter());
+        let mut next = Next { offset: self.offset, value: 0, large: 0 };
+        let Arrays { headers, values, forms, length: packets, .. } = &self.arrays;
+        let mut at = 0;
         while at < *packets
             && let Some(window) = headers.get(at..).and_then(<[u8]>::first_chunk::<8>)
         {
             let header = window[0];
+            // One test after the other, the commonest first, is predicted better than a jump.
             if S::TAKES_RUNS && AtomRun::begins_with(header) {
-                let run = AtomRun::leading(u64::from_le_bytes(*window), (*packets - at).min(8) as u32);
-                sink.take_run(Located { offset, length: run.len(), value: run });
-                offset += u64::from(run.len());
-                at += run.len() as usize;
+                let run = self.run(at, next.offset);
+                sink.take_run(run);
+                next.offset = run.end();
+                at += run.length as usize;
                 continue;
             }
             at += 1;
-            let (value, form) = (values[value_at % CAPACITY], forms[value_at % CAPACITY]);
-            let length_with = |count| u32::from(length(form, count));
-            let mut give = |length: u32, value| {
-                sink.take(Located { offset, length, value });
-                offset += u64::from(length);
-            };
-            // A branch for each, so that each can be handed on as what it is.
-            match CLASSES[usize::from(header)] {
-                Class::Alone => {
-                    give(1, self.header_only[usize::from(header)]);
-                    continue;
+            let class = CLASSES[usize::from(header)];
+            if !S::TAKES_RUNS && class == Class::Alone {
+                let value = self.header_only[usize::from(header)];
+                sink.take(Located { offset: next.offset, length: 1, value });
+                next.offset += 1;
+            } else if class == Class::Address {
+                let (value, form) = (values[next.value % CAPACITY], forms[next.value % CAPACITY]);
+                let length = u32::from(LENGTHS[usize::from(form) % LENGTHS.len()]);
+                let address = Located { offset: next.offset, length, value: address(value, form) };
+                next.offset += u64::from(length);
+                next.value += 1;
+                if S::TAKES_RUNS && at < *packets && AtomRun::begins_with(window[1]) {
+                    let run = self.run(at, next.offset);
+                    sink.take_address_and_run(address, run);
+                    next.offset = run.end();
+                    at += run.length as usize;
+                } else {
+                    sink.take(address.map(Packet::Address));
                 }
-                Class::Apart => {
-                    if let Some(&(packet, length)) = large.next() {
-                        give(length, packet);
-                    }
-                    continue;
-                }
-                Class::Address => give(length_with(0), Packet::Address(address(value, form))),
-                Class::SourceAddress => give(length_with(0), Packet::SourceAddress(address(value, form))),
-                Class::Timestamp => {
-                    let (count, bytes) = (counts[value_at % CAPACITY], form - TIMESTAMP);
-                    let has_count = Kind::Timestamp.field(header) == 1;
-                    let cycles = has_count.then_some(count & ((1 << COUNT_LENGTH) - 1));
-                    give(length_with(count), Packet::Timestamp(Timestamp { value, bytes, cycles }));
-                }
-                Class::CycleCount => {
-                    let (format, cycles) = (format(header), Some(value as u32));
-                    give(length_with(0), Packet::CycleCount(CycleCount { format, commit: 0, cycles }));
-                }
+            } else {
+                sink.take(self.other(header, class, &mut next));
             }
-            value_at += 1;
         }
     }
+
+    /// The run of Atom packets that begins with that one, which is at this offset.
+    #[inline(always)]
+    fn run(&self, at: usize, offset: u64) -> Located<AtomRun> {
+        let Arrays { headers, length, .. } = &self.arrays;
+        let window = headers.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+        let run = AtomRun::leading(u64::from_le_bytes(window), (*length - at).min(8) as u32);
+        Located { offset, length: run.len(), value: run }
+    }
+
+    /// A packet of any class.
+    #[inline(never)]
+    fn other(&self, header: u8, class: Class, next: &mut Next) -> Located<Packet> {
+        let Arrays { values, forms, counts, .. } = &self.arrays;
+        let index = next.value % CAPACITY;
+        let (value, form, count) = (values[index], forms[index], counts[index]);
+        let mut packet_length = u32::from(length(form, count));
+        next.value += 1;
+        let packet = match class {
+            Class::Alone | Class::Apart => {
+                next.value -= 1;
+                let mut packet = self.header_only[usize::from(header)];
+                packet_length = 1;
+                if class == Class::Apart {
+                    (packet, packet_length) = self.large[next.large % LARGE_PACKETS];
+                    next.large += 1;
+                }
+                packet
+            }
+            Class::Address => Packet::Address(address(value, form)),
+            Class::SourceAddress => Packet::SourceAddress(address(value, form)),
+            Class::Timestamp => {
+                let has_count = Kind::Timestamp.field(header) == 1;
+                let cycles = has_count.then_some(count & ((1 << COUNT_LENGTH) - 1));
+                Packet::Timestamp(Timestamp { value, bytes: form.wrapping_sub(TIMESTAMP), cycles })
+            }
+            Class::CycleCount => {
+                let (format, cycles) = (format(header), Some(value as u32));
+                Packet::CycleCount(CycleCount { format, commit: 0, cycles })
+            }
+        };
+        let offset = next.offset;
+        next.offset += u64::from(packet_length);
+        Located { offset, length: packet_length, value: packet }
+    }
+}
+
+/// What the next packet of a batch needs.
+struct Next {
+    /// Where it begins.
+    offset: u64,
+    /// Index of the next value, and of the next packet that stands apart.
+    value: usize,
+    large: usize,
 }
 
 /// The format of a cycle count that has a value, by its header.

@@ -4,7 +4,7 @@ use backsight_core::Address;
 use backsight_simd::{InstructionSet, Task};
 
 use super::batch::{Arrays, COUNT_LENGTH, PacketBatch, ROOM};
-use super::forms::{FORMS, Forms, TIMESTAMP};
+use super::forms::{COUNT_F2, FORMS, Forms, TIMESTAMP};
 use super::lanes::{COUNTS_ONLY, Lanes, NO_TIMES, READ, REGION, RUN, WITH_TIMESTAMPS};
 use super::sevens::{compact, compact_count};
 use crate::etm4::decode::ClearReader;
@@ -241,13 +241,15 @@ impl FastEngine {
             let form = lanes.form[special];
             let payload = word(block, special + 1);
             let value;
-            if TIMED && form >= TIMESTAMP {
+            if TIMED && form >= COUNT_F2 {
                 let time = &forms.times[usize::from(form) % FORMS];
-                let bits = compact(payload & time.bits).wrapping_add(time.add.into());
-                value = bits | timestamp & time.keep;
-                timestamp = core::hint::select_unpredictable(time.is_timestamp, value, timestamp);
+                value = u64::from(compact_count((payload & time.bits) as u32).wrapping_add(time.add));
+            } else if TIMED && form >= TIMESTAMP {
+                let time = &forms.times[usize::from(form) % FORMS];
+                value = compact(payload & time.bits) | timestamp & time.keep;
+                timestamp = value;
                 // Whether a count follows is as good as random: it is read in any case.
-                let stamp = usize::from(time.bytes & 0xF);
+                let stamp = usize::from(form - TIMESTAMP);
                 let bytes = (over - to - 1).wrapping_sub(stamp) & 3;
                 let field = word(block, special + 1 + stamp) & LOW[bytes];
                 if let Some(count_out) = counts.get_mut(valued) {

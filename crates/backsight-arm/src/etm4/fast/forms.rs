@@ -94,13 +94,10 @@ pub(super) struct TimeBits {
     pub keep: u64,
     /// What is added: the threshold.
     pub add: u32,
-    /// Bytes of the timestamp, after which a count may come.
-    pub bytes: u8,
-    pub is_timestamp: bool,
 }
 
 impl TimeBits {
-    const NONE: Self = Self { bits: 0, keep: 0, add: 0, bytes: 0, is_timestamp: false };
+    const NONE: Self = Self { bits: 0, keep: 0, add: 0 };
 }
 
 /// The forms of a configuration.
@@ -128,7 +125,7 @@ impl Forms {
         for bytes in 1..=TIMESTAMP_BYTES {
             let time = &mut times[usize::from(TIMESTAMP + bytes)];
             let (bits, keep) = (sevens(bytes), !0 << (7 * bytes));
-            *time = TimeBits { bits, keep, add: 0, bytes, is_timestamp: true };
+            *time = TimeBits { bits, keep, add: 0 };
         }
         let count = |bits| TimeBits { bits, ..TimeBits::NONE };
         for bytes in 1..=COUNT_BYTES {
