@@ -115,10 +115,10 @@ impl Mix {
     /// At most 8 KB of state.
     pub const MEDIUM: Self = Self {
         table_bits: 8,
-        tag_bits: 6,
+        tag_bits: 5,
         large_states: false,
         one_map: false,
-        outcomes: list([0, 3, 6, 10, 16, 24]),
+        outcomes: list([0, 2, 4, 7, 11, 16, 24]),
         locals: list([8]),
         paths: list([6]),
         loops: true,
@@ -131,7 +131,7 @@ impl Mix {
         weight_bits: 4,
         weights_by_outcomes: false,
         two_layers: true,
-        refine_bits: 3,
+        refine_bits: 2,
         refine_by_outcomes: false,
         returns: 16,
         target_paths: list([0, 3]),
