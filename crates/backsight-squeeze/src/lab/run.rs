@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::data::accesses::DataScheme;
 use crate::data::replay::{RecordingWriter, replay};
 use crate::data::values::ValueCache;
-use crate::pack::{Packer, Unpacker};
+use crate::pack::{Chunk, Packer, Unpacker};
 use crate::scheme::Scheme;
 use backsight_core::Execution;
 use backsight_sim::{Elf, Options, Simulator, Streams};
@@ -54,41 +54,57 @@ pub struct Replayed {
     pub bits: u64,
 }
 
-/// The time that this thread had a processor, where the system says so; else the time that passed.
-fn processor_time(begin: Instant) -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = text.as_deref().and_then(|text| text.split(' ').next()?.parse().ok());
-    nanoseconds.map_or_else(|| begin.elapsed(), Duration::from_nanos)
+/// The time that this thread had a processor, where the system says so. It is counted in ticks.
+fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// So much of it can be believed.
+const ENOUGH: Duration = Duration::from_millis(40);
+
+/// How long `work` takes: the time that it had a processor, or what passed if that is too short to be counted.
+fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let (begin, before) = (Instant::now(), processor_time());
+    let done = work();
+    let counted = processor_time().zip(before).map(|(after, before)| after - before);
+    (done, counted.filter(|&time| time >= ENOUGH).unwrap_or_else(|| begin.elapsed()))
+}
+
+fn pack(scheme: &Scheme, code: &Code, items: &[Execution]) -> Result<Vec<Chunk>, String> {
+    let mut packer = Packer::new(scheme, DataScheme::default(), code.clone());
+    let mut chunks = Vec::new();
+    for item in items {
+        chunks.extend(packer.push(item).map_err(|unfit| unfit.to_string())?.map(|chunk| *chunk));
+    }
+    chunks.push(packer.flush());
+    Ok(chunks)
+}
+
+fn unpack(scheme: &Scheme, code: &Code, chunks: &[Chunk]) -> Result<u64, String> {
+    let mut unpacker = Unpacker::new(scheme, DataScheme::default(), code.clone());
+    let mut sum = 0u64;
+    let mut sink = |item| {
+        if let Execution::Instruction(retired) = item {
+            sum = sum.wrapping_add(retired.next.0);
+        }
+    };
+    for chunk in chunks {
+        unpacker.unpack(chunk, &mut sink).map_err(|damage| damage.to_string())?;
+    }
+    Ok(sum)
 }
 
 fn speed(scheme: &Scheme, code: &Code, items: &[Execution], times: u32) -> Result<[f64; 2], String> {
-    let start = Instant::now();
     let mut best = [Duration::MAX; 2];
     let mut instructions = 0;
     for _ in 0..times.max(1) {
-        let begin = processor_time(start);
-        let mut packer = Packer::new(scheme, DataScheme::default(), code.clone());
-        let mut chunks = Vec::new();
-        for item in items {
-            chunks.extend(packer.push(item).map_err(|unfit| unfit.to_string())?);
-        }
-        chunks.push(Box::new(packer.flush()));
-        let packed = processor_time(start);
-        let mut unpacker = Unpacker::new(scheme, DataScheme::default(), code.clone());
-        let mut sum = 0u64;
-        instructions = 0;
-        for chunk in &chunks {
-            instructions += chunk.records.instructions;
-            let mut sink = |item| {
-                if let Execution::Instruction(retired) = item {
-                    sum = sum.wrapping_add(retired.next.0);
-                }
-            };
-            unpacker.unpack(chunk, &mut sink).map_err(|damage| damage.to_string())?;
-        }
-        std::hint::black_box(sum);
-        let passed = [packed - begin, processor_time(start) - packed];
-        best = [0, 1].map(|way| best[way].min(passed[way]));
+        let (chunks, packing) = time(|| pack(scheme, code, items));
+        let chunks = chunks?;
+        let (sum, unpacking) = time(|| unpack(scheme, code, &chunks));
+        std::hint::black_box(sum?);
+        instructions = chunks.iter().map(|chunk| chunk.records.instructions).sum();
+        best = [best[0].min(packing), best[1].min(unpacking)];
     }
     Ok(best.map(|time| instructions as f64 / time.as_secs_f64()))
 }
