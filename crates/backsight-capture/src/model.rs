@@ -1,7 +1,7 @@
 //! What a capture holds, whatever format it came in.
 
 use crate::Error;
-use crate::events::EventLog;
+use crate::events::Events;
 use crate::folder::{FileRef, Folder};
 use backsight_arm::frame::Framing;
 use backsight_core::{Address, AddressSpace, TraceId};
@@ -62,7 +62,7 @@ pub struct Capture {
     /// Program images that came along, under the names that events use.
     pub images: Vec<Image>,
     /// What the operating system did meanwhile.
-    pub events: Option<EventLog>,
+    pub events: Option<Events>,
     /// What the operating system keeps in CONTEXTIDR.
     pub contextidr: Option<ContextIdLayout>,
     /// Context identifiers are in the field for virtual machines: the kernel ran at EL2.

@@ -132,7 +132,8 @@ fn a_file_and_a_pipe_say_the_same() {
             "{:?}",
             capture.warnings
         );
-        let log = &capture.events.unwrap().records;
+        let events = capture.events.unwrap();
+        let log = &events.log().records;
         let mapped: Vec<_> = log
             .iter()
             .filter_map(|record| match &record.item {
@@ -159,7 +160,8 @@ fn build_ids_come_from_the_table_of_the_file() {
     id[..4].copy_from_slice(&[0xAB, 0xCD, 0, 0x12]);
     let entry = record(0, 2, &[&500_u32.to_le_bytes()[..], &id, &padded("/bin/a")].concat());
     let capture = Capture::from_perf(session().file(&[(2, entry)]), "perf.data").unwrap();
-    let log = capture.events.unwrap();
+    let events = capture.events.unwrap();
+    let log = events.log();
     let Item::Mapping(_, mapping) = &log.records[0].item else { panic!("{:?}", log.records[0]) };
     assert_eq!(mapping.build_id.as_deref(), Some("abcd0012"), "zeros at the end are padding");
 }
@@ -216,7 +218,8 @@ fn an_exec_ends_what_was_mapped_and_a_fork_hands_it_on() {
         kernel_record(4, 0, &fork(500, 1), 50, 0, 500),
     ]);
     let capture = Capture::from_perf(session.file(&[]), "perf.data").unwrap();
-    let log = capture.events.unwrap();
+    let events = capture.events.unwrap();
+    let log = events.log();
     let mapped: Vec<_> = log
         .records
         .iter()
@@ -247,7 +250,7 @@ fn compressed_records_are_one_stream_that_never_ends() {
     ]);
     let capture = Capture::from_perf(session.file(&[]), "perf.data").unwrap();
     assert_eq!(capture.warnings, Vec::<String>::new());
-    assert_eq!(capture.events.as_ref().unwrap().records.len(), 2);
+    assert_eq!(capture.events.as_ref().unwrap().log().records.len(), 2);
     assert_eq!(bytes_of(&capture, 0), [1; 0x10], "without AUX records each copy is a piece");
 }
 

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod block;
 mod context;
 pub mod describe;
 mod exception;
@@ -16,6 +17,7 @@ mod located;
 mod retired;
 
 pub use address::{Address, Isa, TraceId};
+pub use block::RetiredBlock;
 pub use context::{AddressSpace, Context, Mode, Privilege, Security};
 pub use describe::{Describe, Field, Text, Value};
 pub use exception::Cause;

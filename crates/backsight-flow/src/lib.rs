@@ -28,7 +28,7 @@ mod statistics;
 pub mod stm;
 mod walk;
 
-pub use blocks::PathId;
+pub use blocks::{CodeCache, PathId};
 pub use event::*;
 pub use message::*;
 pub use sink::{Buffer, Sink};

@@ -37,7 +37,7 @@ pub use lookup::{Naming, Region};
 pub use module::Module;
 pub use spec::ImageSpec;
 pub use symbols::{Function, Mapping, Symbol};
-pub use timeline::{Lookup, MappedBytes, MappingId, TimedChange, Timeline, Window};
+pub use timeline::{Lookup, MappingId, TimedChange, Timeline, Window};
 
 use backsight_core::{Address, AddressSpace, Context};
 

@@ -1,17 +1,15 @@
-//! Code that changes: which bytes were at an address, in a process, at a time.
+//! Code that changes: which mapping was at an address, in a process, at a time.
 //!
 //! Everything that was ever mapped is kept with the time from which and up to which it was there. What is mapped later
 //! hides what is below it for as long as it lives. Times are those of whoever asks; they are only compared.
 
 use std::collections::BTreeMap;
 
-use crate::Contents;
-
 /// Versions that are kept at most, all spans together.
 const MOST_VERSIONS: usize = 1 << 23;
 
 /// Something that was mapped, for [`Timeline::end`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MappingId(u32);
 
 impl MappingId {
@@ -21,21 +19,17 @@ impl MappingId {
     }
 }
 
-/// Where bytes of a mapping come from.
-#[derive(Clone, Debug)]
-pub struct MappedBytes {
-    /// The file.
-    pub contents: Contents,
-    /// Where in the file the mapping begins.
-    pub offset: usize,
-}
-
 /// What is known of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup<'a> {
-    /// These bytes are there, from the address on.
-    Bytes(&'a [u8]),
-    /// Something is there, and its bytes are not known.
+pub enum Lookup {
+    /// Something is there, up to this last address at least.
+    Mapped {
+        /// What it is.
+        id: MappingId,
+        /// The last address.
+        last: u64,
+    },
+    /// Something may be there: changes were lost.
     Unknown,
     /// Nothing is there.
     Nothing,
@@ -69,8 +63,6 @@ struct Version {
     /// The time from which on it is not there any more.
     to: u64,
     id: MappingId,
-    /// The bytes, from the beginning of the span on.
-    bytes: Option<MappedBytes>,
 }
 
 /// Addresses that were always mapped together.
@@ -97,15 +89,17 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// From `from` on, something is at `start` to `last` in a process; 0: in all of them. Without bytes it only hides what
-    /// is below.
-    pub fn map(
-        &mut self,
-        process: u32,
-        (start, last): (u64, u64),
-        from: u64,
-        bytes: Option<MappedBytes>,
-    ) -> MappingId {
+    /// From `from` on, something is at `start` to `last` in a process; 0: in all of them.
+    pub fn map(&mut self, process: u32, (start, last): (u64, u64), from: u64) -> MappingId {
+        let id = self.keep(process, (start, last), from);
+        if start <= last {
+            self.changed(from, process, start, last);
+        }
+        id
+    }
+
+    /// The same of what is known from before the time that this timeline is of: that is no change.
+    pub fn keep(&mut self, process: u32, (start, last): (u64, u64), from: u64) -> MappingId {
         let id = MappingId(self.mappings);
         self.mappings = self.mappings.saturating_add(1);
         if start > last {
@@ -121,19 +115,15 @@ impl Timeline {
             self.versions += split(spans, after);
         }
         fill(spans, start, last);
-        for (&address, span) in spans.range_mut(start..=last) {
+        for span in spans.range_mut(start..=last).map(|(_, span)| span) {
             if self.versions >= MOST_VERSIONS {
                 self.is_full = true;
                 break;
             }
             self.versions += 1;
-            let skipped = (address - start) as usize;
-            let bytes =
-                bytes.as_ref().map(|bytes| MappedBytes { offset: bytes.offset + skipped, ..bytes.clone() });
             let index = span.versions.partition_point(|version| version.from <= from);
-            span.versions.insert(index, Version { from, to: u64::MAX, id, bytes });
+            span.versions.insert(index, Version { from, to: u64::MAX, id });
         }
-        self.changed(from, process, start, last);
         id
     }
 
@@ -208,34 +198,19 @@ impl Timeline {
 
     /// What is at an address of a process, 0: of all of them, in a span of time. What was there when it began counts; where
     /// nothing was, what came first, unless changes were lost before that.
-    pub fn look(&self, process: u32, address: u64, window: Window) -> Lookup<'_> {
-        let Some((start, span)) = self.span(process, address) else { return Lookup::Nothing };
-        let version = match span.at(window, &self.losses) {
-            Ok(Some(version)) => version,
-            Ok(None) => return Lookup::Nothing,
-            Err(Lost) => return Lookup::Unknown,
-        };
-        let Some(MappedBytes { contents, offset }) = &version.bytes else { return Lookup::Unknown };
-        let (skipped, length) = ((address - start) as usize, span.last - start);
-        let bytes = contents.get(*offset..).unwrap_or_default();
-        let bytes =
-            &bytes[..bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1))];
-        match bytes.get(skipped..) {
-            Some(bytes) if !bytes.is_empty() => Lookup::Bytes(bytes),
-            _ => Lookup::Unknown,
+    pub fn look(&self, process: u32, address: u64, window: Window) -> Lookup {
+        let Some(span) = self.span(process, address) else { return Lookup::Nothing };
+        match span.at(window, &self.losses) {
+            Ok(Some(version)) => Lookup::Mapped { id: version.id, last: span.last },
+            Ok(None) => Lookup::Nothing,
+            Err(Lost) => Lookup::Unknown,
         }
     }
 
-    /// The mapping that [`Timeline::look`] finds there.
-    pub fn mapping_at(&self, process: u32, address: u64, window: Window) -> Option<MappingId> {
-        let version = self.span(process, address)?.1.at(window, &self.losses).ok()?;
-        version.map(|version| version.id)
-    }
-
-    /// The span that an address is in, and where it begins.
-    fn span(&self, process: u32, address: u64) -> Option<(u64, &Span)> {
-        let (&start, span) = self.processes.get(&process)?.range(..=address).next_back()?;
-        (address <= span.last).then_some((start, span))
+    /// The span that an address is in.
+    fn span(&self, process: u32, address: u64) -> Option<&Span> {
+        let (_, span) = self.processes.get(&process)?.range(..=address).next_back()?;
+        (address <= span.last).then_some(span)
     }
 }
 
@@ -266,17 +241,12 @@ fn is_any_between(times: &[u64], from: u64, to: u64) -> bool {
 
 /// Makes a span begin at an address, if one reaches over it. Gives how many versions that adds.
 fn split(spans: &mut BTreeMap<u64, Span>, address: u64) -> usize {
-    let Some((&start, span)) = spans.range_mut(..address).next_back() else { return 0 };
+    let Some((_, span)) = spans.range_mut(..address).next_back() else { return 0 };
     if span.last < address {
         return 0;
     }
-    let mut upper = span.clone();
+    let upper = span.clone();
     span.last = address - 1;
-    for version in &mut upper.versions {
-        if let Some(bytes) = &mut version.bytes {
-            bytes.offset += (address - start) as usize;
-        }
-    }
     let added = upper.versions.len();
     spans.insert(address, upper);
     added
@@ -301,13 +271,9 @@ fn fill(spans: &mut BTreeMap<u64, Span>, start: u64, last: u64) {
 mod tests {
     use super::*;
 
-    fn bytes(value: u8, length: usize) -> Option<MappedBytes> {
-        Some(MappedBytes { contents: vec![value; length].into(), offset: 0 })
-    }
-
-    fn first(timeline: &Timeline, process: u32, address: u64, time: u64) -> Option<u8> {
+    fn look(timeline: &Timeline, process: u32, address: u64, time: u64) -> Option<MappingId> {
         match timeline.look(process, address, Window { from: time, to: time }) {
-            Lookup::Bytes(bytes) => Some(bytes[0]),
+            Lookup::Mapped { id, .. } => Some(id),
             _ => None,
         }
     }
@@ -315,34 +281,33 @@ mod tests {
     #[test]
     fn what_is_mapped_later_hides_what_is_below_while_it_lives() {
         let mut timeline = Timeline::default();
-        timeline.map(1, (0x1000, 0x1FFF), 0, bytes(1, 0x1000));
-        let patch = timeline.map(1, (0x1800, 0x1803), 50, bytes(2, 4));
+        let below = Some(timeline.map(1, (0x1000, 0x1FFF), 0));
+        let patch = timeline.map(1, (0x1800, 0x1803), 50);
         timeline.end(1, (0x1800, 0x1803), patch, 90);
-        let at = |address, time| first(&timeline, 1, address, time);
+        let at = |address, time| look(&timeline, 1, address, time);
         assert_eq!(
             [at(0x1800, 49), at(0x1800, 50), at(0x1803, 89), at(0x1800, 90)],
-            [Some(1), Some(2), Some(2), Some(1)]
+            [below, Some(patch), Some(patch), below]
         );
-        assert_eq!([at(0x17FF, 60), at(0x1804, 60), at(0x2000, 60)], [Some(1), Some(1), None]);
-        let Lookup::Bytes(rest) = timeline.look(1, 0x1804, Window { from: 60, to: 60 }) else { panic!() };
-        assert_eq!(rest.len(), 0x7FC);
+        assert_eq!([at(0x17FF, 60), at(0x1804, 60), at(0x2000, 60)], [below, below, None]);
+        let rest = timeline.look(1, 0x1804, Window { from: 60, to: 60 });
+        assert!(matches!(rest, Lookup::Mapped { last: 0x1FFF, .. }), "{rest:?}");
+        let before = timeline.look(1, 0x17F0, Window { from: 60, to: 60 });
+        assert!(matches!(before, Lookup::Mapped { last: 0x17FF, .. }), "{before:?}");
     }
 
     #[test]
     fn processes_do_not_see_each_other() {
         let mut timeline = Timeline::default();
-        timeline.map(1, (0, 9), 0, bytes(1, 10));
-        timeline.map(2, (0, 9), 0, bytes(2, 10));
-        assert_eq!(
-            (first(&timeline, 1, 5, 0), first(&timeline, 2, 5, 0), first(&timeline, 3, 5, 0)),
-            (Some(1), Some(2), None)
-        );
+        let (one, two) = (timeline.map(1, (0, 9), 0), timeline.map(2, (0, 9), 0));
+        let seen = [1, 2, 3].map(|process| look(&timeline, process, 5, 0));
+        assert_eq!(seen, [Some(one), Some(two), None]);
     }
 
     #[test]
     fn where_nothing_was_what_comes_within_the_window_counts() {
         let mut timeline = Timeline::default();
-        timeline.map(1, (0, 9), 100, bytes(1, 10));
+        timeline.map(1, (0, 9), 100);
         let look = |from, to| timeline.look(1, 0, Window { from, to }) != Lookup::Nothing;
         assert!(!look(50, 99) && look(50, 100) && look(100, 100));
     }
@@ -350,41 +315,34 @@ mod tests {
     #[test]
     fn where_changes_were_lost_nothing_is_taken_from_later() {
         let mut timeline = Timeline::default();
-        let first = timeline.map(1, (0, 9), 10, bytes(1, 10));
+        let first = timeline.map(1, (0, 9), 10);
         timeline.end(1, (0, 9), first, 20);
         timeline.lose(30);
-        timeline.map(1, (0, 9), 40, bytes(2, 10));
+        timeline.map(1, (0, 9), 40);
         let look = |from, to| timeline.look(1, 0, Window { from, to });
         assert_eq!(look(32, 50), Lookup::Unknown, "something else may have been there meanwhile");
         assert_eq!(look(25, 50), Lookup::Unknown);
-        assert!(matches!(look(5, 10), Lookup::Bytes(_)) && matches!(look(40, 40), Lookup::Bytes(_)));
+        assert!(
+            matches!(look(5, 10), Lookup::Mapped { .. }) && matches!(look(40, 40), Lookup::Mapped { .. })
+        );
         assert_eq!(look(20, 25), Lookup::Nothing);
     }
 
     #[test]
-    fn what_is_known_to_be_there_without_bytes_hides_and_shows_nothing() {
+    fn mappings_reach_to_the_end_of_memory() {
         let mut timeline = Timeline::default();
-        timeline.map(1, (0, 99), 0, bytes(1, 100));
-        timeline.map(1, (10, 19), 5, None);
-        assert_eq!(timeline.look(1, 12, Window { from: 6, to: 6 }), Lookup::Unknown);
-        assert_eq!(first(&timeline, 1, 12, 4), Some(1));
-    }
-
-    #[test]
-    fn the_end_of_memory_and_short_files_are_no_trouble() {
-        let mut timeline = Timeline::default();
-        timeline.map(0, (u64::MAX - 7, u64::MAX), 0, bytes(1, 4));
-        assert_eq!(first(&timeline, 0, u64::MAX - 7, 0), Some(1));
-        assert_eq!(timeline.look(0, u64::MAX, Window { from: 0, to: 0 }), Lookup::Unknown);
+        let top = timeline.map(0, (u64::MAX - 7, u64::MAX), 0);
+        assert_eq!(look(&timeline, 0, u64::MAX, 0), Some(top));
+        assert_eq!(look(&timeline, 0, u64::MAX - 8, 0), None);
     }
 
     #[test]
     fn changes_come_in_the_order_of_time() {
         let mut timeline = Timeline::default();
-        let one = timeline.map(1, (0, 9), 30, None);
-        timeline.map(1, (5, 19), 10, None);
+        let one = timeline.map(1, (0, 9), 30);
+        timeline.map(1, (5, 19), 10);
         timeline.end(1, (0, 9), one, 40);
-        timeline.map(1, (0, 3), 0, None);
+        timeline.map(1, (0, 3), 0);
         timeline.finish();
         let times: Vec<u64> = timeline.changes().iter().map(|change| change.time).collect();
         assert_eq!(times, [10, 30, 40], "what was always there is no change");

@@ -21,6 +21,7 @@ mod count;
 mod debug;
 mod events;
 pub mod export;
+mod json;
 mod loops;
 mod merge;
 mod module;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backsight_core::{Address, Execution, Input, Isa};
+use backsight_core::{Address, Execution, Input, Isa, RetiredBlock};
 use backsight_image::elf_headers::{ElfHeaders, PF_W, PF_X, PT_LOAD, ProgramHeader};
 use backsight_sim::{Event, Exit, Hart, Observer, Options, Simulator, Watch};
 
@@ -80,6 +80,19 @@ impl SimulatedProgram {
         }
     }
 
+    fn run_observed<const BLOCKS: bool>(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Ending {
+        sink(Observation::ProcessStarts { pid: PROCESS });
+        self.show_code(sink);
+        let exit = if self.data {
+            let first = Some(Box::new(self.simulator.hart().clone()));
+            let mut observer = DataObserver { sink, first, thread: 0, calls: HashMap::new() };
+            self.simulator.observe(Watch { accesses: true, external: true }, &mut observer)
+        } else {
+            self.simulator.observe(Watch::default(), &mut PlainObserver::<_, BLOCKS>(sink))
+        };
+        self.ending(exit)
+    }
+
     fn ending(&self, exit: Exit) -> Ending {
         let ended = match exit {
             Exit::Status(status) => Ended::Status(status.into()),
@@ -108,23 +121,25 @@ impl ExecutionSource for SimulatedProgram {
     }
 
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
-        sink(Observation::ProcessStarts { pid: PROCESS });
-        self.show_code(sink);
-        let exit = if self.data {
-            let first = Some(Box::new(self.simulator.hart().clone()));
-            let mut observer = DataObserver { sink, first, thread: 0, calls: HashMap::new() };
-            self.simulator.observe(Watch { accesses: true, external: true }, &mut observer)
-        } else {
-            self.simulator.observe(Watch::default(), &mut PlainObserver(sink))
-        };
-        Ok(self.ending(exit))
+        Ok(self.run_observed::<false>(sink))
+    }
+
+    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        Ok(self.run_observed::<true>(sink))
     }
 }
 
 /// Passes on what is executed, and what happens to code and threads.
-struct PlainObserver<'a, F>(&'a mut F);
+struct PlainObserver<'a, F, const BLOCKS: bool>(&'a mut F);
 
-impl<F: FnMut(Observation<'_>)> Observer for PlainObserver<'_, F> {
+impl<F: FnMut(Observation<'_>), const BLOCKS: bool> Observer for PlainObserver<'_, F, BLOCKS> {
+    const BLOCKS: bool = BLOCKS;
+
+    #[inline(always)]
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        (self.0)(Observation::Block(*block));
+    }
+
     #[inline(always)]
     fn execution(&mut self, item: Execution) {
         (self.0)(Observation::Execution(item));
@@ -197,7 +212,7 @@ impl<F: FnMut(Observation<'_>)> Observer for DataObserver<'_, F> {
                 Some(next) if next == hart.pc => self.input(Input::Result(hart.x(10))),
                 _ => self.registers(hart),
             },
-            event => PlainObserver(&mut *self.sink).event(event),
+            event => PlainObserver::<_, false>(&mut *self.sink).event(event),
         }
     }
 }

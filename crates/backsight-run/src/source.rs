@@ -22,11 +22,24 @@ pub trait ExecutionSource {
     /// How to end it early, from wherever one is.
     fn stop(&self) -> Stop;
 
+    /// How many cores it keeps busy while it runs.
+    fn busy_cores(&self) -> usize {
+        1
+    }
+
     /// Hands out everything in order, until execution ends. After a request to stop, little more comes.
     ///
     /// # Errors
     /// If there is nothing to execute, or what is read makes no sense. A program that fails or crashes is no error.
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error>;
+
+    /// The same, with straight-line code as [blocks](Observation::Block) where the source knows it as such: that is faster.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        self.run(sink)
+    }
 }
 
 /// A request to stop, which all its clones share.

@@ -4,6 +4,7 @@ use crate::decode::{Op, decode};
 use crate::environment::Environment;
 use crate::fault::Cause;
 use crate::memory::PAGE;
+use backsight_core::{Address, Isa, Retired};
 use std::collections::HashMap;
 
 /// Entries of the table that most lookups are answered from.
@@ -18,14 +19,29 @@ struct Block {
     start: u64,
     first: u32,
     count: u32,
+    number: u64,
 }
 
 /// The start of no block.
-const NONE: Block = Block { start: u64::MAX, first: 0, count: 0 };
+const NONE: Block = Block { start: u64::MAX, first: 0, count: 0, number: 0 };
+
+/// A block: its instructions as the hart takes them, and as they are reported.
+#[derive(Clone, Copy)]
+pub struct DecodedBlock<'a> {
+    pub ops: &'a [Op],
+    /// Each taken, and followed by the one after it.
+    pub code: &'a [Retired],
+    /// No two blocks have the same.
+    pub number: u64,
+}
 
 /// All blocks decoded so far.
 pub struct Blocks {
     ops: Vec<Op>,
+    /// The same instructions at the same indexes.
+    code: Vec<Retired>,
+    /// The number of the next block that is decoded.
+    number: u64,
     all: HashMap<u64, Block>,
     /// The blocks that have a part in a page, by their starts.
     pages: HashMap<u64, Vec<u64>>,
@@ -35,7 +51,14 @@ pub struct Blocks {
 impl Default for Blocks {
     fn default() -> Self {
         let recent = vec![NONE; RECENT].into();
-        Self { ops: Vec::new(), all: HashMap::new(), pages: HashMap::new(), recent }
+        Self {
+            ops: Vec::new(),
+            code: Vec::new(),
+            number: 0,
+            all: HashMap::new(),
+            pages: HashMap::new(),
+            recent,
+        }
     }
 }
 
@@ -46,6 +69,7 @@ fn slot(pc: u64) -> usize {
 impl Blocks {
     fn clear(&mut self) {
         self.ops.clear();
+        self.code.clear();
         self.all.clear();
         self.pages.clear();
         self.recent.fill(NONE);
@@ -64,13 +88,14 @@ impl Blocks {
 
     /// The block at `pc`, at least one instruction; `None` if [`find`](Self::find) must be called first.
     #[inline(always)]
-    pub fn at(&self, pc: u64) -> Option<&[Op]> {
+    pub fn at(&self, pc: u64) -> Option<DecodedBlock<'_>> {
         let block = self.recent[slot(pc)];
         if block.start != pc {
             return None;
         }
-        let first = block.first as usize;
-        self.ops.get(first..first + block.count as usize)
+        let range = block.first as usize..block.first as usize + block.count as usize;
+        let (ops, code) = (self.ops.get(range.clone())?, self.code.get(range)?);
+        Some(DecodedBlock { ops, code, number: block.number })
     }
 
     /// Finds or decodes the block at `pc`.
@@ -99,12 +124,15 @@ impl Blocks {
                 Err(cause) => return Err(cause),
             };
             self.ops.push(op);
+            self.code.push(op.retired(address));
             address = address.wrapping_add(u64::from(op.size));
             if op.ends_block() {
                 break;
             }
         }
-        let block = Block { start: pc, first: first as u32, count: (self.ops.len() - first) as u32 };
+        let count = (self.ops.len() - first) as u32;
+        let block = Block { start: pc, first: first as u32, count, number: self.number };
+        self.number += 1;
         self.all.insert(pc, block);
         environment.decoded(pc, address);
         let last = address.wrapping_sub(1) & !(PAGE - 1);
@@ -113,6 +141,21 @@ impl Blocks {
             self.pages.entry(last).or_default().push(pc);
         }
         Ok(block)
+    }
+}
+
+impl Op {
+    /// The instruction at an address, retired and followed by the one after it.
+    fn retired(&self, address: u64) -> Retired {
+        Retired {
+            address: Address(address),
+            next: Address(address.wrapping_add(u64::from(self.size))),
+            cycle: 0,
+            opcode: self.opcode,
+            size: self.size,
+            isa: Isa::Rv64,
+            taken: true,
+        }
     }
 }
 

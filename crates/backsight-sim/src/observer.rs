@@ -1,15 +1,25 @@
 //! Who watches a run, and what there is to see besides the instructions.
 
 use crate::hart::Hart;
-use backsight_core::{Address, Execution};
+use backsight_core::{Address, Execution, RetiredBlock};
 
 /// Receives what a program does.
 ///
-/// Between them, the two functions receive everything in order: an event about code comes before the first instruction
+/// Between them, the functions receive everything in order: an event about code comes before the first instruction
 /// of that code, an event about memory after the instruction that called the kernel.
 pub trait Observer {
+    /// Instructions are reported block by block where that is possible: it costs less. Without, [`block`](Self::block) is
+    /// never called.
+    const BLOCKS: bool = false;
+
     /// One step of execution.
     fn execution(&mut self, item: Execution);
+
+    /// Straight-line code retired. Its number stands for the same instructions as long as the program runs.
+    #[inline]
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        block.instructions().for_each(|retired| self.execution(Execution::Instruction(retired)));
+    }
 
     /// Something that is not execution. Nothing has to be done about it.
     fn event(&mut self, event: Event<'_>) {

@@ -9,6 +9,9 @@ use backsight_core::TraceId;
 /// Bytes that wait in the funnel before it begins to pass them on.
 const WAITING: usize = 256;
 
+/// Bytes of a source that were passed on and are kept until they are forgotten together.
+const FORGET: usize = 1 << 12;
+
 /// A funnel with a formatter after it.
 pub struct Funnel {
     formatter: Formatter,
@@ -82,8 +85,8 @@ impl Funnel {
         self.formatter.push(source.id, now, sink)?;
         self.waiting -= now.len();
         source.taken += now.len();
-        if source.taken == source.bytes.len() {
-            source.bytes.clear();
+        if source.taken == source.bytes.len() || source.taken >= FORGET {
+            source.bytes.drain(..source.taken);
             source.taken = 0;
         }
         Ok(())

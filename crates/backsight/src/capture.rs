@@ -85,7 +85,7 @@ impl Capture {
         if let Some(code) = self.code.get() {
             return Ok(code);
         }
-        let code = Code::read(&self.description, &self.images, &self.roots)?;
+        let code = Code::read(self.description.clone(), self.images.clone(), self.roots.clone())?;
         Ok(self.code.get_or_init(|| code))
     }
 

@@ -50,10 +50,11 @@ impl Capture {
 
     /// Programs that the event log names and that lie outside the capture go into it.
     fn take_images_along(&self, description: &mut Description) -> Result<()> {
+        let mut known: BTreeSet<String> = description.images.iter().map(|image| image.name.clone()).collect();
         for (name, path) in self.code()?.files_outside() {
-            let file = Lone(path.clone()).file();
-            if !description.images.iter().any(|image| image.name == *name) {
-                description.images.push(Image { name: name.clone(), file });
+            let file = Lone(path).file();
+            if known.insert(name.clone()) {
+                description.images.push(Image { name, file });
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! the rest is the stream.
 #![no_main]
 
-use backsight_arm::etm4::{Config, Decoder, Encoder, Packet, packets};
+use backsight_arm::etm4::{Config, Decoder, Encoder, InstructionSet, Packet, packets};
 use backsight_core::Located;
 
 fn config(bytes: [u8; 4]) -> Config {
@@ -24,14 +24,16 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let sync: &[u8] = if start[0] & 2 == 0 { &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80] } else { &[] };
     let bytes = &[sync, bytes].concat()[..];
     let whole: Vec<Located<Packet>> = packets(&config, bytes).collect();
-    let mut decoder = Decoder::new(&config);
+    // Every set of vector instructions that the processor has must read the same.
+    let set = InstructionSet::ALL[usize::from(start[0] >> 6)];
+    let mut decoder = Decoder::new(&config).with_instructions(set);
     let mut at = 0;
     let mut sink = |packet| {
         assert_eq!(whole.get(at), Some(&packet), "packets depend on how the stream is cut");
         at += 1;
     };
-    // Short pieces never reach the fast engine, long ones do.
-    let piece = if cut & 1 == 0 { usize::from(cut) % 37 + 1 } else { usize::from(cut) * 7 };
+    // Short pieces never reach the fast engine, long ones do, some with several of its regions.
+    let piece = if cut & 1 == 0 { usize::from(cut) % 37 + 1 } else { usize::from(cut) * 17 };
     for (number, piece) in bytes.chunks(piece).enumerate() {
         if number % 2 == usize::from(cut >> 1 & 1) {
             decoder.feed(piece, &mut sink);

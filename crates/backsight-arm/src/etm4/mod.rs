@@ -27,6 +27,7 @@ mod testing;
 mod worked;
 
 pub use atom_run::{AtomRun, PacketSink, packets_of};
+pub use backsight_simd::InstructionSet;
 pub use config::*;
 pub use decode::{Decoder, DecoderState, Packets, find_async, packets};
 pub use encode::{EncodeError, Encoder};

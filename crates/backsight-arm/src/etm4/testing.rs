@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::{
     AddressForm, AddressPacket, Atoms, ConditionalResult, Config, Context, CycleCount, CycleCountFormat,
-    Decoder, Encoder, Exception, Is, Packet, Q, Tally, Timestamp, TraceInfo,
+    Decoder, Encoder, Exception, InstructionSet, Is, Packet, Q, Tally, Timestamp, TraceInfo,
 };
 
 /// The bytes of an Async.
@@ -74,14 +74,20 @@ pub(super) fn decode_pieces(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Pa
         }
     }
     assert_eq!(decoder.accounting(), counts);
-    assert_eq!(decode_batches(config, pieces), found);
+    for set in InstructionSet::ALL.into_iter().filter(|set| set.is_available()) {
+        assert_eq!(decode_batches(config, pieces, set), (found.clone(), counts), "{}", set.name());
+    }
     assert_eq!(counts.total(), pieces.iter().map(|piece| piece.len() as u64).sum::<u64>());
     found
 }
 
-/// The same in batches. Checks that the tally of each is that of its packets.
-fn decode_batches(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Packet>> {
-    let mut decoder = Decoder::new(config);
+/// The same in batches, with some vector instructions. Checks that the tally of each is that of its packets.
+fn decode_batches(
+    config: &Config,
+    pieces: &[&[u8]],
+    set: InstructionSet,
+) -> (Vec<Located<Packet>>, Accounting) {
+    let mut decoder = Decoder::new(config).with_instructions(set);
     let mut found: Vec<Located<Packet>> = Vec::new();
     let (mut tally, mut expected) = (Tally::new(), BTreeMap::new());
     for piece in pieces {
@@ -103,7 +109,7 @@ fn decode_batches(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Packet>> {
     });
     assert_eq!(tallied, expected);
     decoder.finish(&mut |packet| found.push(packet));
-    found
+    (found, decoder.accounting())
 }
 
 /// Raw material for one packet.

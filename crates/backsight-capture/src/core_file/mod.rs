@@ -124,9 +124,10 @@ fn take_notes(capture: &mut Capture, segments: &[Segment], notes: Notes) {
         return;
     }
     let all = [vec![Item::SnapshotBegin { complete: false }], items, vec![Item::SnapshotEnd]].concat();
-    let log = capture.events.get_or_insert_with(EventLog::default);
+    let mut log = capture.events.take().map_or_else(EventLog::default, |events| events.log().clone());
     let lines = log.records.len() as u32 + 1..;
     log.records.extend(lines.zip(all).map(|(line, item)| Record { line, time: None, item }));
+    capture.events = Some(log.into());
 }
 
 impl Capture {

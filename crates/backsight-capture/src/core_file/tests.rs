@@ -56,7 +56,7 @@ fn the_sections_are_a_package_and_the_dump_says_what_there_was() {
     let mut bytes = Vec::new();
     memory.file.open().expect("a file").read_to_end(&mut bytes).expect("its bytes");
     assert_eq!(bytes[memory.offset as usize..][..32], [1; 32]);
-    let log = capture.events.expect("what the notes say").to_string();
+    let log = capture.events.expect("what the notes say").log().to_string();
     let lines: Vec<&str> = log.lines().skip(1).collect();
     let expected = [
         "%snapshot at=begin complete=0",
@@ -111,7 +111,8 @@ fn a_capture_that_is_written_as_a_core_file_is_read_back() {
     let again = writer.finish(183).expect("memory").into_inner();
     let again = Capture::from_core_file(again, "again").expect("a core file");
     assert_eq!(again.buffers.len(), 1);
-    assert_eq!(again.events.map(|log| log.to_string()), first.events.map(|log| log.to_string()));
+    let text = |capture: &Capture| capture.events.as_ref().map(|events| events.log().to_string());
+    assert_eq!(text(&again), text(&first));
     assert_eq!((again.memory.len(), again.memory[0].address), (1, Address(0x40_0000)));
     assert_eq!(again.sources[0].format, "ETM4.2");
 }

@@ -17,7 +17,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::parse::{Texts, parse_item};
+use super::parse::LineParser;
 use super::{EventLog, Item, Patch, PatchCode, Record};
 use crate::Error;
 use crate::folder::LONGEST_LOG;
@@ -99,10 +99,10 @@ pub fn frame(sequence: u32, payload: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// What is wrong with it, in words.
 pub fn decode(bytes: &[u8]) -> Result<(u32, Item), String> {
-    decode_shared(bytes, &mut Texts::default())
+    decode_with(bytes, &mut LineParser::default())
 }
 
-fn decode_shared(bytes: &[u8], texts: &mut Texts) -> Result<(u32, Item), String> {
+fn decode_with(bytes: &[u8], parser: &mut LineParser) -> Result<(u32, Item), String> {
     let rest = bytes.strip_prefix(&MAGIC).ok_or("it does not begin with BSE1")?;
     let (checked, check) = bytes
         .split_last_chunk::<CHECK>()
@@ -117,14 +117,14 @@ fn decode_shared(bytes: &[u8], texts: &mut Texts) -> Result<(u32, Item), String>
     if payload.len() != usize::from(u16::from_le_bytes(*length)) {
         return Err("its length is wrong".to_owned());
     }
-    Ok((u32::from_le_bytes(*sequence), parse_payload(payload, texts)?))
+    Ok((u32::from_le_bytes(*sequence), parse_payload(payload, parser)?))
 }
 
-fn parse_payload(payload: &[u8], texts: &mut Texts) -> Result<Item, String> {
+fn parse_payload(payload: &[u8], parser: &mut LineParser) -> Result<Item, String> {
     let mut parts = payload.splitn(2, |byte| *byte == 0);
     let line = parts.next().unwrap_or_default();
     let line = std::str::from_utf8(line).map_err(|_| "its line is no UTF-8 text")?;
-    let mut item = parse_item(line, texts)?;
+    let mut item = parser.item(line)?;
     if let Some(code) = parts.next() {
         match &mut item {
             Item::Patch(patch) if patch.code == PatchCode::InMemory && patch.length == code.len() as u64 => {
@@ -140,7 +140,7 @@ fn parse_payload(payload: &[u8], texts: &mut Texts) -> Result<Item, String> {
 #[derive(Debug, Default)]
 pub struct MessageLog {
     log: EventLog,
-    texts: Texts,
+    parser: LineParser,
     /// The message that is being written.
     bytes: Vec<u8>,
     time: Option<u64>,
@@ -202,7 +202,7 @@ impl MessageLog {
             return;
         }
         let (bytes, time) = (std::mem::take(&mut self.bytes), self.time);
-        match (decode_shared(&bytes, &mut self.texts), time) {
+        match (decode_with(&bytes, &mut self.parser), time) {
             (Ok((sequence, item)), Some(time)) => self.take(sequence, item, time, bytes.len()),
             (Ok(_), None) => self.damage("its time is not known"),
             (Err(what), _) => self.damage(&what),

@@ -4,9 +4,16 @@
 //! event a line with the time of the global timestamp, so that a decoder can follow: forward from a snapshot at the
 //! beginning, or backward from one at the end.
 
+mod forward;
 pub mod message;
 mod parse;
+mod reader;
+mod store;
+mod words;
 mod write;
+
+pub use forward::{Changes, HEAD, Head};
+pub use store::{EventSurvey, Events, RecordReader};
 
 use crate::Error;
 use backsight_core::{Address, TraceId};

@@ -116,6 +116,105 @@ fn times_of_other_clocks_are_brought_to_the_global_timestamp() {
     assert_eq!(times, [Some(70), Some(170), Some(171), None]);
 }
 
+/// A log of processes that map and unmap, longer than what is read at once.
+fn long_log() -> EventLog {
+    let mut lines = String::from("%frequency coresight=1000\n%snapshot at=begin complete=1\n");
+    lines.push_str("5 declare_process CURRENT pid=1 base=0 image=a size=16\n%snapshot at=end\n");
+    for time in 0..HEAD {
+        let time = 10 + 2 * time;
+        lines.push_str(&format!("{time} declare_library START pid=1 base=64 image=b size=16\n"));
+        lines.push_str(&format!("{} declare_library END pid=1 base=64 image=b size=16\n", time + 1));
+    }
+    parse(&lines)
+}
+
+fn events_of(text: &str) -> Events {
+    Events::open(&crate::folder::Memory::file("log", text.as_bytes())).expect("a log")
+}
+
+#[test]
+fn a_long_log_that_changes_nothing_of_the_past_says_so() {
+    let log = long_log();
+    let text = log.to_string();
+    let first = text.lines().next().unwrap();
+    let rest = text.len() - first.len() - 1;
+    assert_eq!(first, format!("%system-event-log version=1 forward={rest}"));
+    let events = events_of(&text);
+    assert!(events.is_forward() && events.changes());
+    assert_eq!((events.frequency(), events.survey().records), (Some(1000), log.records.len() as u64));
+    assert_eq!(events.log(), &log);
+    let mut reader = events.records();
+    let mut count = 0;
+    while let Some(record) = reader.next() {
+        assert_eq!(record, &log.records[count]);
+        count += 1;
+    }
+    assert_eq!((count, reader.take_problems()), (log.records.len(), Vec::new()));
+}
+
+#[test]
+fn a_log_that_was_changed_is_not_believed_to_be_read_forward() {
+    let text = long_log().to_string();
+    let cut = text.rfind("\n10 ").unwrap()..text.find("\n12 ").unwrap();
+    let mut without = text.clone();
+    without.replace_range(cut, "");
+    assert!(!events_of(&without).is_forward());
+    assert_eq!(events_of(&without).survey().problems, []);
+    assert!(!events_of(&text.replace(" forward=", " version2=")).is_forward());
+}
+
+#[test]
+fn events_that_say_something_of_the_past_are_not_read_forward() {
+    let base = long_log();
+    assert!(base.is_forward());
+    for line in [
+        "9000000 declare_library END pid=1 base=128 image=c size=16",
+        "9000000 declare_library CURRENT pid=1 base=128 image=c size=16",
+        "9000000 declare_process END pid=1 base=0 image=other size=16",
+        "9000000 declare_thread END tid=7 pid=1",
+        "9000000 declare_asid CURRENT asid=7 pid=1",
+        "9000000 declare_asid START asid=7 pid=1 cpu=0",
+        "9000000 switch cpu=0 pid=1",
+        "9000000 define_trace START id=0x10 source=x",
+        "%lost",
+        "%frequency coresight=7",
+    ] {
+        let log = EventLog::parse("log", &format!("{base}{line}\n")).unwrap();
+        assert_eq!(log.problems, []);
+        assert!(!log.is_forward(), "{line}");
+        assert!(log.to_string().starts_with("%system-event-log version=1\n"), "{line}");
+    }
+    for line in [
+        "9000000 declare_library START pid=1 base=128 image=c size=16",
+        "9000000 declare_process END pid=1 base=0 image=a size=16",
+        "9000000 declare_asid START asid=7 pid=1",
+        "- patch_code pid=1 addr=0 len=1 code=00",
+    ] {
+        assert!(EventLog::parse("log", &format!("{base}{line}\n")).unwrap().is_forward(), "{line}");
+    }
+}
+
+#[test]
+fn of_very_many_lines_that_make_no_sense_some_are_named_and_the_rest_is_counted() {
+    let log = parse(&"boom\n".repeat(1500));
+    assert_eq!(log.problems.len(), 1001);
+    assert_eq!(log.problems[1000].to_string(), "log: 500 more lines are not understood");
+}
+
+#[test]
+fn lines_of_every_length_come_out_of_files_as_they_stand() {
+    let mut text = String::from("%system-event-log version=1\n");
+    for length in [1, 100, 65_000, 65_536, 65_537, 200_000, 3, 131_072] {
+        text.push_str(&format!("5 declare_thread START tid=1 pid=1 name=\"{}\"\r\n", "é".repeat(length)));
+    }
+    for ending in ["", "6 switch cpu=0 pid=1"] {
+        let text = format!("{text}{ending}");
+        let expected = EventLog::parse("log", &text).unwrap();
+        assert_eq!(expected.records.len(), 8 + usize::from(!ending.is_empty()));
+        assert_eq!(events_of(&text).log(), &expected);
+    }
+}
+
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z/]{1,8}", "[ -~\\n\\t\u{0}\u{e4}]{0,12}"]
 }
@@ -196,7 +295,10 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_reader_fail_badly(text in "[ -~\\n\\t\"\\\\#=%]{0,200}") {
-        let _ = EventLog::parse("log", &format!("%system-event-log version=1\n{text}"));
+        let whole = format!("%system-event-log version=1\n{text}");
+        let log = EventLog::parse("log", &whole).unwrap();
+        let events = events_of(&whole);
+        prop_assert_eq!(events.log(), &log);
         let _ = EventLog::parse("log", &text);
     }
 }

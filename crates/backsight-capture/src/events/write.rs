@@ -3,17 +3,41 @@
 use super::{EventLog, Item, Mapping, Patch, PatchCode, Pid, State, TraceDefinition};
 use std::fmt::{self, Write};
 
+/// A log that can be read forward says so in its first line, with the number of bytes that follow: if somebody changes it,
+/// that is seen.
 impl fmt::Display for EventLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "%system-event-log version=1")?;
+        f.write_str("%system-event-log version=1")?;
+        if self.is_forward() {
+            let mut length = Length(0);
+            self.write_records(&mut length)?;
+            write!(f, " forward={}", length.0)?;
+        }
+        f.write_char('\n')?;
+        self.write_records(f)
+    }
+}
+
+impl EventLog {
+    fn write_records(&self, out: &mut impl Write) -> fmt::Result {
         for record in &self.records {
             match record.time {
                 _ if record.item.is_directive() => {}
-                Some(time) => write!(f, "{time} ")?,
-                None => f.write_str("- ")?,
+                Some(time) => write!(out, "{time} ")?,
+                None => out.write_str("- ")?,
             }
-            writeln!(f, "{}", record.item)?;
+            writeln!(out, "{}", record.item)?;
         }
+        Ok(())
+    }
+}
+
+/// Counts the bytes that are written.
+struct Length(u64);
+
+impl Write for Length {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len() as u64;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ENTRY;
 use super::metadata::{Metadata, define};
-use crate::events::{EventLog, Item, State, TraceDefinition};
+use crate::events::{Events, Item, Record, State, TraceDefinition};
 use crate::folder::{FileRef, Folder, LONGEST_METADATA};
 use crate::ini::{Dialect, Entry, Ini, Section, parse_boolean, short};
 use crate::model::{Buffer, Capture, ContextIdLayout, EventClock, Format, Image, MemoryDump};
@@ -218,8 +218,8 @@ fn read_events(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Re
     }
     let file = file_at(ini, entry, folder)?;
     // Packets can be read without the log: trouble with it is no reason to refuse them.
-    match EventLog::read(&file) {
-        Ok(log) => capture.take_events(log),
+    match Events::open(&file) {
+        Ok(events) => capture.take_events(events),
         Err(error) => capture.warnings.push(format!("{error}: the event log is not used")),
     }
     Ok(())
@@ -228,26 +228,26 @@ fn read_events(ini: &Ini, folder: &Arc<dyn Folder>, capture: &mut Capture) -> Re
 impl Capture {
     /// Adds events, of a log or of the trace itself, to those that are known: sources that they define are sources of the
     /// capture.
-    pub fn take_events(&mut self, log: EventLog) {
-        self.warnings.extend(log.problems.iter().map(ToString::to_string));
-        take_definitions(&log, self);
-        if self.timestamp_frequency.is_none() {
-            self.timestamp_frequency = log.records.iter().find_map(|record| match record.item {
-                Item::Frequency(frequency) => Some(frequency),
-                _ => None,
-            });
-        }
-        match &mut self.events {
-            Some(events) => events.append(log),
-            None => self.events = Some(log),
-        }
+    pub fn take_events(&mut self, events: impl Into<Events>) {
+        let events = events.into();
+        self.warnings.extend(events.problems().iter().map(ToString::to_string));
+        take_definitions(events.definitions(), self);
+        self.timestamp_frequency = self.timestamp_frequency.or_else(|| events.frequency());
+        self.events = Some(match self.events.take() {
+            Some(known) => {
+                let mut log = known.log().clone();
+                log.append(events.log().clone());
+                log.into()
+            }
+            None => events,
+        });
     }
 }
 
 impl Capture {
     /// What the event log says of sources that begin to work in a configuration, in the order of time.
     pub fn definitions(&self) -> impl Iterator<Item = &TraceDefinition> {
-        let records = self.events.iter().flat_map(|log| &log.records);
+        let records = self.events.iter().flat_map(Events::definitions);
         records.filter_map(|record| match &record.item {
             Item::DefineTrace(State::Start | State::Current, definition) => Some(definition.as_ref()),
             _ => None,
@@ -256,10 +256,10 @@ impl Capture {
 }
 
 /// Sources that the log defines: a source that was reconfigured goes on under another trace ID.
-fn take_definitions(log: &EventLog, capture: &mut Capture) {
+fn take_definitions(records: &[Record], capture: &mut Capture) {
     let formatted: Vec<usize> =
         (0..capture.buffers.len()).filter(|&place| capture.buffers[place].framing != Framing::Raw).collect();
-    for record in &log.records {
+    for record in records {
         let Item::DefineTrace(State::Start | State::Current, definition) = &record.item else { continue };
         let known = capture.sources.iter().find(|source| source.id == Some(definition.id));
         match known {

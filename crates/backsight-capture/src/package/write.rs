@@ -10,6 +10,7 @@ use crate::write::{Files, Output, plain};
 use crate::{Error, Format};
 use backsight_arm::frame::Framing;
 use backsight_core::TraceId;
+use std::collections::HashSet;
 use std::fmt::Write;
 
 const LOG: &str = "system-event-log";
@@ -149,7 +150,7 @@ impl PackageWriter<'_> {
         contents.push_str("\n[events]\n");
         if let Some(log) = &capture.events {
             let _ = writeln!(contents, "log={LOG}");
-            self.files.text(LOG, &log.to_string())?;
+            self.files.text(LOG, &log.log().to_string())?;
         }
         if let Some(layout) = capture.contextidr {
             let _ = writeln!(contents, "contextidr={}", layout.name());
@@ -195,11 +196,15 @@ impl PackageWriter<'_> {
     fn mentioned(&self) -> Vec<(Option<String>, FileRef)> {
         let capture = self.capture;
         let mut found: Vec<(Option<String>, FileRef)> = Vec::new();
-        for record in capture.events.iter().flat_map(|log| &log.records) {
+        let listed: HashSet<&str> = capture.images.iter().map(|image| image.name.as_str()).collect();
+        let (listed, mut seen) = (|name: &str| listed.contains(name), HashSet::new());
+        for record in capture.events.iter().flat_map(|events| &events.log().records) {
             let (name, paths) = match &record.item {
                 Item::Mapping(_, mapping) => {
                     let Some(image) = &mapping.image else { continue };
-                    let listed = |name: &str| capture.images.iter().any(|image| image.name == name);
+                    if !seen.insert((image, &mapping.build_id)) {
+                        continue;
+                    }
                     let by_id = mapping.build_id.as_ref().is_some_and(|id| listed(&format!("build-id:{id}")));
                     if by_id || listed(image) || image.contains(['=', '\n']) {
                         continue;

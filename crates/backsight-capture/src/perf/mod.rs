@@ -70,7 +70,8 @@ pub(crate) fn read(store: Store, name: &str) -> Result<Capture, Error> {
         warnings.push(format!("the kernel lost {} records: some mappings may be missing", contents.lost));
     }
     let system = std::mem::take(&mut contents.system);
-    capture.events = Some(system::log(system, &contents.build_ids, conversion.as_ref(), &mut warnings));
+    capture.events =
+        Some(system::log(system, &contents.build_ids, conversion.as_ref(), &mut warnings).into());
     capture.event_clock = if conversion.is_some() { EventClock::Timestamps } else { EventClock::Slices };
     capture.timestamp_frequency = conversion.map(|conversion| conversion.frequency());
     let has_context = info.units.iter().any(Unit::traces_context);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use backsight::core::{Accounting, TraceId};
 use backsight::decode::{BufferSummary, Outline, SourceSummary};
 use backsight::description::Format as CaptureFormat;
+use backsight::description::events::Events;
 use backsight::listing::Printable;
 use backsight::{Buffer, Capture};
 use clap::Args;
@@ -134,9 +135,9 @@ fn as_text(command: &Info, capture: &Capture, surveys: &BTreeMap<String, Survey>
     for image in &description.images {
         line(2, format!("image {}: {}", image.name, image.file.path()));
     }
-    if let Some(events) = &description.events {
-        let (records, problems) = (events.records.len() as u64, events.problems.len() as u64);
-        line(2, format!("event log: {}, {}", counted(records, "event"), counted(problems, "problem")));
+    if let Some(survey) = description.events.as_ref().map(Events::survey) {
+        let problems = counted(survey.problems.len() as u64, "problem");
+        line(2, format!("event log: {}, {problems}", counted(survey.records, "event")));
     }
     text
 }
@@ -256,7 +257,7 @@ fn as_json(command: &Info, capture: &Capture, surveys: &BTreeMap<String, Survey>
             "length": dump.length,
             "missing": !dump.file.exists(),
         })).collect::<Vec<_>>(),
-        "events": description.events.as_ref().map(|events| events.records.len()),
+        "events": description.events.as_ref().map(|events| events.survey().records),
         "warnings": capture.warnings(),
     })
 }

@@ -253,7 +253,7 @@ impl Counting<'_> {
         let (profile, summary) = backsight_profile::count(&capture, decode, &self.options)?;
         if !self.quiet {
             let code = capture.code()?;
-            let problems = code.image().problems();
+            let problems = code.problems();
             for what in code.warnings().iter().chain(&problems) {
                 say(format_args!("warning: {what}"));
             }

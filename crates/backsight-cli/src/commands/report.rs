@@ -73,7 +73,7 @@ pub fn run(command: &Report) -> Result {
     let exceptions = profile.exceptions.iter();
     facts.extend(exceptions.map(|(cause, count)| ("Exceptions".to_owned(), format!("{count} × {cause}"))));
     let mut warnings: Vec<String> = capture.warnings().to_vec();
-    warnings.extend(capture.code()?.warnings().iter().cloned());
+    warnings.extend(capture.code()?.warnings());
     if summary.is_damaged() {
         warnings.push("Something is missing from the trace: counts are those of what is left.".to_owned());
     }

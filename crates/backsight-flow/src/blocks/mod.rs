@@ -7,6 +7,7 @@
 //! that it touches are read again, and they keep their numbers.
 
 mod block;
+mod cache;
 mod key;
 mod paths;
 mod riscv;
@@ -18,6 +19,7 @@ use backsight_image::Code;
 
 use self::block::NONE;
 pub(crate) use self::block::{Block, Ending, Way};
+pub use self::cache::CodeCache;
 pub(crate) use self::key::CodeMode;
 use self::key::{Key, Spaces};
 pub use self::paths::PathId;
@@ -83,6 +85,13 @@ impl<S: Copy> Blocks<S> {
             capacity: capacity.clamp(1, 1 << 28),
             paths: Paths::default(),
         }
+    }
+
+    /// What there is, in exchange for an empty one of the same capacity. Numbers, modes and an [`Origin`] of before must not
+    /// be used any more.
+    pub fn take(&mut self) -> Self {
+        let capacity = self.capacity;
+        std::mem::replace(self, Self::new(capacity))
     }
 
     /// Forgets all blocks. Numbers and an [`Origin`] of before must not be used any more.

@@ -6,7 +6,7 @@ use backsight_image::Code;
 
 use super::Options;
 use crate::beginning::Beginning;
-use crate::blocks::{Block, BlockReader, Blocks, CodeMode, Ending, InstructionMap, Origin};
+use crate::blocks::{Block, BlockReader, Blocks, CodeCache, CodeMode, Ending, InstructionMap, Origin};
 use crate::sink::Sink;
 use crate::walk::{Policy, Start, Stop, Until, Waypoints};
 use crate::{Event, NoSync, Statistics, Symptom};
@@ -233,9 +233,28 @@ impl<C: Code> Tracker<C> {
         }
     }
 
+    /// What was read of the code.
+    pub fn take_cache(&mut self) -> CodeCache {
+        let cache = CodeCache::new((self.policy, self.each_instruction), self.blocks.take());
+        self.look_up_anew();
+        cache
+    }
+
+    /// Goes on with what another follower has read of the code; gives it back if that reads code in another way.
+    pub fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.blocks = cache.open(&(self.policy, self.each_instruction))?;
+        self.look_up_anew();
+        Ok(())
+    }
+
     /// The space that code is fetched from may have changed.
     fn look_elsewhere(&mut self) {
         self.space = self.code.space_of(&self.context());
+        self.look_up_anew();
+    }
+
+    /// Nothing is known any more of where in the blocks execution is.
+    fn look_up_anew(&mut self) {
         self.code_mode = self.blocks.mode(self.space, Isa::A32);
         self.origin = Origin::UNKNOWN;
     }

@@ -13,7 +13,7 @@ use super::held::Held;
 use crate::etm::{At, Position, Tracker, trace_on};
 use crate::sink::Sink;
 use crate::walk::Waypoints;
-use crate::{AccessKind, Event, Statistics, Symptom};
+use crate::{AccessKind, CodeCache, Event, Statistics, Symptom};
 
 /// Debug halt, A and R profile.
 const DEBUG_HALT: u16 = 1;
@@ -210,6 +210,19 @@ impl<C: Code> Follower<C> {
     /// The code has gone to another time: the context that execution is in may belong to another process now.
     pub fn renew_space(&mut self) {
         self.tracker.renew_space();
+    }
+
+    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards.
+    pub fn take_cache(&mut self) -> CodeCache {
+        self.tracker.take_cache()
+    }
+
+    /// Goes on with what another follower of the same code has read. What follows is the same.
+    ///
+    /// # Errors
+    /// Gives it back if it is of no use here: code was read in another way.
+    pub fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.tracker.give_cache(cache)
     }
 
     /// Reports an event, after what is held back.

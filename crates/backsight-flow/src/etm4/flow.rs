@@ -13,7 +13,7 @@ use backsight_isa::Class;
 use super::position::{Position, State};
 use super::remembered::Step;
 use super::{Element, Options};
-use crate::blocks::{Block, Blocks, CodeMode, Origin, Way};
+use crate::blocks::{Block, Blocks, CodeCache, CodeMode, Origin, Way};
 use crate::return_stack::{Entry, ReturnStack};
 use crate::sink::Sink;
 use crate::walk::{Policy, Stop, Waypoints};
@@ -115,6 +115,25 @@ impl<C: Code> Flow<C> {
         }
         (self.position, self.hold_calls, self.overflow) = (*position, *hold_calls, *overflow);
         self.stack = stack.clone();
+        self.look_up_anew();
+    }
+
+    /// What was read of the code.
+    pub(super) fn take_cache(&mut self) -> CodeCache {
+        let cache = CodeCache::new(self.policy, self.blocks.take());
+        self.look_up_anew();
+        cache
+    }
+
+    /// Goes on with what another follower has read of the code; gives it back if that reads code in another way.
+    pub(super) fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.blocks = cache.open(&self.policy)?;
+        self.look_up_anew();
+        Ok(())
+    }
+
+    /// Nothing is known any more of where in the blocks execution is.
+    fn look_up_anew(&mut self) {
         (self.here, self.origin) = (None, Origin::UNKNOWN);
         self.code_mode = self.blocks.mode(self.position.space(), self.position.isa);
     }

@@ -9,8 +9,8 @@ use backsight_image::Code;
 
 use super::flow::Flow;
 use super::{Element, Resolver};
-use crate::Statistics;
 use crate::sink::Sink;
+use crate::{CodeCache, Statistics};
 
 /// How to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,6 +226,19 @@ impl<C: Code> Follower<C> {
     /// The code has gone to another time: the context that execution is in may belong to another process now.
     pub fn renew_space(&mut self) {
         self.flow.renew_space();
+    }
+
+    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards.
+    pub fn take_cache(&mut self) -> CodeCache {
+        self.flow.take_cache()
+    }
+
+    /// Goes on with what another follower of the same code has read. What follows is the same.
+    ///
+    /// # Errors
+    /// Gives it back if it is of no use here: code was read in another way.
+    pub fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.flow.give_cache(cache)
     }
 }
 

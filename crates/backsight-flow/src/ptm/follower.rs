@@ -11,7 +11,7 @@ use crate::etm::{At, Position, Tracker, trace_on};
 use crate::return_stack::{Entry, ReturnStack};
 use crate::sink::Sink;
 use crate::walk::Waypoints;
-use crate::{Event, Statistics, Symptom};
+use crate::{CodeCache, Event, Statistics, Symptom};
 
 /// No PTM remembers more calls than this.
 const STACK_DEPTH: usize = 16;
@@ -122,6 +122,19 @@ impl<C: Code> Follower<C> {
     /// The code has gone to another time: the context that execution is in may belong to another process now.
     pub fn renew_space(&mut self) {
         self.tracker.renew_space();
+    }
+
+    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards.
+    pub fn take_cache(&mut self) -> CodeCache {
+        self.tracker.take_cache()
+    }
+
+    /// Goes on with what another follower of the same code has read. What follows is the same.
+    ///
+    /// # Errors
+    /// Gives it back if it is of no use here: code was read in another way.
+    pub fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.tracker.give_cache(cache)
     }
 
     pub(super) fn cycles(&mut self, cycles: Option<u32>, at: At, sink: &mut impl Sink) {

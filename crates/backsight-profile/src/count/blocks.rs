@@ -87,6 +87,16 @@ pub(crate) struct EdgeRecord {
     pub changes_calls: bool,
 }
 
+/// A step to a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Followed {
+    pub block: u32,
+    /// The edge that was counted; [`NONE`] if none leads there.
+    pub edge: u32,
+    /// The calls under way change.
+    pub changes_calls: bool,
+}
+
 type BlockKey = (u64, u64, u32, u8);
 
 /// Blocks of code that changes: what is in a range may be another block than before.
@@ -131,10 +141,9 @@ fn key(range: &Range, space: AddressSpace) -> BlockKey {
 }
 
 impl Blocks {
-    /// Counts the edge that execution took last time in this way, if it took it again. Gives the block, and whether the
-    /// calls under way change.
+    /// Counts the edge that execution took last time in this way, if it took it again.
     #[inline]
-    pub fn follow(&mut self, from: u32, way: Way, range: &Range, space: AddressSpace) -> Option<(u32, bool)> {
+    pub fn follow(&mut self, from: u32, way: Way, range: &Range, space: AddressSpace) -> Option<Followed> {
         let block = self.blocks.get(from as usize)?;
         let last = *block.last.get(way as usize)?;
         let edge = self.edges.get_mut(last as usize)?;
@@ -146,20 +155,14 @@ impl Blocks {
                 return None;
             }
             edge.count += 1;
-            return Some((edge.to, edge.changes_calls));
+            return Some(Followed { block: edge.to, edge: last, changes_calls: edge.changes_calls });
         }
         self.follow_recent(from, way, range, space)
     }
 
     /// The same for one of several edges that were taken before.
     #[inline(never)]
-    fn follow_recent(
-        &mut self,
-        from: u32,
-        way: Way,
-        range: &Range,
-        space: AddressSpace,
-    ) -> Option<(u32, bool)> {
+    fn follow_recent(&mut self, from: u32, way: Way, range: &Range, space: AddressSpace) -> Option<Followed> {
         let number = *self.recent.get(slot(from, range))?;
         let edge = self.edges.get_mut(number as usize)?;
         let next = self.blocks.get(edge.to as usize)?;
@@ -170,9 +173,9 @@ impl Blocks {
             return None;
         }
         edge.count += 1;
-        let found = (edge.to, edge.changes_calls);
+        let followed = Followed { block: edge.to, edge: number, changes_calls: edge.changes_calls };
         self.remember(from, way, number);
-        Some(found)
+        Some(followed)
     }
 
     fn remember(&mut self, from: u32, way: Way, edge: u32) {
@@ -250,8 +253,8 @@ impl Blocks {
         Some(number)
     }
 
-    /// Counts an edge that may be new. Says whether the calls under way change; `None` if there are too many edges.
-    pub fn count_edge(&mut self, from: u32, way: Way, to: u32) -> Option<bool> {
+    /// Counts an edge that may be new; `None` if there are too many edges.
+    pub fn count_edge(&mut self, from: u32, way: Way, to: u32) -> Option<Followed> {
         let known = self.by_ends.get(&(from, to, way as u8)).copied();
         let number = match known {
             Some(number) => number,
@@ -259,12 +262,19 @@ impl Blocks {
         };
         let edge = self.edges.get_mut(number as usize)?;
         edge.count += 1;
-        let changes_calls = edge.changes_calls;
+        let followed = Followed { block: to, edge: number, changes_calls: edge.changes_calls };
         self.remember(from, way, number);
         if let Some(next) = self.blocks.get(to as usize) {
             self.recent[slot(from, &next.range)] = number;
         }
-        Some(changes_calls)
+        Some(followed)
+    }
+
+    /// An edge was taken so many times more.
+    pub fn add_to_edge(&mut self, edge: u32, times: u64) {
+        if let Some(edge) = self.edges.get_mut(edge as usize) {
+            edge.count += times;
+        }
     }
 
     fn add_edge(&mut self, from: u32, way: Way, to: u32) -> Option<u32> {

@@ -26,6 +26,8 @@ pub(crate) struct NodeRecord {
     /// [`NONE`] for the node of a thread.
     pub parent: u32,
     pub depth: u32,
+    /// The node that was called last; [`NONE`] before any was.
+    last_callee: u32,
     pub calls: u64,
     pub instructions: u64,
     pub cycles: u64,
@@ -48,22 +50,45 @@ impl Tree {
 
     fn push(&mut self, function: u32, parent: u32, depth: u32) -> u32 {
         let number = self.nodes.len() as u32;
-        self.nodes.push(NodeRecord { function, parent, depth, calls: 0, instructions: 0, cycles: 0 });
+        let last_callee = NONE;
+        self.nodes.push(NodeRecord {
+            function,
+            parent,
+            depth,
+            last_callee,
+            calls: 0,
+            instructions: 0,
+            cycles: 0,
+        });
         number
     }
 
-    /// The node of a function that is called from a node.
+    /// The node of a function that is called from a node: mostly the one that was called last from there.
+    #[inline]
     pub fn callee(&mut self, parent: u32, function: u32) -> u32 {
-        if let Some(&known) = self.children.get(&(parent, function)) {
-            return known;
+        let last = self.nodes.get(parent as usize).map_or(NONE, |node| node.last_callee);
+        match self.nodes.get(last as usize) {
+            Some(callee) if callee.function == function => last,
+            _ => self.find_callee(parent, function),
         }
+    }
+
+    #[inline(never)]
+    fn find_callee(&mut self, parent: u32, function: u32) -> u32 {
         let depth = self.nodes.get(parent as usize).map_or(0, |node| node.depth) + 1;
-        if depth > DEEPEST || self.nodes.len() >= MOST_NODES {
+        let known = if depth > DEEPEST { None } else { self.children.get(&(parent, function)).copied() };
+        if known.is_none() && (depth > DEEPEST || self.nodes.len() >= MOST_NODES) {
             self.folded += 1;
             return parent;
         }
-        let number = self.push(function, parent, depth);
-        self.children.insert((parent, function), number);
+        let number = known.unwrap_or_else(|| {
+            let number = self.push(function, parent, depth);
+            self.children.insert((parent, function), number);
+            number
+        });
+        if let Some(node) = self.nodes.get_mut(parent as usize) {
+            node.last_callee = number;
+        }
         number
     }
 

@@ -26,7 +26,7 @@ use backsight::{Source, SourceCode};
 
 use crate::{EventChoice, Totals};
 pub(crate) use blocks::NONE;
-use blocks::{BlockRecord, Blocks, Departure, Way, way_of};
+use blocks::{BlockRecord, Blocks, Departure, Followed, Way, way_of};
 pub use branch_windows::BranchWindows;
 use branch_windows::{WindowSampler, WindowStep};
 use calls::{Arrival, CallStack, Ledger, Tree};
@@ -205,11 +205,11 @@ impl<'c> Counter<'c> {
         }
     }
 
-    /// Execution comes to a block and goes through it.
+    /// Execution comes to a block and goes through it. Gives the edge that led there, or [`NONE`].
     #[inline]
-    fn step(&mut self, range: &Range) {
+    fn step(&mut self, range: &Range) -> u32 {
         let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
-        let (block, changes_calls) = match followed {
+        let Followed { block, edge, changes_calls } = match followed {
             Some(followed) => followed,
             None => self.find(range),
         };
@@ -219,6 +219,7 @@ impl<'c> Counter<'c> {
         self.hart.block = block;
         self.hart.way = way_of(range);
         self.hart.clock += u64::from(range.instructions);
+        edge
     }
 
     /// A step for whoever samples: where it came from, and whether it is a call.
@@ -234,21 +235,23 @@ impl<'c> Counter<'c> {
 
     /// A block that did not follow the last one before, or follows nothing.
     #[inline(never)]
-    fn find(&mut self, range: &Range) -> (u32, bool) {
+    fn find(&mut self, range: &Range) -> Followed {
         let Some(block) = self.block_of(range).or_else(|| self.add(range)) else {
             self.totals.uncounted += u64::from(range.instructions);
-            return (NONE, true);
+            return Followed { block: NONE, edge: NONE, changes_calls: true };
         };
         if let Some((from, way, is_direct)) = self.way_to(range) {
             match self.blocks.count_edge(from, way, block) {
-                Some(changes_calls) => return (block, changes_calls || !is_direct),
+                Some(followed) => {
+                    return Followed { changes_calls: followed.changes_calls || !is_direct, ..followed };
+                }
                 None => self.totals.uncounted_edges += 1,
             }
         }
         if let Some(record) = self.blocks.blocks.get_mut(block as usize) {
             record.entries += 1;
         }
-        (block, true)
+        Followed { block, edge: NONE, changes_calls: true }
     }
 
     /// The block of a range, if it was met before, and if the code is what it was then.

@@ -2,8 +2,11 @@
 //!
 //! A follower names the paths that it walks again and again. What a path does is known once it was counted range by range:
 //! the edges inside it, and which of them change the calls under way, and how. From then on it is one addition; its
-//! edges get their share when the follower forgets its paths, and at the end. The step to the first range of a path is not
-//! part of it: that depends on what came before.
+//! edges get their share when the follower forgets its paths, and at the end.
+//!
+//! The step to the first range of a path depends on what came before. It mostly is the same as last time: each path
+//! knows the edge that led to it last, which gets its share when another one leads to it. Neither blocks nor edges are
+//! touched as long as that is so: what is needed for each walk is together in a [`PathRecord`].
 
 use backsight::core::{Address, AddressSpace};
 use backsight::decode::Accumulate;
@@ -23,70 +26,100 @@ const MOST: u32 = 1 << 18;
 pub(crate) struct WalkedPaths {
     generation: Option<u64>,
     /// By their numbers.
-    records: Vec<Option<PathRecord>>,
+    records: Vec<PathRecord>,
+    /// The same: what is seldom needed.
+    details: Vec<PathDetails>,
     /// The edges inside the paths.
     edges: Vec<u32>,
+    /// The changes of calls of all paths: for each the step to its first range, and then those inside it.
     changes: Vec<CallChange>,
 }
 
-/// A path.
+/// A path: what each walk needs, in half a line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct PathRecord {
-    /// How often it was walked since its edges got their share.
+    /// How often it was walked, but for the first time.
     count: u64,
-    first: Range,
     space: AddressSpace,
-    /// The last of its blocks, and how it was left.
+    /// The block that came before it last time; [`NOWHERE`] if no edge led to it.
+    before: u32,
+    /// The last of its blocks.
     block: u32,
-    way: Way,
-    /// It does what it says. Else it has to be counted range by range.
-    is_plain: bool,
-    /// Instructions of all ranges but the first.
+    /// Instructions of all its ranges.
     instructions: u32,
-    edges: Section,
-    changes: Section,
+    /// The first of its changes of calls: the step to its first range.
+    first_change: u32,
+    /// How many there are, that one included; 0 for paths that have to be counted range by range.
+    changes: u8,
+    /// The step to its first range changes the calls under way.
+    arrival_changes_calls: bool,
+    /// How the block before it was left.
+    way_before: Way,
+    /// How the last of its blocks was left.
+    way: Way,
 }
 
-/// A part of one of the lists that all paths share.
+const _: () = assert!(size_of::<PathRecord>() == 32);
+
+/// No block, not even the one that [`NONE`] is.
+const NOWHERE: u32 = NONE - 1;
+
+/// A path of which nothing is known.
+const UNKNOWN: PathRecord = PathRecord {
+    count: 0,
+    space: AddressSpace::ANY,
+    before: NOWHERE,
+    block: NOWHERE,
+    instructions: 0,
+    first_change: 0,
+    changes: 0,
+    arrival_changes_calls: false,
+    way_before: Way::Onwards,
+    way: Way::Onwards,
+};
+
+/// What a path consists of.
 #[derive(Clone, Copy, Debug)]
-struct Section {
-    first: u32,
-    length: u32,
+struct PathDetails {
+    /// `None` if nothing is known of the path.
+    first: Option<Range>,
+    /// The edges inside it: the first one and how many.
+    edges: (u32, u32),
+    /// The walks that its edges have got their share of.
+    settled: u64,
+    /// The edge that led to it last.
+    arrival: u32,
+    /// The walks before that edge led to it.
+    arrived: u64,
 }
 
-impl Section {
-    /// From here to the end of a list.
-    fn since<T>(first: usize, list: &[T]) -> Self {
-        Self { first: first as u32, length: (list.len() - first) as u32 }
-    }
+const UNKNOWN_DETAILS: PathDetails =
+    PathDetails { first: None, edges: (0, 0), settled: 0, arrival: NONE, arrived: 0 };
 
-    #[inline]
-    fn of<T>(self, list: &[T]) -> &[T] {
-        let first = self.first as usize;
-        list.get(first..first + self.length as usize).unwrap_or_default()
-    }
-}
-
-/// A step inside a path that changes the calls under way.
+/// A step that changes the calls under way.
 #[derive(Clone, Copy, Debug)]
 struct CallChange {
     how: Arrival,
     address: Address,
     function: u32,
-    /// Instructions of the path before it, but for those of the first range.
+    /// Instructions of the path before it.
     instructions: u32,
 }
+
+/// The step to the first range of a path of which it is not known.
+const NO_CHANGE: CallChange =
+    CallChange { how: Arrival::Sequence, address: Address(0), function: NONE, instructions: 0 };
 
 impl WalkedPaths {
     /// Gives edges their share of what was counted by paths.
     pub fn settle(&mut self, blocks: &mut Blocks) {
-        for record in self.records.iter_mut().flatten() {
-            let count = std::mem::take(&mut record.count);
-            for &edge in record.edges.of(&self.edges) {
-                if let Some(edge) = blocks.edges.get_mut(edge as usize) {
-                    edge.count += count;
-                }
-            }
+        for (record, details) in self.records.iter().zip(&mut self.details) {
+            details.settle_arrival(record.count, blocks);
+            let walks = record.count - std::mem::replace(&mut details.settled, record.count);
+            let (first, length) = details.edges;
+            let edges = self.edges.iter().skip(first as usize).take(length as usize);
+            edges.for_each(|&edge| blocks.add_to_edge(edge, walks));
         }
     }
 
@@ -101,22 +134,31 @@ impl WalkedPaths {
         self.settle(blocks);
         self.generation = Some(generation);
         self.records.clear();
+        self.details.clear();
         self.edges.clear();
         self.changes.clear();
     }
 
-    #[inline]
-    fn get(&self, path: PathId) -> Option<&PathRecord> {
-        let record = self.records.get(path.number as usize)?.as_ref();
-        record.filter(|_| self.generation == Some(path.generation))
+    /// Was a path counted range by range?
+    fn is_known(&self, path: PathId) -> bool {
+        let details = self.details.get(path.number as usize);
+        self.generation == Some(path.generation) && details.is_some_and(|details| details.first.is_some())
     }
 
-    fn insert(&mut self, path: PathId, record: PathRecord) {
+    fn insert(&mut self, path: PathId, record: PathRecord, details: PathDetails) {
         let index = path.number as usize;
         if self.records.len() <= index {
-            self.records.resize(index + 1, None);
+            self.records.resize(index + 1, UNKNOWN);
+            self.details.resize(index + 1, UNKNOWN_DETAILS);
         }
-        self.records[index] = Some(record);
+        (self.records[index], self.details[index]) = (record, details);
+    }
+}
+
+impl PathDetails {
+    /// Gives the edge that led to the path its share.
+    fn settle_arrival(&mut self, walks: u64, blocks: &mut Blocks) {
+        blocks.add_to_edge(self.arrival, walks - std::mem::replace(&mut self.arrived, walks));
     }
 }
 
@@ -147,70 +189,134 @@ impl Counter<'_> {
         if hart != self.hart.number {
             self.switch_hart(hart);
         }
-        let is_counted = !self.needs_order && !self.hart.counts_cycles;
-        match self.hart.walked.get(path) {
-            Some(&record) if is_counted && record.is_plain && record.space == self.hart.space => {
-                self.walk_again(path, &record);
-            }
-            None if is_counted && path.number < MOST => self.learn(path, &mut ranges),
-            _ => {
-                for range in ranges {
-                    self.range(&range);
-                }
-            }
+        if self.needs_order || self.hart.counts_cycles || path.number >= MOST {
+            ranges.for_each(|range| self.range(&range));
+        } else if !self.walk_again(path) {
+            self.learn(path, &mut ranges);
         }
     }
 
+    /// Counts a path that is known. False if it is not.
     #[inline]
-    fn walk_again(&mut self, path: PathId, record: &PathRecord) {
-        self.step(&record.first);
+    fn walk_again(&mut self, path: PathId) -> bool {
         let Self { tree, timeline, hart, .. } = self;
-        let Hart { walked, stack, clock, .. } = hart;
-        if let Some(Some(record)) = walked.records.get_mut(path.number as usize) {
-            record.count += 1;
+        let Hart { walked, stack, clock, space, block, way, .. } = hart;
+        let WalkedPaths { records, changes, generation, .. } = walked;
+        let Some(record) = records.get_mut(path.number as usize) else { return false };
+        if record.changes == 0 || *generation != Some(path.generation) || record.space != *space {
+            return false;
         }
-        for change in record.changes.of(&walked.changes) {
+        if record.before != *block || record.way_before != *way {
+            return self.walk_from_elsewhere(path);
+        }
+        record.count += 1;
+        let first = record.first_change as usize;
+        let last = first + usize::from(record.changes);
+        let first = first + usize::from(!record.arrival_changes_calls);
+        for change in changes.get(first..last).unwrap_or_default() {
             let clock = *clock + u64::from(change.instructions);
             let mut ledger = Ledger { tree: &mut *tree, timeline: &mut *timeline, clock };
             stack.arrive(change.how, change.address, change.function, &mut ledger);
         }
         *clock += u64::from(record.instructions);
-        (hart.block, hart.way) = (record.block, record.way);
+        (*block, *way) = (record.block, record.way);
+        true
     }
 
-    /// Counts a path that comes for the first time range by range, and notes what it does.
-    #[cold]
+    /// The same where another block than last time came before.
+    #[inline(never)]
+    fn walk_from_elsewhere(&mut self, path: PathId) -> bool {
+        let number = path.number as usize;
+        let Some(first) = self.hart.walked.details.get(number).and_then(|details| details.first) else {
+            return false;
+        };
+        let (before, way_before, began) = (self.hart.block, self.hart.way, self.hart.clock);
+        let edge = self.step(&first);
+        let arrival = self.arrival_change(before, way_before, &first, edge);
+        let Self { tree, timeline, hart, blocks, .. } = self;
+        let WalkedPaths { records, details, changes, .. } = &mut hart.walked;
+        let (Some(record), Some(details)) = (records.get_mut(number), details.get_mut(number)) else {
+            return false;
+        };
+        let first_change = record.first_change as usize;
+        if let Some((edge, change)) = arrival {
+            details.settle_arrival(record.count, blocks);
+            (details.arrival, details.arrived) = (edge, record.count + 1);
+            (record.before, record.way_before) = (before, way_before);
+            record.arrival_changes_calls = change.is_some();
+            changes[first_change] = change.unwrap_or(NO_CHANGE);
+        } else {
+            // This walk came over no edge that the path knows of.
+            details.arrived += 1;
+        }
+        record.count += 1;
+        let last = first_change + usize::from(record.changes);
+        for change in changes.get(first_change + 1..last).unwrap_or_default() {
+            let clock = began + u64::from(change.instructions);
+            let mut ledger = Ledger { tree: &mut *tree, timeline: &mut *timeline, clock };
+            hart.stack.arrive(change.how, change.address, change.function, &mut ledger);
+        }
+        hart.clock = began + u64::from(record.instructions);
+        (hart.block, hart.way) = (record.block, record.way);
+        true
+    }
+
+    /// The edge that led to the first range of a path, and how it changes the calls under way, if that is always so.
+    fn arrival_change(
+        &self,
+        before: u32,
+        way: Way,
+        first: &Range,
+        edge: u32,
+    ) -> Option<(u32, Option<CallChange>)> {
+        let last = self.blocks.blocks.get(before as usize).filter(|_| way != Way::Exception)?;
+        let record = self.blocks.edges.get(edge as usize)?;
+        let function = self.blocks.blocks.get(record.to as usize)?.function;
+        let change = record.changes_calls.then(|| CallChange {
+            how: self.arrival_after(last, way, first.start, function),
+            address: first.start,
+            function,
+            instructions: 0,
+        });
+        Some((edge, change))
+    }
+
+    /// Counts a path range by range. Where it comes for the first time, notes what it does.
     #[inline(never)]
     fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = Range>) {
+        if self.hart.walked.is_known(path) {
+            return ranges.for_each(|range| self.range(&range));
+        }
         if self.hart.walked.generation != Some(path.generation) {
             self.hart.walked.begin(path.generation, &mut self.blocks);
         }
         let Some(first) = ranges.next() else { return };
         let edges = self.hart.walked.edges.len();
         let changes = self.hart.walked.changes.len();
-        self.range(&first);
+        self.hart.walked.changes.push(NO_CHANGE);
         let began = self.hart.clock;
+        self.range(&first);
         let mut is_plain = first.instructions > 0 && self.hart.block != NONE;
         for range in ranges {
             is_plain &= self.learn_step(&range, began);
         }
         let Hart { walked, space, block, way, clock, .. } = &mut self.hart;
-        if !is_plain {
+        let number_of_changes = u8::try_from(walked.changes.len() - changes).unwrap_or(0);
+        if !is_plain || number_of_changes == 0 {
             walked.edges.truncate(edges);
             walked.changes.truncate(changes);
         }
         let record = PathRecord {
-            count: 0,
-            first,
             space: *space,
             block: *block,
             way: *way,
-            is_plain,
             instructions: (*clock - began) as u32,
-            edges: Section::since(edges, &walked.edges),
-            changes: Section::since(changes, &walked.changes),
+            first_change: changes as u32,
+            changes: if is_plain { number_of_changes } else { 0 },
+            ..UNKNOWN
         };
-        walked.insert(path, record);
+        let edges = (edges as u32, (walked.edges.len() - edges) as u32);
+        walked.insert(path, record, PathDetails { first: Some(first), edges, ..UNKNOWN_DETAILS });
     }
 
     /// Counts a range of a path and notes the edge to it. False if there is none.
@@ -312,6 +418,14 @@ mod tests {
         path
     }
 
+    impl WalkedPaths {
+        /// Is a path counted by its name alone?
+        fn is_plain(&self, path: PathId) -> bool {
+            let record = self.records.get(path.number as usize);
+            self.generation == Some(path.generation) && record.is_some_and(|record| record.changes > 0)
+        }
+    }
+
     fn counter<'c>(capture: &'c Capture, options: &CountOptions) -> Counter<'c> {
         let source = capture.buffers().iter().flat_map(|buffer| buffer.sources()).next().unwrap();
         Counter::new(source, capture.code().unwrap().seen_by(source), options)
@@ -340,7 +454,7 @@ mod tests {
             } else {
                 path.iter().for_each(|&range| clear.push(hart, &Event::Range(range)));
                 let name = names.name(&path);
-                recalled += u32::from(fast.hart.walked.get(name).is_some_and(|record| record.is_plain));
+                recalled += u32::from(fast.hart.walked.is_plain(name));
                 fast.walk(hart, name, path.into_iter());
             }
         }

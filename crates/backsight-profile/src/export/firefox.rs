@@ -3,13 +3,14 @@
 //! A sample is a chain of callers with its cost as weight. Time stands still at 0: sums have none.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use super::stacks::{own, threads_of};
 use super::{ExportError, ExportOptions, Format, Need};
-use crate::{Profile, Thread};
+use crate::json::Object;
+use crate::{Function, Profile, Thread};
 
 pub(super) const FORMAT: Format = Format {
     name: "firefox",
@@ -20,13 +21,6 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-    let nodes = threads_of(profile);
-    let threads: Vec<Value> = profile
-        .threads
-        .iter()
-        .zip(0..)
-        .map(|(thread, number)| thread_tables(profile, thread, number, &nodes, options))
-        .collect();
     let libraries: Vec<Value> = profile
         .modules
         .iter()
@@ -37,102 +31,180 @@ fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
             })
         })
         .collect();
-    let file = json!({
-        "meta": {
-            "version": 24, "preprocessedProfileVersion": 46, "interval": 1, "startTime": 0, "processType": 0,
-            "product": options.title, "stackwalk": 1, "debug": false, "gcpoison": 0, "asyncstack": 0,
-            "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs" },
-            "categories": [{ "name": "User", "color": "yellow", "subcategories": ["Other"] }],
-            "markerSchema": [], "symbolicated": true, "usesOnlyOneStackType": true,
-            "doesNotUseFrameImplementation": true, "sourceCodeIsNotOnSearchfox": true,
-        },
-        "libs": libraries,
-        "pages": [],
-        "threads": threads,
+    let meta = json!({
+        "version": 24, "preprocessedProfileVersion": 46, "interval": 1, "startTime": 0, "processType": 0,
+        "product": options.title, "stackwalk": 1, "debug": false, "gcpoison": 0, "asyncstack": 0,
+        "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs" },
+        "categories": [{ "name": "User", "color": "yellow", "subcategories": ["Other"] }],
+        "markerSchema": [], "symbolicated": true, "usesOnlyOneStackType": true,
+        "doesNotUseFrameImplementation": true, "sourceCodeIsNotOnSearchfox": true,
     });
-    serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
+    let nodes = threads_of(profile);
+    Object::write(out, |file| {
+        file.value("meta", meta)?;
+        file.value("libs", libraries)?;
+        file.list("pages", [Value::Null; 0])?;
+        file.objects("threads", profile.threads.iter().zip(0..), |(thread, number), object| {
+            let is_of_thread = |node: u32| nodes.get(node as usize) == Some(&Some(number));
+            let tables = Tables::new(profile, options, &is_of_thread);
+            write_thread(profile, (thread, number), tables, options, object)
+        })
+    })?;
     Ok(writeln!(out)?)
 }
 
-fn thread_tables(
-    profile: &Profile,
-    thread: &Thread,
-    number: u32,
-    threads: &[Option<u32>],
-    options: &ExportOptions,
-) -> Value {
-    let mut strings: Vec<String> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let mut string = |text: &str| {
-        *known.entry(text.to_owned()).or_insert_with(|| {
-            strings.push(text.to_owned());
-            strings.len() - 1
+/// The tables of a thread.
+#[derive(Default)]
+struct Tables<'p> {
+    strings: Strings<'p>,
+    /// Of functions, which are frames too: the name, the file, the line and the module.
+    names: Vec<usize>,
+    files: Vec<Option<usize>>,
+    lines: Vec<Option<u32>>,
+    libraries: Vec<u32>,
+    /// Of chains of callers: the one without its innermost call, and that call.
+    prefixes: Vec<Option<usize>>,
+    frames: Vec<usize>,
+    /// Of samples: the chain of callers and what it cost.
+    samples: Vec<usize>,
+    weights: Vec<u64>,
+}
+
+/// Texts by their numbers.
+#[derive(Default)]
+struct Strings<'p> {
+    list: Vec<&'p str>,
+    known: HashMap<&'p str, usize>,
+}
+
+impl<'p> Strings<'p> {
+    fn number(&mut self, text: &'p str) -> usize {
+        *self.known.entry(text).or_insert_with(|| {
+            self.list.push(text);
+            self.list.len() - 1
         })
-    };
-    let mut functions: HashMap<u32, usize> = HashMap::new();
-    let (mut names, mut files, mut lines, mut libraries) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut stacks: HashMap<u32, usize> = HashMap::new();
-    let (mut prefixes, mut frames) = (Vec::new(), Vec::new());
-    let (mut samples, mut weights) = (Vec::new(), Vec::new());
-    for (node, id) in profile.calls.iter().zip(0u32..) {
-        let (Some(function), true) = (node.function, threads.get(id as usize) == Some(&Some(number))) else {
-            continue;
-        };
-        let Some(described) = profile.functions.get(function as usize) else { continue };
-        let frame = *functions.entry(function).or_insert_with(|| {
-            let debug = profile.module_of(described).map(crate::Module::debug);
-            let line = debug.and_then(|debug| Some((debug, debug.line(described.start?)?)));
-            names.push(string(&described.name));
-            files.push(line.map(|(debug, line)| string(debug.file(line.file))));
-            lines.push(line.map(|(_, line)| line.line));
-            libraries.push(described.module);
-            names.len() - 1
-        });
-        prefixes.push(node.parent.and_then(|parent| stacks.get(&parent)).copied());
-        frames.push(frame);
-        stacks.insert(id, frames.len() - 1);
-        let cost = own(node, options.weight);
-        if cost > 0 {
-            samples.push(frames.len() - 1);
-            weights.push(cost);
-        }
     }
-    let (function_count, stack_count, sample_count) = (names.len(), frames.len(), samples.len());
-    let nulls = |count: usize| vec![Value::Null; count];
-    let zeros = |count: usize| vec![0; count];
-    let resources: Vec<usize> = profile.modules.iter().map(|module| string(module.short_name())).collect();
-    json!({
-        "name": thread.full_name(true), "isMainThread": number == 0, "processType": "default",
-        "processName": options.title, "processStartupTime": 0, "processShutdownTime": null, "registerTime": 0,
-        "unregisterTime": null, "pausedRanges": [], "pid": "1", "tid": number + 1,
-        "samples": {
-            "length": sample_count, "stack": samples, "time": zeros(sample_count), "weight": weights,
-            "weightType": "samples",
-        },
-        "markers": {
-            "length": 0, "category": [], "data": [], "endTime": [], "name": [], "phase": [], "startTime": [],
-        },
-        "stackTable": {
-            "length": stack_count, "prefix": prefixes, "frame": frames, "category": zeros(stack_count),
-            "subcategory": zeros(stack_count),
-        },
-        "frameTable": {
-            "length": function_count, "address": vec![-1; function_count], "inlineDepth": zeros(function_count),
-            "category": zeros(function_count), "subcategory": zeros(function_count),
-            "func": (0..function_count).collect::<Vec<_>>(), "nativeSymbol": nulls(function_count),
-            "innerWindowID": zeros(function_count), "implementation": nulls(function_count), "line": lines,
-            "column": nulls(function_count), "optimizations": nulls(function_count),
-        },
-        "funcTable": {
-            "length": function_count, "name": names, "isJS": vec![false; function_count],
-            "relevantForJS": vec![false; function_count], "resource": libraries, "fileName": files,
-            "lineNumber": lines, "columnNumber": nulls(function_count),
-        },
-        "resourceTable": {
-            "length": resources.len(), "lib": (0..resources.len()).collect::<Vec<_>>(), "name": resources,
-            "host": nulls(resources.len()), "type": vec![1; resources.len()],
-        },
-        "nativeSymbols": { "length": 0, "address": [], "functionSize": [], "libIndex": [], "name": [] },
-        "stringArray": strings,
+}
+
+impl<'p> Tables<'p> {
+    fn new(profile: &'p Profile, options: &ExportOptions, is_of_thread: &dyn Fn(u32) -> bool) -> Self {
+        let mut tables = Self::default();
+        let mut functions: HashMap<u32, usize> = HashMap::new();
+        let mut stacks: HashMap<u32, usize> = HashMap::new();
+        for (node, id) in profile.calls.iter().zip(0u32..).filter(|&(_, id)| is_of_thread(id)) {
+            let described = node.function.and_then(|function| profile.functions.get(function as usize));
+            let (Some(function), Some(described)) = (node.function, described) else { continue };
+            let frame = *functions.entry(function).or_insert_with(|| tables.add_function(profile, described));
+            tables.prefixes.push(node.parent.and_then(|parent| stacks.get(&parent)).copied());
+            tables.frames.push(frame);
+            stacks.insert(id, tables.frames.len() - 1);
+            let cost = own(node, options.weight);
+            if cost > 0 {
+                tables.samples.push(tables.frames.len() - 1);
+                tables.weights.push(cost);
+            }
+        }
+        tables
+    }
+
+    fn add_function(&mut self, profile: &'p Profile, function: &'p Function) -> usize {
+        let debug = profile.module_of(function).map(crate::Module::debug);
+        let line = debug.and_then(|debug| Some((debug, debug.line(function.start?)?)));
+        self.names.push(self.strings.number(&function.name));
+        self.files.push(line.map(|(debug, line)| self.strings.number(debug.file(line.file))));
+        self.lines.push(line.map(|(_, line)| line.line));
+        self.libraries.push(function.module);
+        self.names.len() - 1
+    }
+}
+
+/// Columns of a table that say nothing.
+fn nulls(length: usize) -> impl Iterator<Item = Value> {
+    std::iter::repeat_n(Value::Null, length)
+}
+
+fn zeros(length: usize) -> impl Iterator<Item = u32> {
+    std::iter::repeat_n(0, length)
+}
+
+fn write_thread<'p>(
+    profile: &'p Profile,
+    (thread, number): (&Thread, u32),
+    mut tables: Tables<'p>,
+    options: &ExportOptions,
+    object: &mut Object<'_>,
+) -> io::Result<()> {
+    let resources: Vec<usize> =
+        profile.modules.iter().map(|module| tables.strings.number(module.short_name())).collect();
+    object.value("name", thread.full_name(true))?;
+    object.value("isMainThread", number == 0)?;
+    object.value("processType", "default")?;
+    object.value("processName", options.title.as_str())?;
+    object.value("processStartupTime", 0)?;
+    object.value("processShutdownTime", Value::Null)?;
+    object.value("registerTime", 0)?;
+    object.value("unregisterTime", Value::Null)?;
+    object.list("pausedRanges", nulls(0))?;
+    object.value("pid", "1")?;
+    object.value("tid", number + 1)?;
+    object.object("samples", |samples| {
+        samples.value("length", tables.samples.len())?;
+        samples.list("stack", tables.samples.iter().copied())?;
+        samples.list("time", zeros(tables.samples.len()))?;
+        samples.list("weight", tables.weights.iter().copied())?;
+        samples.value("weightType", "samples")
+    })?;
+    object.object("markers", |markers| {
+        markers.value("length", 0)?;
+        let columns = ["category", "data", "endTime", "name", "phase", "startTime"];
+        columns.iter().try_for_each(|column| markers.list(column, nulls(0)))
+    })?;
+    object.object("stackTable", |stacks| {
+        let length = tables.frames.len();
+        stacks.value("length", length)?;
+        stacks.list("prefix", tables.prefixes.iter().copied())?;
+        stacks.list("frame", tables.frames.iter().copied())?;
+        stacks.list("category", zeros(length))?;
+        stacks.list("subcategory", zeros(length))
+    })?;
+    write_functions(&tables, object)?;
+    object.object("resourceTable", |table| {
+        table.value("length", resources.len())?;
+        table.list("lib", 0..resources.len())?;
+        table.list("name", resources.iter().copied())?;
+        table.list("host", nulls(resources.len()))?;
+        table.list("type", std::iter::repeat_n(1, resources.len()))
+    })?;
+    object.object("nativeSymbols", |table| {
+        table.value("length", 0)?;
+        let columns = ["address", "functionSize", "libIndex", "name"];
+        columns.iter().try_for_each(|column| table.list(column, nulls(0)))
+    })?;
+    object.list("stringArray", tables.strings.list.iter().copied())
+}
+
+/// Each function is a frame.
+fn write_functions(tables: &Tables<'_>, object: &mut Object<'_>) -> io::Result<()> {
+    let length = tables.names.len();
+    object.object("frameTable", |frames| {
+        frames.value("length", length)?;
+        frames.list("address", std::iter::repeat_n(-1, length))?;
+        for column in ["inlineDepth", "category", "subcategory", "innerWindowID"] {
+            frames.list(column, zeros(length))?;
+        }
+        frames.list("func", 0..length)?;
+        frames.list("line", tables.lines.iter().copied())?;
+        let columns = ["nativeSymbol", "implementation", "column", "optimizations"];
+        columns.iter().try_for_each(|column| frames.list(column, nulls(length)))
+    })?;
+    object.object("funcTable", |functions| {
+        functions.value("length", length)?;
+        functions.list("name", tables.names.iter().copied())?;
+        functions.list("isJS", std::iter::repeat_n(false, length))?;
+        functions.list("relevantForJS", std::iter::repeat_n(false, length))?;
+        functions.list("resource", tables.libraries.iter().copied())?;
+        functions.list("fileName", tables.files.iter().copied())?;
+        functions.list("lineNumber", tables.lines.iter().copied())?;
+        functions.list("columnNumber", nulls(length))
     })
 }

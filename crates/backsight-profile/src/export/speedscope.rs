@@ -1,13 +1,14 @@
 //! Speedscope: the tree of calls, and calls over time where they were kept.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use super::chrome::{Phase, events_of};
 use super::stacks::{functions_of, own, threads_of};
-use super::{ExportError, ExportOptions, Format, Need, json_text};
-use crate::Profile;
+use super::{ExportError, ExportOptions, Format, Need};
+use crate::json::Object;
+use crate::{Function, Profile, Thread};
 
 pub(super) const FORMAT: Format = Format {
     name: "speedscope",
@@ -18,81 +19,81 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-    let frames: Vec<Value> = profile
-        .functions
-        .iter()
-        .map(|function| {
-            let module = profile.module_of(function);
-            let line = module.and_then(|module| {
-                let debug = module.debug();
-                debug.line(function.start?).map(|line| (debug.file(line.file), line.line))
-            });
-            match line {
-                Some((file, line)) => json!({ "name": function.name, "file": file, "line": line }),
-                None => json!({ "name": function.name }),
+    Object::write(out, |file| {
+        file.value("$schema", "https://www.speedscope.app/file-format-schema.json")?;
+        file.value("exporter", concat!("backsight ", env!("CARGO_PKG_VERSION")))?;
+        file.value("name", options.title.as_str())?;
+        file.value("activeProfileIndex", 0)?;
+        let frames = profile.functions.iter().map(|function| frame(profile, function));
+        file.object("shared", |shared| shared.list("frames", frames))?;
+        // Each thread has its calls over time, if there are any, and their sums.
+        let parts = profile.threads.iter().zip(0..).flat_map(|(thread, number)| {
+            let over_time = (!thread.slices.is_empty()).then_some(Part::OverTime(thread));
+            over_time.into_iter().chain([Part::Sums(thread, number)])
+        });
+        let threads = threads_of(profile);
+        file.objects("profiles", parts, |part, object| match part {
+            Part::OverTime(thread) => evented(thread, object),
+            Part::Sums(thread, number) => {
+                let is_of_thread = |node: u32| threads.get(node as usize) == Some(&Some(number));
+                sampled(profile, &thread.full_name(true), options, &is_of_thread, object)
             }
         })
-        .collect();
-    let mut profiles = Vec::new();
-    for (thread, number) in profile.threads.iter().zip(0..) {
-        let name = thread.full_name(true);
-        if !thread.slices.is_empty() {
-            profiles.push(evented(thread, &name));
-        }
-        profiles.push(sampled(profile, number, &name, options));
-    }
-    let file = json!({
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "exporter": concat!("backsight ", env!("CARGO_PKG_VERSION")),
-        "name": json_text(&options.title),
-        "activeProfileIndex": 0,
-        "shared": { "frames": frames },
-        "profiles": profiles,
-    });
-    serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
+    })?;
     Ok(writeln!(out)?)
 }
 
-fn evented(thread: &crate::Thread, name: &str) -> Value {
-    let mut last = 0;
-    let events: Vec<Value> = events_of(&thread.slices)
-        .map(|event| {
-            last = last.max(event.at);
-            let kind = if event.phase == Phase::Begin { "O" } else { "C" };
-            json!({ "type": kind, "frame": event.function, "at": event.at })
-        })
-        .collect();
-    let start = thread.slices.first().map_or(0, |slice| slice.begin);
-    json!({
-        "type": "evented",
-        "name": format!("{name}: calls over time, in instructions"),
-        "unit": "none",
-        "startValue": start,
-        "endValue": last,
-        "events": events,
-    })
+/// A thread, and which of its profiles.
+enum Part<'p> {
+    OverTime(&'p Thread),
+    Sums(&'p Thread, u32),
 }
 
-fn sampled(profile: &Profile, thread: u32, name: &str, options: &ExportOptions) -> Value {
-    let threads = threads_of(profile);
-    let (mut samples, mut weights, mut sum) = (Vec::new(), Vec::new(), 0);
-    for (node, number) in profile.calls.iter().zip(0..) {
-        let cost = own(node, options.weight);
-        if cost > 0 && threads.get(number as usize).copied().flatten() == Some(thread) {
-            let mut functions = functions_of(profile, number);
-            functions.reverse();
-            samples.push(functions);
-            weights.push(cost);
-            sum += cost;
-        }
+fn frame(profile: &Profile, function: &Function) -> Value {
+    let line = profile.module_of(function).and_then(|module| {
+        let debug = module.debug();
+        debug.line(function.start?).map(|line| (debug.file(line.file), line.line))
+    });
+    match line {
+        Some((file, line)) => json!({ "name": function.name, "file": file, "line": line }),
+        None => json!({ "name": function.name }),
     }
-    json!({
-        "type": "sampled",
-        "name": format!("{name}: {}", options.weight.name()),
-        "unit": "none",
-        "startValue": 0,
-        "endValue": sum,
-        "samples": samples,
-        "weights": weights,
-    })
+}
+
+fn evented(thread: &Thread, object: &mut Object<'_>) -> io::Result<()> {
+    object.value("type", "evented")?;
+    object.value("name", format!("{}: calls over time, in instructions", thread.full_name(true)))?;
+    object.value("unit", "none")?;
+    object.value("startValue", thread.slices.first().map_or(0, |slice| slice.begin))?;
+    object.value("endValue", thread.slices.iter().map(|slice| slice.end).max().unwrap_or(0))?;
+    let events = events_of(&thread.slices).map(|event| {
+        let kind = if event.phase == Phase::Begin { "O" } else { "C" };
+        json!({ "type": kind, "frame": event.function, "at": event.at })
+    });
+    object.list("events", events)
+}
+
+fn sampled(
+    profile: &Profile,
+    name: &str,
+    options: &ExportOptions,
+    is_of_thread: &dyn Fn(u32) -> bool,
+    object: &mut Object<'_>,
+) -> io::Result<()> {
+    let nodes = || {
+        let costs = profile.calls.iter().map(|node| own(node, options.weight));
+        costs.zip(0..).filter(|&(cost, node)| cost > 0 && is_of_thread(node))
+    };
+    object.value("type", "sampled")?;
+    object.value("name", format!("{name}: {}", options.weight.name()))?;
+    object.value("unit", "none")?;
+    object.value("startValue", 0)?;
+    object.value("endValue", nodes().map(|(cost, _)| cost).sum::<u64>())?;
+    let stacks = nodes().map(|(_, node)| {
+        let mut functions = functions_of(profile, node);
+        functions.reverse();
+        functions
+    });
+    object.list("samples", stacks)?;
+    object.list("weights", nodes().map(|(cost, _)| cost))
 }

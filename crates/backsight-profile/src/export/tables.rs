@@ -1,11 +1,12 @@
 //! Tables: CSV of functions, blocks, edges and branches, and all of them as JSON.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use super::{ExportError, ExportOptions, Format, Need};
-use crate::{Block, EventShare, Profile};
+use crate::json::Object;
+use crate::{Block, EventProfile, EventShare, Function, Profile};
 
 pub(super) const FUNCTIONS: Format = Format {
     name: "functions",
@@ -172,84 +173,67 @@ fn branches(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) ->
 }
 
 fn all(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-    let functions: Vec<Value> = profile
-        .functions
-        .iter()
-        .map(|function| {
-            json!({
-                "module": function.module, "name": function.name, "mangled": function.mangled,
-                "start": function.start, "size": function.size, "entries": function.entries,
-                "instructions": function.instructions, "cycles": function.cycles,
-                "certain_cycles": function.certain_cycles,
-            })
-        })
-        .collect();
-    let blocks: Vec<Value> = profile
-        .blocks
-        .iter()
-        .map(|block| {
-            json!({
-                "function": block.function, "start": block.start, "end": block.end, "isa": block.isa.name(),
-                "instructions": block.instructions, "count": block.count, "cycles": block.cycles,
-                "certain_cycles": block.certain_cycles,
-            })
-        })
-        .collect();
-    let edges: Vec<Value> = profile
-        .edges
-        .iter()
-        .map(
+    Object::write(out, |file| {
+        file.value("title", options.title.as_str())?;
+        let totals = &profile.totals;
+        file.object("totals", |object| {
+            object.value("instructions", totals.instructions)?;
+            object.value("cycles", totals.cycles)?;
+            object.value("unknown_path", totals.unknown_path)?;
+            object.value("breaks", totals.breaks)
+        })?;
+        let modules = profile.modules.iter();
+        file.list(
+            "modules",
+            modules.map(|module| json!({ "name": module.name(), "build_id": module.build_id() })),
+        )?;
+        file.list("functions", profile.functions.iter().map(function_json))?;
+        file.list("blocks", profile.blocks.iter().map(block_json))?;
+        let edges = profile.edges.iter().map(
             |edge| json!({ "from": edge.from, "to": edge.to, "kind": edge.kind.name(), "count": edge.count }),
-        )
-        .collect();
-    let calls: Vec<Value> = profile
-        .calls
-        .iter()
-        .map(|node| {
+        );
+        file.list("edges", edges)?;
+        let calls = profile.calls.iter().map(|node| {
             json!({
                 "function": node.function, "parent": node.parent, "calls": node.calls,
                 "instructions": node.instructions, "cycles": node.cycles,
             })
-        })
-        .collect();
-    let modules: Vec<Value> = profile
-        .modules
-        .iter()
-        .map(|module| json!({ "name": module.name(), "build_id": module.build_id() }))
-        .collect();
-    let exceptions: Vec<Value> = profile
-        .exceptions
-        .iter()
-        .map(|(cause, count)| json!({ "cause": cause.to_string(), "count": count }))
-        .collect();
-    let shares = |shares: &[EventShare]| -> Vec<Value> {
-        let share = |one: &EventShare| {
-            json!({
-                "of": one.of, "expected": one.expected, "certain": one.certain, "possible": one.possible,
-            })
-        };
-        shares.iter().map(share).collect()
-    };
-    let events: Vec<Value> = profile
-        .events
-        .iter()
-        .map(|events| {
-            json!({
-                "number": events.choice.number, "name": events.choice.name, "total": events.total,
-                "unattributed": events.unattributed, "mean_window": events.mean_window(),
-                "blocks": shares(&events.blocks), "functions": shares(&events.functions),
-            })
-        })
-        .collect();
-    let file = json!({
-        "title": options.title,
-        "totals": {
-            "instructions": profile.totals.instructions, "cycles": profile.totals.cycles,
-            "unknown_path": profile.totals.unknown_path, "breaks": profile.totals.breaks,
-        },
-        "modules": modules, "functions": functions, "blocks": blocks, "edges": edges, "calls": calls,
-        "exceptions": exceptions, "events": events,
-    });
-    serde_json::to_writer(&mut *out, &file).map_err(std::io::Error::from)?;
+        });
+        file.list("calls", calls)?;
+        let exceptions = profile.exceptions.iter();
+        file.list(
+            "exceptions",
+            exceptions.map(|(cause, count)| json!({ "cause": cause.to_string(), "count": count })),
+        )?;
+        file.objects("events", &profile.events, event_json)
+    })?;
     Ok(writeln!(out)?)
+}
+
+fn function_json(function: &Function) -> Value {
+    json!({
+        "module": function.module, "name": function.name, "mangled": function.mangled,
+        "start": function.start, "size": function.size, "entries": function.entries,
+        "instructions": function.instructions, "cycles": function.cycles,
+        "certain_cycles": function.certain_cycles,
+    })
+}
+
+fn block_json(block: &Block) -> Value {
+    json!({
+        "function": block.function, "start": block.start, "end": block.end, "isa": block.isa.name(),
+        "instructions": block.instructions, "count": block.count, "cycles": block.cycles,
+        "certain_cycles": block.certain_cycles,
+    })
+}
+
+fn event_json(events: &EventProfile, object: &mut Object<'_>) -> io::Result<()> {
+    let share = |one: &EventShare| json!({ "of": one.of, "expected": one.expected, "certain": one.certain, "possible": one.possible });
+    object.value("number", events.choice.number)?;
+    object.value("name", events.choice.name.as_str())?;
+    object.value("total", events.total)?;
+    object.value("unattributed", events.unattributed)?;
+    object.value("mean_window", events.mean_window())?;
+    object.list("blocks", events.blocks.iter().map(share))?;
+    object.list("functions", events.functions.iter().map(share))
 }

@@ -1,14 +1,15 @@
 //! The code of a function, line by line: source where the file is there, instructions with their counts.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use backsight::core::Address;
 use backsight::image::Disassembler;
 use serde_json::{Value, json};
 
-use crate::Profile;
+use crate::{Block, Profile};
 
-/// Longest listing of a function.
+/// Most instructions of a function that are listed.
 const MOST_INSTRUCTIONS: usize = 1_500;
 
 /// Longest file of source that is read.
@@ -30,29 +31,38 @@ impl<'p> Listings<'p> {
         Self { profile, blocks, sources: HashMap::new() }
     }
 
+    /// The blocks of a function: where there is not room for all, those that were executed most are listed.
+    fn hottest_first(&self, function: u32) -> Vec<&'p Block> {
+        let numbers = self.blocks.get(&function).into_iter().flatten();
+        let mut blocks: Vec<_> =
+            numbers.filter_map(|&number| self.profile.blocks.get(number as usize)).collect();
+        blocks.sort_by_key(|block| (Reverse(block.count), block.start));
+        blocks
+    }
+
     /// The executed instructions of a function by address: address, count, text, file and line, source.
     pub fn of(&mut self, function: u32) -> Vec<Value> {
         let profile = self.profile;
         let mut rows: BTreeMap<u64, (u64, String)> = BTreeMap::new();
-        for &number in self.blocks.get(&function).into_iter().flatten() {
-            let Some(block) = profile.blocks.get(number as usize) else { continue };
+        let mut disassembler = Disassembler::default();
+        for block in self.hottest_first(function) {
             let code = profile.code_of(block);
-            let mut disassembler = Disassembler::default();
             for (address, size) in profile.instructions_of(block) {
-                let offset = (address - block.start) as usize;
-                let bytes = code.get(offset..offset + usize::from(size)).unwrap_or_default();
-                let text = disassembler.disassemble(block.isa, bytes, Address(address)).text;
-                rows.entry(address).or_insert((0, text)).0 += block.count;
-            }
-            if rows.len() > MOST_INSTRUCTIONS {
-                break;
+                if let Some((count, _)) = rows.get_mut(&address) {
+                    *count += block.count;
+                } else if rows.len() < MOST_INSTRUCTIONS {
+                    let offset = (address - block.start) as usize;
+                    let bytes = code.get(offset..offset + usize::from(size)).unwrap_or_default();
+                    let text = disassembler.disassemble(block.isa, bytes, Address(address)).text;
+                    rows.insert(address, (block.count, text));
+                }
             }
         }
         let Some(function) = profile.functions.get(function as usize) else { return Vec::new() };
         let debug = profile.module_of(function).map(crate::Module::debug);
         let mut last = None;
         let mut listed = Vec::new();
-        for (address, (count, text)) in rows.into_iter().take(MOST_INSTRUCTIONS) {
+        for (address, (count, text)) in rows {
             let line = debug.and_then(|debug| Some((debug, debug.line(address)?)));
             let line = line.map(|(debug, line)| (debug.file(line.file).to_owned(), line.line));
             let (mut place, mut source) = (String::new(), String::new());

@@ -1,8 +1,9 @@
 //! Blocks from executed instructions.
 
-use backsight_core::{Address, Execution, Isa, Retired, Trap, TrapKind};
+use backsight_core::{Address, Execution, Isa, Retired, RetiredBlock, Trap, TrapKind};
 use backsight_isa::rv::{self, Decoded, Operation, QuickLook, Set};
 
+use super::known_code::KnownCodes;
 use super::{Block, Ctype, Itype};
 
 /// What an encoder gets.
@@ -58,6 +59,8 @@ pub struct Builder {
     time_before: u64,
     /// The latest instruction, if it sets an upper immediate.
     upper: Option<(Decoded, Address)>,
+    /// What is known of code that came as a block.
+    known: KnownCodes,
 }
 
 impl Builder {
@@ -78,6 +81,7 @@ impl Builder {
             time: 0,
             time_before: 0,
             upper: None,
+            known: KnownCodes::default(),
         }
     }
 
@@ -95,6 +99,38 @@ impl Builder {
         } else {
             self.push_other(execution, port);
         }
+    }
+
+    /// Takes straight-line code that retired: the same as its instructions one by one.
+    #[inline]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>, port: &mut impl Port) {
+        let Some(first) = block.code.first() else { return };
+        let known = self.known.look_up(block);
+        let (start, end) = (first.address.0, first.address.0.wrapping_add(known.length.into()));
+        if !known.is_straight || known.is_alone && self.upper.is_some() {
+            return self.push_one_by_one(block, port);
+        }
+        if start != self.end {
+            self.begin_elsewhere(start, port);
+        }
+        if end > self.limit {
+            return self.push_one_by_one(block, port);
+        }
+        self.end = end;
+        self.last_size = known.last_size;
+        self.time = 0;
+        self.upper = None;
+        let itype = known.itypes[usize::from(block.taken)];
+        if itype != Itype::None {
+            let sijump = known.sequential_target == Some(block.next);
+            self.emit(itype, sijump, (0, 0), block.next.0, port);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_one_by_one(&mut self, block: &RetiredBlock<'_>, port: &mut impl Port) {
+        block.instructions().for_each(|retired| self.retire(&retired, port));
     }
 
     #[inline(never)]
@@ -243,6 +279,6 @@ impl Builder {
 }
 
 #[inline]
-fn set_of(retired: &Retired) -> Set {
+pub(super) fn set_of(retired: &Retired) -> Set {
     if retired.isa == Isa::Rv32 { Set::RV32 } else { Set::RV64 }
 }

@@ -10,6 +10,7 @@ mod builder;
 pub mod connector;
 pub mod csv;
 mod data;
+mod known_code;
 mod log;
 
 pub use block::{Block, Ctype, Itype};

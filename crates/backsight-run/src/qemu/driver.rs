@@ -51,6 +51,8 @@ pub struct EmulationOptions {
     pub output: bool,
     /// Record the children that the program forks, too.
     pub children: bool,
+    /// Hand out code that ran from its beginning to its end as [blocks](Observation::Block).
+    pub blocks: bool,
     /// Send what the program writes to its standard output nowhere.
     pub silent: bool,
     /// More arguments for QEMU, such as `-seed 1`.
@@ -95,7 +97,7 @@ pub fn run(
     let ended = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {
         scope.spawn(|| watch(stop, &ended, &child));
-        let result = record((target, options.children), rendezvous, &child, stop, sink);
+        let result = record((target, options), rendezvous, &child, stop, sink);
         ended.store(true, Ordering::Relaxed);
         result
     })?;
@@ -201,7 +203,7 @@ fn try_wait(child: &Mutex<Child>) -> Result<Option<ExitStatus>, QemuError> {
 }
 
 fn record(
-    (target, children): (Target, bool),
+    (target, options): (Target, &EmulationOptions),
     rendezvous: Rendezvous,
     child: &Mutex<Child>,
     stop: &Stop,
@@ -213,8 +215,8 @@ fn record(
     };
     let tail_file = rendezvous.tails().map_err(QemuError::Folder)?;
     // Children connect in the same folder.
-    let rendezvous = children.then_some(rendezvous);
-    let mut streams = ProcessStreams::default();
+    let rendezvous = options.children.then_some(rendezvous);
+    let mut streams = ProcessStreams::new(options.blocks);
     let listener = rendezvous.as_ref().map(Rendezvous::listener);
     let mut error = streams.read(stream, listener, stop, sink).map_err(QemuError::Stream)?.err();
     if error.is_some()

@@ -57,7 +57,24 @@ impl ExecutionSource for EmulatedProgram {
         self.stop.clone()
     }
 
+    /// One with QEMU, one with what it sends.
+    fn busy_cores(&self) -> usize {
+        2
+    }
+
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        self.options.blocks = false;
+        self.run_as_asked(sink)
+    }
+
+    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        self.options.blocks = true;
+        self.run_as_asked(sink)
+    }
+}
+
+impl EmulatedProgram {
+    fn run_as_asked(&self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
         // The program is called as its user does.
         let given = &self.options.program;
         // Another program may have taken its place.

@@ -4,11 +4,11 @@
 //! always one block late. Where the next block does not follow from the last, the kernel was in between:
 //! a system call, a fault, a signal.
 
-use backsight_core::{Access, Address, Execution, Input, Isa, Retired, Trap, TrapKind};
+use backsight_core::{Access, Address, Execution, Input, Isa, Retired, RetiredBlock, Trap, TrapKind};
 
 use super::Damage;
 use super::block::{End, TranslatedBlock, TranslatedBlocks};
-use crate::Target;
+use crate::{Observation, Target};
 
 /// More accesses of one instruction than this are refused.
 const MOST_ACCESSES: usize = 4096;
@@ -18,6 +18,8 @@ const MOST_ACCESSES: usize = 4096;
 pub struct Process {
     pub target: Target,
     pub blocks: TranslatedBlocks,
+    /// Blocks that run to their end are handed out as such.
+    pub gives_blocks: bool,
     /// Handlers of the signals 0 to 64.
     pub handlers: [u64; 65],
     /// Instructions handed out.
@@ -81,8 +83,9 @@ impl Target {
 }
 
 impl Process {
-    pub fn new(target: Target) -> Self {
-        Self { target, blocks: TranslatedBlocks::new(target), handlers: [0; 65], instructions: 0, traps: 0 }
+    pub fn new(target: Target, gives_blocks: bool) -> Self {
+        let blocks = TranslatedBlocks::new(target);
+        Self { target, blocks, gives_blocks, handlers: [0; 65], instructions: 0, traps: 0 }
     }
 
     /// The cause of an exception that led to `handler`, if one of its signals is that of an instruction.
@@ -99,6 +102,32 @@ impl Process {
             return Some(causes.breakpoint);
         }
         (is(SIGILL) || is(SIGFPE)).then_some(causes.instruction)
+    }
+
+    /// Can the last instruction of a block have led to `next`, and was it taken then? And the instruction set there, if
+    /// that tells it.
+    #[inline]
+    fn leads_to(&self, block: &TranslatedBlock, next: u64) -> (Option<bool>, Option<Isa>) {
+        match block.end {
+            End::Plain => ((next == block.end_address).then_some(true), block.isa),
+            End::Direct { target, target_isa, conditional } => {
+                if next == target && !(conditional && target == block.end_address) {
+                    (Some(true), Some(target_isa))
+                } else {
+                    ((conditional && next == block.end_address).then_some(false), block.isa)
+                }
+            }
+            End::Indirect { conditional } => {
+                if conditional && next == block.end_address {
+                    (Some(false), block.isa)
+                } else if self.blocks.last_may_fault(block) && self.fault_to(next, true).is_some() {
+                    (None, None)
+                } else {
+                    (Some(true), self.target.isa())
+                }
+            }
+            End::Helper => (None, None),
+        }
     }
 
     /// The instruction set of a handler, where it can be told.
@@ -146,13 +175,12 @@ impl ThreadReader {
         &mut self,
         number: u32,
         process: &mut Process,
-        sink: &mut impl FnMut(Execution),
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
     ) -> Result<(), Damage> {
         let next = *process.blocks.get(number)?;
         let mut isa = process.target.isa();
         if let Some(previous) = self.block {
-            let block = *process.blocks.get(previous)?;
-            isa = self.complete(&block, next.address, process, sink)?;
+            isa = self.complete(previous, next.address, process, sink)?;
         }
         if next.isa.is_none() {
             process.blocks.settle_arrival(number, isa);
@@ -164,21 +192,35 @@ impl ThreadReader {
         Ok(())
     }
 
-    /// Hands out the rest of `block`, after which control came to `next`. Gives the instruction set there, if the way
+    /// Hands out the rest of a block, after which control came to `next`. Gives the instruction set there, if the way
     /// there tells it.
     #[inline]
     fn complete(
         &mut self,
-        block: &TranslatedBlock,
+        number: u32,
         next: u64,
         process: &mut Process,
-        sink: &mut impl FnMut(Execution),
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
     ) -> Result<Option<Isa>, Damage> {
-        if self.after != After::Nothing || !self.held.is_empty() || block.end == End::Helper {
-            return self.complete_rare(block, next, process, sink);
+        let block = process.blocks.get(number)?;
+        let is_rare = self.after != After::Nothing || !self.held.is_empty() || block.end == End::Helper;
+        if process.gives_blocks && !is_rare && self.done == 0 {
+            let (follows, isa) = process.leads_to(block, next);
+            if let Some(taken) = follows {
+                let code = process.blocks.instructions(block);
+                process.instructions += code.len() as u64;
+                let (number, next) = (number.into(), Address(next));
+                sink(Observation::Block(RetiredBlock { number, code, next, taken }));
+                return Ok(isa);
+            }
         }
-        let last = self.hand_out_before_last(block, process, sink);
-        Ok(self.last(block, last, next, process, sink))
+        let block = *block;
+        let sink = &mut |item| sink(Observation::Execution(item));
+        if is_rare {
+            return self.complete_rare(&block, next, process, sink);
+        }
+        let last = self.hand_out_before_last(&block, process, sink);
+        Ok(self.last(&block, last, next, process, sink))
     }
 
     /// Hands out the instructions before the last, which it gives.
@@ -211,26 +253,7 @@ impl ThreadReader {
         process: &mut Process,
         sink: &mut impl FnMut(Execution),
     ) -> Option<Isa> {
-        let (follows, isa) = match block.end {
-            End::Plain => ((next == block.end_address).then_some(true), block.isa),
-            End::Direct { target, target_isa, conditional } => {
-                if next == target && !(conditional && target == block.end_address) {
-                    (Some(true), Some(target_isa))
-                } else {
-                    ((conditional && next == block.end_address).then_some(false), block.isa)
-                }
-            }
-            End::Indirect { conditional } => {
-                if conditional && next == block.end_address {
-                    (Some(false), block.isa)
-                } else if process.blocks.last_may_fault(block) && process.fault_to(next, true).is_some() {
-                    (None, None)
-                } else {
-                    (Some(true), process.target.isa())
-                }
-            }
-            End::Helper => (None, None),
-        };
+        let (follows, isa) = process.leads_to(block, next);
         match follows {
             Some(taken) => {
                 self.retire(Retired { next: Address(next), taken, ..last }, process, sink);

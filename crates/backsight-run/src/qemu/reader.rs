@@ -39,6 +39,7 @@ pub struct Summary {
 #[derive(Debug, Default)]
 pub struct StreamReader {
     process: Option<Process>,
+    gives_blocks: bool,
     threads: Vec<Option<Thread>>,
     /// The thread of the items handed out last.
     current: Option<u32>,
@@ -66,9 +67,14 @@ impl StreamReader {
         Self::default()
     }
 
+    /// The same, with [blocks](Observation::Block) where they ran to their end.
+    pub fn with_blocks() -> Self {
+        Self { gives_blocks: true, ..Self::default() }
+    }
+
     /// Starts over with another stream.
     pub fn reset(&mut self) {
-        *self = Self::default();
+        *self = Self { gives_blocks: self.gives_blocks, ..Self::default() };
     }
 
     /// Has the program ended because another one takes its place, with the number of its process?
@@ -173,7 +179,7 @@ impl StreamReader {
             _ => return Err(Damage::Header),
         };
         let pid = fields.word().ok_or(Damage::Header)?;
-        self.process = Some(Process::new(target));
+        self.process = Some(Process::new(target, self.gives_blocks));
         sink(Observation::ProcessStarts { pid });
         Ok(())
     }
@@ -268,9 +274,7 @@ impl StreamReader {
         let mut fields = ChunkFields(bytes);
         while let Some(word) = fields.word() {
             if word >> 31 == 0 {
-                thread
-                    .follower
-                    .block(word, process, &mut |execution| sink(Observation::Execution(execution)))?;
+                thread.follower.block(word, process, sink)?;
             } else {
                 let (kind, argument) = (word >> 24 & 0x7F, word & 0x00FF_FFFF);
                 event(number, thread, process, kind, argument, &mut fields, sink)?;

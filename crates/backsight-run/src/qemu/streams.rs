@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
-use backsight_core::Execution;
+use backsight_core::{Execution, RetiredBlock};
 
 use super::{StreamError, StreamReader, Summary};
 use crate::{Observation, Stop};
@@ -40,9 +40,18 @@ struct ProcessStream {
     has_ended: bool,
 }
 
+impl ProcessStream {
+    fn new(gives_blocks: bool) -> Self {
+        let reader = if gives_blocks { StreamReader::with_blocks() } else { StreamReader::new() };
+        Self { reader, ..Self::default() }
+    }
+}
+
 /// The streams of all processes.
 #[derive(Default)]
 pub struct ProcessStreams {
+    /// Blocks are handed out as such.
+    gives_blocks: bool,
     streams: Vec<ProcessStream>,
     threads: u32,
     /// The stream that was read last.
@@ -52,6 +61,11 @@ pub struct ProcessStreams {
 }
 
 impl ProcessStreams {
+    /// Of no process yet. With `gives_blocks`, code that ran from its beginning to its end is handed out as a block.
+    pub fn new(gives_blocks: bool) -> Self {
+        Self { gives_blocks, ..Self::default() }
+    }
+
     /// Reads from the first connection, and from all that come later if `listener` is given, until all have ended.
     pub fn read(
         &mut self,
@@ -79,7 +93,8 @@ impl ProcessStreams {
         loop {
             // A child connects before its parent can end: asked first, none is missed.
             connections.accept()?;
-            self.streams.resize_with(connections.taken, ProcessStream::default);
+            let gives_blocks = self.gives_blocks;
+            self.streams.resize_with(connections.taken, || ProcessStream::new(gives_blocks));
             if connections.open == 0 {
                 return Ok(Ok(()));
             }
@@ -172,7 +187,11 @@ impl ProcessStreams {
             }
             own[index]
         };
+        let first_number = (number as u64) << 32;
         Some(read(reader, &mut |seen| match seen {
+            Observation::Block(block) => {
+                sink(Observation::Block(RetiredBlock { number: first_number | block.number, ..block }));
+            }
             Observation::ProcessStarts { pid: own } => {
                 *pid = Some(own);
                 sink(seen);

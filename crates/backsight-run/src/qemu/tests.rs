@@ -91,13 +91,24 @@ fn tail(source: u32, position: u64, begun: u64, expected: u64, payload: &[u8]) -
     bytes
 }
 
+/// What was executed; the same with blocks.
 fn execution(pieces: &[&[u8]], tails: &[Vec<u8>]) -> (Vec<Execution>, Result<Summary, StreamError>) {
+    let single = execution_from(StreamReader::new(), pieces, tails);
+    let by_blocks = execution_from(StreamReader::with_blocks(), pieces, tails);
+    assert_eq!(by_blocks, single, "other execution with blocks");
+    single
+}
+
+fn execution_from(
+    mut reader: StreamReader,
+    pieces: &[&[u8]],
+    tails: &[Vec<u8>],
+) -> (Vec<Execution>, Result<Summary, StreamError>) {
     let mut items = Vec::new();
-    let mut reader = StreamReader::new();
-    let mut sink = |item: Observation<'_>| {
-        if let Observation::Execution(execution) = item {
-            items.push(execution);
-        }
+    let mut sink = |item: Observation<'_>| match item {
+        Observation::Execution(execution) => items.push(execution),
+        Observation::Block(block) => items.extend(block.instructions().map(Execution::Instruction)),
+        _ => {}
     };
     let mut result = pieces.iter().try_for_each(|piece| reader.feed(piece, &mut sink));
     for tail in tails {

@@ -11,8 +11,8 @@ use backsight_core::{Address, AddressSpace, Isa};
 
 use super::code::{CodeDump, RecordedCode};
 use super::folder::CaptureFolder;
+use super::output::trace_name;
 use super::threads::{ThreadSource, ThreadUnits};
-use super::trace::trace_name;
 use crate::{Error, TRUTH};
 
 /// The facts of a recording.
@@ -88,7 +88,7 @@ pub fn capture(
         sources,
         memory,
         images,
-        events: facts.events.filter(|_| package),
+        events: facts.events.filter(|_| package).map(Into::into),
         contextidr: package.then_some(match facts.isa {
             _ if facts.system.is_some() => facts.system.unwrap_or(ContextIdLayout::None),
             Isa::A64 | Isa::A32 | Isa::T32 if facts.thread_ids => ContextIdLayout::Tid,

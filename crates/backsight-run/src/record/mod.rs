@@ -16,30 +16,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch;
 mod code;
 mod description;
 mod folder;
+mod output;
 mod system;
 mod threads;
 mod trace;
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use backsight_capture::events::{self, EventLog};
 use backsight_capture::{Buffer, Capture, ContextIdLayout, Format};
-use backsight_core::{Address, Execution, Isa};
+use backsight_core::{Address, Execution, Isa, RetiredBlock};
 
 use self::code::RecordedCode;
 use self::description::Facts;
 use self::folder::{CaptureFolder, DescribeError};
+use self::output::TraceOutput;
 use self::system::{Step, System};
 use self::threads::ThreadUnits;
 use self::trace::TraceWriter;
 use crate::units::{MessageKind, MessageUnit, UnitFigures, UnitTemplate};
 use crate::{Ended, Ending, Error, ExecutionSource, Journal, Observation, Stop};
 
+pub use self::output::EVENT_CAUSES;
 pub use self::system::SystemOptions;
-pub use self::trace::EVENT_CAUSES;
 /// Name of the file of retired instructions in a capture.
 pub use backsight_capture::TRUTH;
 /// Instructions between two calls of the one who wants to know how far it is.
@@ -59,6 +63,7 @@ pub struct Recording {
     given: Vec<GivenCode>,
     system: Option<SystemOptions>,
     events_in_trace: bool,
+    two_threads: Option<bool>,
 }
 
 /// A file of code that the source does not bring along.
@@ -94,7 +99,15 @@ impl Recording {
             given: Vec::new(),
             system: None,
             events_in_trace: false,
+            two_threads: None,
         }
+    }
+
+    /// The units work on a thread of their own, beside that of the source, or not. Without a word about it,
+    /// [`record`](Self::record) does so where there is a core for it. What is recorded is the same.
+    pub fn two_threads(mut self, two_threads: bool) -> Self {
+        self.two_threads = Some(two_threads);
+        self
     }
 
     /// All processes of the program, whose threads take turns on a few CPUs, each with a trace unit; the log has what
@@ -166,14 +179,16 @@ impl Recording {
     /// If nothing can be recorded; then nothing is left behind. Where writing fails after the beginning there is a
     /// capture of what was recorded until then: see [`Recorded::cut_short`].
     pub fn record(
-        self,
+        mut self,
         source: &mut impl ExecutionSource,
         path: &Path,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Recorded, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        self.two_threads.get_or_insert(cores > source.busy_cores());
         let mut recorder = self.start(path, source.isa(), source.has_threads(), source.stop())?;
         let mut shown = 0;
-        let ending = source.run(&mut |seen| {
+        let ending = source.run_blocks(&mut |seen| {
             recorder.push(seen);
             if recorder.instructions() - shown >= PROGRESS {
                 shown = recorder.instructions();
@@ -208,11 +223,11 @@ impl Recording {
                 };
                 ThreadUnits::new(self.unit, threads, messages).map_err(Error::Unit)
             })
-            .and_then(|units| TraceWriter::new(&folder.part, units, self.truth.then_some(isa)));
+            .and_then(|units| TraceOutput::new(&folder.part, units, self.truth.then_some(isa)));
         match writer {
-            Ok(writer) => Ok(Recorder {
+            Ok(output) => Ok(Recorder {
                 folder,
-                writer,
+                writer: TraceWriter::new(output, self.two_threads.unwrap_or(false)),
                 code,
                 journal: Journal::new(),
                 records: Vec::new(),
@@ -295,7 +310,24 @@ impl Recorder {
                     self.end();
                 }
             }
+            Observation::Block(block) => {
+                if self.writer.instructions() + block.code.len() as u64 > self.limit {
+                    return self.push_single(&block);
+                }
+                if !self.writer.push_block(&block) {
+                    self.end();
+                }
+            }
             other => self.note(&other),
+        }
+    }
+
+    /// The limit is reached in the middle of a block.
+    #[cold]
+    #[inline(never)]
+    fn push_single(&mut self, block: &RetiredBlock<'_>) {
+        for retired in block.instructions() {
+            self.push(Observation::Execution(Execution::Instruction(retired)));
         }
     }
 
@@ -404,7 +436,9 @@ impl Recorder {
             let records = system.records();
             self.write_events(&records);
         }
-        let cut_short = self.writer.finish().or(self.trouble.take());
+        let output = self.writer.finish();
+        let mut output = trace::lock(&output);
+        let cut_short = output.finish().or(self.trouble.take());
         if ending.ended == Ended::Stopped && self.instructions() >= self.limit {
             ending.ended = Ended::Limit;
         }
@@ -415,13 +449,13 @@ impl Recorder {
             ));
         }
         self.folder.free_reserve();
-        let capture = self.describe()?;
+        let capture = self.describe(&mut output)?;
         let recorded = Recorded {
             ending,
             instructions: self.instructions(),
             threads: capture.sources.iter().filter(|source| source.core.is_some()).count(),
             bytes: capture.buffers.iter().filter_map(Buffer::length).sum(),
-            figures: self.writer.units.figures().collect(),
+            figures: output.units().figures().collect(),
             cut_short,
         };
         self.folder.finish()?;
@@ -429,18 +463,18 @@ impl Recorder {
     }
 
     /// Writes everything but the trace. Where there is no room for it, the last bytes of the trace make some.
-    fn describe(&mut self) -> Result<Capture, Error> {
+    fn describe(&mut self, output: &mut TraceOutput) -> Result<Capture, Error> {
         let mut sacrifice = FIRST_SACRIFICE;
         loop {
-            match self.try_to_describe() {
+            match self.try_to_describe(output.units()) {
                 Ok(capture) => return Ok(capture),
-                Err(DescribeError { full: true, .. }) if self.writer.give_up(sacrifice) => sacrifice *= 2,
+                Err(DescribeError { full: true, .. }) if output.give_up(sacrifice) => sacrifice *= 2,
                 Err(DescribeError { error, .. }) => return Err(error),
             }
         }
     }
 
-    fn try_to_describe(&mut self) -> Result<Capture, DescribeError> {
+    fn try_to_describe(&mut self, units: &ThreadUnits) -> Result<Capture, DescribeError> {
         let plain = |error| DescribeError { error, full: false };
         let dumps = self.code.finish().map_err(|error| DescribeError {
             full: matches!(&error, Error::File { error, .. } if folder::is_full(error)),
@@ -460,13 +494,16 @@ impl Recorder {
             system: self.contextidr,
             truth: self.truth,
         };
-        let capture = description::capture(facts, &self.writer.units, &self.code, &dumps).map_err(plain)?;
+        let capture = description::capture(facts, units, &self.code, &dumps).map_err(plain)?;
         self.folder.describe(&capture)?;
         Ok(capture)
     }
 
     /// Nothing was recorded that anybody would want: leaves nothing behind.
     pub fn abandon(self) {
-        self.folder.abandon();
+        let Self { folder, writer, .. } = self;
+        // Whoever still writes has ended after this.
+        drop(writer);
+        folder.abandon();
     }
 }

@@ -6,7 +6,7 @@
 
 use backsight_arm::frame::{FormatterConfig, Framing};
 use backsight_capture::events::Item;
-use backsight_core::{Execution, TraceId};
+use backsight_core::{Execution, RetiredBlock, TraceId};
 use backsight_unit::Funnel;
 
 use crate::units::{EventCause, MessageUnit, TraceUnit, UnitDescription, UnitFigures, UnitTemplate};
@@ -78,10 +78,16 @@ impl ThreadUnits {
             let change = items.iter().position(|item| matches!(item, Execution::Thread(_)));
             let (now, later) = items.split_at(change.unwrap_or(items.len()));
             if !now.is_empty() {
-                self.push_current(now)?;
+                let has_messages = self.has_messages();
+                let Some(ThreadUnit { unit, bytes, now: time, .. }) = self.current()? else { return Ok(()) };
+                if has_messages {
+                    *time = now.iter().fold(*time, clock);
+                }
+                unit.push(now, bytes)?;
             }
             match later.split_first() {
                 Some((&Execution::Thread(thread), rest)) => {
+                    self.hand_on()?;
                     self.switch_to(thread)?;
                     items = rest;
                 }
@@ -90,19 +96,34 @@ impl ThreadUnits {
         }
     }
 
-    fn push_current(&mut self, items: &[Execution]) -> Result<(), String> {
+    /// Straight-line code that the current thread executed.
+    #[inline]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> Result<(), String> {
+        let Some(ThreadUnit { unit, bytes, now, .. }) = self.current()? else { return Ok(()) };
+        *now += block.code.len() as u64;
+        unit.push_block(block, bytes)
+    }
+
+    /// The unit of the thread that executes.
+    #[inline]
+    fn current(&mut self) -> Result<Option<&mut ThreadUnit>, String> {
         if self.threads.is_empty() {
             self.switch_to(0)?;
         }
-        let Some(ThreadUnit { unit, bytes, id, now, .. }) = self.threads.get_mut(self.current) else {
-            return Ok(());
-        };
-        if self.messages.is_some() {
-            *now = items.iter().fold(*now, clock);
-        }
-        unit.push(items, bytes)?;
-        match &mut self.framed {
-            Some(framed) if bytes.len() >= PORTION => framed.take(*id, bytes),
+        Ok(self.threads.get_mut(self.current))
+    }
+
+    /// Do the bytes of all units travel in one stream? What they look like there depends on when they are handed on.
+    pub const fn is_framed(&self) -> bool {
+        self.framed.is_some()
+    }
+
+    /// Hands on what the unit of the current thread has written, if it is enough.
+    pub fn hand_on(&mut self) -> Result<(), String> {
+        match (&mut self.framed, self.threads.get_mut(self.current)) {
+            (Some(framed), Some(ThreadUnit { id, bytes, .. })) if bytes.len() >= PORTION => {
+                framed.take(*id, bytes)
+            }
             _ => Ok(()),
         }
     }
@@ -131,14 +152,9 @@ impl ThreadUnits {
 
     /// The unit of the current thread writes a timestamp.
     pub fn request_timestamp(&mut self, time: u64) -> Result<(), String> {
-        let Some(ThreadUnit { unit, bytes, id, .. }) = self.threads.get_mut(self.current) else {
-            return Ok(());
-        };
+        let Some(ThreadUnit { unit, bytes, .. }) = self.threads.get_mut(self.current) else { return Ok(()) };
         unit.request_timestamp(time, bytes);
-        match &mut self.framed {
-            Some(framed) if bytes.len() >= PORTION => framed.take(*id, bytes),
-            _ => Ok(()),
-        }
+        self.hand_on()
     }
 
     /// The thread that executes from now on.

@@ -1,163 +1,95 @@
-//! What was executed goes in; trace goes to one file, and the instructions themselves, if wanted, to another.
-//!
-//! Units take many steps of execution at a time: one call for all of them costs next to nothing.
+//! What was executed goes in, is collected, and goes on to the units: here, or on a thread of their own.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::mem;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use backsight_capture::events::Item;
-use backsight_core::{Execution, Isa};
+use backsight_core::{Execution, RetiredBlock};
 
-use super::threads::ThreadUnits;
-use crate::retired::RetiredWriter;
-use crate::units::EventCause;
-use crate::{Error, TRUTH};
+use super::batch::{Batch, Collector, KnownCode};
+use super::output::TraceOutput;
 
-/// Name of the file of a capture with the instructions that caused events, where the core is modelled.
-pub const EVENT_CAUSES: &str = "event-causes.csv";
+/// Steps that the units take at a time on this thread: as many as fit the nearest caches.
+const FEW: usize = 512;
+/// Steps that they take at a time on another thread: enough for the change to cost little.
+const MANY: usize = 8192;
+/// Batches that wait for the units.
+const WAITING: usize = 2;
 
-/// The name of a stream of trace in a capture.
-pub fn trace_name(stream: usize) -> String {
-    match stream {
-        0 => "trace.bin".to_owned(),
-        number => format!("trace-{number}.bin"),
-    }
+/// Collects what is executed for the units.
+pub struct TraceWriter {
+    collector: Collector,
+    output: Arc<Mutex<KnownOutput>>,
+    /// The thread of the units, if they have one.
+    thread: Option<UnitThread>,
+    /// An empty batch.
+    spare: Batch,
+    has_messages: bool,
+    instructions: u64,
 }
 
-/// Trace bytes that are written at a time.
-const PIECE: usize = 1 << 16;
-/// Steps of execution that units take at a time: as many as fit the nearest cache.
-const BATCH: usize = 256;
+/// Where batches go, and the code that came with them.
+pub struct KnownOutput {
+    output: TraceOutput,
+    known: KnownCode,
+}
 
-/// Writes trace, and what it was made from.
-pub struct TraceWriter {
-    pub units: ThreadUnits,
-    batch: Vec<Execution>,
-    folder: PathBuf,
-    /// A file for each stream.
-    traces: Vec<File>,
-    truth: Option<RetiredWriter<BufWriter<File>>>,
-    /// The causes of events, as soon as there are any.
-    causes: Option<BufWriter<File>>,
-    instructions: u64,
-    trouble: Option<String>,
+/// The output, for as long as nobody else uses it.
+pub fn lock(output: &Mutex<KnownOutput>) -> MutexGuard<'_, KnownOutput> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TraceWriter {
-    /// Writes into `folder`.
-    pub fn new(folder: &Path, units: ThreadUnits, truth: Option<Isa>) -> Result<Self, Error> {
-        let truth = match truth {
-            Some(isa) => {
-                let file = BufWriter::new(create(folder, TRUTH)?);
-                Some(RetiredWriter::new(file, isa).map_err(|error| Error::file(TRUTH, error))?)
-            }
-            None => None,
-        };
-        Ok(Self {
-            units,
-            batch: Vec::with_capacity(BATCH),
-            folder: folder.to_owned(),
-            traces: vec![create(folder, &trace_name(0))?],
-            truth,
-            causes: None,
-            instructions: 0,
-            trouble: None,
-        })
+    /// With units that work here, or `elsewhere`: on a thread of their own.
+    pub fn new(output: TraceOutput, elsewhere: bool) -> Self {
+        let has_messages = output.units().has_messages();
+        let output = Arc::new(Mutex::new(KnownOutput { output, known: KnownCode::new() }));
+        let thread = elsewhere.then(|| UnitThread::new(Arc::clone(&output)));
+        let collector = Collector::new(if elsewhere { MANY } else { FEW });
+        Self { collector, output, thread, spare: Batch::default(), has_messages, instructions: 0 }
     }
 
     /// One step of execution. False: nothing more can be written.
     #[inline(always)]
     pub fn push(&mut self, item: Execution) -> bool {
         self.instructions += u64::from(matches!(item, Execution::Instruction(_)));
-        self.batch.push(item);
-        if self.batch.len() == BATCH { self.take_batch() } else { true }
+        if self.collector.push(item) { self.hand_on() } else { true }
+    }
+
+    /// Straight-line code that was executed. False: nothing more can be written.
+    #[inline(always)]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> bool {
+        self.instructions += block.code.len() as u64;
+        if self.collector.push_block(block) { self.hand_on() } else { true }
     }
 
     /// The program wrote to its standard output or error, after what it executed so far. False: nothing more can be
     /// written.
     pub fn output(&mut self, stream: u8, bytes: &[u8]) -> bool {
-        if !self.units.has_messages() {
-            return true;
-        }
-        let goes_on = self.take_batch();
-        if let Err(error) = self.units.output(stream, bytes) {
-            self.trouble.get_or_insert(error);
-        }
-        goes_on && self.trouble.is_none()
+        if self.has_messages && self.collector.output(stream, bytes) { self.hand_on() } else { true }
     }
 
     /// The operating system did something at a time, after what was executed so far. False: nothing more can be written.
     pub fn event(&mut self, time: u64, item: &Item) -> bool {
-        let goes_on = self.take_batch();
-        if let Err(error) = self.units.event(time, item) {
-            self.trouble.get_or_insert(error);
-        }
-        goes_on && self.trouble.is_none()
+        if self.collector.event(time, item) { self.hand_on() } else { true }
     }
 
     /// The unit that watches what was executed last writes a timestamp. False: nothing more can be written.
     pub fn request_timestamp(&mut self, time: u64) -> bool {
-        let goes_on = self.take_batch();
-        if let Err(error) = self.units.request_timestamp(time) {
-            self.trouble.get_or_insert(error);
-        }
-        goes_on && self.trouble.is_none()
+        if self.collector.request_timestamp(time) { self.hand_on() } else { true }
     }
 
     #[inline(never)]
-    fn take_batch(&mut self) -> bool {
-        if self.trouble.is_some() {
-            self.batch.clear();
-            return false;
+    fn hand_on(&mut self) -> bool {
+        if let Some(thread) = &mut self.thread {
+            return thread.take(&mut self.collector);
         }
-        if let Some(truth) = &mut self.truth
-            && let Err(error) = self.batch.iter().try_for_each(|item| truth.push(item))
-        {
-            self.trouble = Some(format!("{TRUTH}: {error}"));
-        }
-        if let Err(error) = self.units.push(&self.batch) {
-            self.trouble = Some(error);
-        }
-        self.batch.clear();
-        self.write_causes();
-        self.write(PIECE);
-        self.trouble.is_none()
-    }
-
-    fn write_causes(&mut self) {
-        let Self { units, causes, folder, .. } = self;
-        let written = units.take_causes().try_for_each(|(thread, cause)| {
-            if causes.is_none() {
-                let mut file = BufWriter::new(File::create(folder.join(EVENT_CAUSES))?);
-                writeln!(file, "{}", EventCause::HEADER)?;
-                *causes = Some(file);
-            }
-            causes.iter_mut().try_for_each(|file| write!(file, "{}", cause.lines(thread)))
-        });
-        if let Err(error) = written {
-            self.trouble.get_or_insert(format!("{EVENT_CAUSES}: {error}"));
-        }
-    }
-
-    /// Writes the streams that have at least so many bytes ready.
-    fn write(&mut self, least: usize) {
-        for (number, bytes) in self.units.streams().enumerate() {
-            if bytes.len() < least {
-                continue;
-            }
-            let name = trace_name(number);
-            if number == self.traces.len() {
-                match create(&self.folder, &name) {
-                    Ok(file) => self.traces.push(file),
-                    Err(error) => drop(self.trouble.get_or_insert(error.to_string())),
-                }
-            }
-            if let Some(Err(error)) = self.traces.get_mut(number).map(|file| file.write_all(bytes)) {
-                self.trouble.get_or_insert(format!("{name}: {error}"));
-            }
-            bytes.clear();
-        }
+        self.spare = self.collector.take(mem::take(&mut self.spare));
+        lock(&self.output).take(&mut self.spare)
     }
 
     /// Instructions seen so far.
@@ -166,38 +98,80 @@ impl TraceWriter {
         self.instructions
     }
 
-    /// Writes what there is to say at the end. Gives what went wrong, now or before.
-    pub fn finish(&mut self) -> Option<String> {
-        self.take_batch();
-        if let Err(error) = self.units.finish() {
-            self.trouble.get_or_insert(error);
-        }
-        self.write_causes();
-        if let Some(Err(error)) = self.causes.take().map(|mut file| file.flush()) {
-            self.trouble.get_or_insert(format!("{EVENT_CAUSES}: {error}"));
-        }
-        self.write(0);
-        if let Some(truth) = self.truth.take()
-            && let Err(error) = truth.finish().and_then(|file| file.into_inner().map_err(io::Error::from))
-        {
-            self.trouble.get_or_insert(format!("{TRUTH}: {error}"));
-        }
-        self.trouble.take()
-    }
-
-    /// Gives up the last bytes of the longest stream, so that there is room for what must not be missing. False: there is
-    /// nothing left to give up.
-    pub fn give_up(&mut self, bytes: u64) -> bool {
-        let length = |file: &File| file.metadata().map_or(0, |file| file.len());
-        let longest = self.traces.iter().max_by_key(|file| length(file));
-        longest.is_some_and(|file| {
-            let length = length(file);
-            length > 0 && file.set_len(length.saturating_sub(bytes)).is_ok()
-        })
+    /// Everything was executed: the units take the rest. Gives what they wrote to.
+    pub fn finish(&mut self) -> Arc<Mutex<KnownOutput>> {
+        self.hand_on();
+        self.thread = None;
+        Arc::clone(&self.output)
     }
 }
 
-fn create(folder: &Path, name: &str) -> Result<File, Error> {
-    let path = folder.join(name);
-    File::create(&path).map_err(|error| Error::file(path, error))
+impl KnownOutput {
+    /// Takes a batch, which is empty then. False: nothing more can be written.
+    fn take(&mut self, batch: &mut Batch) -> bool {
+        let Self { output, known } = self;
+        output.take(batch, known);
+        batch.clear();
+        !output.has_failed()
+    }
+}
+
+impl Deref for KnownOutput {
+    type Target = TraceOutput;
+
+    fn deref(&self) -> &TraceOutput {
+        &self.output
+    }
+}
+
+impl DerefMut for KnownOutput {
+    fn deref_mut(&mut self) -> &mut TraceOutput {
+        &mut self.output
+    }
+}
+
+/// A thread on which units work. It ends when this is dropped and everything was taken.
+struct UnitThread {
+    /// `None`: nothing more comes.
+    sender: Option<SyncSender<Batch>>,
+    /// Batches that were taken, empty.
+    empty: Receiver<Batch>,
+    failed: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl UnitThread {
+    fn new(output: Arc<Mutex<KnownOutput>>) -> Self {
+        let (sender, batches) = sync_channel::<Batch>(WAITING);
+        let (give_back, empty) = sync_channel(WAITING + 2);
+        let failed = Arc::new(AtomicBool::new(false));
+        let has_failed = Arc::clone(&failed);
+        let work = move || {
+            for mut batch in batches {
+                let goes_on = lock(&output).take(&mut batch);
+                has_failed.store(!goes_on, Ordering::Relaxed);
+                // Nobody needs it back if it is the last.
+                let _ = give_back.try_send(batch);
+            }
+        };
+        Self { sender: Some(sender), empty, failed, thread: Some(thread::spawn(work)) }
+    }
+
+    /// Sends what was collected. False: nothing more can be written.
+    fn take(&mut self, collector: &mut Collector) -> bool {
+        let batch = collector.take(self.empty.try_recv().unwrap_or_default());
+        let is_sent = self.sender.as_ref().is_some_and(|sender| sender.send(batch).is_ok());
+        is_sent && !self.failed.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for UnitThread {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join)
+            && !thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
 }

@@ -1,10 +1,14 @@
 //! Retired instructions in a file: the truth beside a trace.
 //!
-//! RetiredWriter and reader keep the same table of instructions seen so far, each with where it went the last time.
+//! Writer and reader keep the same table of instructions seen so far, each with where it went the last time.
 //! An instruction that does again what it did the last time costs nothing but its share of a run length; a branch
 //! that goes the other way costs a byte; an opcode is written when its instruction is first seen. The table
 //! has a fixed size, so that neither side needs more memory for a longer run. The format is described in
 //! `docs/retired-stream.md`.
+//!
+//! Straight-line code that the table knows always costs the same. Both sides remember such code, so that they need not
+//! look at the table for each of its instructions: the writer where it is given [blocks](RetiredWriter::push_block), the
+//! reader wherever it comes again.
 //!
 //! ```
 //! use backsight_run::retired::{RetiredReader, RetiredWriter};
@@ -21,6 +25,8 @@
 
 mod item;
 mod read;
+mod straight;
+mod table;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -28,7 +34,7 @@ mod write;
 pub use read::{RetiredError, RetiredReader};
 pub use write::RetiredWriter;
 
-use backsight_core::{Address, Isa, Retired};
+use backsight_core::Isa;
 
 /// Does a file that begins so hold retired instructions?
 pub fn is_retired(begin: &[u8]) -> bool {
@@ -64,94 +70,6 @@ mod other {
     pub const TRAP: u8 = 3;
     pub const GAP: u8 = 4;
     pub const INPUT: u8 = 5;
-}
-
-/// An instruction in the table.
-#[derive(Clone, Copy)]
-struct Entry {
-    address: u64,
-    /// Where it went the last time.
-    next: u64,
-    /// Where it went the last time it was taken; after it, if it never was.
-    target: u64,
-    /// Cycles since the instruction before, the last time.
-    cycles: u64,
-    opcode: u32,
-    /// 2 or 4; 0 in an empty entry.
-    size: u8,
-    isa: Isa,
-    taken: bool,
-}
-
-impl Entry {
-    const EMPTY: Self =
-        Self { address: 0, next: 0, target: 0, cycles: 0, opcode: 0, size: 0, isa: Isa::A64, taken: false };
-
-    fn new(retired: &Retired, cycles: u64) -> Self {
-        let mut entry = Self {
-            address: retired.address.0,
-            next: retired.next.0,
-            target: retired.end().0,
-            cycles,
-            opcode: retired.opcode,
-            size: retired.size,
-            isa: retired.isa,
-            taken: retired.taken,
-        };
-        entry.went(retired.next.0, retired.taken);
-        entry
-    }
-
-    /// Remembers where it went.
-    #[inline]
-    fn went(&mut self, next: u64, taken: bool) {
-        self.next = next;
-        self.taken = taken;
-        if taken {
-            self.target = next;
-        }
-    }
-
-    /// Where it goes if it goes the other way.
-    fn flipped(&self) -> (u64, bool) {
-        if self.taken { (self.end(), false) } else { (self.target, true) }
-    }
-
-    fn end(&self) -> u64 {
-        self.address.wrapping_add(u64::from(self.size))
-    }
-
-    #[inline]
-    fn retired(&self, cycle: u64) -> Retired {
-        Retired {
-            address: Address(self.address),
-            next: Address(self.next),
-            cycle,
-            opcode: self.opcode,
-            size: self.size,
-            isa: self.isa,
-            taken: self.taken,
-        }
-    }
-}
-
-/// The instructions seen so far; a new one takes the place of the one that had its slot.
-struct Table {
-    entries: Box<[Entry]>,
-    mask: u64,
-}
-
-impl Table {
-    fn new(bits: u8) -> Self {
-        let count = 1usize << bits.min(MOST_TABLE_BITS);
-        Self { entries: vec![Entry::EMPTY; count].into(), mask: count as u64 - 1 }
-    }
-
-    #[inline(always)]
-    fn slot(&mut self, address: u64) -> &mut Entry {
-        let slot = (address >> 1 ^ address >> 18) & self.mask;
-        &mut self.entries[slot as usize]
-    }
 }
 
 /// Puts small numbers of either sign first: 0, -1, 1, -2, …

@@ -1,10 +1,10 @@
 //! From bytes to items.
 
 use super::item::{Bad, Cursor, take_access, take_context, take_input, take_trap};
+use super::straight::StraightCode;
+use super::table::{Entry, Table};
 use super::write::{STRAIGHT, TAKEN, WIDE};
-use super::{
-    Checksum, Entry, LONGEST_RUN, MAGIC, MOST_TABLE_BITS, Table, VERSION, isa_from_number, kind, other,
-};
+use super::{Checksum, LONGEST_RUN, MAGIC, MOST_TABLE_BITS, VERSION, isa_from_number, kind, other};
 use backsight_core::{Address, Execution, Input, Isa, Retired};
 use std::fmt;
 use std::io::{self, Read};
@@ -90,6 +90,7 @@ pub struct RetiredReader<R> {
 /// What both sides know.
 struct State {
     table: Table,
+    straight: StraightCode,
     expected: u64,
     cycle: u64,
     /// Cycles of the next instruction, if they are not those of the last time.
@@ -104,12 +105,10 @@ impl State {
     /// The next instruction does what it did the last time.
     #[inline(always)]
     fn as_before(&mut self) -> Result<Retired, Bad> {
-        let entry = self.table.slot(self.expected);
-        if entry.address != self.expected || entry.size == 0 {
-            return Err(UNKNOWN);
-        }
+        let mut entry = *self.table.find(self.expected).ok_or(UNKNOWN)?;
         if let Some(cycles) = self.cycles.take() {
             entry.cycles = cycles;
+            self.table.put(entry);
         }
         self.cycle = self.cycle.wrapping_add(entry.cycles);
         self.expected = entry.next;
@@ -117,14 +116,39 @@ impl State {
         Ok(entry.retired(self.cycle))
     }
 
+    /// The next `count` instructions do what they did the last time.
+    #[inline]
+    fn run(&mut self, count: u32, sink: &mut impl FnMut(Execution)) -> Result<(), Bad> {
+        let mut left = count as usize;
+        while left > 0 {
+            // A cycle that was announced is that of the next instruction alone.
+            if self.cycles.is_none() {
+                let code = self.straight.at(self.expected, &self.table);
+                let code = &code[..code.len().min(left)];
+                if let Some(last) = code.last() {
+                    let cycle = self.cycle;
+                    code.iter()
+                        .for_each(|retired| sink(Execution::Instruction(Retired { cycle, ..*retired })));
+                    self.expected = last.next.0;
+                    self.instructions += code.len() as u64;
+                    left -= code.len();
+                    if left == 0 {
+                        break;
+                    }
+                }
+            }
+            sink(Execution::Instruction(self.as_before()?));
+            left -= 1;
+        }
+        Ok(())
+    }
+
     /// The next instruction is known, but goes elsewhere.
     fn goes(&mut self, where_to: impl FnOnce(&Entry) -> (u64, bool)) -> Result<Execution, Bad> {
-        let entry = self.table.slot(self.expected);
-        if entry.address != self.expected || entry.size == 0 {
-            return Err(UNKNOWN);
-        }
-        let (next, taken) = where_to(entry);
+        let mut entry = *self.table.find(self.expected).ok_or(UNKNOWN)?;
+        let (next, taken) = where_to(&entry);
         entry.went(next, taken);
+        self.table.put(entry);
         self.as_before().map(Execution::Instruction)
     }
 
@@ -146,7 +170,7 @@ impl State {
             isa,
             taken: flags & TAKEN != 0,
         };
-        *self.table.slot(self.expected) = Entry::new(&retired, 0);
+        self.table.put(Entry::new(&retired, 0));
         self.as_before().map(Execution::Instruction)
     }
 
@@ -249,7 +273,9 @@ impl<R: Read> RetiredReader<R> {
         let mut checksum = Checksum::NEW;
         checksum.add(&header);
         let table = Table::new(bits);
-        let state = State { table, expected: 0, cycle: 0, cycles: None, access: 0, instructions: 0 };
+        let straight = StraightCode::new();
+        let state =
+            State { table, straight, expected: 0, cycle: 0, cycles: None, access: 0, instructions: 0 };
         Ok(Self {
             input,
             buffer: Vec::new(),
@@ -281,11 +307,8 @@ impl<R: Read> RetiredReader<R> {
         let mut room = most;
         while !self.ended && room > 0 {
             let now = room.min(self.run as usize);
-            for _ in 0..now {
-                match self.state.as_before() {
-                    Ok(retired) => sink(Execution::Instruction(retired)),
-                    Err(bad) => return Err(self.wrong(bad)),
-                }
+            if let Err(bad) = self.state.run(now as u32, sink) {
+                return Err(self.wrong(bad));
             }
             self.run -= now as u32;
             room -= now;

@@ -1,7 +1,9 @@
 //! Both directions against each other, and against damage.
 
 use super::{RetiredError, RetiredReader, RetiredWriter};
-use backsight_core::{Access, Address, Context, Execution, Input, Isa, Retired, Security, Trap, TrapKind};
+use backsight_core::{
+    Access, Address, Context, Execution, Input, Isa, Retired, RetiredBlock, Security, Trap, TrapKind,
+};
 use proptest::prelude::*;
 
 fn written(items: &[Execution]) -> Vec<u8> {
@@ -103,6 +105,39 @@ fn looping(length: u64, times: u64) -> Vec<Execution> {
     items
 }
 
+/// Straight-line code: some of it overlaps, some lies where other code was, some takes the slots of other code.
+fn code() -> impl Strategy<Value = Vec<Retired>> {
+    let start = prop_oneof![6 => 0u64..20, 1 => Just(1 << 16), 1 => Just(3 << 16), 1 => Just(0x1_FF80 / 2)];
+    let size = prop_oneof![Just(2u8), Just(4)];
+    let instructions = proptest::collection::vec((size, 0u32..2), 1..300);
+    let length = prop_oneof![6 => 1usize..8, 1 => 1usize..300];
+    (start, instructions, length).prop_map(|(start, instructions, length)| {
+        let mut address = Address(0x1_0000 + 2 * start);
+        let straight = |(size, opcode): (u8, u32)| {
+            let next = address.plus(size.into());
+            let retired = Retired { address, next, cycle: 0, opcode, size, isa: Isa::Rv64, taken: true };
+            address = next;
+            retired
+        };
+        instructions.into_iter().take(length).map(straight).collect()
+    })
+}
+
+/// What is executed: a block of some number and where it led, or something else.
+#[derive(Clone, Debug)]
+enum Step {
+    Block { number: prop::sample::Index, next: Option<prop::sample::Index>, taken: bool },
+    Item(Execution),
+}
+
+/// Blocks mostly lead to the beginning of a block.
+fn step() -> impl Strategy<Value = Step> {
+    let next = proptest::option::weighted(0.8, any::<prop::sample::Index>());
+    let block = (any::<prop::sample::Index>(), next, proptest::bool::weighted(0.8))
+        .prop_map(|(number, next, taken)| Step::Block { number, next, taken });
+    prop_oneof![30 => block, 1 => item().prop_map(Step::Item)]
+}
+
 /// Gives one byte at a time.
 struct Slow<'a>(&'a [u8]);
 
@@ -124,6 +159,41 @@ proptest! {
         prop_assert_eq!(&read, &items);
         let one_by_one: Result<Vec<_>, _> = RetiredReader::new(Slow(&file)).unwrap().collect();
         prop_assert_eq!(one_by_one.unwrap(), items);
+    }
+
+    #[test]
+    fn blocks_are_written_as_their_instructions_are(
+        codes in proptest::collection::vec(code(), 1..10),
+        steps in proptest::collection::vec(step(), 0..400),
+        follow in any::<bool>(),
+    ) {
+        let mut writer = RetiredWriter::new(Vec::new(), Isa::Rv64).unwrap();
+        let mut items = Vec::new();
+        let mut led_to = 0;
+        for step in steps {
+            let Step::Block { number, next, taken } = step else {
+                let Step::Item(item) = step else { unreachable!() };
+                writer.push(&item).unwrap();
+                items.push(item);
+                continue;
+            };
+            let number = if follow { led_to } else { number.index(codes.len()) };
+            let code = &codes[number];
+            led_to = next.map_or(number, |next| next.index(codes.len()));
+            let next = if taken { codes[led_to][0].address } else { code[code.len() - 1].end() };
+            // Numbers that share what a writer remembers of blocks.
+            let number = (number as u64) << 11;
+            let block = RetiredBlock { number, code, next, taken };
+            writer.push_block(&block).unwrap();
+            items.extend(block.instructions().map(Execution::Instruction));
+        }
+        let file = writer.finish().unwrap();
+        prop_assert!(file == written(&items), "other bytes than for the instructions one by one");
+        let (read, result) = read(&file);
+        prop_assert!(result.is_ok(), "{:?}", result);
+        prop_assert!(read == items, "other instructions than were written");
+        let one_by_one: Result<Vec<_>, _> = RetiredReader::new(&file[..]).unwrap().collect();
+        prop_assert!(one_by_one.unwrap() == items, "other instructions one by one");
     }
 
     #[test]

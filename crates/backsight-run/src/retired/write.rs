@@ -1,8 +1,9 @@
 //! From items to bytes.
 
 use super::item::{put_access, put_context, put_distance, put_end, put_input, put_number, put_trap};
-use super::{Checksum, Entry, LONGEST_RUN, MAGIC, TABLE_BITS, Table, VERSION, isa_number, kind, other};
-use backsight_core::{Access, Address, Execution, Input, Isa, Retired};
+use super::table::{Entry, Mark, Table};
+use super::{Checksum, LONGEST_RUN, MAGIC, TABLE_BITS, VERSION, isa_number, kind, other};
+use backsight_core::{Access, Address, Execution, Input, Isa, Retired, RetiredBlock};
 use std::io::{self, Write};
 
 /// Bytes are handed on when there are this many.
@@ -13,12 +14,24 @@ pub(super) const WIDE: u8 = 8;
 pub(super) const TAKEN: u8 = 16;
 pub(super) const STRAIGHT: u8 = 32;
 
+/// Blocks that are remembered at a time.
+const BLOCKS: usize = 1 << 13;
+
+/// A block whose instructions before the last were found in the table as they are.
+#[derive(Clone, Copy)]
+struct KnownBlock {
+    number: u64,
+    /// It holds while the table has this mark for it; `None`: it does not hold.
+    mark: Option<Mark>,
+}
+
 /// Writes items; [`finish`](Self::finish) completes the file.
 pub struct RetiredWriter<W> {
     output: W,
     bytes: Vec<u8>,
     checksum: Checksum,
     table: Table,
+    blocks: Box<[KnownBlock]>,
     /// Where the next instruction should be.
     expected: u64,
     cycle: u64,
@@ -41,6 +54,7 @@ impl<W: Write> RetiredWriter<W> {
             bytes,
             checksum: Checksum::NEW,
             table: Table::new(TABLE_BITS),
+            blocks: vec![KnownBlock { number: 0, mark: None }; BLOCKS].into(),
             expected: 0,
             cycle: 0,
             access: 0,
@@ -59,10 +73,55 @@ impl<W: Write> RetiredWriter<W> {
         }
     }
 
+    /// Writes straight-line code that retired: the same as its instructions one by one.
+    #[inline]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> io::Result<()> {
+        let Some((before, last)) = block.split_last() else { return Ok(()) };
+        if let Some(first) = before.first() {
+            let count = before.len() as u32;
+            if self.run + count < LONGEST_RUN && self.knows(block.number, first.address.0, last.address.0) {
+                self.run += count;
+                self.instructions += u64::from(count);
+                self.expected = last.address.0;
+            } else {
+                self.unknown_block(block.number, before, last.address.0)?;
+            }
+        }
+        self.instruction(&last)
+    }
+
+    /// Would all instructions of the block of this number but its last one do what they did the last time?
+    #[inline]
+    fn knows(&self, number: u64, first: u64, last: u64) -> bool {
+        let known = &self.blocks[number as usize % BLOCKS];
+        known.number == number
+            && known.mark == Some(self.table.mark(first, last))
+            && first == self.expected
+            && self.cycle == 0
+    }
+
+    /// Writes the instructions before the last one of a block.
+    #[cold]
+    fn unknown_block(&mut self, number: u64, before: &[Retired], last: u64) -> io::Result<()> {
+        let Some(first) = before.first() else { return Ok(()) };
+        for retired in before {
+            self.instruction(retired)?;
+        }
+        let is_known = |retired: &Retired| {
+            self.table.steady(retired.address.0).is_some_and(|entry| entry.retired(0) == *retired)
+        };
+        let follow = before.windows(2).all(|pair| pair[0].next == pair[1].address)
+            && before.last().is_some_and(|retired| retired.next.0 == last);
+        let holds = Table::is_short(first.address.0, last) && follow && before.iter().all(is_known);
+        let mark = holds.then(|| self.table.mark(first.address.0, last));
+        self.blocks[number as usize % BLOCKS] = KnownBlock { number, mark };
+        Ok(())
+    }
+
     #[inline]
     fn instruction(&mut self, retired: &Retired) -> io::Result<()> {
         let cycles = retired.cycle.wrapping_sub(self.cycle);
-        let entry = self.table.slot(retired.address.0);
+        let entry = self.table.get(retired.address.0);
         let as_before = retired.address.0 == self.expected
             && entry.address == retired.address.0
             && entry.opcode == retired.opcode
@@ -98,7 +157,7 @@ impl<W: Write> RetiredWriter<W> {
             self.token(kind::AT);
             put_distance(&mut self.bytes, distance);
         }
-        let mut entry = *self.table.slot(address);
+        let mut entry = *self.table.get(address);
         let known = entry.size == retired.size
             && entry.address == address
             && entry.opcode == retired.opcode
@@ -118,7 +177,7 @@ impl<W: Write> RetiredWriter<W> {
         }
         entry.cycles = cycles;
         entry.went(next, retired.taken);
-        *self.table.slot(address) = entry;
+        self.table.put(entry);
         self.hand_on()
     }
 

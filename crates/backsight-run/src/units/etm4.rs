@@ -2,7 +2,7 @@
 
 use backsight_arm::etm4::{Config, ConfigError};
 use backsight_capture::Register;
-use backsight_core::{Execution, Isa, TraceId};
+use backsight_core::{Execution, Isa, RetiredBlock, TraceId};
 use backsight_unit::etm4::{Fifo, FrontEnd, Unit, UnitConfig};
 use backsight_unit::model::{CoreModel, ModelConfig};
 
@@ -141,6 +141,11 @@ impl UnitTemplate for Etm4Template {
 impl TraceUnit for Unit {
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
         self.push_all(items, out);
+        Ok(())
+    }
+
+    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        Unit::push_block(self, block, out);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! RISC-V E-Trace: how a unit is programmed by `KEY=VALUE`, and how a capture describes it.
 
-use backsight_core::{Execution, Isa, TraceId};
+use backsight_core::{Execution, Isa, RetiredBlock, TraceId};
 use backsight_riscv::encap::{Encapsulation, Framing};
 use backsight_riscv::etrace::{Dialect, ImplicitReturn, Options, Params, SupportLayout, set};
 use backsight_unit::cva6::Fidelity;
@@ -72,6 +72,11 @@ impl UnitTemplate for EtraceTemplate {
 impl TraceUnit for Unit {
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
         self.push_all(items, out);
+        Ok(())
+    }
+
+    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        Unit::push_block(self, block, out);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ mod riscv_filter;
 pub use self::messages::{MessageKind, MessageUnit};
 pub use self::model::EventCause;
 use backsight_capture::Register;
-use backsight_core::{Execution, Isa, TraceId};
+use backsight_core::{Execution, Isa, RetiredBlock, TraceId};
 use backsight_unit::etrace::Losses;
 use backsight_unit::model::ModelConfig;
 use backsight_unit::riscv::retire::Figures;
@@ -63,7 +63,7 @@ impl UnitKind {
 }
 
 /// A unit that is programmed and ready to be built, once for each thread.
-pub trait UnitTemplate {
+pub trait UnitTemplate: Send {
     /// The trace ID of the first thread; those of the others follow.
     fn first_id(&self) -> TraceId;
 
@@ -111,12 +111,20 @@ pub enum TracedData {
 }
 
 /// A unit: what one thread executes goes in, bytes of trace come out.
-pub trait TraceUnit {
+pub trait TraceUnit: Send {
     /// Steps of execution; bytes go to the end of `out`.
     ///
     /// # Errors
     /// If the unit cannot go on.
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String>;
+
+    /// Straight-line code that retired: the same as its instructions one by one.
+    ///
+    /// # Errors
+    /// If the unit cannot go on.
+    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        block.instructions().try_for_each(|retired| self.push(&[Execution::Instruction(retired)], out))
+    }
 
     /// A timestamp is wanted here. Units of which [`UnitTemplate::for_system`] makes none have nothing to write.
     fn request_timestamp(&mut self, _time: u64, _out: &mut Vec<u8>) {}

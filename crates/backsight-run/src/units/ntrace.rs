@@ -1,6 +1,6 @@
 //! RISC-V N-Trace: how a unit is programmed by `KEY=VALUE`, and how a capture describes it.
 
-use backsight_core::{Execution, Isa, TraceId};
+use backsight_core::{Execution, Isa, RetiredBlock, TraceId};
 use backsight_riscv::ntrace::{MOST_RETURNS, Mode};
 use backsight_unit::ntrace::Timestamps;
 use backsight_unit::ntrace::{Unit, UnitConfig};
@@ -69,6 +69,11 @@ impl UnitTemplate for NtraceTemplate {
 impl TraceUnit for Unit {
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
         items.iter().for_each(|&item| Unit::push(self, item, out));
+        Ok(())
+    }
+
+    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        Unit::push_block(self, block, out);
         Ok(())
     }
 

@@ -23,20 +23,33 @@ fn word(value: u64) -> u64 {
     value as i32 as u64
 }
 
-/// Executes straight-line code; only the last instruction can go elsewhere than to the next.
+/// What straight-line code did.
+pub struct Ran {
+    pub end: End,
+    /// Instructions that retired.
+    pub retired: u64,
+    /// The last of them was taken.
+    pub taken: bool,
+}
+
+/// Executes straight-line code; only the last instruction can go elsewhere than to the next. With `SINGLE`, each
+/// instruction that retires is reported, followed by its accesses if `ACCESSES`.
 #[inline(always)]
-pub fn run_block<const ACCESSES: bool, E: Environment>(
+pub fn run_block<const SINGLE: bool, const ACCESSES: bool, E: Environment>(
     hart: &mut Hart,
     ops: &[Op],
     environment: &mut E,
     observer: &mut impl Observer,
-) -> End {
+) -> Ran {
     let mut pc = hart.pc;
     let mut end = End::Next;
     let mut retired = 0;
+    let mut taken = true;
     for op in ops {
         let mut next = pc.wrapping_add(u64::from(op.size));
-        let mut taken = true;
+        if SINGLE {
+            taken = true;
+        }
         let mut accesses: atomic::Accesses = [None, None];
 
         macro_rules! fail {
@@ -239,15 +252,17 @@ pub fn run_block<const ACCESSES: bool, E: Environment>(
         }
 
         retired += 1;
-        observer.execution(Execution::Instruction(Retired {
-            address: Address(pc),
-            next: Address(next),
-            cycle: 0,
-            opcode: op.opcode,
-            size: op.size,
-            isa: Isa::Rv64,
-            taken,
-        }));
+        if SINGLE {
+            observer.execution(Execution::Instruction(Retired {
+                address: Address(pc),
+                next: Address(next),
+                cycle: 0,
+                opcode: op.opcode,
+                size: op.size,
+                isa: Isa::Rv64,
+                taken,
+            }));
+        }
         if ACCESSES {
             for access in accesses.into_iter().flatten() {
                 observer.execution(Execution::Access(access));
@@ -257,7 +272,7 @@ pub fn run_block<const ACCESSES: bool, E: Environment>(
     }
     hart.pc = pc;
     hart.retired += retired;
-    end
+    Ran { end, retired, taken }
 }
 
 fn access<const N: usize>(address: u64, bytes: [u8; N], store: bool) -> Option<Access> {

@@ -1,12 +1,13 @@
 //! The loop that runs a program: block by block, with the kernel called in between.
 
 use super::Hart;
-use super::execute::{End, run_block};
-use crate::blocks::{Blocks, fetch};
+use super::execute::{End, Ran, run_block};
+use crate::blocks::{Blocks, DecodedBlock, fetch};
 use crate::environment::{After, Environment};
 use crate::fault::{Cause, Fault};
 use crate::observer::Observer;
 use crate::simulator::Exit;
+use backsight_core::{Address, Execution, RetiredBlock};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Instructions after which another thread continues, and between two looks at the interrupt.
@@ -21,7 +22,7 @@ pub struct Bounds<'a> {
 }
 
 /// Executes until the program ends or a bound is reached. Every instruction that retires is reported,
-/// followed by its accesses if `ACCESSES`.
+/// followed by its accesses if `ACCESSES`; without accesses, block by block to an observer of blocks.
 pub fn run<const ACCESSES: bool, E: Environment>(
     hart: &mut Hart,
     blocks: &mut Blocks,
@@ -77,10 +78,9 @@ fn run_slice<const ACCESSES: bool, E: Environment>(
 ) -> Option<End> {
     while hart.retired < slice_end {
         let end = match blocks.at(hart.pc) {
-            Some(ops) => {
+            Some(block) => {
                 let room = exact - hart.retired;
-                let ops = if (ops.len() as u64) > room { &ops[..room as usize] } else { ops };
-                run_block::<ACCESSES, E>(hart, ops, environment, observer)
+                run_decoded::<ACCESSES, E, _>(hart, block, room, environment, observer)
             }
             None => match find(hart, blocks, environment, observer) {
                 Ok(()) => continue,
@@ -99,6 +99,30 @@ fn run_slice<const ACCESSES: bool, E: Environment>(
         }
     }
     None
+}
+
+/// Executes a block, or as many of its instructions as there is room for.
+#[inline(always)]
+fn run_decoded<const ACCESSES: bool, E: Environment, O: Observer>(
+    hart: &mut Hart,
+    block: DecodedBlock<'_>,
+    room: u64,
+    environment: &mut E,
+    observer: &mut O,
+) -> End {
+    let DecodedBlock { ops, code, number } = block;
+    let ops = if (ops.len() as u64) > room { &ops[..room as usize] } else { ops };
+    if ACCESSES || !O::BLOCKS {
+        return run_block::<true, ACCESSES, E>(hart, ops, environment, observer).end;
+    }
+    let Ran { end, retired, taken } = run_block::<false, false, E>(hart, ops, environment, observer);
+    if retired == code.len() as u64 {
+        observer.block(&RetiredBlock { number, code, next: Address(hart.pc), taken });
+    } else {
+        // It broke off: what retired of it is all straight.
+        code.iter().take(retired as usize).for_each(|&each| observer.execution(Execution::Instruction(each)));
+    }
+    end
 }
 
 #[cold]
@@ -133,5 +157,5 @@ fn write_code<const ACCESSES: bool, E: Environment>(
     while let Some(page) = environment.next_stale_page() {
         blocks.forget(page);
     }
-    run_block::<ACCESSES, E>(hart, &[op], environment, observer)
+    run_block::<true, ACCESSES, E>(hart, &[op], environment, observer).end
 }

@@ -52,6 +52,7 @@
 //! halt, as when a debugger stops the processor, tells how far it went ([`UnitConfig::halt_at_end`]).
 
 mod atoms;
+mod block;
 mod breaks;
 mod classify;
 mod controls;

@@ -1,5 +1,6 @@
 //! The unit itself: follows execution, and decides what a decoder has to be sent.
 
+use super::block::KnownBlocks;
 use super::classify::{Classifier, Kind};
 use super::controls::Region;
 use super::options::{UnitConfig, UnitError};
@@ -9,8 +10,8 @@ use super::speculation::Speculation;
 use super::stack::ReturnStack;
 use super::view::View;
 use backsight_arm::etm4::Packet;
-use backsight_core::{Address, Context, Execution, Isa, Retired};
-use backsight_isa::classify_retired;
+use backsight_core::{Address, Context, Execution, Isa, Retired, RetiredBlock};
+use backsight_isa::{Instruction, classify_retired};
 
 /// A trace unit.
 pub struct Unit {
@@ -19,6 +20,7 @@ pub struct Unit {
     pub(super) broadcast: Option<Region>,
     pub(super) q_region: Option<Region>,
     pub(super) classifier: Classifier,
+    pub(super) known: KnownBlocks,
     pub(super) stack: ReturnStack,
     pub(super) packer: Packer,
     pub(super) speculation: Option<Speculation>,
@@ -140,6 +142,7 @@ impl Unit {
             broadcast: config.branch_broadcast().then(|| Region::new(controls, controls.bbctlr)),
             q_region: q.then(|| Region::new(controls, controls.qctlr)),
             classifier: Classifier::new(config),
+            known: KnownBlocks::default(),
             stack: ReturnStack::new(if config.return_stack() { options.return_stack_depth } else { 0 }),
             packer,
             speculation: options.front_end.map(Speculation::new),
@@ -186,6 +189,12 @@ impl Unit {
         for item in items {
             self.item(item, out);
         }
+    }
+
+    /// Straight-line code that retired: the same as its instructions one by one, at less cost.
+    #[inline]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) {
+        self.block_of_instructions(block, out);
     }
 
     /// One step of execution, with packets instead of bytes.
@@ -259,22 +268,35 @@ impl Unit {
     }
 
     #[inline]
-    fn instruction(&mut self, retired: &Retired, out: &mut impl Output) {
+    pub(super) fn instruction(&mut self, retired: &Retired, out: &mut impl Output) {
         self.statistics.instructions += 1;
-        if self.steady
-            && self.position == Some(retired.address)
-            && self.isa == retired.isa
-            && self.classifier.is_plain(retired)
-        {
+        if self.goes_on_at(retired) && self.classifier.is_plain(retired) {
             self.block += 1;
             self.position = Some(retired.end());
             return;
         }
-        self.step(retired, out);
+        self.step(retired, Self::classify, out);
     }
 
-    /// An instruction that may matter.
-    fn step(&mut self, retired: &Retired, out: &mut impl Output) {
+    /// Does nothing but the opcode of this instruction decide whether it matters?
+    #[inline]
+    pub(super) fn goes_on_at(&self, retired: &Retired) -> bool {
+        self.steady && self.position == Some(retired.address) && self.isa == retired.isa
+    }
+
+    fn classify(&mut self, retired: &Retired) -> (Kind, Instruction) {
+        let instruction = classify_retired(retired);
+        (self.classifier.kind(retired, &instruction), instruction)
+    }
+
+    /// An instruction that may matter. If it is traced, `classify` is asked what it is.
+    #[inline]
+    pub(super) fn step(
+        &mut self,
+        retired: &Retired,
+        classify: impl FnOnce(&mut Self, &Retired) -> (Kind, Instruction),
+        out: &mut impl Output,
+    ) {
         self.clock.now = if retired.cycle != 0 { retired.cycle } else { self.statistics.instructions };
         let follows = self.position == Some(retired.address) && (self.isa_open || self.isa == retired.isa);
         if !follows || self.handler_was_not_seen() {
@@ -289,8 +311,8 @@ impl Unit {
         if !self.signals.is_empty() {
             self.write_signals(out);
         }
-        let instruction = classify_retired(retired);
-        match self.classifier.kind(retired, &instruction) {
+        let (kind, instruction) = classify(self, retired);
+        match kind {
             Kind::Plain => self.position = Some(retired.end()),
             Kind::P0 => self.p0(retired, &instruction, out),
             Kind::TransactionCommit => self.transaction_commit(retired, out),

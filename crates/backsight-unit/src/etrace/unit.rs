@@ -1,6 +1,6 @@
 //! The unit itself: port, filter, tracer and transport put together.
 
-use backsight_core::Execution;
+use backsight_core::{Execution, RetiredBlock};
 use backsight_riscv::encap::Framing;
 use backsight_riscv::etrace::{Options, Packet, Params, Payload};
 use backsight_riscv::ingress::{Block, Ctype};
@@ -156,6 +156,18 @@ impl Unit {
     /// Many steps of execution.
     pub fn push_all(&mut self, items: &[Execution], out: &mut Vec<u8>) {
         items.iter().for_each(|item| self.take(item, out));
+    }
+
+    /// Straight-line code that retired: the same as its instructions one by one, at less cost.
+    #[inline]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) {
+        let Self { port, tracer, transport } = self;
+        if let (Port::Blocks(builder), Some(AnyTracer::Standard(tracer))) = (&mut *port, tracer.unfiltered())
+        {
+            let mut sink = Payloads(|payload: &Payload| transport.send_payload(payload, out));
+            return builder.push_block(block, &mut tracer.port(&mut sink));
+        }
+        port.push_block(block, tracer, &mut |packet| transport.send_packet(packet, out));
     }
 
     /// One step of execution; packets go to `sink`.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use backsight_core::Execution;
+use backsight_core::{Execution, RetiredBlock};
 use backsight_riscv::ingress::Ctype;
 use backsight_riscv::ntrace::{Config, Encoder, MOST_SOURCE_BITS, Packet};
 
@@ -88,6 +88,13 @@ impl Unit {
     /// Many steps of execution.
     pub fn push_all(&mut self, items: &[Execution], out: &mut Vec<u8>) {
         items.iter().for_each(|item| self.push(*item, out));
+    }
+
+    /// Straight-line code that retired: the same as its instructions one by one, at less cost.
+    #[inline]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) {
+        let Self { port, tracer, encoder } = self;
+        port.push_block(block, tracer, &mut |packet| put(encoder, &packet, out));
     }
 
     /// One step of execution; messages go to `sink`.

@@ -1,6 +1,6 @@
 //! How blocks come from a hart to its tracer.
 
-use backsight_core::Execution;
+use backsight_core::{Execution, RetiredBlock};
 use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 
 use super::BlockTracer;
@@ -35,6 +35,25 @@ impl Port {
                 builder.push(item, &mut |ingress: Ingress| hand_over(&ingress, tracer, send));
             }
             Self::Cycles(pipeline) => pipeline.push(item, &mut InOrder(tracer, send)),
+        }
+    }
+
+    /// Takes straight-line code that retired: the same as its instructions one by one.
+    #[inline]
+    pub fn push_block<E: BlockTracer>(
+        &mut self,
+        block: &RetiredBlock<'_>,
+        tracer: &mut E,
+        send: &mut impl FnMut(E::Packet),
+    ) {
+        match self {
+            Self::Blocks(builder) => {
+                builder.push_block(block, &mut |ingress: Ingress| hand_over(&ingress, tracer, send));
+            }
+            // Instructions of one block retire in several cycles.
+            Self::Cycles(pipeline) => block.instructions().for_each(|retired| {
+                pipeline.push(&Execution::Instruction(retired), &mut InOrder(&mut *tracer, &mut *send));
+            }),
         }
     }
 

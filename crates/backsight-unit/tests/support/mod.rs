@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod accesses;
+pub mod blocks;
 pub mod decode;
 mod emit;
 pub mod snapshot;

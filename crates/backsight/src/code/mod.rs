@@ -1,6 +1,9 @@
 //! The code that a trace is followed through: what the capture brings along, and what the user names.
 
-mod names;
+mod files;
+mod history;
+mod holders;
+mod log_reader;
 mod over_time;
 mod processes;
 mod search;
@@ -8,14 +11,17 @@ mod search;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use backsight_capture::events::{Item, Mapping, Pid, State};
 use backsight_capture::{Capture, EventClock, MemoryDump};
 use backsight_core::{Address, AddressSpace, Context};
-use backsight_image::{Elf, ElfKind, Image, ImageSpec, Window};
-use over_time::{LogReader, OverTime};
+use backsight_image::{Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
+use files::{Files, MappedBytes};
+use history::{History, Moment};
+use over_time::OverTime;
 use processes::{OWN, Processes, Seen};
-use search::{Located, Search, name_of};
+use search::{ImageKey, Located, Search, name_of};
 
 use crate::{Error, Result, Source};
 
@@ -44,71 +50,102 @@ fn bias_of(elf: &Elf, mapping: &Mapping, is_kernel: bool) -> u64 {
 /// The code of a capture, as each of its cores sees it.
 #[derive(Debug)]
 pub struct Code {
-    shared: Image,
-    /// Of cores that have memory of their own.
-    own: BTreeMap<String, Image>,
+    capture: Arc<Capture>,
+    specs: Arc<[ImageSpec]>,
+    /// All of it, whenever it was there. Made when somebody asks: where code changes, most never do.
+    shared: OnceLock<Image>,
+    /// Of cores that have memory of their own: their numbers in the capture, and the same.
+    own: BTreeMap<String, (usize, OnceLock<Image>)>,
     /// The number of each core.
     cores: BTreeMap<String, u32>,
-    processes: Processes,
-    /// Where the code changed, and what says when.
+    processes: Arc<Processes>,
+    /// What the event log says.
+    history: Option<History>,
+    /// Where code is looked up by time.
     over_time: Option<OverTime>,
-    event_clock: EventClock,
-    /// Files outside the capture that the log names, by the names that find them again.
-    outside: Vec<(String, PathBuf)>,
-    warnings: Vec<String>,
+    files: Arc<Files>,
 }
 
 /// The code that a source ran, seen as it ran it: in each context, that of its process.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceCode<'c> {
-    image: &'c Image,
-    processes: &'c Processes,
-    over_time: Option<&'c OverTime>,
-    seen: Seen,
+    code: &'c Code,
+    core: Option<&'c str>,
+    seen: Seen<'c>,
 }
 
 impl<'c> SourceCode<'c> {
-    /// All of the code.
+    /// All of the code, whenever it was there.
     pub fn image(&self) -> &'c Image {
-        self.image
+        self.code.of_core(self.core)
     }
 
     /// The image that names what is at an address: where code changes, that of what was there at the time.
     pub fn names_at(&self, space: AddressSpace, address: Address) -> &'c Image {
-        match (self.over_time, self.seen.window) {
-            (Some(over_time), Some(window)) => over_time.names_at(self.seen_space(space), address, window),
-            _ => self.image,
+        match self.over_time() {
+            Some((over_time, moment)) => over_time.names_at(self.seen_space(space), address, moment),
+            None => self.image(),
         }
+    }
+
+    /// The image that all code comes from; `None` if it depends on the time, or on the process that the CPU was on.
+    pub(crate) fn fixed_image(&self) -> Option<&'c Image> {
+        let is_fixed = self.code.over_time.is_none() && self.code.history.is_none();
+        is_fixed.then(|| self.image())
+    }
+
+    /// What says how code was at the time, if that can be said.
+    fn over_time(&self) -> Option<(&'c OverTime, (Moment<'c>, Window))> {
+        let over_time = self.code.over_time.as_ref()?;
+        Some((over_time, over_time.moment(self.seen.moment?)?))
     }
 
     /// The space that is meant: where it is that of the process that the CPU is on, the one of that process.
     fn seen_space(&self, space: AddressSpace) -> AddressSpace {
-        if space.process() == OWN { self.processes.own_space(space, &self.seen) } else { space }
+        if space.process() == OWN { self.code.processes.own_space(space, &self.seen) } else { space }
+    }
+
+    /// Have the programs 64-bit registers, as far as their files say? `None` if there is none.
+    pub(crate) fn is_wide(&self) -> Option<bool> {
+        let wide = |image: &Image| {
+            let mut all =
+                image.modules().iter().filter_map(|module| module.elf()).map(|elf| elf.wide).peekable();
+            all.peek()?;
+            Some(all.all(|wide| wide))
+        };
+        let (Some(over_time), Some(moment)) = (&self.code.over_time, self.seen.moment) else {
+            return wide(self.image());
+        };
+        // One of the programs that run at the beginning speaks for all.
+        wide(&over_time.named).or_else(|| wide(&over_time.dumps)).or_else(|| {
+            moment.first_files().find_map(|bytes| match bytes {
+                MappedBytes::Image(named, _) => wide(named.image(&over_time.files)),
+                _ => None,
+            })
+        })
     }
 
     /// Goes to another time. Gives what is not as it was.
     pub fn enter(&mut self, window: Window) -> Vec<(AddressSpace, Range<u64>)> {
-        let before = self.seen.window.replace(window);
-        let (Some(over_time), Some(before)) = (self.over_time, before) else { return vec![EVERYTHING] };
+        let Some(earlier) = self.seen.moment else { return vec![EVERYTHING] };
+        self.seen.moment = Some(earlier.enter(window));
+        let is_changing = self.code.event_clock().is_some();
+        let Some(before) = earlier.window().filter(|_| is_changing) else { return vec![EVERYTHING] };
         if window.from < before.from || window.to < before.to {
             return vec![EVERYTHING];
         }
-        let changes = over_time.changes();
-        let first = changes.partition_point(|change| change.time <= before.from);
-        let count = changes[first..].partition_point(|change| change.time <= window.to);
-        if count > MOST_CHANGES {
+        let changes = earlier.changes(before.from, window.to, MOST_CHANGES);
+        if changes.len() > MOST_CHANGES {
             return vec![EVERYTHING];
         }
-        let mut changed: Vec<_> = changes[first..first + count]
-            .iter()
-            .map(|change| {
-                let space = AddressSpace::ANY.in_process(change.process);
-                (space, change.start..change.last.saturating_add(1))
-            })
-            .collect();
-        if self.processes.has_switched(self.seen.cpu, before.from, window.from) {
+        let of = |change: &TimedChange| {
+            let space = AddressSpace::ANY.in_process(change.process);
+            (space, change.start..change.last.saturating_add(1))
+        };
+        let mut changed: Vec<_> = changes.iter().map(of).collect();
+        if earlier.has_switched(self.seen.cpu, before.from, window.from) {
             changed.push((AddressSpace::ANY.in_process(OWN), 0..u64::MAX));
-        } else if count > 0 {
+        } else if !changes.is_empty() {
             // What a CPU's own process sees may be any of these.
             let own =
                 |(_, addresses): &(_, Range<u64>)| (AddressSpace::ANY.in_process(OWN), addresses.clone());
@@ -121,132 +158,158 @@ impl<'c> SourceCode<'c> {
 impl backsight_image::Code for SourceCode<'_> {
     fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
         let space = self.seen_space(space);
-        match (self.over_time, self.seen.window) {
-            (Some(over_time), Some(window)) => over_time.bytes_at(space, address, window),
-            _ => self.image.bytes_at(space, address),
+        match self.over_time() {
+            Some((over_time, moment)) => over_time.bytes_at(space, address, moment),
+            None => self.image().bytes_at(space, address),
         }
     }
 
     fn space_of(&self, context: &Context) -> AddressSpace {
-        self.processes.space_of(context, &self.seen)
+        self.code.processes.space_of(context, &self.seen)
     }
 }
 
 impl Code {
-    /// Reads the code. Files of the capture that are missing are reported, and left out.
-    pub(crate) fn read(capture: &Capture, named: &[ImageSpec], roots: &[PathBuf]) -> Result<Self> {
-        let search = Search::new(capture, roots);
-        let mut reader = CodeReader { capture, named, search, processes: Processes::of(capture) };
-        let shared = reader.image(None)?;
-        let mut own = BTreeMap::new();
-        let cores: BTreeSet<usize> = capture.memory.iter().filter_map(|dump| dump.core).collect();
-        // If the memory of one core is all there is, everyone sees it.
-        if cores.len() > 1 {
-            for (number, core) in cores.iter().filter_map(|&core| Some((core, capture.cores.get(core)?))) {
-                own.insert(core.name.clone(), reader.image(Some(number))?);
-            }
-        }
+    /// Reads what has to be known before anything is looked up. Files that the event log names are opened when something
+    /// in them is asked for.
+    pub(crate) fn read(
+        capture: Arc<Capture>,
+        specs: Arc<[ImageSpec]>,
+        roots: Arc<[PathBuf]>,
+    ) -> Result<Self> {
+        let files = Arc::new(Files::new(Search::new(capture.clone(), roots)));
         let numbered = capture.cores.iter().zip(0..);
         let cores = numbered
             .map(|(core, index)| (core.name.clone(), number_in(&core.name).unwrap_or(index)))
             .collect();
-        let over_time = reader.over_time()?;
-        let event_clock = capture.event_clock;
-        let outside = reader.search.files_outside();
-        let warnings = reader.search.into_warnings();
-        Ok(Self {
-            shared,
-            own,
+        let with_memory: BTreeSet<usize> = capture.memory.iter().filter_map(|dump| dump.core).collect();
+        // If the memory of one core is all there is, everyone sees it.
+        let several = Some(&with_memory).filter(|cores| cores.len() > 1).into_iter().flatten();
+        let own = several
+            .filter_map(|&number| Some((capture.cores.get(number)?.name.clone(), (number, OnceLock::new()))));
+        let mut code = Self {
+            own: own.collect(),
             cores,
-            processes: reader.processes,
-            over_time,
-            event_clock,
-            outside,
-            warnings,
-        })
+            processes: Arc::new(Processes::of(&capture)),
+            shared: OnceLock::new(),
+            history: None,
+            over_time: None,
+            files,
+            capture,
+            specs,
+        };
+        let (mut named, mut dumps) = (Image::new(), Image::new());
+        code.add_named(&mut named)?;
+        if let Some(events) = &code.capture.events.clone() {
+            let is_constant = !events.changes();
+            code.add_dumps(&mut dumps, None);
+            let history = History::new(events, code.processes.clone(), Some(code.files.clone()));
+            // What never changes is looked up by time, too, where the log says all that is needed: no file is opened then.
+            if !is_constant || code.own.is_empty() && !history.has_unsized() {
+                let (files, nameless) = (code.files.clone(), Image::new());
+                code.over_time = Some(OverTime { files, named, dumps, nameless, is_constant });
+            }
+            code.history = Some(history);
+        }
+        if code.over_time.is_none() {
+            code.image();
+            for core in code.own.keys() {
+                code.of_core(Some(core));
+            }
+        }
+        Ok(code)
     }
 
     /// The code that a source ran, as its follower sees it.
     pub fn seen_by(&self, source: &Source) -> SourceCode<'_> {
-        let cpu = source.core().and_then(|core| self.cores.get(core)).copied();
-        let seen = Seen { cpu, thread: source.thread(), window: None };
-        SourceCode { seen, ..self.code(self.of(source)) }
+        let core = source.core().and_then(|core| self.cores.get_key_value(core));
+        let (core, cpu) = (core.map(|(name, _)| name.as_str()), core.map(|(_, number)| *number));
+        let seen = Seen { cpu, thread: source.thread(), ..self.seen() };
+        SourceCode { code: self, core, seen }
     }
 
     /// The code as nobody in particular sees it, by what contexts say of processes.
     pub fn seen_by_all(&self) -> SourceCode<'_> {
-        self.code(&self.shared)
+        SourceCode { code: self, core: None, seen: self.seen() }
     }
 
-    fn code<'c>(&'c self, image: &'c Image) -> SourceCode<'c> {
-        let (processes, over_time, seen) = (&self.processes, self.over_time.as_ref(), Seen::default());
-        SourceCode { image, processes, over_time, seen }
+    fn seen(&self) -> Seen<'_> {
+        Seen { cpu: None, thread: None, moment: self.history.as_ref().map(History::at_no_time) }
     }
 
     /// What says when the code changes; `None` if it does not.
     pub(crate) fn event_clock(&self) -> Option<EventClock> {
-        self.over_time.as_ref().map(|_| self.event_clock)
+        let changing = self.over_time.as_ref().filter(|over_time| !over_time.is_constant);
+        changing.map(|_| self.capture.event_clock)
     }
 
     /// The code that a source ran: memory of other cores, hidden by that of its own, hidden by what the user named.
     pub fn of(&self, source: &Source) -> &Image {
-        source.core().and_then(|core| self.own.get(core)).unwrap_or(&self.shared)
+        self.of_core(source.core())
     }
 
-    /// The code as nobody in particular sees it.
+    fn of_core(&self, core: Option<&str>) -> &Image {
+        let own = core.and_then(|core| self.own.get(core));
+        own.map_or_else(
+            || self.image(),
+            |(number, image)| image.get_or_init(|| self.make_image(Some(*number))),
+        )
+    }
+
+    /// The code as nobody in particular sees it, whenever it was there.
     pub fn image(&self) -> &Image {
-        &self.shared
+        self.shared.get_or_init(|| self.make_image(None))
     }
 
     /// Files outside the capture that its event log names, by the names that find them again in a package.
-    pub(crate) fn files_outside(&self) -> &[(String, PathBuf)] {
-        &self.outside
+    pub(crate) fn files_outside(&self) -> Vec<(String, PathBuf)> {
+        self.find_files();
+        self.files.search().files_outside()
     }
 
-    /// What could not be read, in words.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
+    /// Looks for all files that the event log names.
+    pub(crate) fn find_files(&self) {
+        self.mappings(|mapping| {
+            self.files.search().mapped(&(mapping.image.clone(), mapping.build_id.clone()));
+        });
     }
-}
 
-struct CodeReader<'a> {
-    capture: &'a Capture,
-    named: &'a [ImageSpec],
-    search: Search<'a>,
-    processes: Processes,
-}
+    /// What could not be read, in words. Files are read when something in them is asked for: ask for this afterwards.
+    pub fn warnings(&self) -> Vec<String> {
+        self.files.search().warnings()
+    }
 
-impl CodeReader<'_> {
+    /// What could not be used of names and lines, in words. They are read when they are asked for: ask for this afterwards.
+    pub fn problems(&self) -> Vec<String> {
+        let own = self.own.values().filter_map(|(_, image)| image.get());
+        let named = self.over_time.iter().map(|over_time| &over_time.named);
+        let images = self.shared.get().into_iter().chain(own).chain(named);
+        let mut problems: BTreeSet<String> = images.flat_map(Image::problems).collect();
+        problems.extend(self.history.iter().flat_map(History::problems));
+        problems.into_iter().collect()
+    }
+
     /// The code that a core sees.
-    fn image(&mut self, core: Option<usize>) -> Result<Image> {
+    fn make_image(&self, core: Option<usize>) -> Image {
         let mut image = Image::new();
         self.add_mappings(&mut image);
         self.add_dumps(&mut image, core);
-        self.add_named(&mut image)?;
-        Ok(image)
+        // They could be read before.
+        if let Err(error) = self.add_named(&mut image) {
+            self.files.search().warnings.insert(error.to_string());
+        }
+        image
     }
 
-    /// Code over time, if it changed.
-    fn over_time(&mut self) -> Result<Option<OverTime>> {
-        let Some(log) = self.capture.events.as_ref().filter(|log| over_time::changes(log)) else {
-            return Ok(None);
-        };
-        let (mut named, mut dumps) = (Image::new(), Image::new());
-        self.add_named(&mut named)?;
-        self.add_dumps(&mut dumps, None);
-        let timeline = LogReader::new(self.capture, &mut self.search, &mut self.processes).read(log);
-        Ok(Some(OverTime::new(timeline, named, dumps)))
-    }
-
-    fn add_named(&mut self, image: &mut Image) -> Result {
-        for spec in self.named {
+    fn add_named(&self, image: &mut Image) -> Result {
+        for spec in self.specs.iter() {
             image.add(spec, AddressSpace::ANY)?;
         }
         Ok(())
     }
 
     /// Adds memory contents: those of a core hide those of others.
-    fn add_dumps(&mut self, image: &mut Image, core: Option<usize>) {
+    fn add_dumps(&self, image: &mut Image, core: Option<usize>) {
         let own = |dump: &&MemoryDump| dump.core.is_none() || dump.core == core;
         // What is not there was reported when the capture was opened.
         let there = self.capture.memory.iter().filter(|dump| dump.file.exists());
@@ -254,40 +317,75 @@ impl CodeReader<'_> {
         for dump in others.into_iter().chain(mine) {
             // A process has a space of its own.
             let space = dump.pid.map_or(dump.space, |pid| self.processes.add(dump.space, pid));
-            let added = self.search.contents(&dump.file).and_then(|contents| {
+            let contents = self.files.search().contents(&dump.file);
+            let added = contents.and_then(|contents| {
                 let (name, MemoryDump { offset, length, address, .. }) = (name_of(&dump.file), dump);
                 let added = image.add_dump_contents(&name, contents, *offset, *length, *address, space);
                 added.map_err(Error::from)
             });
             if let Err(error) = added {
-                self.search.warnings.insert(error.to_string());
+                self.files.search().warnings.insert(error.to_string());
+            }
+        }
+    }
+
+    /// The mappings that the event log says began or were there.
+    fn mappings(&self, mut take: impl FnMut(&Mapping)) {
+        let Some(events) = &self.capture.events else { return };
+        let mut records = events.records();
+        while let Some(record) = records.next() {
+            if let Item::Mapping(State::Start | State::Current, mapping) = &record.item {
+                take(mapping);
             }
         }
     }
 
     /// The images that the event log says were mapped, each where it was. What was mapped over what, and when, is not
     /// asked: the last counts.
-    fn add_mappings(&mut self, image: &mut Image) {
-        let log = self.capture.events.iter().flat_map(|log| &log.records);
-        let mappings = log.filter_map(|record| match &record.item {
-            Item::Mapping(State::Start | State::Current, mapping) => Some(mapping.as_ref()),
-            _ => None,
-        });
-        for mapping in mappings {
-            if let Some(Err(error)) =
-                self.search.mapped(mapping).map(|file| self.add_mapping(image, mapping, file))
-            {
-                self.search.warnings.insert(error.to_string());
+    fn add_mappings(&self, image: &mut Image) {
+        let mut placed = LastPlaced::default();
+        self.mappings(|mapping| {
+            let key = (mapping.image.clone(), mapping.build_id.clone());
+            let Some(file) = self.files.search().mapped(&key) else { return };
+            let space = match mapping.pid {
+                Pid::All => AddressSpace::ANY,
+                Pid::Process(pid) => self.processes.add(AddressSpace::ANY, pid),
+            };
+            if !placed.is_new(space.process(), mapping, key) {
+                return;
             }
-        }
+            if let Err(error) = add_mapping(image, mapping, file, space) {
+                self.files.search().warnings.insert(error.to_string());
+            }
+        });
     }
+}
 
-    fn add_mapping(&mut self, image: &mut Image, mapping: &Mapping, file: Located) -> Result {
-        let space = match mapping.pid {
-            Pid::All => AddressSpace::ANY,
-            Pid::Process(pid) => self.processes.add(AddressSpace::ANY, pid),
+/// What was mapped last at addresses of processes: what is mapped again where it is need not be added again.
+#[derive(Default)]
+struct LastPlaced(BTreeMap<(u32, u64), (u64, u64, ImageKey)>);
+
+impl LastPlaced {
+    fn is_new(&mut self, process: u32, mapping: &Mapping, key: ImageKey) -> bool {
+        let start = mapping.base.0;
+        let Some(size) = mapping.size.filter(|&size| size > 0 && !mapping.relocated) else {
+            // It may lie over anything.
+            self.0.retain(|(other, _), _| *other != process);
+            return true;
         };
-        add_mapping(image, mapping, file, space)
+        let last = start.saturating_add(size - 1);
+        let placed = (last, mapping.offset, key);
+        if self.0.get(&(process, start)) == Some(&placed) {
+            return false;
+        }
+        let reaches = |(&key, (last, ..)): (&(u32, u64), &(u64, _, _))| (*last >= start).then_some(key);
+        let below = self.0.range((process, 0)..(process, start)).next_back().and_then(reaches);
+        let inside = self.0.range((process, start)..=(process, last)).map(|(key, _)| *key);
+        for covered in inside.chain(below).collect::<Vec<_>>() {
+            self.0.remove(&covered);
+        }
+        self.0.insert((process, start), placed);
+        true
     }
 }
 

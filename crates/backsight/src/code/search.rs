@@ -1,10 +1,9 @@
 //! Where the files are that a capture names: inside it, in folders of the user, in perf's cache, on this machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backsight_capture::events::Mapping;
 use backsight_capture::{Capture, FileRef, Format};
 use backsight_image::{Contents, Elf};
 
@@ -23,13 +22,19 @@ pub(super) struct Located {
 }
 
 /// The name and the build identifier of an image.
-type ImageKey = (Option<Arc<str>>, Option<Arc<str>>);
+pub(super) type ImageKey = (Option<Arc<str>>, Option<Arc<str>>);
+
+/// Longest file of patched code.
+const LONGEST_PATCH: u64 = 1 << 28;
 
 /// Looks for the files of a capture.
-pub(super) struct Search<'a> {
-    capture: &'a Capture,
+#[derive(Debug)]
+pub(super) struct Search {
+    capture: Arc<Capture>,
+    /// Images of the capture, by name.
+    images: HashMap<String, FileRef>,
     /// Folders that hold files as the traced system had them.
-    roots: &'a [PathBuf],
+    roots: Arc<[PathBuf]>,
     /// Files that were read: once for all uses.
     files: BTreeMap<PathBuf, Contents>,
     /// What was found for a name and a build identifier.
@@ -38,25 +43,38 @@ pub(super) struct Search<'a> {
     pub warnings: BTreeSet<String>,
 }
 
-impl<'a> Search<'a> {
-    pub fn new(capture: &'a Capture, roots: &'a [PathBuf]) -> Self {
+impl Search {
+    pub fn new(capture: Arc<Capture>, roots: Arc<[PathBuf]>) -> Self {
         let (files, found, missing, warnings) = Default::default();
-        Self { capture, roots, files, found, missing, warnings }
+        // Of several with one name the first counts.
+        let named = capture.images.iter().rev();
+        let images = named.map(|image| (image.name.clone(), image.file.clone())).collect();
+        Self { capture, images, roots, files, found, missing, warnings }
     }
 
     /// The file of a mapping, if it can be found in the right version.
-    pub fn mapped(&mut self, mapping: &Mapping) -> Option<Located> {
-        let key = (mapping.image.clone(), mapping.build_id.clone());
-        if let Some(found) = self.found.get(&key) {
+    pub fn mapped(&mut self, key: &ImageKey) -> Option<Located> {
+        if let Some(found) = self.found.get(key) {
             return found.clone();
         }
-        let found = self.look(mapping.image.as_deref(), mapping.build_id.as_deref());
+        let (image, build_id) = key;
+        let found = self.look(image.as_deref(), build_id.as_deref());
         if found.is_none() {
-            let name = mapping.image.as_ref().or(mapping.build_id.as_ref());
+            let name = image.as_ref().or(build_id.as_ref());
             self.missing.extend(name.filter(|name| is_file(name)).map(ToString::to_string));
         }
-        self.found.insert(key, found.clone());
+        self.found.insert(key.clone(), found.clone());
         found
+    }
+
+    /// A file of patched code, by its path in the capture.
+    pub fn patch(&mut self, path: &str) -> Option<Contents> {
+        let file = FileRef::new(&self.capture.folder, path).ok()?;
+        if file.length().is_none_or(|length| length > LONGEST_PATCH) {
+            self.warnings.insert(format!("{file}: patched code that the log names is not there"));
+            return None;
+        }
+        self.contents(&file).ok()
     }
 
     fn look(&mut self, image: Option<&str>, build_id: Option<&str>) -> Option<Located> {
@@ -81,11 +99,10 @@ impl<'a> Search<'a> {
 
     /// Files of the capture: by build identifier, by name, or where the name would lead to in the folder.
     fn inside(&self, image: Option<&str>, build_id: Option<&str>) -> Vec<FileRef> {
-        let listed = |name: &str| self.capture.images.iter().find(|image| image.name == name);
+        let listed = |name: &str| self.images.get(name);
         let by_id = build_id.and_then(|id| listed(&format!("build-id:{id}")));
         let by_name = image.and_then(listed);
-        let mut files: Vec<FileRef> =
-            by_id.into_iter().chain(by_name).map(|image| image.file.clone()).collect();
+        let mut files: Vec<FileRef> = by_id.into_iter().chain(by_name).cloned().collect();
         let path =
             image.map(|image| image.trim_start_matches('/')).filter(|_| self.capture.format != Format::Perf);
         let paths = path.map(|path| [path.to_owned(), format!("images/{path}")]);
@@ -107,7 +124,7 @@ impl<'a> Search<'a> {
                 paths.extend([entry.join("elf"), entry.join("vdso"), entry.with_extension("debug"), entry]);
             }
         };
-        for root in self.roots {
+        for root in self.roots.iter() {
             cached(root, &mut paths);
             paths.extend(image.map(|image| root.join(image.trim_start_matches('/'))));
             paths.extend(base.map(|base| root.join(base)));
@@ -182,17 +199,18 @@ impl<'a> Search<'a> {
     }
 
     /// What is doubtful, in words.
-    pub fn into_warnings(mut self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.warnings.clone();
         if !self.missing.is_empty() {
             let names: Vec<&str> = self.missing.iter().take(LISTED).map(String::as_str).collect();
             let more = if self.missing.len() > LISTED { ", …" } else { "" };
-            self.warnings.insert(format!(
+            warnings.insert(format!(
                 "code that ran is not here: {}{more} ({} in all); --symfs FOLDER says where files of the traced system are",
                 names.join(", "),
                 self.missing.len()
             ));
         }
-        self.warnings.into_iter().collect()
+        warnings.into_iter().collect()
     }
 }
 

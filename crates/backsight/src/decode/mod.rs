@@ -4,6 +4,7 @@
 //! protocol ([`source_decoder`]); what comes out is given to a sink, in an order that does not depend on how many
 //! threads did the work.
 
+mod caches;
 mod consumers;
 mod fold;
 mod item;
@@ -358,7 +359,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         self.check_buffers()?;
         self.check_ids()?;
         let code = if K::NEEDS_CODE { Some(self.capture.code()?) } else { None };
-        let mut setups = Vec::new();
+        let (mut setups, caches) = (Vec::new(), Arc::default());
         for buffer in self.wanted_buffers().filter(|buffer| self.holds_wanted_id(buffer)) {
             for source in buffer.sources().chain(&buffer.fallback).filter(|source| self.wants(source.id())) {
                 self.kind.stream(source, code)?;
@@ -372,6 +373,7 @@ impl<'c, K: Kind> Decode<'c, K> {
                 kind: self.kind.clone(),
                 buffer,
                 code,
+                caches: Arc::clone(&caches),
                 ids: self.ids.iter().map(|&id| buffer.first_id(TraceId::new(id as u8))).collect(),
                 wanted: Wanted {
                     positions: self.positions,

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use backsight_arm::frame::Run;
 use backsight_core::TraceId;
 use backsight_flow::PathId;
 use backsight_image::Window;
 
+use super::caches::{CodeCaches, CodeKey};
 use super::item::{Accumulate, Item, Outcome};
 use super::kind::Kind;
 use super::merge::Waiting;
@@ -42,6 +44,8 @@ pub(super) struct Setup<'c, K> {
     pub kind: K,
     pub buffer: &'c Buffer,
     pub code: Option<&'c Code>,
+    /// What was read of it, shared by all sources.
+    pub caches: Arc<CodeCaches>,
     /// IDs that are wanted; none: all.
     pub ids: Vec<TraceId>,
     pub wanted: Wanted,
@@ -58,7 +62,11 @@ impl<'c, K: Kind> Setup<'c, K> {
     pub fn decoder(&self, id: TraceId) -> Option<SourceDecoder<K::Stream<'c>>> {
         let source = self.buffer.source(id)?;
         let stream = self.kind.stream(&source, self.code).ok().flatten()?;
+        let key = self.code.and_then(|code| CodeKey::new(code, &source));
         let mut decoder = SourceDecoder::new(source, stream, self.wanted);
+        if let Some(key) = key {
+            decoder.share_code(key, Arc::clone(&self.caches));
+        }
         for (&later, _) in self.buffer.continued.iter().filter(|(_, first)| **first == id) {
             let Some(source) = self.buffer.source(later) else { continue };
             if let Some(stream) = self.kind.stream(&source, self.code).ok().flatten() {

@@ -1,12 +1,14 @@
 //! One source while it is decoded.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use backsight_arm::frame::Run;
 use backsight_core::{Located, TraceId};
 use backsight_flow::PathId;
 use backsight_image::Window;
 
+use super::caches::{CodeCaches, CodeKey};
 use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
 use crate::Source;
@@ -67,6 +69,8 @@ pub(crate) struct SourceDecoder<S> {
     taken: u64,
     /// When what comes out happened, where the code depends on it.
     window: Option<Window>,
+    /// What was read of the code, with others that run it too.
+    shared: Option<(CodeKey, Arc<CodeCaches>)>,
 }
 
 /// The stream of a source in a configuration that it does not have at the moment.
@@ -258,7 +262,25 @@ impl<S: Stream> SourceDecoder<S> {
     pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
         let (positions, arrivals, kept) = Default::default();
         let (has_begun, window, others, base, taken) = (false, None, Vec::new(), 0, 0);
-        Self { source, stream, wanted, positions, arrivals, kept, has_begun, window, others, base, taken }
+        Self {
+            source,
+            stream,
+            wanted,
+            positions,
+            arrivals,
+            kept,
+            has_begun,
+            others,
+            base,
+            taken,
+            window,
+            shared: None,
+        }
+    }
+
+    /// Others run the same code: while this has no bytes to decode, they may use what was read of it.
+    pub fn share_code(&mut self, key: CodeKey, caches: Arc<CodeCaches>) {
+        self.shared = Some((key, caches));
     }
 
     /// The source may go on in this configuration, under the ID of it.
@@ -312,6 +334,17 @@ impl<S: Stream> SourceDecoder<S> {
 
     /// The same for whoever takes whole paths.
     pub fn take_to<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
+        if let Some((key, caches)) = &self.shared {
+            caches.lend(*key, &mut self.stream);
+        }
+        let outcome = self.take_part(part, sink);
+        if let Some((key, caches)) = &self.shared {
+            caches.take_back(*key, &mut self.stream);
+        }
+        outcome
+    }
+
+    fn take_part<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
         if self.wanted.positions {
             self.positions.forget();
             self.positions.push_runs(part.runs, part.bytes.len());

@@ -6,7 +6,7 @@
 
 use backsight_capture::{EventClock, Start};
 use backsight_core::{Accounting, Located};
-use backsight_flow::{Event, Statistics};
+use backsight_flow::{CodeCache, Event, Statistics};
 use backsight_image::Window;
 use std::sync::Arc;
 
@@ -153,6 +153,14 @@ impl Stream for TimedStream<'_> {
             Clock::None => self.execution.resumable(),
             Clock::Timestamps(_) | Clock::Starts(_) => None,
         }
+    }
+
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        self.execution.take_cache()
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.execution.give_cache(cache)
     }
 
     fn accounting(&self) -> Accounting {

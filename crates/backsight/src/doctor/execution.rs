@@ -78,7 +78,9 @@ pub(super) fn examine(
 }
 
 fn images(capture: &Capture, findings: &mut Vec<Finding>) -> Result<()> {
-    for warning in capture.code()?.warnings() {
+    let code = capture.code()?;
+    code.find_files();
+    for warning in code.warnings() {
         let other = warning.contains("is another version");
         let (cause, advice) = match other {
             true => (Cause::OtherBuild, "find the file that ran, and give its folder with --symfs"),
@@ -120,7 +122,7 @@ fn missing_code(capture: &Capture, seen: &Seen, findings: &mut Vec<Finding>) -> 
 
 fn contexts(capture: &Capture, seen: &Seen, findings: &mut Vec<Finding>) {
     let description = capture.description();
-    let Some(log) = &description.events else { return };
+    let Some(events) = &description.events else { return };
     let layout = description.contextidr;
     let used: BTreeSet<u64> = seen.contexts.iter().copied().filter(|&id| id != 0).collect();
     if used.is_empty() {
@@ -139,7 +141,8 @@ fn contexts(capture: &Capture, seen: &Seen, findings: &mut Vec<Finding>) {
         return;
     }
     let mut declared = BTreeSet::new();
-    for record in &log.records {
+    let mut records = events.records();
+    while let Some(record) = records.next() {
         match &record.item {
             Item::Mapping(_, mapping) => declared.extend(number(mapping.pid)),
             Item::Thread { tid, pid, .. } => {
@@ -181,16 +184,14 @@ fn number(pid: Pid) -> Option<u64> {
 
 /// Where code changes, the trace has to say when it was where.
 fn clocks(capture: &Capture, outlines: &[(Source, Outline)], findings: &mut Vec<Finding>) {
-    let Some(log) = &capture.description().events else { return };
+    let Some(events) = &capture.description().events else { return };
     let Ok(Some(backsight_capture::EventClock::Timestamps)) = capture.code().map(crate::Code::event_clock)
     else {
         return;
     };
     let first = outlines.iter().filter_map(|(_, outline)| outline.first_time).min();
     let last = outlines.iter().filter_map(|(_, outline)| outline.last_time).max();
-    let times = || log.records.iter().filter_map(|record| record.time);
-    let (begin, end) = (times().min(), times().max());
-    match (first.zip(last), begin.zip(end)) {
+    match (first.zip(last), events.survey().times) {
         (None, Some(_)) => findings.push(Finding::new(
             Severity::Warning,
             Cause::NoCommonTime,

@@ -9,6 +9,8 @@ mod trials;
 
 use std::fmt;
 
+use backsight_capture::events::Events;
+
 use crate::decode::{Outline, Summary};
 use crate::{Capture, Result, Source};
 
@@ -194,19 +196,16 @@ fn description(capture: &Capture, findings: &mut Vec<Finding>) {
         let cause = if lost { Cause::Losses } else { Cause::Doubt };
         findings.push(Finding::new(Severity::Warning, cause, warning.clone(), ""));
     }
-    if let Some(log) = &description.events {
-        for problem in log.problems.iter().take(3) {
+    if let Some(survey) = description.events.as_ref().map(Events::survey) {
+        for problem in survey.problems.iter().take(3) {
             findings.push(Finding::new(
                 Severity::Warning,
                 Cause::BadLog,
-                format!("the event log is not understood: {problem} ({} such lines)", log.problems.len()),
+                format!("the event log is not understood: {problem} ({} such lines)", survey.problems.len()),
                 "correct the line; it is left out until then",
             ));
         }
-        let lost = |record: &&backsight_capture::events::Record| {
-            matches!(record.item, backsight_capture::events::Item::Lost(_))
-        };
-        let lost = log.records.iter().filter(lost).count();
+        let lost = survey.losses;
         if lost > 0 {
             findings.push(Finding::new(
                 Severity::Warning,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use backsight_core::{Address, AddressSpace, Context, Describe, TraceId};
 use backsight_flow::{Event, PathId, Range, SourceTime, opencsd};
@@ -82,6 +82,8 @@ impl Style {
 pub struct ListedCounts {
     instructions: AtomicU64,
     has_time: AtomicBool,
+    /// Listings that there are.
+    listings: AtomicUsize,
 }
 
 impl ListedCounts {
@@ -360,6 +362,7 @@ impl<'i> ExecutionWriter<'i> {
         let place = self.harts.binary_search_by_key(&hart, |known| known.number);
         self.current = place.unwrap_or_else(|place| place);
         if place.is_err() {
+            self.counts.listings.fetch_add(1, Ordering::Relaxed);
             let state = Hart {
                 number: hart,
                 filter: self.filter.clone(),
@@ -367,7 +370,7 @@ impl<'i> ExecutionWriter<'i> {
                 space: AddressSpace::ANY,
                 instruction_text: InstructionText::default(),
                 lines: self.lines.clone(),
-                texts: RangeTexts::default(),
+                texts: RangeTexts::new(self.counts.listings.load(Ordering::Relaxed)),
                 calls: CallLines::new(self.style, self.code),
             };
             self.harts.insert(self.current, state);

@@ -53,15 +53,15 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Finds functions and modules in the image.
+    /// Finds functions and modules in the image, which is asked for only if some are named.
     ///
     /// # Errors
     /// If one is not there.
-    pub fn new(options: &FilterOptions, image: &Image) -> Result<Self> {
+    pub fn new<'c>(options: &FilterOptions, image: impl Fn() -> &'c Image) -> Result<Self> {
         let mut addresses = options.ranges.clone();
         for name in &options.functions {
             let before = addresses.len();
-            for function in image.functions() {
+            for function in image().functions() {
                 if function.name == name || function.mangled == name {
                     addresses.push(function.start.0..function.start.0.saturating_add(function.size.max(1)));
                 }
@@ -73,7 +73,7 @@ impl Filter {
             }
         }
         for name in &options.modules {
-            addresses.extend(module_ranges(name, image)?);
+            addresses.extend(module_ranges(name, image())?);
         }
         Ok(Self {
             anywhere: options.is_anywhere(),
@@ -223,7 +223,7 @@ mod tests {
             last_size: 4,
             executed: true,
         };
-        Filter::new(&options, &image).unwrap().parts(&range, AddressSpace::ANY, &image, |part| {
+        Filter::new(&options, || &image).unwrap().parts(&range, AddressSpace::ANY, &image, |part| {
             parts.push((part.start.0, part.end.0, part.instructions, part.ending()));
         });
         parts

@@ -12,8 +12,10 @@ use backsight_flow::Range;
 use super::digits::Decimal;
 
 /// Texts by range.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RangeTexts {
+    /// Slots and bytes of text, at most.
+    most: (usize, usize),
     /// A power of two of slots, or none.
     slots: Vec<Option<Slot>>,
     filled: usize,
@@ -55,10 +57,19 @@ impl RangeText<'_> {
 const SLOTS: (usize, usize) = (1 << 6, 1 << 15);
 /// Bytes of text that are kept.
 const MOST_TEXT: usize = 4 << 20;
-/// A longer text is not kept.
-const LONGEST_TEXT: usize = MOST_TEXT / 16;
+/// So many listings have as much as they like; more of them share what these would have.
+const FULL_SHARES: usize = 4;
+/// The part of its room that one text may have.
+const LARGEST_PART: usize = 16;
 
 impl RangeTexts {
+    /// None yet. There are so many listings that share the memory.
+    pub fn new(listings: usize) -> Self {
+        let shares = listings.max(1).next_power_of_two().div_ceil(FULL_SHARES);
+        let most = ((SLOTS.1 / shares).max(SLOTS.0), MOST_TEXT / shares);
+        Self { most, slots: Vec::new(), filled: 0, text: Vec::new() }
+    }
+
     /// The text of a range, if it was listed before.
     #[inline]
     pub fn get(&self, range: &Range, space: AddressSpace) -> Option<RangeText<'_>> {
@@ -74,14 +85,15 @@ impl RangeTexts {
     /// Keeps the text of a range.
     pub fn insert(&mut self, range: &Range, space: AddressSpace, text: RangeText<'_>) {
         let length = text.before.len() + text.after.len();
-        if length > LONGEST_TEXT {
+        let (most_slots, most_text) = self.most;
+        if length > most_text / LARGEST_PART {
             return;
         }
-        if self.text.len() + length > MOST_TEXT {
+        if self.text.len() + length > most_text {
             self.clear();
         }
-        if self.filled >= self.slots.len() && self.slots.len() < SLOTS.1 {
-            let slots = (self.slots.len() * 8).clamp(SLOTS.0, SLOTS.1);
+        if self.filled >= self.slots.len() && self.slots.len() < most_slots {
+            let slots = (self.slots.len() * 8).clamp(SLOTS.0, most_slots);
             self.clear();
             self.slots = vec![None; slots];
         }
@@ -133,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_text_is_found_by_all_of_its_range_and_its_space() {
-        let (mut texts, space) = (RangeTexts::default(), AddressSpace::ANY);
+        let (mut texts, space) = (RangeTexts::new(1), AddressSpace::ANY);
         assert_eq!(texts.get(&range(0, true), space), None);
         texts.insert(&range(0, true), space, text("taken"));
         assert_eq!(texts.get(&range(0, true), space), Some(text("taken")));
@@ -143,7 +155,13 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_what_is_found_was_kept() {
-        let (mut texts, space) = (RangeTexts::default(), AddressSpace::ANY);
+        for (listings, share) in [(1, 1), (4, 1), (64, 16)] {
+            check_memory(listings, share);
+        }
+    }
+
+    fn check_memory(listings: usize, share: usize) {
+        let (mut texts, space) = (RangeTexts::new(listings), AddressSpace::ANY);
         for start in 0..200_000 {
             let words = format!("{start:#x}").repeat(1 + start as usize % 40);
             texts.insert(&range(start, true), space, text(&words));
@@ -152,8 +170,8 @@ mod tests {
             let earlier = format!("{:#x}", start / 2).repeat(1 + start as usize / 2 % 40);
             assert!(found.is_none_or(|found| found == text(&earlier)));
         }
-        assert!(texts.text.len() <= MOST_TEXT && texts.slots.len() <= SLOTS.1);
-        let long = ".".repeat(LONGEST_TEXT);
+        assert!(texts.text.len() <= MOST_TEXT / share && texts.slots.len() == SLOTS.1 / share);
+        let long = ".".repeat(MOST_TEXT / share / LARGEST_PART);
         texts.insert(&range(1, false), space, text(&long));
         assert_eq!(texts.get(&range(1, false), space), None);
     }

@@ -2,7 +2,7 @@
 
 use backsight_arm::ptm::{OptionError, Registers};
 use backsight_core::{Accounting, Describe, Located};
-use backsight_flow::{Event, Sink, Statistics};
+use backsight_flow::{CodeCache, Event, Sink, Statistics};
 use backsight_image::Window;
 
 use super::stream::{Events, StreamSink};
@@ -113,6 +113,12 @@ pub trait PacketFollower<D: PacketDecoder> {
     /// What follows happened in this span of time.
     fn enter(&mut self, window: Window);
 
+    /// What it has read of the code.
+    fn take_cache(&mut self) -> CodeCache;
+
+    /// Goes on with what another has read of the code, or gives it back.
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache>;
+
     /// What was counted.
     fn statistics(&self) -> &Statistics;
 }
@@ -215,6 +221,14 @@ impl<D: PacketDecoder, F: PacketFollower<D>> Stream for Execution<D, F> {
 
     fn enter(&mut self, window: Window) {
         self.follower.enter(window);
+    }
+
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        Some(self.follower.take_cache())
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.follower.give_cache(cache)
     }
 
     fn accounting(&self) -> Accounting {

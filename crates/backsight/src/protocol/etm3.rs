@@ -5,7 +5,7 @@ use std::fmt;
 use backsight_arm::etm3::{Config, Decoded, Decoder, Packet, Registers, opencsd};
 use backsight_core::{Accounting, Located};
 use backsight_flow::etm3::{Follower, Options};
-use backsight_flow::{Event, Sink, Statistics};
+use backsight_flow::{CodeCache, Event, Sink, Statistics};
 
 use super::etm::{self, PacketDecoder, PacketFollower};
 use super::stream::{Events, StreamSink, TimedFollower};
@@ -169,6 +169,14 @@ impl PacketFollower<Decoder> for Follower<SourceCode<'_>> {
 
     fn enter(&mut self, window: Window) {
         TimedFollower::enter(self, window);
+    }
+
+    fn take_cache(&mut self) -> CodeCache {
+        Self::take_cache(self)
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        Self::give_cache(self, cache)
     }
 
     fn statistics(&self) -> &Statistics {

@@ -9,7 +9,7 @@ use backsight_arm::etm4::{
 };
 use backsight_core::{Accounting, AddressSpace, Located};
 use backsight_flow::etm4::{self, Follower, FollowerState, Options, Record};
-use backsight_flow::{Event, Statistics};
+use backsight_flow::{CodeCache, Event, Statistics};
 use backsight_image::Window;
 
 use super::stream::{Events, Resumable, SavedState, StreamSink, TimedFollower};
@@ -371,6 +371,14 @@ impl Stream for Execution<'_> {
 
     fn resumable(&mut self) -> Option<&mut dyn Resumable> {
         Some(self)
+    }
+
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        Some(self.follower.take_cache())
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.follower.give_cache(cache)
     }
 
     fn accounting(&self) -> Accounting {

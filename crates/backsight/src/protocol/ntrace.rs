@@ -88,7 +88,7 @@ impl Protocol for Ntrace {
         options: &Following,
     ) -> Result<Execution<'c>, &'static str> {
         let config = &settings.config;
-        let set = settings.set.or_else(|| registers_of(code.image())).unwrap_or(rv::Set::RV64);
+        let set = settings.set.or_else(|| registers_of(&code)).unwrap_or(rv::Set::RV64);
         let options = Options { strict_image: options.strict_image, config: *config, ..Options::default() };
         let mut followers = BySubSource::new(MOST_HARTS);
         // Without a field for it there is one hart, even if it says nothing.

@@ -10,7 +10,7 @@ use std::fmt;
 use backsight_core::describe::write_text;
 use backsight_core::{Accounting, Describe, Field, TraceId};
 use backsight_flow::etm4::Record;
-use backsight_flow::{Event, Statistics};
+use backsight_flow::{CodeCache, Event, Statistics};
 use backsight_image::Window;
 
 use backsight_capture::Register;
@@ -182,6 +182,14 @@ macro_rules! streams {
 
             fn resumable(&mut self) -> Option<&mut dyn Resumable> {
                 match self { $(Self::$row(stream) => stream.resumable(),)* }
+            }
+
+            fn take_cache(&mut self) -> Option<CodeCache> {
+                match self { $(Self::$row(stream) => stream.take_cache(),)* }
+            }
+
+            fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+                match self { $(Self::$row(stream) => stream.give_cache(cache),)* }
             }
 
             fn accounting(&self) -> Accounting {

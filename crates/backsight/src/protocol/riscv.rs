@@ -1,13 +1,12 @@
 //! What the protocols of RISC-V share.
 
-use backsight_image::Image;
 use backsight_isa::rv;
 
+use crate::code::SourceCode;
+
 /// Whether the program has 32-bit or 64-bit registers, by its ELF files.
-pub(super) fn registers_of(code: &Image) -> Option<rv::Set> {
-    let mut wide = code.modules().iter().filter_map(|module| module.elf()).map(|elf| elf.wide).peekable();
-    wide.peek()?;
-    Some(if wide.all(|wide| wide) { rv::Set::RV64 } else { rv::Set::RV32 })
+pub(super) fn registers_of(code: &SourceCode<'_>) -> Option<rv::Set> {
+    Some(if code.is_wide()? { rv::Set::RV64 } else { rv::Set::RV32 })
 }
 
 /// A number as people write it: decimal, or hexadecimal with `0x`. Underscores may group digits.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use backsight_core::AddressSpace;
 use backsight_core::{Accounting, Located};
-use backsight_flow::{self as flow, Event, PathId, Statistics};
+use backsight_flow::{self as flow, CodeCache, Event, PathId, Statistics};
 use backsight_image::Window;
 use std::ops::Range;
 
@@ -122,6 +122,19 @@ pub trait Stream {
     /// The stream as one that can be left and taken up again; `None` if its protocol has no such thing.
     fn resumable(&mut self) -> Option<&mut dyn Resumable> {
         None
+    }
+
+    /// What it has read of the code, for another stream of the same code; `None` where it keeps that for itself.
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        None
+    }
+
+    /// Goes on with what another stream of the same code has read. What comes out is the same.
+    ///
+    /// # Errors
+    /// Gives it back if it is of no use here.
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        Err(cache)
     }
 
     /// What became of the bytes so far.

@@ -561,7 +561,7 @@ fn execution(detail: Detail) -> Vec<u8> {
     let style = Style { format: ExecutionFormat::Json, detail, ..Style::default() };
     let id = backsight::core::TraceId::new(1);
     let writer = || {
-        let filter = Filter::new(&FilterOptions::default(), code.image()).expect("no names");
+        let filter = Filter::new(&FilterOptions::default(), || code.image()).expect("no names");
         ExecutionWriter::labelled(style, id, code.seen_by_all(), filter, Arc::<ListedCounts>::default())
     };
     let mut out = Vec::new();

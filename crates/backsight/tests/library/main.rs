@@ -8,6 +8,7 @@ mod perf;
 mod pieces;
 mod processes;
 mod readme;
+mod shared_code;
 mod sifive;
 mod sources;
 mod time_axis;

@@ -47,7 +47,7 @@ fn check(capture: &Capture, sizes: &[usize], what: &str) -> u64 {
 }
 
 /// The captures of a folder that can be read.
-fn captures(folder: &Path) -> Vec<(String, PathBuf)> {
+pub fn captures(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut all: Vec<_> = entries
         .filter(|path| path.is_dir())

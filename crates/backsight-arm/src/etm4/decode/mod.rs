@@ -14,6 +14,7 @@ mod saved;
 mod search;
 
 use backsight_core::{Accounting, Located};
+use backsight_simd::InstructionSet;
 
 use super::fast::{FastEngine, PacketBatch};
 use super::{Bad, Config, MAX_PACKET, Packet, PacketSink};
@@ -51,6 +52,14 @@ impl Decoder {
         Self { reader, engine, batch, search, carry: [0; MAX_PACKET], carried: 0 }
     }
 
+    /// Uses these vector instructions, if the processor has them, instead of the best that it has: for comparisons. The
+    /// packets are the same.
+    #[must_use]
+    pub const fn with_instructions(mut self, set: InstructionSet) -> Self {
+        self.engine.instruction_set = set;
+        self
+    }
+
     /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into
     /// pieces, the packets are the same.
     pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
@@ -64,10 +73,11 @@ impl Decoder {
             sink.take(packet);
         }
         loop {
-            let used = self.engine.give(&mut self.reader, rest, &mut self.batch, sink);
+            let used = self.engine.fill(&mut self.reader, rest, &mut self.batch);
             if used == 0 {
                 break;
             }
+            self.batch.give_to(sink);
             rest = rest.get(used..).unwrap_or_default();
         }
         while let Some(packet) = self.last(&mut rest) {

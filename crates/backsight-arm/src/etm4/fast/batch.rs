@@ -1,163 +1,129 @@
-//! Packets by the thousand, in sixteen bytes each.
+//! Packets by the thousand, as arrays of headers and of values.
 //!
-//! A [`Packet`] has room for the largest of them. A trace is mostly atoms and addresses, which need far less; and
-//! whoever takes packets one by one waits at each for what kind it is. A batch holds consecutive packets packed
-//! close, to be counted or taken out when all of them are there.
+//! A [`Packet`] has room for the largest of them. A trace is mostly packets that are a header alone, and most others have
+//! one value; and whoever takes packets one by one waits at each for what kind it is. A batch holds consecutive packets as
+//! arrays, to be counted or taken out when all of them are there.
 
 use backsight_core::{Address, Located};
 
-use crate::etm4::{AddressForm, AddressPacket, CycleCount, CycleCountFormat, Is, Packet, Timestamp};
-
-/// Packets that a batch holds at most.
-pub(super) const CAPACITY: usize = 1024;
-/// Packets of a batch, at most, that are too large to be packed.
-const LARGE_PACKETS: usize = 64;
-
-/// What a [`Packed`] is.
-pub(super) type Tag = u8;
-
-/// A packet that is a header alone; the detail is the header.
-pub(super) const HEADER_ONLY: Tag = 0;
-/// An address, its instruction set flag in bit 0; the detail is the index of its form in [`FORMS`].
-pub(super) const ADDRESS: Tag = 1;
-/// A source address, likewise.
-pub(super) const SOURCE_ADDRESS: Tag = 2;
-/// A timestamp; the detail is its number of bytes. Perhaps with a count beside it.
-pub(super) const TIMESTAMP: Tag = 3;
-/// A cycle count; the detail is its format in [`FORMATS`], the value the number of elements to commit.
-pub(super) const CYCLE_COUNT: Tag = 4;
-/// A packet that stands apart, at index `value`. The count is its length.
-pub(super) const LARGE: Tag = 5;
-
-/// A packet in sixteen bytes: a value, and what that is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Packed {
-    pub value: u64,
-    pub descriptor: Descriptor,
-}
-
-const _: () = assert!(size_of::<Packed>() == 16);
-
-impl Packed {
-    /// A packet that stands apart.
-    pub const fn large(index: usize, length: u32) -> Self {
-        Self { value: index as u64, descriptor: Descriptor::new(LARGE, 0, 0).with_count(length) }
-    }
-
-    /// The packet, which has this tag. `header_only`: the packets that are a header alone.
-    #[inline(always)]
-    pub fn unpack<const TAG: Tag>(self, header_only: &[Packet; 256]) -> Packet {
-        let Self { value, descriptor } = self;
-        match TAG {
-            ADDRESS => Packet::Address(address(value, descriptor)),
-            SOURCE_ADDRESS => Packet::SourceAddress(address(value, descriptor)),
-            TIMESTAMP => {
-                Packet::Timestamp(Timestamp { value, bytes: descriptor.detail(), cycles: descriptor.count() })
-            }
-            CYCLE_COUNT => Packet::CycleCount(CycleCount {
-                format: FORMATS[usize::from(descriptor.detail() & 3)],
-                commit: value as u32,
-                cycles: descriptor.count(),
-            }),
-            _ => header_only[usize::from(descriptor.detail())],
-        }
-    }
-}
-
-/// What a value is, in one number, so that the parts can be put together from tables with a few operations:
-///
-/// ```text
-/// bits  0 to 31   count
-///      32 to 39   tag
-///      40 to 47   length of the packet in bytes
-///      48 to 55   detail
-///      56         there is a count
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Descriptor(pub u64);
-
-impl Descriptor {
-    const TAG: u32 = 32;
-    pub const LENGTH: u32 = 40;
-    pub const DETAIL: u32 = 48;
-    pub const COUNTS: u32 = 56;
-
-    pub const fn new(tag: Tag, length: u8, detail: u8) -> Self {
-        Self((tag as u64) << Self::TAG | (length as u64) << Self::LENGTH | (detail as u64) << Self::DETAIL)
-    }
-
-    pub const fn with_count(self, count: u32) -> Self {
-        Self(self.0 | 1 << Self::COUNTS | count as u64)
-    }
-
-    #[inline(always)]
-    pub const fn tag(self) -> Tag {
-        (self.0 >> Self::TAG) as u8
-    }
-
-    #[inline(always)]
-    pub const fn length(self) -> u32 {
-        (self.0 >> Self::LENGTH) as u8 as u32
-    }
-
-    #[inline(always)]
-    pub const fn detail(self) -> u8 {
-        (self.0 >> Self::DETAIL) as u8
-    }
-
-    #[inline(always)]
-    fn count(self) -> Option<u32> {
-        (self.0 >> Self::COUNTS & 1 != 0).then_some(self.0 as u32)
-    }
-}
-
-/// The forms of addresses by their index.
-const FORMS: [AddressForm; 8] = {
-    let mut forms = [AddressForm::Long64; 8];
-    forms[0] = AddressForm::Exact(0);
-    forms[1] = AddressForm::Exact(1);
-    forms[2] = AddressForm::Exact(2);
-    forms[3] = AddressForm::Short1;
-    forms[4] = AddressForm::Short2;
-    forms[5] = AddressForm::Long32;
-    forms
+use super::forms::{COMPRESSED, LENGTHS, TIMESTAMP, address_form};
+use super::lanes::{REGION, RUN};
+use crate::etm4::decode::ClearReader;
+use crate::etm4::{
+    AddressPacket, AtomRun, CycleCount, CycleCountFormat, Is, Kind, Packet, PacketSink, Timestamp, lookup,
 };
 
-/// The index of a form in [`FORMS`].
-pub(super) const fn form_index(form: AddressForm) -> u8 {
-    match form {
-        AddressForm::Exact(index) => index,
-        AddressForm::Short1 => 3,
-        AddressForm::Short2 => 4,
-        AddressForm::Long32 => 5,
-        AddressForm::Long64 => 6,
+/// Packets that a batch holds at most.
+const CAPACITY: usize = 4096;
+/// Packets that a region may have: as many as bytes begin in it, and a run that ends after it.
+pub(super) const ROOM: usize = REGION + 2 * RUN;
+/// Packets of a batch, at most, that stand apart.
+const LARGE_PACKETS: usize = 64;
+
+/// Above the bits of a count beside a timestamp.
+pub(super) const COUNT_LENGTH: u32 = 24;
+
+/// The header of packets that stand apart, whatever it is in the stream. No packet of this header is a header alone or has
+/// a value.
+pub(super) const APART: u8 = Kind::Extension.header();
+
+/// What is to be looked up for a header in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// The packet that is this header alone.
+    Alone,
+    /// The next value is an address, its instruction set flag in bit 0.
+    Address,
+    /// The next value is a source address, likewise.
+    SourceAddress,
+    /// The next value is a timestamp; perhaps with a count beside it.
+    Timestamp,
+    /// The next value is a cycle count.
+    CycleCount,
+    /// The next packet of those that stand apart.
+    Apart,
+}
+
+/// The class of each header.
+pub(super) static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Alone; 256];
+    let mut header = 0;
+    while header < 256 {
+        classes[header] = match lookup(header as u8).kind {
+            Kind::Extension => Class::Apart,
+            Kind::Timestamp | Kind::TimestampCycles => Class::Timestamp,
+            Kind::CycleCountF2 => Class::CycleCount,
+            // Where no count follows, it is a header alone.
+            Kind::CycleCountF1 if Kind::CycleCountF1.field(header as u8) == 0 => Class::CycleCount,
+            _ if address_form(header as u8, false).is_none() => Class::Alone,
+            _ if (header as u8) < Kind::SourceExact.header() => Class::Address,
+            _ => Class::SourceAddress,
+        };
+        header += 1;
+    }
+    classes
+};
+
+/// Headers and values, oldest first.
+#[derive(Clone, Debug)]
+pub(super) struct Arrays {
+    /// The header of each packet. Some bytes after the last are written to as well.
+    pub headers: [u8; CAPACITY + 64],
+    pub length: usize,
+    /// The value of each packet that has one, and its form.
+    pub values: [u64; CAPACITY],
+    pub forms: [u8; CAPACITY],
+    /// The count beside a timestamp, and from bit [`COUNT_LENGTH`] on the bytes that it was written in.
+    pub counts: [u32; CAPACITY],
+    pub values_length: usize,
+}
+
+impl Arrays {
+    /// The headers of the packets.
+    pub fn headers(&self) -> &[u8] {
+        self.headers.get(..self.length).unwrap_or_default()
+    }
+
+    /// The form of each packet that has a value, and the length of the packet.
+    pub fn forms(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
+        let forms = self.forms.get(..self.values_length).unwrap_or_default();
+        forms.iter().zip(&self.counts).map(|(&form, &count)| (form, length(form, count)))
     }
 }
 
-/// The formats of cycle counts by their index, which is their number as a `u8`.
-const FORMATS: [CycleCountFormat; 4] =
-    [CycleCountFormat::F1, CycleCountFormat::F2, CycleCountFormat::F2FromMaximum, CycleCountFormat::F3];
+/// The length of a packet of a form that has a value, with the count beside it.
+#[inline(always)]
+const fn length(form: u8, count: u32) -> u8 {
+    let after = if form & 0x70 == TIMESTAMP { (count >> COUNT_LENGTH) as u8 } else { 0 };
+    LENGTHS[form as usize % LENGTHS.len()] + after
+}
 
 /// Consecutive packets of a stream.
 #[derive(Clone, Debug)]
 pub struct PacketBatch {
     /// Where the first begins.
-    pub(super) offset: u64,
-    pub(super) packed: [Packed; CAPACITY],
-    pub(super) length: usize,
-    pub(super) large: [Packet; LARGE_PACKETS],
-    pub(super) large_length: usize,
+    offset: u64,
+    pub(super) arrays: Arrays,
+    /// Packets that stand apart, each with its length.
+    large: [(Packet, u32); LARGE_PACKETS],
+    large_length: usize,
     /// The packets that are a header alone, with the threshold that holds throughout the batch.
-    pub(super) header_only: [Packet; 256],
+    header_only: [Packet; 256],
 }
 
 impl PacketBatch {
     pub(in crate::etm4) const fn new() -> Self {
         Self {
             offset: 0,
-            packed: [Packed { value: 0, descriptor: Descriptor(0) }; CAPACITY],
-            length: 0,
-            large: [Packet::Ignore; LARGE_PACKETS],
+            arrays: Arrays {
+                headers: [0; CAPACITY + 64],
+                length: 0,
+                values: [0; CAPACITY],
+                forms: [0; CAPACITY],
+                counts: [0; CAPACITY],
+                values_length: 0,
+            },
+            large: [(Packet::Ignore, 0); LARGE_PACKETS],
             large_length: 0,
             header_only: [Packet::Ignore; 256],
         }
@@ -165,73 +131,134 @@ impl PacketBatch {
 
     /// How many packets.
     pub const fn len(&self) -> usize {
-        self.length
+        self.arrays.length
     }
 
     /// Is there none?
     pub const fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
+    }
+
+    /// Takes over the packets that are a header alone.
+    pub(super) fn put_header_only(&mut self, reader: &ClearReader) {
+        for (to, from) in self.header_only.iter_mut().zip(reader.header_only) {
+            *to = from.unwrap_or(Packet::Ignore);
+        }
     }
 
     pub(in crate::etm4) fn clear(&mut self, offset: u64) {
-        (self.offset, self.length, self.large_length) = (offset, 0, 0);
+        (self.offset, self.arrays.length, self.arrays.values_length) = (offset, 0, 0);
+        self.large_length = 0;
     }
 
     /// Is there room for another packet of any kind?
     pub(in crate::etm4) const fn has_room(&self) -> bool {
-        self.length < CAPACITY && self.large_length < LARGE_PACKETS
+        self.len() < CAPACITY && self.large_length < LARGE_PACKETS
+    }
+
+    /// Is there room for so many packets, one of which may be of any kind?
+    pub(super) const fn has_room_for(&self, packets: usize) -> bool {
+        self.len() + packets <= CAPACITY && self.large_length < LARGE_PACKETS
     }
 
     /// Adds a packet of any kind, if there is room.
     pub(in crate::etm4) fn push(&mut self, packet: Located<Packet>) {
-        if let (Some(packed), Some(large)) =
-            (self.packed.get_mut(self.length), self.large.get_mut(self.large_length))
+        if let (Some(header), Some(large)) =
+            (self.arrays.headers.get_mut(self.arrays.length), self.large.get_mut(self.large_length))
         {
-            *packed = Packed::large(self.large_length, packet.length);
-            *large = packet.value;
-            self.length += 1;
+            *header = APART;
+            *large = (packet.value, packet.length);
+            self.arrays.length += 1;
             self.large_length += 1;
         }
     }
 
-    /// Gives the packets that stand apart, each with its length.
-    pub(super) fn for_each_large(&self, mut sink: impl FnMut(&Packet, u32)) {
-        let packed = self.packed.get(..self.length).unwrap_or_default().iter();
-        let lengths = packed.filter(|packed| packed.descriptor.tag() == LARGE);
-        for (packed, packet) in lengths.zip(&self.large) {
-            sink(packet, packed.descriptor.0 as u32);
+    /// Adds the packet that is this header alone, as the reader has it, if there is room.
+    pub(super) fn push_alone(&mut self, header: u8) {
+        if let Some(slot) = self.arrays.headers.get_mut(self.arrays.length) {
+            *slot = header;
+            self.arrays.length += 1;
         }
+    }
+
+    /// The packets that stand apart, each with its length.
+    pub(super) fn large(&self) -> &[(Packet, u32)] {
+        self.large.get(..self.large_length).unwrap_or_default()
     }
 
     /// Gives every packet.
     #[inline]
     pub fn for_each(&self, mut sink: impl FnMut(Located<Packet>)) {
+        self.give_to(&mut sink);
+    }
+
+    /// Gives every packet, runs of Atom packets at once if the sink takes them so.
+    #[inline]
+    pub fn give_to<S: PacketSink>(&self, sink: &mut S) {
         let mut offset = self.offset;
-        for &packed in self.packed.get(..self.length).unwrap_or_default() {
-            let mut length = packed.descriptor.length();
-            let mut give = |length, value| sink(Located { offset, length, value });
+        let Arrays { headers, values, forms, counts, length: packets, .. } = &self.arrays;
+        let (mut at, mut value_at, mut large) = (0, 0, self.large().iter());
+        while at < *packets
+            && let Some(window) = headers.get(at..).and_then(<[u8]>::first_chunk::<8>)
+        {
+            let header = window[0];
+            if S::TAKES_RUNS && AtomRun::begins_with(header) {
+                let run = AtomRun::leading(u64::from_le_bytes(*window), (*packets - at).min(8) as u32);
+                sink.take_run(Located { offset, length: run.len(), value: run });
+                offset += u64::from(run.len());
+                at += run.len() as usize;
+                continue;
+            }
+            at += 1;
+            let (value, form) = (values[value_at % CAPACITY], forms[value_at % CAPACITY]);
+            let length_with = |count| u32::from(length(form, count));
+            let mut give = |length: u32, value| {
+                sink.take(Located { offset, length, value });
+                offset += u64::from(length);
+            };
             // A branch for each, so that each can be handed on as what it is.
-            match packed.descriptor.tag() {
-                HEADER_ONLY => give(length, packed.unpack::<HEADER_ONLY>(&self.header_only)),
-                ADDRESS => give(length, packed.unpack::<ADDRESS>(&self.header_only)),
-                SOURCE_ADDRESS => give(length, packed.unpack::<SOURCE_ADDRESS>(&self.header_only)),
-                TIMESTAMP => give(length, packed.unpack::<TIMESTAMP>(&self.header_only)),
-                CYCLE_COUNT => give(length, packed.unpack::<CYCLE_COUNT>(&self.header_only)),
-                _ => {
-                    length = packed.descriptor.0 as u32;
-                    give(length, self.large[packed.value as usize % LARGE_PACKETS]);
+            match CLASSES[usize::from(header)] {
+                Class::Alone => {
+                    give(1, self.header_only[usize::from(header)]);
+                    continue;
+                }
+                Class::Apart => {
+                    if let Some(&(packet, length)) = large.next() {
+                        give(length, packet);
+                    }
+                    continue;
+                }
+                Class::Address => give(length_with(0), Packet::Address(address(value, form))),
+                Class::SourceAddress => give(length_with(0), Packet::SourceAddress(address(value, form))),
+                Class::Timestamp => {
+                    let (count, bytes) = (counts[value_at % CAPACITY], form - TIMESTAMP);
+                    let has_count = Kind::Timestamp.field(header) == 1;
+                    let cycles = has_count.then_some(count & ((1 << COUNT_LENGTH) - 1));
+                    give(length_with(count), Packet::Timestamp(Timestamp { value, bytes, cycles }));
+                }
+                Class::CycleCount => {
+                    let (format, cycles) = (format(header), Some(value as u32));
+                    give(length_with(0), Packet::CycleCount(CycleCount { format, commit: 0, cycles }));
                 }
             }
-            offset += u64::from(length);
+            value_at += 1;
         }
     }
 }
 
+/// The format of a cycle count that has a value, by its header.
+const fn format(header: u8) -> CycleCountFormat {
+    match lookup(header).kind {
+        Kind::CycleCountF2 => CycleCountFormat::f2(Kind::CycleCountF2.field(header)),
+        _ => CycleCountFormat::F1,
+    }
+}
+
 #[inline(always)]
-fn address(value: u64, descriptor: Descriptor) -> AddressPacket {
+fn address(value: u64, form: u8) -> AddressPacket {
     AddressPacket {
         address: Address(value & !1),
         is: if value & 1 == 0 { Is::Is0 } else { Is::Is1 },
-        form: FORMS[usize::from(descriptor.detail() & 7)],
+        form: COMPRESSED[usize::from(form) % COMPRESSED.len()],
     }
 }

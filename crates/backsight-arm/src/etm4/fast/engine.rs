@@ -1,43 +1,49 @@
-//! The loop over the packets of a block.
+//! The loop over the packets that have a value.
 
 use backsight_core::Address;
+use backsight_simd::{InstructionSet, Task};
 
-use super::batch::{
-    ADDRESS, CAPACITY, CYCLE_COUNT, Descriptor, HEADER_ONLY, Packed, PacketBatch, SOURCE_ADDRESS, TIMESTAMP,
-};
-use super::headers::{Class, Headers, has_times};
-use super::lengths::{AHEAD, BLOCK, COUNT_TOO_LONG, Lengths, READ, RUN};
-use super::output::{FreeSlots, OneByOne, PacketOutput};
+use super::batch::{Arrays, COUNT_LENGTH, PacketBatch, ROOM};
+use super::forms::{FORMS, Forms, TIMESTAMP};
+use super::lanes::{COUNTS_ONLY, Lanes, NO_TIMES, READ, REGION, RUN, WITH_TIMESTAMPS};
 use super::sevens::{compact, compact_count};
-use super::shapes::{SHAPES, SHAPES_OF};
 use crate::etm4::decode::ClearReader;
-use crate::etm4::{AddressHistory, AtomRun, Is, Kind, Packet, PacketSink};
+use crate::etm4::{AddressHistory, Is};
 
-/// Bytes that are read at the start of a packet.
-const WINDOW: usize = 16;
 /// Fewer bytes than this are left to the clear reader.
-const LEAST: usize = 2 * WINDOW;
+const LEAST: usize = 64;
+/// Bytes that must be there from where the engine begins a step: those of a run, and of the longest packet with a value.
+const STEP: usize = RUN + 16;
 
 /// What packets that the engine reads change and need: part of the state of the stream, in the shape that suits it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct EngineState {
-    /// The last addresses, the newest first, with the instruction set flag in bit 0.
-    history: [u64; 3],
+    /// All addresses of a walk, oldest first, after the history that was there before, each with its instruction set flag
+    /// in bit 0.
+    addresses: [u64; ADDRESSES],
+    /// How many they are.
+    length: usize,
     timestamp: u64,
 }
 
+/// Entries of the address history.
+const HISTORY: usize = 3;
+/// A power of two, and more than the history and the addresses of a region.
+const ADDRESSES: usize = 2 * REGION;
+
 impl EngineState {
-    fn of(reader: &ClearReader) -> Self {
-        let entry = |index| {
-            let (address, is) = reader.state.history.entry(index);
-            address.0 | is as u64
-        };
-        Self { history: [entry(0), entry(1), entry(2)], timestamp: reader.state.timestamp }
+    fn take(&mut self, reader: &ClearReader) {
+        for (entry, index) in self.addresses.iter_mut().zip((0..HISTORY).rev()) {
+            let (address, is) = reader.state.history.entry(index as u8);
+            *entry = address.0 | is as u64;
+        }
+        (self.length, self.timestamp) = (HISTORY, reader.state.timestamp);
     }
 
-    fn put(self, reader: &mut ClearReader) {
+    fn put(&self, reader: &mut ClearReader) {
         let mut history = AddressHistory::EMPTY;
-        for entry in self.history.into_iter().rev() {
+        for entry in self.length - HISTORY..self.length {
+            let entry = self.addresses[entry % ADDRESSES];
             history.push(Address(entry & !1), if entry & 1 == 0 { Is::Is0 } else { Is::Is1 });
         }
         reader.state.history = history;
@@ -45,284 +51,245 @@ impl EngineState {
     }
 }
 
-/// The tables of a configuration.
+/// The tables of a configuration, and the lanes of the region at hand.
 #[derive(Clone, Debug)]
 pub(in crate::etm4) struct FastEngine {
-    /// What headers introduce where most packets are longer, and where most are a header alone.
-    sparse: Headers,
-    dense: Headers,
-    is_dense: bool,
-    has_times: bool,
+    pub instruction_set: InstructionSet,
+    common: Common,
     threshold: u32,
     cycle_mask: u32,
-    lengths: Lengths,
+    forms: Forms,
+    lanes: Lanes,
+    state: EngineState,
+}
+
+/// Which packets with a value are common in a configuration, beside addresses.
+#[derive(Clone, Copy, Debug)]
+struct Common {
+    sources: bool,
+    timestamps: bool,
+    cycle_counts: bool,
+    /// Cycle counts are those of commit mode 1, of one field.
+    counts: bool,
 }
 
 impl FastEngine {
     pub fn new(reader: &ClearReader, batch: &mut PacketBatch) -> Self {
-        let engine = Self {
-            sparse: Headers::new(reader, false),
-            dense: Headers::new(reader, true),
-            is_dense: false,
-            has_times: has_times(&reader.config),
-            threshold: reader.state.threshold,
-            cycle_mask: reader.config.cycle_counter_mask(),
-            lengths: Lengths::EMPTY,
+        let config = &reader.config;
+        let common = Common {
+            sources: config.is_ete(),
+            timestamps: config.timestamps(),
+            cycle_counts: config.cycle_counting(),
+            counts: config.commit_mode1(),
         };
-        put_header_only(reader, batch);
-        engine
-    }
-
-    /// Reads packets into a batch until it is full or few bytes are left; gives how many bytes that were.
-    pub fn fill(&mut self, reader: &mut ClearReader, bytes: &[u8], batch: &mut PacketBatch) -> usize {
-        self.refresh(reader, batch);
-        batch.clear(reader.offset);
-        let mut slots = FreeSlots::of(batch);
-        let used;
-        (used, slots) = self.read(reader, bytes, slots);
-        let (free, large) = slots.taken();
-        (batch.length, batch.large_length) = (CAPACITY - free, large);
-        self.decide(used, batch.length);
-        used
-    }
-
-    /// Gives packets one by one until few bytes are left; gives how many bytes that were.
-    pub fn give(
-        &mut self,
-        reader: &mut ClearReader,
-        bytes: &[u8],
-        batch: &mut PacketBatch,
-        sink: &mut impl PacketSink,
-    ) -> usize {
-        self.refresh(reader, batch);
-        let output = OneByOne { sink, offset: reader.offset, count: 0, header_only: &batch.header_only };
-        let (used, output) = self.read(reader, bytes, output);
-        self.decide(used, output.count);
-        used
-    }
-
-    /// How to go on, after packets of so many bytes.
-    fn decide(&mut self, bytes: usize, packets: usize) {
-        if packets > RUN * RUN {
-            self.is_dense = bytes * 5 < packets * 8;
+        batch.put_header_only(reader);
+        Self {
+            instruction_set: InstructionSet::best(),
+            common,
+            threshold: reader.state.threshold,
+            cycle_mask: config.cycle_counter_mask(),
+            forms: Forms::new(),
+            lanes: Lanes::EMPTY,
+            state: EngineState { addresses: [0; ADDRESSES], length: HISTORY, timestamp: 0 },
         }
     }
 
-    /// Adapts what depends on the threshold.
-    fn refresh(&mut self, reader: &ClearReader, batch: &mut PacketBatch) {
+    /// Reads packets into a batch until it is full, the threshold changes, or few bytes are left; gives how many bytes
+    /// that were. A packet whose end is not there is left.
+    pub fn fill(&mut self, reader: &mut ClearReader, bytes: &[u8], batch: &mut PacketBatch) -> usize {
+        // The packets that stand for headers have the threshold in them.
         if self.threshold != reader.state.threshold {
             self.threshold = reader.state.threshold;
-            put_header_only(reader, batch);
+            batch.put_header_only(reader);
         }
-    }
-
-    /// Reads packets until there is no room for more, the threshold changes, or few bytes are left. A packet whose end
-    /// is not there is left. Gives how many bytes that were.
-    #[inline(always)]
-    fn read<O: PacketOutput>(&mut self, reader: &mut ClearReader, bytes: &[u8], mut output: O) -> (usize, O) {
+        batch.clear(reader.offset);
         let mut used = 0;
-        while let Some(rest) = bytes.get(used..).filter(|rest| rest.len() >= LEAST) {
-            let mut padded = [0; READ];
-            let (block, end) = match rest.first_chunk::<READ>() {
-                Some(block) => (block, BLOCK),
-                // Packets begin where all of them is there.
-                None => {
-                    let length = rest.len().min(READ);
-                    if let (Some(to), Some(from)) = (padded.get_mut(..length), rest.get(..length)) {
-                        to.copy_from_slice(from);
-                    }
-                    (&padded, BLOCK.min(length - WINDOW + 1))
-                }
-            };
-            if self.has_times {
-                self.lengths.timed(block);
-            } else {
-                self.lengths.addresses(block);
-            }
-            if O::RUNS && self.is_dense {
-                self.lengths.runs(block);
-            }
-            let (taken, goes_on);
-            (taken, goes_on, output) = self.block(reader, rest, (block, end), output);
-            used += taken;
-            if !goes_on {
+        while batch.has_room_for(ROOM)
+            && reader.state.threshold == self.threshold
+            && let Some(rest) = bytes.get(used..).filter(|rest| rest.len() >= LEAST)
+        {
+            let taken = self.region(reader, rest, batch);
+            if taken == 0 {
                 break;
             }
+            used += taken;
         }
-        (used, output)
+        used
     }
 
-    /// Reads the packets that begin before `end` in a block, whose bytes are the first of `rest`. Gives how many bytes
-    /// those have, and whether the output may take more.
-    #[inline(always)]
-    fn block<O: PacketOutput>(
-        &self,
+    /// Reads the packets that begin in the first bytes; gives how many bytes those have.
+    fn region(&mut self, reader: &mut ClearReader, rest: &[u8], batch: &mut PacketBatch) -> usize {
+        match rest.first_chunk::<READ>() {
+            Some(block) => self.block(reader, rest, (block, REGION), batch),
+            None => {
+                let mut padded = [0; READ];
+                padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                let end = REGION.min(rest.len().saturating_sub(STEP));
+                self.block(reader, rest, (&padded, end), batch)
+            }
+        }
+    }
+
+    /// The same for a block, whose bytes are the first of `rest`. Steps begin before `end`.
+    fn block(
+        &mut self,
         reader: &mut ClearReader,
         rest: &[u8],
         (block, end): (&[u8; READ], usize),
-        mut output: O,
-    ) -> (usize, bool, O) {
+        batch: &mut PacketBatch,
+    ) -> usize {
+        let mut is_worked_out = false;
         let mut at = 0;
-        loop {
-            let (from, wide) = (at, reader.state.wide);
-            let mut state = EngineState::of(reader);
-            (at, output) = if self.is_dense {
-                self.packets::<true, O>(&mut state, wide, block, (at, end), output)
-            } else {
-                self.packets::<false, O>(&mut state, wide, block, (at, end), output)
-            };
-            state.put(reader);
+        while at < end {
+            self.forms.renew(reader.state.wide, reader.state.threshold);
+            let from = at;
+            self.state.take(reader);
+            let (set, arrays) = (self.instruction_set, &mut batch.arrays);
+            at = backsight_simd::run(set, Walk { engine: self, is_worked_out, block, end, at, arrays });
+            is_worked_out = true;
+            self.state.put(reader);
             reader.offset += (at - from) as u64;
             reader.accounting.decoded += (at - from) as u64;
-            if at >= end || !output.has_room() || !output.has_room_for_any() {
-                return (at, at >= end, output);
+            if at >= end || !batch.has_room() {
+                break;
             }
-            let Some(packet) = reader.read(rest.get(at..).unwrap_or_default()) else {
-                return (at, false, output);
-            };
-            output.put_any(packet);
+            let rest = rest.get(at..).unwrap_or_default();
+            let Some(packet) = reader.read(rest) else { break };
+            match rest.first() {
+                Some(&header) if reader.header_only[usize::from(header)].is_some() => {
+                    batch.push_alone(header)
+                }
+                _ => batch.push(packet),
+            }
             at += packet.length as usize;
-            // The packets that stand for headers have the threshold in them.
-            let goes_on = reader.state.threshold == self.threshold;
-            if !goes_on || at >= end {
-                return (at, goes_on, output);
-            }
-        }
-    }
-
-    /// Reads packets, from one position to another in a block, until there is one for the clear reader, or no room. Gives
-    /// where that was.
-    #[inline(never)]
-    fn packets<const DENSE: bool, O: PacketOutput>(
-        &self,
-        state: &mut EngineState,
-        wide: bool,
-        block: &[u8; READ],
-        (mut at, end): (usize, usize),
-        output: O,
-    ) -> (usize, O) {
-        // A local, so that it can be in registers.
-        let mut output = output;
-        let EngineState { mut history, mut timestamp } = *state;
-        let Headers { headers, templates } = if DENSE { &self.dense } else { &self.sparse };
-        let shapes = &SHAPES_OF[usize::from(wide)];
-        let lengths = self.lengths.packet.get(..end).unwrap_or_default();
-        while let Some(&length) = lengths.get(at)
-            && let Some(window) = block.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>)
-            && output.has_room()
-        {
-            let header = window[0];
-            let entry = headers[usize::from(header)];
-            let template = &templates[usize::from(header)];
-            let length = usize::from(length);
-            if O::ATOM_RUNS && AtomRun::begins_with(header) {
-                let run = AtomRun::leading(word(window, 0), (end - at) as u32);
-                output.put_atoms(run);
-                at += run.len() as usize;
-            } else if DENSE && O::RUNS && entry.class.is(Class::RUN) {
-                let run = usize::from(self.lengths.run[at % BLOCK]);
-                output.put_run(word(window, 0).to_le_bytes(), templates, run);
-                at += run;
-            } else if !(DENSE && O::RUNS) && entry.class.is(Class::HEADER) {
-                output.put::<HEADER_ONLY>(*template);
-                at += 1;
-            } else if entry.class.is(Class::ANY_ADDRESS) {
-                let payload = word(window, 1);
-                let longer = (payload >> 7) as u8 & entry.continues;
-                let shape = &shapes[usize::from((entry.shape + longer) % SHAPES)];
-                let packed = Packed { value: shape.address(payload, history), descriptor: shape.descriptor };
-                history = [packed.value, history[0], history[1]];
-                if entry.class.is(Class::ADDRESS) {
-                    output.put::<ADDRESS>(packed);
-                } else {
-                    output.put::<SOURCE_ADDRESS>(packed);
-                }
-                at += length;
-            } else if entry.class.is(Class::CYCLE_COUNT) {
-                if length > COUNT_TOO_LONG {
-                    break;
-                }
-                let fields = half_word(window, 1) & LOW[(length - 1) & 7] as u32;
-                let base = (template.descriptor.0 as u32).wrapping_add(self.threshold);
-                let count = base.wrapping_add(compact_count(fields) & template.value as u32);
-                let rest =
-                    template.descriptor.0 & !u64::from(u32::MAX) | (length as u64) << Descriptor::LENGTH;
-                let descriptor = Descriptor(rest | u64::from(count));
-                output.put::<CYCLE_COUNT>(Packed { value: 0, descriptor });
-                at += length;
-            } else if entry.class.is(Class::TIMESTAMP) {
-                // Whether a count follows is as good as random: it is read in any case.
-                let after = at + length;
-                let count_length = usize::from(self.lengths.count[after.min(BLOCK + AHEAD - 1)]);
-                let counts = usize::from(Kind::Timestamp.field(header));
-                if (length > TIMESTAMP_TOO_LONG) | ((count_length >= COUNT_TOO_LONG) & (counts == 1)) {
-                    break;
-                }
-                let bytes = length - 1;
-                timestamp = timestamp & KEEP[bytes & 15] | compact(word(window, 1) & LOW[bytes & 15]);
-                let fields = half_word(window, length) & LOW[count_length & 7] as u32;
-                let count = u64::from(compact_count(fields) & self.cycle_mask);
-                let if_counts = 0usize.wrapping_sub(counts);
-                let all = length + (count_length & if_counts);
-                let descriptor = Descriptor::new(TIMESTAMP, 0, 0).0
-                    | count & if_counts as u64
-                    | (all as u64) << Descriptor::LENGTH
-                    | (bytes as u64) << Descriptor::DETAIL
-                    | (counts as u64) << Descriptor::COUNTS;
-                output.put::<TIMESTAMP>(Packed { value: timestamp, descriptor: Descriptor(descriptor) });
-                at += all;
-            } else if entry.class.is(Class::SINGLE) {
-                output.put::<HEADER_ONLY>(*template);
-                at += 1;
-            } else {
+            if reader.state.threshold != self.threshold {
                 break;
             }
         }
-        *state = EngineState { history, timestamp };
-        (at, output)
+        at
     }
 }
 
-/// Gives a batch the packets that are a header alone.
-fn put_header_only(reader: &ClearReader, batch: &mut PacketBatch) {
-    for (to, from) in batch.header_only.iter_mut().zip(reader.header_only) {
-        *to = from.unwrap_or(Packet::Ignore);
+/// Goes from packet to packet in a region, until there is one for the clear reader. Gives where that is.
+struct Walk<'a> {
+    engine: &'a mut FastEngine,
+    /// Are the lanes of the region worked out?
+    is_worked_out: bool,
+    block: &'a [u8; READ],
+    /// Steps begin before this.
+    end: usize,
+    at: usize,
+    arrays: &'a mut Arrays,
+}
+
+impl Task for Walk<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Self { engine, is_worked_out, block, end, at, arrays } = self;
+        let Common { sources, timestamps, cycle_counts, counts } = engine.common;
+        let is_timed = timestamps || cycle_counts;
+        let lanes = &mut engine.lanes;
+        match (sources, timestamps) {
+            _ if is_worked_out => {}
+            (false, true) => lanes.work_out::<false, WITH_TIMESTAMPS>(block, counts),
+            (true, true) => lanes.work_out::<true, WITH_TIMESTAMPS>(block, counts),
+            (false, _) if is_timed => lanes.work_out::<false, COUNTS_ONLY>(block, counts),
+            (true, _) if is_timed => lanes.work_out::<true, COUNTS_ONLY>(block, counts),
+            (false, _) => lanes.work_out::<false, NO_TIMES>(block, counts),
+            (true, _) => lanes.work_out::<true, NO_TIMES>(block, counts),
+        }
+        if is_timed {
+            engine.packets::<true>((block, end), at, arrays)
+        } else {
+            engine.packets::<false>((block, end), at, arrays)
+        }
     }
 }
 
-/// A timestamp whose ninth byte has eight bits is uncommon.
-const TIMESTAMP_TOO_LONG: usize = 9;
+impl FastEngine {
+    /// Reads packets from a position of a region on; gives where it stops.
+    #[inline(always)]
+    fn packets<const TIMED: bool>(
+        &mut self,
+        (block, end): (&[u8; READ], usize),
+        mut at: usize,
+        arrays: &mut Arrays,
+    ) -> usize {
+        let Self { lanes, forms, cycle_mask, state, .. } = self;
+        let (mut known, mut timestamp) = (state.length, state.timestamp);
+        let addresses = &mut state.addresses;
+        let (mut count, mut valued) = (arrays.length, arrays.values_length);
+        let Arrays { headers, values, forms: forms_out, counts, .. } = arrays;
+        let end = REGION.min(end);
+        while at < end {
+            let (to, over) = (usize::from(lanes.to[at]), usize::from(lanes.over[at]));
+            // Whatever they are: those that are no headers are written over.
+            if let (Some(out), Some(from)) = (run_mut(headers, count), run(block, at)) {
+                *out = *from;
+            }
+            let special = at + to;
+            if over == to {
+                count += to;
+                at = special;
+                if to < RUN {
+                    break;
+                }
+                continue;
+            }
+            let form = lanes.form[special];
+            let payload = word(block, special + 1);
+            let value;
+            if TIMED && form >= TIMESTAMP {
+                let time = &forms.times[usize::from(form) % FORMS];
+                let bits = compact(payload & time.bits).wrapping_add(time.add.into());
+                value = bits | timestamp & time.keep;
+                timestamp = core::hint::select_unpredictable(time.is_timestamp, value, timestamp);
+                // Whether a count follows is as good as random: it is read in any case.
+                let stamp = usize::from(time.bytes & 0xF);
+                let bytes = (over - to - 1).wrapping_sub(stamp) & 3;
+                let field = word(block, special + 1 + stamp) & LOW[bytes];
+                if let Some(count_out) = counts.get_mut(valued) {
+                    *count_out = compact_count(field as u32) & *cycle_mask | (bytes as u32) << COUNT_LENGTH;
+                }
+            } else {
+                let bits = &forms.addresses[usize::from(form) % FORMS];
+                let entry = addresses[known.wrapping_sub(bits.entry.into()) % ADDRESSES];
+                value = bits.address(payload, entry);
+                addresses[known % ADDRESSES] = value;
+                known += 1;
+            }
+            if let (Some(value_out), Some(form_out)) = (values.get_mut(valued), forms_out.get_mut(valued)) {
+                (*value_out, *form_out) = (value, form);
+            }
+            valued += 1;
+            count += to + 1;
+            at += over;
+        }
+        (state.length, state.timestamp) = (known, timestamp);
+        (arrays.length, arrays.values_length) = (count, valued);
+        at
+    }
+}
+
+/// As many bytes as are passed over at a time.
+#[inline(always)]
+fn run(bytes: &[u8], at: usize) -> Option<&[u8; RUN]> {
+    bytes.get(at..)?.first_chunk()
+}
+
+/// The same, to write to.
+#[inline(always)]
+fn run_mut(bytes: &mut [u8], at: usize) -> Option<&mut [u8; RUN]> {
+    bytes.get_mut(at..)?.first_chunk_mut()
+}
 
 /// The lowest so many bytes, of eight.
-const LOW: [u64; 16] = {
-    let mut masks = [!0; 16];
-    let mut bytes = 0;
-    while bytes < 8 {
-        masks[bytes] = (1 << (8 * bytes)) - 1;
-        bytes += 1;
-    }
-    masks
-};
-
-/// What a timestamp of so many bytes keeps of the last one.
-const KEEP: [u64; 16] = {
-    let mut masks = [0; 16];
-    let mut bytes = 0;
-    while bytes < 9 {
-        masks[bytes] = !0 << (7 * bytes);
-        bytes += 1;
-    }
-    masks
-};
-
-/// Four bytes as a number.
-#[inline(always)]
-fn half_word(window: &[u8; WINDOW], at: usize) -> u32 {
-    window.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
+const LOW: [u64; 4] = [0, 0xFF, 0xFFFF, 0xFF_FFFF];
 
 /// Eight bytes as a number.
 #[inline(always)]
-fn word(window: &[u8; WINDOW], at: usize) -> u64 {
-    window.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+fn word(block: &[u8; READ], at: usize) -> u64 {
+    block.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

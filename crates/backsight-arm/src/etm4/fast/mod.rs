@@ -5,18 +5,17 @@
 //! the clear reader then takes.
 //!
 //! Reading packet after packet is slow because each step waits for the one before: what is this header, how long is
-//! the packet, where does the next one begin? The engine takes the waiting out. The lengths of all packets that
-//! may begin in a block are worked out beforehand ([`lengths`]); addresses of all forms ([`shapes`]), cycle counts of all
-//! formats and timestamps of all lengths are each read by the same arithmetic, without branches that depend on the
-//! data; and where headers alone make up most of the stream, up to eight of them are taken at a time.
+//! the packet, where does the next one begin? The engine takes the waiting out. For every byte of a region it is worked
+//! out beforehand, by vector instructions, how far it is to the next packet that has a value, and past it ([`lanes`]); the
+//! headers in between are copied, sixteen at a time. Addresses, cycle counts and timestamps of all forms are read by
+//! the same arithmetic, without branches that depend on the data ([`forms`]). What comes out are arrays: the headers of all
+//! packets, and the values of those that have one ([`batch`]).
 
 mod batch;
 mod engine;
-mod headers;
-mod lengths;
-mod output;
+mod forms;
+mod lanes;
 mod sevens;
-mod shapes;
 mod tally;
 #[cfg(test)]
 mod tests;

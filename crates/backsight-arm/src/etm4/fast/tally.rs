@@ -1,18 +1,21 @@
 //! Counts of packets by kind, taken from batches.
 
-use super::batch::{
-    ADDRESS, CYCLE_COUNT, Descriptor, LARGE, Packed, PacketBatch, SOURCE_ADDRESS, TIMESTAMP, Tag,
-};
-use crate::etm4::{Packet, lookup};
+use super::batch::{CLASSES, Class, PacketBatch};
+use super::forms::{COUNT_F1, COUNT_F2, FORMS, TIMESTAMP, address_form};
+use crate::etm4::{Kind, Packet, lookup};
 
 /// Packets and bytes of each kind.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// By tag and detail; of an address, the instruction set flag is bit 7 of the detail.
-    cells: [[Sum; 256]; LARGE as usize],
+    /// Packets by header, in as many counts as may be added to at the same time: the same header often comes again.
+    headers: [[u64; 256]; PARTS],
+    /// Packets with a value, by form.
+    forms: [Sum; FORMS],
     /// Packets that stand apart, by name. There are fewer names than entries.
     large: [(&'static str, Sum); 128],
 }
+
+const PARTS: usize = 4;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
@@ -32,18 +35,26 @@ impl Tally {
     /// Nothing yet.
     pub const fn new() -> Self {
         let none = Sum { packets: 0, bytes: 0 };
-        Self { cells: [[none; 256]; LARGE as usize], large: [("", none); 128] }
+        Self { headers: [[0; 256]; PARTS], forms: [none; FORMS], large: [("", none); 128] }
     }
 
     /// Counts the packets of a batch.
     pub fn add(&mut self, batch: &PacketBatch) {
-        for &Packed { value, descriptor } in batch.packed.get(..batch.length).unwrap_or_default() {
-            let flag = u8::from(matches!(descriptor.tag(), ADDRESS | SOURCE_ADDRESS)) & value as u8;
-            if let Some(cells) = self.cells.get_mut(usize::from(descriptor.tag())) {
-                cells[usize::from(descriptor.detail() | flag << 7)].add(descriptor.length());
+        let (groups, rest) = batch.arrays.headers().as_chunks::<PARTS>();
+        for group in groups {
+            for (part, &header) in self.headers.iter_mut().zip(group) {
+                part[usize::from(header)] += 1;
             }
         }
-        batch.for_each_large(|packet, length| self.add_packet(packet, length));
+        for &header in rest {
+            self.headers[0][usize::from(header)] += 1;
+        }
+        for (form, length) in batch.arrays.forms() {
+            self.forms[usize::from(form) % FORMS].add(length.into());
+        }
+        for (packet, length) in batch.large() {
+            self.add_packet(packet, *length);
+        }
     }
 
     /// Counts a packet.
@@ -58,10 +69,15 @@ impl Tally {
     /// Gives the name of a kind, how many packets of it there are, and how many bytes they have. A name may come several
     /// times.
     pub fn for_each(&self, mut sink: impl FnMut(&'static str, u64, u64)) {
-        for (tag, cells) in self.cells.iter().enumerate() {
-            for (detail, sum) in cells.iter().enumerate().filter(|(_, sum)| sum.packets > 0) {
-                sink(name(tag as Tag, detail as u8), sum.packets, sum.bytes);
+        for (header, class) in (0..=255u8).zip(CLASSES) {
+            let packets = self.headers.iter().map(|part| part[usize::from(header)]).sum();
+            // Those of the other classes are counted by form, and as packets that stand apart.
+            if class == Class::Alone && packets > 0 {
+                sink(lookup(header).name, packets, packets);
             }
+        }
+        for (form, sum) in (0..).zip(&self.forms).filter(|(_, sum)| sum.packets > 0) {
+            sink(name(form), sum.packets, sum.bytes);
         }
         for (name, sum) in self.large.iter().filter(|(_, sum)| sum.packets > 0) {
             sink(name, sum.packets, sum.bytes);
@@ -75,16 +91,19 @@ impl Default for Tally {
     }
 }
 
-/// The name of the packets of a cell.
-fn name(tag: Tag, detail: u8) -> &'static str {
-    let packed =
-        |tag| Packed { value: u64::from(detail >> 7), descriptor: Descriptor::new(tag, 0, detail & 0x7F) };
-    let nothing = &[Packet::Ignore; 256];
-    match tag {
-        ADDRESS => packed(tag).unpack::<ADDRESS>(nothing).name(),
-        SOURCE_ADDRESS => packed(tag).unpack::<SOURCE_ADDRESS>(nothing).name(),
-        TIMESTAMP => packed(tag).unpack::<TIMESTAMP>(nothing).name(),
-        CYCLE_COUNT => packed(tag).unpack::<CYCLE_COUNT>(nothing).name(),
-        _ => lookup(detail).name,
+/// The name of the packets of a form.
+fn name(form: u8) -> &'static str {
+    match form {
+        COUNT_F1.. => Kind::CycleCountF1.name(),
+        COUNT_F2.. => Kind::CycleCountF2.name(),
+        TIMESTAMP.. => Kind::Timestamp.name(),
+        _ => {
+            let has_form = |header: &u8| {
+                [false, true]
+                    .iter()
+                    .any(|&second| address_form(*header, second).is_some_and(|of| of.0 == form))
+            };
+            (0..=255).find(has_form).map_or("", |header| lookup(header).name)
+        }
     }
 }

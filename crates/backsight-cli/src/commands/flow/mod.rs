@@ -236,6 +236,12 @@ pub fn run(command: &Flow) -> Result {
     let counts = Arc::new(ListedCounts::default());
     let outcome = list(command, &capture, &mut output, &counts);
     output.finish()?;
+    if !quiet {
+        // The event log, the files that it names, their names and lines are read while they are listed.
+        let code = capture.code()?;
+        let said = code.warnings().into_iter().chain(code.problems());
+        said.for_each(|warning| say(format_args!("warning: {warning}")));
+    }
     let summary = match outcome {
         Err(Failure::Enough) => {
             let limit = command.limit.unwrap_or(0);
@@ -247,9 +253,6 @@ pub fn run(command: &Flow) -> Result {
         outcome => outcome?,
     };
     if !quiet {
-        // Names and lines are read while they are listed.
-        let problems = capture.code()?.image().problems();
-        problems.iter().for_each(|problem| say(format_args!("warning: {problem}")));
         say_what_was_listed(command, &counts, &summary);
         say(&summary);
     }
@@ -283,9 +286,6 @@ fn list(
     // A bar on the line that is being written would help nobody.
     let quiet = command.output.quiet || output.is_terminal();
     let code = capture.code()?;
-    if !command.output.quiet {
-        code.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
-    }
     if command.all {
         return time_axis::list(command, capture, output, counts);
     }
@@ -308,7 +308,7 @@ fn list(
     if command.format == Format::Branches {
         let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
         let writer = |source: &Source| {
-            Ok::<_, Failure>(BranchWriter::new(Filter::new(&filter, code.of(source))?, names.clone()))
+            Ok::<_, Failure>(BranchWriter::new(Filter::new(&filter, || code.of(source))?, names.clone()))
         };
         return match branches_need_code(command, capture)? {
             true => {
@@ -327,7 +327,7 @@ fn list(
     let decode = decode.as_opencsd(style.format == ExecutionFormat::Opencsd);
     decode.threads(command.threads).strict_image(command.strict_image).positions(positions).write(
         |source| {
-            let filter = Filter::new(&filter, code.of(source))?;
+            let filter = Filter::new(&filter, || code.of(source))?;
             let filter = filter.harts(&command.hart);
             Ok(ExecutionWriter::new(style, source, code.seen_by(source), filter, Arc::clone(counts)))
         },

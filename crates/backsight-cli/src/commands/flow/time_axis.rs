@@ -36,7 +36,7 @@ pub(super) fn list(
         let writer = match writers.entry(key) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                let filter = match Filter::new(&options, code.of(source)) {
+                let filter = match Filter::new(&options, || code.of(source)) {
                     Ok(filter) => filter.harts(&command.hart),
                     Err(error) => {
                         failure = Some(Failure::from(error));

@@ -98,7 +98,7 @@ impl<'i> Listing<'i> {
             command,
             code,
             output: Output::open(command.output.output.as_deref())?.limit(command.limit),
-            filter: Filter::new(&command.filter.options(), code.image())?,
+            filter: Filter::new(&command.filter.options(), || code.image())?,
             ids,
             threads: BTreeMap::new(),
             current: 0,
@@ -231,7 +231,7 @@ impl<'i> Listing<'i> {
     fn thread(&mut self) -> Result<&mut Thread<'i>> {
         let (command, code, id) = (self.command, self.code, self.id(self.current));
         if !self.threads.contains_key(&self.current) {
-            let filter = Filter::new(&command.filter.options(), code.image())?;
+            let filter = Filter::new(&command.filter.options(), || code.image())?;
             let counts = Arc::clone(&self.counts);
             let writer = ExecutionWriter::labelled(command.style(false), id, code, filter, counts);
             let thread =

@@ -70,7 +70,7 @@ impl Protocol for Etrace {
         settings.handlers = configuration.handlers.clone();
         settings.strict_image = options.strict_image;
         // What the program's ELF file says of its registers comes before the width of addresses.
-        settings.set = registers_of(code.image()).unwrap_or(settings.set);
+        settings.set = registers_of(&code).unwrap_or(settings.set);
         Ok(Execution::new(&config, settings, code))
     }
 

@@ -1,0 +1,59 @@
+//! Straight-line code that retired in one go.
+//!
+//! Sources that execute code block by block know most of it in advance: only where the last instruction leads is new
+//! each time. Whoever takes blocks looks at their instructions once, and remembers by number what came of it.
+
+use crate::{Address, Retired};
+
+/// Straight-line code that retired: each instruction is followed by the one after it in memory, and the last one by
+/// whatever it led to. No trap, access or change of context lies between them, and their cycles are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetiredBlock<'a> {
+    /// Number of the code: blocks of the same number from the same source have the same code.
+    pub number: u64,
+    /// The instructions, at least one: taken, in cycle 0, each with the one after it as `next`. Where the last one led is
+    /// not said here.
+    pub code: &'a [Retired],
+    /// Where the last instruction led.
+    pub next: Address,
+    /// Was the last instruction taken?
+    pub taken: bool,
+}
+
+impl<'a> RetiredBlock<'a> {
+    /// The instructions before the last, and the last one; `None` if there is none at all.
+    #[inline]
+    pub fn split_last(&self) -> Option<(&'a [Retired], Retired)> {
+        let (last, before) = self.code.split_last()?;
+        Some((before, Retired { next: self.next, taken: self.taken, ..*last }))
+    }
+
+    /// All instructions as they retired.
+    pub fn instructions(&self) -> impl Iterator<Item = Retired> + 'a {
+        let (before, last) = self.split_last().map_or((&[][..], None), |(before, last)| (before, Some(last)));
+        before.iter().copied().chain(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Isa;
+
+    #[test]
+    fn only_the_last_instruction_of_a_block_leads_elsewhere() {
+        let code = [0x1000, 0x1004].map(|address| Retired {
+            address: Address(address),
+            next: Address(address + 4),
+            cycle: 0,
+            opcode: 0,
+            size: 4,
+            isa: Isa::A64,
+            taken: true,
+        });
+        let block = RetiredBlock { number: 0, code: &code, next: Address(0x2000), taken: false };
+        let led = block.instructions().map(|retired| (retired.next.0, retired.taken));
+        assert!(led.eq([(0x1004, true), (0x2000, false)]));
+        assert_eq!(RetiredBlock { code: &[], ..block }.instructions().count(), 0);
+    }
+}

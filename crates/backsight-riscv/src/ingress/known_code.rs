@@ -1,0 +1,98 @@
+//! What a builder knows of straight-line code that it was given before.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use backsight_core::{Address, RetiredBlock};
+use backsight_isa::rv::{self, Decoded, Operation, QuickLook};
+
+use super::Itype;
+use super::builder::set_of;
+
+/// Pieces of code that are remembered at a time.
+const REMEMBERED: usize = 1 << 12;
+
+/// Straight-line code.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownCode {
+    number: u64,
+    /// Where the last instruction leads according to the one before it.
+    pub sequential_target: Option<Address>,
+    /// Bytes of all instructions together.
+    pub length: u32,
+    pub last_size: u8,
+    /// The type of the last instruction: not taken, taken.
+    pub itypes: [Itype; 2],
+    /// There is only one instruction: the one before it is not known.
+    pub is_alone: bool,
+    /// No instruction before the last is special, and the last one says nothing about the one after it.
+    pub is_straight: bool,
+}
+
+impl KnownCode {
+    fn new(block: &RetiredBlock<'_>) -> Self {
+        let none = Self {
+            number: block.number,
+            sequential_target: None,
+            length: 0,
+            last_size: 0,
+            itypes: [Itype::None; 2],
+            is_alone: false,
+            is_straight: false,
+        };
+        let [before @ .., last] = block.code else { return none };
+        let mut upper: Option<(Decoded, Address)> = None;
+        let mut length = 0;
+        let mut is_straight = block.code.windows(2).all(|pair| pair[0].end() == pair[1].address);
+        for retired in before {
+            let decoded = rv::decode(set_of(retired), retired.opcode, retired.address);
+            is_straight &= Itype::of(&decoded, true) == Itype::None;
+            upper = is_upper(&decoded).then_some((decoded, retired.address));
+            length += u32::from(retired.size);
+        }
+        let set = set_of(last);
+        let decoded = rv::decode(set, last.opcode, last.address);
+        let is_branch = rv::quick_look(set, last.opcode) == QuickLook::Branch;
+        let upper = upper.filter(|_| !is_branch);
+        Self {
+            sequential_target: upper.and_then(|(before, at)| decoded.sequential_target(set, &before, at)),
+            length: length + u32::from(last.size),
+            last_size: last.size,
+            itypes: [false, true].map(|taken| Itype::of(&decoded, taken)),
+            is_alone: before.is_empty(),
+            is_straight: is_straight && !is_upper(&decoded),
+            ..none
+        }
+    }
+}
+
+fn is_upper(decoded: &Decoded) -> bool {
+    matches!(decoded.operation, Operation::UpperImmediate { .. })
+}
+
+/// Code by number; a new piece takes the slot of an older one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownCodes(Vec<KnownCode>);
+
+impl KnownCodes {
+    /// What is known of the code of a block.
+    #[inline]
+    pub fn look_up(&mut self, block: &RetiredBlock<'_>) -> KnownCode {
+        match self.0.get(block.number as usize % REMEMBERED) {
+            Some(known) if known.number == block.number => *known,
+            _ => self.remember(block),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remember(&mut self, block: &RetiredBlock<'_>) -> KnownCode {
+        let known = KnownCode::new(block);
+        if self.0.is_empty() {
+            // In every slot there is what is right for its number.
+            self.0 = vec![known; REMEMBERED];
+        }
+        self.0[block.number as usize % REMEMBERED] = known;
+        known
+    }
+}

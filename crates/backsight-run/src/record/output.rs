@@ -1,0 +1,248 @@
+//! Where batches go: trace to one file, and what was executed, if wanted, to another.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use backsight_core::{Execution, Isa, RetiredBlock};
+
+use super::batch::{Batch, KnownCode, Step};
+use super::threads::ThreadUnits;
+use crate::retired::RetiredWriter;
+use crate::units::EventCause;
+use crate::{Error, TRUTH};
+
+/// Name of the file of a capture with the instructions that caused events, where the core is modelled.
+pub const EVENT_CAUSES: &str = "event-causes.csv";
+
+/// The name of a stream of trace in a capture.
+pub fn trace_name(stream: usize) -> String {
+    match stream {
+        0 => "trace.bin".to_owned(),
+        number => format!("trace-{number}.bin"),
+    }
+}
+
+/// Trace bytes that are written at a time.
+const PIECE: usize = 1 << 16;
+/// Steps of execution after which the bytes of a unit are handed on, where several travel together.
+const PORTION: usize = 256;
+
+/// Where batches go.
+pub struct TraceOutput {
+    units: ThreadUnits,
+    /// Steps of execution since bytes were handed on.
+    since: usize,
+    /// The instructions of a block that does not go to its unit in one piece.
+    single: Vec<Execution>,
+    folder: PathBuf,
+    /// A file for each stream.
+    traces: Vec<File>,
+    truth: Option<RetiredWriter<BufWriter<File>>>,
+    /// The causes of events, as soon as there are any.
+    causes: Option<BufWriter<File>>,
+    trouble: Option<String>,
+}
+
+impl TraceOutput {
+    /// Writes into `folder`.
+    pub fn new(folder: &Path, units: ThreadUnits, truth: Option<Isa>) -> Result<Self, Error> {
+        let truth = match truth {
+            Some(isa) => {
+                let file = BufWriter::new(create(folder, TRUTH)?);
+                Some(RetiredWriter::new(file, isa).map_err(|error| Error::file(TRUTH, error))?)
+            }
+            None => None,
+        };
+        Ok(Self {
+            units,
+            since: 0,
+            single: Vec::new(),
+            folder: folder.to_owned(),
+            traces: vec![create(folder, &trace_name(0))?],
+            truth,
+            causes: None,
+            trouble: None,
+        })
+    }
+
+    /// The units.
+    pub fn units(&self) -> &ThreadUnits {
+        &self.units
+    }
+
+    /// Has something gone wrong? Then nothing more is taken.
+    pub fn has_failed(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// Takes a batch. `known` is the code that came with it and with those before.
+    pub fn take(&mut self, batch: &Batch, known: &mut KnownCode) {
+        if self.has_failed() {
+            return;
+        }
+        let (mut items, mut code, mut output) = (&batch.items[..], &batch.code[..], &batch.output[..]);
+        let mut events = batch.events.iter();
+        for step in &batch.steps {
+            match *step {
+                Step::Items(count) => {
+                    let (now, later) = items.split_at(count as usize);
+                    self.take_items(now);
+                    items = later;
+                }
+                Step::Block { slot, next, taken } => self.take_block(&known.block(slot, next, taken)),
+                Step::Code { number, count } => {
+                    let (now, later) = code.split_at(count as usize);
+                    known.put(number, now);
+                    code = later;
+                }
+                Step::Output { stream, count } => {
+                    let (now, later) = output.split_at(count as usize);
+                    self.between(|units| units.output(stream, now));
+                    output = later;
+                }
+                Step::Event { time } => {
+                    if let Some(item) = events.next() {
+                        self.between(|units| units.event(time, item));
+                    }
+                }
+                Step::Timestamp { time } => self.between(|units| units.request_timestamp(time)),
+            }
+        }
+        self.write_causes();
+        self.write(PIECE);
+    }
+
+    /// Does something; what goes wrong ends everything.
+    fn attempt(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), String>) {
+        if let Err(error) = act(&mut self.units) {
+            self.trouble.get_or_insert(error);
+        }
+    }
+
+    fn take_items(&mut self, mut items: &[Execution]) {
+        if let Some(truth) = &mut self.truth
+            && let Err(error) = items.iter().try_for_each(|item| truth.push(item))
+        {
+            self.trouble = Some(format!("{TRUTH}: {error}"));
+        }
+        if !self.units.is_framed() {
+            return self.attempt(|units| units.push(items));
+        }
+        while !items.is_empty() {
+            let (now, later) = items.split_at(items.len().min(PORTION - self.since));
+            self.attempt(|units| units.push(now));
+            self.since += now.len();
+            if self.since == PORTION {
+                self.end_portion();
+            }
+            items = later;
+        }
+    }
+
+    #[inline]
+    fn take_block(&mut self, block: &RetiredBlock<'_>) {
+        let count = block.code.len();
+        if self.units.is_framed() {
+            if self.since + count >= PORTION {
+                return self.take_single(block);
+            }
+            self.since += count;
+        }
+        if let Some(truth) = &mut self.truth
+            && let Err(error) = truth.push_block(block)
+        {
+            self.trouble = Some(format!("{TRUTH}: {error}"));
+        }
+        self.attempt(|units| units.push_block(block));
+    }
+
+    /// A portion ends in the middle of a block.
+    #[cold]
+    fn take_single(&mut self, block: &RetiredBlock<'_>) {
+        let mut single = std::mem::take(&mut self.single);
+        single.clear();
+        single.extend(block.instructions().map(Execution::Instruction));
+        self.take_items(&single);
+        self.single = single;
+    }
+
+    /// Does something to the units that is no execution.
+    fn between(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), String>) {
+        self.end_portion();
+        self.attempt(act);
+    }
+
+    fn end_portion(&mut self) {
+        self.since = 0;
+        self.attempt(ThreadUnits::hand_on);
+    }
+
+    fn write_causes(&mut self) {
+        let Self { units, causes, folder, .. } = self;
+        let written = units.take_causes().try_for_each(|(thread, cause)| {
+            if causes.is_none() {
+                let mut file = BufWriter::new(File::create(folder.join(EVENT_CAUSES))?);
+                writeln!(file, "{}", EventCause::HEADER)?;
+                *causes = Some(file);
+            }
+            causes.iter_mut().try_for_each(|file| write!(file, "{}", cause.lines(thread)))
+        });
+        if let Err(error) = written {
+            self.trouble.get_or_insert(format!("{EVENT_CAUSES}: {error}"));
+        }
+    }
+
+    /// Writes the streams that have at least so many bytes ready.
+    fn write(&mut self, least: usize) {
+        for (number, bytes) in self.units.streams().enumerate() {
+            if bytes.len() < least {
+                continue;
+            }
+            let name = trace_name(number);
+            if number == self.traces.len() {
+                match create(&self.folder, &name) {
+                    Ok(file) => self.traces.push(file),
+                    Err(error) => drop(self.trouble.get_or_insert(error.to_string())),
+                }
+            }
+            if let Some(Err(error)) = self.traces.get_mut(number).map(|file| file.write_all(bytes)) {
+                self.trouble.get_or_insert(format!("{name}: {error}"));
+            }
+            bytes.clear();
+        }
+    }
+
+    /// Writes what there is to say at the end. Gives what went wrong, now or before.
+    pub fn finish(&mut self) -> Option<String> {
+        self.end_portion();
+        self.attempt(ThreadUnits::finish);
+        self.write_causes();
+        if let Some(Err(error)) = self.causes.take().map(|mut file| file.flush()) {
+            self.trouble.get_or_insert(format!("{EVENT_CAUSES}: {error}"));
+        }
+        self.write(0);
+        if let Some(truth) = self.truth.take()
+            && let Err(error) = truth.finish().and_then(|file| file.into_inner().map_err(io::Error::from))
+        {
+            self.trouble.get_or_insert(format!("{TRUTH}: {error}"));
+        }
+        self.trouble.take()
+    }
+
+    /// Gives up the last bytes of the longest stream, so that there is room for what must not be missing. False: there is
+    /// nothing left to give up.
+    pub fn give_up(&mut self, bytes: u64) -> bool {
+        let length = |file: &File| file.metadata().map_or(0, |file| file.len());
+        let longest = self.traces.iter().max_by_key(|file| length(file));
+        longest.is_some_and(|file| {
+            let length = length(file);
+            length > 0 && file.set_len(length.saturating_sub(bytes)).is_ok()
+        })
+    }
+}
+
+fn create(folder: &Path, name: &str) -> Result<File, Error> {
+    let path = folder.join(name);
+    File::create(&path).map_err(|error| Error::file(path, error))
+}

@@ -1,0 +1,133 @@
+//! A recording is the same whether its source gives blocks or single instructions.
+
+use std::path::{Path, PathBuf};
+
+use backsight_core::Isa;
+use backsight_run::units::MessageKind;
+use backsight_run::{
+    Ending, Error, ExecutionSource, Observation, Recording, SimulatedProgram, Stop, UnitKind,
+};
+use backsight_sim::{Options, Streams};
+use backsight_testing::repository;
+
+/// A source that knows no blocks.
+struct Single<S>(S);
+
+impl<S: ExecutionSource> ExecutionSource for Single<S> {
+    fn isa(&self) -> Isa {
+        self.0.isa()
+    }
+
+    fn has_threads(&self) -> bool {
+        self.0.has_threads()
+    }
+
+    fn stop(&self) -> Stop {
+        self.0.stop()
+    }
+
+    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        self.0.run(&mut |seen| {
+            assert!(!matches!(seen, Observation::Block(_)), "nobody asked for blocks");
+            sink(seen);
+        })
+    }
+}
+
+fn program(name: &str) -> SimulatedProgram {
+    let path = repository().join("testdata/programs/riscv64").join(name);
+    let options =
+        Options { streams: Streams::none(), host_files: false, instructions: 300_000, ..Options::default() };
+    let file = std::fs::read(&path).expect("a bundled program");
+    SimulatedProgram::load(&path, &file, options).expect("a static program")
+}
+
+fn recording(unit: &str, settings: &[(&str, &str)]) -> Recording {
+    let settings: Vec<_> = settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let unit = UnitKind::named(unit).expect("a unit").program(Isa::Rv64, &settings).expect("settings");
+    Recording::new(unit).truth(true)
+}
+
+/// A folder that is gone when the test is over.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("backsight-blocks-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A leftover of a test harms nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Every file of a capture with its contents.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("a capture")
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.is_file())
+        .map(|path| {
+            (path.file_name().map(PathBuf::from).unwrap_or_default(), std::fs::read(&path).expect("a file"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Records by single instructions, and by blocks on one and on two threads; gives the bytes of trace.
+fn assert_same(name: &str, what: &str, recording: impl Fn() -> Recording) -> u64 {
+    let folder = Folder::new(&format!("{name}-{what}"));
+    let one = folder.0.join("one");
+    let single = recording().two_threads(false);
+    let single = single.record(&mut Single(program(name)), &one, &mut |_| {}).expect("a recording");
+    for two_threads in [false, true] {
+        let path = folder.0.join(format!("two-{two_threads}"));
+        let by_blocks = recording().two_threads(two_threads);
+        let by_blocks = by_blocks.record(&mut program(name), &path, &mut |_| {}).expect("a recording");
+        assert_eq!(by_blocks.instructions, single.instructions, "{name}, {what}");
+        assert_eq!(by_blocks.ending, single.ending, "{name}, {what}");
+        assert_same_files(&one, &path, &format!("{name}, {what}, two threads {two_threads}"));
+    }
+    single.bytes
+}
+
+fn assert_same_files(one: &Path, two: &Path, what: &str) {
+    let (one, two) = (files(one), files(two));
+    assert!(one.len() > 2, "{what}: {} files", one.len());
+    for ((path, single), (other, by_blocks)) in one.iter().zip(&two) {
+        assert!(path == other && single == by_blocks, "{what}: {} differs", path.display());
+    }
+    assert_eq!(one.len(), two.len(), "{what}");
+}
+
+#[test]
+fn captures_are_the_same_with_blocks() {
+    for name in ["calls", "jit", "pack", "signals", "sort", "threads", "vm"] {
+        assert!(assert_same(name, "etrace", || recording("etrace", &[])) > 100);
+        assert!(assert_same(name, "ntrace", || recording("ntrace", &[])) > 100);
+        let predicted = [("branch_prediction", "1"), ("implicit_return", "1"), ("framing", "siemens")];
+        assert_same(name, "predicted", || recording("etrace", &predicted));
+    }
+}
+
+#[test]
+fn bytes_of_several_sources_meet_in_the_same_order() {
+    for name in ["calls", "pack", "threads"] {
+        let messages = || recording("etrace", &[("resync", "64")]).messages(Some(MessageKind::Itm));
+        assert_same(name, "messages", messages);
+    }
+}
+
+#[test]
+fn a_limit_in_the_middle_of_a_block_is_kept() {
+    for limit in [1, 2, 100, 12_345, 12_346, 12_347, 12_348] {
+        let limited = || recording("etrace", &[]).limit(limit);
+        assert_same("pack", &format!("limit-{limit}"), limited);
+    }
+}

@@ -1,0 +1,108 @@
+//! Straight-line code in one go.
+//!
+//! Hardware looks at every instruction; in most code only the last one of a block matters to the trace. What the
+//! instructions are is found out once and remembered by the number of the block. Everything that may happen between two
+//! of them (filters, events, an instruction set that is not known yet) takes the way of single instructions.
+
+use super::classify::{Classifier, Kind};
+use super::port::Output;
+use super::unit::Unit;
+use backsight_core::RetiredBlock;
+use backsight_isa::{Instruction, classify_retired};
+
+/// Blocks that are remembered at a time.
+const REMEMBERED: usize = 1 << 12;
+
+/// What is known of a block.
+#[derive(Clone, Copy)]
+struct KnownBlock {
+    number: u64,
+    /// All instructions before the last are plain, and follow each other.
+    is_straight: bool,
+    /// How many of these there are up to the last one that is not plain at a quick look.
+    looked_at: u32,
+    /// What the last instruction is, and whether that shows at a quick look.
+    kind: Kind,
+    is_quick: bool,
+    last: Instruction,
+}
+
+/// Blocks by number; a new one takes the slot of an older one.
+#[derive(Default)]
+pub(super) struct KnownBlocks(Vec<KnownBlock>);
+
+impl KnownBlocks {
+    #[inline]
+    fn look_up(&mut self, block: &RetiredBlock<'_>, classifier: &mut Classifier) -> Option<&KnownBlock> {
+        let slot = block.number as usize % REMEMBERED;
+        if self.0.get(slot).is_none_or(|known| known.number != block.number) {
+            self.remember(block, classifier)?;
+        }
+        self.0.get(slot)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remember(&mut self, block: &RetiredBlock<'_>, classifier: &mut Classifier) -> Option<()> {
+        let (last, before) = block.code.split_last()?;
+        let mut looked_at = 0;
+        let mut is_straight = block.code.windows(2).all(|pair| pair[0].end() == pair[1].address);
+        for (count, retired) in (1..).zip(before) {
+            is_straight &= retired.isa == last.isa;
+            if !classifier.is_plain(retired) {
+                looked_at = count;
+                is_straight &= classifier.kind(retired, &classify_retired(retired)) == Kind::Plain;
+            }
+        }
+        let instruction = classify_retired(last);
+        let known = KnownBlock {
+            number: block.number,
+            is_straight,
+            looked_at,
+            kind: classifier.kind(last, &instruction),
+            is_quick: classifier.is_plain(last),
+            last: instruction,
+        };
+        if self.0.is_empty() {
+            // In every slot there is what is right for its number.
+            self.0 = vec![known; REMEMBERED];
+        }
+        self.0[block.number as usize % REMEMBERED] = known;
+        Some(())
+    }
+}
+
+impl Unit {
+    #[inline]
+    pub(super) fn block_of_instructions(&mut self, block: &RetiredBlock<'_>, out: &mut impl Output) {
+        let Some((mut before, last)) = block.split_last() else { return };
+        let Some(&known) = self.known.look_up(block, &mut self.classifier) else { return };
+        // Where execution arrives, the first instruction may matter by being there.
+        if let Some((first, rest)) = before.split_first()
+            && !self.goes_on_at(first)
+        {
+            self.instruction(first, out);
+            before = rest;
+        }
+        let begun = block.code.len() - 1 - before.len();
+        if let Some(first) = before.first() {
+            if known.is_straight && self.goes_on_at(first) && !self.handler_was_not_seen() {
+                if known.looked_at as usize > begun {
+                    self.clock.now = self.statistics.instructions + u64::from(known.looked_at) - begun as u64;
+                }
+                self.statistics.instructions += before.len() as u64;
+                self.block += before.len() as u64;
+                self.position = Some(last.address);
+            } else {
+                before.iter().for_each(|retired| self.instruction(retired, out));
+            }
+        }
+        self.statistics.instructions += 1;
+        if known.is_quick && self.goes_on_at(&last) {
+            self.block += 1;
+            self.position = Some(last.end());
+        } else {
+            self.step(&last, |_, _| (known.kind, known.last), out);
+        }
+    }
+}

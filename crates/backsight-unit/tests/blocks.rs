@@ -1,0 +1,151 @@
+//! Units write the same bytes whether they take blocks or single instructions.
+
+mod support;
+
+use backsight_core::{Execution, Isa};
+use backsight_run::UnitKind;
+use backsight_sim::{Options, Simulator, Streams};
+use backsight_testing::{Random, repository};
+use support::blocks::{Codes, Step};
+use support::{Flavour, Program, Walk, Walker};
+
+/// Programs the same unit twice; gives the bytes by single instructions and by blocks.
+fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: u64) -> (Vec<u8>, Vec<u8>) {
+    let pairs: Vec<(String, String)> = settings
+        .iter()
+        .map(|setting| {
+            let (key, value) = setting.split_once('=').expect("KEY=VALUE");
+            (key.to_owned(), value.to_owned())
+        })
+        .collect();
+    let kind = UnitKind::named(kind).expect("a unit");
+    let template = kind.program(isa, &pairs).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
+    let build = || template.build(template.first_id()).expect("a unit");
+    let (mut single, mut by_blocks) = (build(), build());
+    let (mut expected, mut bytes) = (Vec::new(), Vec::new());
+    single.push(items, &mut expected).expect("a unit that goes on");
+    single.finish(&mut expected).expect("a unit that goes on");
+    let mut codes = Codes::default();
+    for step in codes.cut(items, &mut Random(seed)) {
+        match step {
+            Step::Item(item) => by_blocks.push(&[item], &mut bytes),
+            Step::Block { number, last } => by_blocks.push_block(&codes.block(number, &last), &mut bytes),
+        }
+        .expect("a unit that goes on");
+    }
+    by_blocks.finish(&mut bytes).expect("a unit that goes on");
+    (expected, bytes)
+}
+
+/// Gives the number of bytes.
+fn assert_same(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: u64) -> usize {
+    let (expected, bytes) = traced(kind, isa, settings, items, seed);
+    let differs = expected.iter().zip(&bytes).position(|(a, b)| a != b);
+    assert!(expected == bytes, "{kind} {settings:?}, seed {seed}: other bytes from {differs:?} on");
+    expected.len()
+}
+
+/// Some of these settings, or all of one entry that is a list with spaces.
+fn some(random: &mut Random, settings: &[&str], one_of: u64) -> Vec<String> {
+    let chosen = settings.iter().filter(|_| random.below(one_of) == 0);
+    chosen.flat_map(|settings| settings.split(' ')).map(str::to_owned).collect()
+}
+
+fn simulated(name: &str, instructions: u64) -> Vec<Execution> {
+    let path = repository().join("testdata/programs/riscv64").join(name);
+    let file = std::fs::read(&path).expect("a bundled program");
+    let options = Options { streams: Streams::none(), host_files: false, instructions, ..Options::default() };
+    let mut items = Vec::new();
+    Simulator::load(&file, options).expect("a static program").run(&mut |item| items.push(item));
+    // One unit watches one thread.
+    items.retain(|item| !matches!(item, Execution::Thread(_)));
+    items
+}
+
+const RISCV_PROGRAMS: [&str; 8] = ["calls", "isa", "jit", "pack", "signals", "sort", "threads", "vm"];
+
+#[test]
+fn etrace_is_the_same_with_every_option() {
+    let settings = [
+        "branch_prediction=1",
+        "implicit_return=1",
+        "jump_target_cache=1",
+        "sijump=1",
+        "full_address=1",
+        "itype_width=3 implicit_return=0 sijump=0",
+        "resync=16",
+        "resync=200:halfwords",
+        "resync=100:cycles",
+        "shallow=1",
+        "framing=siemens",
+        "framing=reference",
+        "fifo=64:40",
+        "algorithm=reference",
+        "retire=blocks:2",
+        "range=0x10000..0x11000",
+        "notify=0x10400",
+    ];
+    for (number, name) in RISCV_PROGRAMS.into_iter().enumerate() {
+        let items = simulated(name, 30_000);
+        assert!(assert_same("etrace", Isa::Rv64, &[], &items, 1) > 100, "{name}: hardly a byte");
+        for seed in 0..12 {
+            let random = &mut Random(seed * 100 + number as u64);
+            assert_same("etrace", Isa::Rv64, &some(random, &settings, 6), &items, seed);
+        }
+        assert_same("etrace", Isa::Rv64, &["algorithm=cva6".to_owned()], &items, 2);
+    }
+}
+
+#[test]
+fn ntrace_is_the_same_with_every_option() {
+    let settings =
+        ["mode=branch", "history_bits=3", "return_stack=8", "resync=32", "timestamps=all", "count_limit=64"];
+    for (number, name) in RISCV_PROGRAMS.into_iter().enumerate() {
+        let items = simulated(name, 20_000);
+        for seed in 0..6 {
+            let random = &mut Random(seed * 100 + number as u64);
+            let bytes = assert_same("ntrace", Isa::Rv64, &some(random, &settings, 3), &items, seed);
+            assert!(bytes > 100, "{name}: hardly a byte");
+        }
+    }
+}
+
+#[test]
+fn arm_units_are_the_same_with_every_option() {
+    let etm4 = [
+        "timestamps=200",
+        "return_stack=1",
+        "branch_broadcast=1",
+        "cyclecount=1",
+        "sync_period=64",
+        "events=150",
+        "range=0x10000..0x12000",
+        "exclude=0x400000..0x403000",
+        "broadcast_range=0x10000..0x14000",
+        "fifo=64:30",
+        "speculation=40",
+        "context_id=1",
+    ];
+    for seed in 0..60 {
+        let random = &mut Random(seed);
+        let flavour = [Flavour::A64, Flavour::AArch32][seed as usize % 2];
+        let program = Program::with_blocks(seed, flavour, false, [0, 3, 9][random.below(3) as usize]);
+        let walk = Walk {
+            seed,
+            steps: 3000,
+            handlers: random.below(3) != 0,
+            interrupts: [0, 5, 50, 200][random.below(4) as usize],
+            contexts: [0, 20, 100][random.below(3) as usize],
+            gaps: [0, 0, 100][random.below(3) as usize],
+            cycles: random.below(8) == 0,
+        };
+        let items = Walker::run(&program, walk);
+        let isa = if flavour == Flavour::A64 { Isa::A64 } else { Isa::A32 };
+        assert_same("etm4", isa, &some(random, &etm4, 5), &items, seed);
+        assert!(assert_same("etm4", isa, &[], &items, seed) > 100, "seed {seed}: hardly a byte");
+        assert_same("ete", isa, &some(random, &etm4[..7], 5), &items, seed);
+        if flavour == Flavour::AArch32 {
+            assert_same("ptm", isa, &[], &items, seed);
+        }
+    }
+}
