@@ -119,6 +119,8 @@ const PAGE: u64 = 4096;
 const PAGE_OPS: usize = 2048;
 /// Pages that may be in use: 64 MB of code.
 const MOST_PAGES: usize = 1 << 14;
+/// Pages that are found quickly.
+const RECENT: usize = 16;
 const CACHE: usize = 1 << 12;
 /// The longest piece of straight code that is looked at in one go.
 const LONGEST: u32 = 4096;
@@ -142,8 +144,8 @@ pub struct Code {
     sections: Vec<Section>,
     pages: Vec<Box<[Op; PAGE_OPS]>>,
     numbers: HashMap<u64, u32>,
-    /// The page looked at last, and its number.
-    recent: (u64, usize),
+    /// Pages looked at lately, and their numbers: by the low bits of the page.
+    recent: [(u64, usize); RECENT],
     straights: Box<[Straight]>,
     targets: Box<[(u64, u64)]>,
 }
@@ -157,7 +159,7 @@ impl Code {
             sections,
             pages: Vec::new(),
             numbers: HashMap::new(),
-            recent: (NOWHERE, 0),
+            recent: [(NOWHERE, 0); RECENT],
             straights: vec![none; CACHE].into(),
             targets: vec![(NOWHERE, 0); CACHE].into(),
         }
@@ -172,8 +174,9 @@ impl Code {
     #[inline]
     fn page(&mut self, address: u64) -> Option<usize> {
         let page = address / PAGE;
-        if self.recent.0 == page {
-            return Some(self.recent.1);
+        let recent = self.recent[page as usize % RECENT];
+        if recent.0 == page {
+            return Some(recent.1);
         }
         self.find_page(page)
     }
@@ -188,34 +191,31 @@ impl Code {
             }
             None => return None,
         };
-        self.recent = (page, number);
+        self.recent[page as usize % RECENT] = (page, number);
         Some(number)
     }
 
     /// The instruction at an address, if it is known.
     #[inline]
     pub fn at(&mut self, address: u64) -> Option<Op> {
-        let slot = (address % PAGE / 2) as usize;
-        if self.recent.0 == address / PAGE {
-            let op = self.pages[self.recent.1][slot];
-            if op.size != 0 {
-                return Some(op);
-            }
+        match self.recent(address).first() {
+            Some(&op) if op.size != 0 => Some(op),
+            _ => self.look(address),
         }
-        self.look(address)
     }
 
-    /// The instructions of the page looked at last, from this address on: every two bytes one, those that are not known of
+    /// The instructions of a page looked at lately, from this address on: every two bytes one, those that are not known of
     /// size 0. Empty for an address in another page.
     #[inline]
     pub fn recent(&self, address: u64) -> &[Op] {
-        if self.recent.0 != address / PAGE {
+        let (page, number) = self.recent[(address / PAGE) as usize % RECENT];
+        if page != address / PAGE {
             return &[];
         }
-        &self.pages[self.recent.1][(address % PAGE / 2) as usize..]
+        &self.pages[number][(address % PAGE / 2) as usize..]
     }
 
-    /// [`at`](Self::at) where it is not in the page looked at last.
+    /// [`at`](Self::at) where it is not in a page looked at lately.
     fn look(&mut self, address: u64) -> Option<Op> {
         let slot = (address % PAGE / 2) as usize;
         let in_file = |code: &Self| code.sections.iter().any(|section| section.piece(address).is_some());

@@ -6,7 +6,7 @@ use crate::code::{Code, Kind, Op};
 use crate::notes::{Note, NoteReader};
 use backsight_core::Execution;
 
-/// Gives up to `most` instructions from `at` on without notes, as far as they are in the page looked at last. All but the
+/// Gives up to `most` instructions from `at` on without notes, as far as they are in one page. All but the
 /// last of a path are plain or not taken. Gives how many there were.
 #[inline]
 fn give_easy(at: &mut u64, most: u32, code: &Code, sink: &mut impl FnMut(Execution)) -> u32 {

@@ -114,7 +114,7 @@ impl Splitter {
         }
     }
 
-    /// Takes an instruction if that is easy: it is in the page looked at last, follows the one before, is no branch and goes
+    /// Takes an instruction if that is easy: it is in a page looked at lately, follows the one before, is no branch and goes
     /// on to the next one. Nearly all are; `false` for the others, which are to be [pushed](Self::push).
     #[inline]
     pub fn push_plain(&mut self, retired: &Retired, code: &Code) -> bool {
@@ -124,9 +124,11 @@ impl Splitter {
             && retired.next.0 == end
             && op.is(retired)
             && op.kind == Kind::Plain
-            && retired.taken
-            && self.count > 0;
+            && retired.taken;
         if easy {
+            if self.count == 0 {
+                self.start = retired.address.0;
+            }
             self.count += 1;
             self.instructions += 1;
             self.last = retired.address.0;
@@ -183,6 +185,7 @@ impl Splitter {
     }
 
     /// Whatever is not plain.
+    #[inline]
     fn branch(&mut self, retired: &Retired, kind: Kind, code: &mut Code, parts: &mut impl Parts) {
         let implied = match kind {
             Kind::Plain => self.end,

@@ -1,14 +1,21 @@
-//! Running the programs of a set, several at a time.
+//! Running the programs of a set, several at a time; and how fast, and again from their load values.
 
 use super::data::DataBench;
 use super::report::Row;
 use super::{Bench, Case, code_of};
+use crate::code::Code;
+use crate::data::accesses::DataScheme;
+use crate::data::replay::{RecordingWriter, replay};
+use crate::data::values::ValueCache;
+use crate::pack::{Chunk, Packer, Unpacker};
 use crate::scheme::Scheme;
-use backsight_sim::{Options, Simulator, Streams};
+use backsight_core::Execution;
+use backsight_sim::{Elf, Options, Simulator, Streams};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Programs in a folder: `bin/`, `input/`, and `list`, which says how each is run.
 #[derive(Clone, Debug)]
@@ -28,6 +35,78 @@ pub struct Experiment {
     pub data: bool,
     /// Instructions of each program, at most.
     pub instructions: u64,
+}
+
+/// What became of a program that was executed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// Instructions.
+    pub instructions: u64,
+    /// Instructions, loads, stores and whatever else was compared.
+    pub items: u64,
+    /// Those that were not the same.
+    pub differing: u64,
+    /// All registers are the same in the end.
+    pub registers: bool,
+    /// Bits of all load values.
+    pub raw_bits: u64,
+    /// Bits that it was executed from.
+    pub bits: u64,
+}
+
+/// The time that this thread had a processor, where the system says so. It is counted in ticks.
+fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// So much of it can be believed.
+const ENOUGH: Duration = Duration::from_millis(40);
+
+/// How long `work` takes: the time that it had a processor, or what passed if that is too short to be counted.
+fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let (begin, before) = (Instant::now(), processor_time());
+    let done = work();
+    let counted = processor_time().zip(before).map(|(after, before)| after - before);
+    (done, counted.filter(|&time| time >= ENOUGH).unwrap_or_else(|| begin.elapsed()))
+}
+
+fn pack(scheme: &Scheme, code: &Code, items: &[Execution]) -> Result<Vec<Chunk>, String> {
+    let mut packer = Packer::new(scheme, DataScheme::default(), code.clone());
+    let mut chunks = Vec::new();
+    for item in items {
+        chunks.extend(packer.push(item).map_err(|unfit| unfit.to_string())?.map(|chunk| *chunk));
+    }
+    chunks.push(packer.flush());
+    Ok(chunks)
+}
+
+fn unpack(scheme: &Scheme, code: &Code, chunks: &[Chunk]) -> Result<u64, String> {
+    let mut unpacker = Unpacker::new(scheme, DataScheme::default(), code.clone());
+    let mut sum = 0u64;
+    let mut sink = |item| {
+        if let Execution::Instruction(retired) = item {
+            sum = sum.wrapping_add(retired.next.0);
+        }
+    };
+    for chunk in chunks {
+        unpacker.unpack(chunk, &mut sink).map_err(|damage| damage.to_string())?;
+    }
+    Ok(sum)
+}
+
+fn speed(scheme: &Scheme, code: &Code, items: &[Execution], times: u32) -> Result<[f64; 2], String> {
+    let mut best = [Duration::MAX; 2];
+    let mut instructions = 0;
+    for _ in 0..times.max(1) {
+        let (chunks, packing) = time(|| pack(scheme, code, items));
+        let chunks = chunks?;
+        let (sum, unpacking) = time(|| unpack(scheme, code, &chunks));
+        std::hint::black_box(sum?);
+        instructions = chunks.iter().map(|chunk| chunk.records.instructions).sum();
+        best = [best[0].min(packing), best[1].min(unpacking)];
+    }
+    Ok(best.map(|time| instructions as f64 / time.as_secs_f64()))
 }
 
 impl Set {
@@ -60,14 +139,13 @@ impl Set {
 
     /// Measures one program.
     pub fn measure(&self, case: &Case, experiment: &Experiment) -> Result<Row, String> {
-        let path = self.folder.join("bin").join(&case.command[0]);
-        let file = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let code = code_of(&file).map_err(|error| format!("{}: {error}", path.display()))?;
+        let file = self.program(case)?;
+        let code = code_of(&file).map_err(|error| format!("{}: {error}", case.name))?;
         let mut bench = Bench::new(&experiment.schemes, code);
         let mut data = experiment.data.then(DataBench::new);
         let mut unfit = Ok(());
-        let mut sink = |item: backsight_core::Execution| {
-            if unfit.is_ok() && !matches!(item, backsight_core::Execution::Access(_)) {
+        let mut sink = |item: Execution| {
+            if unfit.is_ok() && !matches!(item, Execution::Access(_)) {
                 unfit = bench.push(&item);
             }
             if let Some(data) = &mut data {
@@ -87,6 +165,60 @@ impl Set {
             outcomes: bench.finish(),
             data: data.map(DataBench::finish),
         })
+    }
+
+    /// How fast each scheme packs and unpacks one program, in instructions a second of this thread; the best of `times`.
+    pub fn speed(
+        &self,
+        case: &Case,
+        schemes: &[Scheme],
+        (most, times): (u64, u32),
+    ) -> Result<Vec<[f64; 2]>, String> {
+        let file = self.program(case)?;
+        let code = code_of(&file).map_err(|error| format!("{}: {error}", case.name))?;
+        let mut items = Vec::new();
+        self.simulator(case, &file, most)?.run(&mut |item| items.push(item));
+        schemes
+            .iter()
+            .map(|scheme| speed(scheme, &code, &items, times).map_err(|why| format!("{}: {why}", case.name)))
+            .collect()
+    }
+
+    /// Executes a program again from its load values and what enters from outside, and compares every item.
+    pub fn replay(&self, case: &Case, most: u64) -> Result<Replayed, String> {
+        let file = self.program(case)?;
+        let elf = Elf::parse(&file).map_err(|error| format!("{}: {error}", case.name))?;
+        let mut values = Vec::new();
+        self.simulator(case, &file, most)?.record(&mut |value| values.push(value), &mut |_| {});
+        let mut first = self.simulator(case, &file, most)?;
+        let begin = first.hart().clone();
+        let mut writer = RecordingWriter::new(ValueCache::first_access(64 << 10), values.into_iter());
+        let mut items = Vec::new();
+        first.run_with_accesses(&mut |item| {
+            writer.push(&item);
+            items.push(item);
+        });
+        let (recording, raw_bits) = writer.finish();
+        let mut expected = items.iter();
+        let mut differing = 0;
+        let (_, hart) = replay(&elf, begin, &recording, &mut |item| {
+            differing += u64::from(expected.next() != Some(&item));
+        });
+        differing += expected.count() as u64;
+        let registers = (hart.integers(), hart.floats()) == (first.hart().integers(), first.hart().floats());
+        Ok(Replayed {
+            instructions: recording.instructions,
+            items: items.len() as u64,
+            differing,
+            registers,
+            raw_bits,
+            bits: recording.load_bits + 8 * recording.outside.len() as u64,
+        })
+    }
+
+    fn program(&self, case: &Case) -> Result<Vec<u8>, String> {
+        let path = self.folder.join("bin").join(&case.command[0]);
+        std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// Measures all programs on so many threads; `done` is called after each. Rows are in the order of the list.

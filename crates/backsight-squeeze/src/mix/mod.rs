@@ -56,6 +56,8 @@ pub struct Mix {
     pub run_bits: u8,
     /// How fast weights adapt.
     pub rate: u8,
+    /// How wrong, in 1/256, the mix must be for a state to be given to another context.
+    pub surprise: u8,
     /// log2 of the sets of weights chosen by address; 0: there are none.
     pub weight_bits: u8,
     /// There are also sets of weights chosen by the last outcomes.
@@ -101,6 +103,7 @@ impl Mix {
         local_bits: 5,
         run_bits: 6,
         rate: 6,
+        surprise: 16,
         weight_bits: 2,
         weights_by_outcomes: false,
         two_layers: false,
@@ -115,10 +118,10 @@ impl Mix {
     /// At most 8 KB of state.
     pub const MEDIUM: Self = Self {
         table_bits: 8,
-        tag_bits: 6,
+        tag_bits: 5,
         large_states: false,
         one_map: false,
-        outcomes: list([0, 3, 6, 10, 16, 24]),
+        outcomes: list([0, 2, 4, 7, 11, 16, 24]),
         locals: list([8]),
         paths: list([6]),
         loops: true,
@@ -128,10 +131,11 @@ impl Mix {
         local_bits: 7,
         run_bits: 8,
         rate: 6,
+        surprise: 16,
         weight_bits: 4,
         weights_by_outcomes: false,
         two_layers: true,
-        refine_bits: 3,
+        refine_bits: 2,
         refine_by_outcomes: false,
         returns: 16,
         target_paths: list([0, 3]),
@@ -155,6 +159,7 @@ impl Mix {
         local_bits: 10,
         run_bits: 10,
         rate: 6,
+        surprise: 16,
         weight_bits: 8,
         weights_by_outcomes: true,
         two_layers: true,

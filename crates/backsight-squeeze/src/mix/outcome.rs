@@ -214,7 +214,8 @@ impl Outcomes {
                 refined[at] = toward(refined[at], taken, 128);
             }
         }
-        self.learn_states(&inputs, taken);
+        let error = (i64::from(taken) << 16).abs_diff(i64::from(p));
+        self.learn_states(&inputs, taken, error >= u64::from(self.build.surprise) << 8);
         Ok(taken)
     }
 
@@ -246,12 +247,15 @@ impl Outcomes {
         }
     }
 
-    fn learn_states(&mut self, inputs: &Inputs, taken: bool) {
+    /// A state of another context gives way where what is known did not suffice.
+    fn learn_states(&mut self, inputs: &Inputs, taken: bool, surprised: bool) {
         for (context, &(slot, tag)) in inputs.slots[..self.contexts].iter().enumerate() {
             self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let slot = &mut self.slots[slot as usize];
-            // The context that came last has the state.
             if slot.tag != tag {
+                if !surprised && slot.state != 0 {
+                    continue;
+                }
                 *slot = Slot { state: 0, tag };
             }
             let state = slot.state;

@@ -92,7 +92,7 @@ impl Machine {
     #[inline]
     pub fn next(&self, state: u8, taken: bool, random: u32) -> u8 {
         let step = self.steps[usize::from(state)][usize::from(taken)];
-        if random % step.odds == 0 { step.on } else { step.stay }
+        if random.is_multiple_of(step.odds) { step.on } else { step.stay }
     }
 
     /// The probability of an outcome of 1 that a state stands for at first, 22 bits.

@@ -38,6 +38,15 @@ pub struct Squeeze {
     #[arg(long)]
     data: bool,
 
+    /// Instead: instructions a second of each scheme, packing and unpacking, on one thread
+    #[arg(long)]
+    speed: bool,
+
+    /// Instead: execute each program again from its load values (64 KB first-access cache) and what entered from outside, and
+    /// compare every instruction, load, store and register
+    #[arg(long, conflicts_with_all = ["speed", "scheme", "sweep", "data", "plots"])]
+    replay: bool,
+
     /// Instructions of each program, at most
     #[arg(long, value_name = "N", default_value_t = 50_000_000)]
     instructions: u64,
@@ -96,6 +105,46 @@ fn plots(folder: &Path, names: &[String], schemes: &[Scheme], rows: &[Row]) -> R
     Ok(())
 }
 
+/// Passes of which the best counts.
+const TIMES: u32 = 3;
+
+fn speed(set: &Set, names: &[String], schemes: &[Scheme], instructions: u64) -> Result {
+    println!("Millions of instructions a second: packed, unpacked; the best of {TIMES} times\n");
+    print!("{:14}", "program");
+    names.iter().for_each(|name| print!("{name:>18}"));
+    println!();
+    for case in &set.cases {
+        let speeds = set.speed(case, schemes, (instructions, TIMES)).map_err(Failure::new)?;
+        print!("{:14}", case.name);
+        speeds.iter().for_each(|[pack, unpack]| print!("{:>9.1}{:>9.1}", pack / 1e6, unpack / 1e6));
+        println!();
+    }
+    Ok(())
+}
+
+fn replay(set: &Set, instructions: u64) -> Result {
+    println!(
+        "{:14}{:>12}{:>12}{:>10}{:>11}{:>9}{:>9}",
+        "program", "instructions", "items", "differing", "registers", "bits/ins", "ratio"
+    );
+    let mut wrong = 0;
+    for case in &set.cases {
+        let done = set.replay(case, instructions).map_err(Failure::new)?;
+        println!(
+            "{:14}{:>12}{:>12}{:>10}{:>11}{:>9.3}{:>9.2}",
+            case.name,
+            done.instructions,
+            done.items,
+            done.differing,
+            if done.registers { "the same" } else { "differ" },
+            done.bits as f64 / done.instructions as f64,
+            done.raw_bits as f64 / done.bits as f64
+        );
+        wrong += u32::from(done.differing > 0 || !done.registers);
+    }
+    if wrong > 0 { Err(Failure::new(format!("{wrong} programs did not do the same again"))) } else { Ok(()) }
+}
+
 /// Runs the command.
 pub fn run(command: &Squeeze) -> Result {
     let mut names = command.scheme.clone();
@@ -114,6 +163,12 @@ pub fn run(command: &Squeeze) -> Result {
         })
         .collect::<Result<_>>()?;
     let set = Set::open(&command.folder).map_err(Failure::new)?;
+    if command.speed {
+        return speed(&set, &names, &schemes, command.instructions);
+    }
+    if command.replay {
+        return replay(&set, command.instructions);
+    }
     let experiment =
         Experiment { schemes: schemes.clone(), data: command.data, instructions: command.instructions };
     let threads =
