@@ -44,11 +44,7 @@ impl<'w> Object<'w> {
     }
 
     /// A member that is a list.
-    pub fn list(
-        &mut self,
-        name: &str,
-        values: impl IntoIterator<Item = impl Into<Value>>,
-    ) -> io::Result<()> {
+    pub fn list(&mut self, name: &str, values: impl IntoIterator<Item = impl Into<Value>>) -> io::Result<()> {
         self.elements(name, values, |value, out| write!(out, "{}", value.into()))
     }
 

@@ -162,13 +162,7 @@ impl Blocks {
 
     /// The same for one of several edges that were taken before.
     #[inline(never)]
-    fn follow_recent(
-        &mut self,
-        from: u32,
-        way: Way,
-        range: &Range,
-        space: AddressSpace,
-    ) -> Option<Followed> {
+    fn follow_recent(&mut self, from: u32, way: Way, range: &Range, space: AddressSpace) -> Option<Followed> {
         let number = *self.recent.get(slot(from, range))?;
         let edge = self.edges.get_mut(number as usize)?;
         let next = self.blocks.get(edge.to as usize)?;

@@ -228,9 +228,7 @@ fn block_json(block: &Block) -> Value {
 }
 
 fn event_json(events: &EventProfile, object: &mut Object<'_>) -> io::Result<()> {
-    let share = |one: &EventShare| {
-        json!({ "of": one.of, "expected": one.expected, "certain": one.certain, "possible": one.possible })
-    };
+    let share = |one: &EventShare| json!({ "of": one.of, "expected": one.expected, "certain": one.certain, "possible": one.possible });
     object.value("number", events.choice.number)?;
     object.value("name", events.choice.name.as_str())?;
     object.value("total", events.total)?;
