@@ -17,9 +17,43 @@ pub(super) const FORMAT: Format = Format {
     write,
 };
 
-/// Instructions, cycles, conditional branches, indirect branches.
+/// What an instruction, a call or all of them cost.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cost([u64; 4]);
+struct Cost {
+    instructions: u64,
+    cycles: u64,
+    conditional: u64,
+    indirect: u64,
+}
+
+/// Which costs there are.
+#[derive(Clone, Copy, Debug)]
+struct Columns {
+    has_cycles: bool,
+}
+
+impl Columns {
+    fn titles(self) -> &'static str {
+        if self.has_cycles { "Ir Cycles Bc Bi" } else { "Ir Bc Bi" }
+    }
+
+    fn text(self, cost: &Cost) -> String {
+        let Cost { instructions, cycles, conditional, indirect } = cost;
+        match self.has_cycles {
+            true => format!("{instructions} {cycles} {conditional} {indirect}"),
+            false => format!("{instructions} {conditional} {indirect}"),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        self.instructions += other.instructions;
+        self.cycles += other.cycles;
+        self.conditional += other.conditional;
+        self.indirect += other.indirect;
+    }
+}
 
 #[derive(Debug, Default)]
 struct Body {
@@ -35,13 +69,16 @@ fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
     let inclusive = inclusive(profile);
     writeln!(out, "# callgrind format\nversion: 1\ncreator: backsight {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(out, "cmd: {}", options.title.replace('\n', " "))?;
-    writeln!(out, "positions: instr line\nevents: Ir Cycles Bc Bi")?;
-    writeln!(out, "summary: {} {}\n", profile.totals.instructions, profile.totals.cycles)?;
+    let columns = Columns { has_cycles: profile.has_cycles() };
+    writeln!(out, "positions: instr line\nevents: {}", columns.titles())?;
+    let mut all = Cost::default();
+    bodies.values().flat_map(|body| body.costs.values()).for_each(|&cost| all += cost);
+    writeln!(out, "summary: {}\n", columns.text(&all))?;
     for (&number, body) in &bodies {
         let Some(function) = profile.functions.get(number as usize) else { continue };
         write_header(profile, function, "", out)?;
         writeln!(out, "fn={}", one_line(&function.name))?;
-        write_body(profile, function, number, body, &inclusive, out)?;
+        write_body(profile, (function, number), body, (columns, &inclusive), out)?;
         writeln!(out)?;
     }
     Ok(())
@@ -53,38 +90,58 @@ fn one_line(name: &str) -> String {
 
 fn write_header(profile: &Profile, function: &Function, prefix: &str, out: &mut dyn Write) -> io::Result<()> {
     let Some(module) = profile.module_of(function) else { return Ok(()) };
-    let line = module.debug().line(function.start.unwrap_or(0));
-    let file = line.map_or("???", |line| module.debug().file(line.file));
     let file_key = if prefix.is_empty() { "fl" } else { "cfi" };
-    writeln!(out, "{prefix}ob={}\n{file_key}={file}", module.name())
+    writeln!(out, "{prefix}ob={}\n{file_key}={}", module.name(), file_of(profile, function))
+}
+
+/// The file that a function is in, as far as that is known.
+fn file_of<'p>(profile: &'p Profile, function: &Function) -> &'p str {
+    let debug = profile.module_of(function).map(crate::Module::debug);
+    let line = debug.and_then(|debug| Some((debug, debug.line(function.start.unwrap_or(0))?)));
+    line.map_or("???", |(debug, line)| debug.file(line.file))
 }
 
 fn write_body(
     profile: &Profile,
-    function: &Function,
-    number: u32,
+    (function, number): (&Function, u32),
     body: &Body,
-    inclusive: &BTreeMap<(u32, u32), Inclusive>,
+    (columns, inclusive): (Columns, &BTreeMap<(u32, u32), Inclusive>),
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let debug = profile.module_of(function).map(crate::Module::debug);
     let line = |address: u64| debug.and_then(|debug| debug.line(address)).map_or(0, |line| line.line);
-    for (&address, Cost([instructions, cycles, conditional, indirect])) in &body.costs {
-        writeln!(out, "{address:#x} {} {instructions} {cycles} {conditional} {indirect}", line(address))?;
+    let file_of_function = file_of(profile, function);
+    let file_at = |address: u64| {
+        let line = debug.and_then(|debug| Some((debug, debug.line(address)?)));
+        line.map_or(file_of_function, |(debug, line)| debug.file(line.file))
+    };
+    // Functions of other files (headers) may be inlined.
+    let mut file = file_of_function;
+    let mut position = |address: u64, out: &mut dyn Write| {
+        let now = file_at(address);
+        if std::mem::replace(&mut file, now) != now {
+            writeln!(out, "{}={now}", if now == file_of_function { "fe" } else { "fi" })?;
+        }
+        Ok::<_, io::Error>(())
+    };
+    for (&address, cost) in &body.costs {
+        position(address, out)?;
+        writeln!(out, "{address:#x} {} {}", line(address), columns.text(cost))?;
     }
     for (&(address, callee), &(count, target)) in &body.calls {
         let Some(called) = profile.functions.get(callee as usize) else { continue };
+        position(address, out)?;
         write_header(profile, called, "c", out)?;
-        let of_pair = inclusive.get(&(number, callee)).copied().unwrap_or_default();
-        let share =
-            |cost: u64| (u128::from(cost) * u128::from(count) / u128::from(of_pair.calls.max(1))) as u64;
         let called_debug = profile.module_of(called).map(crate::Module::debug);
         let target_line = called_debug.and_then(|debug| debug.line(target)).map_or(0, |line| line.line);
         writeln!(out, "cfn={}\ncalls={count} {target:#x} {target_line}", one_line(&called.name))?;
-        let (instructions, cycles) = (share(of_pair.instructions), share(of_pair.cycles));
-        writeln!(out, "{address:#x} {} {instructions} {cycles}", line(address))?;
+        let of_pair = inclusive.get(&(number, callee)).copied().unwrap_or_default();
+        let cost = of_pair.share(count);
+        writeln!(out, "{address:#x} {} {}", line(address), columns.text(&cost))?;
     }
-    for (&address, &(taken, executed, target)) in &body.jumps {
+    // Nothing says where a branch that was never taken leads.
+    for (&address, &(taken, executed, target)) in body.jumps.iter().filter(|(_, jump)| jump.0 > 0) {
+        position(address, out)?;
         writeln!(out, "jcnd={taken}/{executed} {target:#x} {}", line(target))?;
         writeln!(out, "{address:#x} {}", line(address))?;
     }
@@ -97,6 +154,14 @@ struct Inclusive {
     calls: u64,
     instructions: u64,
     cycles: u64,
+}
+
+impl Inclusive {
+    /// The cost of some of the calls: those of one call instruction.
+    fn share(self, calls: u64) -> Cost {
+        let part = |cost: u64| (u128::from(cost) * u128::from(calls) / u128::from(self.calls.max(1))) as u64;
+        Cost { instructions: part(self.instructions), cycles: part(self.cycles), ..Cost::default() }
+    }
 }
 
 fn inclusive(profile: &Profile) -> BTreeMap<(u32, u32), Inclusive> {
@@ -121,14 +186,14 @@ fn bodies(profile: &Profile) -> BTreeMap<u32, Body> {
         let share = block.cycles / u64::from(block.instructions.max(1));
         for (address, _) in profile.instructions_of(block) {
             let is_last = address == block.last();
-            let Cost([instructions, cycles, conditional, indirect]) = body.costs.entry(address).or_default();
-            *instructions += block.count;
-            *cycles +=
-                if is_last { block.cycles - share * u64::from(block.instructions.max(1) - 1) } else { share };
-            if is_last {
-                *conditional += if block.is_conditional() { block.count } else { 0 };
-                *indirect += if block.class == Class::IndirectBranch { block.count } else { 0 };
-            }
+            let rest = block.cycles - share * u64::from(block.instructions.max(1) - 1);
+            let times = |has_it: bool| if has_it { block.count } else { 0 };
+            *body.costs.entry(address).or_default() += Cost {
+                instructions: block.count,
+                cycles: if is_last { rest } else { share },
+                conditional: times(is_last && block.is_conditional()),
+                indirect: times(is_last && block.class == Class::IndirectBranch),
+            };
         }
     }
     for edge in &profile.edges {

@@ -19,7 +19,7 @@ fn rate((covered, all): (u64, u64)) -> f64 {
 }
 
 fn write(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-    let coverage = Coverage::of(profile);
+    let coverage = Coverage::with_lines(profile)?;
     let sum = |sums: fn(&FileCoverage) -> (u64, u64)| {
         coverage.files.values().map(sums).fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
     };

@@ -9,6 +9,7 @@ use backsight::core::Address;
 use backsight::image::Elf;
 use backsight::isa::{Class, classify};
 
+use super::ExportError;
 use crate::{Module, Profile};
 
 /// The coverage of all files of source.
@@ -79,6 +80,17 @@ impl Coverage {
             }
         }
         coverage
+    }
+
+    /// The same for formats that have nothing to say without lines.
+    pub(super) fn with_lines(profile: &Profile) -> Result<Self, ExportError> {
+        let coverage = Self::of(profile);
+        match coverage.files.is_empty() {
+            true => Err(ExportError::Missing(
+                "no code that was executed has lines: build the program with -g, or give the file with its debug information with --image".to_owned(),
+            )),
+            false => Ok(coverage),
+        }
     }
 
     fn add_module(&mut self, profile: &Profile, number: u32, module: &Module) {

@@ -14,7 +14,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn write(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
-    for (name, file) in &Coverage::of(profile).files {
+    for (name, file) in &Coverage::with_lines(profile)?.files {
         writeln!(out, "TN:\nSF:{name}")?;
         for (line, function) in file.functions.keys() {
             writeln!(out, "FN:{line},{function}")?;
