@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use backsight_core::Isa;
+use backsight_core::{Execution, Isa};
+use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
+use backsight_run::retired::RetiredReader;
 use backsight_run::units::MessageKind;
 use backsight_run::{
-    Ending, Error, ExecutionSource, Observation, Recording, SimulatedProgram, Stop, UnitKind,
+    Ending, Error, ExecutionSource, Observation, Recording, SimulatedProgram, Stop, TRUTH, UnitKind,
 };
 use backsight_sim::{Options, Streams};
-use backsight_testing::repository;
+use backsight_testing::{qemu_plugin, repository, skipped};
 
 /// A source that knows no blocks.
 struct Single<S>(S);
@@ -129,5 +131,44 @@ fn a_limit_in_the_middle_of_a_block_is_kept() {
     for limit in [1, 2, 100, 12_345, 12_346, 12_347, 12_348] {
         let limited = || recording("etrace", &[]).limit(limit);
         assert_same("pack", &format!("limit-{limit}"), limited);
+    }
+}
+
+#[test]
+fn programs_under_qemu_are_the_same_with_blocks() {
+    let Some(plugin) = qemu_plugin() else { return skipped("the QEMU plugin is not built") };
+    for (name, unit) in [("aarch64/calls", "etm4"), ("arm/interwork", "etm4"), ("riscv64/calls", "etrace")] {
+        let options = EmulationOptions {
+            program: repository().join("testdata/programs").join(name),
+            environment: Some(Vec::new()),
+            plugin: Some(plugin.clone()),
+            qemu_arguments: vec!["-seed".into(), "1".into()],
+            silent: true,
+            ..EmulationOptions::default()
+        };
+        let mut program = match EmulatedProgram::new(options) {
+            Ok(program) => program,
+            Err(error) => return skipped(error),
+        };
+        let folder = Folder::new(&name.replace('/', "-"));
+        let (one, two) = (folder.0.join("one"), folder.0.join("two"));
+        let recording = || {
+            let unit =
+                UnitKind::named(unit).expect("a unit").program(program.isa(), &[]).expect("no settings");
+            Recording::new(unit).truth(true)
+        };
+        let (first, second) = (recording(), recording());
+        let single = first.record(&mut Single(program.clone()), &one, &mut |_| {}).expect("a recording");
+        let by_blocks = second.record(&mut program, &two, &mut |_| {}).expect("a recording");
+        assert_eq!(by_blocks.instructions, single.instructions, "{name}");
+        assert!(by_blocks.instructions > 10_000, "{name}: {} instructions", by_blocks.instructions);
+        // Each run has a process of its own, and contexts have its number.
+        let executed = |folder: &Path| -> Vec<Execution> {
+            let file = std::fs::read(folder.join(TRUTH)).expect("a retired stream");
+            let items =
+                RetiredReader::new(&file[..]).expect("a retired stream").map(|item| item.expect("an item"));
+            items.filter(|item| !matches!(item, Execution::Context(_))).collect()
+        };
+        assert!(executed(&one) == executed(&two), "{name}: other execution with blocks");
     }
 }
