@@ -32,7 +32,9 @@ fn read(mut reader: StreamReader, stream: &[u8], piece: usize, tail: &[u8]) -> (
                 items += block.code.len() as u64 - 1;
                 block.instructions().for_each(&mut instruction);
             }
-            Observation::Code { address, bytes } => code = code.wrapping_add(address.0).wrapping_add(bytes.len() as u64),
+            Observation::Code { address, bytes } => {
+                code = code.wrapping_add(address.0).wrapping_add(bytes.len() as u64)
+            }
             _ => {}
         }
     };
