@@ -56,6 +56,19 @@ impl Output {
         Ok(Self { writer, name, is_terminal, lines_left: None })
     }
 
+    /// Can `path` be written to? To be asked before work that takes long: nothing is created or changed.
+    pub fn check(path: Option<&Path>) -> Result {
+        let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(()) };
+        let checked = match path.exists() {
+            true => File::options().write(true).open(path).map(drop),
+            false => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                std::fs::metadata(folder.unwrap_or(Path::new("."))).map(drop)
+            }
+        };
+        checked.map_err(|error| Failure::file(path, &error))
+    }
+
     /// The same, for so many lines by [`Output::put_lines`]; `None`: as many as there are.
     pub fn limit(self, lines: Option<u64>) -> Self {
         Self { lines_left: lines, ..self }

@@ -1,7 +1,7 @@
 //! `backsight profile`: counts what was executed.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backsight::Capture;
 use backsight::decode::Summary;
@@ -157,6 +157,8 @@ impl From<WeightName> for Weight {
 pub fn run(command: &ProfileCommand) -> Result {
     let format = command.format.as_deref().and_then(Format::named);
     let quiet = command.output.quiet;
+    let path = command.output.output.as_deref();
+    Output::check(path)?;
     let slices = if format.is_some_and(Format::needs_timeline) { command.slices } else { 0 };
     let paths = match (command.paths, format.is_some_and(Format::needs_paths)) {
         (Some(window), _) => window.into(),
@@ -201,7 +203,6 @@ pub fn run(command: &ProfileCommand) -> Result {
         module: command.module.clone(),
         title: command.capture.capture.display().to_string(),
     };
-    let path = command.output.output.as_deref();
     match format {
         Some(format) => {
             if !quiet {
@@ -210,9 +211,7 @@ pub fn run(command: &ProfileCommand) -> Result {
                     .iter()
                     .for_each(|what| say(format_args!("warning: {what}")));
             }
-            let mut output = Output::open(path)?;
-            write(format, &profile, &options, &mut output)?;
-            output.finish()?;
+            write(format, &profile, &options, path)?;
         }
         None => {
             let mut output = Output::for_people(path)?;
@@ -251,6 +250,9 @@ impl Counting<'_> {
         arguments.check_buffers(&capture)?;
         let decode = arguments.choose(capture.execution(), &capture, self.quiet).threads(self.threads);
         let (profile, summary) = backsight_profile::count(&capture, decode, &self.options)?;
+        if profile.totals.instructions == 0 {
+            check_protocols(&capture)?;
+        }
         if !self.quiet {
             let code = capture.code()?;
             let problems = code.problems();
@@ -261,6 +263,25 @@ impl Counting<'_> {
         }
         Ok((profile, summary, capture))
     }
+}
+
+/// Protocols of messages that programs write, and of samples.
+const MESSAGES: [&str; 2] = ["itm", "stm"];
+
+/// Refuses captures in which nothing traces execution.
+fn check_protocols(capture: &Capture) -> Result {
+    let sources = capture.buffers().iter().flat_map(|buffer| buffer.sources());
+    let mut protocols: Vec<_> = sources.filter_map(|source| Some(source.protocol()?.name)).collect();
+    protocols.dedup();
+    if protocols.is_empty() || !protocols.iter().all(|name| MESSAGES.contains(name)) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: nothing in it traces execution, and there are no samples of the program counter; `backsight flow` shows the \
+         messages of {}",
+        capture.name(),
+        protocols.join(" and ")
+    )))
 }
 
 /// Refuses what there is nothing to write of.
@@ -278,17 +299,49 @@ pub fn check(profile: &Profile, weight: WeightName) -> Result {
     Ok(())
 }
 
-fn write(format: &Format, profile: &Profile, options: &ExportOptions, output: &mut Output) -> Result {
-    let mut missing = None;
-    output.put(|out| match format.write(profile, options, out) {
-        Ok(()) => Ok(()),
-        Err(ExportError::Io(error)) => Err(error),
-        Err(ExportError::Missing(what)) => {
-            missing = Some(what);
-            Ok(())
-        }
-    })?;
-    missing.map_or(Ok(()), |what| Err(Failure::new(format!("--format {}: {what}", format.name))))
+fn write(format: &Format, profile: &Profile, options: &ExportOptions, path: Option<&Path>) -> Result {
+    let mut file = OnFirstWrite { path, output: None, failure: None };
+    match format.write(profile, options, &mut file) {
+        Ok(()) => file.finish(),
+        Err(ExportError::Missing(what)) => Err(Failure::new(format!("--format {}: {what}", format.name))),
+        Err(ExportError::Io(error)) => Err(file.failure.unwrap_or_else(|| Failure::new(error))),
+    }
+}
+
+/// A file that is opened when something is written to it: where a format is refused, what was there before stays.
+struct OnFirstWrite<'p> {
+    path: Option<&'p Path>,
+    output: Option<Output>,
+    /// Why something could not be written.
+    failure: Option<Failure>,
+}
+
+impl OnFirstWrite<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result {
+        let output = match &mut self.output {
+            Some(output) => output,
+            None => self.output.insert(Output::open(self.path)?),
+        };
+        output.put(|out| out.write_all(bytes))
+    }
+
+    fn finish(mut self) -> Result {
+        self.put(&[])?;
+        self.output.map_or(Ok(()), Output::finish)
+    }
+}
+
+impl Write for OnFirstWrite<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.put(bytes).map(|()| bytes.len()).map_err(|failure| {
+            self.failure = Some(failure);
+            std::io::ErrorKind::Other.into()
+        })
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Tables to read.
@@ -355,6 +408,9 @@ fn list_events(
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let EventProfile { choice, total, unattributed, .. } = events;
+    if *total == 0 {
+        return writeln!(out, "\n{} (event {}): 0 times", choice.name, choice.number);
+    }
     let sorted = |shares: &[EventShare]| {
         let mut shares = shares.to_vec();
         shares.sort_by(|one, other| other.expected.total_cmp(&one.expected).then(one.of.cmp(&other.of)));

@@ -56,6 +56,8 @@ fn title_of(path: &Path, capture: &Capture) -> String {
 /// Runs the command.
 pub fn run(command: &Report) -> Result {
     let quiet = command.output.quiet;
+    let path = command.output.output.as_deref();
+    Output::check(path)?;
     let options = CountOptions { timeline: command.slices, ..CountOptions::default() };
     let counting = Counting { images: &command.images, options, threads: command.threads, quiet };
     let (profile, summary, capture) = counting.count_with_summary(&command.capture)?;
@@ -88,7 +90,6 @@ pub fn run(command: &Report) -> Result {
         facts,
         warnings,
     };
-    let path = command.output.output.as_deref();
     let mut output = Output::open(path)?;
     output.put(|out| report::write(&profile, &options, out))?;
     output.finish()?;

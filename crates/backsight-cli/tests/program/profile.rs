@@ -114,6 +114,23 @@ fn what_a_format_needs_and_does_not_find_is_said_with_what_to_do() {
 }
 
 #[test]
+fn a_file_stays_what_it_was_where_the_profile_cannot_be_written_to_it() {
+    let scratch = Scratch::new();
+    let file = scratch.path("coverage.info");
+    std::fs::write(&file, "the last one").expect("a file");
+    on("first", &format!("profile --format lcov -o {}", file.display()))
+        .could_not("no code that was executed has lines");
+    assert_eq!(std::fs::read_to_string(&file).expect("the file"), "the last one");
+    // What cannot be opened is refused before anything is counted.
+    let nowhere = scratch.path("no-such-folder/profile");
+    for command in ["profile --format json", "profile", "report"] {
+        let run = on("calls-aarch64", &format!("{command} -o {}", nowhere.display()));
+        assert!(!run.err.contains("instructions"), "{}", run.err);
+        run.could_not("no-such-folder");
+    }
+}
+
+#[test]
 fn code_that_is_not_there_or_is_another_build_is_said() {
     let scratch = Scratch::new();
     let copy = scratch.copy_of(&capture("first"), "no-code");
