@@ -59,12 +59,12 @@ impl Output {
     /// Can `path` be written to? To be asked before work that takes long: nothing is created or changed.
     pub fn check(path: Option<&Path>) -> Result {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(()) };
-        let checked = match path.exists() {
-            true => File::options().write(true).open(path).map(drop),
-            false => {
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                std::fs::metadata(folder.unwrap_or(Path::new("."))).map(drop)
-            }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let checked = match std::fs::metadata(path) {
+            Ok(known) if known.is_file() => File::options().write(true).open(path).map(drop),
+            // Whoever reads from a pipe would take it for the end.
+            Ok(_) => Ok(()),
+            Err(_) => std::fs::metadata(folder.unwrap_or(Path::new("."))).map(drop),
         };
         checked.map_err(|error| Failure::file(path, &error))
     }
