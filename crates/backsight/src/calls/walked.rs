@@ -12,8 +12,8 @@ use backsight_flow::PathId;
 use super::stack::{Departure, FunctionName};
 
 /// Most paths and most segments that are remembered.
-const MOST_PATHS: usize = 1 << 16;
-const MOST_SEGMENTS: usize = 1 << 18;
+const MOST_PATHS: usize = 1 << 15;
+const MOST_SEGMENTS: usize = 1 << 16;
 
 /// Paths of one follower.
 #[derive(Clone, Debug, Default)]
