@@ -1,18 +1,19 @@
-//! Any bytes as the records, notes and cycles of each scheme, over a small program.
+//! Any bytes as the records, notes, cycles and accesses of each scheme, over a small program.
 
 #![no_main]
 
 use backsight_core::Isa;
+use backsight_squeeze::data::accesses::DataScheme;
 use backsight_squeeze::{Chunk, Code, PRESETS, Records, Section, Unpacker};
 
-/// A loop with a call, a return, an indirect jump and a conditional branch, several times.
+/// A loop with a call, a return, an indirect jump, a load and a conditional branch, several times.
 fn code() -> Code {
     let opcodes: [u32; 8] = [
         0x0015_0513, // addi a0, a0, 1
         0xFEB5_1EE3, // bne a0, a1, -4
         0x0080_00EF, // jal ra, +8
         0x0005_0067, // jr a0
-        0x0000_0013, // nop
+        0x0005_3603, // ld a2, 0(a0)
         0x0005_00E7, // jalr ra, a0
         0x0000_8067, // ret
         0xFE00_0AE3, // beq x0, x0, -12
@@ -22,15 +23,18 @@ fn code() -> Code {
 }
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let [which, count, notes, cycles, rest @ ..] = data else { return };
+    let [which, count, notes, cycles, accesses, rest @ ..] = data else { return };
     let (_, scheme) = PRESETS[usize::from(*which) % PRESETS.len()];
     let (notes, rest) = rest.split_at((*notes as usize % 32).min(rest.len()));
-    let (cycles, bytes) = rest.split_at((*cycles as usize % 32).min(rest.len()));
+    let (cycles, rest) = rest.split_at((*cycles as usize % 32).min(rest.len()));
+    let (accesses, bytes) = rest.split_at((*accesses as usize % 32).min(rest.len()));
     let records =
         Records { bytes: bytes.to_vec(), bits: bytes.len() as u64 * 8, instructions: u64::from(*count) * 16 };
-    let chunk = Chunk { code: Vec::new(), notes: notes.to_vec(), cycles: cycles.to_vec(), records };
-    let mut unpacker = Unpacker::new(&scheme, code());
+    let (notes, cycles, accesses) = (notes.to_vec(), cycles.to_vec(), accesses.to_vec());
+    let chunk = Chunk { code: Vec::new(), notes, cycles, accesses, records };
+    let mut unpacker = Unpacker::new(&scheme, DataScheme { sets: 4, cache: 1024 }, code());
     let mut given = 0u64;
     let _ = unpacker.unpack(&chunk, &mut |_| given += 1);
-    assert!(given <= u64::from(*count) * 16 + 64, "no more than there should be");
+    // Each instruction may have an access.
+    assert!(given <= 2 * u64::from(*count) * 16 + 64, "no more than there should be");
 });
