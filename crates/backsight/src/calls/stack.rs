@@ -295,7 +295,7 @@ impl<'i> ShadowStack<'i> {
                     segment.departure = departure;
                 }
                 _ => {
-                    let function = walked.number(&function);
+                    let function = walked.number(self.space, &function);
                     walked.segments.push(Segment { function, ranges: 1, instructions, departure });
                 }
             }

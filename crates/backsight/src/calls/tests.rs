@@ -1,11 +1,14 @@
 //! What the stack makes of executions that are hard on it: any address of a program serves, whatever code is there.
 
-use backsight_core::{Address, Cause, Isa};
+use std::path::Path;
+
+use backsight_core::{Address, AddressSpace, Cause, Isa};
 use backsight_flow::{Event, NoSync, PathId, Range, TraceOn};
 use backsight_isa::{Class, Flags};
 use backsight_testing::Random;
 
-use super::{CallTree, ShadowStack, Visit};
+use super::walked::WalkedPaths;
+use super::{CallTree, FunctionName, ShadowStack, Visit};
 use crate::Capture;
 
 /// How a range ends.
@@ -348,4 +351,20 @@ fn paths_come_to_what_their_ranges_come_to() {
         assert!(expected.len() > 500, "{}", expected.len());
         assert!(visits == expected, "round {round}");
     }
+}
+
+#[test]
+fn functions_at_the_same_address_in_several_spaces_are_several() {
+    let mut walked = WalkedPaths::default();
+    let at = |distance| FunctionName {
+        address: Address(0x1000),
+        symbol: None,
+        module: Some((Path::new("library"), distance)),
+    };
+    let spaces = [1, 2].map(|process| AddressSpace::ANY.in_process(process));
+    let numbers = [walked.number(spaces[0], &at(1)), walked.number(spaces[1], &at(2))];
+    let modules =
+        numbers.map(|number| walked.functions[number as usize].module.map(|(_, distance)| distance));
+    assert_eq!(modules, [Some(1), Some(2)]);
+    assert_eq!(walked.number(spaces[0], &at(1)), numbers[0]);
 }

@@ -23,7 +23,7 @@ pub(super) struct WalkedPaths<'i> {
     records: Vec<Option<PathRecord>>,
     pub segments: Vec<Segment>,
     pub functions: Vec<FunctionName<'i>>,
-    numbers: HashMap<Address, u32>,
+    numbers: HashMap<(AddressSpace, Address), u32>,
 }
 
 /// A path.
@@ -72,9 +72,9 @@ impl<'i> WalkedPaths<'i> {
             Some(PathRecord { space, first: first as u32, end: self.segments.len() as u32 });
     }
 
-    /// The number of a function as it is come to.
-    pub fn number(&mut self, function: &FunctionName<'i>) -> u32 {
-        *self.numbers.entry(function.address).or_insert_with(|| {
+    /// The number of a function of a space, as it is come to.
+    pub fn number(&mut self, space: AddressSpace, function: &FunctionName<'i>) -> u32 {
+        *self.numbers.entry((space, function.address)).or_insert_with(|| {
             self.functions.push(*function);
             self.functions.len() as u32 - 1
         })
