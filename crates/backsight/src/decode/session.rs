@@ -9,7 +9,7 @@ use backsight_core::TraceId;
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::caches::{CodeCaches, CodeKey};
+use super::caches::{CodeCaches, CodeKey, SharedCode};
 use super::item::{Accumulate, Item, Outcome};
 use super::kind::Kind;
 use super::merge::Waiting;
@@ -63,10 +63,8 @@ impl<'c, K: Kind> Setup<'c, K> {
         let source = self.buffer.source(id)?;
         let stream = self.kind.stream(&source, self.code).ok().flatten()?;
         let key = self.code.and_then(|code| CodeKey::new(code, &source));
-        let mut decoder = SourceDecoder::new(source, stream, self.wanted);
-        if let Some(key) = key {
-            decoder.share_code(key, Arc::clone(&self.caches));
-        }
+        let shared = key.map(|key| SharedCode::new(&self.caches, key));
+        let mut decoder = SourceDecoder::new(source, stream, self.wanted, shared);
         for (&later, _) in self.buffer.continued.iter().filter(|(_, first)| **first == id) {
             let Some(source) = self.buffer.source(later) else { continue };
             if let Some(stream) = self.kind.stream(&source, self.code).ok().flatten() {

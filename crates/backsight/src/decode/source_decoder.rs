@@ -1,14 +1,13 @@
 //! One source while it is decoded.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use backsight_arm::frame::Run;
 use backsight_core::{Located, TraceId};
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::caches::{CodeCaches, CodeKey};
+use super::caches::SharedCode;
 use super::item::{Item, Origin, Outcome};
 use super::positions::Positions;
 use crate::Source;
@@ -70,7 +69,7 @@ pub(crate) struct SourceDecoder<S> {
     /// When what comes out happened, where the code depends on it.
     window: Option<Window>,
     /// What was read of the code, with others that run it too.
-    shared: Option<(CodeKey, Arc<CodeCaches>)>,
+    shared: Option<SharedCode>,
 }
 
 /// The stream of a source in a configuration that it does not have at the moment.
@@ -259,7 +258,7 @@ type RareSink<'a, V> = &'a mut dyn FnMut(Item<'_, V>, Known) -> ControlFlow<()>;
 
 impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
-    pub fn new(source: Source, stream: S, wanted: Wanted) -> Self {
+    pub fn new(source: Source, stream: S, wanted: Wanted, shared: Option<SharedCode>) -> Self {
         let (positions, arrivals, kept) = Default::default();
         let (has_begun, window, others, base, taken) = (false, None, Vec::new(), 0, 0);
         Self {
@@ -274,13 +273,8 @@ impl<S: Stream> SourceDecoder<S> {
             base,
             taken,
             window,
-            shared: None,
+            shared,
         }
-    }
-
-    /// Others run the same code: while this has no bytes to decode, they may use what was read of it.
-    pub fn share_code(&mut self, key: CodeKey, caches: Arc<CodeCaches>) {
-        self.shared = Some((key, caches));
     }
 
     /// The source may go on in this configuration, under the ID of it.
@@ -334,12 +328,12 @@ impl<S: Stream> SourceDecoder<S> {
 
     /// The same for whoever takes whole paths.
     pub fn take_to<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
-        if let Some((key, caches)) = &self.shared {
-            caches.lend(*key, &mut self.stream);
+        if let Some(shared) = &mut self.shared {
+            shared.lend(&mut self.stream);
         }
         let outcome = self.take_part(part, sink);
-        if let Some((key, caches)) = &self.shared {
-            caches.take_back(*key, &mut self.stream);
+        if let Some(shared) = &mut self.shared {
+            shared.take_back(&mut self.stream);
         }
         outcome
     }
