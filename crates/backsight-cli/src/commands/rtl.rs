@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use backsight_arm::etm4::Config;
-use backsight_rtl::etm4::{Options, design};
-use clap::{Args, Subcommand};
+use backsight_rtl::etm4::{Form, Options, design};
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::failure::{Failure, Result};
 use crate::output::say;
@@ -36,9 +36,13 @@ struct Etm4 {
     #[arg(long, short, value_name = "FOLDER")]
     output: PathBuf,
 
-    /// Bytes a cycle, 1 to 16
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    lanes: u8,
+    /// How lanes depend on each other: chain is small, prefix keeps its clock with many lanes
+    #[arg(long, value_name = "FORM", default_value = "chain")]
+    form: FormName,
+
+    /// Bytes a cycle: 1 to 16 for a chain (4 if not given), 8 or 16 for prefix (8)
+    #[arg(long, value_name = "N")]
+    lanes: Option<u8>,
 
     /// Configuration of the trace unit: a register or option, as of a bare file; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
@@ -49,8 +53,18 @@ struct Etm4 {
     quiet: bool,
 }
 
+/// The name of a form.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FormName {
+    /// One byte after the other within a cycle
+    Chain,
+    /// Parallel prefix: a tree over the lanes
+    Prefix,
+}
+
 const EXAMPLES: &str = "Examples:
   backsight rtl etm4 -o decoder
+  backsight rtl etm4 -o decoder --form prefix --lanes 16
   backsight rtl etm4 -o decoder --lanes 6 --config version=ETE1.1 --config q_elements=1
   make -C decoder lint";
 
@@ -63,9 +77,13 @@ pub fn run(command: &Rtl) -> Result {
 
 fn etm4(command: &Etm4) -> Result {
     let config = config(&command.config)?;
-    let options = Options { lanes: command.lanes, config };
-    let files =
-        design(&options).map_err(|error| Failure::usage(format!("--lanes {}: {error}", command.lanes)))?;
+    let (form, usual) = match command.form {
+        FormName::Chain => (Form::Chain, 4),
+        FormName::Prefix => (Form::Prefix, 8),
+    };
+    let lanes = command.lanes.unwrap_or(usual);
+    let files = design(&Options { lanes, form, config })
+        .map_err(|error| Failure::usage(format!("--lanes {lanes}: {error}")))?;
     fs::create_dir_all(&command.output).map_err(|error| Failure::file(&command.output, &error))?;
     for file in &files {
         write(&command.output.join(file.name), &file.text)?;

@@ -3,9 +3,14 @@
 //! ```text
 //! frames ─► frame_demux ─► lane_serialiser ─► etm4_decoder ─► packets, records
 //!
-//! etm4_decoder:  etm4_header ─► etm4_stream_chain ─► etm4_places ─► etm4_fields ─► etm4_state_chain ─► etm4_record
-//!                byte alone     boundaries       register       fields         addresses, time     branch, event …
+//! chain:   etm4_header ─► etm4_stream_chain ─► etm4_places ─► etm4_fields ─► etm4_state_chain ─► etm4_record
+//!          byte alone     boundaries           register       fields         addresses, time     branch, event …
+//! prefix:  lane_packer ─► etm4_lengths ─► etm4_stream_prefix ─► etm4_packets_prefix ─► etm4_state_prefix ─► etm4_record_prefix
+//!          full words     of all lanes    boundaries            kinds, fields          addresses, time      branch, event …
 //! ```
+//!
+//! The chain takes one byte after the other within a cycle, so that its clock falls with every lane. In the
+//! parallel-prefix form no path goes through all lanes; it is larger, and gives packets at the lanes of their headers.
 //!
 //! [`design`] gives its files. `etm4_header` and `etm4_meaning` are the header map of [`backsight_arm::etm4::ROWS`];
 //! `etm4_pkg` holds the configuration of the trace unit.
@@ -22,19 +27,59 @@ use crate::SourceFile;
 /// What to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes a cycle, 1 to 16.
+    /// Bytes a cycle: 1 to 16 for a chain, 8 or 16 for the parallel-prefix form.
     pub lanes: u8,
+    /// How lanes depend on each other.
+    pub form: Form,
     /// The trace unit whose stream is decoded.
     pub config: Config,
 }
 
-/// There is no decoder of so many bytes a cycle.
+/// How the lanes of a decoder depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadLanes;
+pub enum Form {
+    /// One byte after the other within a cycle: small, and slower with every lane.
+    Chain,
+    /// Parallel prefix: what each byte could be first, then a tree over the lanes.
+    Prefix,
+}
+
+impl Form {
+    /// Is there a decoder of this form for so many bytes a cycle?
+    pub const fn takes(self, lanes: u8) -> bool {
+        match self {
+            Self::Chain => 1 <= lanes && lanes <= MAX_LANES,
+            Self::Prefix => matches!(lanes, 8 | 16),
+        }
+    }
+
+    /// The mark of lines in templates that are for this form alone.
+    const fn mark(self) -> &'static str {
+        match self {
+            Self::Chain => "//@chain",
+            Self::Prefix => "//@prefix",
+        }
+    }
+
+    /// The modules of this form, in the order in which tools need them.
+    const fn modules(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Chain => &CHAIN,
+            Self::Prefix => &PREFIX,
+        }
+    }
+}
+
+/// There is no decoder of this form for so many bytes a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadLanes(Form);
 
 impl std::fmt::Display for BadLanes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "a decoder takes 1 to {MAX_LANES} bytes a cycle")
+        match self.0 {
+            Form::Chain => write!(f, "a chain takes 1 to {MAX_LANES} bytes a cycle"),
+            Form::Prefix => write!(f, "the parallel-prefix form takes 8 or 16 bytes a cycle"),
+        }
     }
 }
 
@@ -49,15 +94,17 @@ pub const MAX_LANES: u8 = 16;
 /// If it cannot take so many bytes a cycle.
 pub fn design(options: &Options) -> Result<Vec<SourceFile>, BadLanes> {
     let config = options.config;
-    if !(1..=MAX_LANES).contains(&options.lanes) {
-        return Err(BadLanes);
+    if !options.form.takes(options.lanes) {
+        return Err(BadLanes(options.form));
     }
     let mut files = vec![
         file("etm4_pkg.sv", package::package(&config)),
         file("etm4_header.sv", header::module(&config)),
         file("etm4_meaning.sv", meaning::module(&config)),
     ];
-    files.extend(MODULES.iter().map(|&(name, template)| file(name, instance(template, options))));
+    for (name, template) in options.form.modules().iter().chain(&FRAMES) {
+        files.push(file(name, instance(template, options)));
+    }
     let sources: Vec<&str> = files.iter().map(|file| file.name).collect();
     let makefile = include_str!("sv/Makefile.in").replace("@SOURCES@", &sources.join(" "));
     files.extend(AROUND.iter().map(|&(name, template)| file(name, instance(template, options))));
@@ -65,8 +112,7 @@ pub fn design(options: &Options) -> Result<Vec<SourceFile>, BadLanes> {
     Ok(files)
 }
 
-/// The modules of the decoder, in the order in which tools need them.
-const MODULES: [(&str, &str); 10] = [
+const CHAIN: [(&str, &str); 7] = [
     ("etm4_stream_chain.sv", include_str!("sv/etm4_stream_chain.sv")),
     ("etm4_places.sv", include_str!("sv/etm4_places.sv")),
     ("etm4_fields.sv", include_str!("sv/etm4_fields.sv")),
@@ -74,6 +120,31 @@ const MODULES: [(&str, &str); 10] = [
     ("etm4_record.sv", include_str!("sv/etm4_record.sv")),
     ("delay.sv", include_str!("sv/delay.sv")),
     ("etm4_decoder.sv", include_str!("sv/etm4_decoder.sv")),
+];
+
+const PREFIX: [(&str, &str); 18] = [
+    ("etm4_prefix_pkg.sv", include_str!("sv/etm4_prefix_pkg.sv")),
+    ("word_delay.sv", include_str!("sv/word_delay.sv")),
+    ("valid_delay.sv", include_str!("sv/valid_delay.sv")),
+    ("word_window.sv", include_str!("sv/word_window.sv")),
+    ("lane_packer.sv", include_str!("sv/lane_packer.sv")),
+    ("etm4_sections.sv", include_str!("sv/etm4_sections.sv")),
+    ("etm4_lengths.sv", include_str!("sv/etm4_lengths.sv")),
+    ("etm4_search.sv", include_str!("sv/etm4_search.sv")),
+    ("etm4_room.sv", include_str!("sv/etm4_room.sv")),
+    ("etm4_stream_prefix.sv", include_str!("sv/etm4_stream_prefix.sv")),
+    ("etm4_packets_prefix.sv", include_str!("sv/etm4_packets_prefix.sv")),
+    ("lane_scan.sv", include_str!("sv/lane_scan.sv")),
+    ("register_walk.sv", include_str!("sv/register_walk.sv")),
+    ("etm4_threshold_prefix.sv", include_str!("sv/etm4_threshold_prefix.sv")),
+    ("etm4_history_prefix.sv", include_str!("sv/etm4_history_prefix.sv")),
+    ("etm4_state_prefix.sv", include_str!("sv/etm4_state_prefix.sv")),
+    ("etm4_record_prefix.sv", include_str!("sv/etm4_record_prefix.sv")),
+    ("etm4_decoder.sv", include_str!("sv/etm4_decoder_prefix.sv")),
+];
+
+/// The modules that take frames apart.
+const FRAMES: [(&str, &str); 3] = [
     ("frame_demux.sv", include_str!("sv/frame_demux.sv")),
     ("lane_serialiser.sv", include_str!("sv/lane_serialiser.sv")),
     ("coresight_etm4.sv", include_str!("sv/coresight_etm4.sv")),
@@ -87,9 +158,19 @@ const AROUND: [(&str, &str); 4] = [
     ("example_top.lpf", include_str!("sv/example_top.lpf")),
 ];
 
-/// A template with the choices of the user in it.
+/// A template with the choices of the user in it. Lines that end with the mark of a form are for that form alone.
 fn instance(template: &str, options: &Options) -> String {
-    template.replace("@LANES@", &options.lanes.to_string())
+    let mut text = String::with_capacity(template.len());
+    for line in template.lines() {
+        let line = match (line.strip_suffix(options.form.mark()), line.contains("//@")) {
+            (Some(line), _) => line.trim_end(),
+            (None, true) => continue,
+            (None, false) => line,
+        };
+        text += line;
+        text.push('\n');
+    }
+    text.replace("@LANES@", &options.lanes.to_string())
 }
 
 fn file(name: &'static str, text: String) -> SourceFile {

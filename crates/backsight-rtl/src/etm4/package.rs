@@ -53,6 +53,7 @@ pub fn package(config: &Config) -> String {
         .replace("@CONFIGURATION@", &config.words().to_string())
         .replace("@VMID_BYTES@", &config.vmid_bytes().to_string())
         .replace("@CID_BYTES@", &config.context_id_bytes().to_string())
+        .replace("@HAS_COMMIT@", if config.commit_mode1() { "1'b0" } else { "1'b1" })
         .replace("@ETE@", if config.is_ete() { "1'b1" } else { "1'b0" })
         .replace("@ENTRY@\n", &entry)
         .replace("@KINDS@\n", &kinds)

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use backsight_arm::etm4::Config;
 use backsight_rtl::SourceFile;
-use backsight_rtl::etm4::{Options, design};
+use backsight_rtl::etm4::{Form, Options, design};
 use backsight_testing::{Random, corpus};
 
 use hardware::Item;
@@ -50,8 +50,13 @@ fn ete() -> Config {
     configured(&[("version", "ETE1.3"), ("q_elements", "1"), ("vmid", "16"), ("timestamp_marker", "1")])
 }
 
-fn files(lanes: u8, config: Config) -> Vec<SourceFile> {
-    design(&Options { lanes, config }).unwrap()
+fn files(form: Form, lanes: u8, config: Config) -> Vec<SourceFile> {
+    design(&Options { lanes, form, config }).unwrap()
+}
+
+/// All configurations, by their names.
+fn configurations() -> [(&'static str, Config); 3] {
+    [("full", full()), ("ete", ete()), ("a53", Config::etm4_default())]
 }
 
 /// Simulates streams one after the other; checks that hardware and software say the same; gives the number of packets.
@@ -83,11 +88,11 @@ fn compare(simulation: &Simulation, words: &str, pieces: &[Vec<u8>], config: &Co
 }
 
 /// Random and damaged streams through one design.
-fn check_random(simulator: Simulator, lanes: u8, config: &Config, length: usize, name: &str) {
+fn check_random(simulator: Simulator, form: Form, lanes: u8, config: &Config, length: usize, name: &str) {
     if !simulator.is_there() {
         return;
     }
-    let simulation = Simulation::build(simulator, name, &[], &files(lanes, *config));
+    let simulation = Simulation::build(simulator, name, &[], &files(form, lanes, *config));
     let mut random = Random(u64::from(lanes) + length as u64);
     let stream = streams::random(&mut random, length);
     let pieces = streams::cut(&mut random, &stream, 1 + length as u64 / 1000);
@@ -98,17 +103,22 @@ fn check_random(simulator: Simulator, lanes: u8, config: &Config, length: usize,
 
 #[test]
 fn the_chain_decodes_random_and_damaged_streams_with_every_packet_of_etmv4() {
-    check_random(Simulator::Verilator, 4, &full(), 200_000, "chain4-full");
+    check_random(Simulator::Verilator, Form::Chain, 4, &full(), 200_000, "chain4-full");
 }
 
 #[test]
 fn a_second_simulator_agrees_on_ete() {
-    check_random(Simulator::Icarus, 3, &ete(), 8_000, "icarus-chain3-ete");
+    check_random(Simulator::Icarus, Form::Chain, 3, &ete(), 8_000, "icarus-chain3-ete");
 }
 
 #[test]
 fn the_chain_of_one_byte_decodes_in_a_second_simulator() {
-    check_random(Simulator::Icarus, 1, &full(), 4_000, "icarus-chain1-full");
+    check_random(Simulator::Icarus, Form::Chain, 1, &full(), 4_000, "icarus-chain1-full");
+}
+
+#[test]
+fn the_parallel_prefix_form_decodes_random_and_damaged_streams() {
+    check_random(Simulator::Icarus, Form::Prefix, 8, &full(), 800, "icarus-prefix8-full");
 }
 
 #[test]
@@ -116,11 +126,26 @@ fn every_width_and_configuration_decodes_random_streams() {
     if !is_long() {
         return;
     }
-    for lanes in [1, 2, 3, 5, 6, 8, 16] {
-        for (name, config) in [("full", full()), ("ete", ete()), ("a53", Config::etm4_default())] {
-            check_random(Simulator::Verilator, lanes, &config, 400_000, &format!("chain{lanes}-{name}"));
+    for (name, config) in configurations() {
+        for lanes in [1, 2, 3, 5, 6, 8, 16] {
+            let design = format!("chain{lanes}-{name}");
+            check_random(Simulator::Verilator, Form::Chain, lanes, &config, 400_000, &design);
+        }
+        for lanes in [8, 16] {
+            let design = format!("prefix{lanes}-{name}");
+            check_random(Simulator::Verilator, Form::Prefix, lanes, &config, 400_000, &design);
         }
     }
+}
+
+#[test]
+fn a_form_says_which_widths_it_has() {
+    let widths = |form| -> Vec<u8> {
+        let options = |lanes| Options { lanes, form, config: Config::etm4_default() };
+        (0..=20).filter(|&lanes| design(&options(lanes)).is_ok()).collect()
+    };
+    assert_eq!(widths(Form::Chain), (1..=16).collect::<Vec<u8>>());
+    assert_eq!(widths(Form::Prefix), [8, 16]);
 }
 
 /// Trace sources of a real capture: their files. All are of the same kind, as far as packets are concerned.
@@ -129,6 +154,18 @@ const SOURCES: [&str; 6] =
 
 #[test]
 fn frames_of_a_real_capture_are_taken_apart_and_decoded_damaged_or_not() {
+    check_frames(Form::Chain, 4);
+}
+
+#[test]
+fn the_parallel_prefix_form_decodes_frames_of_a_real_capture() {
+    if is_long() {
+        check_frames(Form::Prefix, 8);
+        check_frames(Form::Prefix, 16);
+    }
+}
+
+fn check_frames(form: Form, lanes: u8) {
     let Some(corpus) = corpus() else { return };
     // A short part needs no simulator that is built first.
     let (simulator, frames) =
@@ -136,8 +173,8 @@ fn frames_of_a_real_capture_are_taken_apart_and_decoded_damaged_or_not() {
     if !simulator.is_there() {
         return;
     }
-    let files = files(4, Config::etm4_default());
-    let simulation = Simulation::build(simulator, "frames4", &["FRAMES"], &files);
+    let files = files(form, lanes, Config::etm4_default());
+    let simulation = Simulation::build(simulator, &format!("frames-{form:?}{lanes}"), &["FRAMES"], &files);
     let folder = corpus.join("opencsd/juno_r1_1/capture");
     let mut whole = std::fs::read(folder.join("cstrace.bin")).unwrap();
     whole.truncate(frames.saturating_mul(16));
@@ -177,7 +214,7 @@ fn a_mutation_of_each_emitted_table_is_noticed() {
     let words = streams::words(&pieces, 2, None);
     let expected = software::items(&pieces, &config);
     for (index, (name, from, to)) in mutations.into_iter().enumerate() {
-        let mut files = files(2, config);
+        let mut files = files(Form::Chain, 2, config);
         let file = files.iter_mut().find(|file| file.name == name).unwrap();
         assert!(file.text.contains(from), "{name}: {from}");
         file.text = file.text.replacen(from, to, 1);
@@ -191,10 +228,10 @@ fn the_linter_has_nothing_to_say() {
     if !is_installed("verilator") {
         return;
     }
-    for (name, config) in [("full", full()), ("ete", ete()), ("a53", Config::etm4_default())] {
-        for lanes in [1, 4] {
-            let files = files(lanes, config);
-            let folder = write(&format!("lint-{name}-{lanes}"), &files);
+    for (name, config) in configurations() {
+        for (form, lanes) in [(Form::Chain, 1), (Form::Chain, 4), (Form::Prefix, 8), (Form::Prefix, 16)] {
+            let files = files(form, lanes, config);
+            let folder = write(&format!("lint-{name}-{form:?}{lanes}"), &files);
             let sources = sources(&folder, &files);
             let designs = sources
                 .iter()

@@ -1,6 +1,9 @@
 // CoreSight frames to the packets and records of one ETMv4/ETE: frame_demux, lane_serialiser, etm4_decoder.
 //
-//   LANES   bytes a cycle, 1 to 16. Frames of 15 bytes are taken every ceil(16 / LANES) cycles.
+//   LANES   bytes a cycle, 1 to 16  //@chain
+//   LANES   bytes a cycle, 8 or 16  //@prefix
+//
+// A frame is taken every ceil(16 / LANES) cycles.
 
 module coresight_etm4 #(
     parameter int LANES = @LANES@
@@ -12,11 +15,14 @@ module coresight_etm4 #(
     output logic                frame_ready,
     input  logic [127:0]        frame,        // byte 0 in bits 7:0
     input  logic                frame_lost,   // frames are missing before this one
-    // Packets, by the lanes of their last bytes.
+    input  logic                flush,        // the trace is over: high for 80 cycles, 24 after the last frame //@prefix
+    // Packets, by the lanes of their last bytes.  //@chain
+    // Packets, by the lanes of their headers.  //@prefix
     output logic [LANES-1:0]    byte_valid,     // `keep`, at the time of the packets
     output logic [LANES-1:0]    packet_valid,
     output logic                packet_gap,     // bytes were missing before lane 0
     output logic                packet_cut,     // a packet was cut off there
+    output logic [5*LANES-1:0]  packet_payload, // bytes after the header  //@prefix
     output logic [6*LANES-1:0]  packet_kind,    // etm4_pkg::KIND_*
     output logic [3*LANES-1:0]  packet_why,     // etm4_pkg::WHY_*
     output logic [8*LANES-1:0]  packet_header,

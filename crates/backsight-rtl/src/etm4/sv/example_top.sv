@@ -13,7 +13,8 @@ module example_top #(
     output logic [7:0] led
 );
 
-    localparam int LANES = 1;
+    localparam int LANES = 1;  //@chain
+    localparam int LANES = 8;  //@prefix
     localparam int BIT = CLOCK / BAUD;
 
     // Reset for the first cycles after configuration.
@@ -68,25 +69,38 @@ module example_top #(
         .frame, .lost(frame_lost), .overrun
     );
 
-    logic       record_gap;
-    logic [2:0] record_kind;
+    logic               record_gap;
+    logic [3*LANES-1:0] record_kind;
     coresight_etm4 #(.LANES(LANES)) decoder (
         .clk(clk_25mhz), .rst, .id(7'h10), .frame_valid, .frame_ready, .frame, .frame_lost,
         .record_gap, .record_kind,
+        .flush(1'b0), .packet_payload(),  //@prefix
         .byte_valid(), .packet_valid(), .packet_gap(), .packet_cut(), .packet_kind(), .packet_why(), .packet_header(),
         .packet_raw(), .packet_wrote(), .packet_number(), .packet_count(), .packet_info(), .packet_vmid(),
         .packet_cid(), .packet_address(), .packet_is(), .packet_timestamp(), .packet_threshold(), .record_cycle(),
         .record_value()
     );
 
+    // How many records of each type the word has.
+    logic [3:0] branches;
+    logic [1:0] exceptions;
+    logic       event_seen, gap_seen;
+    always_comb begin
+        branches = 4'd0;
+        exceptions = 2'd0;
+        event_seen = 1'b0;
+        gap_seen = record_gap || overrun;
+        for (int i = 0; i < LANES; i++) begin
+            if (record_kind[3*i+:3] == etm4_pkg::RECORD_BRANCH) branches = branches + 4'd1;
+            if (record_kind[3*i+:3] == etm4_pkg::RECORD_EXCEPTION) exceptions = exceptions + 2'd1;
+            if (record_kind[3*i+:3] == etm4_pkg::RECORD_EVENT) event_seen = !event_seen;
+            if (record_kind[3*i+:3] == etm4_pkg::RECORD_GAP) gap_seen = 1'b1;
+        end
+    end
+
     always_ff @(posedge clk_25mhz) begin
         if (rst) led <= 8'd0;
-        else begin
-            if (record_kind == etm4_pkg::RECORD_BRANCH) led[3:0] <= led[3:0] + 4'd1;
-            if (record_kind == etm4_pkg::RECORD_EXCEPTION) led[5:4] <= led[5:4] + 2'd1;
-            if (record_kind == etm4_pkg::RECORD_EVENT) led[6] <= !led[6];
-            if (record_kind == etm4_pkg::RECORD_GAP || record_gap || overrun) led[7] <= 1'b1;
-        end
+        else led <= {led[7] | gap_seen, led[6] ^ event_seen, led[5:4] + exceptions, led[3:0] + branches};
     end
 
 endmodule

@@ -6,6 +6,7 @@
 //   R KIND CYCLE VALUE
 //   X CUT, where bytes are missing
 // POSITION counts the bytes up to the end of the packet.
+// A Trace Info is printed at its last byte, where its threshold is known.                           //@prefix
 
 `timescale 1ns / 1ps
 
@@ -25,6 +26,8 @@ module tb_etm4 #(
     logic [32*LANES-1:0] packet_number, packet_count, packet_vmid, packet_cid, packet_threshold;
     logic [64*LANES-1:0] packet_address, packet_timestamp, record_value;
     logic [etm4_pkg::CYCLE*LANES-1:0] record_cycle;
+    logic [5*LANES-1:0]  packet_payload;  //@prefix
+    logic                flush = 1'b0;    //@prefix
 
 `ifdef FRAMES
     logic [6:0]   id = '0;
@@ -44,6 +47,7 @@ module tb_etm4 #(
 
     string   words;
     integer  file, read, position, idle;
+    integer  info_end = -1;  //@prefix
     logic         gap_read;
     logic [15:0]  keep_read;
     logic [127:0] data_read;
@@ -63,9 +67,11 @@ module tb_etm4 #(
         repeat (16) @(negedge clk);
         rst = 1'b0;
         // When the words are over, as many empty ones as are in flight.
-        while (idle < 64) begin
+        while (idle < 64) begin  //@chain
+        while (idle < 128) begin  //@prefix
             read = $fscanf(file, "%h %h %h\n", gap_read, keep_read, data_read);
             if (read != 3) idle = idle + 1;
+            flush = idle > 24;  //@prefix
 `ifdef FRAMES
             frame_valid = read == 3;
             frame_lost = gap_read;
@@ -95,12 +101,24 @@ module tb_etm4 #(
         if (record_gap) $display("G");
         for (int i = 0; i < LANES; i++) begin
             if (byte_valid[i]) position = position + 1;
-            if (packet_valid[i])
-                $display("P %0d %0d %0d %h %h %h %h %h %h %h %h %h %0d %h %h", position, packet_kind[6*i+:6],
-                    packet_why[3*i+:3], packet_header[8*i+:8], packet_raw[72*i+:72], packet_wrote[9*i+:9],
-                    packet_number[32*i+:32], packet_count[32*i+:32], packet_info[8*i+:8], packet_vmid[32*i+:32],
-                    packet_cid[32*i+:32], packet_address[64*i+:64], packet_is[i], packet_timestamp[64*i+:64],
-                    packet_threshold[32*i+:32]);
+            if (packet_valid[i])  //@chain
+                $display("P %0d %0d %0d %h %h %h %h %h %h %h %h %h %0d %h %h", position, packet_kind[6*i+:6],  //@chain
+                    packet_why[3*i+:3], packet_header[8*i+:8], packet_raw[72*i+:72], packet_wrote[9*i+:9],  //@chain
+                    packet_number[32*i+:32], packet_count[32*i+:32], packet_info[8*i+:8], packet_vmid[32*i+:32],  //@chain
+                    packet_cid[32*i+:32], packet_address[64*i+:64], packet_is[i], packet_timestamp[64*i+:64],  //@chain
+                    packet_threshold[32*i+:32]);  //@chain
+            if (packet_valid[i] && packet_kind[6*i+:6] == etm4_pkg::KIND_TRACE_INFO  //@prefix
+                && packet_why[3*i+:3] == etm4_pkg::WHY_NONE) begin  //@prefix
+                info_end = position + {27'b0, packet_payload[5*i+:5]};  //@prefix
+            end else if (packet_valid[i])  //@prefix
+                $display("P %0d %0d %0d %h %h %h %h %h %h %h %h %h %0d %h %h", position + {27'b0, packet_payload[5*i+:5]},  //@prefix
+                    packet_kind[6*i+:6], packet_why[3*i+:3], packet_header[8*i+:8], packet_raw[72*i+:72],  //@prefix
+                    packet_wrote[9*i+:9], packet_number[32*i+:32], packet_count[32*i+:32], packet_info[8*i+:8],  //@prefix
+                    packet_vmid[32*i+:32], packet_cid[32*i+:32], packet_address[64*i+:64], packet_is[i],  //@prefix
+                    packet_timestamp[64*i+:64], packet_threshold[32*i+:32]);  //@prefix
+            if (byte_valid[i] && position == info_end)  //@prefix
+                $display("P %0d %0d 0 01 0 0 %h 0 0 0 0 0 0 0 %h", position, etm4_pkg::KIND_TRACE_INFO,  //@prefix
+                    packet_threshold[32*i+:32], packet_threshold[32*i+:32]);  //@prefix
         end
         for (int i = 0; i < LANES; i++) begin
             if (record_kind[3*i+:3] != 3'b0)

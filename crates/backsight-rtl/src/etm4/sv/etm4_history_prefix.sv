@@ -1,0 +1,130 @@
+// The last three addresses of an ETMv4/ETE stream: complete addresses for all packets of a word.
+//
+// An address packet brings some bits of an address and takes the others from one of the last three. The three are walked from lane to
+// lane, two lanes a stage, without the state of the words before: each part of an address is either known, or "that part
+// of the old address 0, 1 or 2". The old addresses come in at the end, so that only that choice goes from word to word.
+//
+//   LANES   bytes of a word, a power of two
+//
+// Latency: LANES / 2 + 1 words.
+
+module etm4_history_prefix #(
+    parameter int LANES = 8
+) (
+    input  logic                clk,
+    input  logic                advance,
+    input  logic                restart,  // the addresses are 0 before lane 0
+    input  logic [LANES-1:0]    push,     // the packet has an address
+    input  logic [LANES-1:0]    forget,   // the packet makes all three 0
+    input  logic [2*LANES-1:0]  from,     // which of the three the other bits are of
+    input  logic [6*LANES-1:0]  take,     // parts that the packet brings: bits 7:0 and IS, 8, 15:9, 16, 31:17, 63:32
+    input  logic [65*LANES-1:0] literal,  // IS in bit 64
+    output logic [64*LANES-1:0] address,  // the newest after the packet of a lane
+    output logic [LANES-1:0]    is
+);
+
+    localparam int STAGES = LANES / 2;
+    localparam int ENTRY = 65 + 12;       // an address, and where its six parts are from
+    localparam logic [1:0] KNOWN = 2'd3;
+    localparam int INPUT = 2 + 2 + 6 + 65;
+
+    function automatic [ENTRY-1:0] old_entry(input [1:0] which);
+        old_entry = {{6{which}}, 65'b0};
+    endfunction
+
+    // Parts of two addresses: those that are taken from the first, the others from the second.
+    function automatic [64:0] mixed(input [5:0] taken, input [64:0] a, input [64:0] b);
+        mixed = {taken[0] ? a[64] : b[64], taken[5] ? a[63:32] : b[63:32], taken[4] ? a[31:17] : b[31:17],
+                 taken[3] ? a[16] : b[16], taken[2] ? a[15:9] : b[15:9], taken[1] ? a[8] : b[8],
+                 taken[0] ? a[7:0] : b[7:0]};
+    endfunction
+
+    // The address that a packet makes: literal parts, and those of another one.
+    function automatic [ENTRY-1:0] merged(input [5:0] taken, input [64:0] bits, input [ENTRY-1:0] other);
+        merged[64:0] = mixed(taken, bits, other[64:0]);
+        for (int p = 0; p < 6; p++) merged[65+2*p+:2] = taken[p] ? KNOWN : other[65+2*p+:2];
+    endfunction
+
+    // All bits of an entry, with what was before the word.
+    function automatic [64:0] resolved(input [ENTRY-1:0] entry, input [64:0] first, input [64:0] second,
+                                       input [64:0] third);
+        logic [5:0] low, high;
+        for (int p = 0; p < 6; p++) {high[p], low[p]} = entry[65+2*p+:2];
+        resolved = mixed(high, mixed(low, entry[64:0], third), mixed(low, second, first));
+    endfunction
+
+    logic [3*ENTRY-1:0]     history [0:STAGES];  // the newest in the lowest bits
+    logic [INPUT*LANES-1:0] inputs  [0:STAGES];
+    logic [ENTRY*LANES-1:0] results [0:STAGES];
+    assign history[0] = {old_entry(2'd2), old_entry(2'd1), old_entry(2'd0)};
+    assign results[0] = '0;
+    logic [INPUT*LANES-1:0] input_0;
+    assign inputs[0] = input_0;
+
+    generate
+        for (genvar i = 0; i < LANES; i++) begin : g_input
+            assign input_0[INPUT*i+:INPUT] =
+                {push[i], forget[i], from[2*i+:2], take[6*i+:6], literal[65*i+:65]};
+        end
+        for (genvar s = 0; s < STAGES; s++) begin : g_stage
+            logic [3*ENTRY-1:0]     history_q, walked, h;
+            logic [INPUT*LANES-1:0] inputs_q;
+            logic [ENTRY*LANES-1:0] results_q;
+            logic [2*INPUT-1:0]     pair;
+            logic [2*ENTRY-1:0]     made;
+            logic [INPUT-1:0]       x;
+            logic [ENTRY-1:0]       other;
+            assign history[s+1] = history_q;
+            assign inputs[s+1] = inputs_q;
+            assign results[s+1] = results_q;
+            assign h = history[s];
+            assign pair = inputs[s][INPUT*2*s+:2*INPUT];
+            always_comb begin
+                walked = h;
+                for (int j = 0; j < 2; j++) begin
+                    x = pair[INPUT*j+:INPUT];
+                    case (x[72:71])
+                        2'd0: other = walked[0+:ENTRY];
+                        2'd1: other = walked[ENTRY+:ENTRY];
+                        default: other = walked[2*ENTRY+:ENTRY];
+                    endcase
+                    if (x[73]) walked = {3{{12{1'b1}}, 65'b0}};
+                    else if (x[74]) walked = {walked[0+:2*ENTRY], merged(x[70:65], x[64:0], other)};
+                    made[ENTRY*j+:ENTRY] = walked[0+:ENTRY];
+                end
+            end
+            always_ff @(posedge clk) begin
+                if (advance) begin
+                    history_q <= walked;
+                    inputs_q <= inputs[s];
+                    results_q <= results[s];
+                    results_q[ENTRY*2*s+:2*ENTRY] <= made;
+                end
+            end
+        end
+    endgenerate
+
+    // What was before the word.
+    logic        restart_1;
+    logic [64:0] first, second, third, first_s, second_s, third_s;
+    word_delay #(.WIDTH(1), .WORDS(STAGES)) restarts (.clk, .advance, .in(restart), .out(restart_1));
+    assign first_s = restart_1 ? '0 : first;
+    assign second_s = restart_1 ? '0 : second;
+    assign third_s = restart_1 ? '0 : third;
+    always_ff @(posedge clk) begin
+        if (advance) begin
+            first <= resolved(history[STAGES][0+:ENTRY], first_s, second_s, third_s);
+            second <= resolved(history[STAGES][ENTRY+:ENTRY], first_s, second_s, third_s);
+            third <= resolved(history[STAGES][2*ENTRY+:ENTRY], first_s, second_s, third_s);
+        end
+    end
+    generate
+        for (genvar i = 0; i < LANES; i++) begin : g_out
+            always_ff @(posedge clk)
+                if (advance)
+                    {is[i], address[64*i+:64]} <=
+                        resolved(results[STAGES][ENTRY*i+:ENTRY], first_s, second_s, third_s);
+        end
+    endgenerate
+
+endmodule

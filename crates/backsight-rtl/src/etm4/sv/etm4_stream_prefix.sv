@@ -1,0 +1,183 @@
+// Packet boundaries of an ETMv4/ETE stream, LANES bytes a cycle: the parallel-prefix form.
+//
+// etm4_lengths gives every lane's payload length, if it were a header. A skip map of a block of lanes says for each of its lanes:
+// if a header is there, how many bytes after the end of the block is the next header? The map of one lane is its
+// payload length, and that of a block follows from those of its halves. Only the map of the whole word meets the state of the
+// stream, which is the number of bytes to pass over; then the same maps lead back to every lane.
+//
+//   LANES   bytes of a word, 8 or 16
+//
+// Latency: etm4_prefix_pkg::STREAM words.
+
+module etm4_stream_prefix #(
+    parameter int LANES = 8
+) (
+    input  logic               clk,
+    input  logic               rst,
+    input  logic               advance,
+    input  logic               gap,     // bytes are missing before lane 0: reported
+    input  logic               restart, // forget the packet and search for an Async
+    input  logic [LANES-1:0]   keep,    // lanes that hold a byte: from lane 0 on, without holes
+    input  logic [5*LANES-1:0] length,  // of etm4_lengths
+    input  logic               found,   // of etm4_search
+    input  logic [4:0]         next,
+    output logic [LANES-1:0]   header,  // the byte is a header
+    output logic [LANES-1:0]   async,   // the byte ends the Async that synchronises the stream
+    output logic               gap_out,
+    output logic               cut,     // the gap cut off a packet
+    output logic [LANES-1:0]   keep_out
+);
+
+    localparam int LEVELS = $clog2(LANES);
+    localparam logic [4:0] HUNTING = 5'd31;  // no header before an Async
+    localparam int WORD = 5 * LANES;
+
+    // Up: maps of blocks of 1, 2, 4 … lanes.
+    logic [WORD-1:0] up   [0:LEVELS];
+    logic [WORD-1:0] held [0:LEVELS];
+    assign up[0] = length;
+    generate
+        for (genvar l = 0; l < LEVELS; l++) begin : g_up
+            localparam int N = 1 << l;
+            logic [WORD-1:0] map, map_q;
+            assign map = up[l];
+            assign up[l+1] = map_q;
+            for (genvar i = 0; i < LANES; i++) begin : g_lane
+                if (i / N % 2 == 0) begin : g_left
+                    logic [4:0] o, mapped;
+                    assign o = map[5*i+:5];
+                    always_comb begin
+                        mapped = o - 5'(N);
+                        for (int k = 0; k < N; k++)
+                            if (o == 5'(k)) mapped = map[5*((i/N+1)*N+k)+:5];
+                    end
+                    always_ff @(posedge clk) if (advance) map_q[5*i+:5] <= mapped;
+                end else begin : g_right
+                    always_ff @(posedge clk) if (advance) map_q[5*i+:5] <= map[5*i+:5];
+                end
+            end
+            word_delay #(.WIDTH(WORD), .WORDS(2 * LEVELS + 1 - 2 * l)) until_down (
+                .clk, .advance, .in(up[l]), .out(held[l])
+            );
+        end
+    endgenerate
+
+    // Where the first header is if the stream is not synchronised.
+    logic       found_1, found_2, restart_2;
+    logic [4:0] next_1, next_2, next_skip;
+    logic [WORD-1:0] map_1, map_2;
+    assign map_1 = up[LEVELS];
+    word_delay #(.WIDTH(6), .WORDS(LEVELS)) searched (
+        .clk, .advance, .in({found, next}), .out({found_1, next_1})
+    );
+    always_comb begin
+        next_skip = 5'd0;
+        for (int k = 0; k < LANES; k++) if (next_1 == 5'(k)) next_skip = map_1[5*k+:5];
+    end
+    logic [4:0] first_skip;
+    always_ff @(posedge clk) begin
+        if (advance) begin
+            map_2 <= map_1;
+            found_2 <= found_1;
+            next_2 <= found_1 ? next_1 : HUNTING;
+            first_skip <= found_1 ? next_skip : HUNTING;
+        end
+    end
+    word_delay #(.WIDTH(1), .WORDS(LEVELS + 1)) restarts (.clk, .advance, .in(restart), .out(restart_2));
+
+    // The state of the stream.
+    logic [4:0] skip, skip_next, start;
+    logic       hunting, hunted;
+    assign hunting = restart_2 || skip == HUNTING;
+    always_comb begin
+        skip_next = skip - 5'(LANES);
+        for (int k = 0; k < LANES; k++) if (skip == 5'(k)) skip_next = map_2[5*k+:5];
+        if (hunting) skip_next = first_skip;
+    end
+    logic [4:0] end_skip;
+    always_ff @(posedge clk) begin
+        if (rst) skip <= HUNTING;
+        else if (advance) skip <= skip_next;
+        if (advance) begin
+            start <= hunting ? next_2 : skip;
+            hunted <= hunting && found_2;
+            end_skip <= skip_next;
+        end
+    end
+
+    // Down: bytes to pass over before each block, and in the end before each lane.
+    logic [WORD-1:0] down [0:LEVELS];
+    assign down[LEVELS] = WORD'(start);
+    generate
+        for (genvar l = 0; l < LEVELS; l++) begin : g_down
+            localparam int N = 1 << l;
+            logic [5*(LANES/N)-1:0] skip_q;
+            assign down[l] = WORD'(skip_q);
+            for (genvar b = 0; b < LANES / N; b++) begin : g_block
+                logic [4:0] s, mapped;
+                assign s = down[l+1][5*(b/2)+:5];
+                if (b % 2 == 0) begin : g_left
+                    assign mapped = s;
+                end else begin : g_right
+                    logic [5*N-1:0] left;
+                    assign left = held[l][5*(b-1)*N+:5*N];
+                    always_comb begin
+                        mapped = s - 5'(N);
+                        for (int k = 0; k < N; k++)
+                            if (s == 5'(k)) mapped = left[5*k+:5];
+                    end
+                end
+                always_ff @(posedge clk) if (advance) skip_q[5*b+:5] <= mapped;
+            end
+        end
+    endgenerate
+
+    // What the word is, at that time.
+    logic [LANES-1:0] keep_3;
+    logic             gap_3, hunted_3, in_payload, pending;
+    logic [4:0]       start_3, end_skip_3;
+    logic [WORD-1:0]  skips;
+    assign skips = down[0];
+    valid_delay #(.WIDTH(LANES + 1), .WORDS(2 * LEVELS + 2)) words (
+        .clk, .rst, .advance, .in({gap, keep}), .out({gap_3, keep_3})
+    );
+    word_delay #(.WIDTH(11), .WORDS(LEVELS)) starts (
+        .clk, .advance, .in({hunted, start, end_skip}), .out({hunted_3, start_3, end_skip_3})
+    );
+
+    always_comb begin
+        in_payload = end_skip_3 != 5'd0 && end_skip_3 != HUNTING;
+        if (start_3 == HUNTING) in_payload = 1'b0;
+        else begin
+            for (int i = LANES - 1; i > 0; i--)
+                if (!keep_3[i]) in_payload = skips[5*i+:5] != 5'd0;
+        end
+    end
+
+    generate
+        for (genvar i = 0; i < LANES; i++) begin : g_out
+            always_ff @(posedge clk) begin
+                if (advance) begin
+                    header[i] <= keep_3[i] && skips[5*i+:5] == 5'd0;
+                    async[i] <= keep_3[i] && hunted_3 && start_3 == 5'(i + 1);
+                end
+            end
+        end
+    endgenerate
+
+    always_ff @(posedge clk) begin
+        if (rst) begin
+            pending <= 1'b0;
+            gap_out <= 1'b0;
+            cut <= 1'b0;
+            keep_out <= '0;
+        end else if (advance) begin
+            if (keep_3[0]) pending <= in_payload;
+            else if (gap_3) pending <= 1'b0;
+            gap_out <= gap_3;
+            cut <= gap_3 && pending;
+            keep_out <= keep_3;
+        end
+    end
+
+endmodule

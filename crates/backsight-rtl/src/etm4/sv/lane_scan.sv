@@ -1,0 +1,66 @@
+// One bit of state that lanes set: what it is before each lane.
+//
+//   LANES   lanes, a power of two, 2 or more
+//
+// Latency: log2(LANES) / 2, rounded up, and one word.
+
+module lane_scan #(
+    parameter int LANES = 8
+) (
+    input  logic             clk,
+    input  logic             advance,
+    input  logic             restart,  // the bit is 0 before lane 0
+    input  logic [LANES-1:0] set,      // the lane sets the bit …
+    input  logic [LANES-1:0] value,    // … to this
+    output logic [LANES-1:0] prior
+);
+
+    localparam int LEVELS = $clog2(LANES);
+    localparam int STAGES = (LEVELS + 1) / 2;
+
+    // After each level, `set` and `value` are those of twice as many lanes up to this one; two levels a stage.
+    logic [LANES-1:0] sets   [0:STAGES];
+    logic [LANES-1:0] values [0:STAGES];
+    logic             restart_1, bit_q, bit_s;
+    assign sets[0] = set;
+    assign values[0] = value;
+
+    generate
+        for (genvar s = 0; s < STAGES; s++) begin : g_stage
+            logic [LANES-1:0] sets_in, values_in, sets_s, values_s, sets_q, values_q;
+            assign sets_in = sets[s];
+            assign values_in = values[s];
+            always_comb begin
+                sets_s = sets_in;
+                values_s = values_in;
+                for (int l = 2 * s; l < 2 * s + 2; l++) begin
+                    if (l < LEVELS) begin
+                        values_s = (sets_s & values_s) | (~sets_s & (values_s << (1 << l)));
+                        sets_s = sets_s | (sets_s << (1 << l));
+                    end
+                end
+            end
+            always_ff @(posedge clk) begin
+                if (advance) begin
+                    sets_q <= sets_s;
+                    values_q <= values_s;
+                end
+            end
+            assign sets[s+1] = sets_q;
+            assign values[s+1] = values_q;
+        end
+    endgenerate
+    logic [LANES-1:0] sets_all, values_all;
+    assign sets_all = sets[STAGES];
+    assign values_all = values[STAGES];
+    word_delay #(.WIDTH(1), .WORDS(STAGES)) restarts (.clk, .advance, .in(restart), .out(restart_1));
+
+    assign bit_s = !restart_1 && bit_q;
+    always_ff @(posedge clk) begin
+        if (advance) begin
+            bit_q <= sets_all[LANES-1] ? values_all[LANES-1] : bit_s;
+            prior <= LANES'({(sets_all & values_all) | (~sets_all & {LANES{bit_s}}), bit_s});
+        end
+    end
+
+endmodule
