@@ -151,7 +151,7 @@ parameters! {
     Lz { window longest address_bits }
     Mix {
         table_bits tag_bits large_states one_map outcomes locals paths loops loop_outcomes iterations runs local_bits run_bits
-        rate surprise weight_bits weights_by_outcomes two_layers refine_bits refine_by_outcomes returns target_paths target_bits
+        rate surprise weight_bits weights_by_outcomes two_layers refine_bits refine_by_outcomes registers returns target_paths target_bits
         address_bits
     }
     General { level longest address_bits }
