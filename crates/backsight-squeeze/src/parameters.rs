@@ -170,6 +170,13 @@ impl Scheme {
         Ok(scheme)
     }
 
+    /// The name of the preset that it is, whatever its addresses; else the whole description.
+    pub fn name(&self) -> String {
+        let is_it = |preset: &Self| preset.with_address_bits(64) == self.with_address_bits(64);
+        let preset = PRESETS.iter().find(|(_, preset)| is_it(preset));
+        preset.map_or_else(|| self.to_string(), |(name, _)| (*name).to_owned())
+    }
+
     /// The name of a preset of the same kind.
     pub fn kind(&self) -> &'static str {
         let same = |other: &Self| match (self, other) {
@@ -201,6 +208,7 @@ mod tests {
         for (name, scheme) in PRESETS {
             assert_eq!(Scheme::parse(name).as_ref(), Ok(scheme));
             assert_eq!(Scheme::parse(&scheme.to_string()).as_ref(), Ok(scheme), "{scheme}");
+            assert_eq!(scheme.with_address_bits(32).name(), *name);
         }
     }
 
