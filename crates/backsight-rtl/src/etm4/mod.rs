@@ -122,7 +122,7 @@ const CHAIN: [(&str, &str); 7] = [
     ("etm4_decoder.sv", include_str!("sv/etm4_decoder.sv")),
 ];
 
-const PREFIX: [(&str, &str); 18] = [
+const PREFIX: [(&str, &str); 19] = [
     ("etm4_prefix_pkg.sv", include_str!("sv/etm4_prefix_pkg.sv")),
     ("word_delay.sv", include_str!("sv/word_delay.sv")),
     ("valid_delay.sv", include_str!("sv/valid_delay.sv")),
@@ -137,6 +137,7 @@ const PREFIX: [(&str, &str); 18] = [
     ("lane_scan.sv", include_str!("sv/lane_scan.sv")),
     ("register_walk.sv", include_str!("sv/register_walk.sv")),
     ("etm4_threshold_prefix.sv", include_str!("sv/etm4_threshold_prefix.sv")),
+    ("etm4_history_step.sv", include_str!("sv/etm4_history_step.sv")),
     ("etm4_history_prefix.sv", include_str!("sv/etm4_history_prefix.sv")),
     ("etm4_state_prefix.sv", include_str!("sv/etm4_state_prefix.sv")),
     ("etm4_record_prefix.sv", include_str!("sv/etm4_record_prefix.sv")),

@@ -25,32 +25,19 @@ module etm4_history_prefix #(
 
     localparam int STAGES = LANES / 2;
     localparam int ENTRY = 65 + 12;       // an address, and where its six parts are from
-    localparam logic [1:0] KNOWN = 2'd3;
     localparam int INPUT = 2 + 2 + 6 + 65;
 
     function automatic [ENTRY-1:0] old_entry(input [1:0] which);
         old_entry = {{6{which}}, 65'b0};
     endfunction
 
-    // Parts of two addresses: those that are taken from the first, the others from the second.
-    function automatic [64:0] mixed(input [5:0] taken, input [64:0] a, input [64:0] b);
-        mixed = {taken[0] ? a[64] : b[64], taken[5] ? a[63:32] : b[63:32], taken[4] ? a[31:17] : b[31:17],
-                 taken[3] ? a[16] : b[16], taken[2] ? a[15:9] : b[15:9], taken[1] ? a[8] : b[8],
-                 taken[0] ? a[7:0] : b[7:0]};
-    endfunction
-
-    // The address that a packet makes: literal parts, and those of another one.
-    function automatic [ENTRY-1:0] merged(input [5:0] taken, input [64:0] bits, input [ENTRY-1:0] other);
-        merged[64:0] = mixed(taken, bits, other[64:0]);
-        for (int p = 0; p < 6; p++) merged[65+2*p+:2] = taken[p] ? KNOWN : other[65+2*p+:2];
-    endfunction
-
     // All bits of an entry, with what was before the word.
     function automatic [64:0] resolved(input [ENTRY-1:0] entry, input [64:0] first, input [64:0] second,
                                        input [64:0] third);
-        logic [5:0] low, high;
-        for (int p = 0; p < 6; p++) {high[p], low[p]} = entry[65+2*p+:2];
-        resolved = mixed(high, mixed(low, entry[64:0], third), mixed(low, second, first));
+        logic [64:0] low, high;   // the two bits that say where a part is from, for all of its bits
+        low = {entry[65], {32{entry[75]}}, {15{entry[73]}}, entry[71], {7{entry[69]}}, entry[67], {8{entry[65]}}};
+        high = {entry[66], {32{entry[76]}}, {15{entry[74]}}, entry[72], {7{entry[70]}}, entry[68], {8{entry[66]}}};
+        resolved = (high & low & entry[64:0]) | (high & ~low & third) | (~high & low & second) | (~high & ~low & first);
     endfunction
 
     logic [3*ENTRY-1:0]     history [0:STAGES];  // the newest in the lowest bits
@@ -67,38 +54,29 @@ module etm4_history_prefix #(
                 {push[i], forget[i], from[2*i+:2], take[6*i+:6], literal[65*i+:65]};
         end
         for (genvar s = 0; s < STAGES; s++) begin : g_stage
-            logic [3*ENTRY-1:0]     history_q, walked, h;
+            logic [3*ENTRY-1:0]     history_q, walked, between;
             logic [INPUT*LANES-1:0] inputs_q;
             logic [ENTRY*LANES-1:0] results_q;
-            logic [2*INPUT-1:0]     pair;
-            logic [2*ENTRY-1:0]     made;
-            logic [INPUT-1:0]       x;
-            logic [ENTRY-1:0]       other;
+            logic [INPUT-1:0]       x, y;
             assign history[s+1] = history_q;
             assign inputs[s+1] = inputs_q;
             assign results[s+1] = results_q;
-            assign h = history[s];
-            assign pair = inputs[s][INPUT*2*s+:2*INPUT];
-            always_comb begin
-                walked = h;
-                for (int j = 0; j < 2; j++) begin
-                    x = pair[INPUT*j+:INPUT];
-                    case (x[72:71])
-                        2'd0: other = walked[0+:ENTRY];
-                        2'd1: other = walked[ENTRY+:ENTRY];
-                        default: other = walked[2*ENTRY+:ENTRY];
-                    endcase
-                    if (x[73]) walked = {3{{12{1'b1}}, 65'b0}};
-                    else if (x[74]) walked = {walked[0+:2*ENTRY], merged(x[70:65], x[64:0], other)};
-                    made[ENTRY*j+:ENTRY] = walked[0+:ENTRY];
-                end
-            end
+            assign x = inputs[s][INPUT*2*s+:INPUT];
+            assign y = inputs[s][INPUT*(2*s+1)+:INPUT];
+            etm4_history_step even (
+                .push(x[74]), .forget(x[73]), .from(x[72:71]), .take(x[70:65]), .literal(x[64:0]),
+                .in(history[s]), .out(between)
+            );
+            etm4_history_step odd (
+                .push(y[74]), .forget(y[73]), .from(y[72:71]), .take(y[70:65]), .literal(y[64:0]),
+                .in(between), .out(walked)
+            );
             always_ff @(posedge clk) begin
                 if (advance) begin
                     history_q <= walked;
                     inputs_q <= inputs[s];
                     results_q <= results[s];
-                    results_q[ENTRY*2*s+:2*ENTRY] <= made;
+                    results_q[ENTRY*2*s+:2*ENTRY] <= {walked[0+:ENTRY], between[0+:ENTRY]};
                 end
             end
         end
