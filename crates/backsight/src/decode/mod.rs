@@ -29,6 +29,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use backsight_core::TraceId;
 
@@ -80,12 +81,14 @@ pub struct Decode<'c, K> {
     positions: bool,
     any_order: bool,
     piece: usize,
+    stop: Option<Arc<AtomicBool>>,
     progress: Option<Arc<dyn Fn(u64) + Send + Sync + 'c>>,
 }
 
 impl<K: fmt::Debug> fmt::Debug for Decode<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, progress: _ } = self;
+        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress: _ } =
+            self;
         f.debug_struct("Decode")
             .field("capture", &capture.name())
             .field("kind", kind)
@@ -95,6 +98,7 @@ impl<K: fmt::Debug> fmt::Debug for Decode<'_, K> {
             .field("positions", positions)
             .field("any_order", any_order)
             .field("piece", piece)
+            .field("stop", stop)
             .finish_non_exhaustive()
     }
 }
@@ -147,13 +151,15 @@ impl<'c, K: Kind> Decode<'c, K> {
             positions: true,
             any_order: false,
             piece: PIECE,
+            stop: None,
             progress: None,
         }
     }
 
     fn of_kind<L>(self, kind: L) -> Decode<'c, L> {
-        let Self { capture, kind: _, buffers, ids, threads, positions, any_order, piece, progress } = self;
-        Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, progress }
+        let Self { capture, kind: _, buffers, ids, threads, positions, any_order, piece, stop, progress } =
+            self;
+        Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress }
     }
 
     /// Only this buffer. May be said again and again; if it is never said, all are decoded.
@@ -204,6 +210,12 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// buffer, in each block by trace ID.
     pub fn any_order(mut self) -> Self {
         self.any_order = true;
+        self
+    }
+
+    /// Reads no more once this flag is set, by another thread or by a signal: what was read until then is decoded.
+    pub fn stop_on(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.stop = Some(flag);
         self
     }
 
@@ -303,13 +315,14 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Ok::<(), backsight::Error>(())
     /// ```
     pub fn iter(self) -> Items<K::Value> {
-        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, progress: _ } = self;
+        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress: _ } =
+            self;
         let capture = capture.clone();
         Items::new(move |sink| {
             let capture = &capture;
             let progress = None;
             let decode =
-                Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, progress };
+                Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress };
             decode.run(|item| sink.push(&item))
         })
     }
@@ -429,6 +442,10 @@ impl<'c, K: Kind> Decode<'c, K> {
         }
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     /// Reads a buffer, block by block. Where the order of sources depends on blocks, each is filled, however few bytes
     /// come at a time.
     fn blocks(&self, buffer: &Buffer, fill: bool, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result {
@@ -438,7 +455,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         loop {
             let count = read_block(&mut reader, &mut block, fill)
                 .map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
-            if count == 0 || each(&block[..count]).is_break() {
+            if count == 0 || self.is_stopped() || each(&block[..count]).is_break() {
                 return Ok(());
             }
             if let Some(progress) = &self.progress {
