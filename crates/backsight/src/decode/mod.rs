@@ -18,6 +18,7 @@ mod pieces;
 mod positions;
 mod session;
 mod source_decoder;
+mod span;
 mod split;
 mod summary;
 mod timed;
@@ -46,6 +47,9 @@ use pieces::PieceOptions;
 use session::{BLOCK, Order, Setup};
 pub use session::{Session, States};
 use source_decoder::Wanted;
+pub(crate) use span::count_frames;
+pub use span::{Cut, CutSink, Span, SpanSummary};
+pub(crate) use summary::frame_damage;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 pub use timeline::TimeBounds;
 pub use write::Portion;
@@ -449,18 +453,29 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// Reads a buffer, block by block. Where the order of sources depends on blocks, each is filled, however few bytes
     /// come at a time.
     fn blocks(&self, buffer: &Buffer, fill: bool, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result {
-        let mut reader = buffer.open()?;
-        let mut block = vec![0; BLOCK];
-        let fill = fill && !buffer.is_raw();
-        loop {
-            let count = read_block(&mut reader, &mut block, fill)
-                .map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
-            if count == 0 || self.is_stopped() || each(&block[..count]).is_break() {
-                return Ok(());
+        read_blocks(buffer, fill, &mut |block| {
+            if self.is_stopped() {
+                return ControlFlow::Break(());
             }
+            each(block)?;
             if let Some(progress) = &self.progress {
-                progress(count as u64);
+                progress(block.len() as u64);
             }
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+/// Reads a buffer, block by block.
+fn read_blocks(buffer: &Buffer, fill: bool, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result {
+    let mut reader = buffer.open()?;
+    let mut block = vec![0; BLOCK];
+    let fill = fill && !buffer.is_raw();
+    loop {
+        let count = read_block(&mut reader, &mut block, fill)
+            .map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
+        if count == 0 || each(&block[..count]).is_break() {
+            return Ok(());
         }
     }
 }
