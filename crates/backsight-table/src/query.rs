@@ -37,8 +37,19 @@ pub struct Query {
 
 impl std::fmt::Debug for Query {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { table, columns, filter, limit, batch_rows, buffers, sources, name, guard, stop, progress: _ } =
-            self;
+        let Self {
+            table,
+            columns,
+            filter,
+            limit,
+            batch_rows,
+            buffers,
+            sources,
+            name,
+            guard,
+            stop,
+            progress: _,
+        } = self;
         let columns: Vec<_> = columns.iter().map(|column| column.name).collect();
         f.debug_struct("Query")
             .field("table", table)
