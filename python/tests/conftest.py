@@ -53,6 +53,15 @@ def recorded(tmp_path_factory):
     return record
 
 
+@pytest.fixture(scope="session")
+def cut(program, tmp_path_factory) -> Path:
+    """A capture that can be cut into many pieces: ETMv4 with a synchronisation every few bytes."""
+    path = tmp_path_factory.mktemp("cut") / "calls"
+    traced_again = [program, "encode", CAPTURES / "calls-aarch64", "-o", path, "--config", "TRCSYNCPR=4", "--quiet"]
+    subprocess.run(traced_again, check=True)
+    return path
+
+
 @pytest.fixture(params=BUNDLED)
 def bundled(request) -> Path:
     """Each of the captures that come with the project."""

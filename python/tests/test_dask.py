@@ -60,11 +60,11 @@ def test_many_captures_add_up_to_their_profiles(cluster, many):
     assert {name: int(count) for name, count in computed.items()} == expected(sorted(many.iterdir()))
 
 
-def test_a_long_capture_in_pieces_has_its_rows_in_order(cluster, recorded):
-    path = recorded("vm")
+def test_a_long_capture_in_pieces_has_its_rows_in_order(cluster, cut):
+    path = cut
     names = ["offset", "start", "instructions", "time", "function"]
-    ranges = backsight.dask.table(str(path), "ranges", names, size=4096)
-    assert ranges.npartitions > 4
+    ranges = backsight.dask.table(str(path), "ranges", names, size=2048)
+    assert ranges.npartitions > 20
     sequential = backsight.dask._frame(pa.table(backsight.open(path).table("ranges", names)))
     pd.testing.assert_frame_equal(ranges.compute().reset_index(drop=True), sequential)
 

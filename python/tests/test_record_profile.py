@@ -79,7 +79,7 @@ def test_profiles_of_pieces_are_merged_to_the_profile_of_the_capture(recorded):
         assert merged.export_bytes(format) == counted.export_bytes(format)
 
 
-def test_a_profile_of_a_part_of_a_source_is_refused(recorded):
-    piece = backsight.pieces(backsight.open(recorded("sort")), "ranges", size=2048)[1]
+def test_a_profile_of_a_part_of_a_source_is_refused(cut):
+    piece = backsight.pieces(backsight.open(cut), "ranges", size=2048)[1]
     with pytest.raises(backsight.UsageError, match="plan pieces for the table calls"):
         piece.profile()

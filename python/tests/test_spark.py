@@ -42,11 +42,11 @@ def test_functions_of_captures_add_up_to_their_profiles(spark, tmp_path):
     assert {row[0]: row[1] for row in sums} == total
 
 
-def test_pieces_of_a_long_capture_have_all_its_rows(spark, recorded):
+def test_pieces_of_a_long_capture_have_all_its_rows(spark, cut):
     import pyarrow as pa
 
-    path = recorded("vm")
-    ranges = backsight.spark.table(spark, str(path), "ranges", ["offset", "start", "time"], size=4096)
+    path = cut
+    ranges = backsight.spark.table(spark, str(path), "ranges", ["offset", "start", "time"], size=2048)
     expected = pa.table(backsight.open(path).table("ranges", ["offset", "start", "time"])).to_pylist()
     found = [tuple(row) for row in ranges.collect()]
     assert found == [tuple(row.values()) for row in expected]
