@@ -39,9 +39,9 @@ def interrupted(call: str) -> "tuple[int, str]":
 
 @pytest.fixture(scope="module")
 def long_capture(tmp_path_factory) -> Path:
-    """Twenty million instructions."""
+    """Five million instructions."""
     path = tmp_path_factory.mktemp("long") / "vm"
-    backsight.record([str(PROGRAMS / "vm"), "1000000"], path, limit=20_000_000)
+    backsight.record([str(PROGRAMS / "vm"), "1000000"], path, limit=5_000_000)
     return path
 
 
