@@ -121,6 +121,11 @@ impl CaptureArgs {
         Ok(capture)
     }
 
+    /// Did the user say which protocol it is?
+    pub fn names_protocol(&self) -> bool {
+        self.protocol.is_some()
+    }
+
     /// Is standard input read, which can be done once?
     pub fn is_standard_input(&self) -> bool {
         self.capture == Path::new("-")

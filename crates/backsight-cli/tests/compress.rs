@@ -70,3 +70,43 @@ fn a_file_for_another_program_or_cut_off_is_refused() {
     let (status, words) = unpack(&["--program", text(&program)]);
     assert!(status == Some(1) && words.contains("truncated"), "{words}");
 }
+
+/// Only the instructions: a trace says nothing of loads and of what came from outside.
+fn instructions(items: &[Execution]) -> Vec<Execution> {
+    items.iter().filter(|item| matches!(item, Execution::Instruction(_))).copied().collect()
+}
+
+#[test]
+fn what_a_trace_says_is_compressed_where_nothing_better_is_known() {
+    let captures = backsight_testing::repository().join("testdata/captures");
+    let folder = folder("compress-traces");
+    let (packed, restored) = (folder.join("packed"), folder.join("restored"));
+    for name in ["calls-riscv64", "calls-aarch64", "interwork-arm"] {
+        let capture = captures.join(name);
+        let truth = instructions(&items(&capture.join("truth.retired")));
+        let done = backsight(&["compress", text(&capture), "--trace", "-o", text(&packed)]);
+        assert!(done.status.success(), "{done:?}");
+        let done = backsight(&["decompress", text(&packed), "-o", text(&restored)]);
+        assert!(done.status.success(), "{done:?}");
+        let traced = instructions(&items(&restored));
+        let differing = truth.iter().zip(&traced).position(|(truth, traced)| truth != traced);
+        let lengths = (truth.len(), traced.len());
+        assert!(differing.is_none_or(|at| at + 1 == truth.len()), "{name}: {differing:?} of {lengths:?}");
+        assert_eq!(lengths.0, lengths.1, "{name}");
+    }
+}
+
+#[test]
+fn a_trace_without_code_is_refused_with_advice() {
+    let capture = backsight_testing::repository().join("testdata/captures/calls-riscv64");
+    let folder = folder("compress-without-code");
+    for entry in std::fs::read_dir(&capture).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() && entry.file_name() != "truth.retired" {
+            std::fs::copy(entry.path(), folder.join(entry.file_name())).unwrap();
+        }
+    }
+    let done = backsight(&["compress", text(&folder), "-o", text(&folder.join("packed"))]);
+    let words = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(1), "{words}");
+}

@@ -3,7 +3,7 @@
 //! Sources that execute code block by block know most of it in advance: only where the last instruction leads is new
 //! each time. Whoever takes blocks looks at their instructions once, and remembers by number what came of it.
 
-use crate::{Address, Retired};
+use crate::{Address, Execution, Retired};
 
 /// Straight-line code that retired: each instruction is followed by the one after it in memory, and the last one by
 /// whatever it led to. No trap, access or change of context lies between them, and their cycles are not known.
@@ -32,6 +32,29 @@ impl<'a> RetiredBlock<'a> {
     pub fn instructions(&self) -> impl Iterator<Item = Retired> + 'a {
         let (before, last) = self.split_last().map_or((&[][..], None), |(before, last)| (before, Some(last)));
         before.iter().copied().chain(last)
+    }
+}
+
+/// Takes what a processor did, in order.
+pub trait ExecutionSink {
+    /// One item.
+    fn item(&mut self, item: Execution);
+
+    /// Straight-line code: the same as its instructions one by one.
+    #[inline]
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        block.instructions().for_each(|retired| self.item(Execution::Instruction(retired)));
+    }
+}
+
+/// Items one by one, for a closure.
+#[derive(Debug)]
+pub struct EachItem<'a, F>(pub &'a mut F);
+
+impl<F: FnMut(Execution)> ExecutionSink for EachItem<'_, F> {
+    #[inline(always)]
+    fn item(&mut self, item: Execution) {
+        (self.0)(item);
     }
 }
 

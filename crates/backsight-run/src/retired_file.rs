@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use backsight_core::{Execution, Isa};
+use backsight_core::{Execution, ExecutionSink, Isa, RetiredBlock};
 
 use crate::retired::{RetiredError, RetiredReader};
 use crate::{Ended, Ending, Error, ExecutionSource, Observation, Stop};
@@ -39,6 +39,37 @@ impl<R: Read> RetiredFile<R> {
     }
 }
 
+impl<R: Read> RetiredFile<R> {
+    /// Reads piece by piece, until the end or a request to stop.
+    fn read(
+        &mut self,
+        mut piece: impl FnMut(&mut RetiredReader<R>) -> Result<bool, RetiredError>,
+    ) -> Result<Ending, Error> {
+        while !self.stop.is_requested() {
+            let more = piece(&mut self.reader);
+            if !more.map_err(|error| Error::Retired { name: self.name.clone(), error })? {
+                return Ok(Ended::EndOfFile.into());
+            }
+        }
+        Ok(Ended::Stopped.into())
+    }
+}
+
+/// What is read, as observations.
+struct Observed<'a, F>(&'a mut F);
+
+impl<F: FnMut(Observation<'_>)> ExecutionSink for Observed<'_, F> {
+    #[inline]
+    fn item(&mut self, item: Execution) {
+        (self.0)(Observation::Execution(item));
+    }
+
+    #[inline]
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        (self.0)(Observation::Block(*block));
+    }
+}
+
 impl<R: Read> ExecutionSource for RetiredFile<R> {
     fn isa(&self) -> Isa {
         self.reader.isa()
@@ -54,12 +85,11 @@ impl<R: Read> ExecutionSource for RetiredFile<R> {
 
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
         let mut each = |item| sink(Observation::Execution(item));
-        while !self.stop.is_requested() {
-            let more: Result<bool, RetiredError> = self.reader.read_some(PIECE, &mut each);
-            if !more.map_err(|error| Error::Retired { name: self.name.clone(), error })? {
-                return Ok(Ended::EndOfFile.into());
-            }
-        }
-        Ok(Ended::Stopped.into())
+        self.read(|reader| reader.read_some(PIECE, &mut each))
+    }
+
+    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+        let mut observed = Observed(sink);
+        self.read(|reader| reader.read_blocks(PIECE, &mut observed))
     }
 }

@@ -113,6 +113,8 @@ pub struct Straight {
     pub end: u64,
     /// Its target if that is in the opcode, else `end`.
     pub target: u64,
+    /// Where its instructions lie side by side, once somebody asked for them.
+    retired: Option<u32>,
 }
 
 const PAGE: u64 = 4096;
@@ -125,8 +127,14 @@ const CACHE: usize = 1 << 12;
 /// The longest piece of straight code that is looked at in one go.
 const LONGEST: u32 = 4096;
 
+/// Instructions that may lie side by side; beyond, all are forgotten.
+const MOST_RETIRED: usize = 1 << 16;
+
 /// An address that no lookup of an instruction asks for.
 const NOWHERE: u64 = u64::MAX;
+
+const NOTHING: Straight =
+    Straight { start: NOWHERE, count: 0, kind: Kind::Plain, last: 0, end: 0, target: 0, retired: None };
 
 /// Bytes of the program's file, and where they are in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,12 +156,27 @@ pub struct Code {
     recent: [(u64, usize); RECENT],
     straights: Box<[Straight]>,
     targets: Box<[(u64, u64)]>,
+    changes: u64,
+    /// Instructions of straight code, side by side, and how often all were forgotten.
+    retired: Vec<Retired>,
+    forgotten: u64,
+}
+
+/// Straight code with its instructions.
+#[derive(Clone, Copy, Debug)]
+pub struct Instructions<'a> {
+    /// The same number stands for the same instructions.
+    pub number: u64,
+    /// As they retire if each is followed by the next one in memory.
+    pub code: &'a [Retired],
+    /// What the last one does.
+    pub last: Kind,
 }
 
 impl Code {
     /// Code in `isa` from the sections of a program's file; those that come first win.
     pub fn new(isa: Isa, sections: Vec<Section>) -> Self {
-        let none = Straight { start: NOWHERE, count: 0, kind: Kind::Plain, last: 0, end: 0, target: 0 };
+        let none = NOTHING;
         Self {
             isa,
             sections,
@@ -162,7 +185,16 @@ impl Code {
             recent: [(NOWHERE, 0); RECENT],
             straights: vec![none; CACHE].into(),
             targets: vec![(NOWHERE, 0); CACHE].into(),
+            changes: 0,
+            retired: Vec::new(),
+            forgotten: 0,
         }
+    }
+
+    /// How often an instruction was noted: what was found out about code holds as long as this stays the same.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The instruction set of the program's file.
@@ -251,9 +283,16 @@ impl Code {
         let page = self.page(address)?;
         self.pages[page][(address % PAGE / 2) as usize] = Op::of(retired);
         // What was worked out from the code before may not be true of the new.
-        self.straights.iter_mut().for_each(|straight| straight.start = NOWHERE);
+        self.forget_straights();
+        self.changes += 1;
         self.targets[Self::slot(address)].0 = NOWHERE;
         Some(())
+    }
+
+    fn forget_straights(&mut self) {
+        self.straights.iter_mut().for_each(|straight| straight.start = NOWHERE);
+        self.retired.clear();
+        self.forgotten += 1;
     }
 
     #[inline]
@@ -287,8 +326,7 @@ impl Code {
         if self.straights[slot].start == start {
             return Some(self.straights[slot]);
         }
-        let mut straight =
-            Straight { start, count: 0, kind: Kind::Plain, last: start, end: start, target: 0 };
+        let mut straight = Straight { start, last: start, end: start, ..NOTHING };
         while straight.kind == Kind::Plain && straight.count < LONGEST {
             let Some(op) = self.at(straight.end) else { break };
             straight.last = straight.end;
@@ -303,6 +341,39 @@ impl Code {
             if straight.kind == Kind::Plain { straight.end } else { self.target(straight.last) };
         self.straights[slot] = straight;
         Some(straight)
+    }
+
+    /// The instructions of the straight code at an address, if there are so many.
+    #[inline]
+    pub fn instructions(&mut self, start: u64, count: u32) -> Option<Instructions<'_>> {
+        let straight = self.straight(start).filter(|straight| straight.count == count)?;
+        let first = match straight.retired {
+            Some(first) => first,
+            None => self.lay_out(&straight)?,
+        };
+        Some(Instructions {
+            number: self.forgotten << 32 | u64::from(first),
+            code: self.retired.get(first as usize..)?.get(..count as usize)?,
+            last: straight.kind,
+        })
+    }
+
+    /// Puts the instructions of straight code side by side; says where.
+    #[cold]
+    fn lay_out(&mut self, straight: &Straight) -> Option<u32> {
+        if self.retired.len() + straight.count as usize > MOST_RETIRED {
+            self.forget_straights();
+        }
+        let first = self.retired.len() as u32;
+        let mut at = straight.start;
+        for _ in 0..straight.count {
+            let op = self.at(at)?;
+            let next = at.wrapping_add(u64::from(op.size));
+            self.retired.push(op.retired(at, next, true));
+            at = next;
+        }
+        self.straights[Self::slot(straight.start)] = Straight { retired: Some(first), ..*straight };
+        Some(first)
     }
 
     /// The address `count` instructions further on in straight code.

@@ -20,7 +20,7 @@ use crate::parameters::BadScheme;
 use crate::program::Program;
 use crate::scheme::Scheme;
 use crate::split::Unfit;
-use backsight_core::{Execution, Isa};
+use backsight_core::{EachItem, Execution, ExecutionSink, Isa, RetiredBlock};
 use flate2::Crc;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -183,6 +183,15 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// Takes straight-line code: the same file as from its instructions one by one.
+    #[inline]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> Result<(), ContainerError> {
+        if self.packer.push_block(block) {
+            return Ok(());
+        }
+        block.instructions().try_for_each(|retired| self.push(&Execution::Instruction(retired)))
+    }
+
     fn write(&mut self, chunk: &Chunk) -> Result<(), ContainerError> {
         let mut bytes = vec![b'C'];
         put_number(&mut bytes, chunk.records.instructions);
@@ -323,6 +332,11 @@ impl<R: Read> Reader<R> {
 
     /// Gives the items of the next chunk; `false` at the end.
     pub fn next_chunk(&mut self, sink: &mut impl FnMut(Execution)) -> Result<bool, ContainerError> {
+        self.next_blocks(&mut EachItem(sink))
+    }
+
+    /// The same, with straight-line code as blocks where nothing lies between its instructions.
+    pub fn next_blocks(&mut self, sink: &mut impl ExecutionSink) -> Result<bool, ContainerError> {
         let offset = self.input.offset;
         let instructions = self.instructions;
         let damaged = |damage| ContainerError::Damaged { offset, instructions, damage };
@@ -335,7 +349,7 @@ impl<R: Read> Reader<R> {
             }
             Err(Stop::Damage(damage)) => return Err(damaged(damage)),
         };
-        self.unpacker.unpack(&chunk, sink).map_err(damaged)?;
+        self.unpacker.unpack_blocks(&chunk, sink).map_err(damaged)?;
         self.chunks += 1;
         self.instructions += chunk.records.instructions;
         Ok(true)

@@ -54,6 +54,18 @@ impl CycleWriter {
         untimed
     }
 
+    /// Cycles are not known up to now.
+    #[inline]
+    pub fn is_untimed(&self) -> bool {
+        !self.table.timed
+    }
+
+    /// Takes so many instructions whose cycles are not known, as up to now.
+    #[inline]
+    pub fn put_all_untimed(&mut self, count: u64) {
+        self.run += count;
+    }
+
     /// An instruction retired in this cycle.
     #[inline]
     pub fn put(&mut self, address: u64, cycle: u64) {

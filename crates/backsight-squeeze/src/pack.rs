@@ -5,7 +5,7 @@
 //! to be in memory.
 
 use crate::block::{Block, Compressor, Decompressor, Records, Share};
-use crate::code::{Code, Op};
+use crate::code::{Code, Kind, Op};
 use crate::cycles::{CycleReader, CycleWriter};
 use crate::data::accesses::{AccessReader, AccessWriter, DataScheme};
 use crate::expand::Expander;
@@ -13,7 +13,7 @@ use crate::notes::{Cursor, Note, NoteWriter, put_distance, put_number};
 use crate::scheme::{AnyCompressor, AnyDecompressor, Scheme};
 use crate::split::{Parts, Pushed, Splitter};
 use crate::{Damage, Unfit};
-use backsight_core::{Address, Execution, Isa, Retired};
+use backsight_core::{Address, EachItem, Execution, ExecutionSink, Isa, Retired, RetiredBlock};
 
 /// A part of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +64,20 @@ pub struct Packer {
     cycles: CycleWriter,
     accesses: AccessWriter,
     new_code: CodeWriter,
+    known: Box<[KnownBlock]>,
+}
+
+/// Blocks that are remembered.
+const KNOWN: usize = 1 << 12;
+
+/// Straight-line code that was looked at.
+#[derive(Clone, Copy, Debug)]
+struct KnownBlock {
+    number: u64,
+    /// It holds while the code has had so many changes; `None`: nothing is known.
+    changes: Option<u64>,
+    /// What its last instruction does. All others are plain.
+    last: Kind,
 }
 
 impl Packer {
@@ -77,7 +91,48 @@ impl Packer {
             cycles: CycleWriter::new(),
             accesses: AccessWriter::new(data),
             new_code: CodeWriter::default(),
+            known: vec![KnownBlock { number: 0, changes: None, last: Kind::Plain }; KNOWN].into(),
         }
+    }
+
+    /// Takes straight-line code if that is easy: all of it is known, and follows what was before. Nearly all does and is.
+    /// `false`, and nothing was done: its instructions are to be [pushed](Self::push) one by one.
+    #[inline]
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> bool {
+        let count = block.code.len() as u64;
+        let instructions = self.splitter.instructions();
+        let may_be_full = (instructions ^ (instructions + count)) & !FULL_MASK != 0;
+        if may_be_full || self.accesses.is_active() || !self.cycles.is_untimed() {
+            return false;
+        }
+        let known = self.known[block.number as usize % KNOWN];
+        let holds = known.number == block.number && known.changes == Some(self.code.changes());
+        let last = if holds { Some(known.last) } else { self.look_at(block) };
+        let Some(last) = last else { return false };
+        let mut parts = Sorted { compressor: &mut self.compressor, notes: &mut self.notes };
+        let taken = self.splitter.push_known(block, last, &mut self.code, &mut parts);
+        if taken {
+            self.cycles.put_all_untimed(count);
+        }
+        taken
+    }
+
+    /// What the last instruction of a block does, if all of its code is known and the others are plain.
+    #[cold]
+    fn look_at(&mut self, block: &RetiredBlock<'_>) -> Option<Kind> {
+        let (last, before) = block.code.split_last()?;
+        for retired in before {
+            let op = self.code.at(retired.address.0)?;
+            let plain = op.kind == Kind::Plain && retired.taken && retired.next == retired.end();
+            if !op.is(retired) || !plain {
+                return None;
+            }
+        }
+        let op = self.code.at(last.address.0).filter(|op| op.is(last))?;
+        let changes = Some(self.code.changes());
+        self.known[block.number as usize % KNOWN] =
+            KnownBlock { number: block.number, changes, last: op.kind };
+        Some(op.kind)
     }
 
     /// Takes an item. Gives a chunk when one is full.
@@ -195,6 +250,11 @@ impl Unpacker {
 
     /// Gives the items of the next chunk. What comes before damage is right, as far as can be told.
     pub fn unpack(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
+        self.unpack_blocks(chunk, &mut EachItem(sink))
+    }
+
+    /// The same, with straight-line code as blocks where nothing lies between its instructions.
+    pub fn unpack_blocks(&mut self, chunk: &Chunk, sink: &mut impl ExecutionSink) -> Result<(), Damage> {
         take_code(&chunk.code, &mut self.code)?;
         if self.cycles.is_untimed() && chunk.cycles.is_empty() && chunk.accesses.is_empty() {
             return self.restore(chunk, sink);
@@ -203,20 +263,21 @@ impl Unpacker {
         let mut cycles = reader.begin(&chunk.cycles)?;
         let mut accesses = self.accesses.begin(&chunk.accesses)?;
         let mut damaged = Ok(());
-        self.restore(chunk, &mut |mut item| {
-            let Execution::Instruction(retired) = &mut item else { return sink(item) };
+        let mut timed = |mut item| {
+            let Execution::Instruction(retired) = &mut item else { return sink.item(item) };
             match cycles.cycle(retired.address.0) {
                 Ok(cycle) => retired.cycle = cycle,
                 Err(damage) => damaged = Err(damage),
             }
             let retired = *retired;
-            sink(item);
+            sink.item(item);
             if let Some(accesses) = &mut accesses
                 && damaged.is_ok()
             {
-                damaged = accesses.after(&retired, sink);
+                damaged = accesses.after(&retired, &mut |item| sink.item(item));
             }
-        })?;
+        };
+        self.restore(chunk, &mut EachItem(&mut timed))?;
         damaged?;
         cycles.finish()?;
         self.cycles = reader;
@@ -224,13 +285,13 @@ impl Unpacker {
     }
 
     /// Gives the items of a chunk without cycles and accesses.
-    fn restore(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
+    fn restore(&mut self, chunk: &Chunk, sink: &mut impl ExecutionSink) -> Result<(), Damage> {
         let mut expander = Expander::new(&chunk.notes)?;
         expander.begin(sink)?;
         self.decompressor.unpack(&chunk.records, &mut self.code, &mut |path, code| {
             expander.push(path, code, sink);
         })?;
-        expander.finish(sink)
+        expander.finish(&mut self.code, sink)
     }
 }
 
@@ -272,7 +333,7 @@ fn take_code(bytes: &[u8], code: &mut Code) -> Result<(), Damage> {
         if address % 2 != 0 {
             return Err(Damage::Record("an instruction at an odd address"));
         }
-        let op = Op { opcode: bytes.number32()?, size, isa, kind: crate::Kind::Plain };
+        let op = Op { opcode: bytes.number32()?, size, isa, kind: Kind::Plain };
         let retired = op.retired(address, 0, true);
         code.insert(&retired).ok_or(Damage::Record("more code than there is room for"))?;
         at = Address(address).plus(u64::from(size)).0;

@@ -3,7 +3,7 @@
 use crate::block::Block;
 use crate::code::{Code, Kind};
 use crate::notes::Note;
-use backsight_core::{Execution, Retired};
+use backsight_core::{Execution, Retired, RetiredBlock};
 use std::fmt;
 
 /// Why an item cannot be compressed.
@@ -137,6 +137,35 @@ impl Splitter {
             self.noted = false;
         }
         easy
+    }
+
+    /// Takes straight-line code that is known to be as it is here: plain but for its last instruction, which is `kind`. `false`,
+    /// and nothing is done, if it does not begin where the program goes on.
+    #[inline]
+    pub fn push_known(
+        &mut self,
+        block: &RetiredBlock<'_>,
+        kind: Kind,
+        code: &mut Code,
+        parts: &mut impl Parts,
+    ) -> bool {
+        let (Some(first), Some((_, last))) = (block.code.first(), block.split_last()) else { return false };
+        if first.address.0 != self.next {
+            return false;
+        }
+        if self.count == 0 {
+            self.start = first.address.0;
+        }
+        self.count += block.code.len() as u32;
+        self.instructions += block.code.len() as u64;
+        self.last = last.address.0;
+        self.end = last.end().0;
+        self.next = block.next.0;
+        self.noted = false;
+        if kind != Kind::Plain || self.next != self.end || !block.taken {
+            self.branch(&last, kind, code, parts);
+        }
+        true
     }
 
     /// Notes an item that is no instruction.

@@ -2,10 +2,11 @@
 
 mod support;
 
-use backsight_core::{Execution, Isa};
+use backsight_core::{Execution, Isa, Retired, RetiredBlock};
 use backsight_sim::{Options, Simulator, Streams};
 use backsight_squeeze::container::{ContainerError, Header, Reader, Writer};
 use backsight_squeeze::{DataScheme, PRESETS, Scheme};
+use std::collections::HashMap;
 use support::{Program, Random};
 
 /// Stands for a program's file.
@@ -52,6 +53,77 @@ fn every_scheme_comes_back_with_and_without_the_program() {
     }
     let empty = write(PRESETS[0].1, None, &[]);
     assert!(matches!(read(&empty, None), (items, Ok(())) if items.is_empty()));
+}
+
+/// Straight pieces of a run with a number for each that was seen.
+fn write_blocks(scheme: Scheme, program: Option<&Program>, items: &[Execution]) -> (Vec<u8>, usize) {
+    let sections = program.map_or_else(Vec::new, Program::sections);
+    let mut writer = Writer::new(Vec::new(), &header(scheme, program.is_some()), sections).unwrap();
+    let mut numbers: HashMap<Vec<(u64, u32)>, u64> = HashMap::new();
+    let mut blocks = 0;
+    let mut rest = items;
+    while let Some(first) = rest.first() {
+        let straight = rest
+            .iter()
+            .map_while(|item| match item {
+                Execution::Instruction(retired) => Some(*retired),
+                _ => None,
+            })
+            .take_while(|retired| retired.next == retired.end() && retired.taken && retired.cycle == 0);
+        let mut code: Vec<_> = straight.collect();
+        let follow = code.windows(2).take_while(|pair| pair[0].next == pair[1].address).count();
+        code.truncate(follow + 1);
+        // Where the last one led is another matter.
+        if let Some(Execution::Instruction(last)) = rest.get(code.len()).filter(|_| !code.is_empty())
+            && code.last().is_some_and(|before| before.next == last.address)
+            && last.cycle == 0
+        {
+            code.push(Retired { next: last.end(), taken: true, ..*last });
+        }
+        if code.len() < 2 {
+            writer.push(first).unwrap();
+            rest = &rest[1..];
+            continue;
+        }
+        let Execution::Instruction(last) = rest[code.len() - 1] else { unreachable!() };
+        rest = &rest[code.len()..];
+        // Numbers that share a slot of what a writer remembers.
+        let number = (numbers.len() as u64 % 3) << 12 | numbers.len() as u64;
+        let key = code.iter().map(|retired| (retired.address.0, retired.opcode)).collect();
+        let number = *numbers.entry(key).or_insert(number);
+        blocks += 1;
+        writer.push_block(&RetiredBlock { number, code: &code, next: last.next, taken: last.taken }).unwrap();
+    }
+    (writer.finish().unwrap().0, blocks)
+}
+
+#[test]
+fn blocks_give_the_same_file_as_their_instructions_one_by_one() {
+    let mut random = Random::new(7);
+    for seed in 0..60 {
+        let program = Program::new(&mut random, 20 + 3 * seed, 0x10000);
+        let odd = [0, 20, 300][seed % 3];
+        let mut items = program.run(&mut random, 3000, odd);
+        // The code changes on the way.
+        let other = Program::new(&mut random, 100, 0x10000);
+        items.extend(other.run(&mut random, 500, odd));
+        items.extend(program.run(&mut random, 500, odd));
+        // Cycles of blocks are not known.
+        for item in &mut items {
+            if let Execution::Instruction(retired) = item {
+                retired.cycle = 0;
+            }
+        }
+        for name in ["base", "btmbp", "esdc", "mix1k"] {
+            let scheme = Scheme::preset(name).unwrap();
+            for program in [None, Some(&program)] {
+                let one_by_one = write(scheme, program, &items);
+                let (in_blocks, blocks) = write_blocks(scheme, program, &items);
+                assert!(in_blocks == one_by_one, "{name}, program {seed}");
+                assert!(blocks > 100, "{blocks} blocks");
+            }
+        }
+    }
 }
 
 #[test]

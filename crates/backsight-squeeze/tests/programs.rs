@@ -1,8 +1,8 @@
 //! Every scheme restores what the bundled programs did.
 
-use backsight_core::{Execution, Isa};
-use backsight_sim::{Elf, Options, Simulator, Streams};
-use backsight_squeeze::{Code, DataScheme, PRESETS, Packer, Section, Unpacker};
+use backsight_core::{Execution, Isa, RetiredBlock};
+use backsight_sim::{Elf, Observer, Options, Simulator, Streams, Watch};
+use backsight_squeeze::{Code, DataScheme, PRESETS, Packer, Scheme, Section, Unpacker};
 
 fn program(name: &str) -> Vec<u8> {
     let path = backsight_testing::repository().join("testdata/programs/riscv64").join(name);
@@ -25,6 +25,49 @@ fn run(file: &[u8], most: u64) -> Vec<Execution> {
     let mut items = Vec::new();
     simulator.run(&mut |item| items.push(item));
     items
+}
+
+/// Packs what a program does, block by block as the simulator gives it.
+struct Packing {
+    packer: Packer,
+    blocks: u64,
+    single: u64,
+}
+
+impl Observer for Packing {
+    const BLOCKS: bool = true;
+
+    fn execution(&mut self, item: Execution) {
+        self.single += 1;
+        assert_eq!(self.packer.push(&item).unwrap(), None);
+    }
+
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        if self.packer.push_block(block) {
+            self.blocks += 1;
+        } else {
+            block.instructions().for_each(|retired| self.execution(Execution::Instruction(retired)));
+        }
+    }
+}
+
+#[test]
+fn blocks_are_packed_as_their_instructions_are() {
+    for name in ["calls", "isa", "pack", "sort", "threads", "vm"] {
+        let file = program(name);
+        let items = run(&file, 300_000);
+        for scheme in ["btmbp", "esdc", "mix8k"] {
+            let scheme = Scheme::preset(scheme).unwrap().with_address_bits(32);
+            let packer = || Packer::new(&scheme, DataScheme::default(), code(&file));
+            let mut one_by_one = packer();
+            items.iter().for_each(|item| assert_eq!(one_by_one.push(item).unwrap(), None));
+            let options = Options { streams: Streams::none(), instructions: 300_000, ..Options::default() };
+            let mut packing = Packing { packer: packer(), blocks: 0, single: 0 };
+            Simulator::load(&file, options).unwrap().observe(Watch::default(), &mut packing);
+            assert!(packing.packer.flush() == one_by_one.flush(), "{scheme}, {name}");
+            assert!(packing.blocks > packing.single, "{name}: {} and {}", packing.blocks, packing.single);
+        }
+    }
 }
 
 #[test]

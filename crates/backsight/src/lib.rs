@@ -44,6 +44,7 @@ mod code;
 mod error;
 mod open;
 mod recent;
+mod retired;
 mod save;
 mod settings;
 mod source;
@@ -57,6 +58,7 @@ pub use decode::{Decode, Item, Items, OwnedItem, Session, Summary};
 pub use error::{Error, Result};
 pub use open::{OpenOptions, framings};
 pub use protocol::Packet;
+pub use retired::RetiredInstructions;
 pub use source::Source;
 
 pub use backsight_arm::{etm4, frame, itm, stm};

@@ -1,7 +1,9 @@
 //! `backsight decompress`: restores what `compress` squeezed.
 
+use std::io::Write;
 use std::path::PathBuf;
 
+use backsight_core::{Execution, ExecutionSink, RetiredBlock};
 use backsight_image::ImageSpec;
 use backsight_run::retired::RetiredWriter;
 use backsight_squeeze::container::Reader;
@@ -38,6 +40,26 @@ const EXAMPLES: &str = "Examples:
   backsight decompress run.small -o run.retired
   backsight decompress run.small -o run.retired --program program";
 
+/// Writes what is restored.
+struct Restored<W> {
+    writer: RetiredWriter<W>,
+    written: std::io::Result<()>,
+}
+
+impl<W: Write> ExecutionSink for Restored<W> {
+    fn item(&mut self, item: Execution) {
+        if self.written.is_ok() {
+            self.written = self.writer.push(&item);
+        }
+    }
+
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        if self.written.is_ok() {
+            self.written = self.writer.push_block(block);
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(command: &Decompress) -> Result {
     let named = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", command.input.display()));
@@ -45,15 +67,17 @@ pub fn run(command: &Decompress) -> Result {
     let mut reader = Reader::new(open(&command.input)?, program.as_ref()).map_err(|error| named(&error))?;
     let output = create(&command.output)?;
     let to = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", command.output.display()));
-    let mut writer = RetiredWriter::new(output, reader.header().isa).map_err(|error| to(&error))?;
-    let mut written = Ok(());
-    let read = reader.read(&mut |item| {
-        if written.is_ok() {
-            written = writer.push(&item);
+    let writer = RetiredWriter::new(output, reader.header().isa).map_err(|error| to(&error))?;
+    let mut restored = Restored { writer, written: Ok(()) };
+    let read = loop {
+        match reader.next_blocks(&mut restored) {
+            Ok(true) if restored.written.is_ok() => {}
+            Ok(_) => break Ok(()),
+            Err(error) => break Err(error),
         }
-    });
-    written.map_err(|error| to(&error))?;
-    writer.finish().map_err(|error| to(&error))?;
+    };
+    restored.written.map_err(|error| to(&error))?;
+    restored.writer.finish().map_err(|error| to(&error))?;
     read.map_err(|error| named(&error))?;
     if !command.quiet {
         say(format_args!("{} instructions, {}", reader.instructions(), reader.header().scheme));

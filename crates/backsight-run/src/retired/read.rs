@@ -1,11 +1,11 @@
 //! From bytes to items.
 
 use super::item::{Bad, Cursor, take_access, take_context, take_input, take_trap};
-use super::straight::StraightCode;
+use super::straight::{Straight, StraightCode};
 use super::table::{Entry, Table};
 use super::write::{STRAIGHT, TAKEN, WIDE};
 use super::{Checksum, LONGEST_RUN, MAGIC, MOST_TABLE_BITS, VERSION, isa_from_number, kind, other};
-use backsight_core::{Address, Execution, Input, Isa, Retired};
+use backsight_core::{Address, EachItem, Execution, ExecutionSink, Input, Isa, Retired, RetiredBlock};
 use std::fmt;
 use std::io::{self, Read};
 
@@ -87,6 +87,46 @@ pub struct RetiredReader<R> {
     ended: bool,
 }
 
+/// Takes what the reader finds: straight-line code at once.
+trait RunSink: ExecutionSink {
+    /// The first `count` instructions of straight-line code, in this cycle.
+    #[inline(always)]
+    fn straight(&mut self, straight: Straight<'_>, count: usize, cycle: u64) {
+        for retired in &straight.code[..count] {
+            self.item(Execution::Instruction(Retired { cycle, ..*retired }));
+        }
+    }
+}
+
+impl<F: FnMut(Execution)> RunSink for EachItem<'_, F> {}
+
+/// Blocks, for a sink that takes them.
+struct Blocks<'a, S>(&'a mut S);
+
+impl<S: ExecutionSink> ExecutionSink for Blocks<'_, S> {
+    #[inline(always)]
+    fn item(&mut self, item: Execution) {
+        self.0.item(item);
+    }
+}
+
+impl<S: ExecutionSink> RunSink for Blocks<'_, S> {
+    #[inline(always)]
+    fn straight(&mut self, straight: Straight<'_>, count: usize, cycle: u64) {
+        for (number, code) in straight.blocks(count) {
+            match (number, code.last()) {
+                // Cycles of blocks are not known.
+                (Some(number), Some(&Retired { next, taken, .. })) if cycle == 0 => {
+                    self.0.block(&RetiredBlock { number, code, next, taken });
+                }
+                _ => code
+                    .iter()
+                    .for_each(|retired| self.item(Execution::Instruction(Retired { cycle, ..*retired }))),
+            }
+        }
+    }
+}
+
 /// What both sides know.
 struct State {
     table: Table,
@@ -118,17 +158,15 @@ impl State {
 
     /// The next `count` instructions do what they did the last time.
     #[inline]
-    fn run(&mut self, count: u32, sink: &mut impl FnMut(Execution)) -> Result<(), Bad> {
+    fn run<S: RunSink>(&mut self, count: u32, sink: &mut S) -> Result<(), Bad> {
         let mut left = count as usize;
         while left > 0 {
             // A cycle that was announced is that of the next instruction alone.
             if self.cycles.is_none() {
-                let code = self.straight.at(self.expected, &self.table);
-                let code = &code[..code.len().min(left)];
+                let straight = self.straight.at(self.expected, &self.table);
+                let code = &straight.code[..straight.code.len().min(left)];
                 if let Some(last) = code.last() {
-                    let cycle = self.cycle;
-                    code.iter()
-                        .for_each(|retired| sink(Execution::Instruction(Retired { cycle, ..*retired })));
+                    sink.straight(straight, code.len(), self.cycle);
                     self.expected = last.next.0;
                     self.instructions += code.len() as u64;
                     left -= code.len();
@@ -137,7 +175,7 @@ impl State {
                     }
                 }
             }
-            sink(Execution::Instruction(self.as_before()?));
+            sink.item(Execution::Instruction(self.as_before()?));
             left -= 1;
         }
         Ok(())
@@ -304,6 +342,16 @@ impl<R: Read> RetiredReader<R> {
 
     /// Reads `most` items at most. False: that was the end.
     pub fn read_some(&mut self, most: usize, sink: &mut impl FnMut(Execution)) -> Result<bool, RetiredError> {
+        self.read_runs(most, &mut EachItem(sink))
+    }
+
+    /// Reads `most` items at most, straight-line code as blocks where cycles are not known: that is faster. False: that was
+    /// the end.
+    pub fn read_blocks(&mut self, most: usize, sink: &mut impl ExecutionSink) -> Result<bool, RetiredError> {
+        self.read_runs(most, &mut Blocks(sink))
+    }
+
+    fn read_runs(&mut self, most: usize, sink: &mut impl RunSink) -> Result<bool, RetiredError> {
         let mut room = most;
         while !self.ended && room > 0 {
             let now = room.min(self.run as usize);
@@ -315,7 +363,7 @@ impl<R: Read> RetiredReader<R> {
             if room > 0
                 && let Some(item) = self.step()?
             {
-                sink(item);
+                sink.item(item);
                 room -= 1;
             }
         }

@@ -4,6 +4,7 @@
 //! Here the instructions lie side by side.
 
 use backsight_core::Retired;
+use backsight_isa::{Class, classify_retired};
 
 use super::table::{Mark, Table};
 
@@ -32,11 +33,45 @@ const NONE: Piece = Piece { start: 0, mark: None, last: 0, first: 0, count: 0 };
 pub(super) struct StraightCode {
     pieces: Box<[Piece]>,
     instructions: Vec<Retired>,
+    /// For each instruction: does a block end with it? So it does at branches, whether or not they were ever taken.
+    ends: Vec<bool>,
+    /// How often all were forgotten.
+    forgotten: u64,
+}
+
+/// Instructions that were handed out.
+#[derive(Clone, Copy)]
+pub(super) struct Straight<'a> {
+    pub code: &'a [Retired],
+    ends: &'a [bool],
+    number: u64,
+}
+
+impl<'a> Straight<'a> {
+    const NONE: Self = Self { code: &[], ends: &[], number: 0 };
+
+    /// The first `count` instructions, cut into blocks, each with a number that stands for the same code ever after; `None`
+    /// for a block that is not whole.
+    #[inline]
+    pub fn blocks(self, count: usize) -> impl Iterator<Item = (Option<u64>, &'a [Retired])> {
+        let mut first = 0;
+        std::iter::from_fn(move || {
+            if first >= count {
+                return None;
+            }
+            let rest = &self.ends[first..];
+            let length = rest.iter().position(|&ends| ends).map_or(rest.len(), |last| last + 1);
+            let number = (first + length <= count).then_some(self.number + first as u64);
+            let code = &self.code[first..(first + length).min(count)];
+            first += length;
+            Some((number, code))
+        })
+    }
 }
 
 impl StraightCode {
     pub fn new() -> Self {
-        Self { pieces: vec![NONE; PIECES].into(), instructions: Vec::new() }
+        Self { pieces: vec![NONE; PIECES].into(), instructions: Vec::new(), ends: Vec::new(), forgotten: 0 }
     }
 
     #[inline(always)]
@@ -47,16 +82,21 @@ impl StraightCode {
     /// The instructions from an address on that did what they do now every time, in cycle 0: none if the one there is not
     /// known, or has led elsewhere.
     #[inline(always)]
-    pub fn at(&mut self, start: u64, table: &Table) -> &[Retired] {
+    pub fn at(&mut self, start: u64, table: &Table) -> Straight<'_> {
         let mut piece = self.pieces[Self::slot(start)];
         let holds = piece.start == start && piece.mark == Some(table.mark(start, piece.last));
         if !holds {
             if table.steady(start).is_none() {
-                return &[];
+                return Straight::NONE;
             }
             piece = self.collect(start, table);
         }
-        &self.instructions[piece.first as usize..][..piece.count as usize]
+        let (first, count) = (piece.first as usize, piece.count as usize);
+        Straight {
+            code: &self.instructions[first..][..count],
+            ends: &self.ends[first..][..count],
+            number: self.forgotten * MOST_INSTRUCTIONS as u64 + first as u64,
+        }
     }
 
     #[cold]
@@ -64,6 +104,8 @@ impl StraightCode {
     fn collect(&mut self, start: u64, table: &Table) -> Piece {
         if self.instructions.len() + LONGEST > MOST_INSTRUCTIONS {
             self.instructions.clear();
+            self.ends.clear();
+            self.forgotten += 1;
             self.pieces.fill(NONE);
         }
         let first = self.instructions.len();
@@ -72,7 +114,9 @@ impl StraightCode {
             && self.instructions.len() - first < LONGEST
             && Table::is_short(start, address)
         {
-            self.instructions.push(entry.retired(0));
+            let retired = entry.retired(0);
+            self.instructions.push(retired);
+            self.ends.push(!retired.taken || classify_retired(&retired).class != Class::Other);
             (last, address) = (address, entry.next);
         }
         let (first, count) = (first as u32, (self.instructions.len() - first) as u32);

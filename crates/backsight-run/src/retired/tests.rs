@@ -2,7 +2,8 @@
 
 use super::{RetiredError, RetiredReader, RetiredWriter};
 use backsight_core::{
-    Access, Address, Context, Execution, Input, Isa, Retired, RetiredBlock, Security, Trap, TrapKind,
+    Access, Address, Context, Execution, ExecutionSink, Input, Isa, Retired, RetiredBlock, Security, Trap,
+    TrapKind,
 };
 use proptest::prelude::*;
 
@@ -18,6 +19,35 @@ fn read(file: &[u8]) -> (Vec<Execution>, Result<(), RetiredError>) {
     let mut items = Vec::new();
     let result = RetiredReader::new(file).and_then(|mut reader| reader.read(&mut |item| items.push(item)));
     (items, result)
+}
+
+/// Collects items; blocks are checked against what they promise.
+#[derive(Default)]
+struct Collected {
+    items: Vec<Execution>,
+    blocks: std::collections::HashMap<u64, Vec<Retired>>,
+}
+
+impl ExecutionSink for Collected {
+    fn item(&mut self, item: Execution) {
+        self.items.push(item);
+    }
+
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        assert_eq!(self.blocks.entry(block.number).or_insert(block.code.to_vec()), block.code);
+        let (before, _) = block.split_last().unwrap();
+        assert!(before.iter().all(|retired| retired.taken && retired.next == retired.end()));
+        self.items.extend(block.instructions().map(Execution::Instruction));
+    }
+}
+
+/// The items of blocks, and how many blocks there were of more than one instruction.
+fn read_as_blocks(file: &[u8], most: usize) -> (Vec<Execution>, usize) {
+    let mut reader = RetiredReader::new(file).unwrap();
+    let mut collected = Collected::default();
+    while reader.read_blocks(most, &mut collected).unwrap() {}
+    let long = collected.blocks.values().filter(|code| code.len() > 1).count();
+    (collected.items, long)
 }
 
 fn isa() -> impl Strategy<Value = Isa> {
@@ -158,7 +188,9 @@ proptest! {
         prop_assert!(result.is_ok(), "{:?}", result);
         prop_assert_eq!(&read, &items);
         let one_by_one: Result<Vec<_>, _> = RetiredReader::new(Slow(&file)).unwrap().collect();
-        prop_assert_eq!(one_by_one.unwrap(), items);
+        prop_assert_eq!(one_by_one.unwrap(), &items[..]);
+        prop_assert_eq!(read_as_blocks(&file, usize::MAX).0, &items[..]);
+        prop_assert_eq!(read_as_blocks(&file, 7).0, items);
     }
 
     #[test]
@@ -194,6 +226,7 @@ proptest! {
         prop_assert!(read == items, "other instructions than were written");
         let one_by_one: Result<Vec<_>, _> = RetiredReader::new(&file[..]).unwrap().collect();
         prop_assert!(one_by_one.unwrap() == items, "other instructions one by one");
+        prop_assert!(read_as_blocks(&file, usize::MAX).0 == items, "other instructions in blocks");
     }
 
     #[test]
@@ -232,6 +265,8 @@ fn code_that_comes_again_costs_next_to_nothing() {
     let file = written(&items);
     assert!(file.len() < 1000, "{} bytes", file.len());
     assert_eq!(read(&file).0, items);
+    let (as_blocks, long) = read_as_blocks(&file, usize::MAX);
+    assert!(as_blocks == items && long > 0, "{long} blocks");
 }
 
 #[test]

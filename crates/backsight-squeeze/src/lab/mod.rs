@@ -9,6 +9,7 @@ pub mod plot;
 pub mod published;
 pub mod report;
 pub mod run;
+mod speed;
 
 use crate::block::{Block, Compressor, Share};
 use crate::code::{Code, Section};

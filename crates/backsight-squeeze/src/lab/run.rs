@@ -1,13 +1,11 @@
-//! Running the programs of a set, several at a time; and how fast, and again from their load values.
+//! Running the programs of a set, several at a time; and again from their load values.
 
 use super::data::DataBench;
 use super::report::Row;
+use super::speed::{Executed, speed};
 use super::{Bench, Case, code_of};
-use crate::code::Code;
-use crate::data::accesses::DataScheme;
 use crate::data::replay::{RecordingWriter, replay};
 use crate::data::values::ValueCache;
-use crate::pack::{Chunk, Packer, Unpacker};
 use crate::scheme::Scheme;
 use backsight_core::Execution;
 use backsight_sim::{Elf, Options, Simulator, Streams};
@@ -15,7 +13,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 /// Programs in a folder: `bin/`, `input/`, and `list`, which says how each is run.
 #[derive(Clone, Debug)]
@@ -52,61 +49,6 @@ pub struct Replayed {
     pub raw_bits: u64,
     /// Bits that it was executed from.
     pub bits: u64,
-}
-
-/// The time that this thread had a processor, where the system says so. It is counted in ticks.
-fn processor_time() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
-}
-
-/// So much of it can be believed.
-const ENOUGH: Duration = Duration::from_millis(40);
-
-/// How long `work` takes: the time that it had a processor, or what passed if that is too short to be counted.
-fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let (begin, before) = (Instant::now(), processor_time());
-    let done = work();
-    let counted = processor_time().zip(before).map(|(after, before)| after - before);
-    (done, counted.filter(|&time| time >= ENOUGH).unwrap_or_else(|| begin.elapsed()))
-}
-
-fn pack(scheme: &Scheme, code: &Code, items: &[Execution]) -> Result<Vec<Chunk>, String> {
-    let mut packer = Packer::new(scheme, DataScheme::default(), code.clone());
-    let mut chunks = Vec::new();
-    for item in items {
-        chunks.extend(packer.push(item).map_err(|unfit| unfit.to_string())?.map(|chunk| *chunk));
-    }
-    chunks.push(packer.flush());
-    Ok(chunks)
-}
-
-fn unpack(scheme: &Scheme, code: &Code, chunks: &[Chunk]) -> Result<u64, String> {
-    let mut unpacker = Unpacker::new(scheme, DataScheme::default(), code.clone());
-    let mut sum = 0u64;
-    let mut sink = |item| {
-        if let Execution::Instruction(retired) = item {
-            sum = sum.wrapping_add(retired.next.0);
-        }
-    };
-    for chunk in chunks {
-        unpacker.unpack(chunk, &mut sink).map_err(|damage| damage.to_string())?;
-    }
-    Ok(sum)
-}
-
-fn speed(scheme: &Scheme, code: &Code, items: &[Execution], times: u32) -> Result<[f64; 2], String> {
-    let mut best = [Duration::MAX; 2];
-    let mut instructions = 0;
-    for _ in 0..times.max(1) {
-        let (chunks, packing) = time(|| pack(scheme, code, items));
-        let chunks = chunks?;
-        let (sum, unpacking) = time(|| unpack(scheme, code, &chunks));
-        std::hint::black_box(sum?);
-        instructions = chunks.iter().map(|chunk| chunk.records.instructions).sum();
-        best = [best[0].min(packing), best[1].min(unpacking)];
-    }
-    Ok(best.map(|time| instructions as f64 / time.as_secs_f64()))
 }
 
 impl Set {
@@ -176,11 +118,12 @@ impl Set {
     ) -> Result<Vec<[f64; 2]>, String> {
         let file = self.program(case)?;
         let code = code_of(&file).map_err(|error| format!("{}: {error}", case.name))?;
-        let mut items = Vec::new();
-        self.simulator(case, &file, most)?.run(&mut |item| items.push(item));
+        let executed = Executed::record(&mut self.simulator(case, &file, most)?);
         schemes
             .iter()
-            .map(|scheme| speed(scheme, &code, &items, times).map_err(|why| format!("{}: {why}", case.name)))
+            .map(|scheme| {
+                speed(scheme, &code, &executed, times).map_err(|why| format!("{}: {why}", case.name))
+            })
             .collect()
     }
 
