@@ -7,6 +7,7 @@
 //! offset of the cut, gives from there on exactly what the decode of the whole source gives. So spans between cuts can be
 //! decoded anywhere, in any order, by whoever has the capture.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -17,7 +18,7 @@ use super::item::{Item, Outcome};
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
 use super::session::Setup;
-use super::source_decoder::{Break, EachItem, Known, SourceDecoder, Wanted};
+use super::source_decoder::{Break, Known, SourceDecoder, Wanted};
 use super::split::{Piece, Splitter};
 use super::{Decode, read_blocks};
 use crate::protocol::{SavedState, Stream};
@@ -105,11 +106,17 @@ impl<'c, K: Kind> Decode<'c, K> {
             decoder.restore(cut.sync, &state);
             bounds = Bounds { sync: cut.sync, offset: cut.offset, end: span.end };
         }
-        let mut sink = |item: Item<'_, K::Value>, _: Known| sink(item);
+        // One sink for what is given and for what is dropped: decoders are compiled once.
+        let is_given = Cell::new(false);
+        let mut sink = |item: Item<'_, K::Value>, _: Known| match is_given.get() {
+            true => sink(item).control(),
+            false => ControlFlow::Continue(()),
+        };
+        let mut decode = |piece: &Piece, at| bounds.decode(piece, at, &mut decoder, &is_given, &mut sink);
         let mut stream = SourceStream::new(&setup, id);
         let mut outcome = ControlFlow::Continue(());
         self.blocks(setup.buffer, false, &mut |block| {
-            outcome = stream.feed(block, &mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut sink));
+            outcome = stream.feed(block, &mut decode);
             if outcome.is_break() || bounds.is_past(stream.offset) {
                 ControlFlow::Break(())
             } else {
@@ -117,7 +124,8 @@ impl<'c, K: Kind> Decode<'c, K> {
             }
         })?;
         if outcome.is_continue() && span.end.is_none() && stream.is_met() {
-            outcome = stream.finish(&mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut sink));
+            outcome = stream.finish(&mut decode);
+            is_given.set(true);
             if outcome.is_continue() {
                 outcome = decoder.finish(&mut sink);
             }
@@ -184,22 +192,32 @@ fn next_piece<S: Stream>(decoder: &mut SourceDecoder<S>, cutter: &mut Cutter) ->
 }
 
 /// Decodes a piece, and beside that its beginning by a decoder that knows nothing of what came before.
-fn look_for_cut<S: Stream>(
+fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
     piece: &StreamPiece,
     decoder: &mut SourceDecoder<S>,
     probe: &mut SourceDecoder<S>,
-    sink: &mut impl CutSink<S::Value>,
+    sink: &mut C,
 ) {
     let state = if piece.can_begin_alone { starting_state(probe, piece.offset) } else { None };
     let mut is_probed = state.is_some();
     if let Some(state) = state {
         probe.restore(piece.offset, &state);
     }
+    // One sink for both, so that decoders are compiled once.
+    let take = |decoder: &mut SourceDecoder<S>, bytes: &Piece, sink: Option<&mut C>| {
+        let mut sink = sink;
+        let mut each = |item: Item<'_, S::Value>, _| {
+            if let Some(sink) = &mut sink {
+                sink.item(item);
+            }
+        };
+        let _ = decoder.take(bytes.part(), &mut each);
+    };
     for part in 0..=StreamPiece::OWN_END {
         let bytes = piece.part(part);
-        let _ = decoder.take(bytes.part(), &mut |item: Item<'_, S::Value>, _| sink.item(item));
+        take(decoder, &bytes, Some(&mut *sink));
         if is_probed && part < StreamPiece::OWN_END {
-            let _ = probe.take(bytes.part(), &mut |_: Item<'_, S::Value>, _| {});
+            take(probe, &bytes, None);
             if decoder.state() == probe.state() {
                 is_probed = false;
                 sink.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1) });
@@ -221,26 +239,31 @@ impl Bounds {
     }
 
     /// Decodes what is within the bounds of some bytes of the stream, the first of which is at this offset.
-    fn decode<S: Stream, R: Outcome>(
+    fn decode<S: Stream, F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>>(
         &self,
         piece: &Piece,
         at: u64,
         decoder: &mut SourceDecoder<S>,
-        sink: &mut impl FnMut(Item<'_, S::Value>, Known) -> R,
+        is_given: &Cell<bool>,
+        sink: &mut F,
     ) -> ControlFlow<()> {
         let length = piece.bytes.len();
         let within =
             |offset: u64| usize::try_from(offset.saturating_sub(at)).map_or(length, |n| n.min(length));
         let (from, give) = (within(self.sync), within(self.offset));
         let to = self.end.map_or(length, within);
+        let mut take = |part: &Piece, given: bool| {
+            is_given.set(given);
+            decoder.take(part.part(), sink)
+        };
         if (from, give, to) == (0, 0, length) {
-            return decoder.take_to(piece.part(), &mut EachItem(sink));
+            return take(piece, true);
         }
         if from < give {
-            let _ = decoder.take(piece.slice(from..give).part(), &mut |_: Item<'_, S::Value>, _| {});
+            take(&piece.slice(from..give), false)?;
         }
         if give < to {
-            return decoder.take_to(piece.slice(give..to).part(), &mut EachItem(sink));
+            take(&piece.slice(give..to), true)?;
         }
         ControlFlow::Continue(())
     }
