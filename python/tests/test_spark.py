@@ -1,6 +1,8 @@
 """Local Spark, where Java is installed."""
 
+import os
 import shutil
+import sys
 
 import pytest
 
@@ -18,6 +20,8 @@ import backsight.spark  # noqa: E402
 def spark():
     from pyspark.sql import SparkSession
 
+    # Workers are processes of this Python, with what is installed beside it.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
