@@ -1,6 +1,6 @@
 //! Instructions per second of one thread, frames and packets included: `speed CAPTURE_OF_THE_CORPUS [SECONDS]`.
 
-#[path = "../tests/corpus/mod.rs"]
+#[path = "../tests/arm/corpus/mod.rs"]
 mod corpus;
 
 use std::time::Instant;

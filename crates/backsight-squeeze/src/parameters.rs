@@ -151,7 +151,7 @@ parameters! {
     Lz { window longest address_bits }
     Mix {
         table_bits tag_bits large_states one_map outcomes locals paths loops loop_outcomes iterations runs local_bits run_bits
-        rate surprise weight_bits weights_by_outcomes two_layers refine_bits refine_by_outcomes returns target_paths target_bits
+        rate surprise weight_bits weights_by_outcomes two_layers refine_bits refine_by_outcomes registers returns target_paths target_bits
         address_bits
     }
     General { level longest address_bits }
@@ -168,6 +168,13 @@ impl Scheme {
         }
         scheme.check().map_err(BadScheme::Build)?;
         Ok(scheme)
+    }
+
+    /// The name of the preset that it is, whatever its addresses; else the whole description.
+    pub fn name(&self) -> String {
+        let is_it = |preset: &Self| preset.with_address_bits(64) == self.with_address_bits(64);
+        let preset = PRESETS.iter().find(|(_, preset)| is_it(preset));
+        preset.map_or_else(|| self.to_string(), |(name, _)| (*name).to_owned())
     }
 
     /// The name of a preset of the same kind.
@@ -201,6 +208,7 @@ mod tests {
         for (name, scheme) in PRESETS {
             assert_eq!(Scheme::parse(name).as_ref(), Ok(scheme));
             assert_eq!(Scheme::parse(&scheme.to_string()).as_ref(), Ok(scheme), "{scheme}");
+            assert_eq!(scheme.with_address_bits(32).name(), *name);
         }
     }
 

@@ -60,12 +60,21 @@ fn lengths<const N: usize>(most: u8) -> impl Strategy<Value = [u8; N]> {
 }
 
 fn mix() -> impl Strategy<Value = Scheme> {
-    let contexts = (lengths(64), lengths(16), lengths(32), lengths(20), lengths(20), any::<[bool; 7]>());
+    let contexts = (lengths(64), lengths(16), lengths(32), lengths(20), lengths(20), any::<[bool; 8]>());
     let bits = (2u8..10, 0u8..9, 0u8..6, 1u8..12, 0u8..6, 0u8..6);
     let targets = (0u8..20, lengths(32), 0u8..6, prop_oneof![Just(32u32), Just(64), Just(40)]);
     (contexts, bits, targets, 1u8..20, 0u8..40).prop_map(|(contexts, bits, targets, rate, surprise)| {
         let (outcomes, locals, paths, loop_outcomes, iterations, flags) = contexts;
-        let [large_states, one_map, loops, runs, weights_by_outcomes, two_layers, refine_by_outcomes] = flags;
+        let [
+            large_states,
+            one_map,
+            loops,
+            runs,
+            weights_by_outcomes,
+            two_layers,
+            refine_by_outcomes,
+            registers,
+        ] = flags;
         let (table_bits, tag_bits, local_bits, run_bits, weight_bits, refine_bits) = bits;
         let (returns, target_paths, target_bits, address_bits) = targets;
         Scheme::Mix(Mix {
@@ -89,6 +98,7 @@ fn mix() -> impl Strategy<Value = Scheme> {
             two_layers,
             refine_bits,
             refine_by_outcomes,
+            registers,
             returns,
             target_paths,
             target_bits,

@@ -80,7 +80,7 @@ pub fn run(command: &Decompress) -> Result {
     restored.writer.finish().map_err(|error| to(&error))?;
     read.map_err(|error| named(&error))?;
     if !command.quiet {
-        say(format_args!("{} instructions, {}", reader.instructions(), reader.header().scheme));
+        say(format_args!("{} instructions, {}", reader.instructions(), reader.header().scheme.name()));
     }
     Ok(())
 }

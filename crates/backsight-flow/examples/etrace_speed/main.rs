@@ -8,11 +8,11 @@
 //! is still to be found. Programs: Dhrystone as the reference flow traced it, if the corpus is here, and the first two
 //! million instructions of bundled programs.
 
-#[path = "../../tests/etrace/independent_step.rs"]
+#[path = "../../tests/riscv/independent_step.rs"]
 #[allow(dead_code)]
 mod independent_step;
 mod peer;
-#[path = "../../tests/etrace/program.rs"]
+#[path = "../../tests/riscv/program.rs"]
 mod program;
 mod workload;
 

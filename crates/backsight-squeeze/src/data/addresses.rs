@@ -49,7 +49,7 @@ impl Addresses {
 }
 
 /// The instruction, taken apart.
-pub(super) fn op_of(retired: &Retired) -> Op {
+pub(crate) fn op_of(retired: &Retired) -> Op {
     decode(retired.opcode as u16, (retired.opcode >> 16) as u16)
 }
 

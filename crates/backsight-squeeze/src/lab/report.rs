@@ -33,7 +33,7 @@ pub fn average(rows: &[Row], scheme: usize) -> f64 {
 /// Bits an instruction: ours, and in brackets those of the text.
 pub fn instruction_table(names: &[String], schemes: &[Scheme], rows: &[Row]) -> String {
     let mut text = String::new();
-    let width = 17;
+    let width = names.iter().map(|name| name.len() + 2).max().unwrap_or(0).max(17);
     let _ = write!(text, "{:14}{:>9}", "program", "M ins");
     for name in names {
         let _ = write!(text, "{name:>width$}");

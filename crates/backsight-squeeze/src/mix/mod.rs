@@ -10,6 +10,7 @@
 
 pub mod coder;
 pub mod history;
+mod known;
 pub mod logistic;
 mod outcome;
 mod states;
@@ -21,6 +22,7 @@ use crate::code::{Code, Kind};
 use crate::notes::{Cursor, put_number};
 use coder::{Coder, Decoder, Encoder};
 use history::{History, hash};
+use known::Known;
 use outcome::{CHOICE_OUTCOMES, Outcomes, PHASES, STEPS};
 use states::Machine;
 use targets::Targets;
@@ -68,6 +70,8 @@ pub struct Mix {
     pub refine_bits: u8,
     /// It is also refined by branch and outcomes.
     pub refine_by_outcomes: bool,
+    /// Values in registers are worked out, and decide branches (RV64).
+    pub registers: bool,
     /// Return addresses.
     pub returns: u8,
     /// Tables of targets: steps of the path that each takes.
@@ -109,6 +113,7 @@ impl Mix {
         two_layers: false,
         refine_bits: 0,
         refine_by_outcomes: false,
+        registers: false,
         returns: 8,
         target_paths: list([1]),
         target_bits: 3,
@@ -137,6 +142,7 @@ impl Mix {
         two_layers: true,
         refine_bits: 2,
         refine_by_outcomes: false,
+        registers: true,
         returns: 16,
         target_paths: list([0, 3]),
         target_bits: 5,
@@ -165,6 +171,7 @@ impl Mix {
         two_layers: true,
         refine_bits: 10,
         refine_by_outcomes: true,
+        registers: true,
         returns: 64,
         target_paths: list([0, 2, 6, 14]),
         target_bits: 9,
@@ -227,6 +234,7 @@ impl Mix {
             + (tables << self.target_bits) * (32 + 8 + 3)
             + outcomes
             + path * 16
+            + if self.registers { known::STATE_BITS } else { 0 }
             // Whether candidates are right, the last target, the loop and its iterations, random numbers, the coder.
             + (tables * 4 + 1) * 28
             + 32
@@ -285,6 +293,7 @@ struct Model {
     history: History,
     outcomes: Outcomes,
     targets: Targets,
+    known: Option<Known>,
 }
 
 impl Model {
@@ -293,7 +302,43 @@ impl Model {
             history: History::new(build.local_bits.into(), (1 << build.run_bits) - 1),
             outcomes: Outcomes::new(build),
             targets: Targets::new(build),
+            known: build.registers.then(Known::new),
         }
+    }
+
+    /// Instructions at consecutive addresses were executed; the last one may be a branch.
+    #[inline]
+    fn execute(&mut self, path: Path, code: &mut Code) {
+        if let Some(known) = &mut self.known {
+            known.execute(path, code);
+        }
+    }
+
+    /// There was a discontinuity.
+    fn break_off(&mut self) {
+        if let Some(known) = &mut self.known {
+            known.forget();
+        }
+    }
+
+    /// Codes whether a conditional branch was taken.
+    #[inline]
+    fn outcome(
+        &mut self,
+        coder: &mut impl Coder,
+        last: u64,
+        taken: bool,
+        code: &mut Code,
+    ) -> Result<bool, Damage> {
+        let Some(known) = &mut self.known else {
+            return self.outcomes.code(coder, &self.history, last, taken);
+        };
+        let taken = match known.code(coder, last, taken, code)? {
+            Some(taken) => taken,
+            None => self.outcomes.code(coder, &self.history, last, taken)?,
+        };
+        known.learn(last, taken, code);
+        Ok(taken)
     }
 
     /// Codes what a branch at `last` did: gives whether it was taken and its target. Of a branch whose target is in its
@@ -304,6 +349,7 @@ impl Model {
         coder: &mut impl Coder,
         (kind, last, end): (Kind, u64, u64),
         (taken, target): (bool, u64),
+        code: &mut Code,
     ) -> Result<(bool, u64), Damage> {
         match kind {
             Kind::Plain | Kind::Jump => Ok((true, target)),
@@ -313,7 +359,7 @@ impl Model {
                 Ok((true, target))
             }
             Kind::Conditional => {
-                let taken = self.outcomes.code(coder, &self.history, last, taken)?;
+                let taken = self.outcome(coder, last, taken, code)?;
                 self.history.outcome(last, target < last, taken);
                 Ok((taken, target))
             }
@@ -372,7 +418,9 @@ impl Compressor for MixCompressor {
             put_number(&mut self.breaks, block.start);
             self.break_count += 1;
             self.since = 0;
+            self.model.break_off();
         }
+        self.model.execute(Path { start: block.start, count: block.count }, code);
         self.since += u64::from(block.count);
         self.total += u64::from(block.count);
         if block.kind != Kind::Plain {
@@ -380,7 +428,7 @@ impl Compressor for MixCompressor {
             let branch = (block.kind, block.last, block.end);
             let target = if block.kind == Kind::Conditional { code.target(block.last) } else { block.next };
             // An encoder takes what it is given.
-            let _ = self.model.code(&mut self.encoder, branch, (block.taken, target));
+            let _ = self.model.code(&mut self.encoder, branch, (block.taken, target), code);
         }
     }
 
@@ -450,6 +498,7 @@ impl Decompressor for MixDecompressor {
         while left > 0 {
             if until.0 == 0 {
                 self.at = until.1;
+                self.model.break_off();
                 until = next_break(&mut breaks_left)?;
                 continue;
             }
@@ -457,7 +506,9 @@ impl Decompressor for MixDecompressor {
             let straight = code.straight(self.at).ok_or(Damage::NoCode(self.at))?;
             let whole = u64::from(straight.count) <= most;
             let count = if whole { straight.count } else { most as u32 };
-            sink(Path { start: self.at, count }, code);
+            let path = Path { start: self.at, count };
+            sink(path, code);
+            self.model.execute(path, code);
             left -= u64::from(count);
             if until.0 != u64::MAX {
                 until.0 -= u64::from(count);
@@ -467,7 +518,7 @@ impl Decompressor for MixDecompressor {
                 continue;
             }
             let branch = (straight.kind, straight.last, straight.end);
-            let (taken, target) = self.model.code(&mut decoder, branch, (false, straight.target))?;
+            let (taken, target) = self.model.code(&mut decoder, branch, (false, straight.target), code)?;
             self.at = if taken { target } else { straight.end };
         }
         Ok(())

@@ -11,10 +11,10 @@ mod etrace;
 mod harm;
 mod messages;
 mod ntrace;
-#[path = "../../../backsight-flow/tests/etrace/program.rs"]
+#[path = "../../../backsight-flow/tests/riscv/program.rs"]
 #[allow(dead_code, reason = "programs from files are for other tests")]
 mod program;
-#[path = "../../../backsight-flow/tests/etrace/random.rs"]
+#[path = "../../../backsight-flow/tests/riscv/random.rs"]
 #[allow(dead_code, reason = "each test uses a part")]
 mod random;
 #[path = "../support/mod.rs"]

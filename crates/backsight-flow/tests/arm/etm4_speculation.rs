@@ -1,12 +1,10 @@
 //! Synchronisation and speculation: small scenes.
 
-mod scene;
-
+use crate::scene::*;
 use backsight_arm::etm4::{Atoms, Bad, CycleCount, CycleCountFormat, Packet, Timestamp};
 use backsight_core::Located;
 use backsight_flow::Buffer;
 use backsight_flow::etm4::{Follower, Options};
-use scene::*;
 
 const END: &str = "end of trace";
 const TAKEN: &str = "0x1000-0x1004 1 instructions A64 branch";

@@ -1,13 +1,11 @@
 //! What the unit writes, decoded, is what was executed.
 
-mod support;
-
+use crate::support::decode::{addresses, assert_same, trace, truth};
+use crate::support::{Flavour, Program, Walk, Walker};
 use backsight_arm::etm4::Config;
 use backsight_core::{Privilege, Security};
 use backsight_testing::Random;
 use backsight_unit::etm4::{FrontEnd, UnitConfig};
-use support::decode::{addresses, assert_same, trace, truth};
-use support::{Flavour, Program, Walk, Walker};
 
 /// A unit of any kind that loses nothing: every feature on or off by chance.
 fn any_unit(random: &mut Random) -> UnitConfig {

@@ -1,13 +1,11 @@
 //! Units write the same bytes whether they take blocks or single instructions.
 
-mod support;
-
+use crate::support::blocks::{Codes, Step};
+use crate::support::{Flavour, Program, Walk, Walker};
 use backsight_core::{Execution, Isa};
 use backsight_run::UnitKind;
 use backsight_sim::{Options, Simulator, Streams};
 use backsight_testing::{Random, repository};
-use support::blocks::{Codes, Step};
-use support::{Flavour, Program, Walk, Walker};
 
 /// Programs the same unit twice; gives the bytes by single instructions and by blocks.
 fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: u64) -> (Vec<u8>, Vec<u8>) {

@@ -1,14 +1,13 @@
 //! What trace tells without the code.
 
-mod corpus;
-mod scene;
-
+use crate::corpus;
+use crate::corpus::Source;
+use crate::scene;
+use crate::scene::{address, atoms, context, etm4, exception, source, trace_info};
 use backsight_arm::etm4::{Config, CycleCount, CycleCountFormat, Packet};
 use backsight_core::{Address, Located};
 use backsight_flow::Event;
 use backsight_flow::etm4::{Branches, Gap, Options, Record, Step};
-use corpus::Source;
-use scene::{address, atoms, context, etm4, exception, source, trace_info};
 
 fn records(config: &Config, packets: &[Packet]) -> Vec<Record> {
     let mut records = Vec::new();

@@ -1,15 +1,13 @@
 //! Gaps in the trace are where the unit was told to be silent, or where it lost data, and nowhere else.
 
-mod support;
-
+use crate::support::decode::{addresses, assert_same, in_order, stretches, trace, truth};
+use crate::support::{Flavour, Program, Walk, Walker};
 use backsight_arm::etm4::{Config, Packet};
 use backsight_core::{Address, Execution};
 use backsight_flow::{Event, NoSync, TraceOn};
 use backsight_isa::{Class, classify_retired};
 use backsight_testing::Random;
 use backsight_unit::etm4::{Fifo, UnitConfig};
-use support::decode::{addresses, assert_same, in_order, stretches, trace, truth};
-use support::{Flavour, Program, Walk, Walker};
 
 fn walk(seed: u64) -> Walk {
     Walk { seed, steps: 3000, interrupts: 150, ..Walk::default() }

@@ -1,15 +1,13 @@
 //! What the units of PTM and ETMv3 write, decoded, is what was executed and accessed.
 
-mod support;
-
+use crate::support::accesses::with_accesses;
+use crate::support::decode::{addresses, assert_same, truth};
+use crate::support::{Flavour, Program, Walk, Walker};
 use backsight_arm::{etm3, ptm};
 use backsight_core::{Address, Execution, Located};
 use backsight_flow::{AccessKind, Event, etm3 as etm3_flow, ptm as ptm_flow};
 use backsight_testing::Random;
 use backsight_unit::{etm3 as etm3_unit, ptm as ptm_unit};
-use support::accesses::with_accesses;
-use support::decode::{addresses, assert_same, truth};
-use support::{Flavour, Program, Walk, Walker};
 
 fn any_walk(random: &mut Random, seed: u64) -> Walk {
     Walk {

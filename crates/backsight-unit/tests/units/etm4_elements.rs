@@ -1,15 +1,13 @@
 //! What comes with the instructions: exceptions, contexts, cycles, time, events, transactions, Q elements; and where a
 //! decoder can begin.
 
-mod support;
-
+use crate::support::decode::{addresses, assert_same, decode, follow_unknown_paths, trace, truth};
+use crate::support::{Flavour, Program, Walk, Walker};
 use backsight_arm::etm4::{Config, CycleCountFormat, Packet};
 use backsight_core::{Address, Context, Execution, Trap};
 use backsight_flow::{Event, Transaction};
 use backsight_testing::Random;
 use backsight_unit::etm4::{FrontEnd, Unit, UnitConfig};
-use support::decode::{addresses, assert_same, decode, follow_unknown_paths, trace, truth};
-use support::{Flavour, Program, Walk, Walker};
 
 const FLAVOURS: [Flavour; 2] = [Flavour::A64, Flavour::AArch32];
 

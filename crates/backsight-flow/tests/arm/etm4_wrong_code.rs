@@ -1,14 +1,12 @@
 //! Code that is not what ran: every sign is reported where it shows; a strict follower stops there.
 
-mod scene;
-
 use std::ops::Range;
 
+use crate::scene::*;
 use backsight_arm::etm4::Packet;
 use backsight_core::{AddressSpace, Located};
 use backsight_flow::Event;
 use backsight_flow::etm4::{Follower, Options};
-use scene::*;
 
 const END: &str = "end of trace";
 

@@ -1,12 +1,11 @@
 //! Every ETMv4 and ETE buffer of the corpus gives the elements that are expected of it, but for lines that are
 //! known to be wrong there.
 
-mod corpus;
-
+use crate::corpus;
+use crate::corpus::Buffer;
 use backsight_flow::etm4::Options;
 use backsight_flow::opencsd;
 use backsight_testing::gunzip;
-use corpus::Buffer;
 
 /// Lines of the expected side that a decoder following the protocol does not give: buffer, line, rule.
 const KNOWN_DIFFERENCES: &[(&str, &str, &str)] = &[

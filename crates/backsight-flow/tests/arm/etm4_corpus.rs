@@ -1,16 +1,14 @@
 //! What must hold for every capture, whatever is expected of it.
 
-mod corpus;
-
 use std::collections::HashMap;
 
+use crate::corpus::{Memory, Source, buffers, follow};
 use backsight_arm::etm4::{Atoms, Config, Decoder, Packet};
 use backsight_core::Located;
 use backsight_flow::etm4::{Follower, Options};
 use backsight_flow::{Event, PathId, Range, Sink, Statistics, Symptom};
 use backsight_isa::Class;
 use backsight_testing::Random;
-use corpus::{Memory, Source, buffers, follow};
 
 /// Sources that are small enough to be followed often.
 fn small() -> impl Iterator<Item = (String, Source)> {

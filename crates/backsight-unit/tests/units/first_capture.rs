@@ -3,16 +3,14 @@
 //! A small A64 program computes a Fibonacci number by calling itself, is interrupted now and then, makes two system
 //! calls and ends. An ETMv4 traces it at EL0.
 
-mod support;
-
+use crate::support::decode::truth;
+use crate::support::snapshot::{self, Source};
+use crate::support::{Flavour, Program};
 use backsight_arm::etm4::Config;
 use backsight_arm::frame::{FormatterConfig, Framing};
 use backsight_core::{Address, Context, Execution, Isa, Retired, Security, Trap, TrapKind};
 use backsight_testing::{assert_golden, repository};
 use backsight_unit::{System, etm4::UnitConfig};
-use support::decode::truth;
-use support::snapshot::{self, Source};
-use support::{Flavour, Program};
 
 const BASE: u64 = 0x40_0000;
 

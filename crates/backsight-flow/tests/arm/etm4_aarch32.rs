@@ -1,9 +1,7 @@
 //! A32, T32 and the M profile: small scenes.
 
-mod scene;
-
+use crate::scene::*;
 use backsight_arm::etm4::{Config, Exception, Is, Packet, Profile};
-use scene::*;
 
 const END: &str = "end of trace";
 

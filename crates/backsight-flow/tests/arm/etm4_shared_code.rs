@@ -1,13 +1,11 @@
 //! What one follower has read of the code, others go on with: in the same space and in another one.
 
-mod scene;
-
+use crate::scene::*;
 use backsight_arm::etm4::{Config, Packet};
 use backsight_core::{Address, AddressSpace, Located};
 use backsight_flow::Event;
 use backsight_flow::etm4::{Follower, Options};
 use backsight_image::Code;
-use scene::*;
 
 /// Each exception level sees other code at the same addresses.
 #[derive(Clone)]

@@ -1,11 +1,5 @@
 //! What was executed comes back from its N-Trace messages: the corpus, random programs, every setting.
 
-#[path = "etrace/program.rs"]
-#[allow(dead_code, reason = "programs from files are for other tests")]
-mod program;
-#[path = "etrace/random.rs"]
-mod random;
-
 use std::collections::BTreeSet;
 
 use backsight_core::{Address, AddressSpace, Execution, Isa, Located, Retired};

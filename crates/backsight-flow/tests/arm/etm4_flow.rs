@@ -1,10 +1,8 @@
 //! Branches, returns, exceptions, contexts: small scenes with the code that ran.
 
-mod scene;
-
+use crate::scene::*;
 use backsight_arm::etm4::Context;
 use backsight_arm::etm4::{Is, Packet, Q};
-use scene::*;
 
 const END: &str = "end of trace";
 

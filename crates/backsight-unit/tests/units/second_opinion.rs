@@ -1,7 +1,8 @@
 //! Another decoder reads our traces: OpenCSD's `trc_pkt_lister`, where it is installed.
 
-mod support;
-
+use crate::support::decode::{decode, truth};
+use crate::support::snapshot::{self, Source};
+use crate::support::{Flavour, Program, Walk, Walker};
 use backsight_arm::etm4::Config;
 use backsight_arm::frame::{FormatterConfig, Framing};
 use backsight_core::{Address, Execution};
@@ -11,9 +12,6 @@ use backsight_unit::etm4::{FrontEnd, UnitConfig};
 use backsight_unit::{System, etm4::Unit};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::decode::{decode, truth};
-use support::snapshot::{self, Source};
-use support::{Flavour, Program, Walk, Walker};
 
 /// A range of instructions: first address, address behind the last, how many.
 type Range = (u64, u64, u32);

@@ -1,4 +1,4 @@
-//! E-Trace from packets to execution, and from execution to packets.
+//! RISC-V trace from packets to execution, and from execution to packets: E-Trace, unless a file says N-Trace.
 
 mod buffer;
 mod cva6;
@@ -11,6 +11,8 @@ mod independent;
 mod independent_step;
 mod irdepth;
 mod loops;
+mod ntrace;
+mod ntrace_encoder;
 mod program;
 mod pulp;
 mod random;
