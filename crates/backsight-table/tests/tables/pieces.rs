@@ -46,9 +46,9 @@ fn check(path: &Path, sizes: &[usize], what: &str) -> usize {
 fn pieces_give_the_rows_of_the_capture() {
     let mut pieces = 0;
     for (name, path) in captures() {
-        pieces += check(&path, &[1, 9_000], &name);
+        pieces += check(&path, &[4_000, 20_000], &name);
     }
-    assert!(pieces > 300, "{pieces}");
+    assert!(pieces > 60, "{pieces}");
 }
 
 /// Damages the trace of a capture in a few places.
@@ -83,10 +83,10 @@ fn pieces_of_damaged_captures_give_the_rows_of_the_capture() {
             let path = folder.path(&format!("{name}-{round}"));
             copy(&corpus.join("opencsd").join(name).join("capture"), &path);
             damage(&path, &mut random);
-            pieces += check(&path, &[1, 5_000], &format!("{name}, damaged, {round}"));
+            pieces += check(&path, &[5_000], &format!("{name}, damaged, {round}"));
         }
     }
-    assert!(pieces > 50, "{pieces}");
+    assert!(pieces > 20, "{pieces}");
 }
 
 #[test]
