@@ -26,7 +26,7 @@ use crate::SourceFile;
 /// What to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The encoder. Of its filter only which comparators there are is of interest: they are programmed at run time.
+    /// The encoder.
     pub unit: UnitConfig,
     /// Commit ports of the core, 1 to 4.
     pub ports: u8,
@@ -36,7 +36,7 @@ pub struct Options {
     pub packets: u16,
     /// The encoder waits for room in that buffer, and asks the core to wait; else packets are lost.
     pub lossless: bool,
-    /// The comparators of the filter.
+    /// The comparators of the filter, which is programmed at run time.
     pub filter: Comparators,
 }
 
@@ -77,6 +77,11 @@ impl Options {
     pub fn new(unit: UnitConfig) -> Self {
         let filter = Comparators { iaddr: true, privilege: true, ..Comparators::default() };
         Self { unit, ports: 2, bus: 1, packets: 16, lossless: unit.cva6.is_some(), filter }
+    }
+
+    /// The encoder in a line for people.
+    pub fn words(&self) -> String {
+        package::words(self)
     }
 
     /// The algorithm for CVA6, if that is the one.
@@ -135,7 +140,8 @@ pub fn design(options: &Options) -> Result<Vec<SourceFile>, Unsupported> {
 fn check(options: &Options) -> Result<(), Unsupported> {
     let unit = &options.unit;
     backsight_unit::etrace::Unit::new(UnitConfig { fifo: None, ..*unit }).map_err(Unsupported::Unit)?;
-    let range = |holds: bool, name, expected| if holds { Ok(()) } else { Err(Unsupported::Range { name, expected }) };
+    let range =
+        |holds: bool, name, expected| if holds { Ok(()) } else { Err(Unsupported::Range { name, expected }) };
     range((1..=4).contains(&options.ports), "commit ports", "1 to 4")?;
     range(matches!(options.bus, 1 | 2 | 4 | 8), "bytes of the trace bus", "1, 2, 4 or 8")?;
     let depth = options.packets;
@@ -160,6 +166,8 @@ fn check(options: &Options) -> Result<(), Unsupported> {
             "algorithm=reference: current, cva6 and cva6-rtl are there",
         ),
         (unit.settings.data.is_some(), "data trace"),
+        (unit.fifo.is_some(), "buffer of bytes: its size is a number of packets"),
+        (unit.filter.is_some(), "filter that is fixed: it has comparators, which are programmed at run time"),
         (!framing, "framing like that: reference, atb, or encap with whole bytes before the payload"),
         (options.cva6().is_some() && !options.lossless, "way to lose packets with the algorithm for CVA6"),
     ];

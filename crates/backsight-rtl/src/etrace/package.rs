@@ -74,7 +74,7 @@ pub fn package(options: &Options) -> String {
 }
 
 /// The configuration in a line for people.
-fn words(options: &Options) -> String {
+pub fn words(options: &Options) -> String {
     let unit = &options.unit;
     let on: Vec<&str> = [
         ("full_address", unit.options.full_address),
@@ -94,7 +94,11 @@ fn words(options: &Options) -> String {
         Some(Fidelity::Rtl) => "E-Trace as for CVA6",
     };
     let with = if on.is_empty() { String::new() } else { format!(", with {}", on.join(", ")) };
-    format!("{algorithm}, {} commit ports, {}-bit addresses{with}", options.ports, unit.params.iaddress_width)
+    let plural = if options.ports == 1 { "" } else { "s" };
+    format!(
+        "{algorithm}, {} commit port{plural}, {}-bit addresses{with}",
+        options.ports, unit.params.iaddress_width
+    )
 }
 
 /// Bytes of the longest payload that this hardware makes.

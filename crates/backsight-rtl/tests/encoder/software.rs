@@ -24,7 +24,9 @@ pub fn bytes(unit: &UnitConfig, inputs: &[Input]) -> Vec<u8> {
     let UnitConfig { params, options, settings, filter, .. } = *unit;
     let mut packets = Vec::new();
     match unit.cva6 {
-        None => feed(Filtered::new(Tracer::new(params, options, settings).unwrap(), filter), inputs, &mut packets),
+        None => {
+            feed(Filtered::new(Tracer::new(params, options, settings).unwrap(), filter), inputs, &mut packets)
+        }
         Some(fidelity) => {
             let settings = cva6::Settings { fidelity, resync: settings.resync, shallow: settings.shallow };
             let tracer = cva6::Tracer::new(params, options, settings).unwrap();

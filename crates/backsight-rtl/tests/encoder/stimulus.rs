@@ -19,7 +19,8 @@ fn below(random: &mut Random, bits: u8) -> u64 {
 
 /// Blocks of every kind, some of them continuing the one before; gaps and ends.
 pub fn random_blocks(random: &mut Random, params: &Params, count: usize) -> Vec<Input> {
-    let often = [Itype::None, Itype::Taken, Itype::NotTaken, Itype::Taken, Itype::InferableCall, Itype::Return];
+    let often =
+        [Itype::None, Itype::Taken, Itype::NotTaken, Itype::Taken, Itype::InferableCall, Itype::Return];
     let mut before = Block::default();
     let mut inputs = Vec::new();
     // Runs of nothing but branches fill maps.
@@ -57,7 +58,11 @@ pub fn random_blocks(random: &mut Random, params: &Params, count: usize) -> Vec<
             tval: if itype == Itype::Exception { params.wrap(random.next() >> random.below(64)) } else { 0 },
             context,
             ctype: if rarely { ctypes[random.below(3) as usize] } else { Ctype::Unreported },
-            privilege: if !branches_only && random.below(40) == 0 { random.below(4) as u8 } else { before.privilege },
+            privilege: if !branches_only && random.below(40) == 0 {
+                random.below(4) as u8
+            } else {
+                before.privilege
+            },
             sijump: random.below(4) == 0,
             notify: !branches_only && random.below(30) == 0,
             cycles: random.below(5) as u32,
@@ -81,8 +86,19 @@ pub fn block_lines(inputs: &[Input]) -> String {
             Input::Block(b) => writeln!(
                 lines,
                 "B {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x}",
-                b.iaddr, b.iretire, b.ilastsize, b.itype as u8, u8::from(b.sijump), u8::from(b.notify), b.ctype as u8,
-                b.cycles, b.privilege, b.context, b.time, b.cause, b.tval
+                b.iaddr,
+                b.iretire,
+                b.ilastsize,
+                b.itype as u8,
+                u8::from(b.sijump),
+                u8::from(b.notify),
+                b.ctype as u8,
+                b.cycles,
+                b.privilege,
+                b.context,
+                b.time,
+                b.cause,
+                b.tval
             )
             .expect("a line"),
         }
@@ -183,7 +199,12 @@ pub fn random_cycles(random: &mut Random, params: &Params, ports: usize, count: 
     let mut pc = 0x1000u64;
     let (mut privilege, mut context) = (3, 0);
     for n in 0..count as u64 {
-        let mut cycle = CoreCycle { privilege, context, time: n & (u64::MAX >> (64 - params.time_width.max(1))), ..CoreCycle::default() };
+        let mut cycle = CoreCycle {
+            privilege,
+            context,
+            time: n & (u64::MAX >> (64 - params.time_width.max(1))),
+            ..CoreCycle::default()
+        };
         let busy = random.below(3) > 0;
         for _ in 0..if busy { random.below(1 + ports as u64) } else { 0 } {
             let operation = match random.below(12) {
@@ -238,7 +259,8 @@ fn resolve(random: &mut Random, cycles: Vec<CoreCycle>) -> Vec<CoreCycle> {
             if last.resolved.is_none() && last.ports.iter().all(|port| port.pc != resolved.pc) {
                 last.resolved = Some(resolved);
             } else {
-                let idle = CoreCycle { ports: Vec::new(), trap: None, ctype: Ctype::Unreported, ..last.clone() };
+                let idle =
+                    CoreCycle { ports: Vec::new(), trap: None, ctype: Ctype::Unreported, ..last.clone() };
                 all.push(CoreCycle { resolved: Some(resolved), ..idle });
             }
         }
@@ -300,7 +322,13 @@ impl CommitStage {
             }
             jump => Operation::Jump(jump),
         };
-        self.cycle.ports.push(CommitPort { valid: true, pc, operation, compressed: retired.size == 2, sijump });
+        self.cycle.ports.push(CommitPort {
+            valid: true,
+            pc,
+            operation,
+            compressed: retired.size == 2,
+            sijump,
+        });
     }
 
     fn resolve(&mut self, resolved: Resolved) {

@@ -15,7 +15,7 @@
 //   P TAKEN            a packet was wanted: was there room?
 //   H HALF_EMPTY       after a loss: is there room to begin anew?
 //   S LINES            a cycle in which the hart waits, after so many lines of kind C
-//   L LINES            blocks of the last of so many lines were lost
+//   L LINES            blocks of the last of so many lines of kind C, G and E were lost
 //   D, or T            everything is out, or it never comes out
 
 `timescale 1ns / 1ps
@@ -97,6 +97,7 @@ module tb_te;
         in_valid = 1'b0;
 `else
         if (kind == te_pkg::IN_END) enable = 1'b0;
+        lines = lines + 1;
         @(negedge clk);
 `endif
     endtask
@@ -195,7 +196,7 @@ module tb_te;
         end
         // Until everything is out: a flush is answered.
         ready_pattern = '1;
-        repeat (64) @(negedge clk);
+        repeat (3000) @(negedge clk);
         af_valid = 1'b1;
         patience = 0;
         while (!af_ready && patience < 100000) begin

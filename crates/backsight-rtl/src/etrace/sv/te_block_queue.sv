@@ -78,7 +78,7 @@ module te_block_queue (
             head <= head + INDEX'(read);
             tail <= tail + INDEX'(write);
             level <= level + (INDEX + 1)'(write) - (INDEX + 1)'(read);
-            missed <= full && (missed || |slot_valid);
+            missed <= !write && (missed || full && |slot_valid);
             end_waits <= full && (end_waits || ended);
         end
     end

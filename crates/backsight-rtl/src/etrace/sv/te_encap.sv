@@ -93,7 +93,7 @@ module te_encap (
             af_ready <= 1'b0;
         end else begin
             flushing <= 1'b1;
-            if (!flushing) flush_left <= given;
+            if (!flushing) flush_left <= given - ($clog2(te_pkg::PACKET_DEPTH) + 1)'(in_ready);
             else if (flush_left != '0) flush_left <= flush_left - ($clog2(te_pkg::PACKET_DEPTH) + 1)'(in_ready);
             else if (!at_valid || moves && !more) af_ready <= 1'b1;
         end

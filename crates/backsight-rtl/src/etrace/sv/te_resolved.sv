@@ -45,7 +45,9 @@ module te_resolved (
 
     for (genvar i = 0; i < te_pkg::PORTS; i++) begin : g_lane
         logic [WIDTH-1:0] entry;
-        assign entry = records[head + INDEX'(i)];
+        logic [INDEX-1:0] index;
+        assign index = head + INDEX'(i);
+        assign entry = records[index];
         assign valid[i] = level > (INDEX + 1)'(i);
         assign {kind[2*i+:2], taken[i], pc[te_pkg::IADDR*i+:te_pkg::IADDR]} = entry;
     end
