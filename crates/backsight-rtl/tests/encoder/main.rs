@@ -45,7 +45,7 @@ fn rv64() -> UnitConfig {
     let mut unit = UnitConfig { framing: Framing::ATB, ..UnitConfig::default() };
     unit.params.iaddress_width = 64;
     unit.params.ecause_width = 5;
-    unit.settings.resync = Resync { mode: ResyncMode::Packets, limit: 40 };
+    unit.settings.resync = Resync { mode: ResyncMode::Packets, limit: 8 };
     unit
 }
 
@@ -450,7 +450,7 @@ fn a_mutation_of_each_emitted_constant_is_noticed() {
         ("te_pkg.sv", "IMPLICIT_EXCEPTION = 1'b0", "IMPLICIT_EXCEPTION = 1'b1"),
         ("te_pkg.sv", "SIJUMP = 1'b0", "SIJUMP = 1'b1"),
         ("te_pkg.sv", "SHALLOW = 1'b0", "SHALLOW = 1'b1"),
-        ("te_pkg.sv", "RESYNC_LIMIT = 7'd40", "RESYNC_LIMIT = 7'd41"),
+        ("te_pkg.sv", "RESYNC_LIMIT = 5'd8", "RESYNC_LIMIT = 5'd9"),
         ("te_pkg.sv", "int RESYNC = 1", "int RESYNC = 3"),
         ("te_pkg.sv", "HEADER = 3'd0", "HEADER = 3'd2"),
         ("te_pkg.sv", "COUNTED = 5'd0", "COUNTED = 5'd1"),
