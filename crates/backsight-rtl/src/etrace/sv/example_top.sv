@@ -44,12 +44,17 @@ module example_top #(
         end
     end
 
+    logic [te_pkg::IADDR-1:0] pc;
+    logic [2:0]               op;
+    assign pc = START + te_pkg::IADDR'({at, 2'b0});
+    assign op = at == 2'd1 ? te_pkg::OP_BRANCH : at == 2'd2 ? te_pkg::OP_JALR : te_pkg::OP_OTHER;
+
     logic                     at_valid, at_ready;
     logic [8*te_pkg::BUS-1:0] at_data;
     te_top encoder (
         .clk(clk_25mhz), .rst, .enable(!btn_fire1), .stall,
-        .commit_valid(te_pkg::PORTS'(commits)), .commit_pc((te_pkg::PORTS * te_pkg::IADDR)'(START + te_pkg::IADDR'({at, 2'b0}))),
-        .commit_op((3 * te_pkg::PORTS)'(at == 2'd1 ? te_pkg::OP_BRANCH : at == 2'd2 ? te_pkg::OP_JALR : te_pkg::OP_OTHER)),
+        .commit_valid(te_pkg::PORTS'(commits)), .commit_pc((te_pkg::PORTS * te_pkg::IADDR)'(pc)),
+        .commit_op((3 * te_pkg::PORTS)'(op)),
         .commit_itype('0), .commit_compressed('0), .commit_sijump('0),
         .resolved_valid(!commits && !stall && at == 2'd1), .resolved_pc(START + te_pkg::IADDR'(4)), .resolved_taken(taken),
         .resolved_kind(te_pkg::FLOW_BRANCH), .flush(1'b0),
