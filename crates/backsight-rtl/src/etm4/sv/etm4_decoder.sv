@@ -6,7 +6,7 @@
 // The configuration of the trace unit is compiled in: etm4_pkg, etm4_header and etm4_meaning are written for it.
 
 module etm4_decoder #(
-    parameter int LANES = 4
+    parameter int LANES = @LANES@
 ) (
     input  logic                clk,
     input  logic                rst,       // synchronous
