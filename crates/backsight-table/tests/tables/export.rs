@@ -66,6 +66,8 @@ fn parquet_holds_the_rows_of_every_table() {
             let kept =
                 table.columns().iter().map(|column| column.name).filter(|name| !PARTITIONED.contains(name));
             let kept: Vec<_> = kept.collect();
+            // What is about a buffer as a whole has no source.
+            rows += read(&columns(table, &kept), &capture).len() as u64;
             for source in capture.buffers()[0].sources() {
                 let id = source.id().get();
                 let file = folder.path(&format!("{table}/capture={name}/source={id}/part-0.parquet"));
@@ -74,7 +76,6 @@ fn parquet_holds_the_rows_of_every_table() {
                     &capture,
                 );
                 assert_eq!(parquet_rows(&file), expected, "{}", file.display());
-                rows += expected.len() as u64;
             }
         }
     }
