@@ -70,13 +70,16 @@ impl Query {
     }
 }
 
+/// Texts, and the same as an array of Arrow.
+type Dictionary = (Arc<[Arc<str>]>, ArrayRef);
+
 /// The record batches of a query. An error is the last item. If it is dropped before the end, the decoder stops.
 #[derive(Debug)]
 pub struct Reader {
     batches: Batches,
     schema: SchemaRef,
     /// The values of the dictionary of each column, as they were in the last batch.
-    dictionaries: Vec<Option<(Arc<[Arc<str>]>, ArrayRef)>>,
+    dictionaries: Vec<Option<Dictionary>>,
 }
 
 impl Reader {

@@ -29,7 +29,7 @@ const MOST_THREADS: usize = 256;
 const F0: u16 = 32;
 const FCSR: u16 = 4096 + 3;
 /// All registers: x1 to x31, f0 to f31, fcsr.
-const ALL: u128 = (1 << 64) - 2 | 1 << 64;
+const ALL: u128 = ((1 << 65) - 1) & !1;
 
 /// What both sides know of the registers of threads.
 #[derive(Clone, Debug, Default)]

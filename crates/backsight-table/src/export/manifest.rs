@@ -99,6 +99,9 @@ impl Manifest {
     }
 }
 
+/// By table: its query, and its parts by name.
+type Tables = BTreeMap<String, (String, BTreeMap<String, Part>)>;
+
 /// Another copy of the same bytes is the same capture.
 fn is_of(known: &Value, capture: &Path, identity: &Identity) -> bool {
     let number = |name: &str| known.get("identity").and_then(|known| known.get(name)).and_then(Value::as_u64);
@@ -107,7 +110,7 @@ fn is_of(known: &Value, capture: &Path, identity: &Identity) -> bool {
         && number("digest") == Some(identity.digest.into())
 }
 
-fn tables(known: &Value) -> Option<BTreeMap<String, (String, BTreeMap<String, Part>)>> {
+fn tables(known: &Value) -> Option<Tables> {
     let part = |value: &Value| {
         Some(Part {
             rows: value.get("rows")?.as_u64()?,
