@@ -139,8 +139,8 @@ fn a_capture_that_changed_is_exported_anew() {
     copy(&bundled("first"), &path);
     let out = folder.path("out");
     let queries = || vec![Query::new(Table::Ranges)];
-    export(&out, queries(), &[path.clone()]);
-    let (kept, _) = export(&out, queries(), &[path.clone()]);
+    export(&out, queries(), std::slice::from_ref(&path));
+    let (kept, _) = export(&out, queries(), std::slice::from_ref(&path));
     assert_eq!(kept.written, 0);
     let trace = path.join("trace.bin");
     let mut bytes = std::fs::read(&trace).expect("trace");

@@ -48,7 +48,7 @@ fn a_filter_that_is_pushed_down_keeps_what_one_applied_afterwards_keeps() {
         for (filter, holds) in FILTERS {
             let query =
                 columns(Table::Ranges, &["source", "start", "instructions", "function", "time", "taken"]);
-            let expected: Vec<Row> = read(&query, &capture).into_iter().filter(|row| holds(row)).collect();
+            let expected: Vec<Row> = read(&query, &capture).into_iter().filter(holds).collect();
             let rows = read(&query.filter(filter).expect(filter), &capture);
             assert_eq!(rows, expected, "{name}: {filter}");
             // Columns that are filtered by need not come out.
