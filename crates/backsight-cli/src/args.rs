@@ -97,6 +97,21 @@ fn framings() -> PossibleValuesParser {
 impl CaptureArgs {
     /// Opens the capture. Doubts about it go to standard error unless `quiet`.
     pub fn open(&self, images: &ImageArgs, quiet: bool) -> Result<Capture> {
+        self.check(images)?;
+        let capture = self.open_as(images)?;
+        if !quiet {
+            capture.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
+        }
+        Ok(capture)
+    }
+
+    /// The same for another capture.
+    pub fn at(&self, capture: &Path) -> Self {
+        Self { capture: capture.to_owned(), ..self.clone() }
+    }
+
+    /// Refuses what makes no sense.
+    pub fn check(&self, images: &ImageArgs) -> Result {
         if let Some(id) = self.id.iter().find(|&&id| id > 0x7F) {
             return Err(Failure::usage(format!("--id {id:#x}: trace IDs are 0 to 0x7f")));
         }
@@ -106,6 +121,11 @@ impl CaptureArgs {
         if let Some(folder) = images.symfs.iter().find(|folder| !folder.is_dir()) {
             return Err(Failure::new(format!("--symfs {}: there is no such folder", folder.display())));
         }
+        Ok(())
+    }
+
+    /// Opens the capture, and says nothing.
+    pub fn open_as(&self, images: &ImageArgs) -> backsight::Result<Capture> {
         let mut options = OpenOptions::new().wrapped(self.wrapped).follow_links(self.follow_links);
         options = self.protocol.iter().fold(options, |options, name| options.protocol(name));
         options = self.framing.iter().fold(options, |options, name| options.framing(name));
@@ -114,11 +134,7 @@ impl CaptureArgs {
         options = self.archive_budget.iter().fold(options, |options, budget| options.archive_budget(*budget));
         options = images.image.iter().fold(options, |options, image| options.image_file(image.clone()));
         options = images.symfs.iter().fold(options, |options, folder| options.symfs(folder));
-        let capture = options.open(&self.capture)?;
-        if !quiet {
-            capture.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
-        }
-        Ok(capture)
+        options.open(&self.capture)
     }
 
     /// Did the user say which protocol it is?

@@ -3,11 +3,12 @@
 //! The decoders of this project go by tables: which header introduces which packet, what a payload is made of. The
 //! hardware here is written from the same tables, so that both say the same, and is simulated beside the software to
 //! show that they do. Modules are templates in plain SystemVerilog (the subset that Verilator, Icarus Verilog and
-//! Yosys all take); what depends on a table or on a configuration is written by [`etm4`].
+//! Yosys all take); what depends on a table or on a configuration is written by [`etm4`] and [`etrace`].
 
 #![forbid(unsafe_code)]
 
 pub mod etm4;
+pub mod etrace;
 
 /// One file of a design.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! header     length, then: instruction set, scheme as text, data scheme as text, program's name and identity (0: the
 //!            code is in the chunks)
 //! chunk      'C' instructions bits, lengths of code, notes, cycles, accesses, records; the five parts
+//!            'R' the same of a part that is executed again ([`crate::data::unified`])
 //! end        'E' chunks instructions
 //! ```
 //! Header, chunks and end each end with a CRC-32 of their bytes. Numbers have seven bits a byte, low ones first; the
@@ -14,6 +15,7 @@ use crate::Damage;
 use crate::block::Records;
 use crate::code::{Code, Section};
 use crate::data::accesses::DataScheme;
+use crate::data::unified::{Part, UnifiedPacker, UnifiedUnpacker};
 use crate::notes::{Cursor, put_number};
 use crate::pack::{Chunk, Packer, Unpacker};
 use crate::parameters::BadScheme;
@@ -143,10 +145,16 @@ fn checksum(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
+/// Parts of a file: a chunk, one that is executed again, the end.
+const CHUNK: u8 = b'C';
+const EXECUTED: u8 = b'R';
+const END: u8 = b'E';
+
 /// Compresses into a file.
 pub struct Writer<W> {
     output: W,
     packer: Packer,
+    unified: Option<UnifiedPacker>,
     chunks: u64,
     instructions: u64,
     bytes: u64,
@@ -157,6 +165,9 @@ impl<W: Write> Writer<W> {
     pub fn new(mut output: W, header: &Header, sections: Vec<Section>) -> Result<Self, ContainerError> {
         header.scheme.check().map_err(|why| ContainerError::Scheme(BadScheme::Build(why)))?;
         header.data.check().map_err(ContainerError::Data)?;
+        if header.data.replay && (sections.is_empty() || header.isa != Isa::Rv64) {
+            return Err(ContainerError::Data("what is executed again needs the program's file, for RV64"));
+        }
         let mut bytes = vec![header.isa as u8];
         for text in [&header.scheme.to_string(), &header.data.to_string(), &header.program] {
             put_number(&mut bytes, text.len() as u64);
@@ -170,30 +181,55 @@ impl<W: Write> Writer<W> {
         let sum = checksum(&all);
         all.extend(sum.to_le_bytes());
         output.write_all(&all)?;
+        let unified = header.data.replay.then(|| UnifiedPacker::new(sections.clone(), header.data.values()));
         let packer = Packer::new(&header.scheme, header.data, Code::new(header.isa, sections));
-        Ok(Self { output, packer, chunks: 0, instructions: 0, bytes: all.len() as u64 })
+        Ok(Self { output, packer, unified, chunks: 0, instructions: 0, bytes: all.len() as u64 })
     }
 
     /// Takes an item.
     #[inline]
     pub fn push(&mut self, item: &Execution) -> Result<(), ContainerError> {
+        match &mut self.unified {
+            None => self.pack(item),
+            Some(unified) => unified.push(item).map_or(Ok(()), |part| self.put_part(&part)),
+        }
+    }
+
+    #[inline]
+    fn pack(&mut self, item: &Execution) -> Result<(), ContainerError> {
         match self.packer.push(item)? {
-            Some(chunk) => self.write(&chunk),
+            Some(chunk) => self.write(CHUNK, &chunk),
             None => Ok(()),
         }
+    }
+
+    fn put_part(&mut self, part: &Part) -> Result<(), ContainerError> {
+        match part {
+            Part::Items(items) => items.iter().try_for_each(|item| self.pack(item)),
+            Part::Executed(chunk) => {
+                self.flush()?;
+                self.write(EXECUTED, chunk)
+            }
+        }
+    }
+
+    /// Writes what is packed.
+    fn flush(&mut self) -> Result<(), ContainerError> {
+        let chunk = self.packer.flush();
+        if chunk == Chunk::default() { Ok(()) } else { self.write(CHUNK, &chunk) }
     }
 
     /// Takes straight-line code: the same file as from its instructions one by one.
     #[inline]
     pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> Result<(), ContainerError> {
-        if self.packer.push_block(block) {
+        if self.unified.is_none() && self.packer.push_block(block) {
             return Ok(());
         }
         block.instructions().try_for_each(|retired| self.push(&Execution::Instruction(retired)))
     }
 
-    fn write(&mut self, chunk: &Chunk) -> Result<(), ContainerError> {
-        let mut bytes = vec![b'C'];
+    fn write(&mut self, tag: u8, chunk: &Chunk) -> Result<(), ContainerError> {
+        let mut bytes = vec![tag];
         put_number(&mut bytes, chunk.records.instructions);
         put_number(&mut bytes, chunk.records.bits);
         let parts = [&chunk.code, &chunk.notes, &chunk.cycles, &chunk.accesses, &chunk.records.bytes];
@@ -213,11 +249,11 @@ impl<W: Write> Writer<W> {
 
     /// Ends the file. Gives the output, the number of instructions and of bytes.
     pub fn finish(mut self) -> Result<(W, u64, u64), ContainerError> {
-        let chunk = self.packer.flush();
-        if chunk != Chunk::default() {
-            self.write(&chunk)?;
+        if let Some(part) = self.unified.as_mut().and_then(UnifiedPacker::flush) {
+            self.put_part(&part)?;
         }
-        let mut bytes = vec![b'E'];
+        self.flush()?;
+        let mut bytes = vec![END];
         put_number(&mut bytes, self.chunks);
         put_number(&mut bytes, self.instructions);
         self.put(bytes)?;
@@ -231,6 +267,7 @@ pub struct Reader<R> {
     input: Input<R>,
     header: Header,
     unpacker: Unpacker,
+    unified: Option<UnifiedUnpacker>,
     chunks: u64,
     instructions: u64,
 }
@@ -315,9 +352,11 @@ impl<R: Read> Reader<R> {
             }
             (_, Some(program)) => program.sections.clone(),
         };
+        let unified =
+            header.data.replay.then(|| UnifiedUnpacker::new(sections.clone(), header.data.values()));
         let code = Code::new(header.isa, sections);
         let unpacker = Unpacker::new(&header.scheme, header.data, code);
-        Ok(Self { input, header, unpacker, chunks: 0, instructions: 0 })
+        Ok(Self { input, header, unpacker, unified, chunks: 0, instructions: 0 })
     }
 
     /// What the file is about.
@@ -340,7 +379,7 @@ impl<R: Read> Reader<R> {
         let offset = self.input.offset;
         let instructions = self.instructions;
         let damaged = |damage| ContainerError::Damaged { offset, instructions, damage };
-        let chunk = match self.chunk() {
+        let (tag, chunk) = match self.chunk() {
             Ok(Some(chunk)) => chunk,
             Ok(None) => return Ok(false),
             Err(Stop::Io(error)) => return Err(error.into()),
@@ -349,7 +388,16 @@ impl<R: Read> Reader<R> {
             }
             Err(Stop::Damage(damage)) => return Err(damaged(damage)),
         };
-        self.unpacker.unpack_blocks(&chunk, sink).map_err(damaged)?;
+        match &mut self.unified {
+            None if tag == EXECUTED => return Err(damaged(Damage::Record("a part that nobody asked for"))),
+            None => self.unpacker.unpack_blocks(&chunk, sink),
+            Some(unified) if tag == EXECUTED => unified.unpack(&chunk, &mut |item| sink.item(item)),
+            Some(unified) => self.unpacker.unpack(&chunk, &mut |item| {
+                unified.see(&item);
+                sink.item(item);
+            }),
+        }
+        .map_err(damaged)?;
         self.chunks += 1;
         self.instructions += chunk.records.instructions;
         Ok(true)
@@ -361,10 +409,10 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    fn chunk(&mut self) -> Result<Option<Chunk>, Stop> {
+    fn chunk(&mut self) -> Result<Option<(u8, Chunk)>, Stop> {
         let input = &mut self.input;
         match input.byte()? {
-            b'C' => {
+            tag @ (CHUNK | EXECUTED) => {
                 let (instructions, bits) = (input.number()?, input.number()?);
                 // What a few bytes can make of themselves has a limit.
                 if instructions > LONGEST_CHUNK {
@@ -381,15 +429,10 @@ impl<R: Read> Reader<R> {
                 }
                 input.check()?;
                 let [code, notes, cycles, accesses, bytes] = parts;
-                Ok(Some(Chunk {
-                    code,
-                    notes,
-                    cycles,
-                    accesses,
-                    records: Records { bytes, bits, instructions },
-                }))
+                let records = Records { bytes, bits, instructions };
+                Ok(Some((tag, Chunk { code, notes, cycles, accesses, records })))
             }
-            b'E' => {
+            END => {
                 let counts = (input.number()?, input.number()?);
                 input.check()?;
                 if counts != (self.chunks, self.instructions) {

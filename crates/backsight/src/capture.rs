@@ -12,7 +12,7 @@ use backsight_core::TraceId;
 use backsight_image::ImageSpec;
 
 use crate::code::Code;
-use crate::decode::{Branches, Decode, Execution, Packets};
+use crate::decode::{Branches, Decode, Execution, Packets, count_frames, frame_damage};
 use crate::source::Source;
 use crate::{OpenOptions, Result};
 
@@ -105,6 +105,17 @@ impl Capture {
     }
 }
 
+/// What a buffer holds, with numbers of bytes, by trace ID.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// The sources that it holds trace of.
+    pub sources: Vec<(Source, u64)>,
+    /// Trace IDs of which nobody knows what they are.
+    pub unknown: Vec<(TraceId, u64)>,
+    /// What is wrong with the frames, in words.
+    pub frame_damage: Vec<String>,
+}
+
 /// What one trace sink captured.
 #[derive(Clone)]
 pub struct Buffer {
@@ -156,6 +167,36 @@ impl Buffer {
     /// its frames say.
     pub fn sources(&self) -> impl Iterator<Item = &Source> {
         self.sources.values()
+    }
+
+    /// Which sources it holds trace of, and how many bytes of each. Where several can be there, its frames are read to find
+    /// out.
+    ///
+    /// # Errors
+    /// If it cannot be read, or can be read once only.
+    pub fn contents(&self) -> Result<Contents> {
+        let mut contents = Contents::default();
+        let size = self.size.ok_or_else(|| {
+            let what = "its size is not known: what is in it can be read once only";
+            crate::Error::misuse(format!("buffer {}: {what}", self.name))
+        })?;
+        if self.is_raw() {
+            contents.sources.extend(self.sources().map(|source| (source.clone(), size)));
+            return Ok(contents);
+        }
+        let counts = count_frames(self)?;
+        contents.frame_damage = frame_damage(&counts);
+        let mut bytes: BTreeMap<TraceId, u64> = BTreeMap::new();
+        for (id, &count) in (0_u8..).zip(&counts.data).filter(|(_, count)| **count > 0) {
+            *bytes.entry(self.first_id(TraceId::new(id))).or_default() += count;
+        }
+        for (id, count) in bytes {
+            match self.source(id) {
+                Some(source) => contents.sources.push((source, count)),
+                None => contents.unknown.push((id, count)),
+            }
+        }
+        Ok(contents)
     }
 
     /// Opens its bytes.

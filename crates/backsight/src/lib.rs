@@ -52,7 +52,7 @@ mod sources;
 mod trace_events;
 mod wrapped;
 
-pub use capture::{Buffer, Capture};
+pub use capture::{Buffer, Capture, Contents};
 pub use code::{Code, SourceCode};
 pub use decode::{Decode, Item, Items, OwnedItem, Session, Summary};
 pub use error::{Error, Result};

@@ -45,7 +45,8 @@ pub struct Compress {
     #[arg(long, value_name = "SCHEME[:NAME=VALUE,…]", default_value = "mix1m", value_parser = scheme)]
     scheme: Scheme,
 
-    /// Caches for loads and stores, where INPUT has them: sets of the cache of addresses, bytes of the cache of values
+    /// Caches for loads and stores, where INPUT has them: sets of the cache of addresses, bytes of the cache of values;
+    /// with `replay=1` and --program, what follows when the program is executed again from its load values is left out (RV64)
     #[arg(long, value_name = "NAME=VALUE,…", default_value_t = DataScheme::default(), value_parser = data)]
     data: DataScheme,
 

@@ -1,5 +1,7 @@
 //! `backsight rtl`: trace hardware in SystemVerilog.
 
+mod etrace;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +25,7 @@ pub struct Rtl {
 #[derive(Subcommand, Debug)]
 enum Design {
     Etm4(Etm4),
+    Etrace(etrace::Etrace),
 }
 
 /// A decoder for ETMv4 and ETE that takes several bytes in every clock cycle
@@ -72,6 +75,7 @@ const EXAMPLES: &str = "Examples:
 pub fn run(command: &Rtl) -> Result {
     match &command.design {
         Design::Etm4(command) => etm4(command),
+        Design::Etrace(command) => etrace::run(command),
     }
 }
 

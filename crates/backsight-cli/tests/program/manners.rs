@@ -32,6 +32,13 @@ fn help_names_every_command_and_every_command_has_help() {
 }
 
 #[test]
+#[cfg(not(feature = "tables"))]
+fn a_program_without_tables_says_how_to_build_one_with_them() {
+    line("export FIRST --parquet /nonexistent/out").could_not("--features tables");
+    line("export FIRST --table all --describe").done();
+}
+
+#[test]
 fn done_is_status_0() {
     let scratch = Scratch::new();
     for arguments in [

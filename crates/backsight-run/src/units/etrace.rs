@@ -90,6 +90,14 @@ impl TraceUnit for Unit {
     }
 }
 
+/// The unit that these settings describe, as its hardware is built: `backsight rtl etrace` takes the same words.
+///
+/// # Errors
+/// If a setting is not known, or settings do not fit together.
+pub fn etrace_unit(isa: Isa, settings: &Settings) -> Result<UnitConfig, SettingError> {
+    program(isa, settings).map(|template| *template.unit)
+}
+
 /// A unit with these settings.
 fn program(isa: Isa, settings: &Settings) -> Result<EtraceTemplate, SettingError> {
     let mut unit = usual(isa);

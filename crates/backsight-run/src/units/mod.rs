@@ -12,6 +12,7 @@ mod model;
 mod ntrace;
 mod riscv_filter;
 
+pub use self::etrace::etrace_unit;
 pub use self::messages::{MessageKind, MessageUnit};
 pub use self::model::EventCause;
 use backsight_capture::Register;

@@ -31,16 +31,18 @@ pub struct DataScheme {
     pub sets: u32,
     /// Bytes of the cache of values, four lines a set.
     pub cache: u32,
+    /// What can be executed again from its load values is: nothing else of it is written. See [`super::unified`].
+    pub replay: bool,
 }
 
 impl Default for DataScheme {
     fn default() -> Self {
-        Self { sets: 128, cache: 64 << 10 }
+        Self { sets: 128, cache: 64 << 10, replay: false }
     }
 }
 
 impl DataScheme {
-    /// Reads `sets=128,cache=65536`; what is not named is as by default.
+    /// Reads `sets=128,cache=65536,replay=1`; what is not named is as by default.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let mut scheme = Self::default();
         for change in text.split(',').filter(|change| !change.is_empty()) {
@@ -49,7 +51,9 @@ impl DataScheme {
             match name {
                 "sets" => scheme.sets = value,
                 "cache" => scheme.cache = value,
-                _ => return Err("there are `sets` and `cache`"),
+                "replay" if value <= 1 => scheme.replay = value == 1,
+                "replay" => return Err("`replay` is 0 or 1"),
+                _ => return Err("there are `sets`, `cache` and `replay`"),
             }
         }
         scheme.check()?;
@@ -66,14 +70,16 @@ impl DataScheme {
         Addresses { filtered: true, packing: Packing::Adac(Adac::adaptive(self.sets)), address_bits: 64 }
     }
 
-    fn values(&self) -> ValueCache {
+    /// The cache of values.
+    pub fn values(&self) -> ValueCache {
         ValueCache::dedicated(self.cache)
     }
 }
 
 impl fmt::Display for DataScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sets={},cache={}", self.sets, self.cache)
+        write!(f, "sets={},cache={}", self.sets, self.cache)?;
+        if self.replay { f.write_str(",replay=1") } else { Ok(()) }
     }
 }
 
@@ -405,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_description_is_read_as_it_is_written() {
-        let small = DataScheme { sets: 16, cache: 8192 };
+        let small = DataScheme { sets: 16, cache: 8192, replay: false };
         assert_eq!(DataScheme::parse(&small.to_string()), Ok(small));
         assert_eq!(DataScheme::parse(""), Ok(DataScheme::default()));
         assert!(DataScheme::parse("sets=3").is_err() && DataScheme::parse("size=3").is_err());

@@ -11,4 +11,5 @@ pub mod addresses;
 pub mod entropy;
 pub mod registers;
 pub mod replay;
+pub mod unified;
 pub mod values;

@@ -352,7 +352,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// The code is not what it was: from now on names are those of this one.
-    pub(crate) fn set_code(&mut self, code: SourceCode<'i>) {
+    pub fn set_code(&mut self, code: SourceCode<'i>) {
         self.code = code;
         self.space = self.context.map_or(self.space, |context| code.space_of(&context));
         self.known = Recent::default();

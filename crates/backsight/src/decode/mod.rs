@@ -18,6 +18,7 @@ mod pieces;
 mod positions;
 mod session;
 mod source_decoder;
+mod span;
 mod split;
 mod summary;
 mod timed;
@@ -29,6 +30,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use backsight_core::TraceId;
 
@@ -45,6 +47,9 @@ use pieces::PieceOptions;
 use session::{BLOCK, Order, Setup};
 pub use session::{Session, States};
 use source_decoder::Wanted;
+pub(crate) use span::count_frames;
+pub use span::{Cut, CutSink, Span, SpanSummary};
+pub(crate) use summary::frame_damage;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 pub use timeline::TimeBounds;
 pub use write::Portion;
@@ -80,12 +85,14 @@ pub struct Decode<'c, K> {
     positions: bool,
     any_order: bool,
     piece: usize,
+    stop: Option<Arc<AtomicBool>>,
     progress: Option<Arc<dyn Fn(u64) + Send + Sync + 'c>>,
 }
 
 impl<K: fmt::Debug> fmt::Debug for Decode<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, progress: _ } = self;
+        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress: _ } =
+            self;
         f.debug_struct("Decode")
             .field("capture", &capture.name())
             .field("kind", kind)
@@ -95,6 +102,7 @@ impl<K: fmt::Debug> fmt::Debug for Decode<'_, K> {
             .field("positions", positions)
             .field("any_order", any_order)
             .field("piece", piece)
+            .field("stop", stop)
             .finish_non_exhaustive()
     }
 }
@@ -147,13 +155,15 @@ impl<'c, K: Kind> Decode<'c, K> {
             positions: true,
             any_order: false,
             piece: PIECE,
+            stop: None,
             progress: None,
         }
     }
 
     fn of_kind<L>(self, kind: L) -> Decode<'c, L> {
-        let Self { capture, kind: _, buffers, ids, threads, positions, any_order, piece, progress } = self;
-        Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, progress }
+        let Self { capture, kind: _, buffers, ids, threads, positions, any_order, piece, stop, progress } =
+            self;
+        Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress }
     }
 
     /// Only this buffer. May be said again and again; if it is never said, all are decoded.
@@ -204,6 +214,12 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// buffer, in each block by trace ID.
     pub fn any_order(mut self) -> Self {
         self.any_order = true;
+        self
+    }
+
+    /// Reads no more once this flag is set, by another thread or by a signal: what was read until then is decoded.
+    pub fn stop_on(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.stop = Some(flag);
         self
     }
 
@@ -303,13 +319,14 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Ok::<(), backsight::Error>(())
     /// ```
     pub fn iter(self) -> Items<K::Value> {
-        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, progress: _ } = self;
+        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress: _ } =
+            self;
         let capture = capture.clone();
         Items::new(move |sink| {
             let capture = &capture;
             let progress = None;
             let decode =
-                Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, progress };
+                Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress };
             decode.run(|item| sink.push(&item))
         })
     }
@@ -429,21 +446,36 @@ impl<'c, K: Kind> Decode<'c, K> {
         }
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     /// Reads a buffer, block by block. Where the order of sources depends on blocks, each is filled, however few bytes
     /// come at a time.
     fn blocks(&self, buffer: &Buffer, fill: bool, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result {
-        let mut reader = buffer.open()?;
-        let mut block = vec![0; BLOCK];
-        let fill = fill && !buffer.is_raw();
-        loop {
-            let count = read_block(&mut reader, &mut block, fill)
-                .map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
-            if count == 0 || each(&block[..count]).is_break() {
-                return Ok(());
+        read_blocks(buffer, fill, &mut |block| {
+            if self.is_stopped() {
+                return ControlFlow::Break(());
             }
+            each(block)?;
             if let Some(progress) = &self.progress {
-                progress(count as u64);
+                progress(block.len() as u64);
             }
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+/// Reads a buffer, block by block.
+fn read_blocks(buffer: &Buffer, fill: bool, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result {
+    let mut reader = buffer.open()?;
+    let mut block = vec![0; BLOCK];
+    let fill = fill && !buffer.is_raw();
+    loop {
+        let count = read_block(&mut reader, &mut block, fill)
+            .map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
+        if count == 0 || each(&block[..count]).is_break() {
+            return Ok(());
         }
     }
 }

@@ -14,7 +14,7 @@ const OVERLAP: usize = CHECKS[CHECKS.len() - 1];
 const MOST_WAITING: usize = 1 << 23;
 
 /// A piece of the stream of a source.
-pub(super) struct StreamPiece {
+pub(in crate::decode) struct StreamPiece {
     /// Offset of the first byte in the stream.
     pub offset: u64,
     /// Its bytes, and the first ones of the next piece.
@@ -57,7 +57,7 @@ impl StreamPiece {
 }
 
 /// Gathers the bytes of a source, and cuts them.
-pub(super) struct Cutter {
+pub(in crate::decode) struct Cutter {
     /// Bytes that a piece is to have.
     size: usize,
     pending: Piece,

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use backsight_arm::frame::{self, Demultiplexer, Run};
 use backsight_core::TraceId;
 
-use self::cut::{Cutter, StreamPiece};
+pub(super) use self::cut::{Cutter, StreamPiece};
 use self::worker::{Counts, Job, Mark, Reply, decode_part, work};
 use super::consumers::Consumer;
 use super::kind::Kind;

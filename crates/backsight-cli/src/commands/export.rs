@@ -1,0 +1,210 @@
+//! `backsight export`: tables for Parquet and Arrow.
+
+use std::path::PathBuf;
+
+use backsight_table::{Query, Table};
+use clap::{ArgGroup, Args};
+
+use crate::args::{CaptureArgs, ImageArgs};
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+
+/// Write captures as tables, for DuckDB, Polars, pandas, Spark and whatever else reads Parquet or Arrow
+///
+/// Tables: sources, packets, ranges (what was executed), branches, calls, events, damage; docs/tables.md describes their
+/// columns. --parquet writes DIR/TABLE/capture=NAME/source=ID/part-0.parquet; a run that was interrupted goes on where it was,
+/// and what is there already is not done again. --arrow writes one table as a stream of Arrow. A capture that cannot be read
+/// becomes a row of the table damage, and the others are exported; the exit status is 1 then.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("target").required(true).args(["parquet", "arrow", "describe"]), after_help = EXAMPLES)]
+pub struct Export {
+    #[command(flatten)]
+    capture: CaptureArgs,
+
+    /// More captures
+    #[arg(value_name = "CAPTURE")]
+    others: Vec<PathBuf>,
+
+    #[command(flatten)]
+    images: ImageArgs,
+
+    /// Which tables, with commas between them; `all` is all of them
+    #[arg(long, value_name = "TABLE", value_delimiter = ',', default_value = "ranges")]
+    table: Vec<String>,
+
+    /// Write files of Parquet into this folder
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
+
+    /// Write one table as a stream of Arrow (IPC) to this file; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    arrow: Option<PathBuf>,
+
+    /// List the columns of the tables, and what they say
+    #[arg(long)]
+    describe: bool,
+
+    /// Only these columns, with commas between them: the others are not computed
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    columns: Vec<String>,
+
+    /// Only rows of which this is true, as in "function == 'main' and time >= 0x1000"
+    #[arg(long = "where", value_name = "FILTER")]
+    filter: Option<String>,
+
+    /// At most so many rows of each table
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+
+    /// No summary, no progress, no warnings
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  backsight export capture/ --table ranges,calls --parquet out
+  duckdb -c \"select function, sum(instructions) n from 'out/ranges/**/*.parquet' group by 1 order by 2 desc limit 20\"
+  backsight export boards/*/capture --table all --parquet fleet
+  backsight export capture/ --columns start,function --where \"function in ('read', 'write')\" --arrow - | python3 -c '…'
+  backsight export capture/ --table all --describe";
+
+/// Runs the command.
+///
+/// # Errors
+/// If something asked for makes no sense, files cannot be written, or captures could not be read.
+pub fn run(command: &Export) -> Result {
+    let queries = queries(command)?;
+    if command.describe {
+        let mut output = Output::for_people(None)?;
+        queries.iter().try_for_each(|query| describe(query.table(), &mut output))?;
+        return output.finish();
+    }
+    write(command, queries)
+}
+
+fn tables(names: &[String]) -> Result<Vec<Table>> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(Table::ALL.to_vec());
+    }
+    Ok(names.iter().map(|name| name.parse()).collect::<backsight_table::Result<_>>()?)
+}
+
+fn queries(command: &Export) -> Result<Vec<Query>> {
+    let mut queries = Vec::new();
+    for table in tables(&command.table)? {
+        let mut query = Query::new(table);
+        if !command.columns.is_empty() {
+            query = query.columns(&command.columns)?;
+        }
+        if let Some(filter) = &command.filter {
+            query = query.filter(filter)?;
+        }
+        query = command.limit.into_iter().fold(query, Query::limit);
+        query = command.capture.buffer.iter().fold(query, |query, name| query.buffer(name));
+        query = command.capture.id.iter().fold(query, |query, id| query.source(*id as u8));
+        queries.push(query);
+    }
+    Ok(queries)
+}
+
+fn describe(table: Table, output: &mut Output) -> Result {
+    output.put(|out| {
+        writeln!(out, "{table}: {}", table.about())?;
+        table.columns().iter().try_for_each(|column| {
+            let null = if column.nullable { " or null" } else { "" };
+            let kind = format!("{}{null}", column.kind.name());
+            writeln!(out, "  {:<22}{kind:<28}{}", column.name, column.meaning)
+        })
+    })
+}
+
+impl From<backsight_table::Error> for Failure {
+    fn from(error: backsight_table::Error) -> Self {
+        match error {
+            backsight_table::Error::Misuse(_) | backsight_table::Error::Filter { .. } => Self::usage(error),
+            backsight_table::Error::Capture(error) => error.into(),
+            error => Self::new(error),
+        }
+    }
+}
+
+#[cfg(not(feature = "tables"))]
+fn write(_: &Export, _: Vec<Query>) -> Result {
+    Err(Failure::new(
+        "this backsight was built without tables: cargo build --release --features tables builds it with them",
+    ))
+}
+
+#[cfg(feature = "tables")]
+fn write(command: &Export, queries: Vec<Query>) -> Result {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use crate::output::{counted, say};
+    use crate::progress::Progress;
+    use backsight_table::export::{self, Step};
+
+    let captures: Vec<PathBuf> =
+        std::iter::once(&command.capture.capture).chain(&command.others).cloned().collect();
+    if captures.iter().any(|capture| capture == Path::new("-")) {
+        return Err(Failure::usage(
+            "export reads captures more than once: standard input cannot be exported",
+        ));
+    }
+    command.capture.check(&command.images)?;
+    let open = |path: &Path| command.capture.at(path).open_as(&command.images);
+    let exported = match (&command.parquet, &command.arrow) {
+        (Some(folder), _) => {
+            let progress = Progress::bytes(None, command.quiet);
+            let step = move |step: Step<'_>| {
+                if let Step::Bytes(bytes) = step {
+                    progress.add(bytes);
+                }
+            };
+            export::Export::new(folder, queries)?.run(&captures, &open, Arc::new(step))?
+        }
+        (None, file) => {
+            let [query] = queries.as_slice() else {
+                return Err(Failure::usage("--arrow: a stream holds one table: name it with --table"));
+            };
+            let mut output = Output::open(file.as_deref())?;
+            if output.is_terminal() {
+                return Err(Failure::usage("--arrow -: a stream of Arrow is not for terminals"));
+            }
+            let mut exported = None;
+            output.put(|out| {
+                exported = Some(export::write_stream(query, &captures, &open, out)?);
+                Ok(())
+            })?;
+            let exported = exported.unwrap_or_default();
+            output.finish()?;
+            exported
+        }
+    };
+    if !command.quiet {
+        let rows = counted(exported.rows, "row");
+        match &command.parquet {
+            Some(folder) => say(format_args!(
+                "{rows} in {} of {} bytes below {}: {} written, {} there already",
+                counted(exported.written + exported.kept, "part"),
+                exported.bytes,
+                folder.display(),
+                exported.written,
+                exported.kept,
+            )),
+            None => say(rows),
+        }
+        for (path, why) in &exported.failed {
+            let name = path.display().to_string();
+            let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(why);
+            say(format_args!("{name}: {why}"));
+        }
+    }
+    match exported.failed.len() {
+        0 => Ok(()),
+        failed => Err(Failure::new(format!(
+            "{failed} of {} could not be read",
+            counted(captures.len() as u64, "capture")
+        ))),
+    }
+}

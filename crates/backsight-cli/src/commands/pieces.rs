@@ -1,0 +1,100 @@
+//! `backsight pieces`: where captures can be cut for many readers.
+
+use std::path::PathBuf;
+
+use backsight_table::{PlanOptions, Table, plan};
+use clap::Args;
+
+use crate::args::{CaptureArgs, ImageArgs, parse_number};
+use crate::failure::{Failure, Result};
+use crate::output::{Output, say};
+
+/// Cut captures into pieces that can be decoded apart from each other, anywhere
+///
+/// A piece is a source of a buffer, or a span of it that begins where decoding can begin alone. The rows of all pieces, one
+/// after the other, are exactly those of the captures. To be sure of that, long sources are decoded once. Python's
+/// backsight.read_piece, or whoever uses the library, reads a piece from what is written here.
+#[derive(Args, Debug)]
+pub struct Pieces {
+    #[command(flatten)]
+    capture: CaptureArgs,
+
+    /// More captures
+    #[arg(value_name = "CAPTURE")]
+    others: Vec<PathBuf>,
+
+    #[command(flatten)]
+    images: ImageArgs,
+
+    /// The table that is to be read from the pieces
+    #[arg(long, value_name = "TABLE", default_value = "ranges")]
+    table: String,
+
+    /// Bytes of trace of a piece, about
+    #[arg(long, value_name = "N", default_value = "8388608", value_parser = parse_number)]
+    bytes: u64,
+
+    /// One JSON object a line, for programs
+    #[arg(long)]
+    json: bool,
+
+    /// Write to this file; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// No warnings
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If a capture cannot be read: the others are cut all the same.
+pub fn run(command: &Pieces) -> Result {
+    let table: Table = command.table.parse()?;
+    let options = PlanOptions { bytes: usize::try_from(command.bytes).unwrap_or(usize::MAX).max(1) };
+    let mut output = Output::open(command.output.as_deref())?;
+    let (mut failed, mut count) = (0, 0);
+    for path in std::iter::once(&command.capture.capture).chain(&command.others) {
+        count += 1;
+        let arguments = command.capture.at(path);
+        let capture = arguments.open(&command.images, command.quiet);
+        let planned = capture.and_then(|capture| {
+            arguments.check_buffers(&capture)?;
+            Ok(plan(table, &capture, path, options)?)
+        });
+        let pieces = match planned {
+            Ok(pieces) => pieces,
+            Err(failure @ Failure::Usage(_)) => return Err(failure),
+            Err(failure) => {
+                say(failure);
+                failed += 1;
+                continue;
+            }
+        };
+        let wants = |buffer: &str, id: Option<u8>| {
+            let buffers = &command.capture.buffer;
+            (buffers.is_empty() || buffers.iter().any(|name| name == buffer))
+                && (command.capture.id.is_empty()
+                    || id.is_some_and(|id| command.capture.id.contains(&u64::from(id))))
+        };
+        for piece in pieces.iter().filter(|piece| wants(&piece.buffer, piece.source)) {
+            let line = match command.json {
+                true => piece.to_json(),
+                false => {
+                    let source = piece.source.map_or_else(|| "-".to_owned(), |id| format!("{id:#04x}"));
+                    let from = piece.start.map_or(0, |cut| cut.offset);
+                    let to = piece.end.map_or_else(|| "end".to_owned(), |end| end.to_string());
+                    format!("{}  {}  {source}  {from}..{to}", piece.capture.display(), piece.buffer)
+                }
+            };
+            output.put(|out| writeln!(out, "{line}"))?;
+        }
+    }
+    output.finish()?;
+    match failed {
+        0 => Ok(()),
+        failed => Err(Failure::new(format!("{failed} of {count} captures could not be read"))),
+    }
+}

@@ -1,0 +1,136 @@
+// Cycles in which blocks ended wait here; their blocks come out one by one, the oldest first.
+//
+// When there is no room the blocks of a cycle are lost, and a gap is handed on before the next ones. `stall` asks the hart
+// to wait in time: it may still commit for as many cycles as are left (te_pkg::STALL_AT).
+
+module te_block_queue (
+    input  logic clk,
+    input  logic rst,
+    output logic stall,
+    // From the connector.
+    input  logic [te_pkg::PORTS:0]                      slot_valid,
+    input  logic [(te_pkg::PORTS+1)*te_pkg::IADDR-1:0]  slot_iaddr,
+    input  logic [(te_pkg::PORTS+1)*te_pkg::RETIRE-1:0] slot_iretire,
+    input  logic [te_pkg::PORTS:0]                      slot_ilastsize,
+    input  logic [4*(te_pkg::PORTS+1)-1:0]              slot_itype,
+    input  logic [te_pkg::PORTS:0]                      slot_sijump,
+    input  logic [2*(te_pkg::PORTS+1)-1:0]              slot_ctype,
+    input  logic [te_pkg::COUNT*(te_pkg::PORTS+1)-1:0]  slot_cycles,
+    input  logic [te_pkg::PRIV-1:0]                     early_priv,
+    input  logic [te_pkg::CONTEXT-1:0]                  early_context,
+    input  logic [te_pkg::TIME-1:0]                     early_time,
+    input  logic [te_pkg::PRIV-1:0]                     priv,
+    input  logic [te_pkg::CONTEXT-1:0]                  context_id,
+    input  logic [te_pkg::TIME-1:0]                     core_time,
+    input  logic [te_pkg::ECAUSE-1:0]                   cause,
+    input  logic [te_pkg::IADDR-1:0]                    tval,
+    input  logic                                        ended,
+    // One block, gap or end at a time.
+    output logic                        out_valid,
+    input  logic                        out_ready,
+    output logic [1:0]                  out_kind,
+    output logic [te_pkg::IADDR-1:0]    out_iaddr,
+    output logic [te_pkg::RETIRE-1:0]   out_iretire,
+    output logic                        out_ilastsize,
+    output logic [3:0]                  out_itype,
+    output logic                        out_sijump,
+    output logic [1:0]                  out_ctype,
+    output logic [te_pkg::COUNT-1:0]    out_cycles,
+    output logic [te_pkg::PRIV-1:0]     out_priv,
+    output logic [te_pkg::CONTEXT-1:0]  out_context,
+    output logic [te_pkg::TIME-1:0]     out_time,
+    output logic [te_pkg::ECAUSE-1:0]   out_cause,
+    output logic [te_pkg::IADDR-1:0]    out_tval
+);
+
+    localparam int A = te_pkg::IADDR;
+    localparam int R = te_pkg::RETIRE;
+    localparam int C = te_pkg::COUNT;
+    localparam int SLOTS = te_pkg::PORTS + 1;
+    localparam int INDEX = $clog2(te_pkg::BLOCK_DEPTH);
+    localparam int SLOT = A + R + 1 + 4 + 1 + 2 + C;
+    localparam int SHARED = 2 * (te_pkg::PRIV + te_pkg::CONTEXT + te_pkg::TIME) + te_pkg::ECAUSE + A;
+    localparam int WIDTH = SLOTS * SLOT + SHARED + SLOTS + 2;
+
+    // Entries: the slots, what they share, whether the end comes after, which are valid, whether a gap comes before.
+    logic [WIDTH-1:0] entries [te_pkg::BLOCK_DEPTH];
+    logic [WIDTH-1:0] written, front;
+    logic [INDEX-1:0] head, tail;
+    logic [INDEX:0]   level;
+    logic             full, write, read, missed, end_waits;
+
+    assign full = level == (INDEX + 1)'(te_pkg::BLOCK_DEPTH);
+    assign write = !full && (|slot_valid || ended || end_waits);
+    assign written = {slot_iaddr, slot_iretire, slot_ilastsize, slot_itype, slot_sijump, slot_ctype, slot_cycles,
+        early_priv, priv, early_context, context_id, early_time, core_time, cause, tval, ended || end_waits,
+        slot_valid, missed};
+    assign stall = level >= (INDEX + 1)'(te_pkg::STALL_AT);
+
+    always_ff @(posedge clk) begin
+        if (write) entries[tail] <= written;
+        if (rst) begin
+            head <= '0;
+            tail <= '0;
+            level <= '0;
+            missed <= 1'b0;
+            end_waits <= 1'b0;
+        end else begin
+            head <= head + INDEX'(read);
+            tail <= tail + INDEX'(write);
+            level <= level + (INDEX + 1)'(write) - (INDEX + 1)'(read);
+            missed <= !write && (missed || full && |slot_valid);
+            end_waits <= full && (end_waits || ended);
+        end
+    end
+
+    // The entry whose blocks are handed on, and what of it is still to be handed on: gap, slots, end.
+    logic [SLOTS*A-1:0] iaddr;
+    logic [SLOTS*R-1:0] iretire;
+    logic [SLOTS-1:0]   ilastsize, sijump, pick;
+    logic [4*SLOTS-1:0] itype;
+    logic [2*SLOTS-1:0] ctype;
+    logic [C*SLOTS-1:0] cycles;
+    logic [te_pkg::PRIV-1:0]    front_early_priv, front_priv;
+    logic [te_pkg::CONTEXT-1:0] front_early_context, front_context;
+    logic [te_pkg::TIME-1:0]    front_early_time, front_time;
+    logic [SLOTS+1:0] todo, first, rest, front_todo;
+
+    assign {iaddr, iretire, ilastsize, itype, sijump, ctype, cycles, front_early_priv, front_priv, front_early_context,
+        front_context, front_early_time, front_time, out_cause, out_tval, front_todo} = front;
+    assign first = todo & (~todo + (SLOTS + 2)'(1));
+    assign rest = todo & ~first;
+    assign pick = first[SLOTS:1];
+    assign read = level != '0 && (todo == '0 || out_ready && rest == '0);
+    assign out_valid = todo != '0;
+    assign out_kind = first[0] ? te_pkg::IN_GAP : |pick ? te_pkg::IN_BLOCK : te_pkg::IN_END;
+
+    always_ff @(posedge clk) begin
+        if (read) front <= entries[head];
+        if (rst) todo <= '0;
+        else if (read) todo <= entries[head][SLOTS+1:0];
+        else if (out_ready) todo <= rest;
+    end
+
+    always_comb begin
+        out_iaddr = '0;
+        out_iretire = '0;
+        out_ilastsize = 1'b0;
+        out_itype = '0;
+        out_sijump = 1'b0;
+        out_ctype = '0;
+        out_cycles = '0;
+        for (int i = 0; i < SLOTS; i++) begin
+            out_iaddr |= {A{pick[i]}} & iaddr[A*i+:A];
+            out_iretire |= {R{pick[i]}} & iretire[R*i+:R];
+            out_ilastsize |= pick[i] & ilastsize[i];
+            out_itype |= {4{pick[i]}} & itype[4*i+:4];
+            out_sijump |= pick[i] & sijump[i];
+            out_ctype |= {2{pick[i]}} & ctype[2*i+:2];
+            out_cycles |= {C{pick[i]}} & cycles[C*i+:C];
+        end
+        out_priv = pick[0] ? front_early_priv : front_priv;
+        out_context = pick[0] ? front_early_context : front_context;
+        out_time = pick[0] ? front_early_time : front_time;
+    end
+
+endmodule

@@ -1,0 +1,111 @@
+// The encoder: blocks of retired instructions in, words of a trace bus out.
+//
+//   te_filter -> te_priority_cva6 (te_branch_map_cva6) -> te_payload_cva6 -> te_packet_fifo -> te_encap
+//
+// This is the encoder of the thesis for CVA6; context, time, sijump and notify are not looked at.
+//
+// A block is taken when in_valid and in_ready are high. in_kind says what it is: a block (IN_BLOCK), a time in which nothing
+// was observed (IN_GAP), the end of tracing (IN_END).
+
+module te_encoder (
+    input  logic clk,
+    input  logic rst,
+    // Blocks.
+    input  logic                        in_valid,
+    output logic                        in_ready,
+    input  logic [1:0]                  in_kind,
+    input  logic [te_pkg::IADDR-1:0]    in_iaddr,       // of the first instruction; without one, of the exception
+    input  logic [te_pkg::RETIRE-1:0]   in_iretire,     // half-words that retired
+    input  logic                        in_ilastsize,   // the last instruction has two half-words
+    input  logic [3:0]                  in_itype,
+    input  logic                        in_sijump,
+    input  logic                        in_notify,      // report the last instruction
+    input  logic [1:0]                  in_ctype,
+    input  logic [te_pkg::COUNT-1:0]    in_cycles,      // since the block before; the greatest number stands for more
+    input  logic [te_pkg::PRIV-1:0]     in_priv,
+    input  logic [te_pkg::CONTEXT-1:0]  in_context,
+    input  logic [te_pkg::TIME-1:0]     in_time,
+    input  logic [te_pkg::ECAUSE-1:0]   in_cause,
+    input  logic [te_pkg::IADDR-1:0]    in_tval,
+    // The filter (te_filter).
+    input  logic                        filter_trace,
+    input  logic                        filter_iaddr_enable,
+    input  logic [te_pkg::IADDR-1:0]    filter_iaddr_lower,
+    input  logic [te_pkg::IADDR-1:0]    filter_iaddr_upper,
+    input  logic                        filter_priv_enable,
+    input  logic [te_pkg::PRIV-1:0]     filter_priv_lower,
+    input  logic [te_pkg::PRIV-1:0]     filter_priv_upper,
+    input  logic                        filter_cause_enable,
+    input  logic [te_pkg::ECAUSE-1:0]   filter_cause_lower,
+    input  logic [te_pkg::ECAUSE-1:0]   filter_cause_upper,
+    input  logic                        filter_tval_enable,
+    input  logic [te_pkg::IADDR-1:0]    filter_tval_lower,
+    input  logic [te_pkg::IADDR-1:0]    filter_tval_upper,
+    input  logic                        filter_tvec_enable,
+    input  logic [te_pkg::IADDR-1:0]    filter_tvec_lower,
+    input  logic [te_pkg::IADDR-1:0]    filter_tvec_upper,
+    // The trace bus.
+    output logic                        at_valid,
+    input  logic                        at_ready,
+    output logic [8*te_pkg::BUS-1:0]    at_data,
+    output logic [(te_pkg::BUS > 1 ? $clog2(te_pkg::BUS) : 1)-1:0] at_bytes,
+    input  logic                        af_valid,
+    output logic                        af_ready,
+    output logic                        lost            // packets are being lost
+);
+
+    logic [1:0] kind;
+    te_filter filter (
+        .clk, .rst, .trace(filter_trace),
+        .iaddr_enable(filter_iaddr_enable), .iaddr_lower(filter_iaddr_lower), .iaddr_upper(filter_iaddr_upper),
+        .priv_enable(filter_priv_enable), .priv_lower(filter_priv_lower), .priv_upper(filter_priv_upper),
+        .cause_enable(filter_cause_enable), .cause_lower(filter_cause_lower), .cause_upper(filter_cause_upper),
+        .tval_enable(filter_tval_enable), .tval_lower(filter_tval_lower), .tval_upper(filter_tval_upper),
+        .tvec_enable(filter_tvec_enable), .tvec_lower(filter_tvec_lower), .tvec_upper(filter_tvec_upper),
+        .taken(in_valid && in_ready), .kind(in_kind), .iaddr(in_iaddr), .retired(in_iretire != '0), .itype(in_itype),
+        .priv(in_priv), .cause(in_cause), .tval(in_tval), .out_kind(kind)
+    );
+
+    // Requests for packets.
+    logic                       req_valid, req_uncounted, req_updiscon, req_branch, req_thaddr, req_interrupt, req_ienable;
+    logic [2:0]                 req_kind;
+    logic [te_pkg::IADDR-1:0]   req_address, req_from, req_tval;
+    logic [30:0]                req_map;
+    logic [4:0]                 req_count;
+    logic [te_pkg::PRIV-1:0]    req_priv;
+    logic [te_pkg::ECAUSE-1:0]  req_cause;
+    logic [1:0]                 req_status;
+    logic room, half_empty;
+
+    te_priority_cva6 decide (
+        .clk, .rst, .room, .in_valid, .in_ready, .in_kind(kind), .in_iaddr, .in_iretire, .in_ilastsize, .in_itype,
+        .in_cycles, .in_priv, .in_cause, .in_tval, .req_valid, .req_kind, .req_address, .req_from, .req_map, .req_count,
+        .req_uncounted, .req_updiscon, .req_branch, .req_priv, .req_thaddr, .req_interrupt, .req_cause, .req_tval,
+        .req_ienable, .req_status, .lost
+    );
+
+    logic payload_valid;
+    logic [te_pkg::PAYLOAD-1:0] payload;
+    logic [4:0] payload_bytes;
+    te_payload_cva6 encode (
+        .clk, .rst, .req_valid, .req_kind, .req_address, .req_from, .req_map, .req_count, .req_uncounted, .req_updiscon,
+        .req_branch, .req_priv, .req_thaddr, .req_interrupt, .req_cause, .req_tval, .req_ienable, .req_status,
+        .out_valid(payload_valid), .out_payload(payload), .out_bytes(payload_bytes)
+    );
+
+    logic packet_valid, packet_ready;
+    logic [$clog2(te_pkg::PACKET_DEPTH):0] given;
+    logic [te_pkg::PAYLOAD-1:0] packet;
+    logic [4:0] packet_bytes;
+    te_packet_fifo fifo (
+        .clk, .rst, .request(req_valid), .room, .half_empty, .given, .in_valid(payload_valid), .in_payload(payload),
+        .in_bytes(payload_bytes), .out_valid(packet_valid), .out_ready(packet_ready), .out_payload(packet),
+        .out_bytes(packet_bytes)
+    );
+
+    te_encap encapsulate (
+        .clk, .rst, .in_valid(packet_valid), .in_ready(packet_ready), .in_payload(packet), .in_bytes(packet_bytes), .given,
+        .at_valid, .at_ready, .at_data, .at_bytes, .af_valid, .af_ready
+    );
+
+endmodule

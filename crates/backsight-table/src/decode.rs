@@ -1,0 +1,299 @@
+//! A capture, decoded into rows: buffer by buffer, source by source.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use backsight::decode::{self as library, Decode, Kind as What, Span, SpanSummary};
+use backsight::image::Window;
+use backsight::{Buffer, Capture, Event, Item, Packet, Source};
+
+use crate::output::Output;
+use crate::piece::Piece;
+use crate::query::Query;
+use crate::rows::{
+    Branches, Calls, Damage, DamageRow, Events, Follow, OfSource, Packets, Ranges, Rows, SourceRow, Sources,
+};
+use crate::table::{Field, Table};
+use crate::texts::TextId;
+use crate::{Error, Result};
+
+/// Decodes what a query asks for, until the output wants no more.
+pub(crate) fn decode(query: &Query, capture: &Capture, piece: Option<&Piece>, output: &mut Output) -> Result {
+    let name = query.name.as_deref().unwrap_or(capture.name());
+    let name = output.texts.id(name);
+    let mut reading = Reading { query, capture, fields: query.fields(), name, output };
+    if let Some(piece) = piece
+        && capture.buffer(&piece.buffer).is_none()
+    {
+        return Err(Error::misuse(format!(
+            "buffer {}: the capture of the piece has none of that name",
+            piece.buffer
+        )));
+    }
+    for buffer in capture.buffers() {
+        let is_of_piece = piece.is_none_or(|piece| piece.buffer == buffer.name());
+        if reading.output.is_full() {
+            break;
+        }
+        if is_of_piece && query.wants_buffer(buffer.name()) && reading.buffer(buffer, piece)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A query while it is read.
+struct Reading<'q> {
+    query: &'q Query,
+    capture: &'q Capture,
+    fields: Vec<Field>,
+    /// What stands in the column `capture`.
+    name: TextId,
+    output: &'q mut Output,
+}
+
+impl Reading<'_> {
+    fn buffer(&mut self, buffer: &Buffer, piece: Option<&Piece>) -> Result<ControlFlow<()>> {
+        let of_buffer = OfSource {
+            capture: self.name,
+            buffer: self.output.texts.id(buffer.name()),
+            source: None,
+            core: TextId::NONE,
+            thread: None,
+        };
+        // A piece of one source need not ask what else there is.
+        let contents = match piece.and_then(|piece| piece.source) {
+            Some(id) if !matches!(self.query.table, Table::Sources) => {
+                let known = buffer.sources().find(|source| source.id().get() == id && source.is_decoded());
+                known.map(|source| backsight::Contents {
+                    sources: vec![(source.clone(), 0)],
+                    ..Default::default()
+                })
+            }
+            _ => None,
+        };
+        let contents = match contents {
+            Some(contents) => contents,
+            None => buffer.contents()?,
+        };
+        if piece.is_none_or(|piece| piece.source.is_some()) {
+            for (source, bytes) in &contents.sources {
+                let id = source.id().get();
+                let is_of_piece = piece.is_none_or(|piece| piece.source == Some(id));
+                if !is_of_piece || !self.query.wants_source(id) {
+                    continue;
+                }
+                let of = OfSource::new(self.name, source, &mut self.output.texts);
+                if self.output.may_want(&of) && self.source(source, *bytes, of, piece)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        let is_about_buffer = self.query.table == Table::Damage && self.query.sources.is_empty();
+        if is_about_buffer && piece.is_none_or(|piece| piece.source.is_none()) {
+            return Ok(self.buffer_damage(of_buffer, &contents));
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn source(
+        &mut self,
+        source: &Source,
+        bytes: u64,
+        of: OfSource,
+        piece: Option<&Piece>,
+    ) -> Result<ControlFlow<()>> {
+        if self.query.table == Table::Sources {
+            return self.source_row(source, bytes);
+        }
+        if !source.is_decoded() {
+            return Ok(match self.query.table {
+                Table::Damage => self.undecoded(source, bytes, of),
+                _ => ControlFlow::Continue(()),
+            });
+        }
+        let span = match piece {
+            Some(piece) => piece.span(),
+            None => Span::all(source.buffer(), source.id()),
+        };
+        if self.query.table == Table::Packets {
+            return self.packets(&span, of);
+        }
+        let code = self.capture.code()?.seen_by(source);
+        let (harts, pending) = piece.map_or_else(Default::default, |piece| piece.handed_over(&code));
+        let fields = self.fields.clone();
+        Ok(match self.query.table {
+            Table::Ranges => self.ranges(&span, Ranges::new(of, code, &fields, harts))?,
+            Table::Branches => self.follow(&span, Branches::new(of, code, &fields, harts, pending))?.0,
+            Table::Events => self.follow(&span, Events::new(of, code, &fields, harts))?.0,
+            Table::Calls => self.follow(&span, Calls::new(of, code))?.0,
+            Table::Damage => {
+                let (outcome, summary) = self.follow(&span, Damage::of_source(of, code, &fields))?;
+                match outcome {
+                    ControlFlow::Continue(()) => self.bytes_lost(&summary, of),
+                    ControlFlow::Break(()) => outcome,
+                }
+            }
+            Table::Sources | Table::Packets => ControlFlow::Continue(()),
+        })
+    }
+
+    /// A decode of what is asked for.
+    fn prepared<'c, K: What>(&self, decode: Decode<'c, K>) -> Decode<'c, K> {
+        let positions = [Field::Position, Field::PacketBytes];
+        let decode = decode.positions(self.fields.iter().any(|field| positions.contains(field)));
+        let decode = match &self.query.stop {
+            Some(stop) => decode.stop_on(Arc::clone(stop)),
+            None => decode,
+        };
+        match self.query.progress.as_ref().map(Arc::clone) {
+            Some(progress) => decode.progress(move |bytes| progress(bytes)),
+            None => decode,
+        }
+    }
+
+    /// Ranges are many: their rows are gathered in the loop of the decoder.
+    fn ranges(&mut self, span: &Span, mut table: Ranges<'_>) -> Result<ControlFlow<()>> {
+        let decode = self.prepared(self.capture.execution());
+        let (mut rows, mut window) = (Vec::with_capacity(Ranges::CHUNK), None);
+        let output = &mut *self.output;
+        let summary = decode.run_span(span, &mut |item: Item<'_, Event>| {
+            take(&item, &mut table, &mut rows, &mut window, output)
+        })?;
+        if summary.stopped { Ok(ControlFlow::Break(())) } else { Ok(output.take(&mut table, &mut rows)) }
+    }
+
+    /// Any other table of what was executed.
+    fn follow<T: Follow>(&mut self, span: &Span, mut table: T) -> Result<(ControlFlow<()>, SpanSummary)> {
+        let decode = self.prepared(self.capture.execution());
+        let (mut rows, mut window) = (Vec::with_capacity(T::CHUNK), None);
+        let output = &mut *self.output;
+        let summary =
+            run_events(decode, span, &mut |item| take(&item, &mut table, &mut rows, &mut window, output))?;
+        if summary.stopped {
+            return Ok((ControlFlow::Break(()), summary));
+        }
+        if span.end.is_none() {
+            table.finish(&mut rows);
+        }
+        Ok((output.take(&mut table, &mut rows), summary))
+    }
+
+    fn packets(&mut self, span: &Span, of: OfSource) -> Result<ControlFlow<()>> {
+        let (mut table, mut rows) = (Packets::new(of, &self.fields), Vec::with_capacity(Packets::CHUNK));
+        let decode = self.prepared(self.capture.packets());
+        let output = &mut *self.output;
+        let summary = decode.run_span(span, &mut |item: Item<'_, Packet>| {
+            table.packet(&item, &mut rows);
+            if rows.len() < Packets::CHUNK {
+                ControlFlow::Continue(())
+            } else {
+                output.take(&mut table, &mut rows)
+            }
+        })?;
+        if summary.stopped { Ok(ControlFlow::Break(())) } else { Ok(output.take(&mut table, &mut rows)) }
+    }
+
+    fn source_row(&mut self, source: &Source, bytes: u64) -> Result<ControlFlow<()>> {
+        let mut counts = None;
+        if source.is_decoded() && Sources::needs_counts(&self.fields) {
+            let decode = self.capture.packets().only(source.buffer()).id(source.id().get().into());
+            let summary = decode.count()?;
+            counts = Some((summary.packets(), summary.accounting()));
+        }
+        let mut rows = vec![SourceRow { source: source.clone(), bytes, counts }];
+        Ok(self.output.take(&mut Sources { capture: self.name }, &mut rows))
+    }
+
+    /// Bytes of a source that said nothing.
+    fn bytes_lost(&mut self, summary: &SpanSummary, of: OfSource) -> ControlFlow<()> {
+        let accounting = summary.accounting;
+        let lost = [
+            (accounting.bad, "bytes of packets that are reserved, malformed or cut off"),
+            (accounting.unsynchronised, "bytes skipped while searching for synchronisation"),
+        ];
+        let rows = lost.iter().filter(|(bytes, _)| *bytes > 0).map(|(bytes, what)| DamageRow::Sum {
+            event: "bytes",
+            reason: (*what).to_owned(),
+            bytes: Some(*bytes),
+            source: of.source,
+            buffer: of.buffer,
+        });
+        self.output.take(&mut Damage::of_buffer(of), &mut rows.collect())
+    }
+
+    fn undecoded(&mut self, source: &Source, bytes: u64, of: OfSource) -> ControlFlow<()> {
+        let row = DamageRow::Sum {
+            event: "undecoded",
+            reason: format!("source {}: {}", source.name(), source.configuration()),
+            bytes: Some(bytes),
+            source: of.source,
+            buffer: of.buffer,
+        };
+        self.output.take(&mut Damage::of_buffer(of), &mut vec![row])
+    }
+
+    /// What is wrong with a buffer as a whole.
+    fn buffer_damage(&mut self, of: OfSource, contents: &backsight::Contents) -> ControlFlow<()> {
+        let buffer = of.buffer;
+        let frames = contents.frame_damage.iter().map(|what| DamageRow::Sum {
+            event: "frames",
+            reason: what.clone(),
+            bytes: what.split(' ').next().and_then(|count| count.parse().ok()),
+            source: None,
+            buffer,
+        });
+        let unknown = contents.unknown.iter().map(|(id, bytes)| DamageRow::Sum {
+            event: "undecoded",
+            reason: format!("ID {id}: the capture does not describe its source"),
+            bytes: Some(*bytes),
+            source: Some(id.get()),
+            buffer,
+        });
+        self.output.take(&mut Damage::of_buffer(of), &mut frames.chain(unknown).collect())
+    }
+}
+
+type Sink<'s> = &'s mut dyn FnMut(Item<'_, Event>) -> ControlFlow<()>;
+
+/// Decodes execution, and gives it to a sink that is not compiled into the decoders.
+fn run_events(decode: Decode<'_, library::Execution>, span: &Span, sink: Sink<'_>) -> Result<SpanSummary> {
+    Ok(decode.run_span(span, &mut |item: Item<'_, Event>| sink(item))?)
+}
+
+#[inline(always)]
+fn take<T: Follow>(
+    item: &Item<'_, Event>,
+    table: &mut T,
+    rows: &mut Vec<T::Row>,
+    window: &mut Option<Window>,
+    output: &mut Output,
+) -> ControlFlow<()> {
+    if item.window != *window {
+        change_window(item.window, table, rows, window, output)?;
+    }
+    table.event(item, rows);
+    if rows.len() < T::CHUNK { ControlFlow::Continue(()) } else { take_rows(table, rows, output) }
+}
+
+#[inline(never)]
+fn take_rows<T: Follow>(table: &mut T, rows: &mut Vec<T::Row>, output: &mut Output) -> ControlFlow<()> {
+    output.take(table, rows)
+}
+
+/// Rows that were gathered are named by the code of their time.
+#[cold]
+fn change_window<T: Follow>(
+    now: Option<Window>,
+    table: &mut T,
+    rows: &mut Vec<T::Row>,
+    window: &mut Option<Window>,
+    output: &mut Output,
+) -> ControlFlow<()> {
+    *window = now;
+    output.take(table, rows)?;
+    if let Some(now) = now {
+        table.enter(now);
+    }
+    ControlFlow::Continue(())
+}

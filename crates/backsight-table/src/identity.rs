@@ -1,0 +1,142 @@
+//! What a capture is known by: that it is still what it was.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use crc32fast::Hasher;
+
+use crate::{Error, Result};
+
+/// Files of a capture that are looked at, at most.
+const MOST_FILES: usize = 1 << 20;
+
+/// Deepest folders of a capture.
+const DEEPEST: usize = 16;
+
+/// What the files of a capture were. Another copy of the same files has the same one, but for when they were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Of when the files were written.
+    pub modified: u64,
+    /// Of the names and contents of the files.
+    pub digest: u32,
+}
+
+/// The files of a capture, by name.
+fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    collect(path, 0, &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    if depth > DEEPEST || files.len() > MOST_FILES {
+        return Err(io::Error::other("too many files or folders for a capture"));
+    }
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        // A link to a folder may lead anywhere.
+        if entry.file_type()?.is_symlink() && entry.path().is_dir() {
+            continue;
+        }
+        collect(&entry.path(), depth + 1, files)?;
+    }
+    Ok(())
+}
+
+/// Sizes and times of the files of a capture.
+fn outline(path: &Path) -> io::Result<(u64, u64)> {
+    let (mut bytes, mut times) = (0, 0_u64);
+    for file in files(path)? {
+        let metadata = fs::metadata(&file)?;
+        let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        bytes += metadata.len();
+        times = times.rotate_left(7) ^ (modified.as_nanos() as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    Ok((bytes, times))
+}
+
+fn digest(path: &Path) -> io::Result<u32> {
+    let mut hasher = Hasher::new();
+    let mut block = vec![0; 1 << 18];
+    for file in files(path)? {
+        let name = file.strip_prefix(path).unwrap_or(Path::new(""));
+        hasher.update(name.as_os_str().as_encoded_bytes());
+        hasher.update(&fs::metadata(&file)?.len().to_le_bytes());
+        let mut contents = File::open(&file)?;
+        loop {
+            match contents.read(&mut block)? {
+                0 => break,
+                count => hasher.update(block.get(..count).unwrap_or_default()),
+            }
+        }
+    }
+    Ok(hasher.finalize())
+}
+
+impl Identity {
+    /// Of a file or a folder. Everything is read.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn of(path: &Path) -> Result<Self> {
+        let found = || {
+            let (bytes, modified) = outline(path)?;
+            Ok::<_, io::Error>(Self { bytes, modified, digest: digest(path)? })
+        };
+        found().map_err(|error| Error::file(path, error))
+    }
+
+    /// Refuses what is not the same. Contents are read only where sizes are the same and times are not.
+    ///
+    /// # Errors
+    /// If the capture has changed, or cannot be read.
+    pub fn check(&self, path: &Path) -> Result {
+        let (bytes, modified) = outline(path).map_err(|error| Error::file(path, error))?;
+        if bytes == self.bytes && modified == self.modified {
+            return Ok(());
+        }
+        let is_same =
+            bytes == self.bytes && digest(path).map_err(|error| Error::file(path, error))? == self.digest;
+        if is_same { Ok(()) } else { Err(changed(path)) }
+    }
+}
+
+fn changed(path: &Path) -> Error {
+    Error::Changed(format!("{}: the capture is not what it was: it has changed since", path.display()))
+}
+
+/// Watches over a capture while it is read.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    path: PathBuf,
+    outline: (u64, u64),
+}
+
+impl Guard {
+    pub fn new(path: &Path) -> Result<Self> {
+        let outline = outline(path).map_err(|error| Error::file(path, error))?;
+        Ok(Self { path: path.to_owned(), outline })
+    }
+
+    /// Is it still what it was?
+    pub fn check(&self) -> Result {
+        match outline(&self.path) {
+            Ok(outline) if outline == self.outline => Ok(()),
+            Ok(_) => Err(Error::Changed(format!(
+                "{}: the capture changed while it was read: what came out is not all of one capture",
+                self.path.display()
+            ))),
+            Err(error) => Err(Error::file(&self.path, error)),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Captures as tables.
+//!
+//! A [`Query`] asks for columns and rows of a [`Table`]: sources, packets, ranges of executed instructions, branches, calls,
+//! events or damage. It is read from a capture in batches, by a decoder on a thread of its own that stays a few batches
+//! ahead; what was not asked for is not computed, and where the rows are enough the decoder stops.
+//!
+//! ```
+//! use backsight_table::{Query, Table};
+//! let capture = backsight::Capture::open("../../testdata/captures/first")?;
+//! let query = Query::new(Table::Ranges).columns(["start", "function"])?.filter("instructions > 8")?.limit(100);
+//! let rows: usize = query.read(&capture)?.map(|batch| batch.map(|batch| batch.rows())).sum::<Result<_, _>>()?;
+//! assert_eq!(rows, 100);
+//! # Ok::<(), backsight_table::Error>(())
+//! ```
+//!
+//! Rows come buffer by buffer, source by source, in the order of the trace. [`plan`] cuts captures into [`Piece`]s that can
+//! be read anywhere, each on its own, and give the same rows.
+//!
+//! The feature `arrow` gives batches as record batches of Arrow; `export` writes Parquet and streams of Arrow.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+#[cfg(feature = "arrow")]
+pub mod arrow;
+#[cfg(feature = "export")]
+pub mod export;
+pub mod filter;
+
+mod data;
+mod decode;
+mod error;
+mod identity;
+mod names;
+mod output;
+mod piece;
+mod piece_json;
+mod plan;
+mod query;
+mod reader;
+mod rows;
+mod table;
+mod texts;
+mod tracker;
+
+pub use error::{Error, Result};
+pub use filter::Filter;
+pub use identity::Identity;
+pub use piece::Piece;
+pub use plan::{PlanOptions, plan};
+pub use query::Query;
+pub use reader::{Batch, Batches};
+pub use table::{Column, Kind, Table};

@@ -1,0 +1,150 @@
+//! Rows on their way into batches: filtered, cut to the columns that were asked for, and handed over.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::SyncSender;
+
+use crate::Result;
+use crate::data::ColumnData;
+use crate::filter::{Cell, Cells, Filter};
+use crate::query::Query;
+use crate::reader::Batch;
+use crate::rows::{OfSource, Rows};
+use crate::table::Column;
+use crate::texts::{Dictionary, Texts};
+
+/// Bytes of texts in a column after which a batch is handed over, however few rows it has.
+const MOST_LONG_BYTES: usize = 1 << 25;
+
+/// A column that was asked for.
+struct Chosen {
+    column: &'static Column,
+    data: ColumnData,
+    dictionary: Dictionary,
+}
+
+/// Puts batches together.
+pub(crate) struct Output {
+    chosen: Vec<Chosen>,
+    filter: Option<(Filter, Vec<ColumnData>)>,
+    remaining: u64,
+    batch_rows: usize,
+    /// Rows of the batch.
+    rows: usize,
+    pub texts: Texts,
+    sender: SyncSender<Result<Batch>>,
+}
+
+/// A row, as a filter sees it.
+struct Row<'a> {
+    columns: &'a [ColumnData],
+    row: usize,
+    texts: &'a Texts,
+}
+
+impl Cells for Row<'_> {
+    fn cell(&self, column: usize) -> Cell<'_> {
+        self.columns.get(column).map_or(Cell::Null, |data| data.cell(self.row, self.texts))
+    }
+}
+
+/// What is known of all rows of a source, as a filter sees it.
+struct KnownOfSource<'a> {
+    columns: &'a [Option<ColumnData>],
+    texts: &'a Texts,
+}
+
+impl Cells for KnownOfSource<'_> {
+    fn cell(&self, column: usize) -> Cell<'_> {
+        match self.columns.get(column) {
+            Some(Some(data)) => data.cell(0, self.texts),
+            _ => Cell::Unknown,
+        }
+    }
+}
+
+impl Output {
+    pub fn new(query: &Query, sender: SyncSender<Result<Batch>>) -> Self {
+        let chosen = |column: &&'static Column| Chosen {
+            column,
+            data: ColumnData::new(column.kind),
+            dictionary: Dictionary::default(),
+        };
+        let scratch =
+            |filter: &Filter| filter.columns.iter().map(|column| ColumnData::new(column.kind)).collect();
+        Self {
+            chosen: query.columns.iter().map(chosen).collect(),
+            filter: query.filter.clone().map(|filter| (filter.clone(), scratch(&filter))),
+            remaining: query.limit.unwrap_or(u64::MAX),
+            batch_rows: query.batch_rows,
+            rows: 0,
+            texts: Texts::default(),
+            sender,
+        }
+    }
+
+    /// Are no more rows wanted?
+    pub fn is_full(&self) -> bool {
+        self.remaining == 0
+    }
+
+    /// May rows of a source be wanted?
+    pub fn may_want(&self, source: &OfSource) -> bool {
+        let Some((filter, _)) = &self.filter else { return true };
+        let known = |column: &&'static Column| {
+            let mut data = ColumnData::new(column.kind);
+            source.fill(column.field, 1, &mut data).then_some(data)
+        };
+        let columns: Vec<_> = filter.columns.iter().map(known).collect();
+        filter.holds(&KnownOfSource { columns: &columns, texts: &self.texts }) != Some(false)
+    }
+
+    /// Takes the rows that were gathered. A break means that no more are wanted.
+    pub fn take<T: Rows>(&mut self, table: &mut T, rows: &mut Vec<T::Row>) -> ControlFlow<()> {
+        let Self { chosen, filter, remaining, texts, .. } = self;
+        if let Some((filter, columns)) = filter {
+            for (column, data) in filter.columns.iter().zip(columns.iter_mut()) {
+                data.clear();
+                table.fill(column.field, rows, data, texts);
+            }
+            let mut row = 0;
+            rows.retain(|_| {
+                let holds = filter.holds(&Row { columns: columns.as_slice(), row, texts: &*texts });
+                row += 1;
+                holds == Some(true)
+            });
+        }
+        rows.truncate(usize::try_from(*remaining).unwrap_or(usize::MAX));
+        *remaining -= rows.len() as u64;
+        self.rows += rows.len();
+        if !rows.is_empty() {
+            for Chosen { column, data, .. } in chosen.iter_mut() {
+                table.fill(column.field, rows, data, texts);
+                debug_assert_eq!(data.len(), self.rows, "{}", column.name);
+            }
+        }
+        rows.clear();
+        table.clear();
+        let is_long = self.chosen.iter().any(|chosen| chosen.data.long_bytes() >= MOST_LONG_BYTES);
+        if self.rows >= self.batch_rows || is_long {
+            self.send()?;
+        }
+        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Hands over what there is.
+    pub fn send(&mut self) -> ControlFlow<()> {
+        if self.rows == 0 {
+            return ControlFlow::Continue(());
+        }
+        let Self { chosen, texts, rows, sender, .. } = self;
+        let finish = |Chosen { data, dictionary, .. }: &mut Chosen| data.finish(dictionary, texts);
+        let batch = Batch { columns: chosen.iter_mut().map(finish).collect(), rows: std::mem::take(rows) };
+        if sender.send(Ok(batch)).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Hands over what went wrong.
+    pub fn fail(self, error: crate::Error) {
+        // Whoever does not take it has gone.
+        let _ = self.sender.send(Err(error));
+    }
+}

@@ -1,0 +1,217 @@
+//! What is asked for.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use backsight::Capture;
+
+use crate::filter::Filter;
+use crate::identity::Guard;
+use crate::piece::Piece;
+use crate::reader::Batches;
+use crate::table::{Column, Field, Table};
+use crate::{Error, Result};
+
+/// Rows of a batch, if nothing else is said.
+const BATCH_ROWS: usize = 1 << 16;
+
+type Progress = Arc<dyn Fn(u64) + Send + Sync>;
+
+/// Columns and rows of a table. Nothing is read until [`Query::read`].
+#[derive(Clone)]
+#[must_use]
+pub struct Query {
+    pub(crate) table: Table,
+    pub(crate) columns: Vec<&'static Column>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) batch_rows: usize,
+    pub(crate) buffers: Vec<String>,
+    pub(crate) sources: Vec<u8>,
+    pub(crate) name: Option<String>,
+    pub(crate) progress: Option<Progress>,
+    pub(crate) stop: Option<Arc<AtomicBool>>,
+    guard: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Query {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            table,
+            columns,
+            filter,
+            limit,
+            batch_rows,
+            buffers,
+            sources,
+            name,
+            guard,
+            stop,
+            progress: _,
+        } = self;
+        let columns: Vec<_> = columns.iter().map(|column| column.name).collect();
+        f.debug_struct("Query")
+            .field("table", table)
+            .field("columns", &columns)
+            .field("filter", &filter.as_ref().map(Filter::text))
+            .field("limit", limit)
+            .field("batch_rows", batch_rows)
+            .field("buffers", buffers)
+            .field("sources", sources)
+            .field("name", name)
+            .field("guard", guard)
+            .field("stop", stop)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Query {
+    /// All of a table.
+    pub fn new(table: Table) -> Self {
+        Self {
+            table,
+            columns: table.columns().iter().collect(),
+            filter: None,
+            limit: None,
+            batch_rows: BATCH_ROWS,
+            buffers: Vec::new(),
+            sources: Vec::new(),
+            name: None,
+            progress: None,
+            stop: None,
+            guard: None,
+        }
+    }
+
+    /// Only these columns, in this order.
+    ///
+    /// # Errors
+    /// If the table has no such column, or one is named twice.
+    pub fn columns(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self> {
+        self.columns.clear();
+        for name in names {
+            let column = self.table.column(name.as_ref())?;
+            if self.columns.contains(&column) {
+                return Err(Error::misuse(format!("column `{}` is named twice", column.name)));
+            }
+            self.columns.push(column);
+        }
+        Ok(self)
+    }
+
+    /// Only rows of which this is true: see [`filter`](crate::filter). A second one replaces the first.
+    ///
+    /// # Errors
+    /// If it cannot be understood.
+    pub fn filter(mut self, text: &str) -> Result<Self> {
+        self.filter = Some(Filter::parse(self.table, text)?);
+        Ok(self)
+    }
+
+    /// At most so many rows: the first ones.
+    pub fn limit(mut self, rows: u64) -> Self {
+        self.limit = Some(rows);
+        self
+    }
+
+    /// About so many rows in a batch.
+    pub fn batch_rows(mut self, rows: usize) -> Self {
+        self.batch_rows = rows.max(1);
+        self
+    }
+
+    /// Only this buffer. May be said again and again; if it is never said, all are read.
+    pub fn buffer(mut self, name: &str) -> Self {
+        self.buffers.push(name.to_owned());
+        self
+    }
+
+    /// Only the source with this trace ID. May be said again and again; if it is never said, all are read.
+    pub fn source(mut self, id: u8) -> Self {
+        self.sources.push(id);
+        self
+    }
+
+    /// What stands in the column `capture`; without it, the name of the capture.
+    pub fn capture_name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
+        self
+    }
+
+    /// Calls `progress` with the number of bytes of the buffer that were read, again and again.
+    pub fn progress(mut self, progress: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Arc::new(progress));
+        self
+    }
+
+    /// Reads no more once this flag is set: by another thread, or by a signal.
+    pub fn stop_on(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.stop = Some(flag);
+        self
+    }
+
+    /// The file or folder that the capture was opened from: if it changes while it is read, that is an error.
+    pub fn guard(mut self, path: impl AsRef<Path>) -> Self {
+        self.guard = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// The table.
+    pub fn table(&self) -> Table {
+        self.table
+    }
+
+    /// The columns that come out, in their order.
+    pub fn chosen(&self) -> &[&'static Column] {
+        &self.columns
+    }
+
+    /// Reads it from a capture: decoding begins, on a thread of its own.
+    ///
+    /// # Errors
+    /// If the capture has no such buffer or source, or its code cannot be read.
+    pub fn read(&self, capture: &Capture) -> Result<Batches> {
+        self.check(capture)?;
+        let guard = self.guard.as_deref().map(Guard::new).transpose()?;
+        Batches::new(self.clone(), capture.clone(), None, guard)
+    }
+
+    /// Reads it from a piece of a capture, which was opened from [`Piece::capture`].
+    ///
+    /// # Errors
+    /// If the capture is not what it was when the piece was planned, or the table cannot be read from the piece.
+    pub fn read_piece(&self, capture: &Capture, piece: &Piece) -> Result<Batches> {
+        if piece.is_cut() && !self.table.is_cut() {
+            let table = self.table;
+            return Err(Error::misuse(format!(
+                "table {table} cannot be read from a piece of a source: plan pieces for that table"
+            )));
+        }
+        let guard = piece.guard()?;
+        self.check(capture)?;
+        Batches::new(self.clone(), capture.clone(), Some(piece.clone()), Some(guard))
+    }
+
+    /// Fields of the columns that are looked at, chosen or filtered by.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        let filtered = self.filter.iter().flat_map(|filter| &filter.columns);
+        self.columns.iter().chain(filtered).map(|column| column.field).collect()
+    }
+
+    pub(crate) fn wants_buffer(&self, name: &str) -> bool {
+        self.buffers.is_empty() || self.buffers.iter().any(|buffer| buffer == name)
+    }
+
+    pub(crate) fn wants_source(&self, id: u8) -> bool {
+        self.sources.is_empty() || self.sources.contains(&id)
+    }
+
+    fn check(&self, capture: &Capture) -> Result {
+        if let Some(name) = self.buffers.iter().find(|name| capture.buffer(name).is_none()) {
+            let known: Vec<_> = capture.buffers().iter().map(|buffer| buffer.name()).collect();
+            return Err(Error::misuse(format!("buffer {name}: the capture has {}", known.join(", "))));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! `calls`: stays in functions, and what calls cost.
+
+use backsight::calls::{Cost, FunctionName, ShadowStack, Visit};
+use backsight::image::Window;
+use backsight::{Event, Item, SourceCode};
+
+use super::{Follow, OfSource, Rows};
+use crate::data::ColumnData;
+use crate::names::file_name;
+use crate::table::Field;
+use crate::texts::{TextId, Texts};
+
+/// A stay in a function.
+pub(crate) struct CallRow<'c> {
+    hart: u16,
+    visit: Visit<'c>,
+}
+
+/// The calls of a source.
+pub(crate) struct Calls<'c> {
+    of: OfSource,
+    code: SourceCode<'c>,
+    stacks: Vec<(u16, ShadowStack<'c>)>,
+}
+
+impl<'c> Calls<'c> {
+    pub fn new(of: OfSource, code: SourceCode<'c>) -> Self {
+        Self { of, code, stacks: Vec::new() }
+    }
+}
+
+impl<'c> Rows for Calls<'c> {
+    type Row = CallRow<'c>;
+
+    fn fill(&mut self, field: Field, rows: &[CallRow<'c>], out: &mut ColumnData, texts: &mut Texts) {
+        let function = |row: &CallRow<'c>| -> FunctionName<'c> { row.visit.function };
+        let own = |row: &CallRow<'c>| row.visit.own;
+        let call = |row: &CallRow<'c>| -> Option<Cost> { row.visit.call };
+        match field {
+            Field::Hart => out.numbers(rows.iter().map(|row| row.hart.into())),
+            Field::Address => out.numbers(rows.iter().map(|row| function(row).address.0)),
+            Field::Depth => out.numbers(rows.iter().map(|row| row.visit.depth as u64)),
+            Field::Entry => out.flags(rows.iter().map(|row| row.visit.is_entry)),
+            Field::Exit => out.flags(rows.iter().map(|row| row.visit.call.is_some())),
+            Field::Time => out.optional_numbers(rows.iter().map(|row| row.visit.begin)),
+            Field::OwnInstructions => out.numbers(rows.iter().map(|row| own(row).instructions)),
+            Field::OwnCycles => out.optional_numbers(rows.iter().map(|row| own(row).cycles)),
+            Field::OwnTime => out.optional_numbers(rows.iter().map(|row| own(row).time)),
+            Field::CallInstructions => {
+                out.optional_numbers(rows.iter().map(|row| Some(call(row)?.instructions)))
+            }
+            Field::CallCycles => out.optional_numbers(rows.iter().map(|row| call(row)?.cycles)),
+            Field::CallTime => out.optional_numbers(rows.iter().map(|row| call(row)?.time)),
+            Field::Function => out.words(rows.iter().map(|row| match function(row).symbol {
+                Some(symbol) => texts.id(symbol.name),
+                None => TextId::NONE,
+            })),
+            Field::FunctionOffset => {
+                out.optional_numbers(rows.iter().map(|row| Some(function(row).symbol?.offset)))
+            }
+            Field::Module => out.words(rows.iter().map(|row| match function(row).module {
+                Some((file, _)) => texts.id(&file_name(file)),
+                None => TextId::NONE,
+            })),
+            Field::ModuleOffset => out.optional_numbers(rows.iter().map(|row| Some(function(row).module?.1))),
+            _ => {
+                self.of.fill(field, rows.len(), out);
+            }
+        }
+    }
+}
+
+impl<'c> Follow for Calls<'c> {
+    fn event(&mut self, item: &Item<'_, Event>, rows: &mut Vec<CallRow<'c>>) {
+        let hart = item.sub_source;
+        let known = self.stacks.iter().position(|(known, _)| *known == hart);
+        let number = known.unwrap_or_else(|| {
+            self.stacks.push((hart, ShadowStack::new(self.code)));
+            self.stacks.len() - 1
+        });
+        let stack = &mut self.stacks[number].1;
+        let mut each = |visit| rows.push(CallRow { hart, visit });
+        stack.push(&item.value, &mut each);
+        // A stay ends where something else is reported, as in the listing.
+        let goes_on = matches!(
+            item.value,
+            Event::Range(_) | Event::CycleCount(_) | Event::Timestamp { .. } | Event::Context(..)
+        );
+        if !goes_on {
+            stack.flush(&mut each);
+        }
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.code.enter(window);
+        for (_, stack) in &mut self.stacks {
+            stack.set_code(self.code);
+        }
+    }
+
+    fn finish(&mut self, rows: &mut Vec<CallRow<'c>>) {
+        for (hart, stack) in &mut self.stacks {
+            stack.finish(&mut |visit| rows.push(CallRow { hart: *hart, visit }));
+        }
+    }
+}

@@ -1,0 +1,566 @@
+//! The tables and their columns: one list gives names, types, documentation and dispatch.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Error, Result};
+
+/// A table over a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Table {
+    /// The sources of trace: a row each.
+    Sources,
+    /// Packets.
+    Packets,
+    /// Instructions that were executed one after the other.
+    Ranges,
+    /// Branches, taken or not.
+    Branches,
+    /// Stays in functions, and what calls cost.
+    Calls,
+    /// What the trace reports besides ranges: exceptions, messages, data accesses, contexts, times.
+    Events,
+    /// What is missing, and why.
+    Damage,
+}
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An unsigned number of 8 bits.
+    U8,
+    /// An unsigned number of 16 bits.
+    U16,
+    /// An unsigned number of 32 bits.
+    U32,
+    /// An unsigned number of 64 bits.
+    U64,
+    /// True or false.
+    Bool,
+    /// One of a limited number of texts: a dictionary of strings.
+    Word,
+    /// Any text.
+    Text,
+    /// Bytes.
+    Bytes,
+}
+
+impl Kind {
+    /// Its name in documentation and messages: that of its Arrow type.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "uint8",
+            Self::U16 => "uint16",
+            Self::U32 => "uint32",
+            Self::U64 => "uint64",
+            Self::Bool => "bool",
+            Self::Word => "dictionary<string>",
+            Self::Text => "string",
+            Self::Bytes => "binary",
+        }
+    }
+
+    /// Is it a number?
+    pub const fn is_number(self) -> bool {
+        matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
+    }
+
+    /// Is it text?
+    pub const fn is_text(self) -> bool {
+        matches!(self, Self::Word | Self::Text)
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// A value may be missing: it is not known, or does not apply.
+    pub nullable: bool,
+    /// What it says.
+    pub meaning: &'static str,
+    pub(crate) field: Field,
+}
+
+macro_rules! fields {
+    ($($field:ident)*) => {
+        /// What a column is filled with.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum Field { $($field,)* }
+    };
+}
+
+fields! {
+    Capture Buffer Source SourceName Protocol Format Core Thread Configuration Decoded CountsCycles Bytes Packets
+    BadBytes UnsynchronisedBytes
+    Hart Position Offset Length PacketBytes PacketKind Detail
+    Start End Instructions Isa Ending Taken Conditional Indirect From To ToFunction
+    Function FunctionOffset Module ModuleOffset File Line
+    Space Level Privilege Vmid Context Time Cycles
+    EventKind Address Value Size Number Channel Master ReturnAddress Access
+    Depth Entry Exit OwnInstructions OwnCycles OwnTime CallInstructions CallCycles CallTime
+    Reason Next
+}
+
+const fn column(name: &'static str, kind: Kind, field: Field, meaning: &'static str) -> Column {
+    Column { name, kind, nullable: false, meaning, field }
+}
+
+const fn optional(name: &'static str, kind: Kind, field: Field, meaning: &'static str) -> Column {
+    Column { name, kind, nullable: true, meaning, field }
+}
+
+const CAPTURE: Column = column(
+    "capture",
+    Kind::Word,
+    Field::Capture,
+    "the capture: the path it was opened by, or the name it was given",
+);
+const BUFFER: Column =
+    column("buffer", Kind::Word, Field::Buffer, "the buffer of the capture that holds the trace");
+const SOURCE: Column =
+    column("source", Kind::U8, Field::Source, "the trace ID of the source; 0 where there is none");
+const HART: Column =
+    column("hart", Kind::U16, Field::Hart, "the number of the hart, where several share a source; else 0");
+const CORE: Column =
+    optional("core", Kind::Word, Field::Core, "the processor that the source traces, where the capture says");
+const THREAD: Column = optional(
+    "thread",
+    Kind::U64,
+    Field::Thread,
+    "the thread that all trace of the source belongs to, in captures of single threads",
+);
+const POSITION: Column = column(
+    "position",
+    Kind::U64,
+    Field::Position,
+    "where the first byte of the packet that reported it is in the buffer: `index` of the listings",
+);
+const OFFSET: Column =
+    column("offset", Kind::U64, Field::Offset, "the same as an offset in the stream of the source");
+const TIME: Column = optional(
+    "time",
+    Kind::U64,
+    Field::Time,
+    "the last timestamp before it, in ticks of the trace's clock; of a message that came with its time, that",
+);
+const CYCLES: Column =
+    optional("cycles", Kind::U64, Field::Cycles, "cycles counted in the trace of the source up to here");
+const FUNCTION: Column =
+    optional("function", Kind::Word, Field::Function, "the function of the first address, demangled");
+const FUNCTION_OFFSET: Column = optional(
+    "function_offset",
+    Kind::U64,
+    Field::FunctionOffset,
+    "how far into the function that is, in bytes",
+);
+const MODULE: Column =
+    optional("module", Kind::Word, Field::Module, "the file that holds the code: its name without folders");
+const MODULE_OFFSET: Column = optional(
+    "module_offset",
+    Kind::U64,
+    Field::ModuleOffset,
+    "how far into the module the first address is, in bytes",
+);
+const FILE: Column = optional(
+    "file",
+    Kind::Word,
+    Field::File,
+    "the source file of the first instruction, by debug information",
+);
+const LINE: Column = optional("line", Kind::U32, Field::Line, "the line of the source file");
+const SPACE: Column = optional(
+    "space",
+    Kind::Word,
+    Field::Space,
+    "the address space that code is fetched from, by exception level and security state",
+);
+const LEVEL: Column = optional(
+    "level",
+    Kind::U8,
+    Field::Level,
+    "the exception level (Arm) or the number of the privilege mode (RISC-V)",
+);
+const PRIVILEGE: Column =
+    optional("privilege", Kind::Word, Field::Privilege, "the same in words, with the security state");
+const VMID: Column =
+    optional("vmid", Kind::U32, Field::Vmid, "the virtual machine (VMID, hcontext), once one was traced");
+const CONTEXT: Column = optional(
+    "context",
+    Kind::U64,
+    Field::Context,
+    "the context (CONTEXTIDR, scontext), once one was traced: most often the process or thread",
+);
+const ISA: Column = column("isa", Kind::Word, Field::Isa, "the instruction set");
+const INSTRUCTIONS: Column = column("instructions", Kind::U32, Field::Instructions, "how many instructions");
+
+const SOURCES: &[Column] = &[
+    CAPTURE,
+    BUFFER,
+    SOURCE,
+    column("name", Kind::Word, Field::SourceName, "its name"),
+    optional(
+        "protocol",
+        Kind::Word,
+        Field::Protocol,
+        "its protocol, by the name that `--protocol` has for it",
+    ),
+    column("format", Kind::Word, Field::Format, "the word of the capture for its protocol"),
+    CORE,
+    THREAD,
+    column("configuration", Kind::Text, Field::Configuration, "how it was built and programmed, in words"),
+    column("decoded", Kind::Bool, Field::Decoded, "its trace can be decoded"),
+    column("counts_cycles", Kind::Bool, Field::CountsCycles, "it counts cycles"),
+    column("bytes", Kind::U64, Field::Bytes, "bytes of its trace"),
+    optional(
+        "packets",
+        Kind::U64,
+        Field::Packets,
+        "its packets, bad ones included; they are counted if this is asked for",
+    ),
+    optional(
+        "bad_bytes",
+        Kind::U64,
+        Field::BadBytes,
+        "bytes of packets that are reserved, malformed or cut off",
+    ),
+    optional(
+        "unsynchronised_bytes",
+        Kind::U64,
+        Field::UnsynchronisedBytes,
+        "bytes that were skipped in search of a packet",
+    ),
+];
+
+const PACKETS: &[Column] = &[
+    CAPTURE,
+    BUFFER,
+    SOURCE,
+    CORE,
+    HART,
+    POSITION,
+    OFFSET,
+    column("length", Kind::U32, Field::Length, "bytes of the packet"),
+    column("packet", Kind::Word, Field::PacketKind, "what kind of packet it is: the name that listings use"),
+    column("detail", Kind::Text, Field::Detail, "its fields, as `packets` lists them"),
+    column(
+        "bytes",
+        Kind::Bytes,
+        Field::PacketBytes,
+        "its bytes; empty where they are not kept: bytes without synchronisation, if there are very many",
+    ),
+];
+
+const RANGES: &[Column] = &[
+    CAPTURE,
+    BUFFER,
+    SOURCE,
+    CORE,
+    HART,
+    THREAD,
+    POSITION,
+    OFFSET,
+    column("start", Kind::U64, Field::Start, "the address of the first instruction"),
+    column("end", Kind::U64, Field::End, "the address after the last instruction"),
+    INSTRUCTIONS,
+    ISA,
+    optional(
+        "ending",
+        Kind::Word,
+        Field::Ending,
+        "how it ended: `branch`, `call`, `return`, `not taken`, ...; null where the last instruction is nothing special",
+    ),
+    column("taken", Kind::Bool, Field::Taken, "the last instruction was executed; of a branch: it was taken"),
+    column("conditional", Kind::Bool, Field::Conditional, "the last instruction is conditional"),
+    FUNCTION,
+    FUNCTION_OFFSET,
+    MODULE,
+    MODULE_OFFSET,
+    FILE,
+    LINE,
+    SPACE,
+    LEVEL,
+    PRIVILEGE,
+    VMID,
+    CONTEXT,
+    TIME,
+    CYCLES,
+];
+
+const BRANCHES: &[Column] = &[
+    CAPTURE,
+    BUFFER,
+    SOURCE,
+    CORE,
+    HART,
+    THREAD,
+    POSITION,
+    OFFSET,
+    column("from_address", Kind::U64, Field::From, "the address of the branch"),
+    optional(
+        "to_address",
+        Kind::U64,
+        Field::To,
+        "where execution went on; null where that is not known: after a gap, an exception, the end",
+    ),
+    column("taken", Kind::Bool, Field::Taken, "it was taken"),
+    column(
+        "kind",
+        Kind::Word,
+        Field::Ending,
+        "`branch`, `call`, `return`, `indirect branch`, `indirect call`, `exception return`, `not taken`",
+    ),
+    column("indirect", Kind::Bool, Field::Indirect, "its target is not in its opcode"),
+    column("conditional", Kind::Bool, Field::Conditional, "it is conditional"),
+    ISA,
+    FUNCTION,
+    optional("to_function", Kind::Word, Field::ToFunction, "the function that it went to"),
+    MODULE,
+    FILE,
+    LINE,
+    LEVEL,
+    VMID,
+    CONTEXT,
+    TIME,
+    CYCLES,
+];
+
+const CALLS: &[Column] = &[
+    CAPTURE,
+    BUFFER,
+    SOURCE,
+    CORE,
+    HART,
+    THREAD,
+    column(
+        "address",
+        Kind::U64,
+        Field::Address,
+        "the first address of the function that was executed in this stay",
+    ),
+    FUNCTION,
+    FUNCTION_OFFSET,
+    MODULE,
+    MODULE_OFFSET,
+    column(
+        "depth",
+        Kind::U32,
+        Field::Depth,
+        "calls under way around it, as far as they are known; 0 for the outermost",
+    ),
+    column("entry", Kind::Bool, Field::Entry, "the call begins with this stay"),
+    column(
+        "exit",
+        Kind::Bool,
+        Field::Exit,
+        "the call ends with this stay, and its beginning is in the trace",
+    ),
+    TIME,
+    column(
+        "own_instructions",
+        Kind::U64,
+        Field::OwnInstructions,
+        "instructions of this stay, without what it called",
+    ),
+    optional("own_cycles", Kind::U64, Field::OwnCycles, "cycles of this stay"),
+    optional(
+        "own_time",
+        Kind::U64,
+        Field::OwnTime,
+        "time of this stay, between the timestamps before its beginning and before its end",
+    ),
+    optional(
+        "call_instructions",
+        Kind::U64,
+        Field::CallInstructions,
+        "of a call that ends: instructions from its beginning to its end, with all that it called",
+    ),
+    optional("call_cycles", Kind::U64, Field::CallCycles, "of a call that ends: its cycles"),
+    optional("call_time", Kind::U64, Field::CallTime, "of a call that ends: its time"),
+];
+
+const EVENTS: &[Column] = &[
+    CAPTURE,
+    BUFFER,
+    SOURCE,
+    CORE,
+    HART,
+    THREAD,
+    POSITION,
+    OFFSET,
+    column(
+        "event",
+        Kind::Word,
+        Field::EventKind,
+        "what kind of event it is: `event` of `flow --format json`",
+    ),
+    column("detail", Kind::Text, Field::Detail, "the event as `flow` lists it"),
+    optional(
+        "address",
+        Kind::U64,
+        Field::Address,
+        "the address that it is about: of a data access, of an instruction that was sampled",
+    ),
+    optional(
+        "return_address",
+        Kind::U64,
+        Field::ReturnAddress,
+        "of an exception: where the handler would return to",
+    ),
+    optional("number", Kind::U64, Field::Number, "of an exception: its number; of a context: its identifier"),
+    optional("access", Kind::Word, Field::Access, "of a data access: `load`, `store`, ..."),
+    optional("size", Kind::U8, Field::Size, "bytes of a data access or of a message"),
+    optional("value", Kind::U64, Field::Value, "what was read, written or sent; of a timestamp, the time"),
+    optional("master", Kind::U16, Field::Master, "of a message: the bus master that sent it"),
+    optional(
+        "channel",
+        Kind::U16,
+        Field::Channel,
+        "of a message: the channel, stimulus port or exception level",
+    ),
+    FUNCTION,
+    LEVEL,
+    VMID,
+    CONTEXT,
+    TIME,
+    CYCLES,
+];
+
+const DAMAGE: &[Column] = &[
+    CAPTURE,
+    optional(
+        "buffer",
+        Kind::Word,
+        Field::Buffer,
+        "the buffer; null where the capture as a whole could not be read",
+    ),
+    optional(
+        "source",
+        Kind::U8,
+        Field::Source,
+        "the trace ID; null where it is about the buffer or the capture",
+    ),
+    CORE,
+    column("hart", Kind::U16, Field::Hart, "the number of the hart, where several share a source; else 0"),
+    optional("position", Kind::U64, Field::Position, "where it was reported in the buffer"),
+    optional("offset", Kind::U64, Field::Offset, "the same as an offset in the stream of the source"),
+    column(
+        "event",
+        Kind::Word,
+        Field::EventKind,
+        "`gap`, `no_memory`, `path_unknown`, ...: the event of `flow`; or `frames`, `bytes`, `undecoded`, `unreadable`",
+    ),
+    column("reason", Kind::Text, Field::Reason, "what is missing, and why, in words"),
+    optional("bytes", Kind::U64, Field::Bytes, "bytes that were lost, where they can be counted"),
+    optional("address", Kind::U64, Field::Address, "the address that it is about"),
+    optional("next", Kind::U64, Field::Next, "where execution goes on after a path that is not known"),
+    optional(
+        "instructions",
+        Kind::U32,
+        Field::Instructions,
+        "instructions on that path, where the trace counts them",
+    ),
+    FUNCTION,
+    TIME,
+    CYCLES,
+];
+
+impl Table {
+    /// All tables.
+    pub const ALL: [Self; 7] =
+        [Self::Sources, Self::Packets, Self::Ranges, Self::Branches, Self::Calls, Self::Events, Self::Damage];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sources => "sources",
+            Self::Packets => "packets",
+            Self::Ranges => "ranges",
+            Self::Branches => "branches",
+            Self::Calls => "calls",
+            Self::Events => "events",
+            Self::Damage => "damage",
+        }
+    }
+
+    /// What it holds, in a sentence.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Sources => "a row for each source of trace that a buffer holds bytes of",
+            Self::Packets => "a row for each packet, bad ones included",
+            Self::Ranges => "a row for each range of instructions that were executed one after the other",
+            Self::Branches => "a row for each branch, taken or not, with where it went",
+            Self::Calls => "a row for each stay in a function, with what it and its call cost",
+            Self::Events => "a row for whatever `flow` lists besides ranges and damage",
+            Self::Damage => "a row for whatever is missing or could not be decoded",
+        }
+    }
+
+    /// Its columns, in their order.
+    pub const fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Sources => SOURCES,
+            Self::Packets => PACKETS,
+            Self::Ranges => RANGES,
+            Self::Branches => BRANCHES,
+            Self::Calls => CALLS,
+            Self::Events => EVENTS,
+            Self::Damage => DAMAGE,
+        }
+    }
+
+    /// The column of that name.
+    ///
+    /// # Errors
+    /// If it has none.
+    pub fn column(self, name: &str) -> Result<&'static Column> {
+        self.columns().iter().find(|column| column.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.columns().iter().map(|column| column.name).collect();
+            Error::misuse(format!("column `{name}`: table {self} has {}", names.join(", ")))
+        })
+    }
+
+    /// Can the rows of a source be read in pieces? What a row of `calls` says depends on all calls before it, and `damage`
+    /// sums up a source at its end.
+    pub const fn is_cut(self) -> bool {
+        matches!(self, Self::Ranges | Self::Branches | Self::Events)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Table {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|table| table.name()).collect();
+            Error::misuse(format!("table `{name}`: there are {}", names.join(", ")))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_table_is_found_by_its_name() {
+        for table in Table::ALL {
+            assert_eq!(table.name().parse::<Table>().expect("a table"), table);
+            for (number, column) in table.columns().iter().enumerate() {
+                let first = table.columns().iter().position(|other| other.name == column.name);
+                assert_eq!(first, Some(number), "{table}.{}", column.name);
+                assert!(!column.meaning.is_empty() && !column.meaning.ends_with('.'));
+            }
+        }
+        assert!("range".parse::<Table>().unwrap_err().to_string().contains("ranges"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Pieces, read apart from each other, give the rows of the capture.
+
+use std::path::Path;
+
+use backsight::{Capture, OpenOptions};
+use backsight_table::{Error, Piece, PlanOptions, Query, Table, plan};
+use backsight_testing::{Random, corpus, skipped};
+use proptest::prelude::*;
+
+use crate::support::{Folder, Row, all_rows, bundled, captures, columns, copy, read};
+
+/// Reads a piece as somebody else would who has nothing but its JSON.
+fn read_alone(query: &Query, piece: &Piece) -> Vec<Row> {
+    let capture = piece.open(OpenOptions::new()).expect("a capture");
+    read_from(query, &capture, piece)
+}
+
+fn read_from(query: &Query, capture: &Capture, piece: &Piece) -> Vec<Row> {
+    let piece = Piece::from_json(&piece.to_json()).expect("a piece");
+    all_rows(query.read_piece_arrow(capture, &piece).expect("a reader"))
+}
+
+/// Checks all tables of a capture. Gives the number of pieces of ranges.
+fn check(path: &Path, sizes: &[usize], what: &str) -> usize {
+    let capture = Capture::open(path).expect("a capture");
+    let mut count = 0;
+    for table in Table::ALL {
+        let sizes = if table.is_cut() { sizes } else { &sizes[..1] };
+        let query = Query::new(table);
+        let expected = read(&query, &capture);
+        for &bytes in sizes {
+            let pieces = plan(table, &capture, path, PlanOptions { bytes }).expect("a plan");
+            // Whoever reads the last one first need know nothing of the others.
+            let mut parts: Vec<_> =
+                pieces.iter().rev().map(|piece| read_from(&query, &capture, piece)).collect();
+            parts.reverse();
+            let rows = parts.concat();
+            let first = expected.iter().zip(&rows).position(|(one, other)| one != other);
+            let at = first.map(|at| (at, &expected[at], &rows[at]));
+            let counts = (expected.len(), rows.len());
+            assert!(expected == rows, "{what}, {table}, pieces of {bytes}: {counts:?}, {at:?}");
+            if table == Table::Ranges {
+                count += pieces.len();
+            }
+        }
+    }
+    count
+}
+
+#[test]
+fn pieces_give_the_rows_of_the_capture() {
+    let mut pieces = 0;
+    for (name, path) in captures() {
+        pieces += check(&path, &[4_000, 20_000], &name);
+    }
+    assert!(corpus().is_none() || pieces > 40, "{pieces}");
+}
+
+/// Damages the trace of a capture in a few places.
+fn damage(folder: &Path, random: &mut Random) {
+    for entry in std::fs::read_dir(folder).expect("a capture") {
+        let path = entry.expect("an entry").path();
+        let is_trace = path.file_name().is_some_and(|name| name.to_string_lossy().contains("trace"));
+        let Ok(mut bytes) = std::fs::read(&path) else { continue };
+        if !is_trace || path.extension().is_none_or(|extension| extension != "bin") || bytes.len() < 100 {
+            continue;
+        }
+        for _ in 0..10 {
+            let at = random.below(bytes.len() as u64 - 50) as usize;
+            match random.below(3) {
+                0 => bytes[at] ^= 1 << random.below(8),
+                1 => bytes[at..at + 40].fill(random.next() as u8),
+                _ => drop(bytes.drain(at..at + 1 + random.below(40) as usize)),
+            }
+        }
+        std::fs::write(&path, bytes).expect("a damaged trace");
+    }
+}
+
+#[test]
+fn pieces_of_damaged_captures_give_the_rows_of_the_capture() {
+    let Some(corpus) = corpus() else { return skipped("no corpus") };
+    let folder = Folder::new("damaged");
+    let mut random = Random(18);
+    let mut pieces = 0;
+    for name in ["juno_r1_1", "cc1-head", "juno-ret-stck", "ete_spec_1", "q_elem", "stm_only-juno"] {
+        for round in 0..2 {
+            let path = folder.path(&format!("{name}-{round}"));
+            copy(&corpus.join("opencsd").join(name).join("capture"), &path);
+            damage(&path, &mut random);
+            pieces += check(&path, &[5_000], &format!("{name}, damaged, {round}"));
+        }
+    }
+    assert!(pieces > 20, "{pieces}");
+}
+
+#[test]
+fn a_capture_that_changed_is_refused() {
+    let folder = Folder::new("changed");
+    let path = folder.path("capture");
+    copy(&bundled("first"), &path);
+    let capture = Capture::open(&path).expect("a capture");
+    let pieces = plan(Table::Ranges, &capture, &path, PlanOptions::default()).expect("a plan");
+    let query = columns(Table::Ranges, &["start"]);
+    let expected = read_alone(&query, &pieces[0]);
+    // Another copy of the same bytes is the same capture.
+    let other = folder.path("copy");
+    copy(&path, &other);
+    assert_eq!(read_alone(&query, &pieces[0].clone().at(&other)), expected);
+    let trace = path.join("trace.bin");
+    let mut bytes = std::fs::read(&trace).expect("trace");
+    bytes[100] ^= 1;
+    std::fs::write(&trace, &bytes).expect("trace");
+    let error = query.read_piece(&capture, &pieces[0]).unwrap_err();
+    assert!(matches!(error, Error::Changed(_)) && error.to_string().contains("has changed"), "{error}");
+    let error = pieces[0].clone().at(folder.path("nothing")).open(OpenOptions::new()).unwrap_err();
+    assert!(error.to_string().contains("nothing"), "{error}");
+}
+
+#[test]
+fn a_capture_that_changes_while_it_is_read_is_noticed() {
+    let folder = Folder::new("changes");
+    let path = folder.path("capture");
+    copy(&bundled("calls-aarch64"), &path);
+    let capture = Capture::open(&path).expect("a capture");
+    let mut batches = Query::new(Table::Ranges).batch_rows(1).guard(&path).read(&capture).expect("batches");
+    assert!(batches.next().expect("a batch").is_ok());
+    std::fs::write(path.join("more"), b"more").expect("a file");
+    let last = batches.last().expect("an end");
+    assert!(matches!(last, Err(Error::Changed(_))), "{last:?}");
+}
+
+#[test]
+fn a_table_that_needs_all_of_a_source_is_refused_for_a_part_of_one() {
+    let Some(corpus) = corpus() else { return skipped("no corpus") };
+    let path = corpus.join("opencsd/juno_r1_1/capture");
+    let capture = Capture::open(&path).expect("a capture");
+    let pieces = plan(Table::Ranges, &capture, &path, PlanOptions { bytes: 1 }).expect("a plan");
+    let piece = pieces.iter().find(|piece| piece.is_cut()).expect("a cut");
+    let error = Query::new(Table::Calls).read_piece(&capture, piece).unwrap_err().to_string();
+    assert!(error.contains("table calls cannot be read from a piece of a source"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_piece_or_refused(text in ".{0,80}") {
+        let _ = Piece::from_json(&text);
+    }
+
+    #[test]
+    fn a_piece_with_a_member_changed_is_read_or_refused(number in 0_usize..40, value in 0_usize..8) {
+        let path = bundled("first");
+        let capture = Capture::open(&path).expect("a capture");
+        let piece = plan(Table::Ranges, &capture, &path, PlanOptions { bytes: 1 }).expect("a plan").remove(0);
+        let mut json: serde_json::Value = serde_json::from_str(&piece.to_json()).expect("JSON");
+        let values = ["null", "-1", "1e300", "18446744073709551615", "\"x\"", "[]", "{}", "true"];
+        let members = json.as_object_mut().expect("an object");
+        let names: Vec<String> = members.keys().cloned().collect();
+        members.insert(names[number % names.len()].clone(), serde_json::from_str(values[value]).expect("JSON"));
+        let _ = Piece::from_json(&json.to_string());
+    }
+}

@@ -1,0 +1,337 @@
+//! A span of one source, decoded on its own.
+//!
+//! Trace is written in terms of what came before it. A decoder that begins at a synchronisation, and knows nothing else,
+//! comes to know all that one knows which has read the source from its beginning; most often within a few bytes.
+//! [`Decode::find_cuts`] reads a source once, begins anew at synchronisations beside that, and compares: where both know
+//! the same, there is a [`Cut`]. Decoding that begins at the synchronisation of a cut, and whose output is dropped up to the
+//! offset of the cut, gives from there on exactly what the decode of the whole source gives. So spans between cuts can be
+//! decoded anywhere, in any order, by whoever has the capture.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use backsight_arm::frame::{Counts, Run};
+use backsight_core::{Accounting, TraceId};
+
+use super::item::{Item, Outcome};
+use super::kind::Kind;
+use super::pieces::{Cutter, StreamPiece};
+use super::session::Setup;
+use super::source_decoder::{Break, Known, SourceDecoder, Wanted};
+use super::split::{Piece, Splitter};
+use super::{Decode, read_blocks};
+use crate::protocol::{SavedState, Stream};
+use crate::{Buffer, Error, Result};
+
+/// Where a source can be cut in two. Offsets count the bytes of the stream of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Decoding begins here: this is a synchronisation.
+    pub sync: u64,
+    /// From here on, what comes out is what a decode of the whole source gives.
+    pub offset: u64,
+}
+
+/// A span of the stream of one source of a buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The name of the buffer.
+    pub buffer: String,
+    /// The trace ID of the source.
+    pub id: TraceId,
+    /// Where it begins; `None`: where the source begins.
+    pub start: Option<Cut>,
+    /// The offset of the cut that it ends at; `None`: where the source ends.
+    pub end: Option<u64>,
+}
+
+impl Span {
+    /// All of a source.
+    pub fn all(buffer: &str, id: TraceId) -> Self {
+        Self { buffer: buffer.to_owned(), id, start: None, end: None }
+    }
+}
+
+/// Takes what is decoded while cuts are looked for, and the cuts.
+pub trait CutSink<T> {
+    /// Takes an item.
+    fn item(&mut self, item: Item<'_, T>);
+
+    /// The source can be cut here: the next item belongs to the next span.
+    fn cut(&mut self, cut: Cut);
+}
+
+/// What came of a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanSummary {
+    /// The sink wanted no more.
+    pub stopped: bool,
+    /// Packets, bad ones included.
+    pub packets: u64,
+    /// What became of the bytes.
+    pub accounting: Accounting,
+}
+
+/// What the frames of a buffer hold.
+pub(crate) fn count_frames(buffer: &Buffer) -> Result<Counts> {
+    let wanted = Wanted { positions: false, bytes: false, arrivals: false };
+    let mut splitter = Splitter::new(buffer, wanted);
+    read_blocks(buffer, false, &mut |block| {
+        splitter.feed(block, &mut |_| false);
+        ControlFlow::Continue(())
+    })?;
+    splitter.restart();
+    Ok(splitter.counts())
+}
+
+impl<'c, K: Kind> Decode<'c, K> {
+    /// Decodes a span of a source, and gives what is in it to `sink`, on the calling thread. Buffers and sources that were
+    /// chosen before do not matter.
+    ///
+    /// # Errors
+    /// As [`Decode::run`]; and if the source cannot be cut, but the span begins at a cut.
+    pub fn run_span<R: Outcome>(
+        mut self,
+        span: &Span,
+        sink: &mut impl FnMut(Item<'_, K::Value>) -> R,
+    ) -> Result<SpanSummary> {
+        let (setup, id) = self.setup_of(&span.buffer, span.id)?;
+        let Some(mut decoder) = setup.decoder(id) else { return Ok(SpanSummary::default()) };
+        let mut bounds = Bounds { sync: 0, offset: 0, end: span.end };
+        if let Some(cut) = span.start {
+            let state = starting_state(&mut decoder, cut.sync).ok_or_else(|| {
+                Error::misuse(format!("source {}: its trace cannot be cut", decoder.source.name()))
+            })?;
+            decoder.restore(cut.sync, &state);
+            bounds = Bounds { sync: cut.sync, offset: cut.offset, end: span.end };
+        }
+        // One sink for what is given and for what is dropped: decoders are compiled once.
+        let is_given = Cell::new(false);
+        let mut sink = |item: Item<'_, K::Value>, _: Known| match is_given.get() {
+            true => sink(item).control(),
+            false => ControlFlow::Continue(()),
+        };
+        let mut decode = |piece: &Piece, at| bounds.decode(piece, at, &mut decoder, &is_given, &mut sink);
+        let mut stream = SourceStream::new(&setup, id);
+        let mut outcome = ControlFlow::Continue(());
+        self.blocks(setup.buffer, false, &mut |block| {
+            outcome = stream.feed(block, &mut decode);
+            if outcome.is_break() || bounds.is_past(stream.offset) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        if outcome.is_continue() && span.end.is_none() && stream.is_met() {
+            outcome = stream.finish(&mut decode);
+            is_given.set(true);
+            if outcome.is_continue() {
+                outcome = decoder.finish(&mut sink);
+            }
+        }
+        let (packets, accounting) = (decoder.stream.packets(), decoder.stream.accounting());
+        Ok(SpanSummary { stopped: outcome.is_break(), packets, accounting })
+    }
+
+    /// Decodes all of a source, and finds where it can be cut, into spans of at least about so many bytes. Where the protocol
+    /// cannot be left and taken up again, there are no cuts.
+    ///
+    /// # Errors
+    /// As [`Decode::run`].
+    pub fn find_cuts(
+        mut self,
+        buffer: &str,
+        id: TraceId,
+        size: usize,
+        sink: &mut impl CutSink<K::Value>,
+    ) -> Result {
+        let (setup, id) = self.setup_of(buffer, id)?;
+        let (Some(mut decoder), Some(mut probe)) = (setup.decoder(id), setup.decoder(id)) else {
+            return Ok(());
+        };
+        // What can never be taken up again need not be read.
+        if decoder.state().is_none() || !setup.buffer.continued.is_empty() {
+            return Ok(());
+        }
+        let mut cutter = Cutter::new(size);
+        let mut stream = SourceStream::new(&setup, id);
+        self.blocks(setup.buffer, false, &mut |block| {
+            stream.feed(block, &mut |piece, _| {
+                cutter.push(piece);
+                ControlFlow::Continue(())
+            })?;
+            while let Some(piece) = next_piece(&mut decoder, &mut cutter) {
+                look_for_cut(&piece, &mut decoder, &mut probe, sink);
+            }
+            ControlFlow::Continue(())
+        })?;
+        look_for_cut(&cutter.rest(), &mut decoder, &mut probe, sink);
+        Ok(())
+    }
+
+    /// What a session of one source needs to know, and the ID of the source in frames.
+    fn setup_of(&mut self, buffer: &str, id: TraceId) -> Result<(Setup<'c, K>, TraceId)> {
+        self.buffers = BTreeSet::from([buffer.to_owned()]);
+        self.ids = BTreeSet::from([id.get().into()]);
+        self.any_order = true;
+        let setup = self.setups()?.pop();
+        let setup = setup.ok_or_else(|| Error::misuse(format!("buffer {buffer}: it has no source {id}")))?;
+        let id = if setup.buffer.is_raw() { TraceId::NULL } else { setup.buffer.first_id(id) };
+        Ok((setup, id))
+    }
+}
+
+fn starting_state<S: Stream>(decoder: &mut SourceDecoder<S>, offset: u64) -> Option<SavedState> {
+    Some(decoder.stream.resumable()?.starting_at(offset))
+}
+
+fn next_piece<S: Stream>(decoder: &mut SourceDecoder<S>, cutter: &mut Cutter) -> Option<StreamPiece> {
+    let stream = decoder.stream.resumable()?;
+    cutter.next(&|bytes| stream.last_sync(bytes))
+}
+
+/// Decodes a piece, and beside that its beginning by a decoder that knows nothing of what came before.
+fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
+    piece: &StreamPiece,
+    decoder: &mut SourceDecoder<S>,
+    probe: &mut SourceDecoder<S>,
+    sink: &mut C,
+) {
+    let state = if piece.can_begin_alone { starting_state(probe, piece.offset) } else { None };
+    let mut is_probed = state.is_some();
+    if let Some(state) = state {
+        probe.restore(piece.offset, &state);
+    }
+    // One sink for both, so that decoders are compiled once.
+    let take = |decoder: &mut SourceDecoder<S>, bytes: &Piece, sink: Option<&mut C>| {
+        let mut sink = sink;
+        let mut each = |item: Item<'_, S::Value>, _| {
+            if let Some(sink) = &mut sink {
+                sink.item(item);
+            }
+        };
+        let _ = decoder.take(bytes.part(), &mut each);
+    };
+    for part in 0..=StreamPiece::OWN_END {
+        let bytes = piece.part(part);
+        take(decoder, &bytes, Some(&mut *sink));
+        if is_probed && part < StreamPiece::OWN_END {
+            take(probe, &bytes, None);
+            if decoder.state() == probe.state() {
+                is_probed = false;
+                sink.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1) });
+            }
+        }
+    }
+}
+
+/// Which part of a stream is decoded, and which part of that is given.
+struct Bounds {
+    sync: u64,
+    offset: u64,
+    end: Option<u64>,
+}
+
+impl Bounds {
+    fn is_past(&self, offset: u64) -> bool {
+        self.end.is_some_and(|end| offset >= end)
+    }
+
+    /// Decodes what is within the bounds of some bytes of the stream, the first of which is at this offset.
+    fn decode<S: Stream, F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>>(
+        &self,
+        piece: &Piece,
+        at: u64,
+        decoder: &mut SourceDecoder<S>,
+        is_given: &Cell<bool>,
+        sink: &mut F,
+    ) -> ControlFlow<()> {
+        let length = piece.bytes.len();
+        let within =
+            |offset: u64| usize::try_from(offset.saturating_sub(at)).map_or(length, |n| n.min(length));
+        let (from, give) = (within(self.sync), within(self.offset));
+        let to = self.end.map_or(length, within);
+        let mut take = |part: &Piece, given: bool| {
+            is_given.set(given);
+            decoder.take(part.part(), sink)
+        };
+        if (from, give, to) == (0, 0, length) {
+            return take(piece, true);
+        }
+        if from < give {
+            take(&piece.slice(from..give), false)?;
+        }
+        if give < to {
+            take(&piece.slice(give..to), true)?;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The bytes of one source on their way out of a buffer.
+struct SourceStream<'s, 'c, K> {
+    setup: &'s Setup<'c, K>,
+    id: TraceId,
+    splitter: Splitter,
+    /// Bytes so far.
+    offset: u64,
+    /// Breaks at the end of what was taken: they belong to what comes next.
+    breaks: Vec<Break>,
+    raw: Piece,
+}
+
+impl<'s, 'c, K: Kind> SourceStream<'s, 'c, K> {
+    fn new(setup: &'s Setup<'c, K>, id: TraceId) -> Self {
+        let splitter = Splitter::new(setup.buffer, setup.wanted);
+        Self { setup, id, splitter, offset: 0, breaks: Vec::new(), raw: Piece::default() }
+    }
+
+    /// Takes more of the buffer; gives what the source has in it, with its offset in the stream.
+    fn feed(
+        &mut self,
+        block: &[u8],
+        each: &mut impl FnMut(&Piece, u64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Self { setup, id, splitter, offset, breaks, raw } = self;
+        let mut give = |piece: &mut Piece| {
+            let length = piece.bytes.len();
+            if !breaks.is_empty() {
+                breaks.append(&mut piece.breaks);
+                std::mem::swap(breaks, &mut piece.breaks);
+            }
+            let kept = piece.breaks.partition_point(|one| one.at < length);
+            breaks.extend(piece.breaks.drain(kept..).map(|one| Break { at: 0, ..one }));
+            let outcome = each(piece, *offset);
+            *offset += length as u64;
+            outcome
+        };
+        if setup.buffer.is_raw() {
+            raw.clear();
+            let (index, at_starts) = splitter.feed_raw(block);
+            raw.bytes.extend_from_slice(block);
+            raw.runs.push(Run { index, at: 0 });
+            raw.breaks = at_starts;
+            return give(raw);
+        }
+        splitter.feed(block, &mut |met| met == *id);
+        let mut outcome = ControlFlow::Continue(());
+        splitter.pieces(|_, piece| {
+            if outcome.is_continue() {
+                outcome = give(piece);
+            }
+        });
+        outcome
+    }
+
+    /// Gives the breaks at the very end.
+    fn finish(&mut self, each: &mut impl FnMut(&Piece, u64) -> ControlFlow<()>) -> ControlFlow<()> {
+        let piece = Piece { breaks: std::mem::take(&mut self.breaks), ..Piece::default() };
+        if piece.breaks.is_empty() { ControlFlow::Continue(()) } else { each(&piece, self.offset) }
+    }
+
+    /// Were there bytes of the source?
+    fn is_met(&self) -> bool {
+        self.offset > 0 || !self.breaks.is_empty()
+    }
+}

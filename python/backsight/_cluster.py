@@ -1,0 +1,85 @@
+"""What the adapters for clusters share: planning pieces of captures, and reading them wherever they are decoded."""
+
+import functools
+import os
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from . import _native
+from .remote import local
+
+DEFAULT_SIZE = 16 << 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a capture is, and how it is opened. Travels to the workers."""
+
+    url: str
+    images: tuple[str, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    cache: Optional[str] = None
+    storage_options: Optional[tuple[tuple[str, Any], ...]] = field(default=None, hash=False)
+
+    def open(self) -> _native.Capture:
+        """Opens the capture on this machine; what lies elsewhere is fetched."""
+        storage = dict(self.storage_options or ())
+        path = local(self.url, self.cache, storage)
+        images = tuple(self._image(image, storage) for image in self.images)
+        return _opened(path, _version(path), images, self.options)
+
+    def _image(self, image: str, storage: dict[str, Any]) -> str:
+        file, at, address = image.rpartition("@")
+        if not at or not address.lower().startswith("0x"):
+            file, at, address = image, "", ""
+        return local(file, self.cache, storage) + at + address
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a capture."""
+
+    table: str
+    columns: Optional[tuple[str, ...]] = None
+    where: Optional[str] = None
+
+
+def _version(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+        return status.st_mtime_ns, status.st_size
+    except OSError:
+        return 0, 0
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(
+    path: str, _version: tuple[int, int], images: tuple[str, ...], options: tuple[tuple[str, Any], ...]
+) -> _native.Capture:
+    # The pieces of a capture come one after the other: its code is read once.
+    return _native.open(path, images=list(images), **dict(options))
+
+
+def places(
+    urls: list[str],
+    images: "tuple[str, ...] | list[str]",
+    options: dict[str, Any],
+    cache: "Optional[str | os.PathLike[str]]",
+    storage_options: Optional[dict[str, Any]],
+) -> list[Place]:
+    """A place for each capture."""
+    frozen = tuple(sorted((key, tuple(value) if isinstance(value, list) else value) for key, value in options.items()))
+    storage = tuple(storage_options.items()) if storage_options else None
+    folder = os.fspath(cache) if cache is not None else None
+    return [Place(url, tuple(map(os.fspath, images)), frozen, folder, storage) for url in urls]
+
+
+def plan(place: Place, table: str, size: int) -> list[str]:
+    """The pieces of a capture, as texts."""
+    return [piece.to_json() for piece in _native.pieces(place.open(), table, size=size)]
+
+
+def read(place: Place, piece: str, wanted: Wanted) -> _native.Table:
+    """The rows of a piece."""
+    columns = list(wanted.columns) if wanted.columns is not None else None
+    return _native.Piece.from_json(piece).table(wanted.table, columns, wanted.where, capture=place.open())

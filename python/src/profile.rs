@@ -1,0 +1,197 @@
+//! Profiles: what was executed, counted.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use backsight::Capture;
+use backsight::decode::{Decode, Execution};
+use backsight_profile::export::{ExportError, ExportOptions, FORMATS, Format, Weight};
+use backsight_profile::{CountOptions, Profile};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::background::{self, StopFlag};
+use crate::error;
+
+/// Calls over time that are kept, for formats that show them.
+const SLICES: usize = 200_000;
+/// Branches on a path, for formats that show outcomes by path.
+const PATH: usize = 8;
+
+/// What a program executed, counted: blocks, edges, calls and, where the trace has them, cycles.
+#[pyclass(frozen, module = "backsight", name = "Profile")]
+pub struct ProfileObject {
+    profile: Mutex<Profile>,
+    title: String,
+}
+
+/// The names of the formats that profiles can be written in.
+pub fn format_names() -> Vec<&'static str> {
+    FORMATS.iter().map(|format| format.name).collect()
+}
+
+fn format_named(name: &str) -> PyResult<&'static Format> {
+    Format::named(name)
+        .ok_or_else(|| error::usage(format!("format {name}: expected one of {}", format_names().join(", "))))
+}
+
+impl ProfileObject {
+    /// Counts what a decode gives; all that `format` needs.
+    pub fn count(
+        py: Python<'_>,
+        capture: Capture,
+        title: String,
+        format: Option<&str>,
+        choose: impl FnOnce(&Capture) -> Decode<'_, Execution> + Send + 'static,
+    ) -> PyResult<Self> {
+        let format = format.map(format_named).transpose()?;
+        let options = CountOptions {
+            timeline: if format.is_some_and(Format::needs_timeline) { SLICES } else { 0 },
+            paths: if format.is_some_and(Format::needs_paths) { PATH } else { 0 },
+            ..CountOptions::default()
+        };
+        let stop = StopFlag::default();
+        let flag = stop.shared();
+        let counted = background::run(py, &stop, move || {
+            backsight_profile::count(&capture, choose(&capture).stop_on(flag), &options)
+        })?;
+        let (profile, _) = counted.map_err(|error| error::of_library(&error))?;
+        Ok(Self { profile: Mutex::new(profile), title })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Profile> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn export(
+        &self,
+        format: &str,
+        weight: &str,
+        module: Option<String>,
+        out: &mut dyn Write,
+        failure: impl FnOnce(&std::io::Error) -> PyErr,
+    ) -> PyResult<()> {
+        let format = format_named(format)?;
+        let profile = self.lock();
+        let weight = match weight {
+            "instructions" => Weight::Instructions,
+            "cycles" if profile.has_cycles() => Weight::Cycles,
+            "cycles" => {
+                let why = "the trace counts none; record with cyclecount=1, or program the trace unit to";
+                return Err(error::failure(format!("weight cycles: {why}")));
+            }
+            other => {
+                return Err(error::usage(format!("weight {other}: expected one of instructions, cycles")));
+            }
+        };
+        if profile.totals.instructions == 0 {
+            return Err(error::failure(
+                "no instruction could be followed: the code that ran is not there; give it with images=[\"FILE[@ADDRESS]\"]",
+            ));
+        }
+        let options = ExportOptions { weight, module, title: self.title.clone() };
+        format.write(&profile, &options, out).map_err(|error| match error {
+            ExportError::Io(error) => failure(&error),
+            ExportError::Missing(what) => error::failure(format!("format {}: {what}", format.name)),
+        })
+    }
+}
+
+#[pymethods]
+impl ProfileObject {
+    /// Instructions that were counted.
+    #[getter]
+    fn instructions(&self) -> u64 {
+        self.lock().totals.instructions
+    }
+
+    /// Cycles that the trace counts; 0 where it does not.
+    #[getter]
+    fn cycles(&self) -> u64 {
+        self.lock().totals.cycles
+    }
+
+    /// Times that something is missing in the trace.
+    #[getter]
+    fn breaks(&self) -> u64 {
+        self.lock().totals.breaks
+    }
+
+    /// The functions that were executed, the one with most instructions first: dictionaries with "function", "module",
+    /// "instructions", "cycles" and "entries".
+    #[getter]
+    fn functions<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let profile = self.lock();
+        let mut functions: Vec<_> = profile.functions.iter().collect();
+        functions.sort_by_key(|function| std::cmp::Reverse(function.instructions));
+        functions
+            .into_iter()
+            .map(|function| {
+                let row = PyDict::new(py);
+                row.set_item("function", &function.name)?;
+                row.set_item("module", profile.module_of(function).map(|module| module.short_name()))?;
+                row.set_item("instructions", function.instructions)?;
+                row.set_item("cycles", function.cycles)?;
+                row.set_item("entries", function.entries)?;
+                Ok(row)
+            })
+            .collect()
+    }
+
+    /// Adds what another profile counted. The same code is the same wherever it was loaded.
+    fn merge(&self, py: Python<'_>, other: &Self) {
+        py.detach(|| {
+            let other = other.lock().clone();
+            self.lock().merge(other);
+        });
+    }
+
+    /// The profile in a format of `backsight.PROFILE_FORMATS`, as bytes.
+    #[pyo3(signature = (format, *, weight="instructions", module=None))]
+    fn export_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        format: &str,
+        weight: &str,
+        module: Option<String>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| {
+            let mut bytes = Vec::new();
+            self.export(format, weight, module, &mut bytes, |error| error::failure(error)).map(|()| bytes)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Writes the profile to a file, in a format of `backsight.PROFILE_FORMATS`.
+    #[pyo3(signature = (format, output, *, weight="instructions", module=None))]
+    pub fn write(
+        &self,
+        py: Python<'_>,
+        format: &str,
+        output: PathBuf,
+        weight: &str,
+        module: Option<String>,
+    ) -> PyResult<()> {
+        py.detach(|| {
+            // In memory first: where a format is refused, what was in the file before stays.
+            let mut bytes = Vec::new();
+            self.export(format, weight, module, &mut bytes, |error| error::file(&output, error))?;
+            save(&output, &bytes)
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let profile = self.lock();
+        format!(
+            "<Profile {:?}: {} instructions in {} functions>",
+            self.title,
+            profile.totals.instructions,
+            profile.functions.len()
+        )
+    }
+}
+
+fn save(path: &Path, bytes: &[u8]) -> PyResult<()> {
+    std::fs::write(path, bytes).map_err(|error| error::file(path, &error))
+}

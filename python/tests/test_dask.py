@@ -1,0 +1,111 @@
+"""A local Dask cluster of two worker processes."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import backsight
+from conftest import CAPTURES, PROGRAMS
+
+dask_distributed = pytest.importorskip("distributed")
+import backsight.dask  # noqa: E402
+
+# A thousand in the whole form of the tests.
+COUNT = int(os.environ.get("BACKSIGHT_TEST_CAPTURES", "24"))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    cluster = dask_distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    )
+    client = dask_distributed.Client(cluster)
+    yield client
+    client.close()
+    cluster.close()
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """Many small captures that are not all the same."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(COUNT):
+        name = ["calls", "sort", "pack"][number % 3]
+        backsight.record([str(PROGRAMS / name)], folder / f"run-{number:04}", limit=500 + 7 * number)
+    return folder
+
+
+def by_function(frame) -> dict:
+    return {name: int(count) for name, count in frame.groupby("function").instructions.sum().items()}
+
+
+def expected(paths) -> dict:
+    total: dict = {}
+    for path in paths:
+        for function in backsight.open(path).profile().functions:
+            total[function["function"]] = total.get(function["function"], 0) + function["instructions"]
+    return total
+
+
+def test_many_captures_add_up_to_their_profiles(cluster, many):
+    ranges = backsight.dask.table(str(many / "*"), "ranges", columns=["function", "instructions"])
+    assert ranges.npartitions == COUNT
+    computed = ranges.groupby("function").instructions.sum().compute()
+    assert {name: int(count) for name, count in computed.items()} == expected(sorted(many.iterdir()))
+
+
+def test_a_long_capture_in_pieces_has_its_rows_in_order(cluster, cut):
+    path = cut
+    names = ["offset", "start", "instructions", "time", "function"]
+    ranges = backsight.dask.table(str(path), "ranges", names, size=2048)
+    assert ranges.npartitions > 20
+    sequential = backsight.dask._frame(pa.table(backsight.open(path).table("ranges", names)))
+    pd.testing.assert_frame_equal(ranges.compute().reset_index(drop=True), sequential)
+
+
+def test_a_worker_that_is_killed_changes_nothing(cluster, many):
+    columns = ["capture", "function", "instructions"]
+    ranges = backsight.dask.table(str(many / "*"), "ranges", columns)
+    pids = cluster.run(os.getpid)
+    slow = ranges.map_partitions(_slowly, meta=ranges._meta).groupby("function").instructions.sum()
+    future = cluster.compute(slow)
+
+    def kill():
+        time.sleep(0.5)
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    computed = future.result(timeout=300)
+    killer.join()
+    assert set(cluster.run(os.getpid).values()) != set(pids.values())
+    assert {name: int(count) for name, count in computed.items()} == expected(sorted(many.iterdir()))
+
+
+def _slowly(frame):
+    time.sleep(2.0 / COUNT + 0.02)
+    return frame
+
+
+def test_what_makes_no_sense_is_refused_at_once(cluster):
+    with pytest.raises(backsight.UsageError, match="column `colour`"):
+        backsight.dask.table(str(CAPTURES / "first"), "ranges", columns=["colour"])
+    with pytest.raises(backsight.CaptureError, match="nothing matches"):
+        backsight.dask.table(str(CAPTURES / "no-such-*"), "ranges")
+    with pytest.raises(backsight.CaptureError, match="nowhere"):
+        backsight.dask.table("nowhere", "ranges")
+
+
+def test_paths_that_leave_the_folder_are_refused(tmp_path):
+    shutil.copytree(CAPTURES / "first", tmp_path / "in" / "first")
+    (tmp_path / "in" / "link").symlink_to(CAPTURES / "first")
+    assert backsight.dask.table("first", "ranges", folder=tmp_path / "in").npartitions == 1
+    for name in ["../in/../../first", "/etc", "link"]:
+        with pytest.raises(backsight.UsageError, match="leaves the folder"):
+            backsight.dask.table(name, "ranges", folder=tmp_path / "in")

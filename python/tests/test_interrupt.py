@@ -1,0 +1,84 @@
+"""Long calls leave other Python threads alone, and can be interrupted."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import backsight
+from conftest import PROGRAMS
+
+LONG = """
+import backsight, sys
+print("begun", flush=True)
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(7)
+print("ended", flush=True)
+"""
+
+
+def interrupted(call: str) -> "tuple[int, str]":
+    """The status and the output of a process that does something long and is interrupted."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LONG.format(call=call)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    return process.returncode, output
+
+
+@pytest.fixture(scope="module")
+def long_capture(tmp_path_factory) -> Path:
+    """Five million instructions."""
+    path = tmp_path_factory.mktemp("long") / "vm"
+    backsight.record([str(PROGRAMS / "vm"), "1000000"], path, limit=5_000_000)
+    return path
+
+
+def test_recording_is_interrupted_and_what_was_recorded_is_there(tmp_path):
+    path = tmp_path / "run"
+    status, output = interrupted(f"backsight.record([{str(PROGRAMS / 'vm')!r}, '100000000'], {str(path)!r})")
+    assert (status, output.splitlines()[-1]) == (7, "interrupted")
+    assert backsight.open(path).profile().instructions > 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "[sum(1 for _ in c.execution()) for c in [backsight.open({path!r})] * 100]",
+        "[c.profile(threads=1) for c in [backsight.open({path!r})] * 1000]",
+        "import pyarrow; [pyarrow.table(c.table('ranges', where='start == 1')) for c in [backsight.open({path!r})] * 1000]",
+    ],
+)
+def test_reading_is_interrupted(long_capture, call):
+    assert interrupted(call.format(path=str(long_capture))) == (7, "interrupted\n")
+
+
+def test_other_threads_run_meanwhile(long_capture):
+    counted, done = [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted.append(time.monotonic())
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    begin = time.monotonic()
+    backsight.open(long_capture).profile(threads=1)
+    end = time.monotonic()
+    done.set()
+    thread.join()
+    during = sum(begin < moment < end for moment in counted)
+    # Without the lock released it would be none at all, however long that took.
+    assert during >= min(3, (end - begin) / 0.1)

@@ -1,0 +1,85 @@
+"""Recording and profiles."""
+
+import json
+import subprocess
+
+import pytest
+
+import backsight
+from conftest import CAPTURES, PROGRAMS
+
+
+def test_a_recorded_program_is_a_capture(tmp_path):
+    recorded = backsight.record([str(PROGRAMS / "calls")], tmp_path / "run.zip", unit="ntrace", limit=10_000)
+    assert recorded.instructions == 10_000
+    assert recorded.ended == "the instruction limit was reached"
+    capture = backsight.open(recorded.path)
+    assert [source.protocol for source in capture.sources] == ["ntrace"]
+    ranges = [event for event in capture.execution() if event.kind == "range"]
+    assert sum(event.instructions for event in ranges) == 10_000
+    with pytest.raises(backsight.RecordError, match="run.zip"):
+        backsight.record([str(PROGRAMS / "calls")], tmp_path / "run.zip")
+
+
+def test_what_cannot_be_recorded_is_refused(tmp_path):
+    with pytest.raises(backsight.UsageError, match="which etrace"):
+        backsight.record([str(PROGRAMS / "calls")], tmp_path / "run", unit="etm4")
+    with pytest.raises(backsight.UsageError, match="config"):
+        backsight.record([str(PROGRAMS / "calls")], tmp_path / "run", config=["colour=1"])
+    with pytest.raises(backsight.CaptureError, match="nothing"):
+        backsight.record([str(tmp_path / "nothing")], tmp_path / "run")
+    with pytest.raises(backsight.BacksightError, match="not a program for riscv64"):
+        backsight.record([__file__], tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_profile_is_what_the_program_writes(bundled, program, tmp_path):
+    profile = backsight.open(bundled).profile()
+    for format in ["functions", "blocks", "edges", "collapsed"]:
+        expected = subprocess.run(
+            [program, "profile", bundled, "--format", format, "--quiet"], capture_output=True, check=True
+        ).stdout
+        assert profile.export_bytes(format) == expected
+    backsight.open(bundled).profile("functions", tmp_path / "functions.csv")
+    assert (tmp_path / "functions.csv").read_bytes() == profile.export_bytes("functions")
+
+
+def test_profiles_of_captures_are_merged_as_the_program_does(program):
+    paths = [CAPTURES / "calls-riscv64", CAPTURES / "calls-aarch64"]
+    merged = backsight.open(paths[0]).profile()
+    merged.merge(backsight.open(paths[1]).profile())
+    command = [program, "profile", paths[0], "--merge", paths[1], "--format", "functions", "--quiet"]
+    assert merged.export_bytes("functions") == subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def test_a_format_that_is_not_known_is_refused_and_leaves_files_alone(tmp_path):
+    capture = backsight.open(CAPTURES / "calls-riscv64")
+    output = tmp_path / "kept"
+    output.write_text("before")
+    with pytest.raises(backsight.UsageError, match="format xml: expected one of"):
+        capture.profile("xml", output)
+    with pytest.raises(backsight.BacksightError, match="weight cycles"):
+        capture.profile("functions", output, weight="cycles")
+    with pytest.raises(backsight.UsageError, match="`format` says"):
+        capture.profile(output=output)
+    assert output.read_text() == "before"
+    assert "json" in backsight.PROFILE_FORMATS
+    assert json.loads(capture.profile().export_bytes("json"))
+
+
+def test_profiles_of_pieces_are_merged_to_the_profile_of_the_capture(recorded):
+    capture = backsight.open(recorded("threads"))
+    pieces = backsight.pieces(capture, "calls")
+    assert len(pieces) == 4
+    merged = pieces[0].profile()
+    for piece in pieces[1:]:
+        merged.merge(piece.profile(capture=capture))
+    counted = capture.profile()
+    for format in ["functions", "blocks", "edges", "branches", "collapsed"]:
+        assert merged.export_bytes(format) == counted.export_bytes(format)
+
+
+def test_a_profile_of_a_part_of_a_source_is_refused(cut):
+    piece = backsight.pieces(backsight.open(cut), "ranges", size=2048)[1]
+    with pytest.raises(backsight.UsageError, match="plan pieces for the table calls"):
+        piece.profile()
