@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use backsight::core::{Execution, ExecutionSink, Isa, RetiredBlock, TraceId};
 use backsight::description::FileRef;
 use backsight::image::ImageSpec;
+use backsight::listing::counted;
 use backsight::{Capture, Code, Event, Item, RetiredInstructions};
 use backsight_run::TRUTH;
 use backsight_run::retired::{RetiredReader, is_retired};
@@ -207,8 +208,8 @@ impl Compress {
         })?;
         let (packing, gaps) = executed.finish()?;
         if gaps > 0 && !self.quiet {
-            let times = if gaps == 1 { "once" } else { "more than once" };
-            say(format_args!("warning: what was executed is not known {times}: {gaps} gaps"));
+            let gaps = counted(gaps, "gap");
+            say(format_args!("warning: {gaps} in the trace: what was executed there is not known"));
         }
         Ok(packing)
     }
