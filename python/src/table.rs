@@ -178,11 +178,10 @@ impl Iterator for InterruptibleReader {
         Python::attach(|py| match batches.next(py) {
             Ok(batch) => batch,
             Err(_) => {
-                // An Arrow stream has no word for this: the reader gets an error, and Python the interrupt as soon as
-                // its code runs again.
+                // An Arrow stream has no word for this. It ends here, and Python gets the interrupt as soon as its code runs
+                // again, before anybody can look at what was read: an error would meet it on its way.
                 let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
-                let words = if again.is_ok() { "interrupted" } else { "interrupted, and Python cannot be" };
-                Some(Err(ArrowError::ExternalError(words.into())))
+                again.err().map(|_| Err(ArrowError::ExternalError("interrupted".into())))
             }
         })
     }
