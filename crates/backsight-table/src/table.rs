@@ -411,7 +411,12 @@ const EVENTS: &[Column] = &[
         "of an exception: where the handler would return to",
     ),
     optional("number", Kind::U64, Field::Number, "of an exception: its number; of a context: its identifier"),
-    optional("access", Kind::Word, Field::Access, "of a data access: `load`, `store`, ..."),
+    optional(
+        "access",
+        Kind::Word,
+        Field::Access,
+        "of a data access: `load`, `store`, or an atomic operation",
+    ),
     optional("size", Kind::U8, Field::Size, "bytes of a data access or of a message"),
     optional("value", Kind::U64, Field::Value, "what was read, written or sent; of a timestamp, the time"),
     optional("master", Kind::U16, Field::Master, "of a message: the bus master that sent it"),
