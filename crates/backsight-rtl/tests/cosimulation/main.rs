@@ -4,6 +4,7 @@
 //! a choice of them.
 
 mod hardware;
+#[path = "../support/simulator.rs"]
 mod simulator;
 mod software;
 mod streams;
@@ -16,7 +17,10 @@ use backsight_rtl::etm4::{Form, Options, design};
 use backsight_testing::{Random, corpus};
 
 use hardware::Item;
-use simulator::{Simulation, Simulator, is_installed, run, sources, write};
+use simulator::{Simulation, Simulator, Testbench, is_installed, run, sources, write};
+
+/// What is simulated.
+const TESTBENCH: Testbench = Testbench { top: "tb_etm4", input: "words" };
 
 /// Every test takes minutes then.
 fn is_long() -> bool {

@@ -4,6 +4,7 @@
 //! short streams.
 
 mod output;
+#[path = "../support/simulator.rs"]
 mod simulator;
 mod software;
 mod stimulus;
@@ -23,8 +24,11 @@ use backsight_unit::riscv::filter::{Filter, Standard};
 use backsight_unit::riscv::{Resync, ResyncMode};
 
 use output::Output;
-use simulator::{Simulation, Simulator, is_installed, run, sources, write};
+use simulator::{Simulation, Simulator, Testbench, is_installed, run, sources, write};
 use software::Input;
+
+/// What is simulated.
+const TESTBENCH: Testbench = Testbench { top: "tb_te", input: "cycles" };
 
 /// Every test takes minutes then.
 fn is_long() -> bool {

@@ -1,4 +1,4 @@
-//! Building and running an encoder under a simulator.
+//! Building and running a design under a simulator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,8 @@ use std::process::Command;
 
 use backsight_rtl::SourceFile;
 use backsight_testing::skipped;
+
+use crate::TESTBENCH;
 
 /// A simulator that takes the emitted text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,15 @@ pub fn is_installed(program: &str) -> bool {
     found
 }
 
-/// An encoder that has been built.
+/// What is simulated with a design: each test program has one, as `TESTBENCH`.
+pub struct Testbench {
+    /// Its top module.
+    pub top: &'static str,
+    /// The argument that names the file it reads.
+    pub input: &'static str,
+}
+
+/// A design that has been built.
 pub struct Simulation {
     folder: PathBuf,
     simulator: Simulator,
@@ -52,9 +62,11 @@ impl Simulation {
             Simulator::Verilator => {
                 command.args("--binary -j 1 -O3 -Wno-fatal -Wno-lint --x-assign 0 --x-initial 0".split(' '));
                 command.args(["-MAKEFLAGS", "OPT_FAST=-O1 OPT_SLOW=-O0", "--prefix", "Vtb"]);
-                command.args(["--top-module", "tb_te", "--Mdir"]).arg(folder.join("obj"))
+                command.args(["--top-module", TESTBENCH.top, "--Mdir"]).arg(folder.join("obj"))
             }
-            Simulator::Icarus => command.args(["-g2012", "-s", "tb_te", "-o"]).arg(folder.join("tb.vvp")),
+            Simulator::Icarus => {
+                command.args(["-g2012", "-s", TESTBENCH.top, "-o"]).arg(folder.join("tb.vvp"))
+            }
         };
         command.args(macros.iter().map(|name| format!("-D{name}")));
         run(command.args(sources(&folder, files)));
@@ -63,12 +75,12 @@ impl Simulation {
 
     /// The lines that the testbench prints for these lines.
     pub fn run(&self, lines: &str) -> String {
-        let file = self.folder.join("cycles.txt");
+        let file = self.folder.join("input.txt");
         fs::write(&file, lines).expect("lines");
-        let lines = format!("+cycles={}", file.display());
+        let input = format!("+{}={}", TESTBENCH.input, file.display());
         match self.simulator {
-            Simulator::Verilator => run(Command::new(self.folder.join("obj/Vtb")).arg(lines)),
-            Simulator::Icarus => run(Command::new("vvp").arg(self.folder.join("tb.vvp")).arg(lines)),
+            Simulator::Verilator => run(Command::new(self.folder.join("obj/Vtb")).arg(input)),
+            Simulator::Icarus => run(Command::new("vvp").arg(self.folder.join("tb.vvp")).arg(input)),
         }
     }
 }
@@ -84,8 +96,7 @@ pub fn write(name: &str, files: &[SourceFile]) -> PathBuf {
     folder
 }
 
-/// The SystemVerilog files of a design, in the order in which tools need them; without the example, which is a top of
-/// its own.
+/// The SystemVerilog files of a design, in the order in which tools need them; without the example, which is a top of its own.
 pub fn sources(folder: &Path, files: &[SourceFile]) -> Vec<PathBuf> {
     let is_source = |file: &&SourceFile| file.name.ends_with(".sv") && !file.name.starts_with("example");
     files.iter().filter(is_source).map(|file| folder.join(file.name)).collect()
