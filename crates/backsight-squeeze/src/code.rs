@@ -115,6 +115,8 @@ pub struct Straight {
     pub target: u64,
     /// Where its instructions lie side by side, once somebody asked for them.
     retired: Option<u32>,
+    /// It holds as long as [`Code::changes`] is this.
+    changes: u64,
 }
 
 const PAGE: u64 = 4096;
@@ -133,8 +135,16 @@ const MOST_RETIRED: usize = 1 << 16;
 /// An address that no lookup of an instruction asks for.
 const NOWHERE: u64 = u64::MAX;
 
-const NOTHING: Straight =
-    Straight { start: NOWHERE, count: 0, kind: Kind::Plain, last: 0, end: 0, target: 0, retired: None };
+const NOTHING: Straight = Straight {
+    start: NOWHERE,
+    count: 0,
+    kind: Kind::Plain,
+    last: 0,
+    end: 0,
+    target: 0,
+    retired: None,
+    changes: 0,
+};
 
 /// Bytes of the program's file, and where they are in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,10 +166,10 @@ pub struct Code {
     recent: [(u64, usize); RECENT],
     straights: Box<[Straight]>,
     targets: Box<[(u64, u64)]>,
-    changes: u64,
-    /// Instructions of straight code, side by side, and how often all were forgotten.
+    /// Instructions of straight code, side by side.
     retired: Vec<Retired>,
-    forgotten: u64,
+    /// How often what was worked out from the code was forgotten.
+    changes: u64,
 }
 
 /// Straight code with its instructions.
@@ -185,13 +195,12 @@ impl Code {
             recent: [(NOWHERE, 0); RECENT],
             straights: vec![none; CACHE].into(),
             targets: vec![(NOWHERE, 0); CACHE].into(),
-            changes: 0,
             retired: Vec::new(),
-            forgotten: 0,
+            changes: 0,
         }
     }
 
-    /// How often an instruction was noted: what was found out about code holds as long as this stays the same.
+    /// What was found out about code holds as long as this stays the same.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes
@@ -284,15 +293,13 @@ impl Code {
         self.pages[page][(address % PAGE / 2) as usize] = Op::of(retired);
         // What was worked out from the code before may not be true of the new.
         self.forget_straights();
-        self.changes += 1;
         self.targets[Self::slot(address)].0 = NOWHERE;
         Some(())
     }
 
     fn forget_straights(&mut self) {
-        self.straights.iter_mut().for_each(|straight| straight.start = NOWHERE);
         self.retired.clear();
-        self.forgotten += 1;
+        self.changes += 1;
     }
 
     #[inline]
@@ -323,10 +330,11 @@ impl Code {
     #[inline]
     pub fn straight(&mut self, start: u64) -> Option<Straight> {
         let slot = Self::slot(start);
-        if self.straights[slot].start == start {
-            return Some(self.straights[slot]);
+        let known = self.straights[slot];
+        if known.start == start && known.changes == self.changes {
+            return Some(known);
         }
-        let mut straight = Straight { start, last: start, end: start, ..NOTHING };
+        let mut straight = Straight { start, last: start, end: start, changes: self.changes, ..NOTHING };
         while straight.kind == Kind::Plain && straight.count < LONGEST {
             let Some(op) = self.at(straight.end) else { break };
             straight.last = straight.end;
@@ -352,7 +360,7 @@ impl Code {
             None => self.lay_out(&straight)?,
         };
         Some(Instructions {
-            number: self.forgotten << 32 | u64::from(first),
+            number: self.changes << 32 | u64::from(first),
             code: self.retired.get(first as usize..)?.get(..count as usize)?,
             last: straight.kind,
         })
@@ -372,7 +380,8 @@ impl Code {
             self.retired.push(op.retired(at, next, true));
             at = next;
         }
-        self.straights[Self::slot(straight.start)] = Straight { retired: Some(first), ..*straight };
+        self.straights[Self::slot(straight.start)] =
+            Straight { retired: Some(first), changes: self.changes, ..*straight };
         Some(first)
     }
 

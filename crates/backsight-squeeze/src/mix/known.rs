@@ -13,7 +13,7 @@ use crate::code::Code;
 use crate::data::addresses::op_of;
 use crate::data::registers::Registers;
 use backsight_core::Isa;
-use backsight_sim::decode::{Kind, Op};
+use backsight_sim::decode::{Kind, Op, decode};
 
 /// Decoded instructions that are kept: they follow from the code, which both sides have.
 const DECODED: usize = 1 << 13;
@@ -27,16 +27,15 @@ pub const STATE_BITS: u64 = 31 * 64 + 31 + 22;
 #[derive(Clone, Debug)]
 pub struct Known {
     registers: Registers,
-    decoded: Box<[(u64, Option<Op>)]>,
-    changes: u64,
+    decoded: Box<[(u64, Op)]>,
     right: Estimate,
 }
 
 impl Known {
     /// Nothing is known.
     pub fn new() -> Self {
-        let decoded = vec![(u64::MAX, None); DECODED].into();
-        Self { registers: Registers::default(), decoded, changes: 0, right: Estimate::EVEN }
+        let decoded = vec![(u64::MAX, decode(0, 0)); DECODED].into();
+        Self { registers: Registers::default(), decoded, right: Estimate::EVEN }
     }
 
     /// There was a discontinuity.
@@ -46,17 +45,12 @@ impl Known {
 
     #[inline]
     fn op(&mut self, address: u64, code: &mut Code) -> Option<Op> {
-        if self.changes != code.changes() {
-            self.changes = code.changes();
-            self.decoded.fill((u64::MAX, None));
+        let op = code.at(address).filter(|op| op.isa == Isa::Rv64)?;
+        let decoded = &mut self.decoded[(address >> 1 ^ address >> 14) as usize % DECODED];
+        if decoded.0 != address || decoded.1.opcode != op.opcode {
+            *decoded = (address, op_of(&op.retired(address, address, true)));
         }
-        let slot = (address >> 1 ^ address >> 14) as usize % DECODED;
-        if self.decoded[slot].0 != address {
-            let op = code.at(address).filter(|op| op.isa == Isa::Rv64);
-            let op = op.map(|op| op_of(&op.retired(address, address, true)));
-            self.decoded[slot] = (address, op);
-        }
-        self.decoded[slot].1
+        Some(decoded.1)
     }
 
     /// Instructions were executed.
