@@ -1,8 +1,9 @@
 //! How well RISC-V trace compresses: one program, run once, encoded in every way.
 //!
 //! Every block that retires goes to one encoder for each [`Variant`]. What the encoders send is counted as the thesis on
-//! the RTL encoder counted it.
+//! the RTL encoder counted it. For Arm, [`bandwidth`] has what trace units send and how fast.
 
+pub mod bandwidth;
 mod cycles;
 mod encoder;
 mod variants;
