@@ -1,5 +1,7 @@
 //! `backsight lab`: experiments that put figures beside those of the literature.
 
+mod bars;
+pub mod etm4;
 pub mod etrace;
 pub mod squeeze;
 
@@ -16,6 +18,7 @@ pub struct Lab {
 
 #[derive(Subcommand, Debug)]
 enum Experiment {
+    Etm4(etm4::Etm4),
     Etrace(etrace::Etrace),
     Squeeze(squeeze::Squeeze),
 }
@@ -23,6 +26,7 @@ enum Experiment {
 /// Runs the command.
 pub fn run(command: &Lab) -> Result {
     match &command.experiment {
+        Experiment::Etm4(command) => etm4::run(command),
         Experiment::Etrace(command) => etrace::run(command),
         Experiment::Squeeze(command) => squeeze::run(command),
     }
