@@ -30,6 +30,20 @@ impl Progress {
         )
     }
 
+    /// Counts steps of a known number, and names the one that is under way.
+    pub fn steps(total: u64, quiet: bool) -> Self {
+        let template = "{wide_bar} {pos}/{len} {msg} {elapsed}";
+        Self::with_templates(Some(total), quiet, template, template)
+    }
+
+    /// The next step begins.
+    pub fn begin(&self, name: String) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(name);
+            bar.inc(1);
+        }
+    }
+
     fn with_templates(total: Option<u64>, quiet: bool, bounded: &str, unbounded: &str) -> Self {
         if quiet || !std::io::stderr().is_terminal() {
             return Self(None);

@@ -104,7 +104,7 @@ fn write(path: &Path, text: &str) -> Result {
 }
 
 /// The configuration that settings say, from that of an ETMv4 of which nothing is known.
-fn config(settings: &[String]) -> Result<Config> {
+pub fn config(settings: &[String]) -> Result<Config> {
     let mut config = Config::etm4_default();
     for setting in settings {
         let Some((key, value)) = setting.split_once('=') else {

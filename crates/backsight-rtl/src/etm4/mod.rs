@@ -144,8 +144,9 @@ const PREFIX: [(&str, &str); 19] = [
     ("etm4_decoder.sv", include_str!("sv/etm4_decoder_prefix.sv")),
 ];
 
-/// The modules that take frames apart.
-const FRAMES: [(&str, &str); 3] = [
+/// The modules around the decoder: records alone, and frames taken apart.
+const FRAMES: [(&str, &str); 4] = [
+    ("etm4_records.sv", include_str!("sv/etm4_records.sv")),
     ("frame_demux.sv", include_str!("sv/frame_demux.sv")),
     ("lane_serialiser.sv", include_str!("sv/lane_serialiser.sv")),
     ("coresight_etm4.sv", include_str!("sv/coresight_etm4.sv")),

@@ -74,6 +74,65 @@ pub fn series(title: &str, across: &str, up: &str, values: &[f64]) -> String {
     svg
 }
 
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// What it is.
+    pub name: String,
+    /// Across and up, in order.
+    pub points: Vec<(f64, f64)>,
+}
+
+const COLOURS: [&str; 6] = ["#1f77b4", "#2ca02c", "#444444", "#d62728", "#9467bd", "#ff7f0e"];
+
+/// Panels one above the other, each a title, what is up and its curves, on logarithmic axes; what is across is the same for all.
+/// Points that are not positive are left out.
+pub fn curves(across: &str, panels: &[(&str, &str, &[Curve])]) -> String {
+    let full = HEIGHT * panels.len() as f64;
+    let mut svg = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {full}\">\n");
+    for (number, (title, up, curves)) in panels.iter().enumerate() {
+        let _ = writeln!(svg, "<g transform=\"translate(0 {})\">", HEIGHT * number as f64);
+        svg.push_str(&panel(title, across, up, curves));
+        svg.push_str("</g>\n");
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn panel(title: &str, across: &str, up: &str, curves: &[Curve]) -> String {
+    let mut svg = begin(title, across, up);
+    let points = |curve: &Curve| -> Vec<(f64, f64)> {
+        curve.points.iter().copied().filter(|&(x, y)| x > 0.0 && y > 0.0).collect()
+    };
+    let all: Vec<_> = curves.iter().flat_map(points).collect();
+    let xs = range(all.iter().map(|point| point.0));
+    let ys = range(all.iter().map(|point| point.1));
+    ticks(&mut svg, xs, ys);
+    for (number, (curve, colour)) in curves.iter().zip(COLOURS.iter().cycle()).enumerate() {
+        let mut path = String::new();
+        for (x, y) in points(curve) {
+            let at_x = MARGIN + scale(x, xs, WIDTH - 2.0 * MARGIN);
+            let at_y = HEIGHT - MARGIN - scale(y, ys, HEIGHT - 2.0 * MARGIN);
+            let _ = write!(path, "{at_x:.1},{at_y:.1} ");
+            let _ = writeln!(
+                svg,
+                "<circle cx=\"{at_x:.1}\" cy=\"{at_y:.1}\" r=\"4\" fill=\"{colour}\"><title>{}: {x}, {y:.0}</title></circle>",
+                escape(&curve.name)
+            );
+        }
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{path}\" fill=\"none\" stroke=\"{colour}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" fill=\"{colour}\">{}</text>",
+            MARGIN + 12.0,
+            MARGIN + 14.0 * number as f64,
+            escape(&curve.name)
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
 fn begin(title: &str, across: &str, up: &str) -> String {
     let (right, bottom) = (WIDTH - MARGIN, HEIGHT - MARGIN);
     format!(
@@ -122,5 +181,15 @@ mod tests {
         assert!(svg.contains("a &lt; b") && svg.contains("p&amp;q") && !svg.contains("absent"));
         assert_eq!(svg.matches("<circle").count(), 1);
         assert!(series("t", "x", "y", &[1.0, 2.0]).contains("<polyline"));
+    }
+
+    #[test]
+    fn curves_lie_one_above_the_other_without_points_that_have_no_logarithm() {
+        let curve = Curve { name: "p&q".into(), points: vec![(1.0, 10.0), (2.0, 0.0), (4.0, 30.0)] };
+        let empty = Curve { name: "none".into(), points: vec![] };
+        let svg = curves("x", &[("a", "up", &[curve]), ("b", "up", &[empty])]);
+        assert_eq!((svg.matches("<circle").count(), svg.matches("<polyline").count()), (2, 2));
+        assert!(svg.contains("p&amp;q") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        assert_eq!(svg.matches("<svg").count(), svg.matches("</svg>").count());
     }
 }

@@ -3,6 +3,7 @@
 mod bars;
 pub mod etm4;
 pub mod etrace;
+pub mod rtl;
 pub mod squeeze;
 
 use clap::{Args, Subcommand};
@@ -20,6 +21,7 @@ pub struct Lab {
 enum Experiment {
     Etm4(etm4::Etm4),
     Etrace(etrace::Etrace),
+    Rtl(rtl::Rtl),
     Squeeze(squeeze::Squeeze),
 }
 
@@ -28,6 +30,7 @@ pub fn run(command: &Lab) -> Result {
     match &command.experiment {
         Experiment::Etm4(command) => etm4::run(command),
         Experiment::Etrace(command) => etrace::run(command),
+        Experiment::Rtl(command) => rtl::run(command),
         Experiment::Squeeze(command) => squeeze::run(command),
     }
 }

