@@ -66,7 +66,7 @@ module etm4_decoder #(
     logic [3*LANES-1:0]  s_why, p_why;
 
     etm4_stream_chain #(.LANES(LANES)) stream (
-        .clk, .rst, .gap(gap_1), .keep(keep_1), .data(data_1), .entry(entry_1),
+        .clk, .rst, .gap_next(gap), .gap(gap_1), .keep(keep_1), .data(data_1), .entry(entry_1),
         .gap_out(s_gap), .cut(s_cut), .keep_out(s_keep), .data_out(s_data), .entry_out(s_entry), .header(s_header),
         .start(s_start), .last(s_last), .why(s_why)
     );
@@ -87,7 +87,7 @@ module etm4_decoder #(
     logic [4*LANES-1:0]  vmid_we, cid_we;
 
     etm4_places #(.LANES(LANES)) places (
-        .clk, .rst, .gap(s_gap), .cut(s_cut), .keep(s_keep), .data(s_data), .entry(s_entry), .header(s_header),
+        .clk, .rst, .gap_next(gap_1), .gap(s_gap), .cut(s_cut), .keep(s_keep), .data(s_data), .entry(s_entry), .header(s_header),
         .start(s_start), .last(s_last), .why(s_why),
         .gap_out(p_gap), .cut_out(p_cut), .keep_out(p_keep), .data_out(p_data), .header_out(p_header),
         .last_out(p_last), .why_out(p_why), .raw_we, .number_we, .count_we, .info_we, .vmid_we, .cid_we

@@ -40,11 +40,15 @@ module etm4_fields #(
     output logic [32*LANES-1:0] cid
 );
 
-    logic [7:0]  head_q, head_s, info_q, info_s, b;
-    logic [71:0] raw_q, raw_s;
-    logic [8:0]  wrote_q, wrote_s;
-    logic [34:0] number_q, number_s, count_q, count_s;
-    logic [31:0] vmid_q, vmid_s, cid_q, cid_s;
+    localparam int LAST = LANES - 1;
+
+    logic        forget;
+    logic [7:0]  head_s, info_s, b;
+    logic [71:0] raw_s;
+    logic [8:0]  wrote_s;
+    logic [34:0] number_s, count_s;
+    logic [31:0] vmid_s, cid_s;
+    assign forget = gap || rst;
 
     logic [8*LANES-1:0]  head_next, info_next;
     logic [72*LANES-1:0] raw_next;
@@ -52,25 +56,18 @@ module etm4_fields #(
     logic [32*LANES-1:0] number_next, count_next, vmid_next, cid_next;
 
     always_comb begin
-        // After a gap an Async has no header of its own: what is 0 here is its header and its first byte.
-        head_s = gap ? '0 : head_q;
-        raw_s = gap ? '0 : raw_q;
-        wrote_s = gap ? '0 : wrote_q;
-        number_s = number_q;
-        count_s = count_q;
-        info_s = info_q;
-        vmid_s = vmid_q;
-        cid_s = cid_q;
+        // The last lane holds what the words before left.
+        head_s = head[8*LAST+:8];
+        raw_s = raw[72*LAST+:72];
+        wrote_s = wrote[9*LAST+:9];
+        number_s = {3'b0, number[32*LAST+:32]};
+        count_s = {3'b0, count[32*LAST+:32]};
+        info_s = info[8*LAST+:8];
+        vmid_s = vmid[32*LAST+:32];
+        cid_s = cid[32*LAST+:32];
         b = '0;
         for (int i = 0; i < LANES; i++) begin
             b = data[8*i+:8];
-            if (header[i]) begin
-                head_s = b;
-                raw_s = '0;
-                wrote_s = '0;
-                number_s = '0;
-                count_s = '0;
-            end
             for (int k = 0; k < 9; k++) begin
                 if (raw_we[9*i+k]) begin
                     raw_s[8*k+:8] = b;
@@ -81,10 +78,25 @@ module etm4_fields #(
                 if (number_we[5*i+k]) number_s[7*k+:7] = b[6:0];
                 if (count_we[5*i+k]) count_s[7*k+:7] = b[6:0];
             end
+            // A header is never written elsewhere, so that clearing comes last: the reset of a flip-flop does it.
+            if (header[i]) head_s = b;
+            if (header[i] || (i == 0 && forget)) begin
+                raw_s = '0;
+                wrote_s = '0;
+                number_s = '0;
+                count_s = '0;
+            end
+            // After a gap an Async has no header of its own: what is 0 here is its header and its first byte.
+            if (i == 0 && forget) head_s = '0;
             if (info_we[i]) info_s = b;
             for (int k = 0; k < 4; k++) begin
                 if (vmid_we[4*i+k]) vmid_s[8*k+:8] = b;
                 if (cid_we[4*i+k]) cid_s[8*k+:8] = b;
+            end
+            if (i == 0 && rst) begin
+                info_s = '0;
+                vmid_s = '0;
+                cid_s = '0;
             end
             head_next[8*i+:8] = head_s;
             raw_next[72*i+:72] = raw_s;
@@ -98,25 +110,6 @@ module etm4_fields #(
     end
 
     always_ff @(posedge clk) begin
-        if (rst) begin
-            head_q <= '0;
-            raw_q <= '0;
-            wrote_q <= '0;
-            number_q <= '0;
-            count_q <= '0;
-            info_q <= '0;
-            vmid_q <= '0;
-            cid_q <= '0;
-        end else begin
-            head_q <= head_s;
-            raw_q <= raw_s;
-            wrote_q <= wrote_s;
-            number_q <= number_s;
-            count_q <= count_s;
-            info_q <= info_s;
-            vmid_q <= vmid_s;
-            cid_q <= cid_s;
-        end
         gap_out <= gap && !rst;
         cut_out <= cut && !rst;
         keep_out <= rst ? '0 : keep;

@@ -12,6 +12,7 @@ module etm4_places #(
 ) (
     input  logic               clk,
     input  logic               rst,
+    input  logic               gap_next,   // `gap` of the word that comes next
     input  logic               gap,
     input  logic               cut,
     input  logic [LANES-1:0]   keep,
@@ -59,7 +60,7 @@ module etm4_places #(
     logic [4*LANES-1:0] vmid_next, cid_next;
 
     always_comb begin
-        s = gap ? '0 : state;
+        s = state;
         e = '0;
         b = '0;
         raw_next = '0;
@@ -124,20 +125,20 @@ module etm4_places #(
     end
 
     always_ff @(posedge clk) begin
-        state <= rst ? '0 : state_next;
+        state <= rst || gap_next ? '0 : state_next;
         gap_out <= gap && !rst;
         cut_out <= cut && !rst;
         keep_out <= rst ? '0 : keep;
         data_out <= data;
-        header_out <= header;
+        header_out <= rst ? '0 : header;
         last_out <= rst ? '0 : last;
         why_out <= why;
-        raw_we <= raw_next;
-        number_we <= number_next;
-        count_we <= count_next;
-        info_we <= info_next;
-        vmid_we <= vmid_next;
-        cid_we <= cid_next;
+        raw_we <= rst ? '0 : raw_next;
+        number_we <= rst ? '0 : number_next;
+        count_we <= rst ? '0 : count_next;
+        info_we <= rst ? '0 : info_next;
+        vmid_we <= rst ? '0 : vmid_next;
+        cid_we <= rst ? '0 : cid_next;
     end
 
 endmodule

@@ -39,6 +39,8 @@ module etm4_record #(
     logic [3*LANES-1:0]  kind_1, kind_s;
     logic [64*LANES-1:0] value_1, value_s;
     logic [32*LANES-1:0] added_1, added_s;
+    logic [20:0] counted;
+    logic        adds;
     logic [etm4_pkg::MEANING-1:0] m;
     logic [7:0]  h;
     logic [15:0] r;
@@ -48,6 +50,8 @@ module etm4_record #(
         kind_s = '0;
         value_s = '0;
         added_s = '0;
+        counted = '0;
+        adds = 1'b0;
         m = '0;
         h = '0;
         r = '0;
@@ -80,11 +84,10 @@ module etm4_record #(
                 end
                 if (m[etm4_pkg::M_SETS_TAKEN]) taken_s = 1'b1;
                 else if (m[etm4_pkg::M_CLEARS_TAKEN]) taken_s = 1'b0;
-                if (m[etm4_pkg::M_CYCLES1] && !h[0])
-                    added_s[32*i+:32] = threshold[32*i+:32] + {11'b0, count[32*i+:21]};
-                else if (m[etm4_pkg::M_CYCLES2]) added_s[32*i+:32] = threshold[32*i+:32] + {28'b0, r[3:0]};
-                else if (m[etm4_pkg::M_CYCLES3]) added_s[32*i+:32] = threshold[32*i+:32] + {30'b0, h[1:0]};
             end
+            counted = m[etm4_pkg::M_CYCLES1] ? count[32*i+:21] : m[etm4_pkg::M_CYCLES2] ? {17'b0, r[3:0]} : {19'b0, h[1:0]};
+            adds = ok && ((m[etm4_pkg::M_CYCLES1] && !h[0]) || m[etm4_pkg::M_CYCLES2] || m[etm4_pkg::M_CYCLES3]);
+            added_s[32*i+:32] = adds ? threshold[32*i+:32] + {11'b0, counted} : 32'b0;
         end
     end
 
@@ -98,17 +101,18 @@ module etm4_record #(
 
     // Stage 2: the cycles that the lanes before add, and those of the whole word.
     localparam int C = etm4_pkg::CYCLE;
+    localparam int SUM = 32 + $clog2(LANES);
     logic                gap_2;
     logic [3*LANES-1:0]  kind_2;
     logic [64*LANES-1:0] value_2;
-    logic [C*LANES-1:0]  before_2, before_s;
-    logic [C-1:0]        sum, total_2;
+    logic [SUM*LANES-1:0] before_2, before_s;
+    logic [SUM-1:0]       sum, total_2;
 
     always_comb begin
         sum = '0;
         for (int i = 0; i < LANES; i++) begin
-            before_s[C*i+:C] = sum;
-            sum = sum + {{(C - 32) {1'b0}}, added_1[32*i+:32]};
+            before_s[SUM*i+:SUM] = sum;
+            sum = sum + SUM'(added_1[32*i+:32]);
         end
     end
 
@@ -121,15 +125,14 @@ module etm4_record #(
     end
 
     // Stage 3: those of the words before. Only this sum goes from word to word.
-    logic [C-1:0] cycles, base;
-    assign base = gap_2 ? '0 : cycles;
+    logic [C-1:0] cycles;
 
     always_ff @(posedge clk) begin
-        cycles <= rst ? '0 : base + total_2;
+        cycles <= rst || gap_1 ? '0 : cycles + C'(total_2);
         gap_out <= gap_2 && !rst;
         kind <= rst ? '0 : kind_2;
         value <= value_2;
-        for (int i = 0; i < LANES; i++) cycle[C*i+:C] <= base + before_2[C*i+:C];
+        for (int i = 0; i < LANES; i++) cycle[C*i+:C] <= cycles + C'(before_2[SUM*i+:SUM]);
     end
 
 endmodule

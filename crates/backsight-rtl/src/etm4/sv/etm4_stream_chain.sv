@@ -13,6 +13,7 @@ module etm4_stream_chain #(
 ) (
     input  logic               clk,
     input  logic               rst,
+    input  logic               gap_next,  // `gap` of the word that comes next
     input  logic               gap,     // bytes are missing before lane 0: forget the packet and search for an Async
     input  logic [LANES-1:0]   keep,    // lanes that hold a byte; the others are passed over
     input  logic [8*LANES-1:0] data,    // lane 0, the oldest byte, in bits 7:0
@@ -56,6 +57,7 @@ module etm4_stream_chain #(
     logic [2:0]  reason;
     logic [11:0] ids;
 
+    logic               left_open;  // the gap comes within a packet
     logic [LANES-1:0]   header_next, start_next, last_next;
     logic [3*LANES-1:0] why_next;
 
@@ -67,7 +69,7 @@ module etm4_stream_chain #(
         ends = 1'b0;
         bad = 1'b0;
         reason = etm4_pkg::WHY_NONE;
-        s = gap ? HUNTING : state;
+        s = state;
         header_next = '0;
         start_next = '0;
         last_next = '0;
@@ -145,14 +147,16 @@ module etm4_stream_chain #(
     end
 
     always_ff @(posedge clk) begin
-        if (rst) state <= HUNTING;
+        // A gap is prepared for a word before it comes, so that no choice stands before the chain.
+        if (rst || gap_next) state <= HUNTING;
         else state <= state_next;
+        left_open <= gap_next && !rst && state_next.payload;
         gap_out <= gap && !rst;
-        cut <= gap && !rst && state.payload;
+        cut <= left_open && !rst;
         keep_out <= rst ? '0 : keep;
         data_out <= data;
         entry_out <= entry;
-        header <= header_next;
+        header <= rst ? '0 : header_next;
         start <= start_next;
         last <= rst ? '0 : last_next;
         why <= why_next;
