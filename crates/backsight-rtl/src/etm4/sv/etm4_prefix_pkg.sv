@@ -7,7 +7,7 @@ package etm4_prefix_pkg;
     endfunction
 
     function automatic int room_words(input int lanes);
-        room_words = (30 + lanes - 1) / lanes + 2;
+        room_words = (30 + lanes - 1) / lanes + 3;
     endfunction
 
     localparam int SEARCH = 2;

@@ -17,22 +17,31 @@ module etm4_room #(
 );
 
     localparam int WORDS = (30 + LANES - 1) / LANES + 1;
-    localparam int WIDTH = LANES + 1;
+    localparam int COUNT = $clog2(LANES) + 1;
+    localparam int WIDTH = COUNT + 2;
+
+    // What is needed of each word: does it continue the one before, is it full, how many bytes has it?
+    logic [WIDTH-1:0] word;
+    logic [COUNT-1:0] count;
+    always_comb begin
+        count = '0;
+        for (int i = 0; i < LANES; i++) if (keep[i]) count = COUNT'(i + 1);
+    end
+    always_ff @(posedge clk) if (advance) word <= {!restart, keep[LANES-1], count};
 
     logic [WIDTH*WORDS-1:0] words;
-    word_window #(.WIDTH(WIDTH), .WORDS(WORDS)) window_of_words (.clk, .advance, .in({restart, keep}), .window(words));
+    word_window #(.WIDTH(WIDTH), .WORDS(WORDS)) window_of_words (.clk, .advance, .in(word), .window(words));
 
+    // The bytes of a word count if all words before it are full, and none but the first begins after a gap.
     logic [6:0] sum;
     logic       open;
     always_comb begin
-        sum = 7'd0;
-        open = 1'b1;
-        for (int k = 0; k < WORDS; k++) begin
-            if (k > 0 && words[WIDTH*k+LANES]) open = 1'b0;
-            for (int i = 0; i < LANES; i++) begin
-                if (open && words[WIDTH*k+i]) sum = 7'(LANES * k + i + 1);
-            end
-            if (!words[WIDTH*k+LANES-1]) open = 1'b0;
+        sum = 7'(words[0+:COUNT]);
+        open = words[COUNT];
+        for (int k = 1; k < WORDS; k++) begin
+            open = open && words[WIDTH*k+COUNT+1];
+            if (open) sum = 7'(LANES * k) + 7'(words[WIDTH*k+:COUNT]);
+            open = open && words[WIDTH*k+COUNT];
         end
     end
 

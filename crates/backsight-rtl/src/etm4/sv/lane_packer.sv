@@ -5,7 +5,7 @@
 //
 //   LANES   lanes of input and output, a power of two
 //
-// Latency: five cycles after the byte that fills the word.
+// Latency: seven cycles after the byte that fills the word.
 
 module lane_packer #(
     parameter int LANES = 8
@@ -25,59 +25,97 @@ module lane_packer #(
 
     localparam int LEVELS = $clog2(LANES);
 
-    // 1: the holes before each lane.
-    logic                       gap_1, flush_1;
-    logic [LANES-1:0]           keep_1;
-    logic [8*LANES-1:0]         data_1;
+    // 1: the holes before each lane, first within groups of four lanes, then with those of the groups before.
+    localparam int GROUPS = LANES / 4;
+    logic                       gap_0, flush_0, gap_1, flush_1;
+    logic [LANES-1:0]           keep_0, keep_1;
+    logic [8*LANES-1:0]         data_0, data_1;
+    logic [2*LANES-1:0]         before_0, before_s;  // bytes before a lane in its group
+    logic [3*GROUPS-1:0]        group_0, group_s;    // bytes of a group
     logic [LEVELS*LANES-1:0]    holes_1, holes_s;
     logic [LEVELS:0]            count_1, count_s;
+    logic [2:0]                 so_far;
     always_comb begin
+        so_far = '0;
+        for (int i = 0; i < LANES; i++) begin
+            if (i % 4 == 0) so_far = '0;
+            before_s[2*i+:2] = so_far[1:0];
+            so_far = so_far + 3'(keep[i]);
+            group_s[3*(i/4)+:3] = so_far;
+        end
         count_s = '0;
         for (int i = 0; i < LANES; i++) begin
-            holes_s[LEVELS*i+:LEVELS] = LEVELS'(i) - LEVELS'(count_s);
-            count_s = count_s + (LEVELS + 1)'(keep[i]);
+            holes_s[LEVELS*i+:LEVELS] = LEVELS'(i) - LEVELS'(count_s) - LEVELS'(before_0[2*i+:2]);
+            if (i % 4 == 3) count_s = count_s + (LEVELS + 1)'(group_0[3*(i/4)+:3]);
         end
     end
     always_ff @(posedge clk) begin
-        gap_1 <= gap && !rst;
-        flush_1 <= flush && !rst;
-        keep_1 <= rst ? '0 : keep;
+        gap_0 <= gap && !rst;
+        flush_0 <= flush && !rst;
+        keep_0 <= rst ? '0 : keep;
+        data_0 <= data;
+        before_0 <= before_s;
+        group_0 <= rst ? '0 : group_s;
+        gap_1 <= gap_0 && !rst;
+        flush_1 <= flush_0 && !rst;
+        keep_1 <= rst ? '0 : keep_0;
         count_1 <= rst ? '0 : count_s;
-        data_1 <= data;
+        data_1 <= data_0;
         holes_1 <= holes_s;
     end
 
-    // 2: every byte moves down by the holes before it, a bit of their number at a time.
+    // 2: every byte moves down by the holes before it, a bit of their number at a time, two bits a stage.
     localparam int CELL = LEVELS + 8 + 1;
-    logic [CELL*LANES-1:0] cells, cells_s;
-    logic [CELL-1:0]       here, above;
+    localparam int HALF = (LEVELS + 1) / 2;
+    logic [CELL*LANES-1:0] cells, cells_q;
     logic [8*LANES-1:0]    packed_2;
-    logic [LEVELS:0]       count_2;
-    logic                  gap_2, flush_2;
+    logic [LEVELS:0]       count_q, count_2;
+    logic                  gap_q, flush_q, gap_2, flush_2;
+
+    logic [CELL*LANES-1:0] cells_h, cells_s;
+    logic [CELL-1:0]       here_h, above_h, here_s, above_s;
+    always_comb begin
+        cells_h = cells;
+        here_h = '0;
+        above_h = '0;
+        for (int l = 0; l < HALF; l++) begin
+            for (int i = 0; i < LANES; i++) begin
+                here_h = cells_h[CELL*i+:CELL];
+                above_h = '0;
+                if (i + (1 << l) < LANES) above_h = cells_h[CELL*((i+(1<<l))%LANES)+:CELL];
+                if (above_h[CELL-1] && above_h[8+l]) cells_h[CELL*i+:CELL] = above_h;
+                else cells_h[CELL*i+CELL-1] = here_h[CELL-1] && !here_h[8+l];
+            end
+        end
+    end
+    always_comb begin
+        cells_s = cells_q;
+        here_s = '0;
+        above_s = '0;
+        for (int l = HALF; l < LEVELS; l++) begin
+            for (int i = 0; i < LANES; i++) begin
+                here_s = cells_s[CELL*i+:CELL];
+                above_s = '0;
+                if (i + (1 << l) < LANES) above_s = cells_s[CELL*((i+(1<<l))%LANES)+:CELL];
+                if (above_s[CELL-1] && above_s[8+l]) cells_s[CELL*i+:CELL] = above_s;
+                else cells_s[CELL*i+CELL-1] = here_s[CELL-1] && !here_s[8+l];
+            end
+        end
+    end
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_cell
             assign cells[CELL*i+:CELL] = {keep_1[i], holes_1[LEVELS*i+:LEVELS], data_1[8*i+:8]};
             always_ff @(posedge clk) packed_2[8*i+:8] <= cells_s[CELL*i+:8];
         end
     endgenerate
-    always_comb begin
-        cells_s = cells;
-        here = '0;
-        above = '0;
-        for (int l = 0; l < LEVELS; l++) begin
-            for (int i = 0; i < LANES; i++) begin
-                here = cells_s[CELL*i+:CELL];
-                above = '0;
-                if (i + (1 << l) < LANES) above = cells_s[CELL*((i+(1<<l))%LANES)+:CELL];
-                if (above[CELL-1] && above[8+l]) cells_s[CELL*i+:CELL] = above;
-                else cells_s[CELL*i+CELL-1] = here[CELL-1] && !here[8+l];
-            end
-        end
-    end
     always_ff @(posedge clk) begin
-        count_2 <= rst ? '0 : count_1;
-        gap_2 <= gap_1 && !rst;
-        flush_2 <= flush_1 && !rst;
+        cells_q <= cells_h;
+        count_q <= rst ? '0 : count_1;
+        gap_q <= gap_1 && !rst;
+        flush_q <= flush_1 && !rst;
+        count_2 <= rst ? '0 : count_q;
+        gap_2 <= gap_q && !rst;
+        flush_2 <= flush_q && !rst;
     end
 
     // 3: how many bytes are held, and whether a word is full.
