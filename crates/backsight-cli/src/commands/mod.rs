@@ -18,3 +18,4 @@ pub mod profile;
 pub mod record;
 pub mod report;
 pub mod rtl;
+pub mod session;

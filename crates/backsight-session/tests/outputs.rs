@@ -1,0 +1,90 @@
+//! What is written is what its reader takes.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use backsight_session::{Request, Session, System, output};
+use backsight_testing::repository;
+
+fn session(sink: &str) -> Session {
+    let system = System::open(&repository().join("testdata/systems/four-cores.ini")).unwrap();
+    Session::new(&system, &Request { sink: Some(sink.to_owned()), ..Request::default() }).unwrap()
+}
+
+/// Runs a program with a text as its input; `None` where there is no such program.
+fn given(program: &str, arguments: &[&str], text: &str) -> Option<(bool, String)> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(_) => {
+            println!("skipped: no {program}");
+            return None;
+        }
+    };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+#[test]
+fn a_c_compiler_takes_the_tables() {
+    for sink in ["etr", "tpiu", "etf2"] {
+        let text = output::c_table(&session(sink))
+            + "int main(void) { return trace_start[0].value == trace_stop[0].value; }\n";
+        let arguments = ["-x", "c", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-"];
+        if let Some((good, said)) = given("cc", &arguments, &text) {
+            assert!(good, "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_tcl_interpreter_runs_the_script_to_its_end() {
+    // A memory in which everything that is waited for has happened.
+    let memory = "proc mww {address value} { incr ::writes }\n\
+        proc echo {text} { incr ::reads }\n\
+        proc read_memory {address width count} { return [list $::word] }\n\
+        proc trace_wait {address mask value what} { incr ::waits }\n\
+        set writes 0\nset reads 0\nset waits 0\nset word 0xffffffff\n";
+    let session = session("etr");
+    let script = output::openocd(&session).replace("proc trace_wait", "proc unused_wait") + memory;
+    let text = script + "start_trace\nstop_trace /dev/null\nputs [expr {$writes + $reads + $waits}]\n";
+    if let Some((good, said)) = given("tclsh", &[], &text) {
+        assert!(good, "{said}");
+        assert_eq!(said.trim(), (session.start.len() + session.stop.len()).to_string());
+    }
+}
+
+#[test]
+fn a_buffer_is_read_word_by_word_in_the_order_of_memory() {
+    let words = "set words {0x44332211 0x01020304 0xffffffff}\n\
+        proc read_memory {address width count} { set ::words [lassign $::words word]; return [list $word] }\n\
+        trace_read 0x1000 /dev/stdout\n";
+    if let Some((good, said)) = given("tclsh", &[], &(output::openocd(&session("etf2")) + words)) {
+        assert!(good && said == "11223344\n04030201\n", "{said}");
+    }
+}
+
+#[test]
+fn sinks_come_first_and_everything_is_undone_in_the_order_of_the_trace() {
+    let components = |text: &str| {
+        let mut names: Vec<String> = text
+            .lines()
+            .filter_map(|line| Some(line.split_once("# ")?.1.split_once(' ')?.0.to_owned()))
+            .collect();
+        names.dedup();
+        names
+    };
+    let text = output::words(&session("etr"));
+    let (start, stop) = text.split_once("# stop\n").unwrap();
+    assert_eq!(
+        components(start),
+        ["etr", "replicator", "etf2", "funnel2", "etf1", "funnel1", "etm0", "etm1", "etm2", "etm3"]
+    );
+    assert_eq!(
+        components(stop),
+        ["etm0", "etm1", "etm2", "etm3", "funnel1", "etf1", "funnel2", "etf2", "replicator", "etr"]
+    );
+}
