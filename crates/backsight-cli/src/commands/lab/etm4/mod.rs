@@ -199,7 +199,8 @@ fn measure_file(path: &Path, all: &[Configuration], conditions: &Conditions) -> 
     if retired::is_retired(&begin) {
         return Ok(bandwidth(&name, &mut RetiredFile::open(&name, open)?, all, conditions)?);
     }
-    let options = EmulationOptions { program: path.to_owned(), ..EmulationOptions::default() };
+    // What the program prints is not to be among the figures.
+    let options = EmulationOptions { program: path.to_owned(), silent: true, ..EmulationOptions::default() };
     let mut program = EmulatedProgram::new(options).map_err(Error::Qemu)?;
     Ok(bandwidth(&name, &mut program, all, conditions)?)
 }
