@@ -5,9 +5,9 @@
 //! | nothing is written before LAR had the key | every component |
 //! | nothing but locks and power is written before it is claimed, and nobody else may have claimed it | every component |
 //! | TRCPDCR.PU is set, then TRCOSLAR cleared, before anything else is written | trace units |
-//! | only TRCPRGCTLR is written while the unit is on or not idle | trace units |
+//! | only TRCPRGCTLR is written while the unit is on, or off and not yet seen to be idle (TRCSTATR) | trace units |
 //! | only registers that the ID registers say exist are written | trace units |
-//! | only CTL and FFCR are written while trace is captured | TMC |
+//! | only CTL and FFCR are written while trace is captured, or not yet seen to be at rest (STS) | TMC |
 //! | memory is read only after a flush and before CTL is cleared | TMC |
 //! | a unit is switched on only when everything between it and a sink is on | trace units |
 //! | what trace flows through is switched off only when no unit is on | all others |
@@ -50,6 +50,8 @@ struct State {
     powered: bool,
     claimed: u32,
     on: bool,
+    /// It was seen to be idle since it was switched off.
+    seen_idle: bool,
     flushed: bool,
     values: HashMap<u16, u32>,
 }
@@ -110,7 +112,12 @@ impl<'a> Target<'a> {
         let register = step.register.common();
         match step.action {
             Action::Write(value) => self.write(number, register, value),
-            Action::Wait { mask, value } if self.read(number, register) & mask == value => Ok(()),
+            Action::Wait { mask, value } if self.read(number, register) & mask == value => {
+                let kind = self.system.components[number].kind;
+                let status = if kind.is_source() { etm4::STATR } else { tmc::STS };
+                self.states[number].seen_idle |= register == status && !self.states[number].on;
+                Ok(())
+            }
             Action::Wait { .. } => Err("this would be waited for without end"),
             Action::Read => Ok(()),
             Action::ReadTrace if self.states[number].on && self.states[number].flushed => Ok(()),
@@ -195,10 +202,14 @@ impl<'a> Target<'a> {
                 return Err("something between it and a sink is off: its trace would be lost");
             }
             self.states[number].on = on;
+            self.states[number].seen_idle = false;
             return Ok(());
         }
         if self.states[number].on {
             return Err("the unit is on");
+        }
+        if !self.states[number].seen_idle {
+            return Err("nobody has looked whether the unit is idle");
         }
         if !self.exists(number, register) {
             return Err("the ID registers say that there is no such register");
@@ -245,9 +256,11 @@ impl<'a> Target<'a> {
                 }
                 self.switch(number, on)?;
                 self.states[number].flushed = false;
+                self.states[number].seen_idle = false;
             }
             tmc::FFCR => self.states[number].flushed = value & 1 << 6 != 0,
             _ if self.states[number].on => return Err("trace is being captured"),
+            _ if !self.states[number].seen_idle => return Err("nobody has looked whether trace still moves"),
             _ => {}
         }
         Ok(())

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use backsight_session::{Request, Session, System, output};
-use backsight_testing::repository;
+use backsight_session::{Request, Session, System, Timestamps, output};
+use backsight_testing::{assert_golden, repository, skipped};
 
 fn session(sink: &str) -> Session {
     let system = System::open(&repository().join("testdata/systems/four-cores.ini")).unwrap();
@@ -18,7 +18,7 @@ fn given(program: &str, arguments: &[&str], text: &str) -> Option<(bool, String)
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(_) => {
-            println!("skipped: no {program}");
+            skipped(format_args!("no {program}"));
             return None;
         }
     };
@@ -87,4 +87,28 @@ fn sinks_come_first_and_everything_is_undone_in_the_order_of_the_trace() {
         components(stop),
         ["etm0", "etm1", "etm2", "etm3", "funnel1", "etf1", "funnel2", "etf2", "replicator", "etr"]
     );
+}
+
+#[test]
+fn addresses_and_values_are_those_of_the_manuals() {
+    let system = System::open(&repository().join("testdata/systems/four-cores.ini")).unwrap();
+    let request = Request {
+        units: vec![("etm2".to_owned(), Some(0x2A))],
+        sink: Some("etr".to_owned()),
+        ranges: vec![0x40_0000..0x50_0000, 0xFFFF_0000_0000..0xFFFF_0000_1000],
+        only_context: Some(0x1234),
+        context_id: true,
+        vmid: true,
+        cycle_counts: Some(16),
+        timestamps: Some(Timestamps::EveryCycles(5000)),
+        branch_broadcast: true,
+        return_stack: true,
+        events: vec![4, 9],
+        ..Request::default()
+    };
+    let session = Session::new(&system, &request).unwrap();
+    assert_golden("crates/backsight-session/tests/golden/everything.words", &output::words(&session));
+    let port = Request { units: request.units, sink: Some("tpiu".to_owned()), ..Request::default() };
+    let session = Session::new(&system, &port).unwrap();
+    assert_golden("crates/backsight-session/tests/golden/port.words", &output::words(&session));
 }

@@ -208,6 +208,7 @@ proptest! {
             // Writes that others depend on. A setting that is missing is found by what a decoder reads back.
             (Action::Write(_), "LAR" | "CLAIMSET" | "TRCLAR" | "TRCCLAIMSET" | "TRCOSLAR" | "TRCPDCR" | "FUNCTL") => true,
             (Action::Write(value), "CTL") => value == 1,
+            (Action::Wait { value, .. }, "STS" | "TRCSTATR") => value != 0,
             _ => false,
         };
         let mut target = Target::new(&system);
@@ -237,6 +238,7 @@ fn check(unit: &Unit, request: &Request, session: &Session) {
     order.dedup();
     assert_eq!(order.first().copied(), request.sink.as_deref(), "the sink comes first");
     assert_eq!(order[order.len() - 2..], ["unit0", "unit1"], "the trace units come last");
+    check_ranges(request, session);
     let accesses = session.start.len() + session.stop.len();
     let lines = |text: &str, starts: &[&str]| {
         text.lines().filter(|line| starts.iter().any(|start| line.trim_start().starts_with(start))).count()
@@ -248,6 +250,29 @@ fn check(unit: &Unit, request: &Request, session: &Session) {
     let script = output::openocd(session);
     assert_eq!(lines(&script, &["mww 0x", "trace_wait 0x", "echo \"", "trace_read 0x"]), accesses);
     assert_eq!(lines(&output::c_table(session), &["{ 0x"]), accesses);
+}
+
+/// The comparators of every unit hold the ranges, both ends included.
+fn check_ranges(request: &Request, session: &Session) {
+    for name in ["unit0", "unit1"] {
+        let written = |register: String| {
+            let step = session
+                .start
+                .iter()
+                .find(|step| step.component == name && step.register.to_string() == register);
+            match step.map(|step| step.action) {
+                Some(Action::Write(value)) => u64::from(value),
+                other => panic!("{register}: {other:?}"),
+            }
+        };
+        let comparator = |number: usize| {
+            written(format!("TRCACVR{number}[31:0]")) | written(format!("TRCACVR{number}[63:32]")) << 32
+        };
+        for (number, range) in request.ranges.iter().enumerate() {
+            assert_eq!(comparator(2 * number)..comparator(2 * number + 1) + 1, *range);
+            assert_eq!(written("TRCVIIECTLR".to_owned()) >> number & 1, 1);
+        }
+    }
 }
 
 fn bundled() -> System {
