@@ -137,6 +137,7 @@ module etm4_decoder #(
 
     // What they say with what came before.
     logic [16*LANES-1:0] first_two, p_first_two;
+    logic [21*LANES-1:0] counted;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_good
             logic [MEANING-1:0] m;
@@ -144,6 +145,8 @@ module etm4_decoder #(
             assign m = meaning[MEANING*i+:MEANING];
             assign good[i] = valid[i] && bad[3*i+:3] == etm4_pkg::WHY_NONE;
             assign first_two[16*i+:16] = after[72*i+:16];
+            assign counted[21*i+:21] = m[etm4_pkg::M_CYCLES1] ? cycles[21*i+:21]
+                : m[etm4_pkg::M_CYCLES2] ? {17'b0, after[72*i+:4]} : {19'b0, head[8*i+:2]};
             // A bad packet, Discard and Overflow end what is known of the last branch.
             assign stops = bad[3*i+:3] != etm4_pkg::WHY_NONE || (m[etm4_pkg::M_EXTENSION] && after[72*i+:8] != 8'h00);
             assign taken_to[i] = m[etm4_pkg::M_SETS_TAKEN] && !stops;
@@ -162,7 +165,7 @@ module etm4_decoder #(
     word_delay #(.WIDTH((MEANING + 3 + 8 + 5 + 16 + 21 + 72 + 9 + 32 + 32 + 8 + 32 + 32) * LANES + 1), .WORDS(STATE))
         around_state (
         .clk, .advance,
-        .in({p_restart, meaning, bad, head, payload, first_two, cycles, raw, wrote, number, count, info, vmid, cid}),
+        .in({p_restart, meaning, bad, head, payload, first_two, counted, raw, wrote, number, count, info, vmid, cid}),
         .out({o_restart, p_meaning, packet_why, packet_header, packet_payload, p_first_two, p_cycles, packet_raw,
               packet_wrote, packet_number, packet_count, packet_info, packet_vmid, packet_cid})
     );

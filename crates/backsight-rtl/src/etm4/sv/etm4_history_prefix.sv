@@ -6,7 +6,7 @@
 //
 //   LANES   bytes of a word, a power of two
 //
-// Latency: LANES / 2 + 1 words.
+// Latency: LANES / 2 + 2 words.
 
 module etm4_history_prefix #(
     parameter int LANES = 8
@@ -25,7 +25,8 @@ module etm4_history_prefix #(
 
     localparam int STAGES = LANES / 2;
     localparam int ENTRY = 65 + 12;       // an address, and where its six parts are from
-    localparam int INPUT = 2 + 2 + 6 + 65;
+    localparam int INPUT = 2 + 12 + 65;
+    localparam logic [1:0] KNOWN = 2'd3;
 
     function automatic [ENTRY-1:0] old_entry(input [1:0] which);
         old_entry = {{6{which}}, 65'b0};
@@ -48,10 +49,24 @@ module etm4_history_prefix #(
     logic [INPUT*LANES-1:0] input_0;
     assign inputs[0] = input_0;
 
+    // Where a part of the newest address is from: one of the three, or the packet.
+    function automatic [1:0] source(input pushes, input forgets, input brings, input [1:0] other);
+        if (forgets || (pushes && brings)) source = KNOWN;
+        else source = pushes ? other : 2'd0;
+    endfunction
+
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_input
-            assign input_0[INPUT*i+:INPUT] =
-                {push[i], forget[i], from[2*i+:2], take[6*i+:6], literal[65*i+:65]};
+            logic [11:0] part;
+            for (genvar k = 0; k < 6; k++) begin : g_part
+                assign part[2*k+:2] = source(push[i], forget[i], take[6*i+k], from[2*i+:2]);
+            end
+            always_ff @(posedge clk) begin
+                if (advance) begin
+                    input_0[INPUT*i+:INPUT] <= {push[i], forget[i], part, literal[65*i+:65]};
+                    if (forget[i]) input_0[INPUT*i+:65] <= '0;
+                end
+            end
         end
         for (genvar s = 0; s < STAGES; s++) begin : g_stage
             logic [3*ENTRY-1:0]     history_q, walked, between;
@@ -64,11 +79,11 @@ module etm4_history_prefix #(
             assign x = inputs[s][INPUT*2*s+:INPUT];
             assign y = inputs[s][INPUT*(2*s+1)+:INPUT];
             etm4_history_step even (
-                .push(x[74]), .forget(x[73]), .from(x[72:71]), .take(x[70:65]), .literal(x[64:0]),
+                .push(x[78]), .forget(x[77]), .source(x[76:65]), .literal(x[64:0]),
                 .in(history[s]), .out(between)
             );
             etm4_history_step odd (
-                .push(y[74]), .forget(y[73]), .from(y[72:71]), .take(y[70:65]), .literal(y[64:0]),
+                .push(y[78]), .forget(y[77]), .source(y[76:65]), .literal(y[64:0]),
                 .in(between), .out(walked)
             );
             always_ff @(posedge clk) begin
@@ -85,7 +100,7 @@ module etm4_history_prefix #(
     // What was before the word.
     logic        restart_1;
     logic [64:0] first, second, third, first_s, second_s, third_s;
-    word_delay #(.WIDTH(1), .WORDS(STAGES)) restarts (.clk, .advance, .in(restart), .out(restart_1));
+    word_delay #(.WIDTH(1), .WORDS(STAGES + 1)) restarts (.clk, .advance, .in(restart), .out(restart_1));
     assign first_s = restart_1 ? '0 : first;
     assign second_s = restart_1 ? '0 : second;
     assign third_s = restart_1 ? '0 : third;

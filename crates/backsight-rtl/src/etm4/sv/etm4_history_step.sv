@@ -6,22 +6,39 @@
 module etm4_history_step (
     input  logic         push,     // the packet has an address
     input  logic         forget,   // the packet makes all three 0
-    input  logic [1:0]   from,     // which of the three the bits are of that the packet does not bring
-    input  logic [5:0]   take,     // parts that the packet brings
-    input  logic [64:0]  literal,
+    input  logic [11:0]  source,   // where the parts of the newest are from: one of the three, or 3 for `literal`
+    input  logic [64:0]  literal,  // what the packet brings; 0 if it makes all three 0
     input  logic [230:0] in,       // three addresses, the newest in the lowest bits
     output logic [230:0] out
 );
 
     localparam int ENTRY = 77;
 
-    logic [ENTRY-1:0] other, made;
-    logic [64:0]      mask;        // bits that the packet brings
-    logic [11:0]      known;
-    assign other = from == 2'd0 ? in[0+:ENTRY] : from == 2'd1 ? in[ENTRY+:ENTRY] : in[2*ENTRY+:ENTRY];
-    assign mask = {take[0], {32{take[5]}}, {15{take[4]}}, take[3], {7{take[2]}}, take[1], {8{take[0]}}};
-    assign known = {{2{take[5]}}, {2{take[4]}}, {2{take[3]}}, {2{take[2]}}, {2{take[1]}}, {2{take[0]}}};
-    assign made = {other[76:65] | known, (literal & mask) | (other[64:0] & ~mask)};
-    assign out = forget ? {3{12'hFFF, 65'b0}} : push ? {in[2*ENTRY-1:0], made} : in;
+    logic [ENTRY-1:0] newest, second, third, brought, made;
+    logic [1:0]       which;
+    assign {third, second, newest} = in;
+    assign brought = {12'hFFF, literal};
+
+    // One choice for each bit.
+    always_comb begin
+        which = 2'd0;
+        for (int k = 0; k < ENTRY; k++) begin
+            if (k >= 65) which = source[2*((k-65)/2)+:2];
+            else if (k == 64 || k < 8) which = source[1:0];
+            else if (k == 8) which = source[3:2];
+            else if (k < 16) which = source[5:4];
+            else if (k == 16) which = source[7:6];
+            else if (k < 32) which = source[9:8];
+            else which = source[11:10];
+            case (which)
+                2'd0: made[k] = newest[k];
+                2'd1: made[k] = second[k];
+                2'd2: made[k] = third[k];
+                default: made[k] = brought[k];
+            endcase
+        end
+    end
+    assign out = {forget ? {12'hFFF, 65'b0} : push ? second : third,
+                  forget ? {12'hFFF, 65'b0} : push ? newest : second, made};
 
 endmodule

@@ -26,7 +26,7 @@ package etm4_prefix_pkg;
 
     // Addresses take longest, or the threshold.
     function automatic int state_words(input int lanes);
-        state_words = scan_words(lanes) + lanes / 2 + 1 > lanes / 4 + 6 ? scan_words(lanes) + lanes / 2 + 1
+        state_words = scan_words(lanes) + lanes / 2 + 2 > lanes / 4 + 6 ? scan_words(lanes) + lanes / 2 + 2
                                                                         : lanes / 4 + 6;
     endfunction
 

@@ -25,7 +25,7 @@ module etm4_record_prefix #(
     input  logic [8*LANES-1:0]  head,
     input  logic [LANES*etm4_pkg::MEANING-1:0] meaning,
     input  logic [16*LANES-1:0] after,      // the two bytes after the header
-    input  logic [21*LANES-1:0] cycles,     // count of a Cycle Count format 1
+    input  logic [21*LANES-1:0] cycles,     // what a Cycle Count packet counts above the threshold
     input  logic [LANES-1:0]    taken,      // an address here would be the target of a branch
     input  logic [64*LANES-1:0] address,
     input  logic [32*LANES-1:0] threshold,
@@ -76,8 +76,7 @@ module etm4_record_prefix #(
                 end else if (m[etm4_pkg::M_BRANCH] && taken[i]) kind_s = etm4_pkg::RECORD_BRANCH;
                 if (!valid[i]) kind_s = 3'b0;
 
-                added = threshold[32*i+:32] + (m[etm4_pkg::M_CYCLES1] ? {11'b0, cycles[21*i+:21]}
-                    : m[etm4_pkg::M_CYCLES2] ? {28'b0, r[3:0]} : {30'b0, h[1:0]});
+                added = threshold[32*i+:32] + {11'b0, cycles[21*i+:21]};
                 adds = valid[i] && bad[3*i+:3] == etm4_pkg::WHY_NONE
                     && ((m[etm4_pkg::M_CYCLES1] && !h[0]) || m[etm4_pkg::M_CYCLES2] || m[etm4_pkg::M_CYCLES3]);
             end

@@ -28,7 +28,7 @@ module etm4_state_prefix #(
     localparam int MEANING = etm4_pkg::MEANING;
     localparam int SCAN = etm4_prefix_pkg::scan_words(LANES);
     localparam int STATE = etm4_prefix_pkg::state_words(LANES);
-    localparam int HISTORY = LANES / 2 + 1;
+    localparam int HISTORY = LANES / 2 + 2;
 
     // Is the processor in AArch64 state before each packet?
     logic [LANES-1:0] context_set, wide;
