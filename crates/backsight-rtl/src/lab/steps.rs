@@ -48,7 +48,9 @@ impl Step {
             ),
             // Without its last steps: they give cells names for people, which takes longer than all the rest.
             Self::Ecp5 => {
-                format!("synth_ecp5 -nowidelut -abc9 -top {top} -run begin:check; write_json ecp5.json")
+                format!(
+                    "synth_ecp5 -nowidelut -abc9 -top {top} -run begin:check; blackbox =A:whitebox; write_json ecp5.json"
+                )
             }
             Self::Route => {
                 let arguments = "--85k --speed 8 --package CABGA756 --json ecp5.json --out-of-context --freq 400 --timing-allow-fail --seed 1";

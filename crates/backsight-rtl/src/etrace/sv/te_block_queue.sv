@@ -1,5 +1,7 @@
 // Cycles in which blocks ended wait here; their blocks come out one by one, the oldest first.
 //
+// What ended in a cycle is held in registers first: the connector's path ends there.
+//
 // When there is no room the blocks of a cycle are lost, and a gap is handed on before the next ones. `stall` asks the hart
 // to wait in time: it may still commit for as many cycles as are left (te_pkg::STALL_AT).
 
@@ -52,6 +54,18 @@ module te_block_queue (
     localparam int SHARED = 2 * (te_pkg::PRIV + te_pkg::CONTEXT + te_pkg::TIME) + te_pkg::ECAUSE + A;
     localparam int WIDTH = SLOTS * SLOT + SHARED + SLOTS + 2;
 
+    // What the connector gave in the cycle before.
+    localparam int HELD = SLOTS * SLOT + SHARED;
+    logic [HELD-1:0]  held;
+    logic [SLOTS-1:0] held_valid;
+    logic             held_ended;
+    always_ff @(posedge clk) begin
+        held <= {slot_iaddr, slot_iretire, slot_ilastsize, slot_itype, slot_sijump, slot_ctype, slot_cycles,
+            early_priv, priv, early_context, context_id, early_time, core_time, cause, tval};
+        held_valid <= rst ? '0 : slot_valid;
+        held_ended <= ended && !rst;
+    end
+
     // Entries: the slots, what they share, whether the end comes after, which are valid, whether a gap comes before.
     logic [WIDTH-1:0] entries [te_pkg::BLOCK_DEPTH];
     logic [WIDTH-1:0] written, front;
@@ -60,10 +74,8 @@ module te_block_queue (
     logic             full, write, read, missed, end_waits;
 
     assign full = level == (INDEX + 1)'(te_pkg::BLOCK_DEPTH);
-    assign write = !full && (|slot_valid || ended || end_waits);
-    assign written = {slot_iaddr, slot_iretire, slot_ilastsize, slot_itype, slot_sijump, slot_ctype, slot_cycles,
-        early_priv, priv, early_context, context_id, early_time, core_time, cause, tval, ended || end_waits,
-        slot_valid, missed};
+    assign write = !full && (|held_valid || held_ended || end_waits);
+    assign written = {held, held_ended || end_waits, held_valid, missed};
     assign stall = level >= (INDEX + 1)'(te_pkg::STALL_AT);
 
     always_ff @(posedge clk) begin
@@ -78,8 +90,8 @@ module te_block_queue (
             head <= head + INDEX'(read);
             tail <= tail + INDEX'(write);
             level <= level + (INDEX + 1)'(write) - (INDEX + 1)'(read);
-            missed <= !write && (missed || full && |slot_valid);
-            end_waits <= full && (end_waits || ended);
+            missed <= !write && (missed || full && |held_valid);
+            end_waits <= full && (end_waits || held_ended);
         end
     end
 

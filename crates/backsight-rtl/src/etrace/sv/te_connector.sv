@@ -54,7 +54,7 @@ module te_connector (
     localparam int PORTS = te_pkg::PORTS;
 
     // The block under way. iretire 0: there is none.
-    logic [A-1:0] iaddr;
+    logic [A-1:0] iaddr, block_end;     // where it begins, and where it ends for now
     logic [R-1:0] iretire;
     logic         ilastsize, sijump;
     logic [1:0]   block_ctype;
@@ -78,13 +78,14 @@ module te_connector (
     // Does something end the block before the first port is looked at?
     logic any, early, elsewhere;
     assign any = |commit_valid || trap_valid;
-    assign elsewhere = trap_valid && commit_pc[A-1:0] != iaddr + A'({iretire, 1'b0});
+    assign elsewhere = trap_valid && commit_pc[A-1:0] != block_end;
     assign early = iretire != '0
         && (!enable || any && (priv != block_priv || context_id != block_context || elsewhere));
     assign cycles_now = cycles + C'(cycles != '1);
 
     // One step for each port: n_ is the state after it.
-    logic [A-1:0] n_iaddr, pc;
+    logic [A-1:0] n_iaddr, pc, n_base;  // the block ends so many half-words after `n_base`
+    logic [R-1:0] n_beyond;
     logic [R-1:0] n_iretire, sum, size;
     logic         n_ilastsize, n_sijump;
     logic [1:0]   n_ctype;
@@ -95,6 +96,8 @@ module te_connector (
 
     always_comb begin
         n_iaddr = iaddr;
+        n_base = block_end;
+        n_beyond = '0;
         n_iretire = early ? '0 : iretire;
         n_ilastsize = ilastsize;
         n_sijump = sijump;
@@ -168,11 +171,16 @@ module te_connector (
                 n_ctype = te_pkg::CTYPE_UNREPORTED;
                 unspent = 1'b0;
             end
-            if ((counts || traps) && n_iretire == '0) n_iaddr = pc;
+            if ((counts || traps) && n_iretire == '0) begin
+                n_iaddr = pc;
+                n_base = pc;
+                n_beyond = '0;
+            end
             // The first block after a change reports it.
             if ((counts || traps) && unspent && ctype != te_pkg::CTYPE_UNREPORTED) n_ctype = ctype;
             if (counts) begin
                 n_iretire = n_iretire + size;
+                n_beyond = n_beyond + size;
                 n_ilastsize = !commit_compressed[i];
                 n_sijump = commit_sijump[i];
             end
@@ -200,6 +208,7 @@ module te_connector (
 
     always_ff @(posedge clk) begin
         iaddr <= n_iaddr;
+        block_end <= n_base + A'({n_beyond, 1'b0});
         ilastsize <= n_ilastsize;
         sijump <= n_sijump;
         if (any) begin
