@@ -107,13 +107,37 @@ module te_encoder (
         .lost
     );
 
+    // A request waits for a cycle: the decision ends here. Room for its packet is given out before.
+    logic                       held_valid, held_notify, held_updiscon, held_branch, held_thaddr, held_interrupt, held_ienable;
+    logic [2:0]                 held_kind;
+    logic [te_pkg::IADDR-1:0]   held_address, held_from, held_tval;
+    logic [30:0]                held_map;
+    logic [4:0]                 held_count;
+    logic [te_pkg::PRIV-1:0]    held_priv;
+    logic [te_pkg::CONTEXT-1:0] held_context;
+    logic [te_pkg::TIME-1:0]    held_time;
+    logic [te_pkg::ECAUSE-1:0]  held_cause;
+    logic [1:0]                 held_status;
+    always_ff @(posedge clk) begin
+        held_valid <= req_valid && !rst;
+        {held_kind, held_address, held_from, held_map, held_count, held_notify, held_updiscon, held_branch,
+            held_priv, held_context, held_time, held_thaddr, held_interrupt, held_cause, held_tval,
+            held_ienable, held_status}
+            <= {req_kind, req_address, req_from, req_map, req_count, req_notify, req_updiscon, req_branch,
+            req_priv, req_context, req_time, req_thaddr, req_interrupt, req_cause, req_tval, req_ienable,
+            req_status};
+    end
+
     logic payload_valid;
     logic [te_pkg::PAYLOAD-1:0] payload;
     logic [4:0] payload_bytes;
     te_payload encode (
-        .clk, .rst, .req_valid, .req_kind, .req_address, .req_from, .req_map, .req_count, .req_notify, .req_updiscon,
-        .req_branch, .req_priv, .req_context, .req_time, .req_thaddr, .req_interrupt, .req_cause, .req_tval, .req_ienable,
-        .req_status, .out_valid(payload_valid), .out_payload(payload), .out_bytes(payload_bytes)
+        .clk, .rst, .req_valid(held_valid), .req_kind(held_kind), .req_address(held_address), .req_from(held_from),
+        .req_map(held_map), .req_count(held_count), .req_notify(held_notify), .req_updiscon(held_updiscon),
+        .req_branch(held_branch), .req_priv(held_priv), .req_context(held_context), .req_time(held_time),
+        .req_thaddr(held_thaddr), .req_interrupt(held_interrupt), .req_cause(held_cause), .req_tval(held_tval),
+        .req_ienable(held_ienable), .req_status(held_status), .out_valid(payload_valid), .out_payload(payload),
+        .out_bytes(payload_bytes)
     );
 
     logic packet_valid, packet_ready;
