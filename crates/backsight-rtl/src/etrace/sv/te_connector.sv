@@ -84,8 +84,9 @@ module te_connector (
     assign cycles_now = cycles + C'(cycles != '1);
 
     // One step for each port: n_ is the state after it.
-    logic [A-1:0] n_iaddr, pc, n_base;  // the block ends so many half-words after `n_base`
-    logic [R-1:0] n_beyond;
+    logic [A-1:0] n_iaddr, pc;
+    logic [A-1:0] last_pc;              // of the last instruction of this cycle
+    logic         last_compressed, any_counts;
     logic [R-1:0] n_iretire, sum, size;
     logic         n_ilastsize, n_sijump;
     logic [1:0]   n_ctype;
@@ -96,8 +97,9 @@ module te_connector (
 
     always_comb begin
         n_iaddr = iaddr;
-        n_base = block_end;
-        n_beyond = '0;
+        last_pc = '0;
+        last_compressed = 1'b0;
+        any_counts = 1'b0;
         n_iretire = early ? '0 : iretire;
         n_ilastsize = ilastsize;
         n_sijump = sijump;
@@ -171,16 +173,14 @@ module te_connector (
                 n_ctype = te_pkg::CTYPE_UNREPORTED;
                 unspent = 1'b0;
             end
-            if ((counts || traps) && n_iretire == '0) begin
-                n_iaddr = pc;
-                n_base = pc;
-                n_beyond = '0;
-            end
+            if ((counts || traps) && n_iretire == '0) n_iaddr = pc;
             // The first block after a change reports it.
             if ((counts || traps) && unspent && ctype != te_pkg::CTYPE_UNREPORTED) n_ctype = ctype;
             if (counts) begin
                 n_iretire = n_iretire + size;
-                n_beyond = n_beyond + size;
+                last_pc = pc;
+                last_compressed = commit_compressed[i];
+                any_counts = 1'b1;
                 n_ilastsize = !commit_compressed[i];
                 n_sijump = commit_sijump[i];
             end
@@ -208,7 +208,8 @@ module te_connector (
 
     always_ff @(posedge clk) begin
         iaddr <= n_iaddr;
-        block_end <= n_base + A'({n_beyond, 1'b0});
+        // The instructions of a block follow each other, so that it ends where the last of them does.
+        if (any_counts) block_end <= last_pc + (last_compressed ? A'(2) : A'(4));
         ilastsize <= n_ilastsize;
         sijump <= n_sijump;
         if (any) begin
