@@ -17,8 +17,11 @@ use crate::etm4::table::HeaderRange;
 pub(super) const REGION: usize = 1024;
 /// Packets that are passed over at a time, at most.
 pub(super) const RUN: usize = 16;
-/// Bytes that lanes are worked out for: a run from the last byte of a region may end after it.
-const LANES: usize = REGION + 2 * RUN;
+/// Bytes that lanes are worked out for: a run from the last byte of a region may end after it. A multiple of the longest
+/// vector, so that no loop has a rest that is worked out byte by byte.
+const LANES: usize = (REGION + 2 * RUN).next_multiple_of(VECTOR);
+/// Bytes of the longest vector.
+const VECTOR: usize = 64;
 /// Bytes that must be readable for a region, with room for whatever a byte may say as a distance.
 pub(super) const READ: usize = REGION + 288;
 
@@ -34,10 +37,10 @@ pub(super) const WITH_TIMESTAMPS: u8 = 2;
 #[repr(align(64))]
 pub(super) struct Lanes {
     /// How many bytes, up to [`RUN`], are to be passed over as packets that are a header alone.
-    pub to: [u8; LANES],
+    pub to: [u8; LANES + VECTOR],
     /// The same with the packet after them, if that has a value that is read here. Else equal to `to`: there are more
     /// packets that are a header alone, or there is one for the clear reader.
-    pub over: [u8; LANES],
+    pub over: [u8; LANES + VECTOR],
     /// The form of a packet that has a value.
     pub form: [u8; REGION + 256],
 }
@@ -101,7 +104,8 @@ const fn address<const HAS_SOURCES: bool>(header: u8, next: u8) -> (u8, u8) {
 }
 
 impl Lanes {
-    pub const EMPTY: Self = Self { to: [0; LANES], over: [0; LANES], form: [0; REGION + 256] };
+    pub const EMPTY: Self =
+        Self { to: [0; LANES + VECTOR], over: [0; LANES + VECTOR], form: [0; REGION + 256] };
 
     /// Works them out for a region, with packets that have times as far as they are common.
     #[inline(always)]
@@ -128,7 +132,7 @@ impl Lanes {
     #[inline(always)]
     fn add_times<const TIMES: u8>(&mut self, bytes: &[u8; READ], counts: u8) {
         // How long is a count field that begins here, up to one more than is allowed?
-        const AHEAD: usize = LANES + 16;
+        const AHEAD: usize = LANES + VECTOR;
         let mut count = [0; AHEAD];
         let ahead: [_; 3] = core::array::from_fn(|distance| from::<AHEAD>(bytes, distance));
         for at in 0..AHEAD {
@@ -155,7 +159,7 @@ impl Lanes {
     /// Adds the lengths and forms of timestamps and of the counts after them, of which there is one for each length that
     /// the timestamp may have.
     #[inline(always)]
-    fn add_timestamps(&mut self, bytes: &[u8; READ], count: &[u8; LANES + 16]) {
+    fn add_timestamps(&mut self, bytes: &[u8; READ], count: &[u8; LANES + VECTOR]) {
         let ahead: [_; 9] = core::array::from_fn(|distance| from::<LANES>(bytes, distance));
         let counts: [_; TIMESTAMP_BYTES as usize] = core::array::from_fn(|stamp| {
             count.get(2 + stamp..).and_then(<[u8]>::first_chunk::<LANES>).unwrap_or(&[0; LANES])
@@ -182,8 +186,8 @@ impl Lanes {
 /// Distances over up to `2 * N` packets that are a header alone out of distances over up to `N`. The last few are not right:
 /// nobody asks for them.
 #[inline(always)]
-fn double<const N: usize>(to: &mut [u8; LANES], over: &mut [u8; LANES]) {
-    for at in 0..LANES - N {
+fn double<const N: usize>(to: &mut [u8; LANES + VECTOR], over: &mut [u8; LANES + VECTOR]) {
+    for at in 0..LANES {
         let (to_next, over_next) = (to[at + N], N as u8 + over[at + N]);
         let all = if to[at] == N as u8 { 0xFF } else { 0 };
         to[at] += to_next & all;
