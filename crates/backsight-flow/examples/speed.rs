@@ -11,6 +11,9 @@ use backsight_core::{Located, TraceId};
 use backsight_flow::Event;
 use backsight_flow::etm4::Follower;
 
+/// Bytes that are decoded at a time.
+const PIECE: usize = 1 << 16;
+
 /// Seconds that this thread has run: a busy machine does not count. Where the system does not tell: seconds.
 fn time(begin: Instant) -> f64 {
     let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -27,7 +30,8 @@ fn main() {
             .sources
             .iter()
             .map(|source| {
-                (source, Decoder::new(&source.config), Follower::new(&source.config, &source.memory))
+                let follower = Follower::new(&source.config, &source.memory);
+                (source, Vec::new(), Decoder::new(&source.config), follower)
             })
             .collect();
         let begin = Instant::now();
@@ -42,18 +46,25 @@ fn main() {
                     instructions += u64::from(range.instructions);
                 }
             };
+            // Bytes of a source are gathered: a frame has no more than fifteen.
+            for (_, gathered, ..) in &mut sources {
+                gathered.clear();
+            }
             let mut batch = |batch: Batch| {
                 if let Batch::Data { id, bytes, .. } = batch {
-                    for (source, decoder, follower) in &mut sources {
+                    for (source, gathered, ..) in &mut sources {
                         if id == TraceId::NULL || id.get() == source.config.trace_id() {
-                            decoder.feed(bytes, &mut |packet| follower.push(packet, &mut sink));
+                            gathered.extend_from_slice(bytes);
                         }
                     }
                 }
             };
             frames.feed(&buffer.bytes, &mut batch);
             frames.finish(&mut batch);
-            for (_, decoder, follower) in &mut sources {
+            for (_, gathered, decoder, follower) in &mut sources {
+                for piece in gathered.chunks(PIECE) {
+                    decoder.feed_batches(piece, &mut |batch| batch.give_to(&mut follower.input(&mut sink)));
+                }
                 decoder.finish(&mut |packet| follower.push(packet, &mut sink));
                 follower.finish(&mut sink);
             }
