@@ -2,8 +2,10 @@
 
 mod bare;
 mod captures;
+mod compress;
 mod conventions;
 mod convert;
+mod etrace;
 mod flow;
 mod hostile;
 mod listing_options;

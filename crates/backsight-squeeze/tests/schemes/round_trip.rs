@@ -1,7 +1,6 @@
 //! What is decompressed is what was compressed: random runs of random programs, every scheme, any parameters.
 
-mod support;
-
+use crate::support::{Program, Random, there_and_back};
 use backsight_core::{Execution, Isa};
 use backsight_squeeze::base::Base;
 use backsight_squeeze::dmtf::Dmtf;
@@ -12,7 +11,6 @@ use backsight_squeeze::sdc::{Sdc, Upper};
 use backsight_squeeze::tmbp::{Field, Tmbp};
 use backsight_squeeze::{Code, PRESETS, Scheme};
 use proptest::prelude::*;
-use support::{Program, Random, there_and_back};
 
 fn first_difference(
     a: &[Execution],

@@ -1,14 +1,13 @@
 //! RISC-V trace units as `record` and `encode` program them, and what their traces tell.
 
-mod support;
-
+use crate::support;
 use std::fs::File;
 use std::path::Path;
 
+use crate::support::{Scratch, backsight, program, record, run};
 use backsight_core::Execution;
 use backsight_riscv::ingress::{Block, Builder, Ctype, Ingress};
 use backsight_run::retired::RetiredReader;
-use support::{Scratch, backsight, program, record, run};
 
 const PROGRAMS: [&str; 5] = ["calls", "isa", "pack", "sort", "vm"];
 

@@ -1,13 +1,11 @@
 //! `record`, `encode` and the captures that come with the repository.
 
-mod support;
-
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{Scratch, assert_same, backsight, program, record, run};
 use backsight_core::Execution;
 use backsight_run::retired::RetiredReader;
-use support::{Scratch, assert_same, backsight, program, record, run};
 
 fn complaint(arguments: &[&str]) -> (i32, String) {
     let output = run(arguments);

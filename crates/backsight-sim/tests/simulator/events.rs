@@ -1,7 +1,7 @@
 //! What is reported besides instructions: threads, code made at run time, traps, what enters from outside.
 
-mod support;
-
+use crate::support;
+use crate::support::{assembled, program, quiet};
 use backsight_core::{Address, Execution, Trap, TrapKind};
 use backsight_sim::{Event, Exit, Hart, Observer, Options, Simulator, Streams, Watch};
 use std::collections::BTreeMap;
@@ -9,7 +9,6 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use support::{assembled, program, quiet};
 
 /// Code as somebody knows it who has only the program's file and the events.
 #[derive(Default)]

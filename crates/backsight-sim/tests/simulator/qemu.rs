@@ -5,13 +5,12 @@
 //! bundled program are compared; `BACKSIGHT_QEMU=all` compares all of them, and `BACKSIGHT_QEMU_PROGRAMS` may
 //! name other static programs (separated by colons; arguments by spaces) whose flow is compared to the end.
 
-mod support;
-
+use crate::support;
+use crate::support::quiet;
 use backsight_core::Execution;
 use backsight_sim::{Exit, Options, Simulator};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use support::quiet;
 
 const QUICK: u64 = 5_000;
 

@@ -2,11 +2,10 @@
 //! configuration of the trace units. Those under QEMU need it and the plugin (`tools/qemu-plugin`, built); without them
 //! they say so. `tests/ground-truth/run` does the same with programs of Debian.
 
-mod support;
-
+use crate::support;
+use crate::support::{Scratch, assert_same, backsight, opencsd_ranges, program, ranges, record};
 use backsight_core::AddressSpace;
 use backsight_image::Image;
-use support::{Scratch, assert_same, backsight, opencsd_ranges, program, ranges, record};
 
 const ETRACE: [(&str, &[&str]); 14] = [
     ("nothing special", &[]),

@@ -4,14 +4,13 @@
 //! that is missing, nothing is checked. What the programs print is compared with `tests/c/NAME.expected`, which
 //! `BLESS=1` takes from QEMU, and with QEMU itself where it is installed.
 
-mod support;
-
+use crate::support;
+use crate::support::quiet;
 use backsight_sim::{Event, Exit, Observer, Options, Simulator, Watch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use support::quiet;
 
 /// A file or directory of a test, which goes with it.
 struct Temporary(PathBuf);

@@ -1,11 +1,9 @@
 //! What cannot be run is refused with a reason; what crashes says where.
 
-mod support;
-
+use crate::support::{assembled, items, program, quiet, run};
 use backsight_core::Execution;
 use backsight_sim::{Cause, ElfError, Exit, Options, Simulator, Streams};
 use proptest::prelude::*;
-use support::{assembled, items, program, quiet, run};
 
 fn refused(file: &[u8]) -> ElfError {
     match Simulator::load(file, quiet().0) {

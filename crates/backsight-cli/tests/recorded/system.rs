@@ -3,13 +3,11 @@
 //! event log as it was written, with what only its end says, and with holes. Needs QEMU, its plugin
 //! (`tools/qemu-plugin`, built) and a C compiler for AArch64; without them they say so.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Scratch, assert_same, backsight, hexadecimal, record};
+use crate::support::{Scratch, assert_same, backsight, hexadecimal, record};
 
 /// What programs are built for.
 struct Target {

@@ -1,13 +1,11 @@
 //! Files: what was written comes back; what is damaged, truncated or of another program is refused where it is wrong.
 
-mod support;
-
+use crate::support::{Program, Random};
 use backsight_core::{Execution, Isa, Retired, RetiredBlock};
 use backsight_sim::{Options, Simulator, Streams};
 use backsight_squeeze::container::{ContainerError, Header, Reader, Writer};
 use backsight_squeeze::{DataScheme, PRESETS, Scheme};
 use std::collections::HashMap;
-use support::{Program, Random};
 
 /// Stands for a program's file.
 const IDENTITY: u64 = 42;

@@ -3,8 +3,6 @@
 //! messages are losses. Needs QEMU, its plugin (`tools/qemu-plugin`, built) and a C compiler for AArch64; without them it
 //! says so.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +11,7 @@ use backsight_arm::frame::{Chunk, Deframer, FormatterConfig, Framing};
 use backsight_core::TraceId;
 use backsight_unit::Funnel;
 
-use support::{Scratch, assert_same, backsight, record, run};
+use crate::support::{Scratch, assert_same, backsight, record, run};
 
 /// Builds the program and its libraries, and records it. `None`, and a word about it, where something is missing.
 fn recorded(scratch: &Scratch, options: &[&str]) -> Option<PathBuf> {

@@ -2,11 +2,9 @@
 //! is decoded is what ran, in order. The same execution is traced twice, by a unit in different configurations, and both
 //! traces are joined.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
-use support::{Scratch, assert_same, backsight, run};
+use crate::support::{Scratch, assert_same, backsight, run};
 
 /// The bundled execution, traced with these settings.
 fn traced(scratch: &Scratch, name: &str, settings: &[&str]) -> PathBuf {

@@ -1,11 +1,9 @@
 //! Block by block, a program does what it does instruction by instruction.
 
-mod support;
-
+use crate::support::{assembled, program, quiet};
 use backsight_core::{Execution, Retired, RetiredBlock};
 use backsight_sim::{Event, Exit, Observer, Options, Simulator, Watch};
 use std::collections::HashMap;
-use support::{assembled, program, quiet};
 
 const PROGRAMS: [&str; 8] = ["calls", "isa", "jit", "pack", "signals", "sort", "threads", "vm"];
 

@@ -1,11 +1,10 @@
 //! The bundled programs do what they do elsewhere, and every instruction of them is reported.
 
-mod support;
-
+use crate::support;
+use crate::support::{program, quiet, run};
 use backsight_core::Execution;
 use backsight_sim::{Elf, Exit, Options, Replay, Simulator};
 use std::sync::atomic::Ordering;
-use support::{program, quiet, run};
 
 const PROGRAMS: [&str; 4] = ["sort", "vm", "pack", "calls"];
 

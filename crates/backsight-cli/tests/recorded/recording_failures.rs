@@ -2,16 +2,12 @@
 //! behind that nobody wants. Those under QEMU need it and the plugin (`tools/qemu-plugin`, built); without them they say
 //! so.
 
-#![cfg(target_os = "linux")]
-
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Scratch, assert_same, backsight, command, program, record, run};
+use crate::support::{Scratch, assert_same, backsight, command, program, record, run};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

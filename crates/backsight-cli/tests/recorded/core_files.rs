@@ -1,8 +1,6 @@
 //! ELF core files with trace: a capture that is written as one gives what it gave before, and a broken one is refused.
 
-mod support;
-
-use support::{Scratch, assert_same, backsight, run};
+use crate::support::{Scratch, assert_same, backsight, run};
 
 fn bundled(name: &str) -> std::path::PathBuf {
     backsight_testing::repository().join("testdata/captures").join(name)

@@ -1,0 +1,13 @@
+//! Programs that are run and recorded, and what comes of their traces.
+
+mod core_files;
+mod ground_truth;
+mod reconfigured;
+mod record;
+#[cfg(target_os = "linux")]
+mod recording_failures;
+mod riscv_units;
+#[path = "../support/mod.rs"]
+mod support;
+mod system;
+mod trace_events;
