@@ -28,12 +28,15 @@ mod module;
 mod paths;
 mod profile;
 pub mod report;
+mod travel;
+mod wire;
 
-use backsight::decode::{Decode, Execution, Summary};
-use backsight::{Capture, Result};
+use backsight::core::Context;
+use backsight::decode::{Decode, Execution, Span, Summary};
+use backsight::{Capture, Error, Result};
 
 pub use branches::{Branch, entropy};
-pub use count::{BranchWindows, CountOptions, Counter};
+pub use count::{BranchWindows, CountOptions, Counter, Handover};
 pub use debug::{
     DebugInfo, DescribedFunction, InlineFrame, Line, Probe, ProbeFrame, ProbeKind, ProbedFunction, Probes,
 };
@@ -63,4 +66,37 @@ pub fn count(
     }
     profile.threads.iter_mut().for_each(|thread| capture.name().clone_into(&mut thread.capture));
     Ok((profile, summary))
+}
+
+/// Counts a part of a source by itself: a span that begins where the source begins, or where somebody who counted what comes
+/// before it has [handed over](Counter::hand_over). `name` is what the capture is called, the same for all of its parts;
+/// `context_of` says which context a hart was in. All parts of a source, merged, are the profile of the source.
+///
+/// # Errors
+/// If there is no such source, its trace cannot be cut, or this is no handover of it.
+pub fn count_part(
+    capture: &Capture,
+    decode: Decode<'_, Execution>,
+    span: &Span,
+    name: &str,
+    handover: Option<&Handover>,
+    context_of: &dyn Fn(u16) -> Option<Context>,
+) -> Result<Profile> {
+    let buffer = capture.buffer(&span.buffer);
+    let source = buffer.and_then(|buffer| buffer.source_with_id(span.id));
+    let source = &source
+        .ok_or_else(|| Error::Misuse(format!("buffer {}: it has no source {}", span.buffer, span.id)))?;
+    let code = capture.code()?.seen_by(source);
+    let mut counter = match handover {
+        None => Counter::new(source, code, &CountOptions::default()),
+        Some(handover) => Counter::resume(source, code, handover, context_of).ok_or_else(|| {
+            let why = "what is handed over to the part does not belong to this source, with this code";
+            Error::Misuse(format!("source {}: {why}", source.name()))
+        })?,
+    };
+    decode.positions(false).accumulate_span(span, &mut counter)?;
+    let mut profile = Profile::default();
+    profile.merge(counter.finish_part(span.start.map_or(0, |cut| cut.offset), span.end.is_none()));
+    profile.threads.iter_mut().for_each(|thread| name.clone_into(&mut thread.capture));
+    Ok(profile)
 }

@@ -9,7 +9,7 @@ use crate::profile::{Block, CallNode, Edge, Function, Profile, Thread};
 
 impl Profile {
     /// Adds what another profile counted. The same code is the same wherever it was loaded; threads of different captures
-    /// stay apart.
+    /// stay apart. [Parts](crate::count_part) of one source, all of them added in whatever order, are the profile of the source.
     pub fn merge(&mut self, other: Profile) {
         let mut merger = Merger::new(self);
         merger.add(other);
@@ -103,8 +103,18 @@ impl<'a> Merger<'a> {
         for edge in other.edges {
             self.edge(Edge { from: new(&blocks, edge.from), to: new(&blocks, edge.to), ..edge });
         }
-        let nodes = self.calls(&other.calls, &functions);
-        for mut thread in other.threads {
+        let known: Vec<Option<usize>> = other.threads.iter().map(|thread| self.thread_like(thread)).collect();
+        let roots = other
+            .threads
+            .iter()
+            .zip(&known)
+            .filter_map(|(thread, known)| Some((thread.node, self.profile.threads.get((*known)?)?.node)));
+        let nodes = self.calls(&other.calls, &functions, &roots.collect());
+        for (mut thread, known) in other.threads.into_iter().zip(known) {
+            if let Some(known) = known.and_then(|known| self.profile.threads.get_mut(known)) {
+                known.learn(thread);
+                continue;
+            }
             thread.node = new(&nodes, thread.node);
             thread.slices.iter_mut().for_each(|slice| slice.function = new(&functions, slice.function));
             self.profile.threads.push(thread);
@@ -113,7 +123,8 @@ impl<'a> Merger<'a> {
             self.events(&events, &|block| new(&blocks, block), &|function| new(&functions, function));
         }
         for (cause, count) in other.exceptions {
-            *self.profile.exceptions.entry(cause).or_default() += count;
+            let sum = self.profile.exceptions.entry(cause).or_default();
+            *sum = sum.saturating_add(count);
         }
         if let Some(paths) = other.paths {
             self.paths(paths, &|block| new(&blocks, block));
@@ -159,7 +170,9 @@ impl<'a> Merger<'a> {
         let next = self.profile.functions.len() as u32;
         let number = *self.functions.entry(function_key(&function)).or_insert(next);
         match self.profile.functions.get_mut(number as usize) {
-            Some(known) => known.certain_cycles += function.certain_cycles,
+            Some(known) => {
+                known.certain_cycles = known.certain_cycles.saturating_add(function.certain_cycles)
+            }
             None => self.profile.functions.push(function),
         }
         number
@@ -190,22 +203,28 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Gives the new numbers of nodes. Threads get nodes of their own.
-    fn calls(&mut self, nodes: &[CallNode], functions: &[u32]) -> Vec<u32> {
+    /// The thread of which this is another part.
+    fn thread_like(&self, thread: &Thread) -> Option<usize> {
+        thread.part.as_ref()?;
+        self.profile.threads.iter().position(|known| known.is_same(thread))
+    }
+
+    /// Gives the new numbers of nodes. Threads get nodes of their own, but for those whose nodes are known.
+    fn calls(&mut self, nodes: &[CallNode], functions: &[u32], roots: &NumberMap<u32, u32>) -> Vec<u32> {
         let mut numbers: Vec<u32> = Vec::with_capacity(nodes.len());
-        for node in nodes {
+        for (node, old) in nodes.iter().zip(0..) {
             let function = node.function.and_then(|number| functions.get(number as usize)).copied();
             let parent = node.parent.and_then(|number| numbers.get(number as usize)).copied();
             let next = self.profile.calls.len() as u32;
             let number = match (parent, function) {
                 (Some(parent), Some(function)) => *self.nodes.entry((parent, function)).or_insert(next),
-                _ => next,
+                _ => roots.get(&old).copied().unwrap_or(next),
             };
             match self.profile.calls.get_mut(number as usize) {
                 Some(known) => {
-                    known.calls += node.calls;
-                    known.instructions += node.instructions;
-                    known.cycles += node.cycles;
+                    known.calls = known.calls.saturating_add(node.calls);
+                    known.instructions = known.instructions.saturating_add(node.instructions);
+                    known.cycles = known.cycles.saturating_add(node.cycles);
                 }
                 None => self.profile.calls.push(CallNode { function, parent, ..*node }),
             }
@@ -216,6 +235,14 @@ impl<'a> Merger<'a> {
 }
 
 impl Thread {
+    /// Takes what another part of it knows better: later ones have seen more contexts.
+    fn learn(&mut self, other: Self) {
+        let start = |thread: &Self| thread.part.as_ref().map(|part| part.start);
+        if start(self) < start(&other) {
+            (self.name, self.part) = (other.name, other.part);
+        }
+    }
+
     /// Its name, with that of its capture where there are several.
     pub fn full_name(&self, several_captures: bool) -> String {
         match several_captures && !self.capture.is_empty() {

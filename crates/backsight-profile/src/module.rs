@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use backsight::image::{Contents, ElfKind, Image, Module as ImageModule};
 
 use crate::debug::{DebugInfo, Probes};
+use crate::wire::{Reader, Writer};
 
 /// A file that code is in.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Module {
     with_lines: Option<Contents>,
     debug: Arc<OnceLock<DebugInfo>>,
     probes: Arc<OnceLock<Probes>>,
+    /// It came from elsewhere, without what is in it.
+    is_bare: bool,
 }
 
 /// A function of a file, executed or not.
@@ -71,6 +74,7 @@ impl Module {
             with_lines: None,
             debug: Arc::default(),
             probes: Arc::default(),
+            is_bare: false,
         }
     }
 
@@ -85,7 +89,29 @@ impl Module {
             with_lines: None,
             debug: Arc::default(),
             probes: Arc::default(),
+            is_bare: false,
         }
+    }
+
+    /// Writes what it is known by.
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.text(&self.name);
+        out.flag(self.build_id.is_some());
+        self.build_id.iter().for_each(|id| out.text(id));
+        out.flag(self.is_relocatable);
+    }
+
+    /// A file that is known by its name.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let (name, build_id) = (reader.text()?, reader.optional(Reader::text)?);
+        let is_relocatable = reader.flag()?;
+        let is_bare = name != Self::unknown().name;
+        Some(Self { name, build_id, is_relocatable, is_bare, ..Self::unknown() })
+    }
+
+    /// Did it come from elsewhere, without what is in it?
+    pub(crate) fn is_bare(&self) -> bool {
+        self.is_bare
     }
 
     /// Is it the same file?

@@ -200,8 +200,31 @@ pub struct Thread {
     pub node: u32,
     /// Its calls over time, where they were asked for, by their beginning.
     pub slices: Vec<Slice>,
-    /// Instructions that its core had executed, and the time of the trace then.
+    /// Instructions that its core had executed, and the time of the trace then, where calls over time were asked for.
     pub timestamps: Vec<(u64, u64)>,
+    /// Of which part of a source it is, where a source was counted in parts.
+    pub(crate) part: Option<ThreadPart>,
+}
+
+/// A thread in one of the parts that its source was counted in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadPart {
+    pub buffer: String,
+    pub source: u8,
+    /// Its number among the threads of the source.
+    pub number: u32,
+    /// Where the part begins. Later ones know more names.
+    pub start: u64,
+}
+
+impl Thread {
+    /// Is it the same thread in another part of the source?
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let of = |part: &ThreadPart| (part.buffer.clone(), part.source, part.number);
+        self.capture == other.capture
+            && self.part.is_some()
+            && self.part.as_ref().map(of) == other.part.as_ref().map(of)
+    }
 }
 
 /// A call over time.
@@ -250,19 +273,20 @@ pub struct Totals {
 
 impl std::ops::AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
-        self.instructions += other.instructions;
-        self.unknown_path += other.unknown_path;
-        self.cycles += other.cycles;
-        self.unattributed_cycles += other.unattributed_cycles;
-        self.breaks += other.breaks;
-        self.uncounted_loops += other.uncounted_loops;
-        self.uncounted += other.uncounted;
-        self.samples += other.samples;
-        self.sleeping_samples += other.sleeping_samples;
-        self.windows += other.windows;
-        self.uncounted_edges += other.uncounted_edges;
-        self.folded_calls += other.folded_calls;
-        self.short_slices += other.short_slices;
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.instructions, other.instructions);
+        add(&mut self.unknown_path, other.unknown_path);
+        add(&mut self.cycles, other.cycles);
+        add(&mut self.unattributed_cycles, other.unattributed_cycles);
+        add(&mut self.breaks, other.breaks);
+        add(&mut self.uncounted_loops, other.uncounted_loops);
+        add(&mut self.uncounted, other.uncounted);
+        add(&mut self.samples, other.samples);
+        add(&mut self.sleeping_samples, other.sleeping_samples);
+        add(&mut self.windows, other.windows);
+        add(&mut self.uncounted_edges, other.uncounted_edges);
+        add(&mut self.folded_calls, other.folded_calls);
+        add(&mut self.short_slices, other.short_slices);
     }
 }
 
@@ -329,10 +353,11 @@ impl Profile {
         }
         for block in &self.blocks {
             let Some(function) = self.functions.get_mut(block.function as usize) else { continue };
-            function.instructions += block.count * u64::from(block.instructions);
-            function.cycles += block.cycles;
+            let instructions = block.count.saturating_mul(block.instructions.into());
+            function.instructions = function.instructions.saturating_add(instructions);
+            function.cycles = function.cycles.saturating_add(block.cycles);
             if function.start == Some(block.start) {
-                function.entries += block.entries;
+                function.entries = function.entries.saturating_add(block.entries);
             }
         }
         for edge in &self.edges {
@@ -340,7 +365,7 @@ impl Profile {
                 && let Some(to) = self.blocks.get(edge.to as usize)
                 && let Some(function) = self.functions.get_mut(to.function as usize)
             {
-                function.entries += edge.count;
+                function.entries = function.entries.saturating_add(edge.count);
             }
         }
     }

@@ -169,6 +169,11 @@ impl Buffer {
         self.sources.values()
     }
 
+    /// The source with this trace ID, if the capture describes it or has something to take it for. Nothing is read.
+    pub fn source_with_id(&self, id: TraceId) -> Option<Source> {
+        self.sources().find(|source| source.id() == id).cloned().or_else(|| self.source(id))
+    }
+
     /// Which sources it holds trace of, and how many bytes of each. Where several can be there, its frames are read to find
     /// out.
     ///

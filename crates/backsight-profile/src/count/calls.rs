@@ -6,8 +6,10 @@
 use backsight::core::Address;
 
 use super::blocks::NONE;
+use super::handover::Handing;
 use super::hash::NumberMap;
 use super::timeline::{Slice, Timeline};
+use crate::wire::{Reader, Writer};
 
 /// Calls that are kept. A program that goes deeper has its oldest forgotten.
 const MOST_FRAMES: usize = 1 << 16;
@@ -92,6 +94,15 @@ impl Tree {
         number
     }
 
+    /// A node that was counted before: `function` is [`NONE`] for that of a thread.
+    pub fn restore(&mut self, function: u32, parent: u32) {
+        let depth = self.nodes.get(parent as usize).map_or(0, |node| node.depth + 1);
+        let number = self.push(function, parent, depth);
+        if parent != NONE {
+            self.children.insert((parent, function), number);
+        }
+    }
+
     fn parent(&self, node: u32) -> u32 {
         self.nodes.get(node as usize).map_or(NONE, |node| node.parent)
     }
@@ -106,6 +117,35 @@ pub(crate) enum Arrival {
     Return,
     ExceptionReturn,
     Exception { return_address: Option<Address> },
+}
+
+impl Arrival {
+    /// Writes it down for whoever goes on.
+    pub fn hand_over(self, out: &mut Writer) {
+        let (kind, address) = match self {
+            Self::Sequence => (0, None),
+            Self::Jump { into_middle } => (1 + u64::from(into_middle), None),
+            Self::Call { return_address } => (3, Some(return_address)),
+            Self::Return => (4, None),
+            Self::ExceptionReturn => (5, None),
+            Self::Exception { return_address } => (6, return_address),
+        };
+        out.number(kind);
+        out.address(address);
+    }
+
+    pub fn take_over(handed: &mut Reader<'_>) -> Option<Self> {
+        let (kind, address) = (handed.number()?, handed.address()?);
+        Some(match (kind, address) {
+            (0, None) => Self::Sequence,
+            (1 | 2, None) => Self::Jump { into_middle: kind == 2 },
+            (3, Some(return_address)) => Self::Call { return_address },
+            (4, None) => Self::Return,
+            (5, None) => Self::ExceptionReturn,
+            (6, return_address) => Self::Exception { return_address },
+            _ => return None,
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +189,34 @@ fn is_resumed(return_address: Address, address: Address) -> bool {
 impl CallStack {
     pub fn new(tree: &mut Tree, clock: u64) -> Self {
         Self { frames: Vec::new(), root: tree.thread(), is_lost: true, began: clock }
+    }
+
+    /// Writes it down for whoever goes on.
+    pub fn hand_over(&self, out: &mut Handing<'_>) {
+        out.node(self.root);
+        out.writer.flag(self.is_lost);
+        out.writer.number(self.frames.len() as u64);
+        for frame in &self.frames {
+            out.node(frame.node);
+            out.function(frame.function);
+            out.writer.address(frame.return_address);
+            out.writer.flag(frame.is_handler);
+        }
+    }
+
+    /// A stack of calls that are under way, in a tree and functions of so many.
+    pub fn take_over(handed: &mut Reader<'_>, nodes: usize, functions: usize, clock: u64) -> Option<Self> {
+        let (root, is_lost) = (handed.index(nodes)?, handed.flag()?);
+        let frames = handed.list(|handed| {
+            Some(Frame {
+                node: handed.index(nodes)?,
+                function: handed.index(functions)?,
+                return_address: handed.address()?,
+                is_handler: handed.flag()?,
+                began: clock,
+            })
+        })?;
+        Some(Self { frames, root, is_lost, began: clock })
     }
 
     /// The node of the innermost call.

@@ -51,7 +51,7 @@ fn add_at(sums: &mut Vec<u64>, index: u32, amount: u64) {
 /// The blocks since the last count of cycles.
 #[derive(Debug, Default)]
 pub(crate) struct CycleWindow {
-    stays: Vec<Stay>,
+    pub stays: Vec<Stay>,
 }
 
 impl CycleWindow {

@@ -22,8 +22,9 @@ pub(crate) struct FunctionRecord {
     pub module: u32,
     /// Where it begins in memory; `None` for all the code of a file that has no name.
     pub start: Option<Address>,
-    /// The space that it was met in.
+    /// The space that it was met in, and where in it.
     pub space: AddressSpace,
+    pub met: Address,
     /// The time at which it was met, where the code changes.
     pub window: Option<Window>,
 }
@@ -76,7 +77,7 @@ impl<'c> Functions<'c> {
         let next = self.list.len() as u32;
         let number = *self.known.entry(key).or_insert(next);
         if number == next {
-            self.list.push(FunctionRecord { module, start, space, window: self.window });
+            self.list.push(FunctionRecord { module, start, space, met: address, window: self.window });
         }
         number
     }

@@ -10,6 +10,7 @@ mod calls;
 mod cycles;
 mod events;
 mod functions;
+mod handover;
 mod hash;
 mod paths;
 mod pc_samples;
@@ -33,6 +34,7 @@ use calls::{Arrival, CallStack, Ledger, Tree};
 use cycles::{CertainCycles, CycleWindow, Stay};
 use events::EventCounter;
 use functions::Functions;
+pub use handover::Handover;
 pub(crate) use hash::NumberMap;
 use paths::PathCounter;
 use pc_samples::PcSamples;
@@ -77,6 +79,8 @@ pub struct Counter<'c> {
     samples: PcSamples,
     /// Somebody asks for every range in its order: nothing is counted by paths.
     needs_order: bool,
+    /// Somebody asks for the time of calls.
+    keeps_time: bool,
     totals: Totals,
 }
 
@@ -163,6 +167,7 @@ impl<'c> Counter<'c> {
             samples: PcSamples::default(),
             events: (!options.events.is_empty()).then(|| EventCounter::new(&options.events, options.skid)),
             paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
+            keeps_time: options.timeline > 0,
             needs_order: options.paths > 0 || !options.events.is_empty() || options.windows.is_some(),
             totals: Totals::default(),
         }
@@ -373,7 +378,9 @@ impl<'c> Counter<'c> {
             Event::ExceptionReturn => self.hart.way = Way::ExceptionReturn,
             Event::Context(context, _) => self.context(&context),
             Event::Timestamp { value, cycles } => {
-                self.hart.axis.add(self.hart.clock, value);
+                if self.keeps_time {
+                    self.hart.axis.add(self.hart.clock, value);
+                }
                 cycles.into_iter().for_each(|cycles| self.count_cycles(cycles.into()));
             }
             Event::UnitEvents(events) => self.events.iter_mut().for_each(|counter| counter.packet(events)),

@@ -161,6 +161,7 @@ impl Counter<'_> {
                 node: thread.root,
                 slices,
                 timestamps: hart.map(|hart| hart.axis.points.clone()).unwrap_or_default(),
+                part: None,
             });
         }
     }

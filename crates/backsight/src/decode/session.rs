@@ -361,9 +361,9 @@ impl<V, T: Accumulate<V>> Each<T, V> for ByState {
 }
 
 /// A state as what takes the items of its source.
-struct StateSink<'s, T, E> {
-    state: &'s mut T,
-    each: &'s E,
+pub(super) struct StateSink<'s, T, E> {
+    pub state: &'s mut T,
+    pub each: &'s E,
 }
 
 impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {

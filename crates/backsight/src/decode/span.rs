@@ -7,18 +7,19 @@
 //! offset of the cut, gives from there on exactly what the decode of the whole source gives. So spans between cuts can be
 //! decoded anywhere, in any order, by whoever has the capture.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use backsight_arm::frame::{Counts, Run};
 use backsight_core::{Accounting, TraceId};
+use backsight_flow::PathId;
+use backsight_image::Window;
 
-use super::item::{Item, Outcome};
+use super::item::{Accumulate, Item, Outcome};
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
-use super::session::Setup;
-use super::source_decoder::{Break, Known, SourceDecoder, Wanted};
+use super::session::{ByState, Setup, StateSink};
+use super::source_decoder::{Break, EachItem, ItemSink, Known, SourceDecoder, Wanted};
 use super::split::{Piece, Splitter};
 use super::{Decode, read_blocks};
 use crate::protocol::{SavedState, Stream};
@@ -92,10 +93,23 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Errors
     /// As [`Decode::run`]; and if the source cannot be cut, but the span begins at a cut.
     pub fn run_span<R: Outcome>(
-        mut self,
+        self,
         span: &Span,
         sink: &mut impl FnMut(Item<'_, K::Value>) -> R,
     ) -> Result<SpanSummary> {
+        let mut each = |item: Item<'_, K::Value>, _: Known| sink(item);
+        self.span_to(span, &mut EachItem(&mut each))
+    }
+
+    /// As [`Decode::run_span`], for whoever takes items itself, and paths of execution that were walked before as what they are.
+    ///
+    /// # Errors
+    /// As [`Decode::run_span`].
+    pub fn accumulate_span(self, span: &Span, state: &mut impl Accumulate<K::Value>) -> Result<SpanSummary> {
+        self.span_to(span, &mut StateSink { state, each: &ByState })
+    }
+
+    fn span_to<F: ItemSink<K::Value>>(mut self, span: &Span, sink: &mut F) -> Result<SpanSummary> {
         let (setup, id) = self.setup_of(&span.buffer, span.id)?;
         let Some(mut decoder) = setup.decoder(id) else { return Ok(SpanSummary::default()) };
         let mut bounds = Bounds { sync: 0, offset: 0, end: span.end };
@@ -106,17 +120,11 @@ impl<'c, K: Kind> Decode<'c, K> {
             decoder.restore(cut.sync, &state);
             bounds = Bounds { sync: cut.sync, offset: cut.offset, end: span.end };
         }
-        // One sink for what is given and for what is dropped: decoders are compiled once.
-        let is_given = Cell::new(false);
-        let mut sink = |item: Item<'_, K::Value>, _: Known| match is_given.get() {
-            true => sink(item).control(),
-            false => ControlFlow::Continue(()),
-        };
-        let mut decode = |piece: &Piece, at| bounds.decode(piece, at, &mut decoder, &is_given, &mut sink);
+        let mut sink = Given { sink, is_given: false };
         let mut stream = SourceStream::new(&setup, id);
         let mut outcome = ControlFlow::Continue(());
         self.blocks(setup.buffer, false, &mut |block| {
-            outcome = stream.feed(block, &mut decode);
+            outcome = stream.feed(block, &mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut sink));
             if outcome.is_break() || bounds.is_past(stream.offset) {
                 ControlFlow::Break(())
             } else {
@@ -124,10 +132,10 @@ impl<'c, K: Kind> Decode<'c, K> {
             }
         })?;
         if outcome.is_continue() && span.end.is_none() && stream.is_met() {
-            outcome = stream.finish(&mut decode);
-            is_given.set(true);
+            outcome = stream.finish(&mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut sink));
+            sink.is_given = true;
             if outcome.is_continue() {
-                outcome = decoder.finish(&mut sink);
+                outcome = decoder.finish_to(&mut sink);
             }
         }
         let (packets, accounting) = (decoder.stream.packets(), decoder.stream.accounting());
@@ -226,6 +234,38 @@ fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
     }
 }
 
+/// One sink for what is given and for what is dropped: decoders are compiled once.
+struct Given<'f, F> {
+    sink: &'f mut F,
+    is_given: bool,
+}
+
+impl<V, F: ItemSink<V>> ItemSink<V> for Given<'_, F> {
+    type Says = ControlFlow<()>;
+
+    #[inline(always)]
+    fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()> {
+        if self.is_given { self.sink.take(item, known).control() } else { ControlFlow::Continue(()) }
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.sink.enter(window);
+    }
+
+    #[inline(always)]
+    fn take_path<'a>(
+        &mut self,
+        path: PathId,
+        sub_source: u16,
+        items: impl Iterator<Item = Item<'a, V>>,
+    ) -> ControlFlow<()>
+    where
+        V: 'a,
+    {
+        if self.is_given { self.sink.take_path(path, sub_source, items) } else { ControlFlow::Continue(()) }
+    }
+}
+
 /// Which part of a stream is decoded, and which part of that is given.
 struct Bounds {
     sync: u64,
@@ -239,13 +279,12 @@ impl Bounds {
     }
 
     /// Decodes what is within the bounds of some bytes of the stream, the first of which is at this offset.
-    fn decode<S: Stream, F: FnMut(Item<'_, S::Value>, Known) -> ControlFlow<()>>(
+    fn decode<S: Stream, F: ItemSink<S::Value>>(
         &self,
         piece: &Piece,
         at: u64,
         decoder: &mut SourceDecoder<S>,
-        is_given: &Cell<bool>,
-        sink: &mut F,
+        sink: &mut Given<'_, F>,
     ) -> ControlFlow<()> {
         let length = piece.bytes.len();
         let within =
@@ -253,8 +292,8 @@ impl Bounds {
         let (from, give) = (within(self.sync), within(self.offset));
         let to = self.end.map_or(length, within);
         let mut take = |part: &Piece, given: bool| {
-            is_given.set(given);
-            decoder.take(part.part(), sink)
+            sink.is_given = given;
+            decoder.take_to(part.part(), sink)
         };
         if (from, give, to) == (0, 0, length) {
             return take(piece, true);
