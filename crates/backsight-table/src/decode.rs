@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use backsight::core::TraceId;
 use backsight::decode::{self as library, Decode, Kind as What, Span, SpanSummary};
 use backsight::image::Window;
 use backsight::{Buffer, Capture, Event, Item, Packet, Source};
@@ -15,11 +16,13 @@ use crate::rows::{
 };
 use crate::table::{Field, Table};
 use crate::texts::TextId;
+use crate::tracker::time_of;
 use crate::{Error, Result};
 
 /// Decodes what a query asks for, until the output wants no more.
 pub(crate) fn decode(query: &Query, capture: &Capture, piece: Option<&Piece>, output: &mut Output) -> Result {
-    let name = query.name.as_deref().unwrap_or(capture.name());
+    let planned = piece.map(|piece| piece.name.as_str());
+    let name = query.name.as_deref().or(planned).unwrap_or(capture.name());
     let name = output.texts.id(name);
     let mut reading = Reading { query, capture, fields: query.fields(), name, output };
     if let Some(piece) = piece
@@ -64,11 +67,8 @@ impl Reading<'_> {
         // A piece of one source need not ask what else there is.
         let contents = match piece.and_then(|piece| piece.source) {
             Some(id) if !matches!(self.query.table, Table::Sources) => {
-                let known = buffer.sources().find(|source| source.id().get() == id && source.is_decoded());
-                known.map(|source| backsight::Contents {
-                    sources: vec![(source.clone(), 0)],
-                    ..Default::default()
-                })
+                let known = buffer.source_with_id(TraceId::new(id)).filter(Source::is_decoded);
+                known.map(|source| backsight::Contents { sources: vec![(source, 0)], ..Default::default() })
             }
             _ => None,
         };
@@ -111,6 +111,9 @@ impl Reading<'_> {
                 Table::Damage => self.undecoded(source, bytes, of),
                 _ => ControlFlow::Continue(()),
             });
+        }
+        if piece.is_some_and(|piece| piece.latest > self.query.until && self.query.until.is_some()) {
+            return Ok(ControlFlow::Continue(()));
         }
         let span = match piece {
             Some(piece) => piece.span(),
@@ -156,24 +159,33 @@ impl Reading<'_> {
     fn ranges(&mut self, span: &Span, mut table: Ranges<'_>) -> Result<ControlFlow<()>> {
         let decode = self.prepared(self.capture.execution());
         let (mut rows, mut window) = (Vec::with_capacity(Ranges::CHUNK), None);
+        let mut until = Until::new(self.query);
         let output = &mut *self.output;
         let summary = decode.run_span(span, &mut |item: Item<'_, Event>| {
+            until.check(&item)?;
             take(&item, &mut table, &mut rows, &mut window, output)
         })?;
-        if summary.stopped { Ok(ControlFlow::Break(())) } else { Ok(output.take(&mut table, &mut rows)) }
+        if summary.stopped && !until.is_passed {
+            Ok(ControlFlow::Break(()))
+        } else {
+            Ok(output.take(&mut table, &mut rows))
+        }
     }
 
     /// Any other table of what was executed.
     fn follow<T: Follow>(&mut self, span: &Span, mut table: T) -> Result<(ControlFlow<()>, SpanSummary)> {
         let decode = self.prepared(self.capture.execution());
         let (mut rows, mut window) = (Vec::with_capacity(T::CHUNK), None);
+        let mut until = Until::new(self.query);
         let output = &mut *self.output;
-        let summary =
-            run_events(decode, span, &mut |item| take(&item, &mut table, &mut rows, &mut window, output))?;
-        if summary.stopped {
+        let summary = run_events(decode, span, &mut |item| {
+            until.check(&item)?;
+            take(&item, &mut table, &mut rows, &mut window, output)
+        })?;
+        if summary.stopped && !until.is_passed {
             return Ok((ControlFlow::Break(()), summary));
         }
-        if span.end.is_none() {
+        if span.end.is_none() || until.is_passed {
             table.finish(&mut rows);
         }
         Ok((output.take(&mut table, &mut rows), summary))
@@ -251,6 +263,27 @@ impl Reading<'_> {
             buffer,
         });
         self.output.take(&mut Damage::of_buffer(of), &mut frames.chain(unknown).collect())
+    }
+}
+
+/// Ends a source at its first timestamp after a time.
+struct Until {
+    time: u64,
+    is_passed: bool,
+}
+
+impl Until {
+    fn new(query: &Query) -> Self {
+        Self { time: query.until.unwrap_or(u64::MAX), is_passed: false }
+    }
+
+    #[inline(always)]
+    fn check(&mut self, item: &Item<'_, Event>) -> ControlFlow<()> {
+        if !matches!(item.value, Event::Range(_)) && time_of(&item.value) > Some(self.time) {
+            self.is_passed = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     }
 }
 

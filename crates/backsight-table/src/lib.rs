@@ -47,7 +47,7 @@ pub use error::{Error, Result};
 pub use filter::Filter;
 pub use identity::Identity;
 pub use piece::Piece;
-pub use plan::{PlanOptions, plan};
+pub use plan::{PlanOptions, plan, plan_profile};
 pub use query::Query;
 pub use reader::{Batch, Batches};
 pub use table::{Column, Kind, Table};

@@ -1,16 +1,19 @@
 //! A piece of a capture, which can be read on its own.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use backsight::core::{AddressSpace, Context, TraceId};
 use backsight::decode::{Cut, Span};
 use backsight::image::Code as _;
 use backsight::{Capture, OpenOptions, SourceCode};
+use backsight_profile::{CountOptions, Handover, Profile};
 
-use crate::Result;
 use crate::identity::{Guard, Identity};
 use crate::rows::Pending;
 use crate::tracker::Now;
+use crate::{Error, Result};
 
 /// A piece of a capture: a source of a buffer, or the span of it between two cuts, or what there is to say of a buffer as a
 /// whole. It says all that a reader has to know: pieces are read anywhere, in any order, and their rows put together are
@@ -19,6 +22,8 @@ use crate::tracker::Now;
 pub struct Piece {
     /// Where the capture is.
     pub capture: PathBuf,
+    /// What the capture is called, wherever it is: the column `capture`.
+    pub name: String,
     /// What the capture was when the piece was planned.
     pub identity: Identity,
     /// The buffer.
@@ -29,10 +34,14 @@ pub struct Piece {
     pub start: Option<Cut>,
     /// Where in the stream of the source it ends; `None`: where the source ends.
     pub end: Option<u64>,
+    /// The latest time before it.
+    pub(crate) latest: Option<u64>,
     /// What held for each hart where it begins.
     pub(crate) carried: Vec<Carried>,
     /// Branches whose targets are in this piece.
     pub(crate) pending: Vec<Pending>,
+    /// What whoever counted what comes before it knows, where it was planned for profiles.
+    pub(crate) counted: Option<Handover>,
 }
 
 /// What held for a hart where a piece begins.
@@ -63,6 +72,48 @@ impl Piece {
     pub fn at(mut self, capture: impl AsRef<Path>) -> Self {
         self.capture = capture.as_ref().to_owned();
         self
+    }
+
+    /// The capture is called this: what it is known by to whoever asks, wherever it was copied to.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Counts what was executed in it. The profiles of all pieces of a capture, merged in whatever order, are the profile of the
+    /// capture. `stop` ends the count early where it is set.
+    ///
+    /// # Errors
+    /// If the capture is not what it was, or the piece was planned for something else than profiles.
+    pub fn profile(&self, capture: &Capture, stop: Option<Arc<AtomicBool>>) -> Result<Profile> {
+        let guard = self.guard()?;
+        let execution =
+            || stop.iter().fold(capture.execution(), |decode, stop| decode.stop_on(Arc::clone(stop)));
+        let Some(source) = self.source else { return Ok(Profile::default()) };
+        let mut profile = if self.is_cut() {
+            if self.start.is_some() && self.counted.is_none() {
+                return Err(Error::misuse(
+                    "a profile cannot be counted from this piece: plan pieces for profiles",
+                ));
+            }
+            let context_of = |hart: u16| self.carried.iter().find(|known| known.hart == hart)?.context;
+            let span = self.span();
+            backsight_profile::count_part(
+                capture,
+                execution(),
+                &span,
+                &self.name,
+                self.counted.as_ref(),
+                &context_of,
+            )?
+        } else {
+            let decode = execution().buffer(&self.buffer).id(source.into());
+            backsight_profile::count(capture, decode, &CountOptions::default())?.0
+        };
+        profile.threads.iter_mut().for_each(|thread| self.name.clone_into(&mut thread.capture));
+        guard.check()?;
+        Ok(profile)
     }
 
     /// Opens its capture, as it was opened when the piece was planned.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use backsight::core::{Address, Context, Isa, Mode, Privilege, Security};
 use backsight::decode::Cut;
 use backsight::isa::{Class, Flags};
+use backsight_profile::Handover;
 use serde_json::{Map, Value, json};
 
 use crate::identity::Identity;
@@ -13,7 +14,7 @@ use crate::rows::Pending;
 use crate::{Error, Result};
 
 /// The version of the format: pieces of another one are refused.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 const SECURITIES: [Security; 4] = [Security::Secure, Security::NonSecure, Security::Root, Security::Realm];
 const ISAS: [Isa; 7] = [Isa::A64, Isa::A32, Isa::T32, Isa::Rv32, Isa::Rv64, Isa::ThumbEe, Isa::Jazelle];
@@ -21,22 +22,28 @@ const ISAS: [Isa; 7] = [Isa::A64, Isa::A32, Isa::T32, Isa::Rv32, Isa::Rv64, Isa:
 impl Piece {
     /// As a JSON object.
     pub fn to_json(&self) -> String {
-        let Self { capture, identity, buffer, source, start, end, carried, pending } = self;
+        let Self { capture, name, identity, buffer, source, start, end, latest, carried, pending, counted } =
+            self;
         let Identity { bytes, modified, digest } = identity;
         let mut object = json!({
             "version": VERSION,
             "capture": capture.to_string_lossy(),
+            "name": name,
             "identity": { "bytes": bytes, "modified": modified, "digest": digest },
             "buffer": buffer,
             "source": source,
             "start": start.map(|Cut { sync, offset }| json!({ "sync": sync, "offset": offset })),
             "end": end,
+            "latest": latest,
         });
         if !carried.is_empty() {
             object["carried"] = carried.iter().map(carried_json).collect();
         }
         if !pending.is_empty() {
             object["pending"] = pending.iter().map(pending_json).collect();
+        }
+        if let Some(Handover(bytes)) = counted {
+            object["counted"] = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
         }
         object.to_string()
     }
@@ -109,15 +116,28 @@ fn piece(value: &Value) -> Read<Piece> {
             modified: number(identity, "modified")?,
             digest: narrow(identity, "digest")?,
         },
+        name: text(object, "name")?.to_owned(),
         buffer: text(object, "buffer")?.to_owned(),
         source: optional(object, "source")?
             .map(|id| u8::try_from(id).map_err(|_| "source: no trace ID"))
             .transpose()?,
         start,
         end: optional(object, "end")?,
+        latest: optional(object, "latest")?,
         carried: list(object, "carried", carried)?,
         pending: list(object, "pending", pending)?,
+        counted: object.get("counted").map(|_| text(object, "counted").and_then(handover)).transpose()?,
     })
+}
+
+/// Bytes in hexadecimal.
+fn handover(text: &str) -> Read<Handover> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let bytes: Option<Vec<u8>> =
+        pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect();
+    let bytes = bytes.filter(|_| rest.is_empty());
+    bytes.map(Handover).ok_or_else(|| "counted: expected bytes in hexadecimal".to_owned())
 }
 
 fn carried(value: &Value) -> Read<Carried> {

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use backsight::decode::{Cut, CutSink};
 use backsight::{Capture, Event, Item, Source};
+use backsight_profile::{CountOptions, Counter};
 
 use crate::identity::Identity;
 use crate::piece::{Carried, Piece};
-use crate::rows::{Branches, Follow as _, OfSource, Pending};
+use crate::rows::{Branches, Follow as _, OfSource};
 use crate::table::{Field, Table};
 use crate::texts::TextId;
-use crate::tracker::Now;
+use crate::tracker::time_of;
 use crate::{Error, Result};
 
 /// How captures are cut.
@@ -36,6 +37,35 @@ impl Default for PlanOptions {
 /// # Errors
 /// If the capture cannot be read.
 pub fn plan(table: Table, capture: &Capture, path: &Path, options: PlanOptions) -> Result<Vec<Piece>> {
+    pieces(Wanted::Rows(table), capture, path, options)
+}
+
+/// Plans the pieces of a capture for profiles: each of them can be counted by itself ([`Piece::profile`]), and all profiles
+/// merged are that of the capture. Rows of `ranges`, `branches` and `events` can be read from them, too.
+///
+/// # Errors
+/// If the capture cannot be read.
+pub fn plan_profile(capture: &Capture, path: &Path, options: PlanOptions) -> Result<Vec<Piece>> {
+    pieces(Wanted::Profile, capture, path, options)
+}
+
+/// What is wanted of pieces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Rows(Table),
+    Profile,
+}
+
+impl Wanted {
+    fn is_cut(self) -> bool {
+        match self {
+            Self::Rows(table) => table.is_cut(),
+            Self::Profile => true,
+        }
+    }
+}
+
+fn pieces(wanted: Wanted, capture: &Capture, path: &Path, options: PlanOptions) -> Result<Vec<Piece>> {
     if path == Path::new("-") {
         return Err(Error::misuse("standard input cannot be cut into pieces: it can be read once only"));
     }
@@ -45,23 +75,26 @@ pub fn plan(table: Table, capture: &Capture, path: &Path, options: PlanOptions) 
         let contents = buffer.contents()?;
         let of = |source| Piece {
             capture: path.to_owned(),
+            name: capture.name().to_owned(),
             identity,
             buffer: buffer.name().to_owned(),
             source,
             start: None,
             end: None,
+            latest: None,
             carried: Vec::new(),
             pending: Vec::new(),
+            counted: None,
         };
         for (source, bytes) in &contents.sources {
             let whole = of(Some(source.id().get()));
             let is_long = *bytes / 2 >= options.bytes as u64;
-            match table.is_cut() && is_long && source.is_decoded() {
-                true => pieces.extend(cut(whole, capture, source, options)?),
+            match wanted.is_cut() && is_long && source.is_decoded() {
+                true => pieces.extend(cut(whole, wanted, capture, source, options)?),
                 false => pieces.push(whole),
             }
         }
-        if table == Table::Damage {
+        if wanted == Wanted::Rows(Table::Damage) {
             pieces.push(of(None));
         }
     }
@@ -69,7 +102,13 @@ pub fn plan(table: Table, capture: &Capture, path: &Path, options: PlanOptions) 
 }
 
 /// The pieces of a source.
-fn cut(whole: Piece, capture: &Capture, source: &Source, options: PlanOptions) -> Result<Vec<Piece>> {
+fn cut(
+    whole: Piece,
+    wanted: Wanted,
+    capture: &Capture,
+    source: &Source,
+    options: PlanOptions,
+) -> Result<Vec<Piece>> {
     let of = OfSource {
         capture: TextId::NONE,
         buffer: TextId::NONE,
@@ -81,29 +120,39 @@ fn cut(whole: Piece, capture: &Capture, source: &Source, options: PlanOptions) -
     // Positions of branches that wait are handed over.
     let fields = [Field::Position];
     let mut cuts = Cuts {
+        whole: whole.clone(),
         branches: Branches::new(of, code, &fields, Vec::new(), Vec::new()),
         rows: Vec::new(),
+        counter: (wanted == Wanted::Profile).then(|| Counter::new(source, code, &CountOptions::default())),
+        latest: None,
         found: Vec::new(),
     };
     capture.execution().find_cuts(source.buffer(), source.id(), options.bytes, &mut cuts)?;
-    let ends: Vec<_> = cuts.found.iter().map(|(cut, ..)| Some(cut.offset)).chain([None]).collect();
-    let mut pieces = vec![Piece { end: ends.first().copied().flatten(), ..whole.clone() }];
-    for ((cut, harts, pending), end) in cuts.found.into_iter().zip(ends.into_iter().skip(1)) {
-        let carried = harts.iter().map(Carried::of).collect();
-        pieces.push(Piece { start: Some(cut), end, carried, pending, ..whole.clone() });
+    let mut pieces = vec![whole];
+    for piece in cuts.found {
+        // Each ends where the next one begins.
+        if let (Some(last), Some(cut)) = (pieces.last_mut(), piece.start) {
+            last.end = Some(cut.offset);
+        }
+        pieces.push(piece);
     }
     Ok(pieces)
 }
 
 /// Looks at what is executed before each cut.
 struct Cuts<'c> {
+    whole: Piece,
     branches: Branches<'c>,
     rows: Vec<<Branches<'c> as crate::rows::Rows>::Row>,
-    found: Vec<(Cut, Vec<Now>, Vec<Pending>)>,
+    counter: Option<Counter<'c>>,
+    latest: Option<u64>,
+    found: Vec<Piece>,
 }
 
 impl CutSink<Event> for Cuts<'_> {
     fn item(&mut self, item: Item<'_, Event>) {
+        self.counter.iter_mut().for_each(|counter| counter.push(item.sub_source, &item.value));
+        self.latest = self.latest.max(time_of(&item.value));
         self.branches.event(&item, &mut self.rows);
         if self.rows.len() >= 1 << 12 {
             self.rows.clear();
@@ -113,6 +162,9 @@ impl CutSink<Event> for Cuts<'_> {
 
     fn cut(&mut self, cut: Cut) {
         let (harts, pending) = self.branches.hand_over();
-        self.found.push((cut, harts, pending));
+        let carried = harts.iter().map(Carried::of).collect();
+        let counted = self.counter.as_ref().map(Counter::hand_over);
+        let (start, latest) = (Some(cut), self.latest);
+        self.found.push(Piece { start, latest, carried, pending, counted, ..self.whole.clone() });
     }
 }

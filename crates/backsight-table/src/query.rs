@@ -26,6 +26,7 @@ pub struct Query {
     pub(crate) columns: Vec<&'static Column>,
     pub(crate) filter: Option<Filter>,
     pub(crate) limit: Option<u64>,
+    pub(crate) until: Option<u64>,
     pub(crate) batch_rows: usize,
     pub(crate) buffers: Vec<String>,
     pub(crate) sources: Vec<u8>,
@@ -42,6 +43,7 @@ impl std::fmt::Debug for Query {
             columns,
             filter,
             limit,
+            until,
             batch_rows,
             buffers,
             sources,
@@ -56,6 +58,7 @@ impl std::fmt::Debug for Query {
             .field("columns", &columns)
             .field("filter", &filter.as_ref().map(Filter::text))
             .field("limit", limit)
+            .field("until", until)
             .field("batch_rows", batch_rows)
             .field("buffers", buffers)
             .field("sources", sources)
@@ -74,6 +77,7 @@ impl Query {
             columns: table.columns().iter().collect(),
             filter: None,
             limit: None,
+            until: None,
             batch_rows: BATCH_ROWS,
             buffers: Vec::new(),
             sources: Vec::new(),
@@ -113,6 +117,22 @@ impl Query {
     pub fn limit(mut self, rows: u64) -> Self {
         self.limit = Some(rows);
         self
+    }
+
+    /// Reads each source until its first timestamp after this one: what comes later is not decoded. A filter on `time` keeps
+    /// the same rows where time never falls, but cannot know that, and reads to the end.
+    ///
+    /// # Errors
+    /// If the table has no times.
+    pub fn until(mut self, time: u64) -> Result<Self> {
+        if self.table.column("time").is_err() {
+            return Err(Error::misuse(format!(
+                "table {} has no times: it cannot be read until one",
+                self.table
+            )));
+        }
+        self.until = Some(time);
+        Ok(self)
     }
 
     /// About so many rows in a batch.

@@ -22,6 +22,16 @@ impl Now {
     }
 }
 
+/// The time that an event says it is.
+pub(crate) fn time_of(event: &Event) -> Option<u64> {
+    match event {
+        Event::Timestamp { value, .. } | Event::SourceTime(SourceTime::Global { value, .. }) => Some(*value),
+        Event::Software(message) => message.time(),
+        Event::Hardware(HardwareEvent::System(event)) => event.time(),
+        _ => None,
+    }
+}
+
 /// What holds for each hart of a source.
 pub(crate) struct Tracker {
     harts: Vec<Now>,
@@ -106,15 +116,13 @@ impl Tracker {
             Event::Context(context, _) => {
                 (now.context, now.space) = (Some(*context), code.space_of(context));
             }
-            Event::Timestamp { value, .. } | Event::SourceTime(SourceTime::Global { value, .. }) => {
-                now.time = Some(*value);
-            }
-            Event::Software(message) => now.time = message.time().or(now.time),
-            Event::Hardware(HardwareEvent::System(event)) => now.time = event.time().or(now.time),
             Event::CycleCount(Some(cycles)) => {
                 now.cycles = Some(now.cycles.unwrap_or(0) + u64::from(*cycles));
             }
-            _ => return,
+            event => match time_of(event) {
+                Some(time) => now.time = Some(time),
+                None => return,
+            },
         }
         self.is_changed = true;
     }

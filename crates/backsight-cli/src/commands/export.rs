@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use backsight_table::{Query, Table};
 use clap::{ArgGroup, Args};
 
-use crate::args::{CaptureArgs, ImageArgs};
+use crate::args::{CaptureArgs, ImageArgs, parse_number};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
@@ -56,6 +56,10 @@ pub struct Export {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
+    /// Read each source until its first timestamp after this one: what comes later is not decoded
+    #[arg(long, value_name = "TIME", value_parser = parse_number)]
+    until: Option<u64>,
+
     /// No summary, no progress, no warnings
     #[arg(long, short)]
     quiet: bool,
@@ -100,6 +104,9 @@ fn queries(command: &Export) -> Result<Vec<Query>> {
             query = query.filter(filter)?;
         }
         query = command.limit.into_iter().fold(query, Query::limit);
+        if let Some(time) = command.until {
+            query = query.until(time)?;
+        }
         query = command.capture.buffer.iter().fold(query, |query, name| query.buffer(name));
         query = command.capture.id.iter().fold(query, |query, id| query.source(*id as u8));
         queries.push(query);

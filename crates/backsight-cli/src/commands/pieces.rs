@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backsight_table::{PlanOptions, Table, plan};
+use backsight_table::{PlanOptions, Table, plan, plan_profile};
 use clap::Args;
 
 use crate::args::{CaptureArgs, ImageArgs, parse_number};
@@ -12,8 +12,8 @@ use crate::output::{Output, say};
 /// Cut captures into pieces that can be decoded apart from each other, anywhere
 ///
 /// A piece is a source of a buffer, or a span of it that begins where decoding can begin alone. The rows of all pieces, one
-/// after the other, are exactly those of the captures. To be sure of that, long sources are decoded once. Python's
-/// backsight.read_piece, or whoever uses the library, reads a piece from what is written here.
+/// after the other, are exactly those of the captures, and their profiles, merged, are the profile. To be sure of that, long
+/// sources are decoded once. Python's backsight.Piece.from_json, or Piece::from_json of the library, takes a line of this.
 #[derive(Args, Debug)]
 pub struct Pieces {
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub struct Pieces {
     #[command(flatten)]
     images: ImageArgs,
 
-    /// The table that is to be read from the pieces
+    /// The table that is to be read from the pieces; `profile`: profiles are to be counted from them
     #[arg(long, value_name = "TABLE", default_value = "ranges")]
     table: String,
 
@@ -52,7 +52,10 @@ pub struct Pieces {
 /// # Errors
 /// If a capture cannot be read: the others are cut all the same.
 pub fn run(command: &Pieces) -> Result {
-    let table: Table = command.table.parse()?;
+    let table = match command.table.as_str() {
+        "profile" => None,
+        name => Some(name.parse::<Table>()?),
+    };
     let options = PlanOptions { bytes: usize::try_from(command.bytes).unwrap_or(usize::MAX).max(1) };
     let mut output = Output::open(command.output.as_deref())?;
     let (mut failed, mut count) = (0, 0);
@@ -62,7 +65,10 @@ pub fn run(command: &Pieces) -> Result {
         let capture = arguments.open(&command.images, command.quiet);
         let planned = capture.and_then(|capture| {
             arguments.check_buffers(&capture)?;
-            Ok(plan(table, &capture, path, options)?)
+            Ok(match table {
+                Some(table) => plan(table, &capture, path, options)?,
+                None => plan_profile(&capture, path, options)?,
+            })
         });
         let pieces = match planned {
             Ok(pieces) => pieces,

@@ -47,7 +47,7 @@ pub(super) fn capture_of(file: &Path) -> Option<PathBuf> {
 fn words(query: &Query) -> String {
     let columns: Vec<_> = query.chosen().iter().map(|column| column.name).collect();
     let filter = query.filter.as_ref().map(crate::Filter::text);
-    json!([columns, filter, query.buffers, query.sources, env!("CARGO_PKG_VERSION")]).to_string()
+    json!([columns, filter, query.until, query.buffers, query.sources, env!("CARGO_PKG_VERSION")]).to_string()
 }
 
 impl Manifest {

@@ -4,5 +4,6 @@ mod documentation;
 mod export;
 mod listings;
 mod pieces;
+mod profiles;
 mod queries;
 mod support;

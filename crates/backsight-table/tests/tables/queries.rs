@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatchReader as _;
 use backsight::Capture;
-use backsight_table::{Query, Table};
+use backsight_table::{PlanOptions, Query, Table, plan};
+use backsight_testing::{corpus, skipped};
 
-use crate::support::{Row, bundled, captures, columns, read};
+use crate::support::{Row, all_rows, bundled, captures, columns, read};
 
 fn first() -> Capture {
     Capture::open(bundled("first")).expect("a capture")
@@ -145,4 +146,37 @@ fn what_makes_no_sense_is_refused_with_words() {
     assert!(error.contains("column `depth` is uint32, and is compared with a text"), "{error}");
     let error = Query::new(Table::Ranges).buffer("nothing").read(&first()).unwrap_err().to_string();
     assert!(error.contains("buffer nothing: the capture has"), "{error}");
+}
+
+#[test]
+fn a_source_is_read_until_its_first_timestamp_after_a_time() {
+    let Some(corpus) = corpus() else { return skipped("no corpus") };
+    let path = corpus.join("opencsd/ts_marker/capture");
+    let capture = Capture::open(&path).expect("a capture");
+    for table in [Table::Ranges, Table::Events, Table::Branches] {
+        let query = columns(table, &["source", "offset", "time"]);
+        let all = read(&query, &capture);
+        let mut times: Vec<u64> = all.iter().filter_map(|row| row[2].parse().ok()).collect();
+        times.sort_unstable();
+        let until = times[times.len() / 2];
+        // Of each source, what comes before the first row that is later.
+        let mut ended = std::collections::BTreeSet::new();
+        let is_before = |row: &&Row| {
+            if row[2].parse::<u64>().is_ok_and(|time| time > until) {
+                ended.insert(row[0].clone());
+            }
+            !ended.contains(&row[0])
+        };
+        let expected: Vec<Row> = all.iter().filter(is_before).cloned().collect();
+        assert!(!expected.is_empty() && expected.len() < all.len());
+        let query = query.until(until).expect("a query");
+        assert_eq!(read(&query, &capture), expected, "{table}");
+        let pieces = plan(table, &capture, &path, PlanOptions { bytes: 1 }).expect("a plan");
+        let of_pieces = pieces
+            .iter()
+            .flat_map(|piece| all_rows(query.read_piece_arrow(&capture, piece).expect("a reader")));
+        assert_eq!(of_pieces.collect::<Vec<_>>(), expected, "{table}, in pieces");
+    }
+    let error = Query::new(Table::Packets).until(5).unwrap_err().to_string();
+    assert!(error.contains("table packets has no times"), "{error}");
 }

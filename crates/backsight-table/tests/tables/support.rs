@@ -8,7 +8,7 @@ use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::DataType;
 use backsight::Capture;
 use backsight_table::{Query, Table};
-use backsight_testing::{corpus, repository};
+use backsight_testing::{Random, corpus, repository};
 
 /// A row: its cells as texts, in the order of the columns; `-` is null.
 pub type Row = Vec<String>;
@@ -120,5 +120,26 @@ pub fn copy(from: &Path, to: &Path) {
         } else {
             std::fs::copy(&path, &target).expect("a copy");
         }
+    }
+}
+
+/// Damages the trace of a capture in a few places.
+pub fn damage(folder: &Path, random: &mut Random) {
+    for entry in std::fs::read_dir(folder).expect("a capture") {
+        let path = entry.expect("an entry").path();
+        let is_trace = path.file_name().is_some_and(|name| name.to_string_lossy().contains("trace"));
+        let Ok(mut bytes) = std::fs::read(&path) else { continue };
+        if !is_trace || path.extension().is_none_or(|extension| extension != "bin") || bytes.len() < 100 {
+            continue;
+        }
+        for _ in 0..10 {
+            let at = random.below(bytes.len() as u64 - 50) as usize;
+            match random.below(3) {
+                0 => bytes[at] ^= 1 << random.below(8),
+                1 => bytes[at..at + 40].fill(random.next() as u8),
+                _ => drop(bytes.drain(at..at + 1 + random.below(40) as usize)),
+            }
+        }
+        std::fs::write(&path, bytes).expect("a damaged trace");
     }
 }
