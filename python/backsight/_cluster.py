@@ -42,6 +42,7 @@ class Wanted:
     table: str
     columns: Optional[tuple[str, ...]] = None
     where: Optional[str] = None
+    until: Optional[int] = None
 
 
 def _version(path: str) -> tuple[int, int]:
@@ -75,11 +76,28 @@ def places(
 
 
 def plan(place: Place, table: str, size: int) -> list[str]:
-    """The pieces of a capture, as texts."""
-    return [piece.to_json() for piece in _native.pieces(place.open(), table, size=size)]
+    """The pieces of a capture, as texts. They call it what the user does, wherever it was fetched to."""
+    pieces = _native.pieces(place.open(), table, size=size)
+    return [piece.named(place.url).to_json() for piece in pieces]
 
 
 def read(place: Place, piece: str, wanted: Wanted) -> _native.Table:
     """The rows of a piece."""
     columns = list(wanted.columns) if wanted.columns is not None else None
-    return _native.Piece.from_json(piece).table(wanted.table, columns, wanted.where, capture=place.open())
+    capture = place.open()
+    return _native.Piece.from_json(piece).table(
+        wanted.table, columns, wanted.where, until=wanted.until, capture=capture
+    )
+
+
+def count(place: Place, piece: str) -> _native.Profile:
+    """The profile of a piece."""
+    return _native.Piece.from_json(piece).profile(capture=place.open())
+
+
+def merged(profiles: "list[_native.Profile]") -> _native.Profile:
+    """Several profiles as one, and each of them as it was: a scheduler may ask for it again."""
+    first = _native.Profile.from_bytes(profiles[0].to_bytes(), "profile")
+    for profile in profiles[1:]:
+        first.merge(profile)
+    return first

@@ -49,6 +49,7 @@ def table(
     columns: Optional[list[str]] = None,
     where: Optional[str] = None,
     *,
+    until: Optional[int] = None,
     images: Optional[list[str]] = None,
     folder: Optional[_Path] = None,
     cache: Optional[_Path] = None,
@@ -60,7 +61,7 @@ def table(
 
     Where pieces begin is found out by the executors, now; rows are decoded when they are asked for.
     """
-    wanted = Wanted(table, tuple(columns) if columns is not None else None, where)
+    wanted = Wanted(table, tuple(columns) if columns is not None else None, where, until)
     schema = pa.schema(_native.schema(table, columns, where))
     rows = T.StructType([T.StructField(field.name, _types(field)[1], True) for field in schema])
     arrow = pa.schema([pa.field(field.name, _types(field)[0]) for field in schema])

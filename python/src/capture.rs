@@ -12,7 +12,7 @@ use crate::background::{self, StopFlag};
 use crate::error;
 use crate::items::{EventIterator, Items, PacketIterator};
 use crate::profile::ProfileObject;
-use crate::table::TableObject;
+use crate::table::{TableObject, query};
 
 /// Opens a capture: a snapshot folder, a trace package (a folder, or a ZIP archive), perf.data, an ELF core file or, with
 /// `protocol`, a bare file of trace.
@@ -151,17 +151,20 @@ impl CaptureObject {
 
     /// A table of what is in it: "sources", "packets", "ranges", "branches", "calls", "events" or "damage". `columns` are
     /// those that are wanted, the others are not computed; `where` is a filter, as in "source == 0x10 and time >= 5"; `limit`
-    /// is the most rows. Nothing is decoded until the table is read: by pyarrow, Polars, DuckDB, pandas, or whatever else
+    /// is the most rows; `until` is a time: of each source, what comes after its first later timestamp is not decoded. Nothing
+    /// is decoded until the table is read: by pyarrow, Polars, DuckDB, pandas, or whatever else
     /// takes Arrow streams.
-    #[pyo3(signature = (name, columns=None, r#where=None, limit=None))]
+    #[pyo3(signature = (name, columns=None, r#where=None, limit=None, *, until=None))]
     fn table(
         &self,
         name: &str,
         columns: Option<Vec<String>>,
         r#where: Option<&str>,
         limit: Option<u64>,
+        until: Option<u64>,
     ) -> PyResult<TableObject> {
-        TableObject::new(self.capture.clone(), self.path.clone(), name, columns, r#where, limit)
+        let query = query(name, columns, r#where, limit, until)?;
+        Ok(TableObject::new(query, self.capture.clone(), self.path.clone()))
     }
 
     /// Counts what was executed. With `format`, the profile is also written to the file `output` as that format, one of

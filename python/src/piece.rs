@@ -4,18 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use backsight::OpenOptions;
-use backsight_table::{Piece, PlanOptions, Table, plan};
+use backsight_table::{Piece, PlanOptions, Table, plan, plan_profile};
 use pyo3::prelude::*;
 
 use crate::background::{self, StopFlag};
 use crate::capture::CaptureObject;
 use crate::error;
 use crate::profile::ProfileObject;
-use crate::table::TableObject;
+use crate::table::{TableObject, query};
 
-/// Plans the pieces of a capture for a table: a list of `Piece`. Rows of the pieces, one after the other, are the rows of the
-/// capture. Long sources are cut into pieces of about `size` bytes where the table allows it; to find out where, they are
-/// decoded once.
+/// Plans the pieces of a capture for a table, or for "profile": a list of `Piece`. Rows of the pieces, one after the other, are
+/// the rows of the capture; profiles of the pieces, merged, are its profile. Long sources are cut into pieces of about `size`
+/// bytes where that is possible; to find out where, they are decoded once.
 #[pyfunction]
 #[pyo3(signature = (capture, table="ranges", *, size=None))]
 pub fn pieces(
@@ -24,7 +24,10 @@ pub fn pieces(
     table: &str,
     size: Option<usize>,
 ) -> PyResult<Vec<PieceObject>> {
-    let table: Table = table.parse().map_err(|error| error::of_table(&error))?;
+    let table = match table {
+        "profile" => None,
+        name => Some(name.parse::<Table>().map_err(|error| error::of_table(&error))?),
+    };
     let mut options = PlanOptions::default();
     if let Some(size) = size {
         if size == 0 {
@@ -33,7 +36,10 @@ pub fn pieces(
         options.bytes = size;
     }
     let (opened, path) = (capture.capture.clone(), capture.path());
-    let planned = background::run(py, &StopFlag::default(), move || plan(table, &opened, &path, options))?;
+    let planned = background::run(py, &StopFlag::default(), move || match table {
+        Some(table) => plan(table, &opened, &path, options),
+        None => plan_profile(&opened, &path, options),
+    })?;
     let planned = planned.map_err(|error| error::of_table(&error))?;
     Ok(planned.into_iter().map(|piece| PieceObject(Arc::new(piece))).collect())
 }
@@ -63,6 +69,17 @@ impl PieceObject {
         self.0.capture.clone()
     }
 
+    /// What the capture is called: the column `capture`, wherever the capture lies.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The same piece of a capture that is called something else.
+    fn named(&self, name: &str) -> Self {
+        Self(Arc::new(Piece::clone(&self.0).named(name)))
+    }
+
     /// The name of the buffer.
     #[getter]
     fn buffer(&self) -> &str {
@@ -77,7 +94,8 @@ impl PieceObject {
 
     /// The rows of a table in this piece; arguments as in `Capture.table`. `capture` is the capture, where it was opened
     /// already, with images, or lies elsewhere on this machine.
-    #[pyo3(signature = (name, columns=None, r#where=None, limit=None, *, capture=None))]
+    #[pyo3(signature = (name, columns=None, r#where=None, limit=None, *, until=None, capture=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn table(
         &self,
         py: Python<'_>,
@@ -85,27 +103,24 @@ impl PieceObject {
         columns: Option<Vec<String>>,
         r#where: Option<&str>,
         limit: Option<u64>,
+        until: Option<u64>,
         capture: Option<&CaptureObject>,
     ) -> PyResult<TableObject> {
+        let query = query(name, columns, r#where, limit, until)?;
         let (capture, piece) = self.opened(py, capture)?;
         let path = piece.capture.clone();
-        Ok(TableObject::new(capture, path, name, columns, r#where, limit)?.of_piece(piece))
+        Ok(TableObject::new(query, capture, path).of_piece(piece))
     }
 
-    /// Counts what was executed in this piece, which has to be all of a source: calls and edges lead from one piece of a source
-    /// to the next. Profiles of the sources of a capture, merged, are that of the capture.
+    /// Counts what was executed in this piece, which was planned for "profile" unless it is all of a source: calls and edges
+    /// lead from one piece of a source to the next. Profiles of all pieces, merged in whatever order, are that of the capture.
     #[pyo3(signature = (*, capture=None))]
     fn profile(&self, py: Python<'_>, capture: Option<&CaptureObject>) -> PyResult<ProfileObject> {
         let (capture, piece) = self.opened(py, capture)?;
-        let Some(source) = piece.source.filter(|_| !piece.is_cut()) else {
-            return Err(error::usage(
-                "a profile cannot be counted from a piece of a source: plan pieces for the table calls",
-            ));
-        };
-        let title = piece.capture.display().to_string();
-        ProfileObject::count(py, capture, title, None, move |capture| {
-            capture.execution().buffer(&piece.buffer).id(source.into())
-        })
+        let (title, stop) = (piece.name.clone(), StopFlag::default());
+        let flag = stop.shared();
+        let counted = background::run(py, &stop, move || piece.profile(&capture, Some(flag)))?;
+        Ok(ProfileObject::new(counted.map_err(|error| error::of_table(&error))?, title))
     }
 
     fn __repr__(&self) -> String {

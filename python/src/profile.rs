@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::background::{self, StopFlag};
+use crate::capture::CaptureObject;
 use crate::error;
 
 /// Calls over time that are kept, for formats that show them.
@@ -25,6 +26,9 @@ pub struct ProfileObject {
     profile: Mutex<Profile>,
     title: String,
 }
+
+/// What `pickle` takes: a function and its arguments.
+type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, String));
 
 /// The names of the formats that profiles can be written in.
 pub fn format_names() -> Vec<&'static str> {
@@ -57,7 +61,12 @@ impl ProfileObject {
             backsight_profile::count(&capture, choose(&capture).stop_on(flag), &options)
         })?;
         let (profile, _) = counted.map_err(|error| error::of_library(&error))?;
-        Ok(Self { profile: Mutex::new(profile), title })
+        Ok(Self::new(profile, title))
+    }
+
+    /// What was counted, and what it is called.
+    pub fn new(profile: Profile, title: String) -> Self {
+        Self { profile: Mutex::new(profile), title }
     }
 
     fn lock(&self) -> MutexGuard<'_, Profile> {
@@ -145,6 +154,36 @@ impl ProfileObject {
             let other = other.lock().clone();
             self.lock().merge(other);
         });
+    }
+
+    /// All that was counted, as bytes that `from_bytes` reads: to carry it to another process. Pickling does the same.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.lock().to_bytes());
+        let what =
+            "a profile with calls over time or outcomes by path is made for one format, and does not travel";
+        Ok(PyBytes::new(py, &bytes.ok_or_else(|| error::usage(what))?))
+    }
+
+    /// The profile that `to_bytes` wrote. Lines, and functions that were not executed, are in files that do not travel:
+    /// `take_files` finds them again.
+    #[staticmethod]
+    #[pyo3(signature = (data, title="profile"))]
+    fn from_bytes(py: Python<'_>, data: &[u8], title: &str) -> PyResult<Self> {
+        let profile = py.detach(|| Profile::from_bytes(data));
+        let profile = profile.ok_or_else(|| error::usage("these are not the bytes of a profile"))?;
+        Ok(Self::new(profile, title.to_owned()))
+    }
+
+    /// Gives a profile that came as bytes the files of a capture that has the same code. True if none is missing then.
+    fn take_files(&self, py: Python<'_>, capture: &CaptureObject) -> PyResult<bool> {
+        let lacks = py.detach(|| self.lock().take_files_of(&capture.capture));
+        lacks.map(|lacks| !lacks).map_err(|error| error::of_library(&error))
+    }
+
+    /// As `pickle` wants it: what makes it anew, and from what.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let this = slf.get();
+        Ok((slf.get_type().getattr("from_bytes")?, (this.to_bytes(slf.py())?, this.title.clone())))
     }
 
     /// The profile in a format of `backsight.PROFILE_FORMATS`, as bytes.

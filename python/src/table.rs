@@ -33,6 +33,7 @@ pub fn query(
     columns: Option<Vec<String>>,
     filter: Option<&str>,
     limit: Option<u64>,
+    until: Option<u64>,
 ) -> PyResult<Query> {
     let make = || {
         let mut query = Query::new(name.parse::<Table>()?);
@@ -41,6 +42,9 @@ pub fn query(
         }
         if let Some(filter) = filter {
             query = query.filter(filter)?;
+        }
+        if let Some(time) = until {
+            query = query.until(time)?;
         }
         Ok(match limit {
             Some(limit) => query.limit(limit),
@@ -66,7 +70,7 @@ pub fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 #[pyo3(signature = (name, columns=None, r#where=None))]
 pub fn schema(name: &str, columns: Option<Vec<String>>, r#where: Option<&str>) -> PyResult<SchemaObject> {
-    Ok(SchemaObject(query(name, columns, r#where, None)?.schema()))
+    Ok(SchemaObject(query(name, columns, r#where, None, None)?.schema()))
 }
 
 /// The names and types of columns.
@@ -81,17 +85,9 @@ impl SchemaObject {
 }
 
 impl TableObject {
-    /// A table of all of a capture, which was opened from `path`.
-    pub fn new(
-        capture: Capture,
-        path: PathBuf,
-        name: &str,
-        columns: Option<Vec<String>>,
-        filter: Option<&str>,
-        limit: Option<u64>,
-    ) -> PyResult<Self> {
-        let query = query(name, columns, filter, limit)?.guard(path);
-        Ok(Self { query, capture, piece: None })
+    /// A query of all of a capture, which was opened from `path`.
+    pub fn new(query: Query, capture: Capture, path: PathBuf) -> Self {
+        Self { query: query.guard(path), capture, piece: None }
     }
 
     /// The same of one piece.

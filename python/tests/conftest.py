@@ -25,6 +25,25 @@ def program() -> str:
 
 
 @pytest.fixture(scope="session")
+def exported(tmp_path_factory):
+    """Tables of a capture as Parquet files, as `backsight export` writes them: the folder that holds them."""
+    path = os.environ.get("BACKSIGHT_TABLES_PROGRAM", str(ROOT / "target" / "debug" / "backsight"))
+    if subprocess.run([path, "export", "--help"], capture_output=True).returncode != 0:
+        pytest.fail(f"{path}: build it with --features tables, or set BACKSIGHT_TABLES_PROGRAM")
+    folder = tmp_path_factory.mktemp("exported")
+    made: dict[Path, Path] = {}
+
+    def export(capture: Path) -> Path:
+        if capture not in made:
+            made[capture] = folder / str(len(made))
+            command = [path, "export", capture, "--table", "all", "--parquet", made[capture], "--quiet"]
+            subprocess.run(command, check=True)
+        return made[capture]
+
+    return export
+
+
+@pytest.fixture(scope="session")
 def listing(program):
     """What the program lists, as JSON objects."""
 

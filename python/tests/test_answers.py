@@ -8,6 +8,7 @@ import duckdb
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import backsight
@@ -40,13 +41,17 @@ def captures(recorded):
     return lambda title: next((path for word, path in of.items() if word in title), calls)
 
 
-def answers(title: str, path, other=None) -> "tuple[list[tuple], list[tuple]]":
-    """What both queries answer."""
-    capture = backsight.open(path)
-    tables = {name: pa.table(capture.table(name)) for name in TABLES}
+def of_package(path, name: str) -> pa.Table:
+    """A table of a capture, through the package."""
+    return pa.table(backsight.open(path).table(name))
+
+
+def answers(title: str, path, other=None, table=of_package) -> "tuple[list[tuple], list[tuple]]":
+    """What both queries answer about tables, which `table` gets."""
+    tables = {name: table(path, name) for name in TABLES}
     if other is not None:
         tables["before"] = tables["ranges"]
-        tables["after"] = pa.table(backsight.open(other).table("ranges"))
+        tables["after"] = table(other, "ranges")
     sql, python = QUESTIONS[title]
     connection = duckdb.connect()
     for name, table in tables.items():
@@ -73,6 +78,53 @@ def test_both_queries_answer_the_same(title, captures, recorded):
     assert len(of_sql) == len(of_polars) > 0
     for one, other in zip(of_sql, of_polars):
         assert all(map(equal, one, other)), (one, other)
+
+
+def from_files(title: str, folder, other=None) -> "tuple[list[tuple], list[tuple]]":
+    """What both queries answer about Parquet files, which DuckDB and Polars read themselves."""
+    places = {name: folder / name for name in TABLES}
+    if other is not None:
+        places |= {"before": folder / "ranges", "after": other / "ranges"}
+    # A capture without damage has no files of it.
+    places = {name: place for name, place in places.items() if place.is_dir()}
+    sql, python = QUESTIONS[title]
+    connection = duckdb.connect()
+    for name, place in places.items():
+        connection.sql(f"CREATE VIEW {name} AS FROM read_parquet('{place}/**/*.parquet', hive_partitioning = true)")
+    scope = {
+        name: pl.read_parquet(f"{place}/**/*.parquet", hive_partitioning=True).with_columns(
+            cs.categorical().cast(pl.String)
+        )
+        for name, place in places.items()
+    }
+    exec(python, {"pl": pl, **scope}, scope)
+    return connection.sql(sql).fetchall(), scope["answer"].rows()
+
+
+@pytest.mark.parametrize("title", QUESTIONS)
+def test_exported_files_answer_what_the_tables_answer(title, captures, recorded, exported):
+    path = captures(title)
+    other = recorded("calls") if "build" in title else None
+    expected, _ = answers(title, path, other)
+    for found in from_files(title, exported(path), exported(other) if other else None):
+        assert len(found) == len(expected)
+        for one, row in zip(found, expected):
+            assert all(map(equal, one, row)), (one, row)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_pyarrow_reads_exported_files_as_the_rows_of_the_capture(name, exported):
+    path = CAPTURES / "first"
+    expected = of_package(path, name).drop_columns(["capture", "source"])
+    if expected.num_rows == 0:
+        return
+    files = sorted((exported(path) / name).glob("**/*.parquet"))
+    found = pa.concat_tables([pq.ParquetFile(file).read() for file in files], promote_options="default")
+    plain = pa.schema([
+        pa.field(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
+        for field in expected.schema
+    ])
+    assert found.cast(plain).to_pylist() == expected.cast(plain).to_pylist()
 
 
 def find(word: str) -> str:

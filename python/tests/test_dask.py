@@ -45,12 +45,17 @@ def by_function(frame) -> dict:
     return {name: int(count) for name, count in frame.groupby("function").instructions.sum().items()}
 
 
-def expected(paths) -> dict:
+def summed(profiles) -> dict:
+    """Instructions by name: each capture has a program of its own."""
     total: dict = {}
-    for path in paths:
-        for function in backsight.open(path).profile().functions:
+    for profile in profiles:
+        for function in profile.functions:
             total[function["function"]] = total.get(function["function"], 0) + function["instructions"]
     return total
+
+
+def expected(paths) -> dict:
+    return summed(backsight.open(path).profile() for path in paths)
 
 
 def test_many_captures_add_up_to_their_profiles(cluster, many):
@@ -69,11 +74,28 @@ def test_a_long_capture_in_pieces_has_its_rows_in_order(cluster, cut):
     pd.testing.assert_frame_equal(ranges.compute().reset_index(drop=True), sequential)
 
 
-def test_a_worker_that_is_killed_changes_nothing(cluster, many):
+def test_profiles_of_many_captures_and_of_pieces_of_one_are_their_profiles(cluster, many, cut):
+    total = backsight.dask.profile(str(many / "*"))
+    assert summed([total]) == expected(sorted(many.iterdir()))
+    whole, pieces = backsight.open(cut).profile(), backsight.dask.profile(str(cut), size=2048)
+    for format in ["functions", "blocks", "edges", "collapsed"]:
+        assert sorted(pieces.export_bytes(format).splitlines()) == sorted(whole.export_bytes(format).splitlines())
+
+
+def test_the_column_capture_names_what_the_user_named(cluster, tmp_path):
+    shutil.copytree(CAPTURES / "first", tmp_path / "first")
+    for name in [str(tmp_path / "first"), f"local://{tmp_path / 'first'}", f"file://{tmp_path / 'first'}"]:
+        ranges = backsight.dask.table(name, "ranges", ["capture"], cache=tmp_path / "cache")
+        assert set(ranges.compute()["capture"]) == {name}
+
+
+@pytest.mark.parametrize("what", ["many captures", "one in pieces"])
+def test_a_worker_that_is_killed_changes_nothing(cluster, many, cut, what):
     columns = ["capture", "function", "instructions"]
-    ranges = backsight.dask.table(str(many / "*"), "ranges", columns)
+    path = many / "*" if what == "many captures" else cut
+    ranges = backsight.dask.table(str(path), "ranges", columns, size=2048)
     pids = cluster.run(os.getpid)
-    slow = ranges.map_partitions(_slowly, meta=ranges._meta).groupby("function").instructions.sum()
+    slow = ranges.map_partitions(_slowly, 2.0 / ranges.npartitions + 0.02, meta=ranges._meta).groupby("function").instructions.sum()
     future = cluster.compute(slow)
 
     def kill():
@@ -85,11 +107,12 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, many):
     computed = future.result(timeout=300)
     killer.join()
     assert set(cluster.run(os.getpid).values()) != set(pids.values())
-    assert {name: int(count) for name, count in computed.items()} == expected(sorted(many.iterdir()))
+    paths = sorted(many.iterdir()) if what == "many captures" else [cut]
+    assert {name: int(count) for name, count in computed.items()} == expected(paths)
 
 
-def _slowly(frame):
-    time.sleep(2.0 / COUNT + 0.02)
+def _slowly(frame, seconds):
+    time.sleep(seconds)
     return frame
 
 

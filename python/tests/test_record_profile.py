@@ -1,6 +1,7 @@
 """Recording and profiles."""
 
 import json
+import pickle
 import subprocess
 
 import pytest
@@ -79,7 +80,32 @@ def test_profiles_of_pieces_are_merged_to_the_profile_of_the_capture(recorded):
         assert merged.export_bytes(format) == counted.export_bytes(format)
 
 
-def test_a_profile_of_a_part_of_a_source_is_refused(cut):
+def test_profiles_of_parts_of_a_source_are_merged_to_the_profile_of_the_capture(cut):
+    capture = backsight.open(cut)
+    pieces = backsight.pieces(capture, "profile", size=2048)
+    assert len(pieces) > 20
+    # In whatever order, and from whatever process.
+    counted = [pickle.loads(pickle.dumps(piece.profile(capture=capture))) for piece in reversed(pieces)]
+    merged = counted[0]
+    for profile in counted[1:]:
+        merged.merge(profile)
+    assert merged.take_files(capture)
+    whole = capture.profile()
+    assert (merged.instructions, merged.breaks) == (whole.instructions, whole.breaks)
+    for format in ["functions", "blocks", "edges", "branches", "collapsed", "lcov"]:
+        lines = [sorted(profile.export_bytes(format).splitlines()) for profile in (merged, whole)]
+        assert lines[0] == lines[1], format
+
+
+def test_a_profile_of_a_piece_that_was_planned_for_rows_is_refused(cut):
     piece = backsight.pieces(backsight.open(cut), "ranges", size=2048)[1]
-    with pytest.raises(backsight.UsageError, match="plan pieces for the table calls"):
+    with pytest.raises(backsight.UsageError, match="plan pieces for profiles"):
         piece.profile()
+
+
+def test_bytes_that_are_no_profile_are_refused():
+    with pytest.raises(backsight.UsageError, match="not the bytes of a profile"):
+        backsight.Profile.from_bytes(b"backsight profile 1\n\xff\xff")
+    timeline = backsight.open(CAPTURES / "calls-riscv64").profile("chrome")
+    with pytest.raises(backsight.UsageError, match="does not travel"):
+        timeline.to_bytes()
