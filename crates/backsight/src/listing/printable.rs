@@ -18,11 +18,11 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// A number of things: `1 buffer`, `2 buffers`.
+/// A number of things: `1 buffer`, `2 buffers`, `3 accesses`.
 pub fn counted(count: u64, thing: &str) -> String {
     let plural = match (count, thing) {
         (1, _) => "",
-        (_, thing) if thing.ends_with("ch") || thing.ends_with("sh") => "es",
+        (_, thing) if ["ch", "sh", "ss"].iter().any(|end| thing.ends_with(end)) => "es",
         _ => "s",
     };
     format!("{count} {thing}{plural}")
