@@ -28,9 +28,10 @@ def program() -> str:
 def exported(tmp_path_factory):
     """Tables of a capture as Parquet files, as `backsight export` writes them: the folder that holds them."""
     path = os.environ.get("BACKSIGHT_TABLES_PROGRAM", str(ROOT / "target" / "debug" / "backsight"))
-    if subprocess.run([path, "export", "--help"], capture_output=True).returncode != 0:
-        pytest.fail(f"{path}: build it with --features tables, or set BACKSIGHT_TABLES_PROGRAM")
     folder = tmp_path_factory.mktemp("exported")
+    try_out = [path, "export", CAPTURES / "first", "--table", "sources", "--parquet", folder / "first", "--quiet"]
+    if not os.access(path, os.X_OK) or subprocess.run(try_out, capture_output=True).returncode != 0:
+        pytest.fail(f"{path}: build it with --features tables, or set BACKSIGHT_TABLES_PROGRAM")
     made: dict[Path, Path] = {}
 
     def export(capture: Path) -> Path:
