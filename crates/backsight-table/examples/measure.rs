@@ -1,110 +1,167 @@
-//! What tables cost beside the decoder: `measure CAPTURE [ROUNDS]`. Each way is tried in turn, again and again, and the best of
-//! each counts: other work on the machine makes any single one slower.
+//! What tables cost beside the decoder: `measure CAPTURE [ROUNDS [WAY]]`. Each way, or those whose names contain `WAY`, is
+//! tried in turn, again and again, and the best of each counts: other work on the machine makes any single one slower.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int32Type, UInt32Type};
-use backsight::{Capture, Event};
+use backsight::{Capture, Event, Item};
 use backsight_table::export::{Export, open};
 use backsight_table::{Error, Query, Table};
 
-/// Ranges, as the library gives them.
-fn decoder(capture: &Capture) -> Result<u64, Error> {
-    let (_, counts) = capture.execution().positions(false).any_order().fold(
-        |_| (0_u64, 0_u64),
-        |(ranges, sum), item| {
-            if let Event::Range(range) = item.value {
-                *ranges += 1;
-                *sum = sum.wrapping_add(range.start.0 ^ range.end.0).wrapping_add(range.instructions.into());
+/// A capture, and where files go.
+struct Measured {
+    path: PathBuf,
+    capture: Capture,
+    folder: PathBuf,
+}
+
+/// Rows, and bytes that were written.
+type Outcome = Result<(u64, u64), Error>;
+
+/// Takes every range, and looks at all that a row of three columns has.
+fn look(sums: &mut (u64, u64), item: Item<'_, Event>) {
+    if let Event::Range(range) = item.value {
+        sums.0 += 1;
+        let sum = (range.start.0 ^ range.end.0).wrapping_add(range.instructions.into());
+        sums.1 = sums.1.wrapping_add(sum);
+    }
+}
+
+impl Measured {
+    /// Ranges, as the library gives them on one thread.
+    fn decoder(&self) -> Outcome {
+        let decode = self.capture.execution().positions(false).any_order();
+        let (_, counts) = decode.fold(|_| (0, 0), look)?;
+        Ok((counts.iter().map(|(_, (ranges, _))| ranges).sum(), 0))
+    }
+
+    /// The same on all cores, a piece of each source at a time.
+    fn decoder_on_all_cores(&self) -> Outcome {
+        let decode = self.capture.execution().positions(false).any_order().threads(0).piece_size(1 << 20);
+        let (_, counts) = decode.reduce(
+            |_| (0, 0),
+            look,
+            |sums, later| *sums = (sums.0 + later.0, sums.1.wrapping_add(later.1)),
+        )?;
+        Ok((counts.iter().map(|(_, (ranges, _))| ranges).sum(), 0))
+    }
+
+    /// Rows of three columns of numbers.
+    fn numbers(&self) -> Outcome {
+        let query = Query::new(Table::Ranges).columns(["start", "end", "instructions"])?;
+        let mut rows = 0;
+        for batch in query.read_arrow(&self.capture)? {
+            rows += batch.map_err(|error| Error::File(error.to_string()))?.num_rows() as u64;
+        }
+        Ok((rows, 0))
+    }
+
+    /// Instructions of each function.
+    fn functions(&self) -> Outcome {
+        let query = Query::new(Table::Ranges).columns(["function", "instructions"])?;
+        let (mut rows, mut sums) = (0, HashMap::<String, u64>::new());
+        for batch in query.read_arrow(&self.capture)? {
+            let batch = batch.map_err(|error| Error::File(error.to_string()))?;
+            rows += batch.num_rows() as u64;
+            let function = batch.column(0).as_dictionary::<Int32Type>();
+            let names = function.values().as_string::<i32>();
+            let instructions = batch.column(1).as_primitive::<UInt32Type>();
+            let mut of_batch = vec![0_u64; names.len() + 1];
+            for (key, count) in function.keys().iter().zip(instructions.values()) {
+                of_batch[key.map_or(names.len(), |key| key as usize)] += u64::from(*count);
             }
-        },
-    )?;
-    Ok(counts.iter().map(|(_, (ranges, _))| ranges).sum())
-}
-
-/// Rows of three columns of numbers.
-fn columns(capture: &Capture) -> Result<u64, Error> {
-    let query = Query::new(Table::Ranges).columns(["start", "end", "instructions"])?;
-    let mut rows = 0;
-    for batch in query.read_arrow(capture)? {
-        rows += batch.map_err(|error| Error::File(error.to_string()))?.num_rows() as u64;
-    }
-    Ok(rows)
-}
-
-/// Instructions of each function.
-fn functions(capture: &Capture) -> Result<u64, Error> {
-    let query = Query::new(Table::Ranges).columns(["function", "instructions"])?;
-    let (mut rows, mut sums) = (0, HashMap::<String, u64>::new());
-    for batch in query.read_arrow(capture)? {
-        let batch = batch.map_err(|error| Error::File(error.to_string()))?;
-        rows += batch.num_rows() as u64;
-        let function = batch.column(0).as_dictionary::<Int32Type>();
-        let names = function.values().as_string::<i32>();
-        let instructions = batch.column(1).as_primitive::<UInt32Type>();
-        let mut of_batch = vec![0_u64; names.len() + 1];
-        for (key, count) in function.keys().iter().zip(instructions.values()) {
-            of_batch[key.map_or(names.len(), |key| key as usize)] += u64::from(*count);
+            for (key, sum) in of_batch.into_iter().enumerate().filter(|(_, sum)| *sum > 0) {
+                let name = if key < names.len() { names.value(key) } else { "" };
+                *sums.entry(name.to_owned()).or_default() += sum;
+            }
         }
-        for (key, sum) in of_batch.into_iter().enumerate().filter(|(_, sum)| *sum > 0) {
-            let name = if key < names.len() { names.value(key) } else { "" };
-            *sums.entry(name.to_owned()).or_default() += sum;
-        }
+        std::hint::black_box(sums.len());
+        Ok((rows, 0))
     }
-    std::hint::black_box(sums.len());
-    Ok(rows)
+
+    fn parquet(&self, query: Query) -> Outcome {
+        // What was written before would be kept.
+        let _ = std::fs::remove_dir_all(&self.folder);
+        let export = Export::new(&self.folder, vec![query])?;
+        let exported = export.run(std::slice::from_ref(&self.path), &open, Arc::new(|_| {}))?;
+        Ok((exported.rows, exported.bytes))
+    }
+
+    fn parquet_of_four(&self) -> Outcome {
+        self.parquet(Query::new(Table::Ranges).columns(["start", "end", "instructions", "function"])?)
+    }
+
+    fn parquet_of_all(&self) -> Outcome {
+        self.parquet(Query::new(Table::Ranges))
+    }
 }
 
-/// All columns, or some, as Parquet. Gives rows and bytes.
-fn parquet(path: &Path, folder: &Path, query: Query) -> Result<(u64, u64), Error> {
-    // What was written before would be kept.
-    let _ = std::fs::remove_dir_all(folder);
-    let exported = Export::new(folder, vec![query])?.run(&[path.to_owned()], &open, Arc::new(|_| {}))?;
-    Ok((exported.rows, exported.bytes))
+type Way = (&'static str, fn(&Measured) -> Outcome);
+
+const WAYS: [Way; 6] = [
+    ("decoder, one thread", Measured::decoder),
+    ("decoder, all cores", Measured::decoder_on_all_cores),
+    ("3 columns", Measured::numbers),
+    ("by function", Measured::functions),
+    ("Parquet, 4 columns", Measured::parquet_of_four),
+    ("Parquet, all columns", Measured::parquet_of_all),
+];
+
+/// Seconds of all threads on processors so far, where the system says.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<f64>() / 100.0
+}
+
+/// The best of a way.
+#[derive(Clone, Copy)]
+struct Best {
+    seconds: f64,
+    processor: f64,
+    rows: u64,
+    bytes: u64,
 }
 
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or_else(|| Error::Misuse("measure CAPTURE [ROUNDS]".to_owned()))?;
+    let path = arguments.next().ok_or_else(|| Error::Misuse("measure CAPTURE [ROUNDS [WAY]]".to_owned()))?;
     let rounds = arguments.next().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
-    let path = Path::new(&path);
-    let capture = Capture::open(path)?;
+    let wanted = arguments.next().unwrap_or_default();
+    let path = Path::new(&path).to_owned();
+    let capture = Capture::open(&path)?;
     let folder = std::env::temp_dir().join(format!("backsight-measure-{}", std::process::id()));
-    let narrow = Query::new(Table::Ranges).columns(["start", "end", "instructions", "function"])?;
-    let mut bytes = [0; 2];
-    let mut best = [f64::MAX; 5];
-    let mut rows = 0;
+    let measured = Measured { path, capture, folder };
+    let mut best = WAYS.map(|_| Best { seconds: f64::MAX, processor: f64::MAX, rows: 0, bytes: 0 });
     for _ in 0..rounds {
-        for (way, best) in best.iter_mut().enumerate() {
-            let start = Instant::now();
-            rows = match way {
-                0 => decoder(&capture)?,
-                1 => columns(&capture)?,
-                2 => functions(&capture)?,
-                _ => {
-                    let query = if way == 3 { narrow.clone() } else { Query::new(Table::Ranges) };
-                    let (rows, written) = parquet(path, &folder, query)?;
-                    bytes[way - 3] = written;
-                    rows
-                }
-            };
-            *best = best.min(start.elapsed().as_secs_f64());
+        for ((name, way), best) in WAYS.iter().zip(&mut best) {
+            if !name.contains(&wanted) {
+                continue;
+            }
+            let (start, processor) = (Instant::now(), processor_seconds());
+            (best.rows, best.bytes) = way(&measured)?;
+            best.seconds = best.seconds.min(start.elapsed().as_secs_f64());
+            best.processor = best.processor.min(processor_seconds() - processor);
         }
     }
-    let _ = std::fs::remove_dir_all(&folder);
-    println!("{rows} ranges");
-    let names = ["decoder alone", "3 columns", "by function", "Parquet, 4 columns", "Parquet, all columns"];
-    for (name, seconds) in names.iter().zip(best) {
-        let (rate, share) = (rows as f64 / seconds / 1e6, best[0] / seconds);
-        println!("{name:<22}{seconds:>8.2} s {rate:>8.2} M rows/s {share:>6.2} of the decoder's rate");
-    }
-    for (name, bytes) in names[3..].iter().zip(bytes) {
-        println!("{name:<22}{:>8.2} bytes a row", bytes as f64 / rows as f64);
+    let _ = std::fs::remove_dir_all(&measured.folder);
+    println!(
+        "{:<22}{:>12}{:>10}{:>14}{:>16}{:>12}",
+        "", "rows", "seconds", "M rows/s", "ns of CPU/row", "bytes/row"
+    );
+    for ((name, _), Best { seconds, processor, rows, bytes }) in WAYS.iter().zip(best) {
+        if rows > 0 {
+            let of_rows = |amount: f64| amount / rows as f64;
+            let (rate, cost) = (rows as f64 / seconds / 1e6, of_rows(processor) * 1e9);
+            let size = if bytes > 0 { format!("{:.2}", of_rows(bytes as f64)) } else { String::new() };
+            println!("{name:<22}{rows:>12}{seconds:>10.2}{rate:>14.1}{cost:>16.1}{size:>12}");
+        }
     }
     Ok(())
 }

@@ -13,7 +13,8 @@ use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use backsight::Capture;
 
-use crate::data::{FinishedColumn, FinishedValues, Values};
+use crate::data::{FinishedColumn, FinishedValues, Layout, Values};
+use crate::reader::Shape;
 use crate::{Batch, Batches, Column, Kind, Piece, Query, Result, Table};
 
 pub use {arrow_array, arrow_schema};
@@ -95,10 +96,16 @@ impl Reader {
         Some(self.batches.next()?.map(|batch| self.record_batch(batch)))
     }
 
-    fn record_batch(&mut self, batch: Batch) -> RecordBatch {
-        let rows = batch.rows;
-        let columns = batch.columns.into_iter().zip(&mut self.dictionaries);
-        let arrays: Vec<ArrayRef> = columns.map(|(column, dictionary)| array(column, dictionary)).collect();
+    /// The next batch as it comes from the decoder.
+    pub(crate) fn next_batch(&mut self) -> Option<Result<Batch>> {
+        self.batches.next()
+    }
+
+    pub(crate) fn record_batch(&mut self, batch: Batch) -> RecordBatch {
+        let Batch { columns, rows, shape } = batch;
+        let columns = columns.into_iter().zip(&mut self.dictionaries);
+        let arrays: Vec<ArrayRef> =
+            columns.map(|(column, dictionary)| array(expanded(column, &shape, rows), dictionary)).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let made = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
         // The schema is that of the same columns.
@@ -120,6 +127,31 @@ impl RecordBatchReader for Reader {
     }
 }
 
+/// A column with a value for each row.
+fn expanded(column: FinishedColumn, shape: &Shape, rows: usize) -> FinishedColumn {
+    let FinishedColumn { values, valid, layout } = column;
+    if layout == Layout::Rows {
+        return FinishedColumn { values, valid, layout };
+    }
+    let rows = 0..rows;
+    let values = match values {
+        FinishedValues::Words { keys, values } => {
+            FinishedValues::Words { keys: shape.spread(&keys, layout, rows.clone()), values }
+        }
+        FinishedValues::Plain(values) => FinishedValues::Plain(match values {
+            Values::U8(values) => Values::U8(shape.spread(&values, layout, rows.clone())),
+            Values::U16(values) => Values::U16(shape.spread(&values, layout, rows.clone())),
+            Values::U32(values) => Values::U32(shape.spread(&values, layout, rows.clone())),
+            Values::U64(values) => Values::U64(shape.spread(&values, layout, rows.clone())),
+            Values::Bool(values) => Values::Bool(shape.spread(&values, layout, rows.clone())),
+            // Nothing that blocks, places or states say is long.
+            other @ (Values::Word(_) | Values::Long { .. }) => other,
+        }),
+    };
+    let valid = valid.map(|valid| shape.spread(&valid, layout, rows));
+    FinishedColumn { values, valid, layout: Layout::Rows }
+}
+
 fn nulls(valid: Option<Vec<bool>>) -> Option<NullBuffer> {
     valid.map(NullBuffer::from)
 }
@@ -129,7 +161,7 @@ fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>, valid: Option<Vec<bool
 }
 
 fn array(column: FinishedColumn, dictionary: &mut Option<(Arc<[Arc<str>]>, ArrayRef)>) -> ArrayRef {
-    let FinishedColumn { values, valid } = column;
+    let FinishedColumn { values, valid, layout: _ } = column;
     let values = match values {
         FinishedValues::Plain(values) => values,
         FinishedValues::Words { keys, values } => return words(keys, values, valid, dictionary),

@@ -34,12 +34,29 @@ pub(crate) struct ColumnData {
     valid: Option<Vec<bool>>,
 }
 
+/// Which of the values of a column a row of a batch has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Its own.
+    Rows,
+    /// The same as all.
+    Once,
+    /// That of its block, by code.
+    Blocks,
+    /// That of the place where it was reported.
+    Places,
+    /// That of the state that held then: time, context and the like.
+    States,
+}
+
 /// A column of a batch.
 #[derive(Debug)]
 pub(crate) struct FinishedColumn {
     pub values: FinishedValues,
     /// Which values there are; `None`: all.
     pub valid: Option<Vec<bool>>,
+    /// Which of them each row has.
+    pub layout: Layout,
 }
 
 /// The values of a column of a batch.
@@ -220,7 +237,7 @@ impl ColumnData {
     }
 
     /// What it holds; it is empty afterwards.
-    pub fn finish(&mut self, dictionary: &mut Dictionary, texts: &Texts) -> FinishedColumn {
+    pub fn finish(&mut self, layout: Layout, dictionary: &mut Dictionary, texts: &Texts) -> FinishedColumn {
         let valid = self.valid.take();
         let capacity = self.len();
         let values = match &mut self.values {
@@ -247,10 +264,11 @@ impl ColumnData {
                 return FinishedColumn {
                     values: FinishedValues::Words { keys, values: dictionary.values() },
                     valid,
+                    layout,
                 };
             }
         };
-        FinishedColumn { values: FinishedValues::Plain(values), valid }
+        FinishedColumn { values: FinishedValues::Plain(values), valid, layout }
     }
 }
 

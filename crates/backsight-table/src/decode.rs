@@ -8,6 +8,7 @@ use backsight::decode::{self as library, Decode, Kind as What, Span, SpanSummary
 use backsight::image::Window;
 use backsight::{Buffer, Capture, Event, Item, Packet, Source};
 
+use crate::gather::Gathering;
 use crate::output::Output;
 use crate::piece::Piece;
 use crate::query::Query;
@@ -16,7 +17,7 @@ use crate::rows::{
 };
 use crate::table::{Field, Table};
 use crate::texts::TextId;
-use crate::tracker::time_of;
+use crate::tracker::Until;
 use crate::{Error, Result};
 
 /// Decodes what a query asks for, until the output wants no more.
@@ -155,31 +156,24 @@ impl Reading<'_> {
         }
     }
 
-    /// Ranges are many: their rows are gathered in the loop of the decoder.
-    fn ranges(&mut self, span: &Span, mut table: Ranges<'_>) -> Result<ControlFlow<()>> {
+    /// Ranges are many: they are gathered in the loop of the decoder.
+    fn ranges(&mut self, span: &Span, table: Ranges<'_>) -> Result<ControlFlow<()>> {
         let decode = self.prepared(self.capture.execution());
-        let (mut rows, mut window) = (Vec::with_capacity(Ranges::CHUNK), None);
-        let mut until = Until::new(self.query);
-        let output = &mut *self.output;
-        let summary = decode.run_span(span, &mut |item: Item<'_, Event>| {
-            until.check(&item)?;
-            take(&item, &mut table, &mut rows, &mut window, output)
-        })?;
-        if summary.stopped && !until.is_passed {
-            Ok(ControlFlow::Break(()))
-        } else {
-            Ok(output.take(&mut table, &mut rows))
-        }
+        let mut gathering = Gathering::new(table, self.query, &mut *self.output);
+        decode.accumulate_span(span, &mut gathering)?;
+        Ok(gathering.finish())
     }
 
     /// Any other table of what was executed.
     fn follow<T: Follow>(&mut self, span: &Span, mut table: T) -> Result<(ControlFlow<()>, SpanSummary)> {
         let decode = self.prepared(self.capture.execution());
         let (mut rows, mut window) = (Vec::with_capacity(T::CHUNK), None);
-        let mut until = Until::new(self.query);
+        let mut until = Until::new(self.query.until);
         let output = &mut *self.output;
         let summary = run_events(decode, span, &mut |item| {
-            until.check(&item)?;
+            if !matches!(item.value, Event::Range(_)) && until.passes(&item.value) {
+                return ControlFlow::Break(());
+            }
             take(&item, &mut table, &mut rows, &mut window, output)
         })?;
         if summary.stopped && !until.is_passed {
@@ -266,27 +260,6 @@ impl Reading<'_> {
     }
 }
 
-/// Ends a source at its first timestamp after a time.
-struct Until {
-    time: u64,
-    is_passed: bool,
-}
-
-impl Until {
-    fn new(query: &Query) -> Self {
-        Self { time: query.until.unwrap_or(u64::MAX), is_passed: false }
-    }
-
-    #[inline(always)]
-    fn check(&mut self, item: &Item<'_, Event>) -> ControlFlow<()> {
-        if !matches!(item.value, Event::Range(_)) && time_of(&item.value) > Some(self.time) {
-            self.is_passed = true;
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    }
-}
-
 type Sink<'s> = &'s mut dyn FnMut(Item<'_, Event>) -> ControlFlow<()>;
 
 /// Decodes execution, and gives it to a sink that is not compiled into the decoders.
@@ -294,7 +267,6 @@ fn run_events(decode: Decode<'_, library::Execution>, span: &Span, sink: Sink<'_
     Ok(decode.run_span(span, &mut |item: Item<'_, Event>| sink(item))?)
 }
 
-#[inline(always)]
 fn take<T: Follow>(
     item: &Item<'_, Event>,
     table: &mut T,
@@ -306,12 +278,7 @@ fn take<T: Follow>(
         change_window(item.window, table, rows, window, output)?;
     }
     table.event(item, rows);
-    if rows.len() < T::CHUNK { ControlFlow::Continue(()) } else { take_rows(table, rows, output) }
-}
-
-#[inline(never)]
-fn take_rows<T: Follow>(table: &mut T, rows: &mut Vec<T::Row>, output: &mut Output) -> ControlFlow<()> {
-    output.take(table, rows)
+    if rows.len() < T::CHUNK { ControlFlow::Continue(()) } else { output.take(table, rows) }
 }
 
 /// Rows that were gathered are named by the code of their time.

@@ -30,6 +30,7 @@ pub mod filter;
 mod data;
 mod decode;
 mod error;
+mod gather;
 mod identity;
 mod names;
 mod output;

@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::SyncSender;
 
 use crate::Result;
-use crate::data::ColumnData;
+use crate::data::{ColumnData, Layout};
 use crate::filter::{Cell, Cells, Filter};
+use crate::gather::Gathered;
 use crate::query::Query;
-use crate::reader::Batch;
-use crate::rows::{OfSource, Rows};
+use crate::reader::{Batch, Shape};
+use crate::rows::{Block, OfSource, Place, Ranges, Rows};
 use crate::table::Column;
 use crate::texts::{Dictionary, Texts};
 
@@ -82,6 +83,16 @@ impl Output {
         }
     }
 
+    /// How many rows a batch has, about.
+    pub fn batch_rows(&self) -> usize {
+        self.batch_rows
+    }
+
+    /// How many rows are wanted, at most.
+    pub fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
     /// Are no more rows wanted?
     pub fn is_full(&self) -> bool {
         self.remaining == 0
@@ -137,9 +148,48 @@ impl Output {
             return ControlFlow::Continue(());
         }
         let Self { chosen, texts, rows, sender, .. } = self;
-        let finish = |Chosen { data, dictionary, .. }: &mut Chosen| data.finish(dictionary, texts);
-        let batch = Batch { columns: chosen.iter_mut().map(finish).collect(), rows: std::mem::take(rows) };
+        let finish =
+            |Chosen { data, dictionary, .. }: &mut Chosen| data.finish(Layout::Rows, dictionary, texts);
+        let (columns, rows) = (chosen.iter_mut().map(finish).collect(), std::mem::take(rows));
+        let batch = Batch { columns, rows, shape: Shape::default() };
         if sender.send(Ok(batch)).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Hands over rows that were gathered, after what there is. A break means that no more are wanted.
+    pub fn send_gathered(
+        &mut self,
+        table: &mut Ranges<'_>,
+        blocks: &[Block],
+        gathered: &mut Gathered,
+    ) -> ControlFlow<()> {
+        self.send()?;
+        let Self { chosen, texts, sender, .. } = self;
+        let rows = gathered.codes.len();
+        if rows == 0 {
+            return ControlFlow::Continue(());
+        }
+        let mut finish = |Chosen { column, data, dictionary }: &mut Chosen| {
+            let layout = Ranges::layout(column.field);
+            match layout {
+                Layout::Once => table.fill_once(column.field, 1, data),
+                Layout::Places | Layout::States => {
+                    let runs = if layout == Layout::Places { &gathered.places } else { &gathered.states };
+                    table.fill_places(column.field, runs.iter().map(|(_, place)| place), data, texts);
+                }
+                Layout::Blocks | Layout::Rows => table.fill_blocks(column.field, blocks.iter(), data, texts),
+            }
+            data.finish(layout, dictionary, texts)
+        };
+        let columns = chosen.iter_mut().map(&mut finish).collect();
+        let room = Vec::with_capacity(gathered.codes.capacity());
+        let codes = std::mem::replace(&mut gathered.codes, room);
+        let firsts = |runs: &[(u32, Place)]| runs.iter().map(|(first, _)| *first).collect();
+        let shape = Shape { codes, places: firsts(&gathered.places), states: firsts(&gathered.states) };
+        self.remaining = self.remaining.saturating_sub(rows as u64);
+        match sender.send(Ok(Batch { columns, rows, shape })) {
+            Ok(()) if !self.is_full() => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
     }
 
     /// Hands over what went wrong.

@@ -2,12 +2,16 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
+#[cfg(feature = "arrow")]
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use backsight::Capture;
 
 use crate::data::FinishedColumn;
+#[cfg(feature = "arrow")]
+use crate::data::Layout;
 use crate::decode::decode;
 use crate::identity::Guard;
 use crate::output::Output;
@@ -25,9 +29,62 @@ pub struct Batch {
     #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "only whoever has Arrow looks into them"))]
     pub(crate) columns: Vec<FinishedColumn>,
     pub(crate) rows: usize,
+    #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "likewise"))]
+    pub(crate) shape: Shape,
+}
+
+/// Which value of a column each row of a batch has, where it does not have its own: see [`Layout`].
+#[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "likewise"))]
+#[derive(Debug, Default)]
+pub(crate) struct Shape {
+    /// The code of the block of each row.
+    pub codes: Vec<u32>,
+    /// The first row of each place.
+    pub places: Vec<u32>,
+    /// The first row of each state.
+    pub states: Vec<u32>,
+}
+
+#[cfg(feature = "arrow")]
+impl Shape {
+    /// The values that some rows of a batch of so many have, of a column with this layout.
+    pub fn spread<T: Copy + Default>(&self, values: &[T], layout: Layout, rows: Range<usize>) -> Vec<T> {
+        match layout {
+            Layout::Rows => values.get(rows).unwrap_or_default().to_vec(),
+            Layout::Once => vec![values.first().copied().unwrap_or_default(); rows.len()],
+            Layout::Blocks => {
+                self.codes.get(rows).unwrap_or_default().iter().map(|&code| values[code as usize]).collect()
+            }
+            Layout::Places => spread_runs(values, &self.places, rows),
+            Layout::States => spread_runs(values, &self.states, rows),
+        }
+    }
+}
+
+/// The values that some rows have, of runs that begin with these rows.
+#[cfg(feature = "arrow")]
+fn spread_runs<T: Copy + Default>(values: &[T], firsts: &[u32], rows: Range<usize>) -> Vec<T> {
+    let mut spread = vec![T::default(); rows.len()];
+    let first = firsts.partition_point(|&first| first as usize <= rows.start).saturating_sub(1);
+    let mut at = rows.start;
+    for (number, value) in values.iter().enumerate().skip(first) {
+        let end = firsts.get(number + 1).map_or(rows.end, |&next| (next as usize).min(rows.end));
+        spread[at - rows.start..end - rows.start].fill(*value);
+        at = end;
+        if at == rows.end {
+            break;
+        }
+    }
+    spread
 }
 
 impl Batch {
+    /// Are columns laid out by blocks and places?
+    #[cfg(feature = "export")]
+    pub(crate) fn is_gathered(&self) -> bool {
+        self.columns.first().is_some_and(|column| column.layout != Layout::Rows)
+    }
+
     /// How many rows it has.
     pub fn rows(&self) -> usize {
         self.rows

@@ -32,6 +32,26 @@ pub(crate) fn time_of(event: &Event) -> Option<u64> {
     }
 }
 
+/// Ends a source at its first timestamp after a time.
+pub(crate) struct Until {
+    time: Option<u64>,
+    pub is_passed: bool,
+}
+
+impl Until {
+    /// Until this time, or to the end.
+    pub fn new(time: Option<u64>) -> Self {
+        Self { time, is_passed: false }
+    }
+
+    /// Is the time over with this event?
+    #[inline]
+    pub fn passes(&mut self, event: &Event) -> bool {
+        self.is_passed |= self.time.is_some_and(|time| time_of(event) > Some(time));
+        self.is_passed
+    }
+}
+
 /// What holds for each hart of a source.
 pub(crate) struct Tracker {
     harts: Vec<Now>,

@@ -11,6 +11,8 @@
 //! these two. A part is written under another name, and renamed when it is finished; a run that was interrupted goes on where
 //! it was, and what was asked for otherwise, or of a capture that has changed, is done anew.
 
+mod bits;
+mod chunk;
 mod manifest;
 mod names;
 mod parquet;
@@ -35,7 +37,12 @@ pub struct Export {
     pub folder: PathBuf,
     /// What of which tables; each table once.
     pub queries: Vec<Query>,
+    row_group: usize,
 }
+
+/// Rows of a row group, if nothing else is said: engines read groups side by side, and pass over those that a filter leaves
+/// nothing of.
+const ROW_GROUP: usize = 1 << 20;
 
 /// What an export came to.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +86,14 @@ impl Export {
                 return Err(Error::misuse(format!("table {} is named twice", query.table())));
             }
         }
-        Ok(Self { folder: folder.into(), queries })
+        Ok(Self { folder: folder.into(), queries, row_group: ROW_GROUP })
+    }
+
+    /// Rows of a row group, about.
+    #[must_use]
+    pub fn row_group(mut self, rows: usize) -> Self {
+        self.row_group = rows.max(1);
+        self
     }
 
     /// Exports captures, one after the other. One that cannot be read becomes a row of the table `damage`, and the others
@@ -197,8 +211,13 @@ impl CaptureExport<'_> {
                 query.limit = *remaining;
                 let step = self.step.clone();
                 let query = query.progress(move |bytes| step(Step::Bytes(bytes)));
+                // What is gathered needs little memory: a batch of it is a row group.
+                let query = match query.table() {
+                    Table::Ranges => query.batch_rows(self.export.row_group),
+                    _ => query,
+                };
                 let reader = query.read_piece_arrow(capture, piece)?;
-                let (rows, bytes) = parquet::write_part(&file, reader)?;
+                let (rows, bytes) = parquet::write_part(&file, reader, self.export.row_group)?;
                 exported.written += 1;
                 Part { rows, bytes, limit: *remaining }
             }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::{
     ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchReader as _, StringArray, UInt16Array,
@@ -11,15 +12,18 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, SchemaRef};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
+use super::chunk;
 use crate::arrow::Reader;
-use crate::{Error, Result, Table};
+use crate::{Batch, Error, Result, Table};
 
-/// Rows of a row group: engines read groups side by side, and pass over those that a filter leaves nothing of.
-const ROW_GROUP: usize = 1 << 20;
+/// Columns that grow from row to row: they are small as differences.
+const GROWING: [&str; 4] = ["position", "offset", "time", "cycles"];
 
 /// Columns that folders stand for.
 const IN_FOLDERS: [&str; 2] = ["capture", "source"];
@@ -27,11 +31,12 @@ const IN_FOLDERS: [&str; 2] = ["capture", "source"];
 fn properties(schema: &SchemaRef) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
-        .set_max_row_group_row_count(Some(ROW_GROUP))
+        // A row group ends where its writer says so.
+        .set_max_row_group_row_count(None)
         .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
         .set_created_by(format!("backsight {}", env!("CARGO_PKG_VERSION")));
-    // What grows from row to row is small as differences.
-    for name in ["position", "offset", "time", "cycles"] {
+    for name in GROWING {
         if schema.column_with_name(name).is_some_and(|(_, field)| *field.data_type() == DataType::UInt64) {
             let column = ColumnPath::from(name);
             properties = properties
@@ -43,14 +48,13 @@ fn properties(schema: &SchemaRef) -> WriterProperties {
 }
 
 /// Writes a part. Gives its rows and bytes.
-pub(super) fn write_part(file: &Path, mut reader: Reader) -> Result<(u64, u64)> {
+pub(super) fn write_part(file: &Path, mut reader: Reader, row_group: usize) -> Result<(u64, u64)> {
     let (kept, schema) = kept(file, &reader.schema())?;
     let mut rows = 0;
     let mut failure = None;
     replace_file(file, |temporary| {
-        let output = File::create(temporary)?;
-        let mut writer = ArrowWriter::try_new(output, schema.clone(), Some(properties(&schema)))?;
-        while let Some(batch) = reader.try_next() {
+        let mut writer = PartWriter::new(File::create(temporary)?, schema.clone(), row_group)?;
+        while let Some(batch) = reader.next_batch() {
             let batch = match batch {
                 Ok(batch) => batch,
                 Err(error) => {
@@ -58,16 +62,118 @@ pub(super) fn write_part(file: &Path, mut reader: Reader) -> Result<(u64, u64)> 
                     return Err(io::ErrorKind::InvalidData.into());
                 }
             };
-            rows += batch.num_rows() as u64;
-            let batch = batch.project(&kept).map_err(io::Error::other)?;
-            writer.write(&batch)?;
+            rows += batch.rows() as u64;
+            if batch.is_gathered() && !kept.is_empty() {
+                writer.write_gathered(&batch, &kept)?;
+            } else {
+                let batch = reader.record_batch(batch).project(&kept).map_err(io::Error::other)?;
+                writer.write(&batch)?;
+            }
         }
-        writer.close()?;
-        Ok(())
+        writer.close()
     })
     .map_err(|error| failure.take().unwrap_or(error))?;
     let bytes = fs::metadata(file).map_err(|error| Error::file(file, error))?.len();
     Ok((rows, bytes))
+}
+
+/// A part while it is written.
+struct PartWriter {
+    schema: SchemaRef,
+    file: SerializedFileWriter<File>,
+    factory: ArrowRowGroupWriterFactory,
+    groups: usize,
+    row_group: usize,
+    /// The row group that rows are put into one by one, and how many it has.
+    open: Option<(Vec<ArrowColumnWriter>, usize)>,
+}
+
+impl PartWriter {
+    fn new(output: File, schema: SchemaRef, row_group: usize) -> io::Result<Self> {
+        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties(&schema)))?;
+        let (file, factory) = writer.into_serialized_writer()?;
+        Ok(Self { schema, file, factory, groups: 0, row_group, open: None })
+    }
+
+    /// Writes rows as they are.
+    fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        let (writers, rows) = match &mut self.open {
+            Some(open) => open,
+            None => self.open.insert((self.factory.create_column_writers(self.groups)?, 0)),
+        };
+        let leaves = self.schema.fields().iter().zip(batch.columns());
+        for ((field, column), writer) in leaves.zip(writers) {
+            for leaf in compute_leaves(field, column)? {
+                writer.write(&leaf)?;
+            }
+        }
+        *rows += batch.num_rows();
+        if *rows >= self.row_group { self.close_group() } else { Ok(()) }
+    }
+
+    /// Writes a batch whose columns are laid out by blocks and places as a row group.
+    fn write_gathered(&mut self, batch: &Batch, kept: &[usize]) -> io::Result<()> {
+        self.close_group()?;
+        let columns = self.file.schema_descr().columns().iter().zip(kept);
+        let chunks = in_parallel(columns.collect(), |(description, &number)| {
+            let is_growing = GROWING.contains(&description.name());
+            let column = batch.columns.get(number).ok_or(io::ErrorKind::InvalidData)?;
+            Ok::<_, io::Error>(chunk::write(description, column, (&batch.shape, batch.rows), is_growing)?)
+        });
+        let mut group = self.file.next_row_group()?;
+        for chunk in chunks {
+            let (bytes, close) = chunk?;
+            group.append_column(&bytes, close)?;
+        }
+        group.close()?;
+        self.groups += 1;
+        Ok(())
+    }
+
+    /// Ends the row group that rows are put into.
+    fn close_group(&mut self) -> io::Result<()> {
+        let Some((writers, _)) = self.open.take() else { return Ok(()) };
+        let mut group = self.file.next_row_group()?;
+        for writer in writers {
+            writer.close()?.append_to_row_group(&mut group)?;
+        }
+        group.close()?;
+        self.groups += 1;
+        Ok(())
+    }
+
+    fn close(mut self) -> io::Result<()> {
+        self.close_group()?;
+        self.file.close()?;
+        Ok(())
+    }
+}
+
+/// Does some work for each of several things, on as many threads as there are cores, and gives the results in order.
+fn in_parallel<T: Copy + Send + Sync, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&thing) = things.get(number) else { return done };
+            done.push((number, work(thing)));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(things.len());
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        let mut done = some();
+        for other in others {
+            match other.join() {
+                Ok(some) => done.extend(some),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The columns that a file holds, by number, and their schema.

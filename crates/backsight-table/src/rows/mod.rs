@@ -3,6 +3,7 @@
 //! Rows are gathered as small values while a source is decoded, a few thousand at a time; then the columns that were asked
 //! for are filled one after the other. So a column that nobody asked for costs nothing, and the others cost a loop.
 
+mod blocks;
 mod branches;
 mod calls;
 mod damage;
@@ -20,12 +21,13 @@ use crate::table::Field;
 use crate::texts::{TextId, Texts};
 use crate::tracker::Now;
 
+pub(crate) use blocks::{Block, Blocks};
 pub(crate) use branches::{Branches, Pending};
 pub(crate) use calls::Calls;
 pub(crate) use damage::{Damage, DamageRow};
 pub(crate) use events::Events;
 pub(crate) use packets::Packets;
-pub(crate) use ranges::Ranges;
+pub(crate) use ranges::{RangeRow, Ranges};
 pub(crate) use sources::{SourceRow, Sources};
 
 /// A table while its rows are gathered.

@@ -11,7 +11,7 @@ use backsight_table::{Query, Table};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
-use crate::support::{Folder, Row, all_rows, bundled, columns, copy, read};
+use crate::support::{Folder, Row, all_rows, bundled, captures, columns, copy, read};
 
 fn export(folder: &Path, queries: Vec<Query>, captures: &[PathBuf]) -> (Exported, Vec<PathBuf>) {
     let begun = Arc::new(Mutex::new(Vec::new()));
@@ -51,6 +51,47 @@ fn parquet_rows(file: &Path) -> Vec<Row> {
 }
 
 const PARTITIONED: [&str; 2] = ["capture", "source"];
+
+/// Large row groups of ranges are written by blocks, places and states, small ones row by row.
+#[test]
+fn row_groups_of_any_size_hold_the_same_rows() {
+    let kept = Table::Ranges.columns().iter().map(|column| column.name);
+    let kept: Vec<_> = kept.filter(|name| !PARTITIONED.contains(name)).collect();
+    let mut groups = 0;
+    for (name, path) in captures().into_iter().filter(|(name, _)| SOME.contains(&name.as_str())) {
+        let capture = Capture::open(&path).expect("a capture");
+        for row_group in [40, 3000] {
+            let folder = Folder::new("row-groups");
+            let export = Export::new(&folder.0, vec![Query::new(Table::Ranges)]).expect("an export");
+            export
+                .row_group(row_group)
+                .run(std::slice::from_ref(&path), &open, Arc::new(|_| {}))
+                .expect("files");
+            for buffer in capture.buffers() {
+                for (source, _) in buffer.contents().expect("sources").sources {
+                    let query = columns(Table::Ranges, &kept).buffer(buffer.name()).source(source.id().get());
+                    let expected = read(&query.batch_rows(usize::MAX), &capture);
+                    let found = files(&folder.0).into_iter().filter(|file| file.contains("parquet"));
+                    let of = format!("source={}/", source.id().get());
+                    let parts: Vec<_> =
+                        found.filter(|file| file.contains(&of)).map(|file| folder.path(&file)).collect();
+                    groups += parts.iter().map(|file| row_groups(file)).sum::<usize>();
+                    let rows = parts.iter().map(|file| parquet_rows(file));
+                    assert!(rows.into_iter().any(|rows| rows == expected), "{name}, {row_group}, {of}");
+                }
+            }
+        }
+    }
+    assert!(groups > 30, "{groups}");
+}
+
+const SOME: [&str; 6] =
+    ["first", "calls-aarch64", "calls-riscv64", "juno_r1_1", "ete_spec_1", "tc2-ptm-rstk-t32"];
+
+fn row_groups(file: &Path) -> usize {
+    let file = File::open(file).expect("a file");
+    SerializedFileReader::new(file).expect("Parquet").metadata().num_row_groups()
+}
 
 #[test]
 fn parquet_holds_the_rows_of_every_table() {

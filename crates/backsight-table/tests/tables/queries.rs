@@ -41,6 +41,31 @@ fn no_column_at_all_gives_rows_to_count() {
     assert_eq!(rows, read(&columns(Table::Ranges, &["start"]), &first()).len());
 }
 
+/// Ranges of a large batch are numbers of blocks, places and states; a few are put together row by row.
+#[test]
+fn rows_do_not_depend_on_how_many_there_are_in_a_batch() {
+    let few =
+        ["first", "calls-aarch64", "calls-riscv64", "juno_r1_1", "ete_spec_1", "q_elem", "tc2-ptm-rstk-t32"];
+    for (name, path) in captures().into_iter().filter(|(name, _)| few.contains(&name.as_str())) {
+        let capture = Capture::open(path).expect("a capture");
+        let rows = |query: &Query, size: usize| read(&query.clone().batch_rows(size), &capture);
+        let query = Query::new(Table::Ranges);
+        let expected = rows(&query, usize::MAX);
+        for size in [10, 333, 5000] {
+            assert!(rows(&query, size) == expected, "{name}, {size}");
+        }
+        for (filter, _) in FILTERS {
+            let query = query.clone().filter(filter).expect(filter);
+            let expected = rows(&query, usize::MAX);
+            for limit in [1, 77, u64::MAX] {
+                let query = query.clone().limit(limit);
+                let first = &expected[..expected.len().min(usize::try_from(limit).expect("a length"))];
+                assert!([50, 5000].iter().all(|&size| rows(&query, size) == first), "{name}, {filter}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_filter_that_is_pushed_down_keeps_what_one_applied_afterwards_keeps() {
     let mut kept = 0;

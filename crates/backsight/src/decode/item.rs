@@ -115,8 +115,16 @@ pub trait Sink<T> {
     fn item(&mut self, item: Item<'_, T>) -> ControlFlow<()>;
 }
 
-/// Takes what one source gives, on the thread of that source; see [`Decode::accumulate`](super::Decode::accumulate).
+/// Takes what one source gives, on the thread of that source; see [`Decode::accumulate`](super::Decode::accumulate) and
+/// [`Decode::accumulate_span`](super::Decode::accumulate_span).
 pub trait Accumulate<T> {
+    /// Has it enough? Whoever decodes a span asks after each item and each path, and then stops. A decode of whole sources
+    /// goes on to their end.
+    #[inline(always)]
+    fn has_enough(&self) -> bool {
+        false
+    }
+
     /// Takes an item.
     fn item(&mut self, item: Item<'_, T>);
 

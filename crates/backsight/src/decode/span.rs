@@ -18,7 +18,7 @@ use backsight_image::Window;
 use super::item::{Accumulate, Item, Outcome};
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
-use super::session::{ByState, Setup, StateSink};
+use super::session::Setup;
 use super::source_decoder::{Break, EachItem, ItemSink, Known, SourceDecoder, Wanted};
 use super::split::{Piece, Splitter};
 use super::{Decode, read_blocks};
@@ -101,12 +101,13 @@ impl<'c, K: Kind> Decode<'c, K> {
         self.span_to(span, &mut EachItem(&mut each))
     }
 
-    /// As [`Decode::run_span`], for whoever takes items itself, and paths of execution that were walked before as what they are.
+    /// As [`Decode::run_span`], for whoever takes items itself, and paths of execution that were walked before as what they are,
+    /// until it has enough.
     ///
     /// # Errors
     /// As [`Decode::run_span`].
     pub fn accumulate_span(self, span: &Span, state: &mut impl Accumulate<K::Value>) -> Result<SpanSummary> {
-        self.span_to(span, &mut StateSink { state, each: &ByState })
+        self.span_to(span, &mut Accumulating(state))
     }
 
     fn span_to<F: ItemSink<K::Value>>(mut self, span: &Span, sink: &mut F) -> Result<SpanSummary> {
@@ -231,6 +232,47 @@ fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
                 sink.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1) });
             }
         }
+    }
+}
+
+/// Whoever takes the items of a span itself, until it has enough.
+struct Accumulating<'s, T>(&'s mut T);
+
+impl<T> Accumulating<'_, T> {
+    #[inline(always)]
+    fn says<V>(&self) -> ControlFlow<()>
+    where
+        T: Accumulate<V>,
+    {
+        if self.0.has_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl<V, T: Accumulate<V>> ItemSink<V> for Accumulating<'_, T> {
+    type Says = ControlFlow<()>;
+
+    #[inline(always)]
+    fn take(&mut self, item: Item<'_, V>, _known: Known) -> ControlFlow<()> {
+        self.0.item(item);
+        self.says()
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.0.enter(window);
+    }
+
+    #[inline(always)]
+    fn take_path<'a>(
+        &mut self,
+        path: PathId,
+        sub_source: u16,
+        items: impl Iterator<Item = Item<'a, V>>,
+    ) -> ControlFlow<()>
+    where
+        V: 'a,
+    {
+        self.0.path(path, sub_source, items);
+        self.says()
     }
 }
 

@@ -1,0 +1,136 @@
+//! Numbers in few bits, as Parquet has them: packed, in runs, and as differences.
+
+/// Values of a block of differences, and of each of its four parts.
+const BLOCK: usize = 128;
+const PART: usize = 32;
+
+/// Bits that numbers up to this one need.
+pub(super) fn width_of(most: u64) -> u32 {
+    u64::BITS - most.leading_zeros()
+}
+
+/// A number in groups of seven bits, the lowest first.
+pub(super) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number > 0x7F {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_zigzag(number: i64, out: &mut Vec<u8>) {
+    put_varint((number << 1 ^ number >> 63) as u64, out);
+}
+
+/// Packs numbers of at most so many bits, the lowest bits first. Zeros fill up the last eight.
+pub(super) fn pack<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+    if width > 16 {
+        return pack_wide(values, width, out);
+    }
+    let (start, bytes) = (out.len(), width as usize);
+    // Eight numbers are `width` bytes; each time sixteen are written, and the next ones write over what is too much.
+    out.resize(start + values.len().div_ceil(8) * bytes + 16, 0);
+    let mut at = start;
+    let four = |some: &[T]| {
+        some.iter().rev().fold(0_u64, |packed, &value| packed.checked_shl(width).unwrap_or(0) | value.into())
+    };
+    for eight in values.chunks(8) {
+        let (low, high) = eight.split_at(eight.len().min(4));
+        let packed = u128::from(four(low)) | u128::from(four(high)) << (4 * width);
+        out[at..at + 16].copy_from_slice(&packed.to_le_bytes());
+        at += bytes;
+    }
+    out.truncate(at);
+}
+
+fn pack_wide<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+    let end = out.len() + values.len().div_ceil(8) * width as usize;
+    let (mut waiting, mut bits) = (0_u128, 0);
+    for &value in values {
+        waiting |= u128::from(value.into()) << bits;
+        bits += width;
+        while bits >= 8 {
+            out.push(waiting as u8);
+            waiting >>= 8;
+            bits -= 8;
+        }
+    }
+    out.push(waiting as u8);
+    out.resize(end, 0);
+}
+
+/// Numbers one by one, for a reader that expects runs and packed numbers.
+pub(super) fn put_packed<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+    if !values.is_empty() {
+        put_varint((values.len().div_ceil(8) as u64) << 1 | 1, out);
+        pack(values, width, out);
+    }
+}
+
+/// The same number again and again.
+pub(super) fn put_run(value: u64, length: usize, width: u32, out: &mut Vec<u8>) {
+    put_varint((length as u64) << 1, out);
+    out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
+}
+
+/// Numbers as differences: `DELTA_BINARY_PACKED`.
+pub(super) fn put_differences(values: &[u64], out: &mut Vec<u8>) {
+    put_varint(BLOCK as u64, out);
+    put_varint((BLOCK / PART) as u64, out);
+    put_varint(values.len() as u64, out);
+    put_zigzag(values.first().map_or(0, |&first| first as i64), out);
+    let mut differences = [0_i64; BLOCK];
+    for from in (1..values.len()).step_by(BLOCK) {
+        let to = (from + BLOCK).min(values.len());
+        let pairs = values[from - 1..to].windows(2);
+        differences.iter_mut().zip(pairs).for_each(|(difference, pair)| {
+            *difference = pair[1].wrapping_sub(pair[0]) as i64;
+        });
+        put_block(&differences[..to - from], out);
+    }
+}
+
+fn put_block(differences: &[i64], out: &mut Vec<u8>) {
+    let least = differences.iter().copied().min().unwrap_or(0);
+    put_zigzag(least, out);
+    let mut parts = [[0_u64; PART]; BLOCK / PART];
+    for (part, some) in parts.iter_mut().zip(differences.chunks(PART)) {
+        part.iter_mut().zip(some).for_each(|(above, &one)| *above = one.wrapping_sub(least) as u64);
+    }
+    let widths = parts.map(|part| width_of(part.into_iter().fold(0, |all, one| all | one)));
+    out.extend(widths.map(|width| width as u8));
+    for (part, width) in parts.iter().zip(widths).filter(|(_, width)| *width > 0) {
+        pack(part, width, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unpack(bytes: &[u8], width: u32, count: usize) -> Vec<u64> {
+        let bit = |at: usize| u64::from(bytes[at / 8] >> (at % 8) & 1);
+        let number = |n: usize| (0..width as usize).map(|b| bit(n * width as usize + b) << b).sum();
+        (0..count).map(number).collect()
+    }
+
+    #[test]
+    fn packed_numbers_are_the_numbers_in_every_width() {
+        let mut random = backsight_testing::Random(7);
+        for width in 0..=64 {
+            for count in [0_usize, 1, 7, 8, 9, 100] {
+                let mask = 1_u64.checked_shl(width).map_or(u64::MAX, |bit| bit - 1);
+                let values: Vec<u64> = (0..count).map(|_| random.next() & mask).collect();
+                let mut out = vec![0xEE];
+                pack(&values, width, &mut out);
+                assert_eq!(out.len(), 1 + count.div_ceil(8) * width as usize, "{width} {count}");
+                assert_eq!(unpack(&out[1..], width, count), values, "{width}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_need_as_many_bits_as_the_highest_one() {
+        assert_eq!([0, 1, 2, 3, 255, 256, u64::MAX].map(width_of), [0, 1, 2, 2, 8, 9, 64]);
+    }
+}
