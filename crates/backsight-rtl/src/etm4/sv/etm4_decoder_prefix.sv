@@ -4,8 +4,11 @@
 //   LANES   bytes a cycle, 8 or 16
 //
 // Packets come out at the lanes of their headers, which are counted as `byte_valid` says. Bytes are first packed into full words,
-// and a word moves on when the next one comes: latency is counted in words (etm4_prefix_pkg). At the end of the
-// trace `flush` moves all of them out; bytes after that begin a new stream.
+// and packets wait for the words in which they could end. At the end of the trace `flush` moves all of them out; bytes after
+// that begin a new stream.
+//
+// Nothing stalls. Between stages a word is there in cycles in which their `step` is high; words that stages look ahead at make
+// them later, and what is needed beside them waits in a queue.
 // The configuration of the trace unit is compiled in: etm4_pkg, etm4_header and etm4_meaning are written for it.
 
 module etm4_decoder #(
@@ -45,99 +48,114 @@ module etm4_decoder #(
 );
 
     localparam int MEANING = etm4_pkg::MEANING;
-    localparam int LENGTHS = etm4_prefix_pkg::lengths_words(LANES);
-    localparam int SEARCH = etm4_prefix_pkg::SEARCH;
-    localparam int ROOM = etm4_prefix_pkg::room_words(LANES);
-    localparam int STREAM = etm4_prefix_pkg::stream_words(LANES);
-    localparam int PACKETS = etm4_prefix_pkg::packets_words(LANES);
-    localparam int SCAN = etm4_prefix_pkg::scan_words(LANES);
-    localparam int STATE = etm4_prefix_pkg::state_words(LANES);
+    localparam int SCAN = etm4_prefix_pkg::scan_cycles(LANES);
+    localparam int STATE = etm4_prefix_pkg::state_cycles(LANES);
 
     // Full words.
-    logic               advance, moved, w_gap, w_restart;
+    logic               w_step, w_gap, w_restart;
     logic [LANES-1:0]   w_keep;
     logic [8*LANES-1:0] w_data;
     lane_packer #(.LANES(LANES)) packer (
         .clk, .rst, .gap, .flush, .keep, .data,
-        .advance, .out_gap(w_gap), .out_restart(w_restart), .out_keep(w_keep), .out_data(w_data)
+        .step(w_step), .out_gap(w_gap), .out_restart(w_restart), .out_keep(w_keep), .out_data(w_data)
     );
-    always_ff @(posedge clk) moved <= advance && !rst;
 
     // How long packets would be, where the first Async is, and how many bytes there are.
-    logic [5*LANES-1:0] length, s_length;
-    logic [4*LANES-1:0] first, s_first;
-    logic [3*LANES-1:0] why, s_why;
-    logic [8*LANES-1:0] a_data, l_data, s_data;
-    logic [LANES-1:0]   a_keep, l_keep, s_keep, s_header, s_async, complete, s_complete;
-    logic               a_gap, a_restart, l_gap, l_restart, s_gap, s_restart, s_cut, found;
-    logic [4:0]         found_next;
-    logic [6:0]         r_room, room;
-
-    etm4_lengths #(.LANES(LANES)) lengths (.clk, .advance, .data(w_data), .length, .first, .why);
-
-    word_delay #(.WIDTH(8 * LANES + 1), .WORDS(LENGTHS - SEARCH)) to_search (
-        .clk, .advance, .in({w_restart, w_data}), .out({a_restart, a_data})
-    );
-    valid_delay #(.WIDTH(LANES + 1), .WORDS(LENGTHS - SEARCH)) kept_to_search (
-        .clk, .rst, .advance, .in({w_gap, w_keep}), .out({a_gap, a_keep})
+    logic               l_next, l_step, l_gap, l_restart, r_ready, f_found, l_found;
+    logic [1:0]         f_step;
+    logic [4:0]         f_after, l_after;
+    logic [6:0]         r_room, l_room;
+    logic [LANES-1:0]   l_keep;
+    logic [5*LANES-1:0] l_length, s_length;
+    logic [4*LANES-1:0] l_first, s_first;
+    logic [3*LANES-1:0] l_why, s_why;
+    etm4_lengths #(.LANES(LANES)) lengths (
+        .clk, .rst, .step(w_step), .data(w_data), .next(l_next), .length(l_length), .first(l_first), .why(l_why)
     );
     etm4_search #(.LANES(LANES)) search (
-        .clk, .advance, .restart(a_restart), .keep(a_keep), .data(a_data), .found, .next(found_next)
+        .clk, .step(w_step), .restart(w_restart), .keep(w_keep), .data(w_data), .found(f_found), .after(f_after)
     );
-    word_delay #(.WIDTH(8 * LANES + 1), .WORDS(SEARCH)) to_stream (
-        .clk, .advance, .in({a_restart, a_data}), .out({l_restart, l_data})
+    etm4_room #(.LANES(LANES)) bytes_there (
+        .clk, .rst, .step(w_step), .restart(w_restart), .keep(w_keep), .ready(r_ready), .room(r_room)
     );
-    valid_delay #(.WIDTH(LANES + 1), .WORDS(SEARCH)) kept_to_stream (
-        .clk, .rst, .advance, .in({a_gap, a_keep}), .out({l_gap, l_keep})
+    always_ff @(posedge clk) begin
+        f_step <= rst ? '0 : {f_step[0], w_step};
+        l_step <= l_next && !rst;
+    end
+    word_queue #(.WIDTH(LANES + 2)) kept (
+        .clk, .rst, .put(w_step), .in({w_restart, w_gap, w_keep}), .take(l_next), .out({l_restart, l_gap, l_keep})
     );
+    word_queue #(.WIDTH(6)) found (
+        .clk, .rst, .put(f_step[1]), .in({f_found, f_after}), .take(l_next), .out({l_found, l_after})
+    );
+    word_queue #(.WIDTH(7)) rooms (.clk, .rst, .put(r_ready), .in(r_room), .take(l_next), .out(l_room));
 
-    etm4_room #(.LANES(LANES)) bytes_there (.clk, .advance, .restart(w_restart), .keep(w_keep), .room(r_room));
-    word_delay #(.WIDTH(7), .WORDS(LENGTHS - ROOM)) rooms (.clk, .advance, .in(r_room), .out(room));
+    // Where packets begin, and whether they are whole.
+    logic               s_next, s_step, s_gap, s_restart, s_cut, c_step;
+    logic [LANES-1:0]   s_keep, s_header, s_async, complete, s_complete;
+    logic [8*LANES-1:0] s_data;
+    etm4_stream_prefix #(.LANES(LANES)) stream (
+        .clk, .rst, .step(l_step), .gap(l_gap), .restart(l_restart), .keep(l_keep), .length(l_length), .found(l_found),
+        .after(l_after), .next(s_next), .header(s_header), .async(s_async), .restart_out(s_restart), .gap_out(s_gap),
+        .cut(s_cut), .keep_out(s_keep)
+    );
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_complete
-            always_ff @(posedge clk) if (advance) complete[i] <= {2'b0, length[5*i+:5]} + 7'(i) < room;
+            always_ff @(posedge clk) complete[i] <= {2'b0, l_length[5*i+:5]} + 7'(i) < l_room;
         end
     endgenerate
-
-    // Where packets begin.
-    etm4_stream_prefix #(.LANES(LANES)) stream (
-        .clk, .rst, .advance, .gap(l_gap), .restart(l_restart), .keep(l_keep), .length, .found, .next(found_next),
-        .header(s_header), .async(s_async), .gap_out(s_gap), .cut(s_cut), .keep_out(s_keep)
+    always_ff @(posedge clk) begin
+        c_step <= l_step && !rst;
+        s_step <= s_next && !rst;
+    end
+    word_queue #(.WIDTH(LANES), .DEPTH(16)) completes (
+        .clk, .rst, .put(c_step), .in(complete), .take(s_next), .out(s_complete)
     );
-    word_delay #(.WIDTH(20 * LANES + 1), .WORDS(STREAM)) around_stream (
-        .clk, .advance, .in({l_restart, l_data, length, first, why}), .out({s_restart, s_data, s_length, s_first, s_why})
+    word_queue #(.WIDTH(8 * LANES)) bytes_of_packets (
+        .clk, .rst, .put(w_step), .in(w_data), .take(s_next), .out(s_data)
     );
-    word_delay #(.WIDTH(LANES), .WORDS(STREAM - 1)) completes (.clk, .advance, .in(complete), .out(s_complete));
+    word_queue #(.WIDTH(5 * LANES), .DEPTH(16)) lengths_of_packets (
+        .clk, .rst, .put(l_step), .in(l_length), .take(s_next), .out(s_length)
+    );
+    word_queue #(.WIDTH(4 * LANES), .DEPTH(16)) firsts_of_packets (
+        .clk, .rst, .put(l_step), .in(l_first), .take(s_next), .out(s_first)
+    );
+    word_queue #(.WIDTH(3 * LANES), .DEPTH(16)) reasons_of_packets (
+        .clk, .rst, .put(l_step), .in(l_why), .take(s_next), .out(s_why)
+    );
 
     // What they are.
-    logic [LANES-1:0]    valid, p_valid, good, sf, taken, taken_set, taken_to, p_taken;
-    logic [8*LANES-1:0]  p_bytes, head, info;
+    logic                p_next, p_step, p_restart, p_gap, p_cut;
+    logic [LANES-1:0]    valid, p_keep, good, sf, taken, taken_set, taken_to, o_taken;
+    logic [8*(LANES+9)-1:0] p_bytes;
+    logic [8*LANES-1:0]  head, info;
     logic [5*LANES-1:0]  payload;
     logic [4*LANES-1:0]  p_first;
     logic [3*LANES-1:0]  bad;
-    logic [LANES*MEANING-1:0] meaning, p_meaning;
+    logic [LANES*MEANING-1:0] meaning, o_meaning;
     logic [72*LANES-1:0] after, raw;
-    logic [21*LANES-1:0] cycles, p_cycles;
+    logic [21*LANES-1:0] cycles, counted, o_cycles;
+    logic [16*LANES-1:0] first_two, o_first_two;
     logic [9*LANES-1:0]  wrote;
     logic [32*LANES-1:0] number, count, vmid, cid;
-    logic                p_restart, o_restart, p_gap, p_cut, o_gap, o_cut;
-    logic [LANES-1:0]    p_keep, o_keep;
     etm4_packets_prefix #(.LANES(LANES)) packets (
-        .clk, .rst, .advance, .header(s_header), .async(s_async), .complete(s_complete), .data(s_data),
-        .length(s_length), .first(s_first), .why(s_why),
+        .clk, .rst, .step(s_step), .header(s_header), .async(s_async), .complete(s_complete), .data(s_data),
+        .length(s_length), .first(s_first), .why(s_why), .next(p_next),
         .valid, .bytes(p_bytes), .head, .payload, .bad, .meaning, .after, .sf, .cycles, .raw, .wrote, .number, .count,
         .info, .vmid, .cid
     );
-    word_delay #(.WIDTH(4 * LANES + 1), .WORDS(PACKETS)) around_packets (
-        .clk, .advance, .in({s_restart, s_first}), .out({p_restart, p_first})
+    always_ff @(posedge clk) p_step <= p_next && !rst;
+    word_queue #(.WIDTH(LANES + 3), .DEPTH(16)) kept_with_packets (
+        .clk, .rst, .put(s_step), .in({s_restart, s_gap, s_cut, s_keep}), .take(p_next),
+        .out({p_restart, p_gap, p_cut, p_keep})
     );
-    valid_delay #(.WIDTH(LANES + 2), .WORDS(PACKETS)) kept_around_packets (
-        .clk, .rst, .advance, .in({s_gap, s_cut, s_keep}), .out({p_gap, p_cut, p_keep})
+    word_queue #(.WIDTH(4 * LANES), .DEPTH(16)) firsts_with_packets (
+        .clk, .rst, .put(s_step), .in(s_first), .take(p_next), .out(p_first)
     );
 
     // What they say with what came before.
-    logic [16*LANES-1:0] first_two, p_first_two;
-    logic [21*LANES-1:0] counted;
+    logic               o_next, o_step, o_restart, o_gap, o_cut;
+    logic [LANES-1:0]   o_keep, o_valid;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_good
             logic [MEANING-1:0] m;
@@ -151,41 +169,38 @@ module etm4_decoder #(
             assign stops = bad[3*i+:3] != etm4_pkg::WHY_NONE || (m[etm4_pkg::M_EXTENSION] && after[72*i+:8] != 8'h00);
             assign taken_to[i] = m[etm4_pkg::M_SETS_TAKEN] && !stops;
             assign taken_set[i] = valid[i] && (stops || m[etm4_pkg::M_SETS_TAKEN] || m[etm4_pkg::M_CLEARS_TAKEN]);
-            assign packet_kind[6*i+:6] = p_meaning[MEANING*i+etm4_pkg::M_KIND+:6];
+            assign packet_kind[6*i+:6] = o_meaning[MEANING*i+etm4_pkg::M_KIND+:6];
         end
     endgenerate
     lane_scan #(.LANES(LANES)) branches (
-        .clk, .advance, .restart(p_restart), .set(taken_set), .value(taken_to), .prior(taken)
+        .clk, .rst, .step(p_step), .restart(p_restart), .set(taken_set), .value(taken_to), .prior(taken)
     );
     etm4_state_prefix #(.LANES(LANES)) state (
-        .clk, .rst, .advance, .restart(p_restart), .good, .bytes(p_bytes), .meaning, .after, .stamped(p_first), .sf,
-        .address(packet_address), .is(packet_is), .timestamp(packet_timestamp), .threshold(packet_threshold)
+        .clk, .rst, .step(p_step), .restart(p_restart), .good, .bytes(p_bytes), .meaning, .after, .stamped(p_first), .sf,
+        .next(o_next), .address(packet_address), .is(packet_is), .timestamp(packet_timestamp),
+        .threshold(packet_threshold)
     );
-    word_delay #(.WIDTH(LANES), .WORDS(STATE - SCAN)) taken_around_state (.clk, .advance, .in(taken), .out(p_taken));
-    word_delay #(.WIDTH((MEANING + 3 + 8 + 5 + 16 + 21 + 72 + 9 + 32 + 32 + 8 + 32 + 32) * LANES + 1), .WORDS(STATE))
-        around_state (
-        .clk, .advance,
-        .in({p_restart, meaning, bad, head, payload, first_two, counted, raw, wrote, number, count, info, vmid, cid}),
-        .out({o_restart, p_meaning, packet_why, packet_header, packet_payload, p_first_two, p_cycles, packet_raw,
-              packet_wrote, packet_number, packet_count, packet_info, packet_vmid, packet_cid})
+    always_ff @(posedge clk) o_step <= o_next && !rst;
+    delay #(.WIDTH(LANES), .CYCLES(STATE - SCAN)) taken_around_state (.clk, .in(taken), .out(o_taken));
+    word_queue #(.WIDTH((MEANING + 3 + 8 + 16 + 21 + 1) * LANES + 3), .DEPTH(16)) around_state (
+        .clk, .rst, .put(p_step), .in({p_restart, p_gap, p_cut, valid, meaning, bad, head, first_two, counted}),
+        .take(o_next), .out({o_restart, o_gap, o_cut, o_valid, o_meaning, packet_why, packet_header, o_first_two, o_cycles})
     );
-    valid_delay #(.WIDTH(2 * LANES + 2), .WORDS(STATE)) kept_around_state (
-        .clk, .rst, .advance, .in({p_gap, p_cut, p_keep, valid}), .out({o_gap, o_cut, o_keep, p_valid})
+    word_queue #(.WIDTH((1 + 5 + 72 + 9 + 32 + 32 + 8 + 32 + 32) * LANES), .DEPTH(16)) packets_around_state (
+        .clk, .rst, .put(p_step), .in({p_keep, payload, raw, wrote, number, count, info, vmid, cid}), .take(o_next),
+        .out({o_keep, packet_payload, packet_raw, packet_wrote, packet_number, packet_count, packet_info, packet_vmid,
+              packet_cid})
     );
-    assign packet_gap = o_gap && moved;
-    assign packet_cut = o_cut && moved;
-    assign byte_valid = moved ? o_keep : '0;
-    assign packet_valid = moved ? p_valid : '0;
+    assign packet_gap = o_gap && o_step;
+    assign packet_cut = o_cut && o_step;
+    assign byte_valid = o_step ? o_keep : '0;
+    assign packet_valid = o_step ? o_valid : '0;
 
-    logic               r_gap;
-    logic [3*LANES-1:0] r_kind;
     etm4_record_prefix #(.LANES(LANES)) record (
-        .clk, .rst, .advance, .restart(o_restart), .gap(o_gap), .valid(p_valid), .bad(packet_why),
-        .head(packet_header), .meaning(p_meaning), .after(p_first_two), .cycles(p_cycles), .taken(p_taken),
+        .clk, .rst, .step(o_step), .restart(o_restart), .gap(o_gap), .valid(o_valid), .bad(packet_why),
+        .head(packet_header), .meaning(o_meaning), .after(o_first_two), .cycles(o_cycles), .taken(o_taken),
         .address(packet_address), .threshold(packet_threshold),
-        .gap_out(r_gap), .kind(r_kind), .cycle(record_cycle), .value(record_value)
+        .gap_out(record_gap), .kind(record_kind), .cycle(record_cycle), .value(record_value)
     );
-    assign record_gap = r_gap && moved;
-    assign record_kind = moved ? r_kind : '0;
 
 endmodule

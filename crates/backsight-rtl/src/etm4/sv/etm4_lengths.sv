@@ -7,30 +7,35 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: etm4_prefix_pkg::LENGTHS words.
+// Lengths of a word come out when the words are there in which its packets can reach.
 
 module etm4_lengths #(
     parameter int LANES = 8
 ) (
     input  logic               clk,
-    input  logic               advance,
+    input  logic               rst,
+    input  logic               step,    // a word is at `data`
     input  logic [8*LANES-1:0] data,
+    output logic               next,    // the outputs are those of a word in the next cycle
     output logic [5*LANES-1:0] length,  // bytes of the payload, 0 to 30
     output logic [4*LANES-1:0] first,   // bytes of its first part
     output logic [3*LANES-1:0] why      // the packet would be bad: etm4_pkg::WHY_*
 );
 
     localparam int AHEAD = (10 + LANES - 1) / LANES;  // words in which the ten bytes after a lane are
-    localparam int NEAR = AHEAD + 1;
-    localparam int FAR = AHEAD + 2;
+    localparam int WORDS = AHEAD + 1;
     localparam int ENTRY = etm4_pkg::ENTRY;
 
     // The bytes after each lane.
-    logic [8*LANES*NEAR-1:0] bytes;
-    word_window #(.WIDTH(8 * LANES), .WORDS(NEAR)) window_of_bytes (.clk, .advance, .in(data), .window(bytes));
+    logic [8*LANES*WORDS-1:0] bytes;
+    logic                     bytes_filled, step_1;
+    word_window #(.WIDTH(8 * LANES), .WORDS(WORDS)) window_of_bytes (
+        .clk, .rst, .step, .in(data), .filled(bytes_filled), .window(bytes)
+    );
+    always_ff @(posedge clk) step_1 <= bytes_filled && !rst;
 
     // What parts are there if they begin at a lane: runs of bit 7, of zero bytes, and what the first byte says.
-    localparam int PART = 2 + 3 + 4 + 4 + 4 + 4 + 3 + 2 + 3;
+    localparam int PART = 2 + 3 + 4 + 4 + 4 + 4 + 3 + 1 + 3 + 3;
     localparam int P_COUNT = 0;         // continued, at most three bytes
     localparam int P_NUMBER = 2;        // at most five
     localparam int P_RESULT = 5;        // at most six
@@ -38,10 +43,11 @@ module etm4_lengths #(
     localparam int P_EXTENSION = 13;    // up to a byte that is not 0, at most eleven
     localparam int P_INFO = 17;         // information byte and identifiers
     localparam int P_LONG = 21;         // continued for more than three, five, six bytes
-    localparam int P_EXCEPTION = 24;
-    localparam int P_EXTENSION_WHY = 26;
+    localparam int P_EXCEPTION = 24;    // an exception with a second byte
+    localparam int P_EXTENSION_WHY = 25;
+    localparam int P_SECTIONS = 28;     // of a Trace Info whose PLCTL this is
 
-    function automatic [PART-1:0] part_of(input [7:0] b, input [8:0] more, input [10:0] zero, input last_is_80,
+    function automatic [PART-4:0] part_of(input [7:0] b, input [8:0] more, input [10:0] zero, input last_is_80,
                                           input two);
         logic [3:0] run, zeros, info;
         logic [2:0] ext_why;
@@ -53,7 +59,7 @@ module etm4_lengths #(
         if (zeros == 4'd1)
             ext_why = b == 8'h03 || b == 8'h05 ? etm4_pkg::WHY_NONE : etm4_pkg::WHY_EXTENSION;
         else ext_why = zeros == 4'd11 && last_is_80 ? etm4_pkg::WHY_NONE : etm4_pkg::WHY_ASYNC_LENGTH;
-        part_of = {ext_why, 1'b0, two, &more[5:0], &more[4:0], &more[2:0], info, zeros, run,
+        part_of = {ext_why, two, &more[5:0], &more[4:0], &more[2:0], info, zeros, run,
                    &more[4:0] ? 4'd6 : run, more[3:0] == 4'hF ? 3'd5 : run[2:0], more[1:0] == 2'h3 ? 2'd3 : run[1:0]};
     endfunction
 
@@ -72,20 +78,23 @@ module etm4_lengths #(
                 assign zero[k] = bytes[8*(i+k)+:8] == 8'h00;
             end
             always_ff @(posedge clk) begin
-                if (advance) begin
-                    part[PART*i+:PART] <= part_of(bytes[8*i+:8], more, zero, bytes[8*(i+10)+:8] == 8'h80,
-                                                  e[etm4_pkg::E_TWO]);
-                    entry[ENTRY*i+:ENTRY] <= e;
-                end
+                part[PART*i+:PART] <= {e[etm4_pkg::E_SECTIONS+:3],
+                    part_of(bytes[8*i+:8], more, zero, bytes[8*(i+10)+:8] == 8'h80, e[etm4_pkg::E_TWO])};
+                entry[ENTRY*i+:ENTRY] <= e;
             end
         end
     endgenerate
 
     // The first part: it begins one lane after the header.
-    logic [PART*LANES*FAR-1:0] parts;
-    logic [ENTRY*LANES-1:0]    entry_1;
-    word_window #(.WIDTH(PART * LANES), .WORDS(FAR)) window_of_parts (.clk, .advance, .in(part), .window(parts));
-    word_delay #(.WIDTH(ENTRY * LANES), .WORDS(FAR - 1)) entries (.clk, .advance, .in(entry), .out(entry_1));
+    logic [PART*LANES*WORDS-1:0] parts, parts_2;
+    logic [ENTRY*LANES-1:0]      entry_1;
+    logic                        parts_filled;
+    logic [3:0]                  at;
+    word_window #(.WIDTH(PART * LANES), .WORDS(WORDS)) window_of_parts (
+        .clk, .rst, .step(step_1), .in(part), .filled(parts_filled), .window(parts)
+    );
+    word_delay #(.WIDTH(ENTRY * LANES), .WORDS(AHEAD)) entries (.clk, .step(step_1), .in(entry), .out(entry_1));
+    steps #(.CYCLES(3)) stages (.clk, .rst, .step(parts_filled), .at);
 
     function automatic [3:0] fixed_length(input [11:0] left);
         fixed_length = 4'd0;
@@ -95,6 +104,7 @@ module etm4_lengths #(
     logic [4*LANES-1:0] first_2;
     logic [3*LANES-1:0] why_2;
     logic [LANES-1:0]   control_2, then_info, then_count, then_result, then_number;
+    always_ff @(posedge clk) parts_2 <= parts;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_first
             logic [ENTRY-1:0] e;
@@ -103,7 +113,7 @@ module etm4_lengths #(
             logic [3:0]       n;
             logic             long_one;
             assign e = entry_1[ENTRY*i+:ENTRY];
-            assign p = parts[PART*(LANES+i+1)+:PART];
+            assign p = parts[PART*(i+1)+:PART];
             assign left = e[etm4_pkg::E_LEFT+:12];
             always_comb begin
                 long_one = 1'b0;
@@ -120,115 +130,103 @@ module etm4_lengths #(
                 end else n = fixed_length(left);
             end
             always_ff @(posedge clk) begin
-                if (advance) begin
-                    first_2[4*i+:4] <= e[etm4_pkg::E_PAYLOAD] ? n : 4'd0;
-                    if (!e[etm4_pkg::E_PAYLOAD]) why_2[3*i+:3] <= e[etm4_pkg::E_WHY+:3];
-                    else if (long_one) why_2[3*i+:3] <= etm4_pkg::WHY_FIELD_TOO_LONG;
-                    else why_2[3*i+:3] <= e[etm4_pkg::E_EXTENSION] ? p[P_EXTENSION_WHY+:3] : etm4_pkg::WHY_NONE;
-                    control_2[i] <= e[etm4_pkg::E_CONTROL];
-                    then_info[i] <= e[etm4_pkg::E_THEN_INFO] && !long_one;
-                    then_count[i] <= e[etm4_pkg::E_THEN_COUNT] && !long_one;
-                    then_result[i] <= e[etm4_pkg::E_THEN_RESULT] && !long_one;
-                    then_number[i] <= e[etm4_pkg::E_THEN_NUMBER] && !long_one;
-                end
+                first_2[4*i+:4] <= e[etm4_pkg::E_PAYLOAD] ? n : 4'd0;
+                if (!e[etm4_pkg::E_PAYLOAD]) why_2[3*i+:3] <= e[etm4_pkg::E_WHY+:3];
+                else if (long_one) why_2[3*i+:3] <= etm4_pkg::WHY_FIELD_TOO_LONG;
+                else why_2[3*i+:3] <= e[etm4_pkg::E_EXTENSION] ? p[P_EXTENSION_WHY+:3] : etm4_pkg::WHY_NONE;
+                control_2[i] <= e[etm4_pkg::E_CONTROL];
+                then_info[i] <= e[etm4_pkg::E_THEN_INFO] && !long_one;
+                then_count[i] <= e[etm4_pkg::E_THEN_COUNT] && !long_one;
+                then_result[i] <= e[etm4_pkg::E_THEN_RESULT] && !long_one;
+                then_number[i] <= e[etm4_pkg::E_THEN_NUMBER] && !long_one;
             end
         end
     endgenerate
 
     // The second part: it begins where the first one ends.
-    logic [4*LANES-1:0] first_3, second_3;
-    logic [3*LANES-1:0] why_3;
-    logic [LANES-1:0]   control_3;
+    logic [4*LANES-1:0] first_3, second_3, first_4;
+    logic [3*LANES-1:0] why_3, why_4;
+    logic [LANES-1:0]   control_3, control_4;
+    logic [5*LANES-1:0] length_4;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_second
-            logic [3:0] n, at;
+            logic [3:0] n, begins;
             logic       too_long;
             logic [10*PART-1:0] p;  // at the byte after the header and those after it
-            assign p = parts[PART*(i+1)+:10*PART];
-            assign at = first_2[4*i+:4];
+            assign p = parts_2[PART*(i+1)+:10*PART];
+            assign begins = first_2[4*i+:4];
             always_comb begin
                 n = 4'd0;
                 too_long = 1'b0;
                 for (int k = 1; k < 10; k++) begin
-                    if (then_count[i] && at == 4'(k)) begin
+                    if (then_count[i] && begins == 4'(k)) begin
                         n = {2'b0, p[PART*k+P_COUNT+:2]};
                         too_long = p[PART*k+P_LONG];
                     end
-                    if (k < 7 && then_result[i] && at == 4'(k)) begin
+                    if (k < 7 && then_result[i] && begins == 4'(k)) begin
                         n = p[PART*k+P_RESULT+:4];
                         too_long = p[PART*k+P_LONG+2];
                     end
-                    if ((k == 1 || k == 2 || k == 4) && then_number[i] && at == 4'(k)) begin
+                    if ((k == 1 || k == 2 || k == 4) && then_number[i] && begins == 4'(k)) begin
                         n = {1'b0, p[PART*k+P_NUMBER+:3]};
                         too_long = p[PART*k+P_LONG+1];
                     end
-                    if ((k == 4 || k == 8) && then_info[i] && at == 4'(k)) n = p[PART*k+P_INFO+:4];
+                    if ((k == 4 || k == 8) && then_info[i] && begins == 4'(k)) n = p[PART*k+P_INFO+:4];
                 end
             end
             always_ff @(posedge clk) begin
-                if (advance) begin
-                    first_3[4*i+:4] <= at;
-                    second_3[4*i+:4] <= n;
-                    why_3[3*i+:3] <= too_long ? etm4_pkg::WHY_FIELD_TOO_LONG : why_2[3*i+:3];
-                    control_3[i] <= control_2[i];
-                end
+                second_3[4*i+:4] <= n;
+                why_3[3*i+:3] <= too_long ? etm4_pkg::WHY_FIELD_TOO_LONG : why_2[3*i+:3];
+                length_4[5*i+:5] <= {1'b0, first_3[4*i+:4]} + {1'b0, second_3[4*i+:4]};
             end
-        end
-    endgenerate
-
-    logic [5*LANES-1:0] length_4;
-    logic [4*LANES-1:0] first_4;
-    logic [3*LANES-1:0] why_4;
-    logic [LANES-1:0]   control_4;
-    generate
-        for (genvar i = 0; i < LANES; i++) begin : g_sum
-            always_ff @(posedge clk)
-                if (advance) length_4[5*i+:5] <= {1'b0, first_3[4*i+:4]} + {1'b0, second_3[4*i+:4]};
         end
     endgenerate
     always_ff @(posedge clk) begin
-        if (advance) begin
-            first_4 <= first_3;
-            why_4 <= why_3;
-            control_4 <= control_3;
-        end
+        first_3 <= first_2;
+        first_4 <= first_3;
+        why_4 <= why_3;
+        control_3 <= control_2;
+        control_4 <= control_3;
     end
 
-    // Trace Info: PLCTL and as many fields as it has bits set.
+    // Trace Info: PLCTL, which is one lane after the header, and as many fields as it has bits set.
     logic [3*LANES-1:0] number, sections;
-    logic [LANES-1:0]   number_long;
+    logic [LANES-1:0]   number_long, control_5;
     logic [6*LANES-1:0] info;
-    generate
-        for (genvar i = 0; i < LANES; i++) begin : g_number
-            assign number[3*i+:3] = part[PART*i+P_NUMBER+:3];
-            assign number_long[i] = part[PART*i+P_LONG+1];
-            assign sections[3*i+:3] = entry[ENTRY*i+etm4_pkg::E_SECTIONS+:3];
-        end
-    endgenerate
-    etm4_sections #(.LANES(LANES)) trace_info (
-        .clk, .advance, .number, .number_long, .sections, .length(info)
-    );
-
-    logic [12*LANES-1:0]  info_2;
-    word_window #(.WIDTH(6 * LANES), .WORDS(2)) window_of_info (.clk, .advance, .in(info), .window(info_2));
-
     logic [5*LANES-1:0] length_5;
     logic [4*LANES-1:0] first_5;
     logic [3*LANES-1:0] why_5;
-    logic [LANES-1:0]   control_5;
-    word_delay #(.WIDTH(13 * LANES), .WORDS(9 - AHEAD)) until_info (
-        .clk, .advance, .in({length_4, first_4, why_4, control_4}), .out({length_5, first_5, why_5, control_5})
+    logic               info_next;
+    generate
+        for (genvar i = 0; i < LANES; i++) begin : g_number
+            assign number[3*i+:3] = parts_2[PART*(i+1)+P_NUMBER+:3];
+            assign number_long[i] = parts_2[PART*(i+1)+P_LONG+1];
+            assign sections[3*i+:3] = parts_2[PART*(i+1)+P_SECTIONS+:3];
+        end
+    endgenerate
+    etm4_sections #(.LANES(LANES)) trace_info (
+        .clk, .rst, .step(at[1]), .number, .number_long, .sections, .next(info_next), .length(info)
+    );
+    word_queue #(.WIDTH(6 * LANES), .DEPTH(16)) lengths_until_info (
+        .clk, .rst, .put(at[3]), .in({control_4, length_4}), .take(info_next), .out({control_5, length_5})
+    );
+    word_queue #(.WIDTH(4 * LANES), .DEPTH(16)) firsts_until_info (
+        .clk, .rst, .put(at[3]), .in(first_4), .take(info_next), .out(first_5)
+    );
+    word_queue #(.WIDTH(3 * LANES), .DEPTH(16)) reasons_until_info (
+        .clk, .rst, .put(at[3]), .in(why_4), .take(info_next), .out(why_5)
     );
 
+    always_ff @(posedge clk) begin
+        next <= info_next && !rst;
+        first <= first_5;
+    end
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_length
             always_ff @(posedge clk) begin
-                if (advance) begin
-                    length[5*i+:5] <= control_5[i] ? info_2[6*(i+1)+:5] : length_5[5*i+:5];
-                    first[4*i+:4] <= first_5[4*i+:4];
-                    if (!control_5[i]) why[3*i+:3] <= why_5[3*i+:3];
-                    else why[3*i+:3] <= info_2[6*(i+1)+5] ? etm4_pkg::WHY_FIELD_TOO_LONG : etm4_pkg::WHY_NONE;
-                end
+                length[5*i+:5] <= control_5[i] ? info[6*i+:5] : length_5[5*i+:5];
+                if (!control_5[i]) why[3*i+:3] <= why_5[3*i+:3];
+                else why[3*i+:3] <= info[6*i+5] ? etm4_pkg::WHY_FIELD_TOO_LONG : etm4_pkg::WHY_NONE;
             end
         end
     endgenerate

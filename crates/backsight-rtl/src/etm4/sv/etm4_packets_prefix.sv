@@ -5,14 +5,14 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: etm4_prefix_pkg::PACKETS words.
+// Packets come out when the words are there that hold their bytes.
 
 module etm4_packets_prefix #(
     parameter int LANES = 8
 ) (
     input  logic                clk,
     input  logic                rst,
-    input  logic                advance,
+    input  logic                step,      // a word is at the inputs
     input  logic [LANES-1:0]    header,
     input  logic [LANES-1:0]    async,
     input  logic [LANES-1:0]    complete,  // the packet is not cut off
@@ -20,8 +20,9 @@ module etm4_packets_prefix #(
     input  logic [5*LANES-1:0]  length,
     input  logic [4*LANES-1:0]  first,
     input  logic [3*LANES-1:0]  why,
+    output logic                next,      // the outputs are those of a word in the next cycle
     output logic [LANES-1:0]    valid,     // a packet begins here
-    output logic [8*LANES-1:0]  bytes,     // the word itself
+    output logic [8*(LANES+9)-1:0] bytes,  // the word itself, and nine bytes after it
     output logic [8*LANES-1:0]  head,      // the header byte
     output logic [5*LANES-1:0]  payload,   // bytes of the payload
     output logic [3*LANES-1:0]  bad,       // etm4_pkg::WHY_*
@@ -39,23 +40,23 @@ module etm4_packets_prefix #(
     output logic [32*LANES-1:0] cid
 );
 
-    localparam int WORDS = (17 + LANES - 1) / LANES + 1;
+    localparam int AHEAD = (17 + LANES - 1) / LANES;  // words in which the bytes after a lane are
     localparam int MEANING = etm4_pkg::MEANING;
     localparam logic [31:0] VMID_MASK = 32'((64'd1 << (8 * etm4_pkg::VMID_BYTES)) - 64'd1);
     localparam logic [31:0] CID_MASK = 32'((64'd1 << (8 * etm4_pkg::CID_BYTES)) - 64'd1);
 
-    logic [8*LANES*WORDS-1:0] window;
-    word_window #(.WIDTH(8 * LANES), .WORDS(WORDS)) window_of_bytes (.clk, .advance, .in(data), .window);
+    logic [8*LANES*(AHEAD+1)-1:0] window;
+    word_window #(.WIDTH(8 * LANES), .WORDS(AHEAD + 1)) window_of_bytes (
+        .clk, .rst, .step, .in(data), .filled(next), .window
+    );
 
     logic [LANES-1:0]   header_1, async_1, complete_1;
     logic [5*LANES-1:0] length_1;
     logic [4*LANES-1:0] first_1;
     logic [3*LANES-1:0] why_1;
-    valid_delay #(.WIDTH(2 * LANES), .WORDS(WORDS)) starts (
-        .clk, .rst, .advance, .in({header, async}), .out({header_1, async_1})
-    );
-    word_delay #(.WIDTH(13 * LANES), .WORDS(WORDS)) lengths (
-        .clk, .advance, .in({complete, length, first, why}), .out({complete_1, length_1, first_1, why_1})
+    word_delay #(.WIDTH(15 * LANES), .WORDS(AHEAD)) around_window (
+        .clk, .step, .in({header, async, complete, length, first, why}),
+        .out({header_1, async_1, complete_1, length_1, first_1, why_1})
     );
 
     // A continued number of at most five bytes: bits of the bytes after the last are 0.
@@ -131,28 +132,25 @@ module etm4_packets_prefix #(
             end
 
             always_ff @(posedge clk) begin
-                if (rst) valid[i] <= 1'b0;
-                else if (advance) valid[i] <= (header_1[i] && complete_1[i]) || async_1[i];
-                if (advance) begin
-                    bytes[8*i+:8] <= w[7:0];
-                    head[8*i+:8] <= h;
-                    payload[5*i+:5] <= async_1[i] ? 5'd0 : length_1[5*i+:5];
-                    bad[3*i+:3] <= async_1[i] ? etm4_pkg::WHY_NONE : why_1[3*i+:3];
-                    meaning[MEANING*i+:MEANING] <= m;
-                    after[72*i+:72] <= {w[79:16], async_1[i] ? 8'h00 : w[15:8]};
-                    sf[i] <= !m[etm4_pkg::M_LONG] ? w[8+4] : !m[etm4_pkg::M_LONG64] ? w[40+4] : w[72+4];
-                    cycles[21*i+:21] <= 21'(continued({16'b0, y_bytes}));
-                    raw[72*i+:72] <= raw_s;
-                    wrote[9*i+:9] <= wrote_s;
-                    number[32*i+:32] <= continued(n_bytes);
-                    count[32*i+:32] <= continued(c_bytes);
-                    info[8*i+:8] <= context_bytes[7:0];
-                    vmid[32*i+:32] <= context_bytes[8+:32] & VMID_MASK;
-                    cid[32*i+:32] <= (context_bytes[6] ? context_bytes[8+8*etm4_pkg::VMID_BYTES+:32]
-                                                       : context_bytes[8+:32]) & CID_MASK;
-                end
+                valid[i] <= (header_1[i] && complete_1[i]) || async_1[i];
+                head[8*i+:8] <= h;
+                payload[5*i+:5] <= async_1[i] ? 5'd0 : length_1[5*i+:5];
+                bad[3*i+:3] <= async_1[i] ? etm4_pkg::WHY_NONE : why_1[3*i+:3];
+                meaning[MEANING*i+:MEANING] <= m;
+                after[72*i+:72] <= {w[79:16], async_1[i] ? 8'h00 : w[15:8]};
+                sf[i] <= !m[etm4_pkg::M_LONG] ? w[8+4] : !m[etm4_pkg::M_LONG64] ? w[40+4] : w[72+4];
+                cycles[21*i+:21] <= 21'(continued({16'b0, y_bytes}));
+                raw[72*i+:72] <= raw_s;
+                wrote[9*i+:9] <= wrote_s;
+                number[32*i+:32] <= continued(n_bytes);
+                count[32*i+:32] <= continued(c_bytes);
+                info[8*i+:8] <= context_bytes[7:0];
+                vmid[32*i+:32] <= context_bytes[8+:32] & VMID_MASK;
+                cid[32*i+:32] <= (context_bytes[6] ? context_bytes[8+8*etm4_pkg::VMID_BYTES+:32]
+                                                   : context_bytes[8+:32]) & CID_MASK;
             end
         end
     endgenerate
+    always_ff @(posedge clk) bytes <= window[8*(LANES+9)-1:0];
 
 endmodule

@@ -10,14 +10,14 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: etm4_prefix_pkg::RECORD words.
+// Latency: log2(LANES) + 2 cycles.
 
 module etm4_record_prefix #(
     parameter int LANES = 8
 ) (
     input  logic                clk,
     input  logic                rst,
-    input  logic                advance,
+    input  logic                step,       // a word is at the inputs
     input  logic                restart,
     input  logic                gap,
     input  logic [LANES-1:0]    valid,
@@ -81,12 +81,9 @@ module etm4_record_prefix #(
                     && ((m[etm4_pkg::M_CYCLES1] && !h[0]) || m[etm4_pkg::M_CYCLES2] || m[etm4_pkg::M_CYCLES3]);
             end
             always_ff @(posedge clk) begin
-                if (rst) kind_1[3*i+:3] <= 3'b0;
-                else if (advance) kind_1[3*i+:3] <= kind_s;
-                if (advance) begin
-                    value_1[64*i+:64] <= value_s;
-                    added_1[SUM*i+:SUM] <= adds ? SUM'(added) : '0;
-                end
+                kind_1[3*i+:3] <= kind_s;
+                value_1[64*i+:64] <= value_s;
+                added_1[SUM*i+:SUM] <= adds ? SUM'(added) : '0;
             end
         end
     endgenerate
@@ -100,45 +97,37 @@ module etm4_record_prefix #(
             for (genvar i = 0; i < LANES; i++) begin : g_sum
                 if (i / N % 2 == 1) begin : g_right
                     always_ff @(posedge clk)
-                        if (advance)
-                            sums_q[SUM*i+:SUM] <= sums[l][SUM*i+:SUM] + sums[l][SUM*(i/N*N-1)+:SUM];
+                        sums_q[SUM*i+:SUM] <= sums[l][SUM*i+:SUM] + sums[l][SUM*(i/N*N-1)+:SUM];
                 end else begin : g_left
-                    always_ff @(posedge clk) if (advance) sums_q[SUM*i+:SUM] <= sums[l][SUM*i+:SUM];
+                    always_ff @(posedge clk) sums_q[SUM*i+:SUM] <= sums[l][SUM*i+:SUM];
                 end
             end
         end
     endgenerate
 
     // Those of the words before.
-    logic         restart_2, gap_2;
-    logic [C-1:0] total, base;
-    valid_delay #(.WIDTH(3 * LANES), .WORDS(LEVELS)) kinds (.clk, .rst, .advance, .in(kind_1), .out(kind_2));
-    word_delay #(.WIDTH(64 * LANES), .WORDS(LEVELS)) until_summed (.clk, .advance, .in(value_1), .out(value_2));
-    word_delay #(.WIDTH(1), .WORDS(LEVELS + 1)) restarts (.clk, .advance, .in(restart), .out(restart_2));
-    valid_delay #(.WIDTH(1), .WORDS(LEVELS + 1)) gaps (.clk, .rst, .advance, .in(gap), .out(gap_2));
+    localparam int LAST = LEVELS + 1;
+    logic          restart_2, gap_2;
+    logic [LAST:0] at;
+    logic [C-1:0]  total, base;
+    steps #(.CYCLES(LAST)) stages (.clk, .rst, .step, .at);
+    delay #(.WIDTH(67 * LANES), .CYCLES(LEVELS)) until_summed (.clk, .in({kind_1, value_1}), .out({kind_2, value_2}));
+    delay #(.WIDTH(2), .CYCLES(LAST)) restarts (.clk, .in({restart, gap}), .out({restart_2, gap_2}));
     assign base = restart_2 ? '0 : total;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_cycle
             if (i == 0) begin : g_first
-                always_ff @(posedge clk) if (advance) cycle[C-1:0] <= base;
+                always_ff @(posedge clk) cycle[C-1:0] <= base;
             end else begin : g_after
-                always_ff @(posedge clk)
-                    if (advance) cycle[C*i+:C] <= base + C'(sums[LEVELS][SUM*(i-1)+:SUM]);
+                always_ff @(posedge clk) cycle[C*i+:C] <= base + C'(sums[LEVELS][SUM*(i-1)+:SUM]);
             end
         end
     endgenerate
     always_ff @(posedge clk) begin
-        if (rst) begin
-            gap_out <= 1'b0;
-            kind <= '0;
-        end else if (advance) begin
-            gap_out <= gap_2;
-            kind <= kind_2;
-        end
-        if (advance) begin
-            total <= base + C'(sums[LEVELS][SUM*(LANES-1)+:SUM]);
-            value <= value_2;
-        end
+        if (at[LAST]) total <= base + C'(sums[LEVELS][SUM*(LANES-1)+:SUM]);
+        gap_out <= gap_2 && at[LAST] && !rst;
+        kind <= at[LAST] && !rst ? kind_2 : '0;
+        value <= value_2;
     end
 
 endmodule

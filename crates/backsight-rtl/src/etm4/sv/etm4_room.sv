@@ -4,15 +4,17 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: etm4_prefix_pkg::ROOM words.
+// It comes out when the words are there in which its packets can reach.
 
 module etm4_room #(
     parameter int LANES = 8
 ) (
     input  logic             clk,
-    input  logic             advance,
+    input  logic             rst,
+    input  logic             step,    // a word is at the inputs
     input  logic             restart, // bytes are missing before lane 0
-    input  logic [LANES-1:0] keep,   // from lane 0 on, without holes
+    input  logic [LANES-1:0] keep,    // from lane 0 on, without holes
+    output logic             ready,   // `room` is that of a word
     output logic [6:0]       room
 );
 
@@ -27,10 +29,14 @@ module etm4_room #(
         count = '0;
         for (int i = 0; i < LANES; i++) if (keep[i]) count = COUNT'(i + 1);
     end
-    always_ff @(posedge clk) if (advance) word <= {!restart, keep[LANES-1], count};
+    always_ff @(posedge clk) word <= {!restart, keep[LANES-1], count};
 
     logic [WIDTH*WORDS-1:0] words;
-    word_window #(.WIDTH(WIDTH), .WORDS(WORDS)) window_of_words (.clk, .advance, .in(word), .window(words));
+    logic                   step_1, filled;
+    always_ff @(posedge clk) step_1 <= step && !rst;
+    word_window #(.WIDTH(WIDTH), .WORDS(WORDS)) window_of_words (
+        .clk, .rst, .step(step_1), .in(word), .filled, .window(words)
+    );
 
     // The bytes of a word count if all words before it are full, and none but the first begins after a gap.
     logic [6:0] sum;
@@ -45,6 +51,9 @@ module etm4_room #(
         end
     end
 
-    always_ff @(posedge clk) if (advance) room <= sum;
+    always_ff @(posedge clk) begin
+        ready <= filled && !rst;
+        room <= sum;
+    end
 
 endmodule

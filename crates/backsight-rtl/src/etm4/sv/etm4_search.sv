@@ -4,22 +4,22 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: two words.
+// Latency: two cycles.
 
 module etm4_search #(
     parameter int LANES = 8
 ) (
     input  logic               clk,
-    input  logic               advance,
+    input  logic               step,    // a word is at the inputs
     input  logic               restart, // bytes are missing before lane 0
     input  logic [LANES-1:0]   keep,
     input  logic [8*LANES-1:0] data,
     output logic               found,
-    output logic [4:0]         next    // the lane after it
+    output logic [4:0]         after    // the lane after it
 );
 
     // zeros[k]: the words before ended with k zero bytes, or more.
-    logic [11:0] zeros, earlier, after;
+    logic [11:0] zeros, earlier, later;
     logic [LANES-1:0] is_zero, ends, ends_1;
     assign earlier = restart ? 12'h001 : zeros;
 
@@ -36,12 +36,12 @@ module etm4_search #(
                 assign ends[i] = keep[i] && data[8*i+:8] == 8'h80 && earlier[11];
             end
         end
-        assign after[0] = 1'b1;
+        assign later[0] = 1'b1;
         for (genvar k = 1; k < 12; k++) begin : g_after
             if (k <= LANES) begin : g_inside
-                assign after[k] = &is_zero[LANES-1-:k];
+                assign later[k] = &is_zero[LANES-1-:k];
             end else begin : g_across
-                assign after[k] = earlier[k-LANES] && &is_zero;
+                assign later[k] = earlier[k-LANES] && &is_zero;
             end
         end
     endgenerate
@@ -53,12 +53,10 @@ module etm4_search #(
     end
 
     always_ff @(posedge clk) begin
-        if (advance) begin
-            zeros <= after;
-            ends_1 <= ends;
-            found <= |ends_1;
-            next <= first;
-        end
+        if (step) zeros <= later;
+        ends_1 <= ends;
+        found <= |ends_1;
+        after <= first;
     end
 
 endmodule

@@ -4,21 +4,22 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency of all outputs: etm4_prefix_pkg::STATE words.
+// Latency of all outputs: etm4_prefix_pkg::state_cycles(LANES).
 
 module etm4_state_prefix #(
     parameter int LANES = 8
 ) (
     input  logic                clk,
     input  logic                rst,
-    input  logic                advance,
+    input  logic                step,       // a word is at the inputs
     input  logic                restart,
     input  logic [LANES-1:0]    good,       // a packet begins here that is not bad
-    input  logic [8*LANES-1:0]  bytes,
+    input  logic [8*(LANES+9)-1:0] bytes,   // the word, and nine bytes after it
     input  logic [LANES*etm4_pkg::MEANING-1:0] meaning,
     input  logic [72*LANES-1:0] after,      // the nine bytes after the header
     input  logic [4*LANES-1:0]  stamped,    // bytes of a timestamp
     input  logic [LANES-1:0]    sf,
+    output logic                next,       // the outputs are those of a word in the next cycle
     output logic [64*LANES-1:0] address,    // the newest address after the packet of a lane
     output logic [LANES-1:0]    is,
     output logic [64*LANES-1:0] timestamp,
@@ -26,9 +27,8 @@ module etm4_state_prefix #(
 );
 
     localparam int MEANING = etm4_pkg::MEANING;
-    localparam int SCAN = etm4_prefix_pkg::scan_words(LANES);
-    localparam int STATE = etm4_prefix_pkg::state_words(LANES);
-    localparam int HISTORY = LANES / 2 + 2;
+    localparam int SCAN = etm4_prefix_pkg::scan_cycles(LANES);
+    localparam int STATE = etm4_prefix_pkg::state_cycles(LANES);
 
     // Is the processor in AArch64 state before each packet?
     logic [LANES-1:0] context_set, wide;
@@ -41,64 +41,52 @@ module etm4_state_prefix #(
             assign control[8*i+:8] = after[72*i+:8];
         end
     endgenerate
-    lane_scan #(.LANES(LANES)) state_of_processor (.clk, .advance, .restart, .set(context_set), .value(sf), .prior(wide));
+    lane_scan #(.LANES(LANES)) state_of_processor (
+        .clk, .rst, .step, .restart, .set(context_set), .value(sf), .prior(wide)
+    );
+    logic [STATE-1:0] at;
+    steps #(.CYCLES(STATE - 1)) stages (.clk, .rst, .step, .at);
+    assign next = at[STATE-1];
 
-    // Addresses: the bits that packets bring.
-    logic [LANES-1:0]    push, forget;
-    logic [2*LANES-1:0]  from;
-    logic [6*LANES-1:0]  take;
-    logic [65*LANES-1:0] literal;
-    logic [LANES-1:0]    push_1, forget_1, upper_1;
-    logic [2*LANES-1:0]  from_1;
-    logic [6*LANES-1:0]  take_1, take_2;
-    logic [65*LANES-1:0] literal_1;
-    logic [LANES-1:0]    upper;   // bits 63:32 are 0 in AArch32 state
-    logic                restart_1;
+    // Addresses: what packets bring, and what stays as it was.
+    logic [LANES-1:0]       push, is1, long_one, long64, zero;
+    logic [LANES-1:0]       push_1, forget_1, is1_1, long_1, long64_1, zero_1;
+    logic [2*LANES-1:0]     from, from_1;
+    logic [6*LANES-1:0]     take, take_1, take_2;
+    logic [8*(LANES+8)-1:0] bytes_1;
+    logic                   restart_1;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_address
             logic [MEANING-1:0] m;
-            logic [71:0]        w;
             logic               short_one, second;
-            logic [63:0]        l;
             assign m = meaning[MEANING*i+:MEANING];
-            assign w = after[72*i+:72];
             assign short_one = !m[etm4_pkg::M_EXACT];
-            assign second = w[7];  // a short address has a second byte
-            assign l = etm4_pkg::literal(w[63:0], m[etm4_pkg::M_IS1]);
+            assign second = after[72*i+7];  // a short address has a second byte
             assign push[i] = good[i] && (m[etm4_pkg::M_PUSH]
-                || etm4_pkg::has_no_address(m[etm4_pkg::M_EXCEPTION], w[7:0]));
-            assign forget[i] = trace_info[i];
+                || etm4_pkg::has_no_address(m[etm4_pkg::M_EXCEPTION], after[72*i+:8]));
             assign from[2*i+:2] = {m[etm4_pkg::M_EXACT2], m[etm4_pkg::M_EXACT1]};
             assign take[6*i+:6] = m[etm4_pkg::M_LONG] ? {m[etm4_pkg::M_LONG64], 5'h1F}
                 : {1'b0, 1'b0, short_one && second && !m[etm4_pkg::M_IS1], short_one && second,
                    short_one && (second || !m[etm4_pkg::M_IS1]), short_one};
-            assign upper[i] = m[etm4_pkg::M_LONG] && !m[etm4_pkg::M_LONG64];
-            // PE Reset and Transaction Failure push address 0. Bit 16 of a short address is the highest of its second byte.
-            assign literal[65*i+:65] = m[etm4_pkg::M_EXCEPTION] ? 65'b0
-                : {m[etm4_pkg::M_IS1], upper_half(l[63:32], m[etm4_pkg::M_LONG64]), l[31:17],
-                   m[etm4_pkg::M_LONG] ? l[16] : w[15], l[15:0]};
-            assign take_2[6*i+:6] = take_1[6*i+:6] | {upper_1[i] && !wide[i], 5'b0};
+            assign is1[i] = m[etm4_pkg::M_IS1];
+            assign long_one[i] = m[etm4_pkg::M_LONG];
+            assign long64[i] = m[etm4_pkg::M_LONG64];
+            // PE Reset and Transaction Failure of ETE push address 0.
+            assign zero[i] = trace_info[i] || (etm4_pkg::ETE && m[etm4_pkg::M_EXCEPTION]);
+            // Bits 63:32 of a 32-bit address are 0 in AArch32 state, and those of an older address in AArch64 state.
+            assign take_2[6*i+:6] = take_1[6*i+:6] | {long_1[i] && !wide[i], 5'b0};
         end
     endgenerate
-
-    function automatic [31:0] upper_half(input [31:0] bits, input is_there);
-        upper_half = is_there ? bits : 32'b0;
-    endfunction
-
-    word_delay #(.WIDTH(76 * LANES + 1), .WORDS(SCAN)) until_scanned (
-        .clk, .advance,
-        .in({restart, push, forget, upper, from, take, literal}),
-        .out({restart_1, push_1, forget_1, upper_1, from_1, take_1, literal_1})
+    delay #(.WIDTH(14 * LANES + 1), .CYCLES(SCAN)) until_scanned (
+        .clk, .in({restart, push, trace_info, from, take, is1, long_one, long64, zero}),
+        .out({restart_1, push_1, forget_1, from_1, take_1, is1_1, long_1, long64_1, zero_1})
     );
-
-    logic [64*LANES-1:0] address_2;
-    logic [LANES-1:0]    is_2;
+    delay #(.WIDTH(8 * (LANES + 8)), .CYCLES(SCAN)) bytes_until_scanned (
+        .clk, .in(bytes[8*(LANES+9)-1:8]), .out(bytes_1)
+    );
     etm4_history_prefix #(.LANES(LANES)) last_three (
-        .clk, .advance, .restart(restart_1), .push(push_1), .forget(forget_1), .from(from_1), .take(take_2),
-        .literal(literal_1), .address(address_2), .is(is_2)
-    );
-    word_delay #(.WIDTH(65 * LANES), .WORDS(STATE - SCAN - HISTORY)) addresses (
-        .clk, .advance, .in({is_2, address_2}), .out({is, address})
+        .clk, .rst, .step(at[SCAN]), .restart(restart_1), .push(push_1), .forget(forget_1), .from(from_1), .take(take_2),
+        .is1(is1_1), .long_one(long_1), .long64(long64_1), .zero(zero_1), .bytes(bytes_1), .address, .is
     );
 
     // Timestamps: seven bits a byte, eight in the ninth.
@@ -120,18 +108,14 @@ module etm4_state_prefix #(
         end
     endgenerate
     register_walk #(.LANES(LANES), .PARTS(9), .BITS(8)) times (
-        .clk, .advance, .restart, .clear(trace_info), .write(stamp_write), .data(stamp), .out(stamps)
+        .clk, .rst, .step, .restart, .clear(trace_info), .write(stamp_write), .data(stamp), .out(stamps)
     );
-    word_delay #(.WIDTH(64 * LANES), .WORDS(STATE - LANES / 4 - 1)) timestamps (
-        .clk, .advance, .in(time_2), .out(timestamp)
-    );
+    delay #(.WIDTH(64 * LANES), .CYCLES(STATE - LANES / 4 - 1)) timestamps (.clk, .in(time_2), .out(timestamp));
 
     logic [32*LANES-1:0] threshold_2;
     etm4_threshold_prefix #(.LANES(LANES)) cycle_threshold (
-        .clk, .rst, .advance, .restart, .trace_info, .control, .bytes, .threshold(threshold_2)
+        .clk, .rst, .step, .restart, .trace_info, .control, .bytes(bytes[8*LANES-1:0]), .threshold(threshold_2)
     );
-    word_delay #(.WIDTH(32 * LANES), .WORDS(STATE - LANES / 4 - 6)) thresholds (
-        .clk, .advance, .in(threshold_2), .out(threshold)
-    );
+    delay #(.WIDTH(32 * LANES), .CYCLES(STATE - LANES / 4 - 6)) thresholds (.clk, .in(threshold_2), .out(threshold));
 
 endmodule

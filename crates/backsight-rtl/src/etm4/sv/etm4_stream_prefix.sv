@@ -7,22 +7,24 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: etm4_prefix_pkg::STREAM words.
+// Latency: 2 log2(LANES) + 3 cycles.
 
 module etm4_stream_prefix #(
     parameter int LANES = 8
 ) (
     input  logic               clk,
     input  logic               rst,
-    input  logic               advance,
+    input  logic               step,    // a word is at the inputs
     input  logic               gap,     // bytes are missing before lane 0: reported
     input  logic               restart, // forget the packet and search for an Async
     input  logic [LANES-1:0]   keep,    // lanes that hold a byte: from lane 0 on, without holes
     input  logic [5*LANES-1:0] length,  // of etm4_lengths
     input  logic               found,   // of etm4_search
-    input  logic [4:0]         next,
+    input  logic [4:0]         after,   // the lane after it
+    output logic               next,    // the outputs are those of a word in the next cycle
     output logic [LANES-1:0]   header,  // the byte is a header
     output logic [LANES-1:0]   async,   // the byte ends the Async that synchronises the stream
+    output logic               restart_out,
     output logic               gap_out,
     output logic               cut,     // the gap cut off a packet
     output logic [LANES-1:0]   keep_out
@@ -31,6 +33,12 @@ module etm4_stream_prefix #(
     localparam int LEVELS = $clog2(LANES);
     localparam logic [4:0] HUNTING = 5'd31;  // no header before an Async
     localparam int WORD = 5 * LANES;
+    localparam int STATE = LEVELS + 1;    // the stage that holds the state
+    localparam int LAST = 2 * LEVELS + 2;
+
+    logic [LAST:0] at;
+    steps #(.CYCLES(LAST)) stages (.clk, .rst, .step, .at);
+    assign next = at[LAST];
 
     // Up: maps of blocks of 1, 2, 4 … lanes.
     logic [WORD-1:0] up   [0:LEVELS];
@@ -51,42 +59,35 @@ module etm4_stream_prefix #(
                         for (int k = 0; k < N; k++)
                             if (o == 5'(k)) mapped = map[5*((i/N+1)*N+k)+:5];
                     end
-                    always_ff @(posedge clk) if (advance) map_q[5*i+:5] <= mapped;
+                    always_ff @(posedge clk) map_q[5*i+:5] <= mapped;
                 end else begin : g_right
-                    always_ff @(posedge clk) if (advance) map_q[5*i+:5] <= map[5*i+:5];
+                    always_ff @(posedge clk) map_q[5*i+:5] <= map[5*i+:5];
                 end
             end
-            word_delay #(.WIDTH(WORD), .WORDS(2 * LEVELS + 1 - 2 * l)) until_down (
-                .clk, .advance, .in(up[l]), .out(held[l])
-            );
+            delay #(.WIDTH(WORD), .CYCLES(2 * LEVELS + 1 - 2 * l)) until_down (.clk, .in(up[l]), .out(held[l]));
         end
     endgenerate
 
     // Where the first header is if the stream is not synchronised.
-    logic       found_1, found_2, restart_2;
-    logic [4:0] next_1, next_2, next_skip;
+    logic            found_1, found_2, restart_2;
+    logic [4:0]      after_1, after_2, after_skip, first_skip;
     logic [WORD-1:0] map_1, map_2;
     assign map_1 = up[LEVELS];
-    word_delay #(.WIDTH(6), .WORDS(LEVELS)) searched (
-        .clk, .advance, .in({found, next}), .out({found_1, next_1})
-    );
+    delay #(.WIDTH(6), .CYCLES(LEVELS)) searched (.clk, .in({found, after}), .out({found_1, after_1}));
+    delay #(.WIDTH(1), .CYCLES(STATE)) restarts (.clk, .in(restart), .out(restart_2));
     always_comb begin
-        next_skip = 5'd0;
-        for (int k = 0; k < LANES; k++) if (next_1 == 5'(k)) next_skip = map_1[5*k+:5];
+        after_skip = 5'd0;
+        for (int k = 0; k < LANES; k++) if (after_1 == 5'(k)) after_skip = map_1[5*k+:5];
     end
-    logic [4:0] first_skip;
     always_ff @(posedge clk) begin
-        if (advance) begin
-            map_2 <= map_1;
-            found_2 <= found_1;
-            next_2 <= found_1 ? next_1 : HUNTING;
-            first_skip <= found_1 ? next_skip : HUNTING;
-        end
+        map_2 <= map_1;
+        found_2 <= found_1;
+        after_2 <= found_1 ? after_1 : HUNTING;
+        first_skip <= found_1 ? after_skip : HUNTING;
     end
-    word_delay #(.WIDTH(1), .WORDS(LEVELS + 1)) restarts (.clk, .advance, .in(restart), .out(restart_2));
 
-    // The state of the stream.
-    logic [4:0] skip, skip_next, start;
+    // The state of the stream: bytes to pass over.
+    logic [4:0] skip, skip_next, start, end_skip;
     logic       hunting, hunted;
     assign hunting = restart_2 || skip == HUNTING;
     always_comb begin
@@ -94,15 +95,12 @@ module etm4_stream_prefix #(
         for (int k = 0; k < LANES; k++) if (skip == 5'(k)) skip_next = map_2[5*k+:5];
         if (hunting) skip_next = first_skip;
     end
-    logic [4:0] end_skip;
     always_ff @(posedge clk) begin
         if (rst) skip <= HUNTING;
-        else if (advance) skip <= skip_next;
-        if (advance) begin
-            start <= hunting ? next_2 : skip;
-            hunted <= hunting && found_2;
-            end_skip <= skip_next;
-        end
+        else if (at[STATE]) skip <= skip_next;
+        start <= hunting ? after_2 : skip;
+        hunted <= hunting && found_2;
+        end_skip <= skip_next;
     end
 
     // Down: bytes to pass over before each block, and in the end before each lane.
@@ -127,22 +125,22 @@ module etm4_stream_prefix #(
                             if (s == 5'(k)) mapped = left[5*k+:5];
                     end
                 end
-                always_ff @(posedge clk) if (advance) skip_q[5*b+:5] <= mapped;
+                always_ff @(posedge clk) skip_q[5*b+:5] <= mapped;
             end
         end
     endgenerate
 
     // What the word is, at that time.
     logic [LANES-1:0] keep_3;
-    logic             gap_3, hunted_3, in_payload, pending;
+    logic             gap_3, restart_3, hunted_3, in_payload, pending;
     logic [4:0]       start_3, end_skip_3;
     logic [WORD-1:0]  skips;
     assign skips = down[0];
-    valid_delay #(.WIDTH(LANES + 1), .WORDS(2 * LEVELS + 2)) words (
-        .clk, .rst, .advance, .in({gap, keep}), .out({gap_3, keep_3})
+    delay #(.WIDTH(LANES + 2), .CYCLES(LAST)) words (
+        .clk, .in({restart, gap, keep}), .out({restart_3, gap_3, keep_3})
     );
-    word_delay #(.WIDTH(11), .WORDS(LEVELS)) starts (
-        .clk, .advance, .in({hunted, start, end_skip}), .out({hunted_3, start_3, end_skip_3})
+    delay #(.WIDTH(11), .CYCLES(LEVELS)) starts (
+        .clk, .in({hunted, start, end_skip}), .out({hunted_3, start_3, end_skip_3})
     );
 
     always_comb begin
@@ -157,27 +155,22 @@ module etm4_stream_prefix #(
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_out
             always_ff @(posedge clk) begin
-                if (advance) begin
-                    header[i] <= keep_3[i] && skips[5*i+:5] == 5'd0;
-                    async[i] <= keep_3[i] && hunted_3 && start_3 == 5'(i + 1);
-                end
+                header[i] <= keep_3[i] && skips[5*i+:5] == 5'd0;
+                async[i] <= keep_3[i] && hunted_3 && start_3 == 5'(i + 1);
             end
         end
     endgenerate
 
     always_ff @(posedge clk) begin
-        if (rst) begin
-            pending <= 1'b0;
-            gap_out <= 1'b0;
-            cut <= 1'b0;
-            keep_out <= '0;
-        end else if (advance) begin
+        if (rst) pending <= 1'b0;
+        else if (at[LAST]) begin
             if (keep_3[0]) pending <= in_payload;
             else if (gap_3) pending <= 1'b0;
-            gap_out <= gap_3;
-            cut <= gap_3 && pending;
-            keep_out <= keep_3;
         end
+        restart_out <= restart_3;
+        gap_out <= gap_3;
+        cut <= gap_3 && pending;
+        keep_out <= keep_3;
     end
 
 endmodule

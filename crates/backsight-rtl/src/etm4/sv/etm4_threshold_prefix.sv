@@ -5,14 +5,14 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: LANES / 4 + 6 words.
+// Latency: LANES / 4 + 6 cycles.
 
 module etm4_threshold_prefix #(
     parameter int LANES = 8
 ) (
     input  logic                clk,
     input  logic                rst,
-    input  logic                advance,
+    input  logic                step,        // a word is at the inputs
     input  logic                restart,
     input  logic [LANES-1:0]    trace_info,  // the header of a Trace Info that is not bad
     input  logic [8*LANES-1:0]  control,     // the byte after each lane
@@ -50,9 +50,11 @@ module etm4_threshold_prefix #(
     endgenerate
     always_ff @(posedge clk) begin
         if (rst) last_has <= 1'b0;
-        else if (advance) last_has <= trace_info[LANES-1];
-        if (advance) last_mark <= mark_of(control[8*(LANES-1)+:8]);
+        else if (step) last_has <= trace_info[LANES-1];
+        if (step) last_mark <= mark_of(control[8*(LANES-1)+:8]);
     end
+    logic [STEPS+1:0] now;
+    steps #(.CYCLES(STEPS + 1)) stages (.clk, .rst, .step, .at(now));
     assign at[0] = '0;
     assign stream[0] = bytes;
     assign infos[0] = trace_info;
@@ -99,21 +101,14 @@ module etm4_threshold_prefix #(
             end
             assign more[BACK-1:0] = more_before;
             always_ff @(posedge clk) begin
-                if (rst) begin
-                    marks_q <= '0;
-                    at_q <= '0;
-                    m_before <= '0;
-                end else if (advance) begin
-                    marks_q <= moved;
-                    at_q <= at[s] | arrived;
-                    m_before <= marks[s][4*LANES-1-:4*BACK];
-                end
-                if (advance) begin
-                    for (int k = 0; k < BACK; k++) more_before[k] <= stream[s][8*(LANES-BACK+k)+7];
-                    stream_q <= stream[s];
-                    infos_q <= infos[s];
-                    restart_q <= restarts[s];
-                end
+                if (rst) m_before <= '0;
+                else if (now[s]) m_before <= marks[s][4*LANES-1-:4*BACK];
+                if (now[s]) for (int k = 0; k < BACK; k++) more_before[k] <= stream[s][8*(LANES-BACK+k)+7];
+                marks_q <= moved;
+                at_q <= at[s] | arrived;
+                stream_q <= stream[s];
+                infos_q <= infos[s];
+                restart_q <= restarts[s];
             end
         end
     endgenerate
@@ -143,23 +138,17 @@ module etm4_threshold_prefix #(
         end
     endgenerate
     always_ff @(posedge clk) begin
-        if (rst) begin
-            begun_before <= '0;
-            write_1 <= '0;
-        end else if (advance) begin
-            begun_before <= at[STEPS][LANES-1-:4];
-            write_1 <= write;
-        end
-        if (advance) begin
-            for (int k = 0; k < 4; k++) more_before_4[k] <= stream[STEPS][8*(LANES-4+k)+7];
-            stream_5 <= stream[STEPS];
-            infos_5 <= infos[STEPS];
-            restart_5 <= restarts[STEPS];
-        end
+        if (rst) begun_before <= '0;
+        else if (now[STEPS]) begun_before <= at[STEPS][LANES-1-:4];
+        if (now[STEPS]) for (int k = 0; k < 4; k++) more_before_4[k] <= stream[STEPS][8*(LANES-4+k)+7];
+        write_1 <= write;
+        stream_5 <= stream[STEPS];
+        infos_5 <= infos[STEPS];
+        restart_5 <= restarts[STEPS];
     end
 
     register_walk #(.LANES(LANES), .PARTS(5), .BITS(7)) walk (
-        .clk, .advance, .restart(restart_5), .clear(infos_5), .write(write_1), .data(value), .out(result)
+        .clk, .rst, .step(now[STEPS+1]), .restart(restart_5), .clear(infos_5), .write(write_1), .data(value), .out(result)
     );
 
 endmodule

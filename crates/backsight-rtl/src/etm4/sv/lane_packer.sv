@@ -16,7 +16,7 @@ module lane_packer #(
     input  logic               flush,    // there is no more: send what there is, and an empty word in every cycle
     input  logic [LANES-1:0]   keep,     // lanes that hold a byte; none at `flush`
     input  logic [8*LANES-1:0] data,
-    output logic               advance,  // a word
+    output logic               step,     // a word is at the outputs
     output logic               out_gap,      // bytes are missing before it
     output logic               out_restart,  // the same, or it is the first
     output logic [LANES-1:0]   out_keep,
@@ -187,7 +187,7 @@ module lane_packer #(
     endgenerate
     always_ff @(posedge clk) begin
         waiting <= send_4 ? data_4 : word;
-        advance <= send_4 && !rst;
+        step <= send_4 && !rst;
         out_gap <= gap_4 && !rst;
         out_restart <= restart_4;
         out_data <= word;

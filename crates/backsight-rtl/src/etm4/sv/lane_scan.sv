@@ -2,13 +2,14 @@
 //
 //   LANES   lanes, a power of two, 2 or more
 //
-// Latency: log2(LANES) / 2, rounded up, and one word.
+// Latency: log2(LANES) / 2, rounded up, and one cycle.
 
 module lane_scan #(
     parameter int LANES = 8
 ) (
     input  logic             clk,
-    input  logic             advance,
+    input  logic             rst,
+    input  logic             step,     // a word is at the inputs
     input  logic             restart,  // the bit is 0 before lane 0
     input  logic [LANES-1:0] set,      // the lane sets the bit …
     input  logic [LANES-1:0] value,    // … to this
@@ -41,10 +42,8 @@ module lane_scan #(
                 end
             end
             always_ff @(posedge clk) begin
-                if (advance) begin
-                    sets_q <= sets_s;
-                    values_q <= values_s;
-                end
+                sets_q <= sets_s;
+                values_q <= values_s;
             end
             assign sets[s+1] = sets_q;
             assign values[s+1] = values_q;
@@ -53,14 +52,14 @@ module lane_scan #(
     logic [LANES-1:0] sets_all, values_all;
     assign sets_all = sets[STAGES];
     assign values_all = values[STAGES];
-    word_delay #(.WIDTH(1), .WORDS(STAGES)) restarts (.clk, .advance, .in(restart), .out(restart_1));
+    logic [STAGES:0] at;
+    steps #(.CYCLES(STAGES)) stages (.clk, .rst, .step, .at);
+    delay #(.WIDTH(1), .CYCLES(STAGES)) restarts (.clk, .in(restart), .out(restart_1));
 
     assign bit_s = !restart_1 && bit_q;
     always_ff @(posedge clk) begin
-        if (advance) begin
-            bit_q <= sets_all[LANES-1] ? values_all[LANES-1] : bit_s;
-            prior <= LANES'({(sets_all & values_all) | (~sets_all & {LANES{bit_s}}), bit_s});
-        end
+        if (at[STAGES]) bit_q <= sets_all[LANES-1] ? values_all[LANES-1] : bit_s;
+        prior <= LANES'({(sets_all & values_all) | (~sets_all & {LANES{bit_s}}), bit_s});
     end
 
 endmodule

@@ -6,7 +6,7 @@
 //   PARTS   parts of the register
 //   BITS    bits of a part
 //
-// Latency: LANES / 4 + 1 words.
+// Latency: LANES / 4 + 1 cycles.
 
 module register_walk #(
     parameter int LANES = 8,
@@ -14,7 +14,8 @@ module register_walk #(
     parameter int BITS = 7
 ) (
     input  logic                        clk,
-    input  logic                        advance,
+    input  logic                        rst,
+    input  logic                        step,     // a word is at the inputs
     input  logic                        restart,  // the register is 0 before lane 0
     input  logic [LANES-1:0]            clear,    // all is 0 from this lane on …
     input  logic [PARTS*LANES-1:0]      write,    // … but this part is
@@ -78,14 +79,12 @@ module register_walk #(
                 end
             end
             always_ff @(posedge clk) begin
-                if (advance) begin
-                    clears_q <= clears[s];
-                    writes_q <= writes[s];
-                    values_q <= values[s];
-                    values_q[4*WIDTH*s+:4*WIDTH] <= walked;
-                    known_q <= known[s];
-                    known_q[4*PARTS*s+:4*PARTS] <= known_4;
-                end
+                clears_q <= clears[s];
+                writes_q <= writes[s];
+                values_q <= values[s];
+                values_q[4*WIDTH*s+:4*WIDTH] <= walked;
+                known_q <= known[s];
+                known_q[4*PARTS*s+:4*PARTS] <= known_4;
             end
         end
     endgenerate
@@ -93,22 +92,22 @@ module register_walk #(
     // What the words before left.
     logic             restart_1;
     logic [WIDTH-1:0] held, held_s;
-    word_delay #(.WIDTH(1), .WORDS(STAGES)) restarts (.clk, .advance, .in(restart), .out(restart_1));
+    logic [STAGES:0]  at;
+    steps #(.CYCLES(STAGES)) stages (.clk, .rst, .step, .at);
+    delay #(.WIDTH(1), .CYCLES(STAGES)) restarts (.clk, .in(restart), .out(restart_1));
     assign held_s = restart_1 ? '0 : held;
 
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_out
             for (genvar p = 0; p < PARTS; p++) begin : g_part
-                always_ff @(posedge clk) begin
-                    if (advance)
-                        out[WIDTH*i+BITS*p+:BITS] <= known[STAGES][PARTS*i+p] ? values[STAGES][WIDTH*i+BITS*p+:BITS]
-                                                                            : held_s[BITS*p+:BITS];
-                end
+                always_ff @(posedge clk)
+                    out[WIDTH*i+BITS*p+:BITS] <= known[STAGES][PARTS*i+p] ? values[STAGES][WIDTH*i+BITS*p+:BITS]
+                                                                        : held_s[BITS*p+:BITS];
             end
         end
         for (genvar p = 0; p < PARTS; p++) begin : g_held
             always_ff @(posedge clk) begin
-                if (advance)
+                if (at[STAGES])
                     held[BITS*p+:BITS] <= known[STAGES][PARTS*(LANES-1)+p]
                         ? values[STAGES][WIDTH*(LANES-1)+BITS*p+:BITS] : held_s[BITS*p+:BITS];
             end
