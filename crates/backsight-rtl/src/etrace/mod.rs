@@ -1,7 +1,7 @@
 //! An E-Trace encoder behind a connector for the commit ports of a core.
 //!
 //! ```text
-//! commit ports ─► te_connector ─► te_block_queue ─► te_encoder ─► trace bus
+//! commit ports ─► te_commit ─► te_connector ─► te_block_queue ─► te_encoder ─► trace bus
 //!
 //! te_encoder:  te_filter ─► te_items ─► te_priority ─► te_payload ─► te_packet_fifo ─► te_encap
 //!              what is      current,     which         fields,       packets,          header, source,
@@ -180,11 +180,13 @@ fn check(options: &Options) -> Result<(), Unsupported> {
 type Template = (&'static str, &'static str);
 
 /// From commit ports to blocks, in the order in which tools need them.
-const CONNECTOR: [Template; 4] = [
+const CONNECTOR: [Template; 6] = [
     ("te_resolved.sv", include_str!("sv/te_resolved.sv")),
+    ("te_commit.sv", include_str!("sv/te_commit.sv")),
     ("te_connector.sv", include_str!("sv/te_connector.sv")),
     ("te_block_queue.sv", include_str!("sv/te_block_queue.sv")),
     ("te_filter.sv", include_str!("sv/te_filter.sv")),
+    ("te_stage.sv", include_str!("sv/te_stage.sv")),
 ];
 
 /// From blocks to payloads, as the standard has it.

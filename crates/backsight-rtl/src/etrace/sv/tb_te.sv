@@ -81,7 +81,7 @@ module tb_te;
     logic [31:0]  ready_pattern = '1;
     logic [4:0]   turn = '0;
     integer       lines = 0;
-    integer       held_line = 0;
+    integer       commit_line = 0, held_line = 0;
 
     // Inputs change at the falling edge; an input is taken at the rising edge after it.
     logic taken = 1'b0;
@@ -221,9 +221,10 @@ module tb_te;
         if (!rst && `ENCODER.decide.wanted && (!lost || `ENCODER.decide.asks && `ENCODER.half_empty))
             $display("P %0d", `ENCODER.room);
 `ifndef BLOCKS
-        // What is lost came in the cycle before.
+        // What is lost came two cycles before.
         if (!rst && dut.queue.full && |dut.queue.held_valid) $display("L %0d", held_line);
-        held_line <= lines;
+        commit_line <= lines;
+        held_line <= commit_line;
 `endif
     end
 

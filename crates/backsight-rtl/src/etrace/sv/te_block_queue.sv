@@ -1,7 +1,6 @@
 // Cycles in which blocks ended wait here; their blocks come out one by one, the oldest first.
 //
-// What ended in a cycle is held in registers first: the connector's path ends there. So is the block that is handed on: the
-// encoder's begins there.
+// What ended in a cycle is held in registers first: the connector's path ends there.
 //
 // When there is no room the blocks of a cycle are lost, and a gap is handed on before the next ones. `stall` asks the hart
 // to wait in time: it may still commit for as many cycles as are left (te_pkg::STALL_AT).
@@ -109,66 +108,45 @@ module te_block_queue (
     logic [te_pkg::ECAUSE-1:0]  front_cause;
     logic [A-1:0]               front_tval;
     logic [SLOTS+1:0] todo, first, rest, front_todo;
-    logic             takes;   // the registers of the output take another
-    assign takes = !out_valid || out_ready;
+    assign out_valid = todo != '0;
 
     assign {iaddr, iretire, ilastsize, itype, sijump, ctype, cycles, front_early_priv, front_priv, front_early_context,
         front_context, front_early_time, front_time, front_cause, front_tval, front_todo} = front;
     assign first = todo & (~todo + (SLOTS + 2)'(1));
     assign rest = todo & ~first;
     assign pick = first[SLOTS:1];
-    assign read = level != '0 && (todo == '0 || takes && rest == '0);
+    assign read = level != '0 && (todo == '0 || out_ready && rest == '0);
 
     always_ff @(posedge clk) begin
         if (read) front <= entries[head];
         if (rst) todo <= '0;
         else if (read) todo <= entries[head][SLOTS+1:0];
-        else if (takes) todo <= rest;
+        else if (out_ready) todo <= rest;
     end
 
-    logic [A-1:0] next_iaddr;
-    logic [R-1:0] next_iretire;
-    logic         next_ilastsize, next_sijump;
-    logic [3:0]   next_itype;
-    logic [1:0]   next_ctype;
-    logic [C-1:0] next_cycles;
     always_comb begin
-        next_iaddr = '0;
-        next_iretire = '0;
-        next_ilastsize = 1'b0;
-        next_itype = '0;
-        next_sijump = 1'b0;
-        next_ctype = '0;
-        next_cycles = '0;
+        out_iaddr = '0;
+        out_iretire = '0;
+        out_ilastsize = 1'b0;
+        out_itype = '0;
+        out_sijump = 1'b0;
+        out_ctype = '0;
+        out_cycles = '0;
         for (int i = 0; i < SLOTS; i++) begin
-            next_iaddr |= {A{pick[i]}} & iaddr[A*i+:A];
-            next_iretire |= {R{pick[i]}} & iretire[R*i+:R];
-            next_ilastsize |= pick[i] & ilastsize[i];
-            next_itype |= {4{pick[i]}} & itype[4*i+:4];
-            next_sijump |= pick[i] & sijump[i];
-            next_ctype |= {2{pick[i]}} & ctype[2*i+:2];
-            next_cycles |= {C{pick[i]}} & cycles[C*i+:C];
+            out_iaddr |= {A{pick[i]}} & iaddr[A*i+:A];
+            out_iretire |= {R{pick[i]}} & iretire[R*i+:R];
+            out_ilastsize |= pick[i] & ilastsize[i];
+            out_itype |= {4{pick[i]}} & itype[4*i+:4];
+            out_sijump |= pick[i] & sijump[i];
+            out_ctype |= {2{pick[i]}} & ctype[2*i+:2];
+            out_cycles |= {C{pick[i]}} & cycles[C*i+:C];
         end
     end
-
-    always_ff @(posedge clk) begin
-        if (rst) out_valid <= 1'b0;
-        else if (takes) out_valid <= todo != '0;
-        if (takes) begin
-            out_kind <= first[0] ? te_pkg::IN_GAP : |pick ? te_pkg::IN_BLOCK : te_pkg::IN_END;
-            out_iaddr <= next_iaddr;
-            out_iretire <= next_iretire;
-            out_ilastsize <= next_ilastsize;
-            out_itype <= next_itype;
-            out_sijump <= next_sijump;
-            out_ctype <= next_ctype;
-            out_cycles <= next_cycles;
-            out_priv <= pick[0] ? front_early_priv : front_priv;
-            out_context <= pick[0] ? front_early_context : front_context;
-            out_time <= pick[0] ? front_early_time : front_time;
-            out_cause <= front_cause;
-            out_tval <= front_tval;
-        end
-    end
+    assign out_kind = first[0] ? te_pkg::IN_GAP : |pick ? te_pkg::IN_BLOCK : te_pkg::IN_END;
+    assign out_priv = pick[0] ? front_early_priv : front_priv;
+    assign out_context = pick[0] ? front_early_context : front_context;
+    assign out_time = pick[0] ? front_early_time : front_time;
+    assign out_cause = front_cause;
+    assign out_tval = front_tval;
 
 endmodule

@@ -1,36 +1,30 @@
-// The connector: blocks from the commit ports of a core.
+// The connector: blocks from what the commit ports retire (te_commit).
 //
 // Plain instructions are counted into the block under way; one that may change the flow, or a trap, ends it. All ports are
 // looked at in one cycle, so a block can end at each of them. Slot i + 1 of the output is the block that ended at port i;
-// slot 0 the one that ended before all of them, because privilege or context changed, the trap happened elsewhere, the
-// block was too long, or tracing ends. With a trap only port 0 is looked at.
+// slot 0 the one that ended before all of them, because this cycle does not continue it, the block was too long, or tracing
+// ends.
 
 module te_connector (
     input  logic clk,
     input  logic rst,
-    input  logic enable,                                            // low: tracing ends
-    // Commit ports, the oldest instruction first.
-    input  logic [te_pkg::PORTS-1:0]                 commit_valid,
-    input  logic [te_pkg::PORTS*te_pkg::IADDR-1:0]   commit_pc,
-    input  logic [3*te_pkg::PORTS-1:0]               commit_op,
-    input  logic [4*te_pkg::PORTS-1:0]               commit_itype,
-    input  logic [te_pkg::PORTS-1:0]                 commit_compressed,
+    // From te_commit.
+    input  logic                                     enable,        // low: tracing ends
+    input  logic [te_pkg::PORTS-1:0]                 counts,
+    input  logic                                     traps,
+    input  logic [te_pkg::PORTS*te_pkg::IADDR-1:0]   pc,
+    input  logic [te_pkg::PORTS-1:0]                 compressed,
     input  logic [te_pkg::PORTS-1:0]                 commit_sijump,
-    // The branch unit, at least one cycle before commit; the core's pipeline is flushed.
-    input  logic                                     resolved_valid,
-    input  logic [te_pkg::IADDR-1:0]                 resolved_pc,
-    input  logic                                     resolved_taken,
-    input  logic [1:0]                               resolved_kind,
-    input  logic                                     flush,
-    // A trap, after the instruction at port 0 if there is one; else port 0 has its address.
-    input  logic                                     trap_valid,
-    input  logic                                     trap_interrupt,
-    input  logic [te_pkg::IADDR-1:0]                 trap_tval,
-    // For all ports.
+    input  logic [te_pkg::PORTS-1:0]                 special,
+    input  logic [4*te_pkg::PORTS-1:0]               itype,
+    input  logic                                     apart,
     input  logic [te_pkg::PRIV-1:0]                  priv,
     input  logic [te_pkg::CONTEXT-1:0]               context_id,
     input  logic [1:0]                               ctype,
     input  logic [te_pkg::TIME-1:0]                  core_time,
+    input  logic [te_pkg::PRIV-1:0]                  before_priv,
+    input  logic [te_pkg::CONTEXT-1:0]               before_context,
+    input  logic [te_pkg::TIME-1:0]                  before_time,
     // Blocks.
     output logic [te_pkg::PORTS:0]                   slot_valid,
     output logic [(te_pkg::PORTS+1)*te_pkg::IADDR-1:0]  slot_iaddr,
@@ -44,7 +38,6 @@ module te_connector (
     output logic [te_pkg::PRIV-1:0]                  early_priv,
     output logic [te_pkg::CONTEXT-1:0]               early_context,
     output logic [te_pkg::TIME-1:0]                  early_time,
-    output logic [te_pkg::IADDR-1:0]                 tval,          // of a trap; 0 for interrupts
     output logic                                     ended          // tracing ended, after the blocks of this cycle
 );
 
@@ -53,70 +46,55 @@ module te_connector (
     localparam int C = te_pkg::COUNT;
     localparam int PORTS = te_pkg::PORTS;
 
-    // The block under way. iretire 0: there is none.
-    logic [A-1:0] iaddr, block_end;     // where it begins, and where it ends for now
-    logic [R-1:0] iretire;
+    // The block under way, if there is one.
+    logic         open;
+    logic [A-1:0] iaddr;                // where it begins
+    logic [R-1:0] iretire;              // half-words; 0 if there is none
     logic         ilastsize, sijump;
     logic [1:0]   block_ctype;
-    logic [te_pkg::PRIV-1:0]    block_priv;
-    logic [te_pkg::CONTEXT-1:0] block_context;
-    logic [te_pkg::TIME-1:0]    block_time;
     logic [C-1:0] cycles, cycles_now;
     logic         enabled;
 
-    // Records of the branch unit.
-    localparam int POP = $clog2(PORTS + 1);
-    logic [PORTS-1:0]   record_valid, record_taken;
-    logic [PORTS*A-1:0] record_pc;
-    logic [2*PORTS-1:0] record_kind;
-    logic [POP-1:0]     pop;
-    te_resolved resolved (
-        .clk, .rst, .flush, .resolved_valid, .resolved_pc, .resolved_taken, .resolved_kind, .pop,
-        .valid(record_valid), .pc(record_pc), .taken(record_taken), .kind(record_kind)
-    );
-
     // Does something end the block before the first port is looked at?
-    logic any, early, elsewhere;
-    assign any = |commit_valid || trap_valid;
-    assign elsewhere = trap_valid && commit_pc[A-1:0] != block_end;
-    assign early = iretire != '0
-        && (!enable || any && (priv != block_priv || context_id != block_context || elsewhere));
+    logic early;
+    assign early = open && (!enable || apart);
     assign cycles_now = cycles + C'(cycles != '1);
 
-    // One step for each port: n_ is the state after it.
-    logic [A-1:0] n_iaddr, pc;
-    logic [A-1:0] last_pc;              // of the last instruction of this cycle
-    logic         last_compressed, any_counts;
-    logic [R-1:0] n_iretire, sum, size;
-    logic         n_ilastsize, n_sijump;
-    logic [1:0]   n_ctype;
-    logic         unspent;              // no block of this cycle has the cycles counted so far
-    logic         counts, traps, special, cut, found, hit_taken;
-    logic [1:0]   hit_kind;
-    logic [3:0]   itype;
+    // One step for each port: n_ is the state after it. Sums are not on the way from port to port: what is is whether the block
+    // is the one of the cycle before, and the half-words that this cycle adds.
+    localparam int GROWTH = $clog2(2 * PORTS + 1);
+    localparam int MARGIN = 1 << GROWTH;
+    logic              n_open, same;
+    logic [GROWTH-1:0] grown, at_cut;
+    logic [A-1:0]      n_iaddr;
+    logic              n_ilastsize, n_sijump;
+    logic [1:0]        n_ctype;
+    logic              unspent;         // no block of this cycle has the cycles counted so far
+    logic              cut, here;
+    logic [R-1:0]      n_iretire;
+
+    function automatic [R-1:0] retired(input [R-1:0] so_far, input is_same, input [GROWTH-1:0] more);
+        retired = (is_same ? so_far : '0) + R'(more);
+    endfunction
+
+    // Half-words until the block is too long, as far as it can grow in a cycle.
+    logic            near;
+    logic [GROWTH:0] left;
+    assign near = iretire > te_pkg::LONGEST - R'(MARGIN);
+    assign left = (GROWTH + 1)'(te_pkg::LONGEST) - iretire[GROWTH:0];
 
     always_comb begin
+        n_open = open && !early;
+        same = n_open;
+        grown = '0;
+        at_cut = '0;
         n_iaddr = iaddr;
-        last_pc = '0;
-        last_compressed = 1'b0;
-        any_counts = 1'b0;
-        n_iretire = early ? '0 : iretire;
         n_ilastsize = ilastsize;
         n_sijump = sijump;
         n_ctype = early ? te_pkg::CTYPE_UNREPORTED : block_ctype;
         unspent = 1'b1;
-        pop = '0;
-        pc = '0;
-        sum = '0;
-        size = '0;
-        counts = 1'b0;
-        traps = 1'b0;
-        special = 1'b0;
         cut = 1'b0;
-        found = 1'b0;
-        hit_taken = 1'b0;
-        hit_kind = 2'b0;
-        itype = te_pkg::ITYPE_NONE;
+        here = 1'b0;
         slot_valid = '0;
         slot_iaddr = '0;
         slot_iretire = '0;
@@ -127,102 +105,78 @@ module te_connector (
         slot_cycles = '0;
         slot_valid[0] = early;
         slot_iaddr[A-1:0] = iaddr;
-        slot_iretire[R-1:0] = iretire;
         slot_ilastsize[0] = ilastsize;
         slot_ctype[1:0] = block_ctype;
         slot_cycles[C-1:0] = cycles;
-        early_priv = block_priv;
-        early_context = block_context;
-        early_time = block_time;
+        early_priv = before_priv;
+        early_context = before_context;
+        early_time = before_time;
         for (int i = 0; i < PORTS; i++) begin
-            pc = commit_pc[A*i+:A];
-            counts = enable && commit_valid[i] && (i == 0 || !trap_valid);
-            traps = enable && i == 0 && trap_valid;
-
-            // The record that comes next may be of this instruction.
-            found = 1'b0;
-            hit_taken = 1'b0;
-            hit_kind = 2'b0;
-            for (int j = 0; j <= i; j++) begin
-                if (pop == POP'(j) && record_valid[j] && record_pc[A*j+:A] == pc && counts && !traps) begin
-                    found = 1'b1;
-                    hit_taken = record_taken[j];
-                    hit_kind = record_kind[2*j+:2];
-                end
-            end
-            pop = pop + POP'(found);
-            itype = te_pkg::detect(commit_op[3*i+:3], commit_itype[4*i+:4], found, hit_taken, hit_kind);
-            special = traps || counts && itype != te_pkg::ITYPE_NONE;
-
-            size = commit_compressed[i] ? R'(1) : R'(2);
-            sum = n_iretire + size;
-            cut = counts && sum > te_pkg::LONGEST;
+            here = counts[i] || (i == 0 && traps);
+            cut = counts[i] && same && near && {1'b0, grown} + (compressed[i] ? (GROWTH + 1)'(1) : (GROWTH + 1)'(2)) > left;
             if (cut) begin
                 // Nothing ended before in this cycle; the block may have grown in it.
                 slot_valid[0] = 1'b1;
-                slot_iretire[R-1:0] = n_iretire;
                 slot_ilastsize[0] = n_ilastsize;
                 slot_ctype[1:0] = n_ctype;
                 slot_cycles[C-1:0] = cycles_now;
+                at_cut = grown;
                 if (i > 0) begin
                     early_priv = priv;
                     early_context = context_id;
                     early_time = core_time;
                 end
-                n_iretire = '0;
+                n_open = 1'b0;
+                same = 1'b0;
+                grown = '0;
                 n_ctype = te_pkg::CTYPE_UNREPORTED;
                 unspent = 1'b0;
             end
-            if ((counts || traps) && n_iretire == '0) n_iaddr = pc;
+            if (here && !n_open) n_iaddr = pc[A*i+:A];
             // The first block after a change reports it.
-            if ((counts || traps) && unspent && ctype != te_pkg::CTYPE_UNREPORTED) n_ctype = ctype;
-            if (counts) begin
-                n_iretire = n_iretire + size;
-                last_pc = pc;
-                last_compressed = commit_compressed[i];
-                any_counts = 1'b1;
-                n_ilastsize = !commit_compressed[i];
+            if (here && unspent && ctype != te_pkg::CTYPE_UNREPORTED) n_ctype = ctype;
+            if (counts[i]) begin
+                grown = grown + (compressed[i] ? GROWTH'(1) : GROWTH'(2));
+                n_open = 1'b1;
+                n_ilastsize = !compressed[i];
                 n_sijump = commit_sijump[i];
             end
 
-            slot_valid[i+1] = special;
+            slot_valid[i+1] = special[i];
             slot_iaddr[A*(i+1)+:A] = n_iaddr;
-            slot_iretire[R*(i+1)+:R] = n_iretire;
+            slot_iretire[R*(i+1)+:R] = retired(iretire, same, grown);
             slot_ilastsize[i+1] = n_ilastsize;
+            slot_itype[4*(i+1)+:4] = itype[4*i+:4];
             slot_sijump[i+1] = n_sijump;
             slot_ctype[2*(i+1)+:2] = n_ctype;
             slot_cycles[C*(i+1)+:C] = !unspent ? '0 : early ? C'(1) : cycles_now;
-            if (traps) slot_itype[4*(i+1)+:4] = trap_interrupt ? te_pkg::ITYPE_INTERRUPT : te_pkg::ITYPE_EXCEPTION;
-            else slot_itype[4*(i+1)+:4] = te_pkg::NARROW_ITYPE ? te_pkg::narrow(itype) : itype;
-            if (special) begin
-                n_iretire = '0;
+            if (special[i]) begin
+                n_open = 1'b0;
+                same = 1'b0;
+                grown = '0;
                 n_sijump = 1'b0;
                 n_ctype = te_pkg::CTYPE_UNREPORTED;
                 unspent = 1'b0;
             end
         end
+        slot_iretire[R-1:0] = iretire + R'(at_cut);
+        n_iretire = retired(iretire, same, grown);
     end
 
-    assign tval = trap_interrupt ? '0 : trap_tval;
     assign ended = enabled && !enable;
 
     always_ff @(posedge clk) begin
         iaddr <= n_iaddr;
-        // The instructions of a block follow each other, so that it ends where the last of them does.
-        if (any_counts) block_end <= last_pc + (last_compressed ? A'(2) : A'(4));
         ilastsize <= n_ilastsize;
         sijump <= n_sijump;
-        if (any) begin
-            block_priv <= priv;
-            block_context <= context_id;
-            block_time <= core_time;
-        end
         if (rst) begin
+            open <= 1'b0;
             iretire <= '0;
             block_ctype <= te_pkg::CTYPE_UNREPORTED;
             cycles <= '0;
             enabled <= 1'b0;
         end else begin
+            open <= n_open;
             iretire <= n_iretire;
             block_ctype <= n_ctype;
             enabled <= enable;

@@ -1,6 +1,6 @@
 // The encoder: blocks of retired instructions in, words of a trace bus out.
 //
-//   te_filter -> te_items -> te_priority (te_branch_map, te_resync) -> te_payload -> te_packet_fifo -> te_encap
+//   te_filter -> te_stage -> te_items -> te_priority (te_branch_map, te_resync) -> te_payload -> te_packet_fifo -> te_encap
 //
 // A block is taken when in_valid and in_ready are high. in_kind says what it is: a block (IN_BLOCK), a time in which nothing
 // was observed (IN_GAP), the end of tracing (IN_END).
@@ -64,6 +64,28 @@ module te_encoder (
         .priv(in_priv), .cause(in_cause), .tval(in_tval), .out_kind(kind)
     );
 
+    // Blocks with what the filter makes of them: the decision begins here.
+    localparam int BLOCK = 2 + 2 * te_pkg::IADDR + te_pkg::RETIRE + 1 + 4 + 2 + 2 + te_pkg::COUNT + te_pkg::PRIV
+        + te_pkg::CONTEXT + te_pkg::TIME + te_pkg::ECAUSE;
+    logic                       b_valid, b_ready, b_ilastsize, b_sijump, b_notify;
+    logic [1:0]                 b_kind, b_ctype;
+    logic [te_pkg::IADDR-1:0]   b_iaddr, b_tval;
+    logic [te_pkg::RETIRE-1:0]  b_iretire;
+    logic [3:0]                 b_itype;
+    logic [te_pkg::COUNT-1:0]   b_cycles;
+    logic [te_pkg::PRIV-1:0]    b_priv;
+    logic [te_pkg::CONTEXT-1:0] b_context;
+    logic [te_pkg::TIME-1:0]    b_time;
+    logic [te_pkg::ECAUSE-1:0]  b_cause;
+    te_stage #(.WIDTH(BLOCK)) blocks (
+        .clk, .rst, .in_valid, .in_ready,
+        .in({kind, in_iaddr, in_iretire, in_ilastsize, in_itype, in_sijump, in_notify, in_ctype, in_cycles, in_priv,
+             in_context, in_time, in_cause, in_tval}),
+        .out_valid(b_valid), .out_ready(b_ready),
+        .out({b_kind, b_iaddr, b_iretire, b_ilastsize, b_itype, b_sijump, b_notify, b_ctype, b_cycles, b_priv, b_context,
+              b_time, b_cause, b_tval})
+    );
+
     // Requests for packets.
     logic                       req_valid, req_notify, req_updiscon, req_branch, req_thaddr, req_interrupt, req_ienable;
     logic [2:0]                 req_kind;
@@ -92,9 +114,10 @@ module te_encoder (
     logic [te_pkg::TIME-1:0]    cur_time;
     logic [te_pkg::ECAUSE-1:0]  cur_cause;
     te_items items (
-        .clk, .rst, .in_valid, .in_ready, .in_kind(kind), .in_iaddr, .in_iretire, .in_ilastsize, .in_itype, .in_sijump,
-        .in_notify, .in_ctype, .in_cycles, .in_priv, .in_context, .in_time, .in_cause, .in_tval, .every, .hold, .step, .have,
-        .next_valid, .next_end, .next_trap, .next_priv, .next_ctype, .next_context, .cur_valid, .cur_address, .cur_trap,
+        .clk, .rst, .in_valid(b_valid), .in_ready(b_ready), .in_kind(b_kind), .in_iaddr(b_iaddr), .in_iretire(b_iretire),
+        .in_ilastsize(b_ilastsize), .in_itype(b_itype), .in_sijump(b_sijump), .in_notify(b_notify), .in_ctype(b_ctype),
+        .in_cycles(b_cycles), .in_priv(b_priv), .in_context(b_context), .in_time(b_time), .in_cause(b_cause),
+        .in_tval(b_tval), .every, .hold, .step, .have, .next_valid, .next_end, .next_trap, .next_priv, .next_ctype, .next_context, .cur_valid, .cur_address, .cur_trap,
         .cur_interrupt, .cur_itype, .cur_sijump, .cur_notify, .cur_inner, .cur_ctype, .cur_weight, .cur_priv, .cur_context,
         .cur_time, .cur_cause, .cur_tval
     );

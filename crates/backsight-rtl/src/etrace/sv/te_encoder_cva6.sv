@@ -1,6 +1,6 @@
 // The encoder: blocks of retired instructions in, words of a trace bus out.
 //
-//   te_filter -> te_priority_cva6 (te_branch_map_cva6) -> te_payload_cva6 -> te_packet_fifo -> te_encap
+//   te_filter -> te_stage -> te_priority_cva6 (te_branch_map_cva6) -> te_payload_cva6 -> te_packet_fifo -> te_encap
 //
 // This is the encoder of the thesis for CVA6; context, time, sijump and notify are not looked at.
 //
@@ -66,6 +66,28 @@ module te_encoder (
         .priv(in_priv), .cause(in_cause), .tval(in_tval), .out_kind(kind)
     );
 
+    // Blocks with what the filter makes of them: the decision begins here.
+    localparam int BLOCK = 2 + 2 * te_pkg::IADDR + te_pkg::RETIRE + 1 + 4 + 2 + 2 + te_pkg::COUNT + te_pkg::PRIV
+        + te_pkg::CONTEXT + te_pkg::TIME + te_pkg::ECAUSE;
+    logic                       b_valid, b_ready, b_ilastsize, b_sijump, b_notify;
+    logic [1:0]                 b_kind, b_ctype;
+    logic [te_pkg::IADDR-1:0]   b_iaddr, b_tval;
+    logic [te_pkg::RETIRE-1:0]  b_iretire;
+    logic [3:0]                 b_itype;
+    logic [te_pkg::COUNT-1:0]   b_cycles;
+    logic [te_pkg::PRIV-1:0]    b_priv;
+    logic [te_pkg::CONTEXT-1:0] b_context;
+    logic [te_pkg::TIME-1:0]    b_time;
+    logic [te_pkg::ECAUSE-1:0]  b_cause;
+    te_stage #(.WIDTH(BLOCK)) blocks (
+        .clk, .rst, .in_valid, .in_ready,
+        .in({kind, in_iaddr, in_iretire, in_ilastsize, in_itype, in_sijump, in_notify, in_ctype, in_cycles, in_priv,
+             in_context, in_time, in_cause, in_tval}),
+        .out_valid(b_valid), .out_ready(b_ready),
+        .out({b_kind, b_iaddr, b_iretire, b_ilastsize, b_itype, b_sijump, b_notify, b_ctype, b_cycles, b_priv, b_context,
+              b_time, b_cause, b_tval})
+    );
+
     // Requests for packets.
     logic                       req_valid, req_uncounted, req_updiscon, req_branch, req_thaddr, req_interrupt, req_ienable;
     logic [2:0]                 req_kind;
@@ -78,8 +100,9 @@ module te_encoder (
     logic room, half_empty;
 
     te_priority_cva6 decide (
-        .clk, .rst, .room, .in_valid, .in_ready, .in_kind(kind), .in_iaddr, .in_iretire, .in_ilastsize, .in_itype,
-        .in_cycles, .in_priv, .in_cause, .in_tval, .req_valid, .req_kind, .req_address, .req_from, .req_map, .req_count,
+        .clk, .rst, .room, .in_valid(b_valid), .in_ready(b_ready), .in_kind(b_kind), .in_iaddr(b_iaddr),
+        .in_iretire(b_iretire), .in_ilastsize(b_ilastsize), .in_itype(b_itype), .in_cycles(b_cycles), .in_priv(b_priv),
+        .in_cause(b_cause), .in_tval(b_tval), .req_valid, .req_kind, .req_address, .req_from, .req_map, .req_count,
         .req_uncounted, .req_updiscon, .req_branch, .req_priv, .req_thaddr, .req_interrupt, .req_cause, .req_tval,
         .req_ienable, .req_status, .lost
     );

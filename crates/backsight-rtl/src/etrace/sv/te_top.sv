@@ -1,6 +1,6 @@
 // The encoder behind its connector: commit ports of a core in, words of a trace bus out.
 //
-//   te_connector (te_resolved) -> te_block_queue -> te_encoder
+//   te_commit (te_resolved) -> te_connector -> te_block_queue -> te_encoder
 
 module te_top (
     input  logic clk,
@@ -68,12 +68,28 @@ module te_top (
     logic [te_pkg::TIME-1:0]                     early_time;
     logic [te_pkg::IADDR-1:0]                    tval;
     logic                                        ended;
-    te_connector connector (
+    // What retires, a cycle later.
+    logic                                        now_enabled, traps, apart;
+    logic [te_pkg::PORTS-1:0]                    counts, compressed, sijump, special;
+    logic [te_pkg::PORTS*te_pkg::IADDR-1:0]      pc;
+    logic [4*te_pkg::PORTS-1:0]                  itype;
+    logic [te_pkg::PRIV-1:0]                     now_priv, before_priv;
+    logic [te_pkg::CONTEXT-1:0]                  now_context, before_context;
+    logic [1:0]                                  now_ctype;
+    logic [te_pkg::TIME-1:0]                     now_time, before_time;
+    logic [te_pkg::ECAUSE-1:0]                   cause;
+    te_commit commit (
         .clk, .rst, .enable, .commit_valid, .commit_pc, .commit_op, .commit_itype, .commit_compressed, .commit_sijump,
         .resolved_valid, .resolved_pc, .resolved_taken, .resolved_kind, .flush, .trap_valid, .trap_interrupt,
-        .trap_tval, .priv, .context_id, .ctype, .core_time, .slot_valid, .slot_iaddr, .slot_iretire,
-        .slot_ilastsize, .slot_itype, .slot_sijump, .slot_ctype, .slot_cycles, .early_priv, .early_context, .early_time,
-        .tval, .ended
+        .trap_cause, .trap_tval, .priv, .context_id, .ctype, .core_time, .now_enabled, .counts, .traps, .pc, .compressed,
+        .sijump, .special, .itype, .apart, .now_priv, .now_context, .now_ctype, .now_time, .before_priv, .before_context,
+        .before_time, .cause, .tval
+    );
+    te_connector connector (
+        .clk, .rst, .enable(now_enabled), .counts, .traps, .pc, .compressed, .commit_sijump(sijump), .special, .itype,
+        .apart, .priv(now_priv), .context_id(now_context), .ctype(now_ctype), .core_time(now_time), .before_priv,
+        .before_context, .before_time, .slot_valid, .slot_iaddr, .slot_iretire, .slot_ilastsize, .slot_itype,
+        .slot_sijump, .slot_ctype, .slot_cycles, .early_priv, .early_context, .early_time, .ended
     );
 
     logic in_valid, in_ready, in_ilastsize, in_sijump;
@@ -88,8 +104,8 @@ module te_top (
     logic [te_pkg::ECAUSE-1:0]  in_cause;
     te_block_queue queue (
         .clk, .rst, .stall, .slot_valid, .slot_iaddr, .slot_iretire, .slot_ilastsize, .slot_itype, .slot_sijump,
-        .slot_ctype, .slot_cycles, .early_priv, .early_context, .early_time, .priv, .context_id, .core_time,
-        .cause(trap_cause), .tval, .ended, .out_valid(in_valid), .out_ready(in_ready), .out_kind(in_kind),
+        .slot_ctype, .slot_cycles, .early_priv, .early_context, .early_time, .priv(now_priv),
+        .context_id(now_context), .core_time(now_time), .cause, .tval, .ended, .out_valid(in_valid), .out_ready(in_ready), .out_kind(in_kind),
         .out_iaddr(in_iaddr), .out_iretire(in_iretire), .out_ilastsize(in_ilastsize), .out_itype(in_itype),
         .out_sijump(in_sijump), .out_ctype(in_ctype), .out_cycles(in_cycles), .out_priv(in_priv),
         .out_context(in_context), .out_time(in_time), .out_cause(in_cause), .out_tval(in_tval)
