@@ -37,12 +37,14 @@ impl Step {
     fn arguments(self, variant: &Variant) -> Vec<String> {
         let top = variant.top;
         let synthesis = match self {
-            // Queues of the encoder would be thousands of flip-flops here: they stay memories.
-            Self::Generic if variant.family == Family::Encoder => format!(
+            Self::Generic if variant.family == Family::Chain => {
+                format!("synth -flatten -top {top} -lut 6; write_blif generic.blif")
+            }
+            // Queues would be thousands of flip-flops here: they stay memories.
+            Self::Generic => format!(
                 "synth -flatten -top {top} -run begin:fine; memory -nomap; opt -full; techmap; opt; abc -lut 6 -dff; \
                  opt_clean; write_blif generic.blif"
             ),
-            Self::Generic => format!("synth -flatten -top {top} -lut 6; write_blif generic.blif"),
             Self::Xilinx => format!(
                 "synth_xilinx -family xcup -noiopad -noclkbuf -flatten -nowidelut -top {top}; write_blif xilinx.blif"
             ),

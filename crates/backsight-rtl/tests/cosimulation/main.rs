@@ -126,6 +126,11 @@ fn the_parallel_prefix_form_decodes_random_and_damaged_streams() {
 }
 
 #[test]
+fn the_parallel_prefix_form_of_sixteen_bytes_decodes_them_too() {
+    check_random(Simulator::Icarus, Form::Prefix, 16, &ete(), 800, "icarus-prefix16-ete");
+}
+
+#[test]
 fn every_width_and_configuration_decodes_random_streams() {
     if !is_long() {
         return;
@@ -197,32 +202,56 @@ fn check_frames(form: Form, lanes: u8) {
     assert!(packets > 100 && after_damage > 10, "too little to compare");
 }
 
+/// What is changed where: a file, a text in it, another text.
+type Mutation = (&'static str, &'static str, &'static str);
+
+/// Tables that both forms go by.
+const MUTATIONS: [Mutation; 2] = [
+    ("etm4_header.sv", "PART_SHORT_ADDRESS, THEN_NOTHING", "PART_BYTES1, THEN_NOTHING"),
+    (
+        "etm4_meaning.sv",
+        "etm4_pkg::PUSH | etm4_pkg::EXACT | etm4_pkg::EXACT1",
+        "etm4_pkg::PUSH | etm4_pkg::EXACT",
+    ),
+];
+
 /// The comparison can fail: a change in each emitted table is noticed.
 #[test]
 fn a_mutation_of_each_emitted_table_is_noticed() {
+    let of_chain = [
+        ("etm4_header.sv", "12'h100, 1'b1, 1'b0", "12'h080, 1'b1, 1'b0"),
+        ("etm4_pkg.sv", "LEFT_COUNT = 12'h004", "LEFT_COUNT = 12'h008"),
+    ];
+    check_mutations(Form::Chain, 2, 6_000, &[MUTATIONS, of_chain].concat());
+}
+
+#[test]
+fn a_mutation_of_each_table_of_the_parallel_prefix_form_is_noticed() {
+    if !is_long() {
+        return;
+    }
+    let of_prefix = [
+        ("etm4_header.sv", "12'h001, 1'b0", "12'h002, 1'b0"),
+        ("etm4_pkg.sv", "CID_BYTES = 4", "CID_BYTES = 3"),
+    ];
+    check_mutations(Form::Prefix, 8, 4_000, &[MUTATIONS, of_prefix].concat());
+}
+
+fn check_mutations(form: Form, lanes: u8, length: usize, mutations: &[Mutation]) {
     if !Simulator::Icarus.is_there() {
         return;
     }
     let config = Config::etm4_default();
-    let mutations = [
-        ("etm4_header.sv", "PART_SHORT_ADDRESS, THEN_NOTHING", "PART_BYTES1, THEN_NOTHING"),
-        ("etm4_header.sv", "12'h100, 1'b1, 1'b0", "12'h080, 1'b1, 1'b0"),
-        (
-            "etm4_meaning.sv",
-            "etm4_pkg::PUSH | etm4_pkg::EXACT | etm4_pkg::EXACT1",
-            "etm4_pkg::PUSH | etm4_pkg::EXACT",
-        ),
-        ("etm4_pkg.sv", "LEFT_COUNT = 12'h004", "LEFT_COUNT = 12'h008"),
-    ];
-    let pieces = vec![streams::random(&mut Random(11), 6_000)];
-    let words = streams::words(&pieces, 2, None);
+    let pieces = vec![streams::random(&mut Random(11), length)];
+    let words = streams::words(&pieces, lanes.into(), None);
     let expected = software::items(&pieces, &config);
-    for (index, (name, from, to)) in mutations.into_iter().enumerate() {
-        let mut files = files(Form::Chain, 2, config);
-        let file = files.iter_mut().find(|file| file.name == name).unwrap();
+    for (index, (name, from, to)) in mutations.iter().enumerate() {
+        let mut files = files(form, lanes, config);
+        let file = files.iter_mut().find(|file| file.name == *name).unwrap();
         assert!(file.text.contains(from), "{name}: {from}");
         file.text = file.text.replacen(from, to, 1);
-        let simulation = Simulation::build(Simulator::Icarus, &format!("mutation{index}"), &[], &files);
+        let simulation =
+            Simulation::build(Simulator::Icarus, &format!("mutation-{form:?}{index}"), &[], &files);
         assert_ne!(hardware::items(&simulation.run(&words), &config), expected, "{to}");
     }
 }

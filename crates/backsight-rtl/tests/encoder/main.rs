@@ -257,6 +257,28 @@ fn random_commit_cycles_make_the_blocks_and_bytes_of_the_software() {
     }
 }
 
+/// A core without a jump for longer than a block can be: where blocks are cut, resynchronisation by half-words shows.
+#[test]
+fn blocks_that_are_too_long_are_cut_where_the_software_cuts_them() {
+    if !is_long() || !Simulator::Verilator.is_there() {
+        return;
+    }
+    let mut unit = rv64();
+    unit.settings.resync = Resync { mode: ResyncMode::HalfWords, limit: 1000 };
+    let options = lossless(unit);
+    let simulation = Simulation::build(Simulator::Verilator, "long-blocks", &[], &files(&options));
+    for seed in 0..4 {
+        let cycles = stimulus::plain_cycles(&mut Random(seed), 100_000);
+        let blocks: Vec<_> = stimulus::blocks_of(&cycles, 4).into_iter().flatten().collect();
+        assert!(blocks.len() > 3, "{} blocks", blocks.len());
+        let inputs: Vec<Input> = blocks.into_iter().map(Input::Block).chain([Input::End]).collect();
+        let output =
+            Output::of(&simulation.run(&format!("R ffff\n{}", stimulus::cycle_lines(&cycles, 2, 64))));
+        assert_same(&output.bytes, &software::bytes(&options.unit, &inputs), "long blocks");
+        println!("{} cycles, {} bytes equal", cycles.len(), output.bytes.len());
+    }
+}
+
 #[test]
 fn blocks_that_a_core_does_not_wait_for_become_gaps() {
     let simulator = usual_simulator();

@@ -193,6 +193,30 @@ pub fn blocks_of(cycles: &[CoreCycle], itype_width: u8) -> Vec<Vec<Block>> {
     all
 }
 
+/// A core with two ports that runs straight on.
+pub fn plain_cycles(random: &mut Random, count: usize) -> Vec<CoreCycle> {
+    let mut pc = 0x1000;
+    let mut port = |random: &mut Random, valid| {
+        let compressed = random.below(2) == 0;
+        let at = pc;
+        if valid {
+            pc += if compressed { 2 } else { 4 };
+        }
+        CommitPort { valid, pc: at, compressed, ..CommitPort::default() }
+    };
+    (0..count)
+        .map(|_| {
+            let first = random.below(8) != 0;
+            let second = first && random.below(4) != 0;
+            CoreCycle {
+                ports: vec![port(random, first), port(random, second)],
+                privilege: 3,
+                ..CoreCycle::default()
+            }
+        })
+        .collect()
+}
+
 /// A core that does whatever comes to mind: every operation, records that match and that do not, traps, changes.
 pub fn random_cycles(random: &mut Random, params: &Params, ports: usize, count: usize) -> Vec<CoreCycle> {
     let mut cycles: Vec<CoreCycle> = Vec::new();

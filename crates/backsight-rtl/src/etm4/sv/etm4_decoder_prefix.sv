@@ -62,10 +62,11 @@ module etm4_decoder #(
 
     // How long packets would be, where the first Async is, and how many bytes there are.
     logic               l_next, l_step, l_gap, l_restart, r_ready, f_found, l_found;
-    logic [1:0]         f_step;
+    logic [2:0]         f_step;
     logic [4:0]         f_after, l_after;
     logic [6:0]         r_room, l_room;
     logic [LANES-1:0]   l_keep;
+    logic [8*LANES-1:0] l_data;
     logic [5*LANES-1:0] l_length, s_length;
     logic [4*LANES-1:0] l_first, s_first;
     logic [3*LANES-1:0] l_why, s_why;
@@ -73,25 +74,28 @@ module etm4_decoder #(
         .clk, .rst, .step(w_step), .data(w_data), .next(l_next), .length(l_length), .first(l_first), .why(l_why)
     );
     etm4_search #(.LANES(LANES)) search (
-        .clk, .step(w_step), .restart(w_restart), .keep(w_keep), .data(w_data), .found(f_found), .after(f_after)
+        .clk, .rst, .step(w_step), .restart(w_restart), .keep(w_keep), .data(w_data), .found(f_found), .after(f_after)
     );
     etm4_room #(.LANES(LANES)) bytes_there (
         .clk, .rst, .step(w_step), .restart(w_restart), .keep(w_keep), .ready(r_ready), .room(r_room)
     );
     always_ff @(posedge clk) begin
-        f_step <= rst ? '0 : {f_step[0], w_step};
+        f_step <= rst ? '0 : {f_step[1:0], w_step};
         l_step <= l_next && !rst;
     end
-    word_queue #(.WIDTH(LANES + 2)) kept (
-        .clk, .rst, .put(w_step), .in({w_restart, w_gap, w_keep}), .take(l_next), .out({l_restart, l_gap, l_keep})
+    word_queue #(.WIDTH(9 * LANES + 2)) until_lengths (
+        .clk, .rst, .put(w_step), .in({w_restart, w_gap, w_keep, w_data}), .take(l_next),
+        .out({l_restart, l_gap, l_keep, l_data})
     );
     word_queue #(.WIDTH(6)) found (
-        .clk, .rst, .put(f_step[1]), .in({f_found, f_after}), .take(l_next), .out({l_found, l_after})
+        .clk, .rst, .put(f_step[2]), .in({f_found, f_after}), .take(l_next), .out({l_found, l_after})
     );
     word_queue #(.WIDTH(7)) rooms (.clk, .rst, .put(r_ready), .in(r_room), .take(l_next), .out(l_room));
 
     // Where packets begin, and whether they are whole.
-    logic               s_next, s_step, s_gap, s_restart, s_cut, c_step;
+    logic               s_next, s_step, s_gap, s_restart, s_cut;
+    logic [1:0]         c_step;
+    logic [5*LANES-1:0] c_length;
     logic [LANES-1:0]   s_keep, s_header, s_async, complete, s_complete;
     logic [8*LANES-1:0] s_data;
     etm4_stream_prefix #(.LANES(LANES)) stream (
@@ -101,18 +105,23 @@ module etm4_decoder #(
     );
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_complete
-            always_ff @(posedge clk) complete[i] <= {2'b0, l_length[5*i+:5]} + 7'(i) < l_room;
+            logic [6:0] most;
+            always_ff @(posedge clk) begin
+                most <= l_room > 7'(i) ? l_room - 7'(i) : 7'd0;
+                complete[i] <= {2'b0, c_length[5*i+:5]} < most;
+            end
         end
     endgenerate
     always_ff @(posedge clk) begin
-        c_step <= l_step && !rst;
+        c_step <= rst ? '0 : {c_step[0], l_step};
+        c_length <= l_length;
         s_step <= s_next && !rst;
     end
     word_queue #(.WIDTH(LANES), .DEPTH(16)) completes (
-        .clk, .rst, .put(c_step), .in(complete), .take(s_next), .out(s_complete)
+        .clk, .rst, .put(c_step[1]), .in(complete), .take(s_next), .out(s_complete)
     );
-    word_queue #(.WIDTH(8 * LANES)) bytes_of_packets (
-        .clk, .rst, .put(w_step), .in(w_data), .take(s_next), .out(s_data)
+    word_queue #(.WIDTH(8 * LANES), .DEPTH(16)) bytes_of_packets (
+        .clk, .rst, .put(l_step), .in(l_data), .take(s_next), .out(s_data)
     );
     word_queue #(.WIDTH(5 * LANES), .DEPTH(16)) lengths_of_packets (
         .clk, .rst, .put(l_step), .in(l_length), .take(s_next), .out(s_length)

@@ -26,13 +26,44 @@ module etm4_lengths #(
     localparam int WORDS = AHEAD + 1;
     localparam int ENTRY = etm4_pkg::ENTRY;
 
-    // The bytes after each lane.
-    logic [8*LANES*WORDS-1:0] bytes;
-    logic                     bytes_filled, step_1;
-    word_window #(.WIDTH(8 * LANES), .WORDS(WORDS)) window_of_bytes (
-        .clk, .rst, .step, .in(data), .filled(bytes_filled), .window(bytes)
+    // What each byte is alone: as a header, whether it is 0 or 0x80.
+    logic                     step_0;
+    logic [8*LANES-1:0]       data_0;
+    logic [ENTRY*LANES-1:0]   entry_s, entry_0;
+    logic [LANES-1:0]         zero_0, last_0;
+    generate
+        for (genvar i = 0; i < LANES; i++) begin : g_byte
+            etm4_header header_of (.data(data[8*i+:8]), .entry(entry_s[ENTRY*i+:ENTRY]));
+            always_ff @(posedge clk) begin
+                zero_0[i] <= data[8*i+:8] == 8'h00;
+                last_0[i] <= data[8*i+:8] == 8'h80;
+            end
+        end
+    endgenerate
+    always_ff @(posedge clk) begin
+        step_0 <= step && !rst;
+        data_0 <= data;
+        entry_0 <= entry_s;
+    end
+
+    // The bytes after each lane: bit 7 of them, and whether they are 0 or 0x80.
+    logic [3*LANES*WORDS-1:0] flags;
+    logic [3*LANES-1:0]       flags_0;
+    logic [8*LANES-1:0]       bytes;
+    logic [ENTRY*LANES-1:0]   entry_at;
+    logic                     flags_filled, step_1;
+    generate
+        for (genvar i = 0; i < LANES; i++) begin : g_flags
+            assign flags_0[3*i+:3] = {last_0[i], zero_0[i], data_0[8*i+7]};
+        end
+    endgenerate
+    word_window #(.WIDTH(3 * LANES), .WORDS(WORDS)) window_of_flags (
+        .clk, .rst, .step(step_0), .in(flags_0), .filled(flags_filled), .window(flags)
     );
-    always_ff @(posedge clk) step_1 <= bytes_filled && !rst;
+    word_delay #(.WIDTH((8 + ENTRY) * LANES), .WORDS(AHEAD)) bytes_at (
+        .clk, .step(step_0), .in({data_0, entry_0}), .out({bytes, entry_at})
+    );
+    always_ff @(posedge clk) step_1 <= flags_filled && !rst;
 
     // What parts are there if they begin at a lane: runs of bit 7, of zero bytes, and what the first byte says.
     localparam int PART = 2 + 3 + 4 + 4 + 4 + 4 + 3 + 1 + 3 + 3;
@@ -70,16 +101,16 @@ module etm4_lengths #(
             logic [ENTRY-1:0] e;
             logic [8:0]  more;
             logic [10:0] zero;
-            etm4_header header_of (.data(bytes[8*i+:8]), .entry(e));
+            assign e = entry_at[ENTRY*i+:ENTRY];
             for (genvar k = 0; k < 9; k++) begin : g_more
-                assign more[k] = bytes[8*(i+k)+7];
+                assign more[k] = flags[3*(i+k)];
             end
             for (genvar k = 0; k < 11; k++) begin : g_zero
-                assign zero[k] = bytes[8*(i+k)+:8] == 8'h00;
+                assign zero[k] = flags[3*(i+k)+1];
             end
             always_ff @(posedge clk) begin
                 part[PART*i+:PART] <= {e[etm4_pkg::E_SECTIONS+:3],
-                    part_of(bytes[8*i+:8], more, zero, bytes[8*(i+10)+:8] == 8'h80, e[etm4_pkg::E_TWO])};
+                    part_of(bytes[8*i+:8], more, zero, flags[3*(i+10)+2], e[etm4_pkg::E_TWO])};
                 entry[ENTRY*i+:ENTRY] <= e;
             end
         end
@@ -155,25 +186,36 @@ module etm4_lengths #(
             logic [10*PART-1:0] p;  // at the byte after the header and those after it
             assign p = parts_2[PART*(i+1)+:10*PART];
             assign begins = first_2[4*i+:4];
-            always_comb begin
-                n = 4'd0;
-                too_long = 1'b0;
-                for (int k = 1; k < 10; k++) begin
-                    if (then_count[i] && begins == 4'(k)) begin
-                        n = {2'b0, p[PART*k+P_COUNT+:2]};
-                        too_long = p[PART*k+P_LONG];
-                    end
-                    if (k < 7 && then_result[i] && begins == 4'(k)) begin
-                        n = p[PART*k+P_RESULT+:4];
-                        too_long = p[PART*k+P_LONG+2];
-                    end
-                    if ((k == 1 || k == 2 || k == 4) && then_number[i] && begins == 4'(k)) begin
-                        n = {1'b0, p[PART*k+P_NUMBER+:3]};
-                        too_long = p[PART*k+P_LONG+1];
-                    end
-                    if ((k == 4 || k == 8) && then_info[i] && begins == 4'(k)) n = p[PART*k+P_INFO+:4];
+            // A count may follow after one to nine bytes, a result after one to six, a number after one, two or four, a context after
+            // four or eight.
+            logic [47:0] counts;
+            logic [39:0] results;
+            logic [2:0]  at_count;
+            logic [4:0]  at_result;
+            logic [3:0]  at_number;
+            for (genvar k = 0; k < 16; k++) begin : g_count
+                if (k >= 1 && k < 10) begin : g_there
+                    assign counts[3*k+:3] = {p[PART*k+P_LONG], p[PART*k+P_COUNT+:2]};
+                end else begin : g_none
+                    assign counts[3*k+:3] = 3'b0;
                 end
             end
+            for (genvar k = 0; k < 8; k++) begin : g_result
+                if (k >= 1 && k < 7) begin : g_there
+                    assign results[5*k+:5] = {p[PART*k+P_LONG+2], p[PART*k+P_RESULT+:4]};
+                end else begin : g_none
+                    assign results[5*k+:5] = 5'b0;
+                end
+            end
+            assign at_count = counts[3*begins+:3];
+            assign at_result = results[5*begins[2:0]+:5];
+            assign at_number = begins[2] ? {p[PART*4+P_LONG+1], p[PART*4+P_NUMBER+:3]}
+                : begins[1] ? {p[PART*2+P_LONG+1], p[PART*2+P_NUMBER+:3]} : {p[PART+P_LONG+1], p[PART+P_NUMBER+:3]};
+            assign n = ({2'b0, at_count[1:0]} & {4{then_count[i]}}) | (at_result[3:0] & {4{then_result[i]}})
+                | ({1'b0, at_number[2:0]} & {4{then_number[i]}})
+                | ((begins[3] ? p[PART*8+P_INFO+:4] : p[PART*4+P_INFO+:4]) & {4{then_info[i]}});
+            assign too_long = (then_count[i] && at_count[2]) || (then_result[i] && at_result[4])
+                || (then_number[i] && at_number[3]);
             always_ff @(posedge clk) begin
                 second_3[4*i+:4] <= n;
                 why_3[3*i+:3] <= too_long ? etm4_pkg::WHY_FIELD_TOO_LONG : why_2[3*i+:3];

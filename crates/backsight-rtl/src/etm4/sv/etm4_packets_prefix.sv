@@ -45,19 +45,33 @@ module etm4_packets_prefix #(
     localparam logic [31:0] VMID_MASK = 32'((64'd1 << (8 * etm4_pkg::VMID_BYTES)) - 64'd1);
     localparam logic [31:0] CID_MASK = 32'((64'd1 << (8 * etm4_pkg::CID_BYTES)) - 64'd1);
 
-    logic [8*LANES*(AHEAD+1)-1:0] window;
+    logic                         filled;
+    logic [8*LANES*(AHEAD+1)-1:0] window_s, window;
     word_window #(.WIDTH(8 * LANES), .WORDS(AHEAD + 1)) window_of_bytes (
-        .clk, .rst, .step, .in(data), .filled(next), .window
+        .clk, .rst, .step, .in(data), .filled, .window(window_s)
     );
 
     logic [LANES-1:0]   header_1, async_1, complete_1;
     logic [5*LANES-1:0] length_1;
     logic [4*LANES-1:0] first_1;
     logic [3*LANES-1:0] why_1;
+    logic [15*LANES-1:0] around;
     word_delay #(.WIDTH(15 * LANES), .WORDS(AHEAD)) around_window (
-        .clk, .step, .in({header, async, complete, length, first, why}),
-        .out({header_1, async_1, complete_1, length_1, first_1, why_1})
+        .clk, .step, .in({header, async, complete, length, first, why}), .out(around)
     );
+
+    // What a byte is as a header, as long as it is not known whether it is one.
+    logic [MEANING*LANES-1:0] meaning_s, meaning_1;
+    logic [MEANING-1:0]       meaning_of_async;
+    logic [LANES*etm4_pkg::ENTRY-1:0] entry_s, entry_1;
+    always_ff @(posedge clk) begin
+        next <= filled && !rst;
+        window <= window_s;
+        {header_1, async_1, complete_1, length_1, first_1, why_1} <= around;
+        meaning_1 <= meaning_s;
+        entry_1 <= entry_s;
+    end
+    etm4_meaning meaning_of_zero (.header(8'h00), .meaning(meaning_of_async));
 
     // A continued number of at most five bytes: bits of the bytes after the last are 0.
     function automatic [31:0] continued(input [39:0] b);
@@ -89,8 +103,10 @@ module etm4_packets_prefix #(
             assign h = async_1[i] ? 8'h00 : w[7:0];
             assign at = first_1[4*i+:4];
             assign place = e[etm4_pkg::E_PLACE+:4];
-            etm4_meaning meaning_of (.header(h), .meaning(m));
-            etm4_header header_of (.data(w[7:0]), .entry(e));
+            etm4_meaning meaning_of (.header(window_s[8*i+:8]), .meaning(meaning_s[MEANING*i+:MEANING]));
+            etm4_header header_of (.data(window_s[8*i+:8]), .entry(entry_s[etm4_pkg::ENTRY*i+:etm4_pkg::ENTRY]));
+            assign m = async_1[i] ? meaning_of_async : meaning_1[MEANING*i+:MEANING];
+            assign e = entry_1[etm4_pkg::ENTRY*i+:etm4_pkg::ENTRY];
 
             // The second part of the payload, and the number that is the first or second.
             always_comb begin

@@ -3,7 +3,7 @@
 package etm4_prefix_pkg;
 
     function automatic int scan_cycles(input int lanes);
-        scan_cycles = ($clog2(lanes) + 1) / 2 + 1;
+        scan_cycles = ($clog2(lanes) + 1) / 2 + 2;
     endfunction
 
     // Addresses take longest.

@@ -10,7 +10,7 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: log2(LANES) + 2 cycles.
+// Latency: log2(LANES) + 3 cycles.
 
 module etm4_record_prefix #(
     parameter int LANES = 8
@@ -53,8 +53,10 @@ module etm4_record_prefix #(
             logic [15:0] r;
             logic [2:0]  kind_s;
             logic [63:0] value_s;
-            logic [31:0] added;
-            logic        adds;
+            logic [31:0] over, added;
+            logic [20:0] counted;
+            logic        adds, adds_0;
+            assign added = over + {11'b0, counted};
             assign m = meaning[MEANING*i+:MEANING];
             assign h = head[8*i+:8];
             assign r = after[16*i+:16];
@@ -76,14 +78,16 @@ module etm4_record_prefix #(
                 end else if (m[etm4_pkg::M_BRANCH] && taken[i]) kind_s = etm4_pkg::RECORD_BRANCH;
                 if (!valid[i]) kind_s = 3'b0;
 
-                added = threshold[32*i+:32] + {11'b0, cycles[21*i+:21]};
                 adds = valid[i] && bad[3*i+:3] == etm4_pkg::WHY_NONE
                     && ((m[etm4_pkg::M_CYCLES1] && !h[0]) || m[etm4_pkg::M_CYCLES2] || m[etm4_pkg::M_CYCLES3]);
             end
             always_ff @(posedge clk) begin
                 kind_1[3*i+:3] <= kind_s;
                 value_1[64*i+:64] <= value_s;
-                added_1[SUM*i+:SUM] <= adds ? SUM'(added) : '0;
+                over <= threshold[32*i+:32];
+                counted <= cycles[21*i+:21];
+                adds_0 <= adds;
+                added_1[SUM*i+:SUM] <= adds_0 ? SUM'(added) : '0;
             end
         end
     endgenerate
@@ -106,12 +110,12 @@ module etm4_record_prefix #(
     endgenerate
 
     // Those of the words before.
-    localparam int LAST = LEVELS + 1;
+    localparam int LAST = LEVELS + 2;
     logic          restart_2, gap_2;
     logic [LAST:0] at;
     logic [C-1:0]  total, base;
     steps #(.CYCLES(LAST)) stages (.clk, .rst, .step, .at);
-    delay #(.WIDTH(67 * LANES), .CYCLES(LEVELS)) until_summed (.clk, .in({kind_1, value_1}), .out({kind_2, value_2}));
+    delay #(.WIDTH(67 * LANES), .CYCLES(LEVELS + 1)) until_summed (.clk, .in({kind_1, value_1}), .out({kind_2, value_2}));
     delay #(.WIDTH(2), .CYCLES(LAST)) restarts (.clk, .in({restart, gap}), .out({restart_2, gap_2}));
     assign base = restart_2 ? '0 : total;
     generate

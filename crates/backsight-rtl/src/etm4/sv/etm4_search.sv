@@ -4,12 +4,13 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: two cycles.
+// Latency: three cycles.
 
 module etm4_search #(
     parameter int LANES = 8
 ) (
     input  logic               clk,
+    input  logic               rst,
     input  logic               step,    // a word is at the inputs
     input  logic               restart, // bytes are missing before lane 0
     input  logic [LANES-1:0]   keep,
@@ -21,19 +22,24 @@ module etm4_search #(
     // zeros[k]: the words before ended with k zero bytes, or more.
     logic [11:0] zeros, earlier, later;
     logic [LANES-1:0] is_zero, ends, ends_1;
-    assign earlier = restart ? 12'h001 : zeros;
+    assign earlier = restart_1 ? 12'h001 : zeros;
 
+    logic             step_1, restart_1;
+    logic [LANES-1:0] is_last;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_zero
-            assign is_zero[i] = keep[i] && data[8*i+:8] == 8'h00;
+            always_ff @(posedge clk) begin
+                is_zero[i] <= keep[i] && data[8*i+:8] == 8'h00;
+                is_last[i] <= keep[i] && data[8*i+:8] == 8'h80;
+            end
         end
         for (genvar i = 0; i < LANES; i++) begin : g_end
             if (i >= 11) begin : g_inside
-                assign ends[i] = keep[i] && data[8*i+:8] == 8'h80 && &is_zero[i-11+:11];
+                assign ends[i] = is_last[i] && &is_zero[i-11+:11];
             end else if (i > 0) begin : g_across
-                assign ends[i] = keep[i] && data[8*i+:8] == 8'h80 && earlier[11-i] && &is_zero[0+:i];
+                assign ends[i] = is_last[i] && earlier[11-i] && &is_zero[0+:i];
             end else begin : g_first
-                assign ends[i] = keep[i] && data[8*i+:8] == 8'h80 && earlier[11];
+                assign ends[i] = is_last[i] && earlier[11];
             end
         end
         assign later[0] = 1'b1;
@@ -53,7 +59,9 @@ module etm4_search #(
     end
 
     always_ff @(posedge clk) begin
-        if (step) zeros <= later;
+        step_1 <= step && !rst;
+        restart_1 <= restart;
+        if (step_1) zeros <= later;
         ends_1 <= ends;
         found <= |ends_1;
         after <= first;

@@ -64,27 +64,33 @@ module etm4_sections #(
             end else begin : g_one
                 assign total_s = both[6*LANES-1:0];
             end
+            // The field after, and then the sum.
+            logic                at_1;
+            logic [6*LANES-1:0]  after, total_2;
+            logic [4*LANES-1:0]  field_2;
+            logic [3*LANES-1:0]  count_2;
             for (genvar i = 0; i < LANES; i++) begin : g_lane
-                logic [5:0] after;
-                always_comb begin
-                    case (field_1[4*i+:3])
-                        3'd1: after = both[6*(i+1)+:6];
-                        3'd2: after = both[6*(i+2)+:6];
-                        3'd3: after = both[6*(i+3)+:6];
-                        3'd4: after = both[6*(i+4)+:6];
-                        default: after = both[6*(i+5)+:6];
-                    endcase
-                end
                 always_ff @(posedge clk) begin
-                    if (field_1[4*i+3]) sum_q[6*i+:6] <= {3'b100, field_1[4*i+:3]};
-                    else sum_q[6*i+:6] <= {after[5], after[4:0] + {2'b0, field_1[4*i+:3]}};
+                    case (field_1[4*i+:3])
+                        3'd1: after[6*i+:6] <= both[6*(i+1)+:6];
+                        3'd2: after[6*i+:6] <= both[6*(i+2)+:6];
+                        3'd3: after[6*i+:6] <= both[6*(i+3)+:6];
+                        3'd4: after[6*i+:6] <= both[6*(i+4)+:6];
+                        default: after[6*i+:6] <= both[6*(i+5)+:6];
+                    endcase
+                    if (field_2[4*i+3]) sum_q[6*i+:6] <= {3'b100, field_2[4*i+:3]};
+                    else sum_q[6*i+:6] <= {after[6*i+5], after[6*i+:5] + {2'b0, field_2[4*i+:3]}};
                 end
             end
             always_ff @(posedge clk) begin
-                at_q <= there && !rst;
-                total_q <= total_s;
-                field_q <= field_1;
-                count_q <= count_1;
+                at_1 <= there && !rst;
+                total_2 <= total_s;
+                field_2 <= field_1;
+                count_2 <= count_1;
+                at_q <= at_1 && !rst;
+                total_q <= total_2;
+                field_q <= field_2;
+                count_q <= count_2;
             end
             assign at[k+1] = at_q;
             assign sum[k+1] = sum_q;

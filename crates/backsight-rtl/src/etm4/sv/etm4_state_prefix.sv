@@ -116,6 +116,6 @@ module etm4_state_prefix #(
     etm4_threshold_prefix #(.LANES(LANES)) cycle_threshold (
         .clk, .rst, .step, .restart, .trace_info, .control, .bytes(bytes[8*LANES-1:0]), .threshold(threshold_2)
     );
-    delay #(.WIDTH(32 * LANES), .CYCLES(STATE - LANES / 4 - 6)) thresholds (.clk, .in(threshold_2), .out(threshold));
+    delay #(.WIDTH(32 * LANES), .CYCLES(STATE - LANES / 4 - 7)) thresholds (.clk, .in(threshold_2), .out(threshold));
 
 endmodule

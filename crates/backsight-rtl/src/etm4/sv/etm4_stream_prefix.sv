@@ -7,7 +7,7 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: 2 log2(LANES) + 3 cycles.
+// Latency: 2 log2(LANES) + 4 cycles.
 
 module etm4_stream_prefix #(
     parameter int LANES = 8
@@ -34,7 +34,7 @@ module etm4_stream_prefix #(
     localparam logic [4:0] HUNTING = 5'd31;  // no header before an Async
     localparam int WORD = 5 * LANES;
     localparam int STATE = LEVELS + 1;    // the stage that holds the state
-    localparam int LAST = 2 * LEVELS + 2;
+    localparam int LAST = 2 * LEVELS + 3;
 
     logic [LAST:0] at;
     steps #(.CYCLES(LAST)) stages (.clk, .rst, .step, .at);
@@ -52,55 +52,73 @@ module etm4_stream_prefix #(
             assign up[l+1] = map_q;
             for (genvar i = 0; i < LANES; i++) begin : g_lane
                 if (i / N % 2 == 0) begin : g_left
-                    logic [4:0] o, mapped;
+                    logic [4:0]     o;
+                    logic [5*N-1:0] right;
                     assign o = map[5*i+:5];
-                    always_comb begin
-                        mapped = o - 5'(N);
-                        for (int k = 0; k < N; k++)
-                            if (o == 5'(k)) mapped = map[5*((i/N+1)*N+k)+:5];
-                    end
-                    always_ff @(posedge clk) map_q[5*i+:5] <= mapped;
+                    assign right = map[5*(i/N+1)*N+:5*N];
+                    always_ff @(posedge clk) map_q[5*i+:5] <= o >= 5'(N) ? o - 5'(N) : right[5*(o&5'(N-1))+:5];
                 end else begin : g_right
                     always_ff @(posedge clk) map_q[5*i+:5] <= map[5*i+:5];
                 end
             end
-            delay #(.WIDTH(WORD), .CYCLES(2 * LEVELS + 1 - 2 * l)) until_down (.clk, .in(up[l]), .out(held[l]));
+            delay #(.WIDTH(WORD), .CYCLES(2 * LEVELS + 2 - 2 * l)) until_down (.clk, .in(up[l]), .out(held[l]));
         end
     endgenerate
 
-    // Where the first header is if the stream is not synchronised.
+    // Where the first header is if the stream is not synchronised: skip maps as one bit for each number of bytes.
+    localparam int HUNT = 31;              // the bit of HUNTING
     logic            found_1, found_2, restart_2;
-    logic [4:0]      after_1, after_2, after_skip, first_skip;
-    logic [WORD-1:0] map_1, map_2;
+    logic [4:0]      after_1, after_skip;
+    logic [WORD-1:0] map_1;
+    logic [31:0]     after_2, first_skip;
+    logic [32*LANES-1:0] map_2;            // of the lanes of a word; nothing after a restart
     assign map_1 = up[LEVELS];
     delay #(.WIDTH(6), .CYCLES(LEVELS)) searched (.clk, .in({found, after}), .out({found_1, after_1}));
-    delay #(.WIDTH(1), .CYCLES(STATE)) restarts (.clk, .in(restart), .out(restart_2));
-    always_comb begin
-        after_skip = 5'd0;
-        for (int k = 0; k < LANES; k++) if (after_1 == 5'(k)) after_skip = map_1[5*k+:5];
-    end
+    logic            restart_1;
+    delay #(.WIDTH(1), .CYCLES(LEVELS)) restarts (.clk, .in(restart), .out(restart_1));
+    assign after_skip = after_1 >= 5'(LANES) ? 5'd0 : map_1[5*(after_1&5'(LANES-1))+:5];
+    generate
+        for (genvar k = 0; k < LANES; k++) begin : g_map
+            always_ff @(posedge clk)
+                map_2[32*k+:32] <= restart_1 ? 32'b0 : 32'b1 << map_1[5*k+:5];
+        end
+    endgenerate
     always_ff @(posedge clk) begin
-        map_2 <= map_1;
+        restart_2 <= restart_1;
         found_2 <= found_1;
-        after_2 <= found_1 ? after_1 : HUNTING;
-        first_skip <= found_1 ? after_skip : HUNTING;
+        after_2 <= 32'b1 << (found_1 ? after_1 : HUNTING);
+        first_skip <= 32'b1 << (found_1 ? after_skip : HUNTING);
     end
 
-    // The state of the stream: bytes to pass over.
-    logic [4:0] skip, skip_next, start, end_skip;
-    logic       hunting, hunted;
-    assign hunting = restart_2 || skip == HUNTING;
+    // The state of the stream: bytes to pass over, one bit for each number, so that the way round is one sum of products.
+    logic [31:0] skip, skip_next, start_1;
+    logic        hunting, hunted_1;
+    assign hunting = restart_2 || skip[HUNT];
     always_comb begin
-        skip_next = skip - 5'(LANES);
-        for (int k = 0; k < LANES; k++) if (skip == 5'(k)) skip_next = map_2[5*k+:5];
-        if (hunting) skip_next = first_skip;
+        skip_next = first_skip & {32{hunting}};
+        for (int k = 0; k < LANES; k++) skip_next = skip_next | (map_2[32*k+:32] & {32{skip[k]}});
+        for (int k = LANES; k < HUNT; k++) skip_next[k-LANES] = skip_next[k-LANES] || (skip[k] && !restart_2);
     end
     always_ff @(posedge clk) begin
-        if (rst) skip <= HUNTING;
+        if (rst) skip <= 32'b1 << HUNT;
         else if (at[STATE]) skip <= skip_next;
-        start <= hunting ? after_2 : skip;
-        hunted <= hunting && found_2;
-        end_skip <= skip_next;
+        start_1 <= hunting ? after_2 : skip;
+        hunted_1 <= hunting && found_2;
+    end
+
+    // As numbers again.
+    function automatic [4:0] number_of(input [31:0] bits);
+        number_of = 5'd0;
+        for (int k = 0; k < 32; k++) if (bits[k]) number_of = number_of | 5'(k);
+    endfunction
+    logic [31:0] end_1;
+    logic [4:0]  start, end_skip;
+    logic        hunted;
+    always_ff @(posedge clk) begin
+        end_1 <= skip_next;
+        start <= number_of(start_1);
+        end_skip <= number_of(end_1);
+        hunted <= hunted_1;
     end
 
     // Down: bytes to pass over before each block, and in the end before each lane.
@@ -119,11 +137,7 @@ module etm4_stream_prefix #(
                 end else begin : g_right
                     logic [5*N-1:0] left;
                     assign left = held[l][5*(b-1)*N+:5*N];
-                    always_comb begin
-                        mapped = s - 5'(N);
-                        for (int k = 0; k < N; k++)
-                            if (s == 5'(k)) mapped = left[5*k+:5];
-                    end
+                    assign mapped = s >= 5'(N) ? s - 5'(N) : left[5*(s&5'(N-1))+:5];
                 end
                 always_ff @(posedge clk) skip_q[5*b+:5] <= mapped;
             end
@@ -143,13 +157,12 @@ module etm4_stream_prefix #(
         .clk, .in({hunted, start, end_skip}), .out({hunted_3, start_3, end_skip_3})
     );
 
+    // Does the word end within a packet? Its last byte is before the first lane that holds none.
     always_comb begin
-        in_payload = end_skip_3 != 5'd0 && end_skip_3 != HUNTING;
+        in_payload = keep_3[LANES-1] && end_skip_3 != 5'd0 && end_skip_3 != HUNTING;
+        for (int i = 1; i < LANES; i++)
+            in_payload = in_payload || (keep_3[i-1] && !keep_3[i] && skips[5*i+:5] != 5'd0);
         if (start_3 == HUNTING) in_payload = 1'b0;
-        else begin
-            for (int i = LANES - 1; i > 0; i--)
-                if (!keep_3[i]) in_payload = skips[5*i+:5] != 5'd0;
-        end
     end
 
     generate

@@ -5,7 +5,7 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: LANES / 4 + 6 cycles.
+// Latency: LANES / 4 + 7 cycles.
 
 module etm4_threshold_prefix #(
     parameter int LANES = 8
@@ -37,8 +37,14 @@ module etm4_threshold_prefix #(
         mark_of = 4'b0;
         if (plctl[3]) mark_of = 4'b1 << (2'(plctl[0]) + 2'(plctl[1]) + 2'(plctl[2]));
     endfunction
-    logic [4*LANES-1:0] begins;
-    assign marks[0] = begins;
+    logic [4*LANES-1:0] begins, marks_0;
+    logic [8*LANES-1:0] stream_0;
+    logic [LANES-1:0]   infos_0;
+    logic               restart_0;
+    assign marks[0] = marks_0;
+    assign stream[0] = stream_0;
+    assign infos[0] = infos_0;
+    assign restarts[0] = restart_0;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_mark
             if (i == 0) begin : g_first
@@ -53,12 +59,17 @@ module etm4_threshold_prefix #(
         else if (step) last_has <= trace_info[LANES-1];
         if (step) last_mark <= mark_of(control[8*(LANES-1)+:8]);
     end
-    logic [STEPS+1:0] now;
-    steps #(.CYCLES(STEPS + 1)) stages (.clk, .rst, .step, .at(now));
+    logic               step_0;
+    logic [STEPS+1:0]   now;
+    always_ff @(posedge clk) begin
+        step_0 <= step && !rst;
+        marks_0 <= begins;
+        stream_0 <= bytes;
+        infos_0 <= trace_info;
+        restart_0 <= restart;
+    end
+    steps #(.CYCLES(STEPS + 1)) stages (.clk, .rst, .step(step_0), .at(now));
     assign at[0] = '0;
-    assign stream[0] = bytes;
-    assign infos[0] = trace_info;
-    assign restarts[0] = restart;
 
     generate
         for (genvar s = 0; s < STEPS; s++) begin : g_step

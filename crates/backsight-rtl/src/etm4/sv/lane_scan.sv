@@ -2,7 +2,7 @@
 //
 //   LANES   lanes, a power of two, 2 or more
 //
-// Latency: log2(LANES) / 2, rounded up, and one cycle.
+// Latency: log2(LANES) / 2, rounded up, and two cycles.
 
 module lane_scan #(
     parameter int LANES = 8
@@ -23,8 +23,13 @@ module lane_scan #(
     logic [LANES-1:0] sets   [0:STAGES];
     logic [LANES-1:0] values [0:STAGES];
     logic             restart_1, bit_q, bit_s;
-    assign sets[0] = set;
-    assign values[0] = value;
+    logic [LANES-1:0] set_0, value_0;
+    assign sets[0] = set_0;
+    assign values[0] = value_0;
+    always_ff @(posedge clk) begin
+        set_0 <= set;
+        value_0 <= value;
+    end
 
     generate
         for (genvar s = 0; s < STAGES; s++) begin : g_stage
@@ -52,13 +57,13 @@ module lane_scan #(
     logic [LANES-1:0] sets_all, values_all;
     assign sets_all = sets[STAGES];
     assign values_all = values[STAGES];
-    logic [STAGES:0] at;
-    steps #(.CYCLES(STAGES)) stages (.clk, .rst, .step, .at);
-    delay #(.WIDTH(1), .CYCLES(STAGES)) restarts (.clk, .in(restart), .out(restart_1));
+    logic [STAGES+1:0] at;
+    steps #(.CYCLES(STAGES + 1)) stages (.clk, .rst, .step, .at);
+    delay #(.WIDTH(1), .CYCLES(STAGES + 1)) restarts (.clk, .in(restart), .out(restart_1));
 
     assign bit_s = !restart_1 && bit_q;
     always_ff @(posedge clk) begin
-        if (at[STAGES]) bit_q <= sets_all[LANES-1] ? values_all[LANES-1] : bit_s;
+        if (at[STAGES+1]) bit_q <= sets_all[LANES-1] ? values_all[LANES-1] : bit_s;
         prior <= LANES'({(sets_all & values_all) | (~sets_all & {LANES{bit_s}}), bit_s});
     end
 
