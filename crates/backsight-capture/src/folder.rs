@@ -4,7 +4,7 @@ use crate::Error;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +22,14 @@ pub trait Folder: Send + Sync + fmt::Debug {
     /// # Errors
     /// If there is no such file, or it cannot be read.
     fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>>;
+
+    /// Opens a file and passes over its first bytes, without reading them where that is possible.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    fn open_at(&self, path: &str, position: u64) -> io::Result<Box<dyn Read + Send>> {
+        passed_over(self.open(path)?, position)
+    }
 
     /// The length of a file in bytes; `None` where only reading it says.
     ///
@@ -89,6 +97,14 @@ impl FileRef {
     /// If it is not there, or cannot be read.
     pub fn open(&self) -> Result<Box<dyn Read + Send>, Error> {
         self.folder.open(&self.path).map_err(|error| Error::io(self.to_string(), &error))
+    }
+
+    /// Opens it, and passes over its first bytes.
+    ///
+    /// # Errors
+    /// If it is not there, or cannot be read.
+    pub fn open_at(&self, position: u64) -> Result<Box<dyn Read + Send>, Error> {
+        self.folder.open_at(&self.path, position).map_err(|error| Error::io(self.to_string(), &error))
     }
 
     /// Reads all of it.
@@ -200,6 +216,10 @@ impl Folder for Directory {
         Ok(Box::new(fs::File::open(self.inside(path)?)?))
     }
 
+    fn open_at(&self, path: &str, position: u64) -> io::Result<Box<dyn Read + Send>> {
+        file_at(fs::File::open(self.inside(path)?)?, position)
+    }
+
     fn length(&self, path: &str) -> io::Result<Option<u64>> {
         Ok(Some(fs::metadata(self.inside(path)?)?.len()))
     }
@@ -225,7 +245,11 @@ pub struct LinkedDirectory(pub PathBuf);
 
 impl Folder for LinkedDirectory {
     fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
-        open_file(&self.0.join(path))
+        Ok(Box::new(open_file(&self.0.join(path))?))
+    }
+
+    fn open_at(&self, path: &str, position: u64) -> io::Result<Box<dyn Read + Send>> {
+        file_at(open_file(&self.0.join(path))?, position)
     }
 
     fn length(&self, path: &str) -> io::Result<Option<u64>> {
@@ -245,12 +269,26 @@ impl Folder for LinkedDirectory {
     }
 }
 
-fn open_file(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+fn open_file(path: &Path) -> io::Result<fs::File> {
     let file = fs::File::open(path)?;
     match file.metadata()?.is_dir() {
         true => Err(io::Error::other("it is a directory")),
-        false => Ok(Box::new(file)),
+        false => Ok(file),
     }
+}
+
+/// A file from this position on. Pipes and the like have to be read up to there.
+fn file_at(mut file: fs::File, position: u64) -> io::Result<Box<dyn Read + Send>> {
+    match file.seek(SeekFrom::Start(position)) {
+        Ok(_) => Ok(Box::new(file)),
+        Err(_) => passed_over(Box::new(file), position),
+    }
+}
+
+/// What comes after so many bytes.
+pub(crate) fn passed_over(mut reader: Box<dyn Read + Send>, bytes: u64) -> io::Result<Box<dyn Read + Send>> {
+    io::copy(&mut reader.by_ref().take(bytes), &mut io::sink())?;
+    Ok(reader)
 }
 
 /// The length of a regular file; that of others shows only when they are read.
@@ -342,7 +380,14 @@ impl Folder for Lone {
         if self.is_input() {
             return Ok(Box::new(io::stdin()));
         }
-        open_file(&self.0)
+        Ok(Box::new(open_file(&self.0)?))
+    }
+
+    fn open_at(&self, path: &str, position: u64) -> io::Result<Box<dyn Read + Send>> {
+        if self.is_input() {
+            return passed_over(self.open(path)?, position);
+        }
+        file_at(open_file(&self.0)?, position)
     }
 
     fn length(&self, _path: &str) -> io::Result<Option<u64>> {

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::events::Events;
-use crate::folder::{FileRef, Folder};
+use crate::folder::{FileRef, Folder, passed_over};
 use backsight_arm::frame::Framing;
 use backsight_core::{Address, AddressSpace, TraceId};
 use std::io::{self, Read};
@@ -130,6 +130,28 @@ impl Buffer {
             return Ok(first);
         }
         Ok(Box::new(Joined { current: Some(first), others: Vec::from(others).into_iter() }))
+    }
+
+    /// Opens the contents as one stream, and passes over the first bytes, without reading them where that is possible.
+    ///
+    /// # Errors
+    /// As [`Buffer::open`].
+    pub fn open_at(&self, mut position: u64) -> Result<Box<dyn Read + Send>, Error> {
+        let mut files = self.files.as_slice();
+        while let [first, others @ ..] = files
+            && !others.is_empty()
+            && let Some(length) = first.length().filter(|length| *length <= position)
+        {
+            position -= length;
+            files = others;
+        }
+        let Some((first, others)) = files.split_first() else { return Ok(Box::new(io::empty())) };
+        if others.is_empty() {
+            return first.open_at(position);
+        }
+        let current = Some(first.open()?);
+        let joined = Joined { current, others: Vec::from(others).into_iter() };
+        passed_over(Box::new(joined), position).map_err(|error| Error::io(first.to_string(), &error))
     }
 
     /// The word for how the packets of a raw stream are framed, where the capture has one.

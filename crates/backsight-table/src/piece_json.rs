@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use backsight::core::{Address, Context, Isa, Mode, Privilege, Security};
-use backsight::decode::Cut;
+use backsight::core::{Address, Context, Isa, Mode, Privilege, Security, TraceId};
+use backsight::decode::{Cut, Seek};
 use backsight::isa::{Class, Flags};
 use backsight_profile::Handover;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use crate::rows::Pending;
 use crate::{Error, Result};
 
 /// The version of the format: pieces of another one are refused.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 const SECURITIES: [Security; 4] = [Security::Secure, Security::NonSecure, Security::Root, Security::Realm];
 const ISAS: [Isa; 7] = [Isa::A64, Isa::A32, Isa::T32, Isa::Rv32, Isa::Rv64, Isa::ThumbEe, Isa::Jazelle];
@@ -32,7 +32,7 @@ impl Piece {
             "identity": { "bytes": bytes, "modified": modified, "digest": digest },
             "buffer": buffer,
             "source": source,
-            "start": start.map(|Cut { sync, offset }| json!({ "sync": sync, "offset": offset })),
+            "start": start.as_ref().map(cut_json),
             "end": end,
             "latest": latest,
         });
@@ -60,6 +60,38 @@ impl Piece {
 }
 
 type Read<T> = std::result::Result<T, String>;
+
+fn cut_json(cut: &Cut) -> Value {
+    let Cut { sync, offset, seek } = cut;
+    let seek = seek.map(|Seek { position, id, offset }| {
+        json!({ "position": position, "id": id.map(TraceId::get), "offset": offset })
+    });
+    json!({ "sync": sync, "offset": offset, "seek": seek })
+}
+
+fn cut(value: &Value) -> Read<Cut> {
+    let start = object(value)?;
+    let seek = match start.get("seek") {
+        None | Some(Value::Null) => None,
+        Some(seek) => Some(self::seek(object(seek)?)?),
+    };
+    let cut = Cut { sync: number(start, "sync")?, offset: number(start, "offset")?, seek };
+    if cut.sync > cut.offset {
+        return Err("start: sync comes after offset".to_owned());
+    }
+    if seek.is_some_and(|seek| seek.offset > cut.sync) {
+        return Err("start: seek comes after sync".to_owned());
+    }
+    Ok(cut)
+}
+
+fn seek(object: &Map<String, Value>) -> Read<Seek> {
+    let id = optional(object, "id")?.map(|id| match u8::try_from(id) {
+        Ok(id @ 0..=0x7F) => Ok(TraceId::new(id)),
+        _ => Err("seek: no trace ID".to_owned()),
+    });
+    Ok(Seek { position: number(object, "position")?, id: id.transpose()?, offset: number(object, "offset")? })
+}
 
 fn carried_json(carried: &Carried) -> Value {
     let Carried { hart, time, cycles, context } = carried;
@@ -100,14 +132,7 @@ fn piece(value: &Value) -> Read<Piece> {
     let identity = self::object(member(object, "identity")?)?;
     let start = match member(object, "start")? {
         Value::Null => None,
-        start => {
-            let start = self::object(start)?;
-            let cut = Cut { sync: number(start, "sync")?, offset: number(start, "offset")? };
-            if cut.sync > cut.offset {
-                return Err("start: sync comes after offset".to_owned());
-            }
-            Some(cut)
-        }
+        start => Some(cut(start)?),
     };
     Ok(Piece {
         capture: PathBuf::from(text(object, "capture")?),

@@ -134,7 +134,7 @@ pub struct Buffer {
     pub(crate) starts: Arc<[description::Start]>,
     /// The thread that all of it belongs to.
     pub(crate) thread: Option<u64>,
-    pub(crate) open: Arc<dyn Fn() -> Result<Box<dyn Read + Send>> + Send + Sync>,
+    pub(crate) open: Arc<dyn Fn(u64) -> Result<Box<dyn Read + Send>> + Send + Sync>,
 }
 
 impl Buffer {
@@ -209,7 +209,15 @@ impl Buffer {
     /// # Errors
     /// If they cannot be opened.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
-        (self.open)()
+        self.open_at(0)
+    }
+
+    /// The same from this position on.
+    ///
+    /// # Errors
+    /// As [`Buffer::open`].
+    pub fn open_at(&self, position: u64) -> Result<Box<dyn Read + Send>> {
+        (self.open)(position)
     }
 
     /// Does it hold the bytes of one source, without frames?

@@ -262,7 +262,7 @@ impl OpenOptions {
                 size: buffer.length(),
                 starts: buffer.starts.as_slice().into(),
                 thread: buffer.thread,
-                open: Arc::new(move || Ok(data.open()?)),
+                open: Arc::new(move |position| Ok(data.open_at(position)?)),
             };
             buffers.push(match buffer.wrapped && buffer.framing == Framing::Coresight {
                 true => wrapped::unwrap(buffer, &mut capture.warnings)?,

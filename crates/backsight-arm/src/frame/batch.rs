@@ -1,7 +1,7 @@
 //! The same streams in large pieces, for consumers that want speed.
 
 use super::layout::{FRAME, FrameOutput, plain_data};
-use super::{Chunk, Counts, Deframer, Framing, Loss};
+use super::{Chunk, Counts, Deframer, FrameStart, Framing, Loss};
 use backsight_core::TraceId;
 
 /// Bytes of one batch at most.
@@ -81,6 +81,16 @@ impl Demultiplexer {
             runs: [Run { index: 0, at: 0 }; RUNS],
         };
         Self { deframer: Deframer::new(framing), buffer }
+    }
+
+    /// As [`Deframer::frame_start`].
+    pub fn frame_start(&self) -> Option<FrameStart> {
+        self.deframer.frame_start()
+    }
+
+    /// As [`Deframer::starting_at`].
+    pub fn starting_at(framing: Framing, start: FrameStart) -> Self {
+        Self { deframer: Deframer::starting_at(framing, start), ..Self::new(framing) }
     }
 
     /// What carries the trace.

@@ -9,6 +9,15 @@ const BLOCK_DATA: u16 = 504;
 /// Bytes of a DSTREAM block with its footer.
 const BLOCK: u16 = 512;
 
+/// Between two frames of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameStart {
+    /// Bytes of the capture that come before.
+    pub index: u64,
+    /// The source that the next bytes belong to, if it is known.
+    pub id: Option<TraceId>,
+}
+
 /// Takes a capture apart into the byte streams of its sources.
 ///
 /// Any way of cutting the input gives the same output (a raw stream has no runs: there it gives the same bytes
@@ -69,6 +78,21 @@ impl Deframer {
             last: 0,
             position: 0,
         }
+    }
+
+    /// What a deframer has to know to go on from here. `None` where that is not between two frames, and in captures of trace
+    /// ports, whose frames may begin anywhere.
+    pub fn frame_start(&self) -> Option<FrameStart> {
+        let is_between = self.framing == Framing::Coresight && self.filled == 0;
+        is_between.then(|| FrameStart { index: self.offset, id: self.unpacker.source() })
+    }
+
+    /// A deframer that goes on between two frames of a capture. What came before is not counted.
+    pub fn starting_at(framing: Framing, start: FrameStart) -> Self {
+        let mut deframer = Self::new(framing);
+        deframer.offset = start.index;
+        deframer.unpacker.set_source(start.id);
+        deframer
     }
 
     /// What carries the trace.

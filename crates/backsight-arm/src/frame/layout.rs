@@ -78,6 +78,16 @@ impl Unpacker {
         Self { current: UNKNOWN, counts: Counts::new() }
     }
 
+    /// The source that the next byte belongs to, if it is known.
+    pub(super) fn source(&self) -> Option<TraceId> {
+        (self.current != UNKNOWN).then(|| TraceId::new(self.current))
+    }
+
+    /// The next byte belongs to this source.
+    pub(super) fn set_source(&mut self, id: Option<TraceId>) {
+        self.current = id.map_or(UNKNOWN, TraceId::get);
+    }
+
     /// The source is unknown until the next ID byte.
     pub(super) fn forget(&mut self) {
         self.current = UNKNOWN;

@@ -29,7 +29,7 @@ mod layout;
 pub use align::{Alignment, BitAligner, PortAlignment, find_alignment, find_port_alignment};
 pub use batch::{Batch, Demultiplexer, Run};
 pub use counts::Counts;
-pub use decode::Deframer;
+pub use decode::{Deframer, FrameStart};
 pub use encode::{Formatter, FormatterConfig, NotASource};
 
 use backsight_core::TraceId;

@@ -359,6 +359,45 @@ fn batches_hold_the_same_bytes_at_the_same_indices() {
 }
 
 #[test]
+fn a_deframer_that_begins_between_two_frames_goes_on_as_the_one_that_read_all() {
+    let mut random = Random(31);
+    for _ in 0..100 {
+        let bytes = random_frames(&mut random, 20);
+        let (all, _) = decode(Framing::Coresight, &bytes);
+        for at in (0..=bytes.len()).step_by(16) {
+            let (before, after) = bytes.split_at(at);
+            let (mut deframer, mut pieces) = (Deframer::new(Framing::Coresight), Vec::new());
+            deframer.feed(before, &mut |chunk| pieces.push(piece(chunk)));
+            let start = deframer.frame_start().unwrap();
+            assert_eq!(start.index, at as u64);
+            let mut later = Deframer::starting_at(Framing::Coresight, start);
+            later.feed(after, &mut |chunk| pieces.push(piece(chunk)));
+            assert_eq!(bytes_of(&pieces), bytes_of(&all));
+            let mut batches = Demultiplexer::starting_at(Framing::Coresight, start);
+            let mut found = Vec::new();
+            batches.feed(after, &mut |batch| {
+                if let Batch::Data { id, bytes, .. } = batch {
+                    found.extend(bytes.iter().map(|&byte| (id.get(), byte)));
+                }
+            });
+            let expected: Vec<_> =
+                bytes_of(&all).into_iter().filter(|(_, index, _)| *index >= at as u64).collect();
+            assert_eq!(found, expected.iter().map(|&(id, _, byte)| (id, byte)).collect::<Vec<_>>());
+        }
+        deframer_in_a_frame_has_no_start(&bytes);
+    }
+}
+
+fn deframer_in_a_frame_has_no_start(bytes: &[u8]) {
+    let mut deframer = Deframer::new(Framing::Coresight);
+    deframer.feed(&bytes[..17], &mut |_| {});
+    assert_eq!(deframer.frame_start(), None);
+    let mut port = Deframer::new(Framing::Tpiu);
+    port.feed(&bytes[..16], &mut |_| {});
+    assert_eq!(port.frame_start(), None);
+}
+
+#[test]
 fn reset_begins_another_capture() {
     let mut deframer = Deframer::new(Framing::TpiuHsync);
     deframer.feed(&[0xFF, 0xFF, 0xFF, 0x7F, 0x21, 0x00, 0x00], &mut |_| {});

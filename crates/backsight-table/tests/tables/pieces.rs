@@ -1,6 +1,8 @@
 //! Pieces, read apart from each other, give the rows of the capture.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use backsight::{Capture, OpenOptions};
 use backsight_table::{Error, Piece, PlanOptions, Query, Table, plan};
@@ -85,6 +87,39 @@ fn pieces_of_damaged_captures_give_the_rows_of_the_capture() {
         }
     }
     assert!(pieces > 20, "{pieces}");
+}
+
+/// Whoever reads a piece of a long buffer begins near it.
+#[test]
+fn reading_all_pieces_reads_the_buffer_about_once() {
+    let Some(corpus) = corpus() else { return skipped("no corpus") };
+    let folder = Folder::new("long");
+    let (path, of) = (folder.path("capture"), corpus.join("opencsd/juno_r1_1/capture"));
+    copy(&of, &path);
+    let trace = path.join("cstrace.bin");
+    let bytes = std::fs::read(&trace).expect("a trace").repeat(40);
+    std::fs::write(&trace, &bytes).expect("a longer trace");
+    let capture = Capture::open(&path).expect("a capture");
+    let buffer = capture.buffers().iter().find(|buffer| buffer.size() == Some(bytes.len() as u64));
+    let buffer = buffer.expect("the buffer that is longer").name().to_owned();
+    let pieces = plan(Table::Ranges, &capture, &path, PlanOptions { bytes: 40_000 }).expect("a plan");
+    let wanted = columns(Table::Ranges, &["source", "position", "offset", "start", "time"]);
+    let (mut rows, mut most, mut read_bytes) = (Vec::new(), 0, 0);
+    let sources: std::collections::BTreeSet<_> = pieces.iter().map(|piece| piece.source).collect();
+    for piece in pieces.iter().filter(|piece| piece.buffer == buffer) {
+        let bytes_read = Arc::new(AtomicU64::new(0));
+        let noted = Arc::clone(&bytes_read);
+        let query = wanted.clone().progress(move |bytes| {
+            noted.fetch_add(bytes, Ordering::Relaxed);
+        });
+        rows.extend(read_from(&query, &capture, piece));
+        read_bytes += bytes_read.load(Ordering::Relaxed);
+        most = most.max(piece.start.and_then(|cut| cut.seek).map_or(0, |seek| seek.position));
+    }
+    assert!(rows == read(&wanted.buffer(&buffer), &capture));
+    assert!(pieces.len() > 20 && most > bytes.len() as u64 / 2, "{} {most}", pieces.len());
+    let once = (bytes.len() * sources.len()) as u64;
+    assert!(read_bytes < once + once / 2, "{read_bytes} of {once}");
 }
 
 #[test]

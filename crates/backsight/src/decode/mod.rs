@@ -48,7 +48,7 @@ use session::{BLOCK, Order, Setup};
 pub use session::{Session, States};
 use source_decoder::Wanted;
 pub(crate) use span::count_frames;
-pub use span::{Cut, CutSink, Span, SpanSummary};
+pub use span::{Cut, CutSink, Seek, Span, SpanSummary};
 pub(crate) use summary::frame_damage;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 pub use timeline::TimeBounds;
@@ -453,7 +453,18 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// Reads a buffer, block by block. Where the order of sources depends on blocks, each is filled, however few bytes
     /// come at a time.
     fn blocks(&self, buffer: &Buffer, fill: bool, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result {
-        read_blocks(buffer, fill, &mut |block| {
+        self.blocks_from(buffer, 0, fill, each)
+    }
+
+    /// The same from this position of the buffer on.
+    fn blocks_from(
+        &self,
+        buffer: &Buffer,
+        position: u64,
+        fill: bool,
+        each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result {
+        read_blocks(buffer, position, fill, &mut |block| {
             if self.is_stopped() {
                 return ControlFlow::Break(());
             }
@@ -466,9 +477,14 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 }
 
-/// Reads a buffer, block by block.
-fn read_blocks(buffer: &Buffer, fill: bool, each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result {
-    let mut reader = buffer.open()?;
+/// Reads a buffer from this position on, block by block.
+fn read_blocks(
+    buffer: &Buffer,
+    position: u64,
+    fill: bool,
+    each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+) -> Result {
+    let mut reader = buffer.open_at(position)?;
     let mut block = vec![0; BLOCK];
     let fill = fill && !buffer.is_raw();
     loop {

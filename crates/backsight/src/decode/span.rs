@@ -7,10 +7,10 @@
 //! offset of the cut, gives from there on exactly what the decode of the whole source gives. So spans between cuts can be
 //! decoded anywhere, in any order, by whoever has the capture.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 
-use backsight_arm::frame::{Counts, Run};
+use backsight_arm::frame::{Counts, FrameStart, Run};
 use backsight_core::{Accounting, TraceId};
 use backsight_flow::PathId;
 use backsight_image::Window;
@@ -25,12 +25,28 @@ use super::{Decode, read_blocks};
 use crate::protocol::{SavedState, Stream};
 use crate::{Buffer, Error, Result};
 
+/// Bytes of a buffer between places where reading may begin.
+const SEEK: usize = 1 << 14;
+
 /// Where a source can be cut in two. Offsets count the bytes of the stream of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Decoding begins here: this is a synchronisation.
     pub sync: u64,
     /// From here on, what comes out is what a decode of the whole source gives.
+    pub offset: u64,
+    /// Where reading of the buffer may begin; `None`: at its beginning.
+    pub seek: Option<Seek>,
+}
+
+/// Where in a buffer reading may begin: between two frames, before the first byte of interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seek {
+    /// Bytes of the buffer that come before.
+    pub position: u64,
+    /// The trace ID that the next bytes belong to, where frames have said so before.
+    pub id: Option<TraceId>,
+    /// Bytes of the stream of the source that come before.
     pub offset: u64,
 }
 
@@ -78,7 +94,7 @@ pub struct SpanSummary {
 pub(crate) fn count_frames(buffer: &Buffer) -> Result<Counts> {
     let wanted = Wanted { positions: false, bytes: false, arrivals: false };
     let mut splitter = Splitter::new(buffer, wanted);
-    read_blocks(buffer, false, &mut |block| {
+    read_blocks(buffer, 0, false, &mut |block| {
         splitter.feed(block, &mut |_| false);
         ControlFlow::Continue(())
     })?;
@@ -122,9 +138,10 @@ impl<'c, K: Kind> Decode<'c, K> {
             bounds = Bounds { sync: cut.sync, offset: cut.offset, end: span.end };
         }
         let mut sink = Given { sink, is_given: false };
-        let mut stream = SourceStream::new(&setup, id);
+        let seek = span.start.and_then(|cut| cut.seek.filter(|seek| seek.offset <= cut.sync));
+        let mut stream = SourceStream::new(&setup, id, seek);
         let mut outcome = ControlFlow::Continue(());
-        self.blocks(setup.buffer, false, &mut |block| {
+        self.blocks_from(setup.buffer, seek.map_or(0, |seek| seek.position), false, &mut |block| {
             outcome = stream.feed(block, &mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut sink));
             if outcome.is_break() || bounds.is_past(stream.offset) {
                 ControlFlow::Break(())
@@ -164,18 +181,24 @@ impl<'c, K: Kind> Decode<'c, K> {
             return Ok(());
         }
         let mut cutter = Cutter::new(size);
-        let mut stream = SourceStream::new(&setup, id);
+        let mut stream = SourceStream::new(&setup, id, None);
+        let mut seeks = VecDeque::new();
         self.blocks(setup.buffer, false, &mut |block| {
-            stream.feed(block, &mut |piece, _| {
-                cutter.push(piece);
-                ControlFlow::Continue(())
-            })?;
+            for block in block.chunks(SEEK) {
+                seeks.extend(stream.seek());
+                stream.feed(block, &mut |piece, _| {
+                    cutter.push(piece);
+                    ControlFlow::Continue(())
+                })?;
+            }
             while let Some(piece) = next_piece(&mut decoder, &mut cutter) {
-                look_for_cut(&piece, &mut decoder, &mut probe, sink);
+                let seek = latest(&mut seeks, piece.offset);
+                look_for_cut(&piece, seek, &mut decoder, &mut probe, sink);
             }
             ControlFlow::Continue(())
         })?;
-        look_for_cut(&cutter.rest(), &mut decoder, &mut probe, sink);
+        let rest = cutter.rest();
+        look_for_cut(&rest, latest(&mut seeks, rest.offset), &mut decoder, &mut probe, sink);
         Ok(())
     }
 
@@ -200,9 +223,18 @@ fn next_piece<S: Stream>(decoder: &mut SourceDecoder<S>, cutter: &mut Cutter) ->
     cutter.next(&|bytes| stream.last_sync(bytes))
 }
 
+/// The last of the places that come before an offset of the stream. Those before it are not needed any more.
+fn latest(seeks: &mut VecDeque<Seek>, offset: u64) -> Option<Seek> {
+    while seeks.get(1).is_some_and(|next| next.offset <= offset) {
+        seeks.pop_front();
+    }
+    seeks.front().copied().filter(|seek| seek.offset <= offset)
+}
+
 /// Decodes a piece, and beside that its beginning by a decoder that knows nothing of what came before.
 fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
     piece: &StreamPiece,
+    seek: Option<Seek>,
     decoder: &mut SourceDecoder<S>,
     probe: &mut SourceDecoder<S>,
     sink: &mut C,
@@ -229,7 +261,7 @@ fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
             take(probe, &bytes, None);
             if decoder.state() == probe.state() {
                 is_probed = false;
-                sink.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1) });
+                sink.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1), seek });
             }
         }
     }
@@ -363,9 +395,21 @@ struct SourceStream<'s, 'c, K> {
 }
 
 impl<'s, 'c, K: Kind> SourceStream<'s, 'c, K> {
-    fn new(setup: &'s Setup<'c, K>, id: TraceId) -> Self {
-        let splitter = Splitter::new(setup.buffer, setup.wanted);
-        Self { setup, id, splitter, offset: 0, breaks: Vec::new(), raw: Piece::default() }
+    fn new(setup: &'s Setup<'c, K>, id: TraceId, seek: Option<Seek>) -> Self {
+        let splitter = match seek {
+            Some(Seek { position: index, id, .. }) => {
+                Splitter::starting_at(setup.buffer, setup.wanted, FrameStart { index, id })
+            }
+            None => Splitter::new(setup.buffer, setup.wanted),
+        };
+        let offset = seek.map_or(0, |seek| seek.offset);
+        Self { setup, id, splitter, offset, breaks: Vec::new(), raw: Piece::default() }
+    }
+
+    /// Where the next block of the buffer begins, if reading may begin there: no break belongs to what comes next.
+    fn seek(&self) -> Option<Seek> {
+        let FrameStart { index: position, id } = self.splitter.frame_start(self.setup.buffer)?;
+        self.breaks.is_empty().then_some(Seek { position, id, offset: self.offset })
     }
 
     /// Takes more of the buffer; gives what the source has in it, with its offset in the stream.

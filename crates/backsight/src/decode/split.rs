@@ -3,7 +3,7 @@
 //! Sources take turns in frames, and each turn is a few bytes. What belongs to one source is gathered before it is
 //! decoded: decoders are at their best with long pieces.
 
-use backsight_arm::frame::{Batch, Counts, Demultiplexer, Run};
+use backsight_arm::frame::{Batch, Counts, Demultiplexer, FrameStart, Run};
 use backsight_capture::Start;
 use backsight_core::TraceId;
 use std::collections::BTreeMap;
@@ -142,6 +142,23 @@ impl Splitter {
             triggers,
             flushes,
         }
+    }
+
+    /// Where in a buffer whose data begins only once a splitter can go on, and for whom the next byte is there.
+    pub fn frame_start(&self, buffer: &Buffer) -> Option<FrameStart> {
+        if !self.starts.is_empty() {
+            return None;
+        }
+        if buffer.is_raw() {
+            return Some(FrameStart { index: self.taken, id: None });
+        }
+        self.demultiplexer.frame_start()
+    }
+
+    /// In the middle of a buffer. Arrivals and counts are of what comes from there on.
+    pub fn starting_at(buffer: &Buffer, wanted: Wanted, start: FrameStart) -> Self {
+        let demultiplexer = Demultiplexer::starting_at(buffer.framing(), start);
+        Self { demultiplexer, taken: start.index, ..Self::new(buffer, wanted) }
     }
 
     /// The next place where the data begins anew, if it is within so many bytes: how many come before it.

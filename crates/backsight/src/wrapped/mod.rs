@@ -45,7 +45,11 @@ pub(crate) fn unwrap(buffer: Buffer, notes: &mut Vec<String>) -> Result<Buffer> 
     let contents: Arc<[u8]> = contents.into();
     Ok(Buffer {
         size: Some(contents.len() as u64),
-        open: Arc::new(move || Ok(Box::new(Cursor::new(Arc::clone(&contents))))),
+        open: Arc::new(move |position| {
+            let mut reader = Cursor::new(Arc::clone(&contents));
+            reader.set_position(position);
+            Ok(Box::new(reader))
+        }),
         ..buffer
     })
 }
