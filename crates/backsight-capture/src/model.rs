@@ -389,3 +389,33 @@ impl Capture {
         self.sources.iter().filter(move |source| source.buffers.contains(&buffer))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::{LinkedDirectory, Memory};
+    use std::sync::Arc;
+
+    #[test]
+    fn contents_from_a_position_on_are_the_rest_of_the_contents() {
+        let name = format!("backsight-open-at-{}", std::process::id());
+        std::fs::write(std::env::temp_dir().join(&name), b"file").unwrap();
+        let folder: Arc<dyn Folder> = Arc::new(LinkedDirectory(std::env::temp_dir()));
+        let on_disk = FileRef::new(&folder, &name).unwrap();
+        let mut buffer = Buffer::new("b".to_owned());
+        for files in [
+            vec![on_disk.clone()],
+            vec![Memory::file("one", *b"memory"), on_disk, Memory::file("two", *b"!")],
+        ] {
+            buffer.files = files;
+            let mut all = Vec::new();
+            buffer.open().unwrap().read_to_end(&mut all).unwrap();
+            for position in 0..=all.len() + 1 {
+                let mut rest = Vec::new();
+                buffer.open_at(position as u64).unwrap().read_to_end(&mut rest).unwrap();
+                assert_eq!(rest, all[position.min(all.len())..]);
+            }
+        }
+        std::fs::remove_file(std::env::temp_dir().join(&name)).unwrap();
+    }
+}
