@@ -124,6 +124,27 @@ fn published_examples_come_out_as_printed() {
 }
 
 #[test]
+fn short_payloads_are_framed_as_long_ones_are() {
+    let mut random = Random(7);
+    for _ in 0..2000 {
+        let mut draw = |most: u64| random.next() % most;
+        let (source_bits, type_bits) = (draw(8) as u8, 2 + draw(7) as u8);
+        let framing = Framing::Standard(Encapsulation { source_bits, time_bytes: 0, type_bits });
+        let source = (draw(256) & ((1 << source_bits) - 1)) as u16;
+        let payload: Vec<u8> = (0..1 + draw(8)).map(|_| draw(256) as u8).collect();
+        let frame = |time| {
+            let mut bytes = vec![0x55];
+            let message =
+                Encapsulated { source, kind: Kind::Instruction, flow: 2, time, payload: &payload };
+            Framer::new(framing).frame(&message, &mut bytes).unwrap();
+            bytes
+        };
+        // A time that the framing has no room for is left out, and only keeps the payload from the short way.
+        assert_eq!(frame(None), frame(Some(1)), "{framing:?} {payload:x?}");
+    }
+}
+
+#[test]
 fn a_receiver_that_comes_late_starts_at_the_synchronisation_sequence() {
     for framing in [Framing::ATB, Framing::SIEMENS, Framing::PULP_ENCAP] {
         let (mut framer, mut bytes) = (Framer::new(framing), Vec::new());

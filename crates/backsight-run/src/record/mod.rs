@@ -301,24 +301,25 @@ impl Recorder {
         if self.system.is_some() {
             return self.push_system(&seen);
         }
-        match seen {
+        // Nothing is moved: to read again what was only just written costs more than the rest.
+        match &seen {
             Observation::Execution(item) => {
-                if self.writer.instructions() >= self.limit && self.is_beyond(&item) {
+                if self.writer.instructions() >= self.limit && self.is_beyond(item) {
                     return;
                 }
-                if !self.writer.push(item) {
+                if !self.writer.push(*item) {
                     self.end();
                 }
             }
             Observation::Block(block) => {
                 if self.writer.instructions() + block.code.len() as u64 > self.limit {
-                    return self.push_single(&block);
+                    return self.push_single(block);
                 }
-                if !self.writer.push_block(&block) {
+                if !self.writer.push_block(block) {
                     self.end();
                 }
             }
-            other => self.note(&other),
+            other => self.note(other),
         }
     }
 
