@@ -18,9 +18,7 @@ pub trait Sink {
     /// not care.
     #[inline(always)]
     fn take_path(&mut self, _path: PathId, ranges: impl Iterator<Item = Located<Range>>) {
-        for range in ranges {
-            self.take(range.map(Event::Range));
-        }
+        ranges.for_each(|range| self.take(range.map(Event::Range)));
     }
 
     /// Has it enough for now? A follower asks between events, and stops soon after the answer is yes: a few hundred

@@ -33,6 +33,12 @@ impl CodeMode {
         Self(self.0 & 0xFFFF_0000 | (it as u32) << 8 | isa as u32)
     }
 
+    /// As a number.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
     pub(super) fn space(self) -> u32 {
         self.0 >> 16
     }

@@ -35,11 +35,15 @@ pub(crate) trait BlockReader {
 }
 
 /// Where execution came from: a block, and whether its last instruction was taken.
+///
+/// ```text
+///  31                          1    0
+/// ┌─────────────────────────────┬───────┐
+/// │ block                       │ taken │
+/// └─────────────────────────────┴───────┘
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
-    block: u32,
-    taken: bool,
-}
+pub(crate) struct Origin(u32);
 
 impl Default for Origin {
     fn default() -> Self {
@@ -49,12 +53,23 @@ impl Default for Origin {
 
 impl Origin {
     /// From nowhere known.
-    pub const UNKNOWN: Self = Self { block: NONE, taken: false };
+    pub const UNKNOWN: Self = Self(NONE);
 
     /// From a block, by its branch (`taken`) or at its end.
     #[inline]
     pub fn new(block: u32, taken: bool) -> Self {
-        Self { block, taken }
+        Self(block << 1 | u32::from(taken))
+    }
+
+    /// The number of the block; one that no block has if it is not known.
+    #[inline]
+    const fn block(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    #[inline]
+    const fn is_taken(self) -> bool {
+        self.0 & 1 == 1
     }
 }
 
@@ -164,7 +179,7 @@ impl<S: Copy> Blocks<S> {
 
     /// The block that execution came from, and whether its last instruction was taken.
     pub fn came_by(&self, origin: Origin) -> Option<(&Block, bool)> {
-        self.blocks.get(origin.block as usize).map(|block| (block, origin.taken))
+        self.blocks.get(origin.block()).map(|block| (block, origin.is_taken()))
     }
 
     /// The number of blocks in it.
@@ -197,7 +212,7 @@ impl<S: Copy> Blocks<S> {
         code: &impl Code,
     ) -> u32 {
         let key = Key { address, mode };
-        let hint = self.blocks.get(origin.block as usize).and_then(|before| before.next(origin.taken));
+        let hint = self.blocks.get(origin.block()).and_then(|before| before.next(origin.is_taken()));
         match hint {
             Some(hint) if self.blocks.get(hint as usize).is_some_and(|block| block.key() == key) => hint,
             _ => self.find(origin, key, reader, code),
@@ -282,11 +297,11 @@ impl<S: Copy> Blocks<S> {
     /// Remembers where a way led to, unless something else happened on it.
     #[inline]
     fn link(&mut self, origin: Origin, key: Key, to: u32) {
-        if let Some(before) = self.blocks.get_mut(origin.block as usize)
+        if let Some(before) = self.blocks.get_mut(origin.block())
             && !before.is_stale()
-            && before.leads_to(origin.taken).is_none_or(|known| known == key)
+            && before.leads_to(origin.is_taken()).is_none_or(|known| known == key)
         {
-            before.set_next(origin.taken, to);
+            before.set_next(origin.is_taken(), to);
         }
     }
 

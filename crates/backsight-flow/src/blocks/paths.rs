@@ -26,8 +26,8 @@ pub struct PathId {
 /// What decides a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathKey {
-    /// The block where it begins.
-    pub block: u32,
+    /// Where it begins, in the follower's terms.
+    pub from: u64,
     /// What else the follower distinguishes.
     pub kind: u32,
     /// The outcomes that it may use, in the follower's terms, with their number.
@@ -37,9 +37,15 @@ pub(crate) struct PathKey {
 }
 
 impl PathKey {
+    /// The block where it begins, if that is what `from` says.
+    #[inline]
+    pub const fn block(&self) -> u32 {
+        self.from as u32
+    }
+
     #[inline]
     fn hash(&self) -> usize {
-        let from = u64::from(self.block) << 8 | u64::from(self.kind);
+        let from = self.from ^ u64::from(self.kind).rotate_right(24);
         let mixed = (from.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ self.outcomes)
             .wrapping_mul(0xD6E8_FEB8_6659_FD93)
             ^ self.end.wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
@@ -47,8 +53,9 @@ impl PathKey {
     }
 }
 
-/// A path that was walked before.
+/// A path that was walked before. One is one line of the processor's cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct Path {
     key: PathKey,
     /// Paths that were remembered before it in its generation.
@@ -75,7 +82,7 @@ pub(crate) struct Path {
     pub is_plain: bool,
 }
 
-const _: () = assert!(size_of::<Path>() <= 64);
+const _: () = assert!(size_of::<Option<Path>>() == 64);
 
 /// Paths by what decides them, with steps of some kind.
 #[derive(Clone, Debug)]
@@ -174,7 +181,7 @@ impl<S: Copy> Paths<S> {
     }
 
     /// The path of a key, if it was walked before.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, key: PathKey) -> Option<&Path> {
         let mask = self.slots.len().wrapping_sub(1);
         for next in 0..NEIGHBOURS {
@@ -358,8 +365,8 @@ mod tests {
     use super::*;
     use backsight_core::{Address, Isa};
 
-    fn key(block: u32, outcomes: u64) -> PathKey {
-        PathKey { block, kind: 0, outcomes, end: 0 }
+    fn key(from: u32, outcomes: u64) -> PathKey {
+        PathKey { from: from.into(), kind: 0, outcomes, end: 0 }
     }
 
     fn walk(walked: &mut WalkedPath, start: u64, ranges: u32) {

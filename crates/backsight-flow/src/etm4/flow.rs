@@ -161,10 +161,7 @@ impl<C: Code> Flow<C> {
         let at = element.map(|_| ());
         match element.value {
             Element::Atoms(atoms) => self.atoms(atoms, at, sink),
-            Element::Address(address) => {
-                self.here = None;
-                self.address(address, at, sink);
-            }
+            Element::Address(address) => self.address(address, at, sink),
             _ => {
                 self.here = None;
                 self.other(element, at, sink);
@@ -280,24 +277,34 @@ impl<C: Code> Flow<C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn address(&mut self, packet: AddressPacket, at: At, sink: &mut impl Sink) {
-        let before = self.position;
+        let expected = self.position.is_known().then_some(self.position.address);
+        self.here = None;
         self.hold_calls = false;
         self.position.name(packet.address, packet.is);
-        if before.is_known() && before.address != self.position.address {
-            self.mismatch(Symptom::AddressDiffers, before.address, at, sink);
-            if self.strict {
-                self.stack.clear();
-                self.emit(at, Event::NoSync(NoSync::WrongImage), sink);
-            }
+        if let Some(expected) = expected.filter(|&expected| expected != self.position.address) {
+            self.address_differs(expected, at, sink);
         }
-        let wide = self.position.isa == Isa::A64 && before.context.is_some();
+        let wide = self.position.isa == Isa::A64 && self.position.context.is_some();
         if packet.is == Is::Is1 && wide || packet.address.0 & 1 != 0 {
             self.mismatch(Symptom::BadAddress, packet.address, at, sink);
         }
     }
 
+    /// The trace names another address than the code leads to.
+    #[cold]
+    #[inline(never)]
+    fn address_differs(&mut self, expected: Address, at: At, sink: &mut impl Sink) {
+        self.mismatch(Symptom::AddressDiffers, expected, at, sink);
+        if self.strict {
+            self.stack.clear();
+            self.emit(at, Event::NoSync(NoSync::WrongImage), sink);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
     pub(super) fn mismatch(&mut self, symptom: Symptom, address: Address, at: At, sink: &mut impl Sink) {
         self.emit(at, Event::Mismatch { symptom, address }, sink);
     }
@@ -350,9 +357,15 @@ impl<C: Code> Flow<C> {
             return self.here;
         }
         self.settle(at, sink).then(|| {
-            let mode = self.code_mode.with(self.position.isa, self.position.it);
+            let mode = self.mode_here();
             self.blocks.enter(self.origin, self.position.address, mode, &self.policy, &self.code)
         })
+    }
+
+    /// How the code is read where execution is.
+    #[inline(always)]
+    pub(super) fn mode_here(&self) -> CodeMode {
+        self.code_mode.with(self.position.isa, self.position.it)
     }
 
     /// Are calls put on the return stack?
@@ -470,7 +483,7 @@ impl<C: Code> Flow<C> {
 
     #[inline]
     pub(super) fn call(&mut self, link: bool, address: Address, isa: Isa) {
-        if link && self.remembers_calls() {
+        if self.remembers_calls() && link {
             self.stack.push(address, isa);
         }
     }

@@ -82,14 +82,14 @@ impl<C: Code> Follower<C> {
     /// Takes Atom packets that follow one another, as [`Follower::push`] takes them one by one.
     #[inline(always)]
     pub fn push_run(&mut self, run: Located<AtomRun>, sink: &mut impl Sink) {
-        let mut left = run;
+        let mut left = run.length;
         if self.may_pass(sink) {
             self.end = run.end();
             self.give_before_atoms(sink);
             left = self.flow.atom_run(run, sink);
         }
-        if !left.value.is_empty() {
-            self.push_each(left, sink);
+        if left > 0 {
+            self.push_last(run, left, sink);
         }
     }
 
@@ -104,10 +104,10 @@ impl<C: Code> Follower<C> {
         if self.may_pass(sink) && self.address.is_none() && !self.resolver.is_waiting() {
             self.end = run.end();
             self.resolver.pass_address(address.value);
-            self.flow.element(address.map(Element::Address), sink);
+            self.flow.address(address.value, address.map(|_| ()), sink);
             let left = self.flow.atom_run(run, sink);
-            if !left.value.is_empty() {
-                self.push_each(left, sink);
+            if left > 0 {
+                self.push_last(run, left, sink);
             }
         } else {
             self.push(address.map(Packet::Address), sink);
@@ -121,10 +121,11 @@ impl<C: Code> Follower<C> {
         FollowerInput { follower: self, sink }
     }
 
+    /// Takes the last so many packets of a run one by one.
     #[cold]
     #[inline(never)]
-    fn push_each(&mut self, run: Located<AtomRun>, sink: &mut impl Sink) {
-        for packet in packets_of(run) {
+    fn push_last(&mut self, run: Located<AtomRun>, count: u32, sink: &mut impl Sink) {
+        for packet in packets_of(run).skip((run.length - count) as usize) {
             self.push(packet, sink);
         }
     }
@@ -134,7 +135,7 @@ impl<C: Code> Follower<C> {
     fn give_before_atoms(&mut self, sink: &mut impl Sink) {
         if let Some(address) = self.address.take() {
             self.resolver.pass_address(address.value);
-            self.flow.element(address.map(Element::Address), sink);
+            self.flow.address(address.value, address.map(|_| ()), sink);
         } else if self.resolver.is_waiting() {
             self.release(sink);
         }

@@ -5,12 +5,12 @@
 //! the code.
 
 use backsight_arm::etm4::{AtomRun, Atoms};
-use backsight_core::Located;
+use backsight_core::{Address, Located};
 use backsight_image::Code;
 
 use super::flow::{At, Flow};
 use crate::Range;
-use crate::blocks::{FirstWalk, LONGEST_PATH, Origin, Path, PathEnd, PathKey, WalkedPath, Way};
+use crate::blocks::{CodeMode, FirstWalk, LONGEST_PATH, Origin, Path, PathEnd, PathKey, WalkedPath, Way};
 use crate::sink::Sink;
 
 /// The last range of the path ends in an indirect branch that was taken. Else the path ends at the start of its last block.
@@ -52,19 +52,48 @@ impl Step {
     }
 }
 
+/// Atom packets that follow one another: where the first is, and their headers. Small enough to stay in registers.
+#[derive(Clone, Copy)]
+struct Run {
+    offset: u64,
+    packets: AtomRun,
+}
+
+impl Run {
+    /// Where a packet of it is.
+    #[inline(always)]
+    const fn at(self, packet: u32) -> At {
+        Located { offset: self.offset + packet as u64, length: 1, value: () }
+    }
+
+    /// The packets after the first `count`.
+    #[inline(always)]
+    fn after(self, count: u32) -> Self {
+        Self { offset: self.offset + u64::from(count), packets: self.packets.after(count) }
+    }
+}
+
 impl<C: Code> Flow<C> {
-    /// Follows a run of atoms, until the sink has enough; gives the packets that are left then.
-    #[inline]
-    pub(super) fn atom_run(&mut self, mut run: Located<AtomRun>, sink: &mut impl Sink) -> Located<AtomRun> {
-        if !self.blocks.paths.are_used() {
-            return self.walk_packets(run, AtomRun::MOST, sink);
+    /// Follows a run of atoms, until the sink has enough; gives how many packets are left then.
+    #[inline(always)]
+    pub(super) fn atom_run(&mut self, run: Located<AtomRun>, sink: &mut impl Sink) -> u32 {
+        let run = Run { offset: run.offset, packets: run.value };
+        if self.blocks.paths.are_used() {
+            self.run_of_paths(run, sink).packets.len()
+        } else {
+            self.walk_packets(run, AtomRun::MOST, sink).packets.len()
         }
-        while !run.value.is_empty() && !sink.is_full() {
-            let Some(here) = self.block_here(position_of(run, 0), sink) else {
-                self.statistics.skipped += u64::from(run.value.atoms());
-                return after(run, AtomRun::MOST);
-            };
-            let key = PathKey { block: here, kind: 0, outcomes: run.value.headers(), end: 0 };
+    }
+
+    /// Follows a run by paths that were walked before, where there are any; gives what is left of it.
+    #[inline]
+    fn run_of_paths(&mut self, mut run: Run, sink: &mut impl Sink) -> Run {
+        while !run.packets.is_empty() && !sink.is_full() {
+            if !self.settle(run.at(0), sink) {
+                self.statistics.skipped += u64::from(run.packets.atoms());
+                return run.after(AtomRun::MOST);
+            }
+            let key = key(self.position.address, self.mode_here(), run.packets);
             run = match self.blocks.paths.get(key) {
                 Some(&path) if path.is_plain => {
                     self.blocks.paths.count_use();
@@ -79,33 +108,29 @@ impl<C: Code> Flow<C> {
 
     /// Follows some packets without looking anything up, until the sink has enough; gives the packets after them.
     #[inline(never)]
-    fn walk_packets(
-        &mut self,
-        mut run: Located<AtomRun>,
-        most: u32,
-        sink: &mut impl Sink,
-    ) -> Located<AtomRun> {
-        for _ in 0..most.min(run.value.len()) {
+    fn walk_packets(&mut self, mut run: Run, most: u32, sink: &mut impl Sink) -> Run {
+        for _ in 0..most.min(run.packets.len()) {
             if sink.is_full() {
                 break;
             }
-            self.atoms(run.value.first_atoms(), position_of(run, 0), sink);
-            run = after(run, 1);
+            self.atoms(run.packets.first_atoms(), run.at(0), sink);
+            run = run.after(1);
         }
         run
     }
 
     /// Goes along a path; gives the packets after it.
     #[inline(always)]
-    fn go_along(&mut self, path: &Path, run: Located<AtomRun>, sink: &mut impl Sink) -> Located<AtomRun> {
+    fn go_along(&mut self, path: &Path, run: Run, sink: &mut impl Sink) -> Run {
         self.statistics.count_path(path);
         let steps = self.blocks.paths.steps(path);
         let ranges = steps.iter().map(|&step| {
             let range = Range { executed: step.is_taken(), ..self.blocks.get(step.block()).range };
-            position_of(run, step.packet()).map(|()| range)
+            run.at(step.packet()).map(|()| range)
         });
         sink.take_path(self.blocks.paths.id(path), ranges);
-        if path.note & CALLS != 0 && self.remembers_calls() {
+        // In this order: a processor foresees the first, which hardly ever changes.
+        if self.remembers_calls() && path.note & CALLS != 0 {
             for &step in steps {
                 let block = self.blocks.get(step.block());
                 if block.way(step.is_taken()) == Way::Call {
@@ -115,21 +140,20 @@ impl<C: Code> Flow<C> {
         }
         self.origin = path.origin;
         if path.note & LEAVES != 0 {
-            let last = steps.last().map_or(0, |step| step.packet());
             let block = *self.blocks.get(path.block);
             self.here = None;
-            self.leave(&block, true, position_of(run, last), sink);
+            self.leave(&block, true, run.at(last_packet(path)), sink);
         } else {
             self.stand_at(path.block);
         }
-        let rest = after(run, path.outcomes.into());
+        let rest = run.after(path.outcomes.into());
         match path.note >> USED_ATOMS {
             0 => rest,
             used => {
-                let Atoms { bits, count } = rest.value.first_atoms();
+                let Atoms { bits, count } = rest.packets.first_atoms();
                 let left = Atoms { bits: bits >> used, count: count - used };
-                self.atoms(left, position_of(rest, 0), sink);
-                after(rest, 1)
+                self.atoms(left, rest.at(0), sink);
+                rest.after(1)
             }
         }
     }
@@ -137,9 +161,12 @@ impl<C: Code> Flow<C> {
     /// Follows a run for the first time, and remembers its path.
     #[cold]
     #[inline(never)]
-    fn remember(&mut self, key: PathKey, run: Located<AtomRun>, sink: &mut impl Sink) -> Located<AtomRun> {
+    fn remember(&mut self, key: PathKey, run: Run, sink: &mut impl Sink) -> Run {
+        let Some(here) = self.block_here(run.at(0), sink) else {
+            return self.walk_packets(run, AtomRun::MOST, sink);
+        };
         let mut walked = self.blocks.paths.begin();
-        let walk = self.first_walk(key.block, run.value, &mut walked);
+        let walk = self.first_walk(here, run.packets, &mut walked);
         self.blocks.paths.remember(key, walked, walk);
         match self.blocks.paths.get(key) {
             Some(&path) if path.is_plain => self.go_along(&path, run, sink),
@@ -183,16 +210,16 @@ impl<C: Code> Flow<C> {
     }
 }
 
-/// Where a packet of a run is.
+/// What decides the path of a run from an address on. Not the block there: to find that one, the processor would have to
+/// wait for the end of the path before.
 #[inline(always)]
-fn position_of(run: Located<AtomRun>, packet: u32) -> At {
-    Located { offset: run.offset + u64::from(packet), length: 1, value: () }
+const fn key(from: Address, mode: CodeMode, run: AtomRun) -> PathKey {
+    PathKey { from: from.0, kind: mode.bits(), outcomes: run.headers(), end: 0 }
 }
 
-/// The packets after the first `count`.
+/// The packet with the last atom of a path. It could be read from the last step, but that is far away.
 #[inline(always)]
-fn after(run: Located<AtomRun>, count: u32) -> Located<AtomRun> {
-    let count = count.min(run.length);
-    let (offset, length) = (run.offset + u64::from(count), run.length - count);
-    Located { offset, length, value: run.value.after(count) }
+const fn last_packet(path: &Path) -> u32 {
+    let is_part_of_next = path.note >> USED_ATOMS != 0;
+    (path.outcomes as u32 + is_part_of_next as u32).saturating_sub(1)
 }

@@ -50,7 +50,7 @@ impl<C: Code> Follower<C> {
             let Some(position) = self.position else { return };
             let Some(block) = self.block_to_report(position) else { return };
             let outcomes = self.outcomes.pending().first(SOME);
-            let key = PathKey { block, kind: SOME_OF_MANY, outcomes, end: 0 };
+            let key = PathKey { from: block.into(), kind: SOME_OF_MANY, outcomes, end: 0 };
             match self.go_along(key, sink) {
                 Recalled::Walked => {}
                 Recalled::Unclear => return,
@@ -86,7 +86,7 @@ impl<C: Code> Follower<C> {
             (at_last, FROM_LAST),
         ];
         let kind = flags.iter().map(|&(is_set, flag)| if is_set { flag } else { 0 }).sum();
-        Some(PathKey { block, kind, outcomes: pending.first(MOST), end: address.unwrap_or(0) })
+        Some(PathKey { from: block.into(), kind, outcomes: pending.first(MOST), end: address.unwrap_or(0) })
     }
 
     /// The current block, if nothing of it was reported.
@@ -127,7 +127,7 @@ impl<C: Code> Follower<C> {
     }
 
     fn walk_some(&self, key: PathKey, walked: &mut WalkedPath) -> FirstWalk {
-        let (mut number, mut pending) = (key.block, self.outcomes.pending());
+        let (mut number, mut pending) = (key.block(), self.outcomes.pending());
         let mut left = SOME;
         while left > 0 {
             let block = self.blocks.get(number);
@@ -157,7 +157,7 @@ impl<C: Code> Follower<C> {
 
     fn walk_first(&self, key: PathKey, destination: &Destination, walked: &mut WalkedPath) -> FirstWalk {
         let (conditions, mut pending) = (Conditions::of(destination), self.outcomes.pending());
-        let mut number = key.block;
+        let mut number = key.block();
         let ends = PathEnd::in_block;
         let mut block = self.blocks.get(number);
         if key.kind & FROM_LAST == 0 {

@@ -31,7 +31,7 @@ impl<C: Code> Follower<C> {
         }
         let Some(outcomes) = self.outcomes.all() else { return false };
         let block = self.blocks.enter(self.origin, pc, self.code_mode, &self.reader, &self.code);
-        let key = PathKey { block, kind: self.to_go as u32, outcomes, end: 0 };
+        let key = PathKey { from: block.into(), kind: self.to_go as u32, outcomes, end: 0 };
         let Some(path) = self.blocks.paths.get(key) else {
             self.remember(key);
             return false;
@@ -66,7 +66,7 @@ impl<C: Code> Follower<C> {
     }
 
     fn walk_first(&self, key: PathKey, walked: &mut WalkedPath) -> FirstWalk {
-        let (mut number, mut to_go, mut outcomes) = (key.block, self.to_go, self.outcomes);
+        let (mut number, mut to_go, mut outcomes) = (key.block(), self.to_go, self.outcomes);
         let (mut unreported, mut note) = (Unreported::default(), 0);
         loop {
             let block = self.blocks.get(number);

@@ -133,11 +133,9 @@ fn short_payloads_are_framed_as_long_ones_are() {
         let source = (draw(256) & ((1 << source_bits) - 1)) as u16;
         let payload: Vec<u8> = (0..1 + draw(8)).map(|_| draw(256) as u8).collect();
         let frame = |time| {
-            let mut bytes = vec![0x55];
-            let message =
-                Encapsulated { source, kind: Kind::Instruction, flow: 2, time, payload: &payload };
-            Framer::new(framing).frame(&message, &mut bytes).unwrap();
-            bytes
+            let mut bytes = Vec::from([0x55]);
+            let message = Encapsulated { source, kind: Kind::Instruction, flow: 2, time, payload: &payload };
+            Framer::new(framing).frame(&message, &mut bytes).map(|()| bytes)
         };
         // A time that the framing has no room for is left out, and only keeps the payload from the short way.
         assert_eq!(frame(None), frame(Some(1)), "{framing:?} {payload:x?}");

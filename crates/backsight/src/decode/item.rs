@@ -138,9 +138,7 @@ pub trait Accumulate<T> {
     where
         T: 'a,
     {
-        for item in items {
-            self.item(item);
-        }
+        items.for_each(|item| self.item(item));
     }
 }
 

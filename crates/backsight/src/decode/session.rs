@@ -240,6 +240,17 @@ impl<'c, K: Kind> Session<'c, K> {
         self.feed_states(bytes, threads, states, make, &ByItem(each));
     }
 
+    /// As [`Session::feed_each`], with states that take items themselves: see [`Decode::accumulate`](super::Decode::accumulate).
+    pub fn accumulate<T: Accumulate<K::Value> + Send>(
+        &mut self,
+        bytes: &[u8],
+        threads: usize,
+        states: &mut States<T>,
+        make: &impl Fn(&Source) -> T,
+    ) {
+        self.feed_states(bytes, threads, states, make, &ByState);
+    }
+
     /// The same for whoever may take whole paths.
     pub(super) fn feed_states<T: Send>(
         &mut self,
@@ -294,6 +305,11 @@ impl<'c, K: Kind> Session<'c, K> {
         self.finish_states(states, &ByItem(each));
     }
 
+    /// As [`Session::finish_each`], with states that take items themselves.
+    pub fn finish_accumulated<T: Accumulate<K::Value>>(&mut self, states: &mut States<T>) {
+        self.finish_states(states, &ByState);
+    }
+
     /// The same for whoever may take whole paths.
     pub(super) fn finish_states<T>(&mut self, states: &mut States<T>, each: &impl Each<T, K::Value>) {
         self.splitter.restart();
@@ -322,9 +338,7 @@ pub(super) trait Each<T, V> {
     ) where
         V: 'a,
     {
-        for item in items {
-            self.item(state, item);
-        }
+        items.for_each(|item| self.item(state, item));
     }
 }
 

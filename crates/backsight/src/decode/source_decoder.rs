@@ -154,6 +154,11 @@ pub(crate) trait ItemSink<V> {
     where
         V: 'a,
     {
+        if !Self::Says::CAN_END {
+            // Nobody need ask after each whether there are more.
+            items.for_each(|item| drop(self.take(item, Known::Unasked)));
+            return ControlFlow::Continue(());
+        }
         for item in items {
             self.take(item, Known::Unasked).control()?;
         }

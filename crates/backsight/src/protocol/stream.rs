@@ -19,9 +19,7 @@ pub trait StreamSink<V> {
     /// Takes the items of a path that was walked before: `path` always stands for the same values.
     #[inline(always)]
     fn take_path(&mut self, sub_source: u16, _path: PathId, items: impl Iterator<Item = Located<V>>) {
-        for item in items {
-            self.take(sub_source, item);
-        }
+        items.for_each(|item| self.take(sub_source, item));
     }
 
     /// What follows happened in this span of time.

@@ -1,24 +1,33 @@
 //! `backsight bench`: how fast is this machine?
 
+mod listing;
+
 use std::time::{Duration, Instant};
 
-use backsight::decode::{Counts, Execution, Kind, Number, Session, States};
+use backsight::decode::{Accumulate, Counts, Execution, Kind, Number, Session, States};
+use backsight::flow::PathId;
 use backsight::frame::{Batch, Demultiplexer};
-use backsight::{Buffer, Capture, Event};
+use backsight::{Buffer, Capture, Event, Item};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use self::listing::{List, Listing};
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
 use crate::output::{Output, say};
 
 /// Measure how fast a capture is decoded
 ///
-/// Each stage includes those before it: frames are taken apart, packets are decoded, execution is followed. A
+/// Frames are taken apart, packets are decoded, execution is followed: each of these stages includes those before it. A
 /// capture is held in memory and decoded again and again; standard input is read once, to its end. Each pass begins
 /// anew, but the code that the one before walked through stays known: the longer it runs, the less the first meeting
-/// with each piece of code counts, as in a long capture. Figures are over all passes; JSON also has those of the best
-/// one, which are steadier on a busy machine. Bytes are those of the capture, MB are millions of them.
+/// with each piece of code counts, as in a long capture.
+///
+/// The other stages are what commands do with execution, but for writing it to a file: counts, calls, text, PCs. They read
+/// the capture from where it is, and meet the code anew in each pass.
+///
+/// Figures are over all passes; JSON also has those of the best one, which are steadier on a busy machine. Bytes are those
+/// of the capture, MB are millions of them.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Bench {
@@ -57,6 +66,7 @@ fn parse_seconds(text: &str) -> std::result::Result<f64, String> {
 const EXAMPLES: &str = "Examples:
   backsight bench capture/ --stage frames,packets,flow
   backsight bench capture/ --stage flow --threads 2 --seconds 10 --json
+  backsight bench capture/ --stage count,calls,text,pcs
   cat trace.bin | backsight bench - --protocol etm4 --framing coresight";
 
 /// What is measured.
@@ -66,8 +76,16 @@ enum Stage {
     Frames,
     /// Packets are decoded
     Packets,
-    /// Execution is followed
+    /// Execution is followed, and each range looked at
     Flow,
+    /// Execution is counted, as for `profile`
+    Count,
+    /// Calls are listed, as by `flow --calls`
+    Calls,
+    /// Execution is listed, as by `flow`
+    Text,
+    /// The address of each instruction is listed, as by `flow --format pcs`
+    Pcs,
 }
 
 /// Buffers up to this size are held in memory; longer ones are read from the disk in each pass.
@@ -79,6 +97,8 @@ struct Work {
     bytes: u64,
     packets: u64,
     instructions: u64,
+    /// Bytes of text that came of it.
+    text: u64,
 }
 
 impl std::ops::AddAssign for Work {
@@ -86,6 +106,7 @@ impl std::ops::AddAssign for Work {
         self.bytes += other.bytes;
         self.packets += other.packets;
         self.instructions += other.instructions;
+        self.text += other.text;
     }
 }
 
@@ -94,6 +115,7 @@ impl std::ops::AddAssign for Work {
 struct Best {
     bytes_per_second: f64,
     instructions_per_second: f64,
+    text_per_second: f64,
 }
 
 impl Best {
@@ -101,6 +123,7 @@ impl Best {
         let seconds = elapsed.as_secs_f64().max(1e-9);
         self.bytes_per_second = self.bytes_per_second.max(work.bytes as f64 / seconds);
         self.instructions_per_second = self.instructions_per_second.max(work.instructions as f64 / seconds);
+        self.text_per_second = self.text_per_second.max(work.text as f64 / seconds);
     }
 }
 
@@ -109,6 +132,9 @@ pub fn run(command: &Bench) -> Result {
     let once = command.capture.is_standard_input();
     if once && command.stage.len() > 1 {
         return Err(Failure::usage("standard input can be read for one --stage only"));
+    }
+    if once && !matches!(command.stage[..], [Stage::Frames | Stage::Packets | Stage::Flow]) {
+        return Err(Failure::usage("standard input is for --stage frames, packets and flow"));
     }
     let capture = command.capture.open(&command.images, command.output.quiet)?;
     command.capture.check_buffers(&capture)?;
@@ -194,10 +220,12 @@ fn read(buffer: &Buffer, each: &mut dyn FnMut(&[u8])) -> Result {
 /// What is measured: a stage of the library, for one buffer.
 enum Measured<'c> {
     Frames(Box<Demultiplexer>),
-    Packets(Decoded<'c, Counts<Number>>),
-    Flow(Decoded<'c, Execution>),
+    Packets(Decoded<'c>),
+    Flow(Followed<'c>),
     /// A single source on several threads.
     Pieces(Pieces<'c>),
+    /// What a command does.
+    Listing(Listing<'c>),
 }
 
 /// A buffer that is decoded as a whole.
@@ -212,13 +240,30 @@ impl Pieces<'_> {
     fn pass(&self, bytes: u64) -> Result<Work> {
         let decode = self.arguments.choose(self.capture.execution(), self.capture, true);
         let decode = decode.only(&self.buffer).any_order().positions(false).threads(self.threads);
-        let add = |sum: &mut u64, item: backsight::Item<'_, Event>| *sum += instructions_of(&item.value);
+        let add = |sum: &mut u64, item: Item<'_, Event>| *sum += instructions_of(&item.value);
         let (summary, sums) = decode.reduce(|_| 0, add, |sum, later| *sum += later)?;
         let instructions = sums.into_iter().map(|(_, sum)| sum).sum();
-        Ok(Work { bytes, packets: summary.packets(), instructions })
+        Ok(Work { bytes, packets: summary.packets(), instructions, text: 0 })
     }
 }
 
+/// The instructions of all ranges that came.
+#[derive(Default)]
+struct Instructions(u64);
+
+impl Accumulate<Event> for Instructions {
+    #[inline(always)]
+    fn item(&mut self, item: Item<'_, Event>) {
+        self.0 += instructions_of(&item.value);
+    }
+
+    #[inline(always)]
+    fn path<'a>(&mut self, _: PathId, _: u16, items: impl Iterator<Item = Item<'a, Event>>) {
+        self.0 += items.map(|item| instructions_of(&item.value)).sum::<u64>();
+    }
+}
+
+#[inline(always)]
 fn instructions_of(event: &Event) -> u64 {
     match event {
         Event::Range(range) => range.instructions.into(),
@@ -226,41 +271,69 @@ fn instructions_of(event: &Event) -> u64 {
     }
 }
 
-/// A session, and the instructions that each source executed.
-struct Decoded<'c, K: Kind> {
-    session: Session<'c, K>,
-    instructions: States<u64>,
+/// A session that decodes packets.
+struct Decoded<'c> {
+    session: Session<'c, Counts<Number>>,
+    states: States<()>,
     packets: u64,
 }
 
-impl<'c, K: Kind> Decoded<'c, K> {
-    fn new(session: Session<'c, K>) -> Self {
-        Self { session, instructions: States::default(), packets: 0 }
+impl<'c> Decoded<'c> {
+    fn new(session: Session<'c, Counts<Number>>) -> Self {
+        Self { session, states: States::default(), packets: 0 }
     }
 
-    fn pass(
-        &mut self,
-        contents: &Contents<'_>,
-        threads: usize,
-        instructions_of: impl Fn(&K::Value) -> u64 + Sync,
-    ) -> Result<Work> {
-        let Self { session, instructions, packets } = self;
-        let each = |sum: &mut u64, item: backsight::Item<'_, K::Value>| *sum += instructions_of(&item.value);
+    fn pass(&mut self, contents: &Contents<'_>, threads: usize) -> Result<Work> {
+        let Self { session, states, packets } = self;
         let mut bytes = 0;
         contents.blocks(&mut |block| {
             bytes += block.len() as u64;
-            session.feed_each(block, threads, instructions, &|_| 0, &each);
+            session.feed_each(block, threads, states, &|_| (), &|(), _| {});
         })?;
-        session.finish_each(instructions, &each);
-        let before = std::mem::replace(packets, session.summary().packets());
-        let sums = instructions.iter_mut().map(|(_, sum)| std::mem::take(sum));
-        Ok(Work { bytes, packets: *packets - before, instructions: sums.sum() })
+        session.finish_each(states, &|(), _| {});
+        Ok(Work { bytes, packets: since(session, packets), ..Work::default() })
     }
+}
+
+/// A session that follows execution, and the instructions that each source executed.
+struct Followed<'c> {
+    session: Session<'c, Execution>,
+    instructions: States<Instructions>,
+    packets: u64,
+}
+
+impl<'c> Followed<'c> {
+    fn new(session: Session<'c, Execution>) -> Self {
+        Self { session, instructions: States::default(), packets: 0 }
+    }
+
+    fn pass(&mut self, contents: &Contents<'_>, threads: usize) -> Result<Work> {
+        let Self { session, instructions, packets } = self;
+        let mut bytes = 0;
+        contents.blocks(&mut |block| {
+            bytes += block.len() as u64;
+            session.accumulate(block, threads, instructions, &|_| Instructions::default());
+        })?;
+        session.finish_accumulated(instructions);
+        let sums = instructions.iter_mut().map(|(_, sum)| std::mem::take(&mut sum.0));
+        Ok(Work { bytes, packets: since(session, packets), instructions: sums.sum(), text: 0 })
+    }
+}
+
+/// How many packets a session has decoded since there were so many.
+fn since<K: Kind>(session: &mut Session<'_, K>, packets: &mut u64) -> u64 {
+    let before = std::mem::replace(packets, session.summary().packets());
+    *packets - before
 }
 
 impl<'c> Measured<'c> {
     fn new(command: &'c Bench, capture: &'c Capture, buffer: &Buffer, stage: Stage) -> Result<Self> {
+        let listing = |list| Ok(Self::Listing(Listing::new(command, capture, buffer, list)));
         Ok(match stage {
+            Stage::Count => return listing(List::Counts),
+            Stage::Calls => return listing(List::Calls),
+            Stage::Text => return listing(List::Text),
+            Stage::Pcs => return listing(List::Pcs),
             Stage::Frames => Self::Frames(Box::new(Demultiplexer::new(buffer.framing()))),
             Stage::Packets => {
                 let decode = command.capture.choose(capture.packets(), capture, true);
@@ -278,7 +351,7 @@ impl<'c> Measured<'c> {
                         buffer: buffer.name().to_owned(),
                         threads: command.threads,
                     }),
-                    false => Self::Flow(Decoded::new(decode().session()?)),
+                    false => Self::Flow(Followed::new(decode().session()?)),
                 }
             }
         })
@@ -300,8 +373,9 @@ impl<'c> Measured<'c> {
                 demultiplexer.reset();
                 Ok(work)
             }
-            Self::Packets(decoded) => decoded.pass(contents, threads, |()| 0),
-            Self::Flow(decoded) => decoded.pass(contents, threads, instructions_of),
+            Self::Packets(decoded) => decoded.pass(contents, threads),
+            Self::Flow(followed) => followed.pass(contents, threads),
+            Self::Listing(listing) => listing.pass(contents.buffer.size().unwrap_or_default(), threads),
             Self::Pieces(pieces) => pieces.pass(contents.buffer.size().unwrap_or_default()),
         }
     }
@@ -309,9 +383,9 @@ impl<'c> Measured<'c> {
     /// Why some bytes are not decoded, in words.
     fn undecoded(&mut self) -> Vec<String> {
         let summary = match self {
-            Self::Frames(_) | Self::Pieces(_) => return Vec::new(),
+            Self::Frames(_) | Self::Pieces(_) | Self::Listing(_) => return Vec::new(),
             Self::Packets(decoded) => decoded.session.summary(),
-            Self::Flow(decoded) => decoded.session.summary(),
+            Self::Flow(followed) => followed.session.summary(),
         };
         summary.buffers.iter().flat_map(|buffer| buffer.why_undecoded()).collect()
     }
@@ -327,7 +401,7 @@ fn report(
 ) -> Result {
     let seconds = elapsed.as_secs_f64().max(1e-9);
     let name = stage.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-    let Work { bytes, packets, instructions } = work;
+    let Work { bytes, packets, instructions, text } = work;
     let rate = bytes as f64 / seconds / 1e6;
     if command.json {
         let object = json!({
@@ -335,6 +409,7 @@ fn report(
             "bytes": bytes,
             "packets": packets,
             "instructions": instructions,
+            "text_bytes": text,
             "passes": passes,
             "threads": command.threads,
             "seconds": seconds,
@@ -343,6 +418,7 @@ fn report(
             "instructions_per_second": instructions as f64 / seconds,
             "best_pass_mb_per_second": best.bytes_per_second / 1e6,
             "best_pass_instructions_per_second": best.instructions_per_second,
+            "best_pass_text_mb_per_second": best.text_per_second / 1e6,
         });
         return output.put(|out| writeln!(out, "{object}"));
     }
@@ -352,6 +428,9 @@ fn report(
     }
     if instructions > 0 {
         line.push_str(&format!(", {:.1} million instructions/s", instructions as f64 / seconds / 1e6));
+    }
+    if text > 0 {
+        line.push_str(&format!(", {:.0} MB/s of text", text as f64 / seconds / 1e6));
     }
     output.put(|out| writeln!(out, "{line}"))
 }
