@@ -5,7 +5,7 @@
 //! is what was measured, and millions of instructions in a second of processor time, of all threads and of QEMU: the best
 //! of several rounds, because others use the machine, too.
 
-use backsight_core::{Execution, Isa, Retired, RetiredBlock};
+use backsight_core::{Execution, ExecutionSink, Isa, Retired, RetiredBlock};
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
 use backsight_run::retired::{RetiredReader, RetiredWriter};
 use backsight_run::{ExecutionSource, Observation, Recording, SimulatedProgram, Target, UnitKind};
@@ -20,6 +20,8 @@ type Failed = Box<dyn std::error::Error>;
 const KEPT: usize = 100_000;
 /// Ticks of processor time in a second.
 const TICKS: f64 = 100.0;
+/// Seconds of a round, at least: many ticks.
+const ROUND: f64 = 0.4;
 
 const USAGE: &str = "usage: record_speed [--rounds N] [--only WORD] PROGRAM [ARGUMENTS]";
 
@@ -131,8 +133,35 @@ fn retired(effort: &Effort, kept: &Kept) -> Result<(), Failed> {
         black_box(sum);
         Ok(count)
     })?;
+    best("retired stream, read by blocks", effort, || {
+        let mut sum = Sum::default();
+        while RetiredReader::read_blocks(&mut RetiredReader::new(&file[..])?, usize::MAX, &mut sum)? {}
+        black_box(sum.addresses);
+        Ok(sum.count)
+    })?;
     println!("{:<50}{:>10.3}", "retired stream, bits an instruction", file.len() as f64 * 8.0 / kept.count());
     Ok(())
+}
+
+/// Adds up what comes.
+#[derive(Default)]
+struct Sum {
+    count: u64,
+    addresses: u64,
+}
+
+impl ExecutionSink for Sum {
+    fn item(&mut self, item: Execution) {
+        if let Execution::Instruction(retired) = item {
+            self.count += 1;
+            self.addresses = self.addresses.wrapping_add(retired.next.0);
+        }
+    }
+
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        self.count += block.code.len() as u64;
+        self.addresses = self.addresses.wrapping_add(block.next.0);
+    }
 }
 
 /// The first blocks that a program executed.
@@ -188,18 +217,29 @@ fn instructions(seen: &Observation<'_>) -> u64 {
     }
 }
 
-/// Measures the best of several rounds, each of which gives the number of its instructions.
-fn best(what: &str, effort: &Effort, mut round: impl FnMut() -> Result<u64, Failed>) -> Result<(), Failed> {
+/// Measures the best of several rounds. What is measured gives the number of its instructions, and is repeated until a
+/// round is long for the clock.
+fn best(
+    what: &str,
+    effort: &Effort,
+    mut measured: impl FnMut() -> Result<u64, Failed>,
+) -> Result<(), Failed> {
     if !what.contains(&effort.only) {
         return Ok(());
     }
     let mut rate: f64 = 0.0;
     for _ in 0..effort.rounds {
         let start = (Instant::now(), processor_time());
-        let count = round()?;
-        let seconds = match (start.1, processor_time()) {
-            (Some(before), Some(now)) => (now - before).max(1.0 / TICKS),
-            _ => start.0.elapsed().as_secs_f64(),
+        let mut count = 0;
+        let seconds = loop {
+            count += measured()?;
+            let seconds = match (start.1, processor_time()) {
+                (Some(before), Some(now)) => now - before,
+                _ => start.0.elapsed().as_secs_f64(),
+            };
+            if seconds >= ROUND {
+                break seconds;
+            }
         };
         rate = rate.max(count as f64 / seconds / 1e6);
     }

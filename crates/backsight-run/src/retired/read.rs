@@ -181,13 +181,30 @@ impl State {
         Ok(())
     }
 
+    /// The next instruction goes the other way.
+    #[inline(always)]
+    fn flips(&mut self) -> Result<Retired, Bad> {
+        match self.table.find_varying(self.expected) {
+            Some(entry) if self.cycles.is_none() => {
+                let (next, taken) = entry.flipped();
+                entry.went(next, taken);
+                self.cycle = self.cycle.wrapping_add(entry.cycles);
+                self.expected = next;
+                self.instructions += 1;
+                Ok(entry.retired(self.cycle))
+            }
+            _ => self.goes(Entry::flipped),
+        }
+    }
+
     /// The next instruction is known, but goes elsewhere.
-    fn goes(&mut self, where_to: impl FnOnce(&Entry) -> (u64, bool)) -> Result<Execution, Bad> {
+    #[inline(never)]
+    fn goes(&mut self, where_to: impl FnOnce(&Entry) -> (u64, bool)) -> Result<Retired, Bad> {
         let mut entry = *self.table.find(self.expected).ok_or(UNKNOWN)?;
         let (next, taken) = where_to(&entry);
         entry.went(next, taken);
         self.table.put(entry);
-        self.as_before().map(Execution::Instruction)
+        self.as_before()
     }
 
     fn full(&mut self, bytes: &mut Cursor<'_>) -> Result<Execution, Bad> {
@@ -216,10 +233,10 @@ impl State {
     fn then(&mut self, kind: u8, bytes: &mut Cursor<'_>) -> Result<Then, Bad> {
         Ok(Then::Item(match kind {
             kind::RUN => return Ok(Then::Nothing),
-            kind::FLIP => self.goes(Entry::flipped)?,
+            kind::FLIP => Execution::Instruction(self.flips()?),
             kind::ELSEWHERE => {
                 let distance = bytes.distance()?;
-                self.goes(|entry| (entry.target.wrapping_add(distance), true))?
+                Execution::Instruction(self.goes(|entry| (entry.target.wrapping_add(distance), true))?)
             }
             kind::FULL => self.full(bytes)?,
             kind::AT => {

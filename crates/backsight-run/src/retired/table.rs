@@ -66,10 +66,12 @@ impl Entry {
     }
 
     /// Where it goes if it goes the other way.
+    #[inline]
     pub fn flipped(&self) -> (u64, bool) {
         if self.taken { (self.end(), false) } else { (self.target, true) }
     }
 
+    #[inline]
     fn end(&self) -> u64 {
         self.address.wrapping_add(u64::from(self.size))
     }
@@ -137,6 +139,15 @@ impl Table {
         Some(self.get(address)).filter(|entry| entry.address == address && entry.size != 0)
     }
 
+    /// The instruction at this address, if it is known and has gone both ways before: where it goes now changes nothing that
+    /// was steady.
+    #[inline(always)]
+    pub fn find_varying(&mut self, address: u64) -> Option<&mut Entry> {
+        let slot = self.slot(address);
+        Some(&mut self.entries[slot])
+            .filter(|entry| entry.address == address && entry.size != 0 && entry.varies)
+    }
+
     /// Puts an entry into the slot of its address.
     pub fn put(&mut self, entry: Entry) {
         let slot = self.slot(entry.address);
@@ -150,7 +161,8 @@ impl Table {
     /// [is short](Self::is_short).
     #[inline(always)]
     pub fn mark(&self, first: u64, last: u64) -> Mark {
-        Mark([first, last].map(|address| self.changes[self.slot(address) >> GROUP_BITS]))
+        let changes = |address| self.changes[self.slot(address) >> GROUP_BITS];
+        Mark([changes(first), changes(last)])
     }
 
     /// Is code from `first` to `last` short enough for a mark?

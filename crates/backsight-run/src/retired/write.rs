@@ -132,7 +132,12 @@ impl<W: Write> RetiredWriter<W> {
             && entry.taken == retired.taken
             && entry.size != 0;
         if !as_before {
-            self.unlike_before(retired, cycles)?;
+            if self.goes_the_other_way(retired, cycles) {
+                self.token(kind::FLIP);
+                self.hand_on()?;
+            } else {
+                self.unlike_before(retired, cycles)?;
+            }
         } else {
             self.run += 1;
             if self.run == LONGEST_RUN {
@@ -146,6 +151,23 @@ impl<W: Write> RetiredWriter<W> {
         Ok(())
     }
 
+    /// Does it only go the other way, as it has done before? This is what branches do; all else is rare.
+    #[inline]
+    fn goes_the_other_way(&mut self, retired: &Retired, cycles: u64) -> bool {
+        let Some(entry) = self.table.find_varying(retired.address.0) else { return false };
+        let flips = retired.address.0 == self.expected
+            && entry.opcode == retired.opcode
+            && entry.cycles == cycles
+            && entry.size == retired.size
+            && entry.isa == retired.isa
+            && entry.flipped() == (retired.next.0, retired.taken);
+        if flips {
+            entry.went(retired.next.0, retired.taken);
+        }
+        flips
+    }
+
+    #[inline(never)]
     fn unlike_before(&mut self, retired: &Retired, cycles: u64) -> io::Result<()> {
         if !matches!(retired.size, 2 | 4) {
             let error = format!("an instruction of {} bytes at {}", retired.size, retired.address);
@@ -247,6 +269,7 @@ impl<W: Write> RetiredWriter<W> {
     }
 
     /// The run so far, and what follows it.
+    #[inline]
     fn token(&mut self, kind: u8) {
         let run = core::mem::take(&mut self.run);
         match run {
