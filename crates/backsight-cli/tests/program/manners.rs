@@ -55,6 +55,23 @@ fn done_is_status_0() {
 }
 
 #[test]
+fn every_stage_of_bench_does_what_the_command_does() {
+    let run = line("bench FIRST --seconds 0 --stage flow,count,calls,text,pcs --json --quiet").done();
+    let stages: Vec<serde_json::Value> =
+        run.out.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let lists = ["", "", "flow FIRST --calls", "flow FIRST", "flow FIRST --format pcs"];
+    assert_eq!(stages.len(), lists.len());
+    for (stage, list) in stages.iter().zip(lists) {
+        assert!(stage["instructions"].as_u64() > Some(0), "{stage}");
+        assert_eq!(stage["instructions"], stages[0]["instructions"], "{stage}");
+        let text = if list.is_empty() { 0 } else { line(&format!("{list} --quiet")).done().out.len() };
+        assert_eq!(stage["text_bytes"], text, "{stage}");
+    }
+    backsight_reading(&words("bench - --protocol etm4 --stage count"), &[])
+        .wrong_use("frames, packets and flow");
+}
+
+#[test]
 fn could_not_is_status_1_with_one_line_that_says_why() {
     for name in COMMANDS {
         let output = if name == "convert" { "--output /nonexistent/folder/out" } else { "" };
