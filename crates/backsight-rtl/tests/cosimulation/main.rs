@@ -3,6 +3,7 @@
 //! `BACKSIGHT_RTL_LONG=1` simulates every configuration and every width with long streams (`tests/rtl/run`); without it
 //! a choice of them.
 
+mod formal;
 mod hardware;
 #[path = "../support/simulator.rs"]
 mod simulator;
