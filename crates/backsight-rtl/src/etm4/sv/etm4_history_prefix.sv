@@ -37,8 +37,9 @@ module etm4_history_prefix #(
     localparam int BYTES = 8 * (LANES + 8);
     localparam logic [1:0] KNOWN = 2'd3;
 
-    function automatic [ENTRY-1:0] old_entry(input [1:0] which);
-        old_entry = {{6{which}}, 65'b0};
+    // One of the three before the word: the old one, or 0 after a restart.
+    function automatic [ENTRY-1:0] old_entry(input [1:0] which, input is_zero);
+        old_entry = {{6{is_zero ? KNOWN : which}}, 65'b0};
     endfunction
 
     // All bits of an entry, with what was before the word.
@@ -74,7 +75,9 @@ module etm4_history_prefix #(
     logic [CONTROL*LANES-1:0] controls [0:STAGES];
     logic [PAIR*STAGES-1:0]   pairs    [0:STAGES];
     logic [BYTES-1:0]         later    [0:STAGES];
-    assign history[0] = {old_entry(2'd2), old_entry(2'd1), old_entry(2'd0)};
+    logic                     restart_1;
+    delay #(.WIDTH(1), .CYCLES(2)) restarts (.clk, .in(restart), .out(restart_1));
+    assign history[0] = {old_entry(2'd2, restart_1), old_entry(2'd1, restart_1), old_entry(2'd0, restart_1)};
     assign results[0] = '0;
     logic [CONTROL*LANES-1:0] control_0;
     logic [PAIR*STAGES-1:0]   pair_0;
@@ -134,25 +137,20 @@ module etm4_history_prefix #(
 
     // What was before the word.
     localparam int LAST = STAGES + 2;
-    logic          restart_1;
     logic [LAST:0] at;
-    logic [64:0]   first, second, third, first_s, second_s, third_s;
+    logic [64:0]   first, second, third;
     steps #(.CYCLES(LAST)) stages (.clk, .rst, .step, .at);
-    delay #(.WIDTH(1), .CYCLES(LAST)) restarts (.clk, .in(restart), .out(restart_1));
-    assign first_s = restart_1 ? '0 : first;
-    assign second_s = restart_1 ? '0 : second;
-    assign third_s = restart_1 ? '0 : third;
     always_ff @(posedge clk) begin
         if (at[LAST]) begin
-            first <= resolved(history[STAGES][0+:ENTRY], first_s, second_s, third_s);
-            second <= resolved(history[STAGES][ENTRY+:ENTRY], first_s, second_s, third_s);
-            third <= resolved(history[STAGES][2*ENTRY+:ENTRY], first_s, second_s, third_s);
+            first <= resolved(history[STAGES][0+:ENTRY], first, second, third);
+            second <= resolved(history[STAGES][ENTRY+:ENTRY], first, second, third);
+            third <= resolved(history[STAGES][2*ENTRY+:ENTRY], first, second, third);
         end
     end
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_out
             always_ff @(posedge clk)
-                {is[i], address[64*i+:64]} <= resolved(results[STAGES][ENTRY*i+:ENTRY], first_s, second_s, third_s);
+                {is[i], address[64*i+:64]} <= resolved(results[STAGES][ENTRY*i+:ENTRY], first, second, third);
         end
     endgenerate
 

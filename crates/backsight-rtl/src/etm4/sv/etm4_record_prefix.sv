@@ -51,8 +51,10 @@ module etm4_record_prefix #(
             logic [MEANING-1:0] m;
             logic [7:0]  h;
             logic [15:0] r;
-            logic [2:0]  kind_s;
-            logic [63:0] value_s;
+            logic [2:0]  kind_s, kind_0;
+            logic [9:0]  own_s, own;
+            logic [63:0] target;
+            logic        has_own_s, has_own;   // the value is not an address
             logic [31:0] over, added;
             logic [20:0] counted;
             logic        adds, adds_0;
@@ -62,28 +64,36 @@ module etm4_record_prefix #(
             assign r = after[16*i+:16];
             always_comb begin
                 kind_s = 3'b0;
-                value_s = address[64*i+:64];
+                own_s = 10'b0;
+                has_own_s = 1'b1;
                 if (bad[3*i+:3] != etm4_pkg::WHY_NONE) begin
                     kind_s = etm4_pkg::RECORD_GAP;
-                    value_s = {61'b0, bad[3*i+:3]};
+                    own_s = {7'b0, bad[3*i+:3]};
                 end else if (m[etm4_pkg::M_EXTENSION]) begin
                     if (r[7:0] != 8'h00) kind_s = etm4_pkg::RECORD_GAP;
-                    value_s = r[2:0] == 3'h5 ? etm4_pkg::GAP_OVERFLOW : etm4_pkg::GAP_DISCARD;
+                    own_s = 10'(r[2:0] == 3'h5 ? etm4_pkg::GAP_OVERFLOW : etm4_pkg::GAP_DISCARD);
                 end else if (m[etm4_pkg::M_EVENT]) begin
                     kind_s = etm4_pkg::RECORD_EVENT;
-                    value_s = {60'b0, h[3:0]};
+                    own_s = {6'b0, h[3:0]};
                 end else if (m[etm4_pkg::M_EXCEPTION]) begin
                     kind_s = etm4_pkg::RECORD_EXCEPTION;
-                    value_s = {54'b0, r[7] ? r[12:8] : 5'b0, r[5:1]};
-                end else if (m[etm4_pkg::M_BRANCH] && taken[i]) kind_s = etm4_pkg::RECORD_BRANCH;
+                    own_s = {r[7] ? r[12:8] : 5'b0, r[5:1]};
+                end else begin
+                    if (m[etm4_pkg::M_BRANCH] && taken[i]) kind_s = etm4_pkg::RECORD_BRANCH;
+                    has_own_s = 1'b0;
+                end
                 if (!valid[i]) kind_s = 3'b0;
 
                 adds = valid[i] && bad[3*i+:3] == etm4_pkg::WHY_NONE
                     && ((m[etm4_pkg::M_CYCLES1] && !h[0]) || m[etm4_pkg::M_CYCLES2] || m[etm4_pkg::M_CYCLES3]);
             end
             always_ff @(posedge clk) begin
-                kind_1[3*i+:3] <= kind_s;
-                value_1[64*i+:64] <= value_s;
+                kind_0 <= kind_s;
+                own <= own_s;
+                has_own <= has_own_s;
+                target <= address[64*i+:64];
+                kind_1[3*i+:3] <= kind_0;
+                value_1[64*i+:64] <= has_own ? {54'b0, own} : target;
                 over <= threshold[32*i+:32];
                 counted <= cycles[21*i+:21];
                 adds_0 <= adds;
@@ -115,7 +125,7 @@ module etm4_record_prefix #(
     logic [LAST:0] at;
     logic [C-1:0]  total, base;
     steps #(.CYCLES(LAST)) stages (.clk, .rst, .step, .at);
-    delay #(.WIDTH(67 * LANES), .CYCLES(LEVELS + 1)) until_summed (.clk, .in({kind_1, value_1}), .out({kind_2, value_2}));
+    delay #(.WIDTH(67 * LANES), .CYCLES(LEVELS)) until_summed (.clk, .in({kind_1, value_1}), .out({kind_2, value_2}));
     delay #(.WIDTH(2), .CYCLES(LAST)) restarts (.clk, .in({restart, gap}), .out({restart_2, gap_2}));
     assign base = restart_2 ? '0 : total;
     generate

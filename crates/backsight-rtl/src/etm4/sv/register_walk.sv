@@ -54,7 +54,7 @@ module register_walk #(
             assign writes_4 = writes[s][4*PARTS*s+:4*PARTS];
             assign values_4 = values[s][4*WIDTH*s+:4*WIDTH];
             if (s == 0) begin : g_first
-                assign k_first = '0;
+                assign k_first = {PARTS{restart}};
                 assign v_first = '0;
             end else begin : g_after
                 assign k_first = known[s][PARTS*(4*s-1)+:PARTS];
@@ -90,26 +90,23 @@ module register_walk #(
     endgenerate
 
     // What the words before left.
-    logic             restart_1;
-    logic [WIDTH-1:0] held, held_s;
+    logic [WIDTH-1:0] held;
     logic [STAGES:0]  at;
     steps #(.CYCLES(STAGES)) stages (.clk, .rst, .step, .at);
-    delay #(.WIDTH(1), .CYCLES(STAGES)) restarts (.clk, .in(restart), .out(restart_1));
-    assign held_s = restart_1 ? '0 : held;
 
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_out
             for (genvar p = 0; p < PARTS; p++) begin : g_part
                 always_ff @(posedge clk)
                     out[WIDTH*i+BITS*p+:BITS] <= known[STAGES][PARTS*i+p] ? values[STAGES][WIDTH*i+BITS*p+:BITS]
-                                                                        : held_s[BITS*p+:BITS];
+                                                                        : held[BITS*p+:BITS];
             end
         end
         for (genvar p = 0; p < PARTS; p++) begin : g_held
             always_ff @(posedge clk) begin
                 if (at[STAGES])
                     held[BITS*p+:BITS] <= known[STAGES][PARTS*(LANES-1)+p]
-                        ? values[STAGES][WIDTH*(LANES-1)+BITS*p+:BITS] : held_s[BITS*p+:BITS];
+                        ? values[STAGES][WIDTH*(LANES-1)+BITS*p+:BITS] : held[BITS*p+:BITS];
             end
         end
     endgenerate
