@@ -271,22 +271,47 @@ pub struct Totals {
     pub short_slices: u64,
 }
 
+impl Totals {
+    /// All of them, in the order in which they travel.
+    pub(crate) fn all_mut(&mut self) -> [&mut u64; 13] {
+        let Self {
+            instructions,
+            unknown_path,
+            cycles,
+            unattributed_cycles,
+            breaks,
+            uncounted_loops,
+            uncounted,
+            samples,
+            sleeping_samples,
+            windows,
+            uncounted_edges,
+            folded_calls,
+            short_slices,
+        } = self;
+        [
+            instructions,
+            unknown_path,
+            cycles,
+            unattributed_cycles,
+            breaks,
+            uncounted_loops,
+            uncounted,
+            samples,
+            sleeping_samples,
+            windows,
+            uncounted_edges,
+            folded_calls,
+            short_slices,
+        ]
+    }
+}
+
 impl std::ops::AddAssign for Totals {
-    fn add_assign(&mut self, other: Self) {
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        add(&mut self.instructions, other.instructions);
-        add(&mut self.unknown_path, other.unknown_path);
-        add(&mut self.cycles, other.cycles);
-        add(&mut self.unattributed_cycles, other.unattributed_cycles);
-        add(&mut self.breaks, other.breaks);
-        add(&mut self.uncounted_loops, other.uncounted_loops);
-        add(&mut self.uncounted, other.uncounted);
-        add(&mut self.samples, other.samples);
-        add(&mut self.sleeping_samples, other.sleeping_samples);
-        add(&mut self.windows, other.windows);
-        add(&mut self.uncounted_edges, other.uncounted_edges);
-        add(&mut self.folded_calls, other.folded_calls);
-        add(&mut self.short_slices, other.short_slices);
+    fn add_assign(&mut self, mut other: Self) {
+        for (sum, more) in self.all_mut().into_iter().zip(other.all_mut()) {
+            *sum = sum.saturating_add(*more);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use backsight::Capture;
 use backsight::core::{Address, Cause};
 
 use crate::module::Module;
-use crate::profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Thread, ThreadPart, Totals};
+use crate::profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Thread, ThreadPart};
 use crate::wire::{LastInstruction, Reader, Writer};
 
 /// The first bytes: what it is, and the version of the format.
@@ -88,7 +88,7 @@ impl Profile {
             let (kind, number) = cause_numbers(*cause);
             out.numbers([kind, number, *count]);
         });
-        out.numbers(numbers_of(totals));
+        out.numbers({ *totals }.all_mut().map(|total| *total));
         Some(out.bytes)
     }
 
@@ -132,7 +132,9 @@ impl Profile {
             Some((cause, reader.number()?))
         })?;
         profile.exceptions = exceptions.into_iter().collect();
-        profile.totals = totals_of(&mut reader)?;
+        for total in profile.totals.all_mut() {
+            *total = reader.number()?;
+        }
         profile.count_functions();
         reader.is_at_end().then_some(profile)
     }
@@ -210,57 +212,5 @@ fn cause_of(kind: u64, number: u64) -> Option<Cause> {
         4 => Cause::RiscvInterrupt(number),
         5 => Cause::NotTraced { interrupt: number != 0 },
         _ => return None,
-    })
-}
-
-fn numbers_of(totals: &Totals) -> [u64; 13] {
-    let Totals {
-        instructions,
-        unknown_path,
-        cycles,
-        unattributed_cycles,
-        breaks,
-        uncounted_loops,
-        uncounted,
-        samples,
-        sleeping_samples,
-        windows,
-        uncounted_edges,
-        folded_calls,
-        short_slices,
-    } = *totals;
-    [
-        instructions,
-        unknown_path,
-        cycles,
-        unattributed_cycles,
-        breaks,
-        uncounted_loops,
-        uncounted,
-        samples,
-        sleeping_samples,
-        windows,
-        uncounted_edges,
-        folded_calls,
-        short_slices,
-    ]
-}
-
-/// In the order of [`numbers_of`].
-fn totals_of(reader: &mut Reader<'_>) -> Option<Totals> {
-    Some(Totals {
-        instructions: reader.number()?,
-        unknown_path: reader.number()?,
-        cycles: reader.number()?,
-        unattributed_cycles: reader.number()?,
-        breaks: reader.number()?,
-        uncounted_loops: reader.number()?,
-        uncounted: reader.number()?,
-        samples: reader.number()?,
-        sleeping_samples: reader.number()?,
-        windows: reader.number()?,
-        uncounted_edges: reader.number()?,
-        folded_calls: reader.number()?,
-        short_slices: reader.number()?,
     })
 }
