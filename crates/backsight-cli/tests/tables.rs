@@ -87,7 +87,7 @@ fn pieces_are_listed_for_people_and_for_programs() {
     let json = run(&["pieces", &path, "--bytes", "2000", "--json"]);
     let lines: Vec<_> = String::from_utf8_lossy(&json.stdout).lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), String::from_utf8_lossy(&text.stdout).lines().count());
-    assert!(lines.iter().all(|line| line.contains("\"identity\"") && line.contains("\"version\":2")));
+    assert!(lines.iter().all(|line| line.contains("\"identity\"") && line.contains("\"version\":3")));
     let output = run(&["pieces", "-", "--protocol", "etm4"]);
     assert!(!output.status.success());
 }
