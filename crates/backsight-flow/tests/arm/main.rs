@@ -8,6 +8,7 @@ mod etm4_aarch32;
 mod etm4_branches;
 mod etm4_corpus;
 mod etm4_flow;
+mod etm4_runs;
 mod etm4_shared_code;
 mod etm4_speculation;
 mod etm4_wrong_code;
