@@ -152,15 +152,21 @@ fn check(options: &Options) -> Result<(), Unsupported> {
     range(unit.sync_period < 1 << 24, "bytes between synchronisation sequences", "less than 16777216")?;
     range((32..=64).contains(&unit.params.iaddress_width), "iaddress_width", "32 to 64")?;
     range(unit.params.privilege_width >= 2, "privilege_width", "2 or 3")?;
+    let params = &unit.params;
+    let tables = [params.return_stack_size, params.call_counter_size, params.bpred_size, params.cache_size];
+    let has_tables =
+        unit.options.implicit_return || unit.options.branch_prediction || unit.options.jump_target_cache;
+    range(tables.iter().all(|&size| size <= 10), "sizes of tables", "an exponent of at most 10")?;
     let framing = match unit.framing {
         Framing::Reference { .. } => true,
         Framing::Standard(e) => matches!(e.source_bits % 8 + e.type_bits, 0 | 8),
         Framing::Esp32 | Framing::Pulp => false,
     };
     let missing = [
-        (unit.options.implicit_return, "return stack: implicit_return must be off"),
-        (unit.options.branch_prediction, "branch predictor: branch_prediction must be off"),
-        (unit.options.jump_target_cache, "jump target cache: jump_target_cache must be off"),
+        (
+            options.cva6().is_some() && has_tables,
+            "implicit_return, branch_prediction and jump_target_cache with the algorithm for CVA6",
+        ),
         (
             options.cva6().is_none() && unit.settings.algorithm == Algorithm::Reference,
             "algorithm=reference: current, cva6 and cva6-rtl are there",
@@ -190,11 +196,18 @@ const CONNECTOR: [Template; 6] = [
 ];
 
 /// From blocks to payloads, as the standard has it.
-const STANDARD: [Template; 6] = [
+const STANDARD: [Template; 13] = [
     ("te_items.sv", include_str!("sv/te_items.sv")),
     ("te_branch_map.sv", include_str!("sv/te_branch_map.sv")),
+    ("te_predictor.sv", include_str!("sv/te_predictor.sv")),
+    ("te_branches.sv", include_str!("sv/te_branches.sv")),
+    ("te_return_stack.sv", include_str!("sv/te_return_stack.sv")),
+    ("te_returns.sv", include_str!("sv/te_returns.sv")),
+    ("te_jump_cache.sv", include_str!("sv/te_jump_cache.sv")),
     ("te_resync.sv", include_str!("sv/te_resync.sv")),
     ("te_priority.sv", include_str!("sv/te_priority.sv")),
+    ("te_payload_length.sv", include_str!("sv/te_payload_length.sv")),
+    ("te_payload_index.sv", include_str!("sv/te_payload_index.sv")),
     ("te_payload.sv", include_str!("sv/te_payload.sv")),
     ("te_encoder.sv", include_str!("sv/te_encoder.sv")),
 ];

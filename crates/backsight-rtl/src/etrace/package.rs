@@ -1,7 +1,7 @@
 //! `te_pkg`: the configuration of the encoder, taken from what the software encodes with.
 
 use backsight_riscv::encap::{Encapsulated, Framer, Kind};
-use backsight_riscv::etrace::{Dialect, Packet, QualStatus, Support, encode};
+use backsight_riscv::etrace::{Dialect, MOST_COUNTED, Packet, QualStatus, Support, encode};
 use backsight_riscv::ingress::Block;
 use backsight_unit::cva6::{self, Fidelity};
 use backsight_unit::etrace::{Tracer, UnitConfig};
@@ -42,6 +42,16 @@ pub fn package(options: &Options) -> String {
         ("FULL_ADDRESS", bit(switches.full_address)),
         ("IMPLICIT_EXCEPTION", bit(switches.implicit_exception)),
         ("SIJUMP", bit(switches.sijump)),
+        ("IMPLICIT_RETURN", bit(switches.implicit_return)),
+        ("BRANCH_PREDICTION", bit(switches.branch_prediction)),
+        ("JUMP_CACHE", bit(switches.jump_target_cache)),
+        ("KEEP_TABLES", bit(switches.resync_disabled)),
+        ("STACK", number(params.return_stack_size.into())),
+        ("CALLS", number(params.call_counter_size.into())),
+        ("PREDICTOR", number(params.bpred_size.into())),
+        ("CACHE", number(params.cache_size.into())),
+        ("SUBFORMAT", number(params.f0s_width.into())),
+        ("MOST_COUNTED", number(MOST_COUNTED)),
         ("SHALLOW", bit(unit.settings.shallow)),
         ("LOSSLESS", bit(options.lossless)),
         ("FOLLOWABLE", bit(unit.cva6 == Some(Fidelity::Followable))),
@@ -80,6 +90,9 @@ pub fn words(options: &Options) -> String {
         ("full_address", unit.options.full_address),
         ("implicit_exception", unit.options.implicit_exception),
         ("sijump", unit.options.sijump),
+        ("implicit_return", unit.options.implicit_return),
+        ("branch_prediction", unit.options.branch_prediction),
+        ("jump_target_cache", unit.options.jump_target_cache),
         ("shallow", unit.settings.shallow),
         ("context", unit.params.context_bits() > 0),
         ("time", unit.params.time_bits() > 0),
@@ -108,8 +121,18 @@ fn longest(options: &Options) -> usize {
     let shared = params.privilege_width + params.time_bits() + params.context_bits();
     // The encoder for CVA6 sends a bit of sign with every address, and three flags after it.
     let trap = 5 + 2 + 1 + [shared, cause, field, address].map(usize::from).iter().sum::<usize>();
-    let branches = 2 + 5 + 31 + usize::from(field) + 1 + 3;
-    trap.max(branches).max(64).div_ceil(8)
+    let returns = if options.unit.options.implicit_return { params.irdepth_bits() } else { 0 };
+    let reported = [field, returns].map(usize::from).iter().sum::<usize>() + 1 + 3;
+    let branches = 2 + 5 + 31 + reported;
+    let mut most = trap.max(branches).max(64);
+    if options.unit.options.branch_prediction {
+        most = most.max(2 + usize::from(params.f0s_width) + 32 + 2 + reported);
+    }
+    if options.unit.options.jump_target_cache {
+        let head = 2 + usize::from(params.f0s_width) + usize::from(params.cache_size);
+        most = most.max(head + 5 + 31 + 1 + usize::from(returns));
+    }
+    most.div_ceil(8)
 }
 
 /// A support packet without ienable and qual_status.

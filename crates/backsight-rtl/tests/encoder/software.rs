@@ -21,6 +21,11 @@ pub enum Input {
 
 /// The bytes of a unit that loses nothing.
 pub fn bytes(unit: &UnitConfig, inputs: &[Input]) -> Vec<u8> {
+    framed(unit, &packets(unit, inputs))
+}
+
+/// Its packets.
+pub fn packets(unit: &UnitConfig, inputs: &[Input]) -> Vec<Packet> {
     let UnitConfig { params, options, settings, filter, .. } = *unit;
     let mut packets = Vec::new();
     match unit.cva6 {
@@ -33,7 +38,7 @@ pub fn bytes(unit: &UnitConfig, inputs: &[Input]) -> Vec<u8> {
             feed(Filtered::new(tracer, filter), inputs, &mut packets);
         }
     }
-    framed(unit, &packets)
+    packets
 }
 
 fn feed(mut tracer: impl BlockTracer<Packet = Packet>, inputs: &[Input], packets: &mut Vec<Packet>) {

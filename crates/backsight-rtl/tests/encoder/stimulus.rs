@@ -11,6 +11,7 @@ use backsight_riscv::ingress::connector::{
 use backsight_riscv::ingress::{Block, Ctype, Itype};
 use backsight_testing::Random;
 
+use crate::habits::{Habits, levels};
 use crate::software::Input;
 
 fn below(random: &mut Random, bits: u8) -> u64 {
@@ -25,8 +26,10 @@ pub fn random_blocks(random: &mut Random, params: &Params, count: usize) -> Vec<
     let mut inputs = Vec::new();
     // Runs of nothing but branches fill maps.
     let mut only_branches = 0;
+    let mut habits = Habits::new(params, count);
     for _ in 0..count {
         match random.below(200) {
+            _ if habits.is_busy() => {}
             0 => inputs.push(Input::Gap),
             1 => inputs.push(Input::End),
             2..=4 => only_branches = 40,
@@ -40,13 +43,21 @@ pub fn random_blocks(random: &mut Random, params: &Params, count: usize) -> Vec<
             _ => often[random.below(6) as usize],
         };
         let itype = if params.itype_width == 3 { itype.narrow() } else { itype };
-        let iretire = if itype.is_trap() { random.below(3) as u32 } else { 1 + random.below(6) as u32 };
-        let rarely = !branches_only && random.below(30) == 0;
+        let half_words = 1 + random.below(6) as u32;
+        let busy = habits.is_busy();
+        let (habit, habitual) = habits.next(random, &before, half_words);
+        let itype = habit.unwrap_or(itype);
+        let branches_only = branches_only || busy;
+        let iretire = if itype.is_trap() { random.below(3) as u32 } else { half_words };
+        // More often after a return that leads elsewhere than predicted: that has no encoding.
+        let astray = levels(params) > 0 && before.itype == Itype::Return && habitual.is_none();
+        let rarely = !branches_only && random.below(if astray { 2 } else { 30 }) == 0;
         let context = if rarely { below(random, params.context_width.min(3)) } else { before.context };
         let ctypes = [Ctype::Precise, Ctype::Imprecise, Ctype::AsynchronousDiscontinuity];
         let far = below(random, params.iaddress_width) & !1;
         let block = Block {
             iaddr: match random.below(12) {
+                _ if habitual.is_some() => habitual.unwrap_or_default(),
                 0 => far,
                 1..=4 => params.wrap(before.end()),
                 _ => 0x1000 + 2 * random.below(64),
@@ -70,6 +81,7 @@ pub fn random_blocks(random: &mut Random, params: &Params, count: usize) -> Vec<
             ..Block::default()
         };
         inputs.push(Input::Block(block));
+        habits.note(&block);
         before = block;
     }
     inputs.push(Input::End);

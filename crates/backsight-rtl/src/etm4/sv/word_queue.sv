@@ -1,6 +1,7 @@
 // Words that wait until the stage that needs them has come as far: the first that came in is the first to go out.
 //
-// Both ends move with the same words, so that there is always a word when one is taken.
+// Both ends move with the same words, so that there is always a word when one is taken. A wide word waits in pieces that count for
+// themselves, so that no counter has to reach memories all over the device.
 //
 //   WIDTH   bits of a word
 //   DEPTH   words that wait at most, a power of two
@@ -18,20 +19,27 @@ module word_queue #(
 );
 
     localparam int ADDRESS = $clog2(DEPTH);
+    localparam int PIECE = 64;
 
-    (* ram_style = "distributed" *) logic [WIDTH-1:0] words [0:DEPTH-1];
-    logic [ADDRESS-1:0] newest, oldest;
-
-    always_ff @(posedge clk) begin
-        if (rst) begin
-            newest <= '0;
-            oldest <= '0;
-        end else begin
-            if (put) newest <= newest + 1'b1;
-            if (take) oldest <= oldest + 1'b1;
+    generate
+        for (genvar p = 0; p < WIDTH; p = p + PIECE) begin : g_piece
+            localparam int BITS = WIDTH - p < PIECE ? WIDTH - p : PIECE;
+            (* ram_style = "distributed" *) logic [BITS-1:0] words [0:DEPTH-1];
+            logic [BITS-1:0]    read;
+            logic [ADDRESS-1:0] newest, oldest;
+            assign out[p+:BITS] = read;
+            always_ff @(posedge clk) begin
+                if (rst) begin
+                    newest <= '0;
+                    oldest <= '0;
+                end else begin
+                    if (put) newest <= newest + 1'b1;
+                    if (take) oldest <= oldest + 1'b1;
+                end
+                if (put) words[newest] <= in[p+:BITS];
+                read <= words[oldest];
+            end
         end
-        if (put) words[newest] <= in;
-        out <= words[oldest];
-    end
+    endgenerate
 
 endmodule

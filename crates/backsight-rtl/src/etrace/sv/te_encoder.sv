@@ -1,6 +1,6 @@
 // The encoder: blocks of retired instructions in, words of a trace bus out.
 //
-//   te_filter -> te_stage -> te_items -> te_priority (te_branch_map, te_resync) -> te_payload -> te_packet_fifo -> te_encap
+//   te_filter -> te_stage -> te_items -> te_priority (te_branches, te_returns, te_resync) -> te_payload -> te_packet_fifo -> te_encap
 //
 // A block is taken when in_valid and in_ready are high. in_kind says what it is: a block (IN_BLOCK), a time in which nothing
 // was observed (IN_GAP), the end of tracing (IN_END).
@@ -92,6 +92,9 @@ module te_encoder (
     logic [te_pkg::IADDR-1:0]   req_address, req_from, req_tval;
     logic [30:0]                req_map;
     logic [4:0]                 req_count;
+    logic                       req_failed, req_cached, req_irreport, weighed, as_index;
+    logic [31:0]                req_counted;
+    logic [te_pkg::IRETS-1:0]   req_irets;
     logic [te_pkg::PRIV-1:0]    req_priv;
     logic [te_pkg::CONTEXT-1:0] req_context;
     logic [te_pkg::TIME-1:0]    req_time;
@@ -104,8 +107,9 @@ module te_encoder (
     logic [te_pkg::PRIV-1:0]    next_priv;
     logic [1:0]                 next_ctype;
     logic [te_pkg::CONTEXT-1:0] next_context;
+    logic [te_pkg::IADDR-1:0]   next_target;
     logic cur_valid, cur_trap, cur_interrupt, cur_sijump, cur_notify, cur_inner;
-    logic [te_pkg::IADDR-1:0]   cur_address, cur_tval;
+    logic [te_pkg::IADDR-1:0]   cur_address, cur_end, cur_tval;
     logic [3:0]                 cur_itype;
     logic [1:0]                 cur_ctype;
     logic [te_pkg::COUNT-1:0]   cur_weight;
@@ -117,17 +121,18 @@ module te_encoder (
         .clk, .rst, .in_valid(b_valid), .in_ready(b_ready), .in_kind(b_kind), .in_iaddr(b_iaddr), .in_iretire(b_iretire),
         .in_ilastsize(b_ilastsize), .in_itype(b_itype), .in_sijump(b_sijump), .in_notify(b_notify), .in_ctype(b_ctype),
         .in_cycles(b_cycles), .in_priv(b_priv), .in_context(b_context), .in_time(b_time), .in_cause(b_cause),
-        .in_tval(b_tval), .every, .hold, .step, .have, .next_valid, .next_end, .next_trap, .next_priv, .next_ctype, .next_context, .cur_valid, .cur_address, .cur_trap,
+        .in_tval(b_tval), .every, .hold, .step, .have, .next_valid, .next_end, .next_trap, .next_priv, .next_ctype,
+        .next_context, .next_target, .cur_valid, .cur_address, .cur_end, .cur_trap,
         .cur_interrupt, .cur_itype, .cur_sijump, .cur_notify, .cur_inner, .cur_ctype, .cur_weight, .cur_priv, .cur_context,
         .cur_time, .cur_cause, .cur_tval
     );
     te_priority decide (
         .clk, .rst, .room, .half_empty, .every, .hold, .step, .have, .next_valid, .next_end, .next_trap, .next_priv,
-        .next_ctype, .next_context, .cur_valid, .cur_address, .cur_trap, .cur_interrupt, .cur_itype, .cur_sijump,
+        .next_ctype, .next_context, .next_target, .cur_valid, .cur_address, .cur_end, .cur_trap, .cur_interrupt, .cur_itype, .cur_sijump,
         .cur_notify, .cur_inner, .cur_ctype, .cur_weight, .cur_priv, .cur_context, .cur_time, .cur_cause, .cur_tval,
         .req_valid, .req_kind, .req_address, .req_from, .req_map, .req_count, .req_notify, .req_updiscon, .req_branch,
         .req_priv, .req_context, .req_time, .req_thaddr, .req_interrupt, .req_cause, .req_tval, .req_ienable, .req_status,
-        .lost
+        .req_counted, .req_failed, .req_cached, .req_irreport, .req_irets, .weighed, .as_index, .lost
     );
 
     // A request waits for a cycle: the decision ends here. Room for its packet is given out before.
@@ -136,6 +141,9 @@ module te_encoder (
     logic [te_pkg::IADDR-1:0]   held_address, held_from, held_tval;
     logic [30:0]                held_map;
     logic [4:0]                 held_count;
+    logic                       held_failed, held_cached, held_irreport;
+    logic [31:0]                held_counted;
+    logic [te_pkg::IRETS-1:0]   held_irets;
     logic [te_pkg::PRIV-1:0]    held_priv;
     logic [te_pkg::CONTEXT-1:0] held_context;
     logic [te_pkg::TIME-1:0]    held_time;
@@ -145,10 +153,10 @@ module te_encoder (
         held_valid <= req_valid && !rst;
         {held_kind, held_address, held_from, held_map, held_count, held_notify, held_updiscon, held_branch,
             held_priv, held_context, held_time, held_thaddr, held_interrupt, held_cause, held_tval,
-            held_ienable, held_status}
+            held_ienable, held_status, held_counted, held_failed, held_cached, held_irreport, held_irets}
             <= {req_kind, req_address, req_from, req_map, req_count, req_notify, req_updiscon, req_branch,
             req_priv, req_context, req_time, req_thaddr, req_interrupt, req_cause, req_tval, req_ienable,
-            req_status};
+            req_status, req_counted, req_failed, req_cached, req_irreport, req_irets};
     end
 
     logic payload_valid;
@@ -159,7 +167,9 @@ module te_encoder (
         .req_map(held_map), .req_count(held_count), .req_notify(held_notify), .req_updiscon(held_updiscon),
         .req_branch(held_branch), .req_priv(held_priv), .req_context(held_context), .req_time(held_time),
         .req_thaddr(held_thaddr), .req_interrupt(held_interrupt), .req_cause(held_cause), .req_tval(held_tval),
-        .req_ienable(held_ienable), .req_status(held_status), .out_valid(payload_valid), .out_payload(payload),
+        .req_ienable(held_ienable), .req_status(held_status), .req_counted(held_counted),
+        .req_failed(held_failed), .req_cached(held_cached), .req_irreport(held_irreport), .req_irets(held_irets), .weighed,
+        .as_index, .out_valid(payload_valid), .out_payload(payload),
         .out_bytes(payload_bytes)
     );
 

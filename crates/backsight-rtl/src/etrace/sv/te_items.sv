@@ -36,9 +36,11 @@ module te_items (
     output logic [te_pkg::PRIV-1:0]     next_priv,
     output logic [1:0]                  next_ctype,
     output logic [te_pkg::CONTEXT-1:0]  next_context,
+    output logic [te_pkg::IADDR-1:0]    next_target,    // its address, after an uninferable jump
     // The item under decision.
     output logic                        cur_valid,
     output logic [te_pkg::IADDR-1:0]    cur_address,
+    output logic [te_pkg::IADDR-1:0]    cur_end,        // where a call returns to
     output logic                        cur_trap,       // a trap without retirement; else an instruction that retired
     output logic                        cur_interrupt,
     output logic [3:0]                  cur_itype,
@@ -85,6 +87,8 @@ module te_items (
     assign next_priv = in_priv;
     assign next_ctype = next_trap && retired ? te_pkg::CTYPE_UNREPORTED : in_ctype;
     assign next_context = in_context;
+    // The first instruction of a block is not passed over there.
+    assign next_target = in_iaddr;
 
     logic whole;
     assign whole = !block || next_trap || is_last && !trap;
@@ -109,6 +113,7 @@ module te_items (
         end
         if (step) begin
             cur_address <= in_iaddr + from_first;
+            cur_end <= in_iaddr + A'({in_iretire, 1'b0});
             cur_trap <= next_trap;
             cur_interrupt <= in_itype == te_pkg::ITYPE_INTERRUPT;
             cur_itype <= is_last && !trap ? in_itype : te_pkg::ITYPE_NONE;

@@ -24,6 +24,13 @@ module te_payload (
     input  logic [te_pkg::IADDR-1:0]    req_tval,
     input  logic                        req_ienable,
     input  logic [1:0]                  req_status,
+    input  logic [31:0]                 req_counted,
+    input  logic                        req_failed,
+    input  logic                        req_cached,
+    input  logic                        req_irreport,
+    input  logic [te_pkg::IRETS-1:0]    req_irets,
+    output logic                        weighed,        // an address that is in the jump target cache …
+    output logic                        as_index,       // … is sent as its index
     output logic                        out_valid,
     output logic [te_pkg::PAYLOAD-1:0]  out_payload,
     output logic [4:0]                  out_bytes
@@ -49,8 +56,12 @@ module te_payload (
     logic [te_pkg::ECAUSE-1:0] a_cause;
     logic [te_pkg::IADDR-1:0]  a_tval;
     logic [1:0]                a_status;
+    logic                      named, a_failed, a_cached, a_irreport;
+    logic [31:0]               a_counted;
+    logic [te_pkg::IRETS-1:0]  a_irets;
     logic                      relative;
-    assign relative = req_kind == te_pkg::PACKET_ADDRESS && !te_pkg::FULL_ADDRESS;
+    assign named = req_kind == te_pkg::PACKET_ADDRESS || te_pkg::BRANCH_PREDICTION && req_kind == te_pkg::PACKET_COUNTED;
+    assign relative = named && !te_pkg::FULL_ADDRESS;
     assign difference = req_address - (relative ? req_from : '0);
     generate
         if (te_pkg::HAS_TIME && te_pkg::HAS_CONTEXT) begin : g_both
@@ -71,8 +82,13 @@ module te_payload (
         a_field <= req_kind == te_pkg::PACKET_MAP ? {F{req_map[30]}} : difference[te_pkg::IADDR-1:te_pkg::LSB];
         a_map <= req_map;
         a_count <= req_count;
-        a_notify <= req_notify && req_kind == te_pkg::PACKET_ADDRESS;
-        a_updiscon <= req_updiscon && req_kind == te_pkg::PACKET_ADDRESS;
+        a_notify <= req_notify && named;
+        a_updiscon <= req_updiscon && named;
+        a_irreport <= req_irreport && named;
+        a_irets <= req_irets;
+        a_counted <= req_counted;
+        a_failed <= req_failed;
+        a_cached <= req_cached;
         a_branch <= req_branch || req_kind == te_pkg::PACKET_TRAP && !req_thaddr;
         a_shared <= shared;
         a_thaddr <= req_thaddr;
@@ -90,7 +106,9 @@ module te_payload (
     assign top = a_field[F-1];
     assign notify = a_notify != top;
     assign updiscon = a_updiscon != notify;
-    assign tail = {{(W - F - 2){updiscon}}, updiscon, notify, a_field};
+    assign tail = te_pkg::IMPLICIT_RETURN && a_irreport
+        ? {{(W - F - 3 - te_pkg::IRETS){a_irets[te_pkg::IRETS-1]}}, a_irets, !updiscon, updiscon, notify, a_field}
+        : {{(W - F - 2){updiscon}}, updiscon, notify, a_field};
     assign counted = a_kind == te_pkg::PACKET_MAP ? 5'd0 : a_count;
 
     always_comb begin
@@ -130,11 +148,25 @@ module te_payload (
         support[te_pkg::STATUS_AT+:2] = a_status;
     end
 
+    // Format 0: the number of predicted branches, with or without an address.
+    logic [W-1:0] predicted;
+    generate
+        if (te_pkg::BRANCH_PREDICTION) begin : g_predicted
+            localparam int HEAD = 2 + te_pkg::SUBFORMAT + 32 + 2;
+            assign predicted = a_kind == te_pkg::PACKET_COUNT
+                ? W'({a_counted, (2 + te_pkg::SUBFORMAT)'(0)})
+                : {tail[W-HEAD-1:0], 1'b1, a_failed, a_counted, (2 + te_pkg::SUBFORMAT)'(0)};
+        end else begin : g_not_predicted
+            assign predicted = '0;
+        end
+    endgenerate
+
     always_comb begin
         case (a_kind)
             te_pkg::PACKET_SUPPORT: fields = support;
             te_pkg::PACKET_START, te_pkg::PACKET_CONTEXT: fields = format3;
             te_pkg::PACKET_TRAP: fields = trap;
+            te_pkg::PACKET_COUNTED, te_pkg::PACKET_COUNT: fields = te_pkg::BRANCH_PREDICTION ? predicted : branches;
             default: fields = branches;
         endcase
     end
@@ -146,18 +178,38 @@ module te_payload (
         b_payload <= fields;
     end
 
-    // Stage 3: a byte is needed if it is not all sign, or the byte below does not end in the sign.
+    // Stage 3: the fewest bytes. An address that is in the jump target cache is sent as its index, unless it is shorter itself.
     logic [4:0] bytes;
-    always_comb begin
-        bytes = 5'd1;
-        for (int i = 1; i < te_pkg::BYTES; i++)
-            if (b_payload[8*i-1+:9] != {9{b_payload[W-1]}}) bytes = 5'(i + 1);
-    end
+    te_payload_length length (.payload(b_payload), .bytes);
+    generate
+        if (te_pkg::JUMP_CACHE) begin : g_cache
+            logic [te_pkg::IADDR-1:0] a_address;
+            logic [W-1:0]             index, b_index;
+            logic [4:0]               index_bytes;
+            logic                     b_cached, shorter;
+            te_payload_index named_by_index (
+                .address(a_address), .map(a_map), .count(a_count), .irreport(a_irreport), .irets(a_irets), .payload(index)
+            );
+            te_payload_length index_length (.payload(b_index), .bytes(index_bytes));
+            assign shorter = b_cached && bytes >= index_bytes;
+            always_ff @(posedge clk) begin
+                a_address <= req_address;
+                b_cached <= a_valid && a_cached;
+                b_index <= index;
+                weighed <= b_cached && !rst;
+                as_index <= shorter;
+                out_payload <= shorter ? b_index : b_payload;
+                out_bytes <= shorter ? index_bytes : bytes;
+            end
+        end else begin : g_addresses
+            assign {weighed, as_index} = '0;
+            always_ff @(posedge clk) begin
+                out_payload <= b_payload;
+                out_bytes <= bytes;
+            end
+        end
+    endgenerate
 
-    always_ff @(posedge clk) begin
-        out_valid <= b_valid && !rst;
-        out_payload <= b_payload;
-        out_bytes <= bytes;
-    end
+    always_ff @(posedge clk) out_valid <= b_valid && !rst;
 
 endmodule

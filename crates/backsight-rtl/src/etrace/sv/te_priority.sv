@@ -23,8 +23,10 @@ module te_priority (
     input  logic [te_pkg::PRIV-1:0]     next_priv,
     input  logic [1:0]                  next_ctype,
     input  logic [te_pkg::CONTEXT-1:0]  next_context,
+    input  logic [te_pkg::IADDR-1:0]    next_target,
     input  logic                        cur_valid,
     input  logic [te_pkg::IADDR-1:0]    cur_address,
+    input  logic [te_pkg::IADDR-1:0]    cur_end,
     input  logic                        cur_trap,
     input  logic                        cur_interrupt,
     input  logic [3:0]                  cur_itype,
@@ -45,6 +47,11 @@ module te_priority (
     output logic [te_pkg::IADDR-1:0]    req_from,       // the address that was reported before
     output logic [30:0]                 req_map,
     output logic [4:0]                  req_count,
+    output logic [31:0]                 req_counted,    // predicted branches
+    output logic                        req_failed,     // and one that was not
+    output logic                        req_cached,     // the address is in the jump target cache
+    output logic                        req_irreport,   // implicit returns are reported
+    output logic [te_pkg::IRETS-1:0]    req_irets,
     output logic                        req_notify,
     output logic                        req_updiscon,
     output logic                        req_branch,
@@ -57,6 +64,8 @@ module te_priority (
     output logic [te_pkg::IADDR-1:0]    req_tval,
     output logic                        req_ienable,
     output logic [1:0]                  req_status,
+    input  logic                        weighed,        // an address of the cache was sent …
+    input  logic                        as_index,       // … as its index
     output logic                        lost            // packets are being lost
 );
 
@@ -78,8 +87,9 @@ module te_priority (
     logic enabled, context_pending, returned, waiting, sent_anyway;
 
     // Which cycle of the step this is.
+    logic weighing, goes_on;
     logic go, asks, recover, enable_now, main, end_alone, trap_now, close_now, taken;
-    assign go = have && (room || !te_pkg::LOSSLESS);
+    assign go = have && (room || !te_pkg::LOSSLESS) && !weighing;
     assign asks = go && phase == READY && lost && (cur_valid || !next_valid && next_end && enabled);
     assign recover = asks && half_empty;
     assign enable_now = go && phase == READY && !cur_valid && next_valid;
@@ -87,7 +97,7 @@ module te_priority (
     assign end_alone = go && !cur_valid && !next_valid && (phase == MAIN || phase == READY && !recover);
     assign trap_now = go && phase == TRAP;
     assign close_now = go && phase == CLOSE;
-    assign step = enable_now || main && next_valid || end_alone || close_now;
+    assign step = enable_now || main && goes_on || end_alone || close_now;
     assign hold = recover;
 
     // Steps 3 to 5 of the flow chart: packets that synchronise.
@@ -120,22 +130,38 @@ module te_priority (
     assign traced = prev_valid && (cur_inner || prev_retired);
     assign uninferable = te_pkg::is_uninferable(cur_itype);
     assign updiscon = uninferable && !(te_pkg::SIJUMP && cur_sijump && traced
-        && cur_itype != te_pkg::ITYPE_TRAP_RETURN && cur_itype != te_pkg::ITYPE_RETURN);
+        && cur_itype != te_pkg::ITYPE_TRAP_RETURN && cur_itype != te_pkg::ITYPE_RETURN) && !implicit;
+
+    // Returns that a return stack predicts. One that was predicted wrongly and leads to another context has no encoding: tracing
+    // ends after it and begins anew.
+    logic implicit, wrong, after_implicit, after_last, restart, beginning, fresh, forget, syncs, names, moves;
+    te_returns returns (
+        .clk, .rst, .step(main), .forget, .moves, .itype(cur_itype), .updiscon, .after_call(cur_end), .next_valid,
+        .next_target, .prev_valid, .implicit, .wrong, .after_implicit, .after_last, .report(req_irreport), .irets(req_irets)
+    );
+    assign restart = wrong && !next_trap && next_priv == cur_priv && next_changed;
+    assign goes_on = next_valid && !restart;
+    // Tables begin anew at sync packets; those that survive them, where tracing begins.
+    assign fresh = beginning || !te_pkg::KEEP_TABLES;
+    assign forget = syncs && fresh;
 
     // Steps 6 to 10.
-    logic after, sync_next, flush, before_sync, another, must_name, report, full_map, context_now, trap_after;
+    logic after, like_after, sync_next, flush, before_sync, another, must_name, report, full_map, context_now, trap_after;
     logic [30:0] map;
     logic [4:0]  count;
-    logic        map_full;
+    logic        map_full, counting_branches, failed, most_branches;
+    logic [31:0] counted;
     assign after = prev_valid && prev_updiscon;
+    // A predicted return that is reported for another reason is like one that was not predicted.
+    assign like_after = after || after_implicit;
     assign trap_after = !synchronised && cur_trap && after && !cur_interrupt;
-    assign sync_next = next_valid && (next_trap || next_changed);
+    assign sync_next = goes_on && (next_trap || next_changed);
     assign flush = flush_due && !updiscon;
-    assign before_sync = sync_next || flush || !next_valid;
-    assign must_name = sync_next && (next_trap || count != 5'd0 || waiting
+    assign before_sync = sync_next || flush || !goes_on;
+    assign must_name = sync_next && (next_trap || count != 5'd0 || counting_branches || waiting
         || next_priv == cur_priv && (updiscon || returned || cur_itype == te_pkg::ITYPE_RETURN));
-    assign another = flush || !next_valid || must_name;
-    assign report = !synchronised && !cur_trap && (after || another || cur_notify);
+    assign another = flush || !goes_on || must_name;
+    assign report = !synchronised && !cur_trap && (after || another || cur_notify || most_branches);
     assign full_map = !synchronised && !cur_trap && !report && map_full;
     assign context_now = !synchronised && !cur_trap && !report && !map_full && pending_now;
 
@@ -168,8 +194,8 @@ module te_priority (
             wanted = synchronised || trap_after || report || full_map || context_now;
             if (start) req_kind = te_pkg::PACKET_START;
             else if (trap_before || trap_alone || trap_after) req_kind = te_pkg::PACKET_TRAP;
-            else if (report) req_kind = te_pkg::PACKET_ADDRESS;
-            else if (full_map) req_kind = te_pkg::PACKET_MAP;
+            else if (report) req_kind = counting_branches ? te_pkg::PACKET_COUNTED : te_pkg::PACKET_ADDRESS;
+            else if (full_map) req_kind = failed ? te_pkg::PACKET_COUNT : te_pkg::PACKET_MAP;
             else req_kind = te_pkg::PACKET_CONTEXT;
         end
     end
@@ -180,8 +206,10 @@ module te_priority (
     assign req_from = last_address;
     assign req_map = map;
     assign req_count = count;
-    assign req_notify = cur_notify && !after && !another;
-    assign req_updiscon = after && before_sync;
+    assign req_counted = counted;
+    assign req_failed = failed;
+    assign req_notify = cur_notify && !like_after && !another;
+    assign req_updiscon = like_after && before_sync;
     assign req_branch = cur_itype != te_pkg::ITYPE_TAKEN;
     assign req_priv = cur_priv;
     assign req_context = cur_context;
@@ -195,18 +223,35 @@ module te_priority (
     assign req_tval = of_before ? prev_tval : cur_tval;
 
     // Counters and branches.
-    logic syncs, moves, names;
     assign syncs = main && (synchronised || trap_after) || trap_now;
     assign names = main && report;
     assign moves = syncs || names || main && full_map;
-    te_branch_map branches (
-        .clk, .rst, .push(main && cur_branch && !synchronised), .not_taken(cur_itype == te_pkg::ITYPE_NOT_TAKEN), .step(main),
-        .clear(moves || te_pkg::SHALLOW && taken), .now(map), .count, .full(map_full)
+    te_branches branches (
+        .clk, .rst, .branch(main && cur_branch), .push(main && cur_branch && !synchronised), .address(cur_address),
+        .not_taken(cur_itype == te_pkg::ITYPE_NOT_TAKEN), .step(main), .clear(moves || te_pkg::SHALLOW && taken), .forget,
+        .map, .count, .counting(counting_branches), .counted, .most(most_branches), .failed, .full(map_full)
     );
     te_resync resync (
         .clk, .rst, .step(main), .weight(cur_weight), .sent(taken), .named(main && report && flush), .clear(syncs),
         .counting, .near, .flush(flush_due), .send(send_due)
     );
+
+    // Targets of uninferable jumps that a decoder knows. te_payload weighs index and address, and sends the shorter one; the
+    // next step waits for that.
+    generate
+        if (te_pkg::JUMP_CACHE) begin : g_cache
+            logic enters, hit;
+            assign enters = after && !after_last;
+            te_jump_cache jump_targets (
+                .clk, .rst, .forget, .insert(main && enters && (report || start && !prev_trap && !fresh)),
+                .target(cur_address), .hit
+            );
+            assign req_cached = main && report && !counting_branches && enters && hit;
+        end else begin : g_no_cache
+            assign req_cached = 1'b0;
+        end
+    endgenerate
+
     assign every = !prev_valid || prev_trap || !counting || near || context_pending;
 
     always_ff @(posedge clk) begin
@@ -220,26 +265,30 @@ module te_priority (
             prev_reported <= reported;
             prev_cause <= cur_cause;
             prev_tval <= cur_tval;
-            sent_anyway <= report && after && !before_sync;
+            sent_anyway <= report && like_after && !before_sync;
         end
         if (syncs || names) last_address <= cur_address;
         if (rst) begin
             phase <= READY;
             prev_valid <= 1'b0;
             known_context <= '0;
+            beginning <= 1'b1;
             enabled <= 1'b0;
             context_pending <= 1'b0;
             returned <= 1'b0;
             waiting <= 1'b0;
+            weighing <= 1'b0;
             lost <= 1'b0;
         end else begin
             if (recover) phase <= MAIN;
-            else if (main && !next_valid) phase <= cur_trap && !reported ? TRAP : CLOSE;
+            else if (main && !goes_on) phase <= cur_trap && !reported ? TRAP : CLOSE;
             else if (trap_now) phase <= CLOSE;
             else if (step) phase <= READY;
 
             if (recover || close_now) prev_valid <= 1'b0;
             else if (main) prev_valid <= 1'b1;
+            if (recover || close_now) beginning <= 1'b1;
+            else if (main && (start || trap_before && !cur_trap)) beginning <= 1'b0;
 
             if (enable_now) enabled <= 1'b1;
             else if ((close_now || end_alone) && next_end) enabled <= 1'b0;
@@ -251,8 +300,10 @@ module te_priority (
             else if (main) context_pending <= pending_now && !context_now;
             if (main) returned <= returned && !moves || cur_itype == te_pkg::ITYPE_RETURN;
             else if (moves) returned <= 1'b0;
-            if (names) waiting <= after && !before_sync;
+            if (weighed) waiting <= waiting && !as_index;
+            else if (names) waiting <= like_after && !before_sync;
             else if (moves) waiting <= 1'b0;
+            weighing <= taken && req_cached || weighing && !weighed;
         end
     end
 
