@@ -153,10 +153,15 @@ fn check(options: &Options) -> Result<(), Unsupported> {
     range((32..=64).contains(&unit.params.iaddress_width), "iaddress_width", "32 to 64")?;
     range(unit.params.privilege_width >= 2, "privilege_width", "2 or 3")?;
     let params = &unit.params;
-    let tables = [params.return_stack_size, params.call_counter_size, params.bpred_size, params.cache_size];
+    let tables = [
+        ("return_stack_size", params.return_stack_size),
+        ("call_counter_size", params.call_counter_size),
+        ("bpred_size", params.bpred_size),
+        ("cache_size", params.cache_size),
+    ];
     let has_tables =
         unit.options.implicit_return || unit.options.branch_prediction || unit.options.jump_target_cache;
-    range(tables.iter().all(|&size| size <= 10), "sizes of tables", "an exponent of at most 10")?;
+    tables.into_iter().try_for_each(|(name, size)| range(size <= 10, name, "0 to 10"))?;
     let framing = match unit.framing {
         Framing::Reference { .. } => true,
         Framing::Standard(e) => matches!(e.source_bits % 8 + e.type_bits, 0 | 8),
