@@ -13,7 +13,7 @@ pub(super) const SYNC_BYTE: u8 = 0xFF;
 pub(super) const SYNC_END: u8 = 0x7F;
 
 /// Bit 0 of the four mixed bytes in half a frame.
-const ID_FLAGS: u64 = 0x0001_0001_0001_0001;
+pub(super) const ID_FLAGS: u64 = 0x0001_0001_0001_0001;
 /// Instead of an ID until the first one is seen.
 const UNKNOWN: u8 = 0x80;
 

@@ -22,8 +22,8 @@ mod align;
 mod batch;
 mod counts;
 mod decode;
-
 mod encode;
+mod ids;
 mod layout;
 
 pub use align::{Alignment, BitAligner, PortAlignment, find_alignment, find_port_alignment};
@@ -31,6 +31,7 @@ pub use batch::{Batch, Demultiplexer, Run};
 pub use counts::Counts;
 pub use decode::{Deframer, FrameStart};
 pub use encode::{Formatter, FormatterConfig, NotASource};
+pub use ids::NamedIds;
 
 use backsight_core::TraceId;
 use core::fmt;

@@ -82,6 +82,23 @@ fn configs() -> impl Strategy<Value = FormatterConfig> {
 }
 
 proptest! {
+    /// Whatever the bytes are: a source that has data was named.
+    #[test]
+    fn sources_with_data_are_named(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let mut deframer = Deframer::new(Framing::Coresight);
+        deframer.feed(&bytes, &mut |_| {});
+        let mut named = NamedIds::default();
+        named.look(&bytes);
+        for (id, _) in deframer.counts().sources() {
+            prop_assert!(named.has(id), "{id:?}");
+        }
+        let frames = bytes.as_chunks::<16>().0;
+        let is_named = |id: u8| frames.iter().any(|frame| frame.iter().step_by(2).any(|&byte| byte == 2 * id + 1));
+        for id in 0..128 {
+            prop_assert_eq!(named.has(TraceId::new(id)), is_named(id));
+        }
+    }
+
     #[test]
     fn any_interleaving_comes_back(steps in steps(), config in configs()) {
         let stream = encode(config, &steps);

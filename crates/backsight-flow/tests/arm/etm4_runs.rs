@@ -12,7 +12,7 @@ use backsight_testing::Random;
 /// Instructions of each space.
 const LENGTH: u64 = 40;
 
-/// The code of EL1, and that of all others.
+/// The code of EL1 and EL0, and that of EL2.
 struct TwoSpaces([Memory; 2]);
 
 impl Code for TwoSpaces {
@@ -25,12 +25,12 @@ fn random_code(random: &mut Random) -> Memory {
     let instructions: Vec<u32> = (0..LENGTH)
         .map(|at| {
             let distance = random.below(LENGTH) as i32 - at as i32;
-            match random.below(10) {
-                0..=2 => NOP,
-                3 | 4 => cbz(distance),
-                5 | 6 => bl(distance),
-                7 => b(distance),
-                8 => RET,
+            match random.below(20) {
+                0..=5 => NOP,
+                6..=11 => cbz(distance),
+                12..=14 => bl(distance),
+                15..=17 => b(distance),
+                18 => RET,
                 _ => BLR,
             }
         })
@@ -43,13 +43,13 @@ fn random_packets(random: &mut Random) -> Vec<Packet> {
     let mut packets = vec![Packet::Async, trace_info()];
     for _ in 0..60 {
         if random.below(4) == 0 {
-            packets.push(Packet::Context(Some(context_of(random.below(2) as u8, true))));
+            packets.push(Packet::Context(Some(context_of(1 + random.below(2) as u8, true))));
         }
-        // The same few addresses, with the same few outcomes.
+        // The same few addresses, with the same few outcomes: as many as make a path, or fewer.
         packets.push(address(0x1000 + 4 * random.below(6)));
-        for _ in 0..random.below(5) {
-            packets.push(atoms(["E", "N", "EE", "EEE", "NE"][random.below(5) as usize]));
-        }
+        let outcomes = [["E", "EE"], ["N", "EEE"], ["E", "NE"]][random.below(3) as usize];
+        let count = [1, 3, 9, 17][random.below(4) as usize];
+        packets.extend(outcomes.iter().cycle().take(count).map(|outcomes| atoms(outcomes)));
     }
     packets
 }

@@ -1,12 +1,15 @@
 //! What takes the items of a source on the thread where it is decoded, and makes portions of something of them.
 
 use std::iter::Peekable;
+use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::item::{Item, Origin};
+use super::session::Each;
+use super::source_decoder::{ItemSink, Known};
 use crate::Source;
 
 /// Takes the items of one source on the thread of the source, and makes portions of something of them.
@@ -17,6 +20,18 @@ pub(super) trait Consumer<T>: Send {
     /// Takes an item.
     fn item(&mut self, item: Item<'_, T>);
 
+    /// What follows happened in this span of time.
+    fn enter(&mut self, _window: Window) {}
+
+    /// Takes the items of a path of execution that was walked before.
+    #[inline(always)]
+    fn path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    where
+        T: 'a,
+    {
+        items.for_each(|item| self.item(item));
+    }
+
     /// The source ends.
     fn finish(&mut self) {}
 
@@ -25,6 +40,55 @@ pub(super) trait Consumer<T>: Send {
 
     /// What there is.
     fn take(&mut self) -> Option<Self::Portion>;
+}
+
+/// A consumer as what takes the items of its source; each portion is handed on when there is enough for it.
+pub(super) struct Portions<'a, C, O: ?Sized> {
+    pub consumer: &'a mut C,
+    pub output: &'a mut O,
+}
+
+impl<C, O: ?Sized> Portions<'_, C, O> {
+    /// Hands on what there is.
+    pub fn flush<T>(&mut self) -> ControlFlow<()>
+    where
+        C: Consumer<T>,
+        O: FnMut(C::Portion) -> ControlFlow<()>,
+    {
+        self.consumer.take().map_or(ControlFlow::Continue(()), &mut self.output)
+    }
+}
+
+impl<T, C, O> ItemSink<T> for Portions<'_, C, O>
+where
+    C: Consumer<T>,
+    O: FnMut(C::Portion) -> ControlFlow<()> + ?Sized,
+{
+    type Says = ControlFlow<()>;
+
+    #[inline(always)]
+    fn take(&mut self, item: Item<'_, T>, _known: Known) -> ControlFlow<()> {
+        self.consumer.item(item);
+        if self.consumer.is_full() { self.flush() } else { ControlFlow::Continue(()) }
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.consumer.enter(window);
+    }
+
+    #[inline(always)]
+    fn take_path<'a>(
+        &mut self,
+        path: PathId,
+        sub_source: u16,
+        items: impl Iterator<Item = Item<'a, T>>,
+    ) -> ControlFlow<()>
+    where
+        T: 'a,
+    {
+        self.consumer.path(path, sub_source, items);
+        if self.consumer.is_full() { self.flush() } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// Puts what a source gives into text, or other bytes, on the thread of that source.
@@ -78,6 +142,14 @@ impl<T, W: Writer<T>> Consumer<T> for Text<W> {
         self.writer.item(&item, &mut self.text);
     }
 
+    #[inline]
+    fn path<'a>(&mut self, path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    where
+        T: 'a,
+    {
+        self.writer.path(path, items.peekable(), &mut self.text);
+    }
+
     fn finish(&mut self) {
         self.writer.finish(&mut self.text);
     }
@@ -104,6 +176,14 @@ impl<T, W: Writer<T>> Consumer<T> for CountedText<'_, W> {
     #[inline]
     fn item(&mut self, item: Item<'_, T>) {
         self.writer.item(&item, &mut self.text);
+    }
+
+    #[inline]
+    fn path<'a>(&mut self, path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    where
+        T: 'a,
+    {
+        self.writer.path(path, items.peekable(), &mut self.text);
     }
 
     fn finish(&mut self) {
@@ -149,21 +229,53 @@ pub(super) struct Folded<'f, T, M, E> {
     pub source: Source,
     pub make: &'f M,
     pub each: &'f E,
+    /// What was made of the piece so far, and the span of time that items are of now.
     pub state: Option<T>,
+    pub window: Option<Window>,
+}
+
+impl<T, M: Fn(&Source) -> T, E> Folded<'_, T, M, E> {
+    #[inline(always)]
+    fn state<V>(&mut self) -> &mut T
+    where
+        E: Each<T, V>,
+    {
+        self.state.get_or_insert_with(|| {
+            let mut state = (self.make)(&self.source);
+            self.window.into_iter().for_each(|window| self.each.enter(&mut state, window));
+            state
+        })
+    }
 }
 
 impl<V, T, M, E> Consumer<V> for Folded<'_, T, M, E>
 where
     T: Send,
     M: Fn(&Source) -> T + Sync,
-    E: Fn(&mut T, Item<'_, V>) + Sync,
+    E: Each<T, V> + Sync,
 {
     type Portion = T;
 
     #[inline(always)]
     fn item(&mut self, item: Item<'_, V>) {
-        let state = self.state.get_or_insert_with(|| (self.make)(&self.source));
-        (self.each)(state, item);
+        let each = self.each;
+        each.item(self.state(), item);
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.window = Some(window);
+        if let Some(state) = &mut self.state {
+            self.each.enter(state, window);
+        }
+    }
+
+    #[inline(always)]
+    fn path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
+    where
+        V: 'a,
+    {
+        let each = self.each;
+        each.path(self.state(), path, sub_source, items);
     }
 
     #[inline(always)]

@@ -120,6 +120,28 @@ impl<'c, K: Kind> Decode<'c, K> {
         each: impl Fn(&mut T, Item<'_, K::Value>) + Sync,
         merge: impl Fn(&mut T, T),
     ) -> Result<(Summary, Vec<(Source, T)>)> {
+        self.reduce_by(make, ByItem(each), merge)
+    }
+
+    /// As [`Decode::reduce`], with states that take items themselves, and paths of execution that were walked before as what
+    /// they are: [`Decode::accumulate`] for a single source on many cores.
+    ///
+    /// # Errors
+    /// As [`Decode::run`].
+    pub fn accumulate_and_merge<T: Accumulate<K::Value> + Send>(
+        self,
+        make: impl Fn(&Source) -> T + Sync,
+        merge: impl Fn(&mut T, T),
+    ) -> Result<(Summary, Vec<(Source, T)>)> {
+        self.reduce_by(make, ByState, merge)
+    }
+
+    fn reduce_by<T: Send>(
+        self,
+        make: impl Fn(&Source) -> T + Sync,
+        each: impl Each<T, K::Value> + Sync,
+        merge: impl Fn(&mut T, T),
+    ) -> Result<(Summary, Vec<(Source, T)>)> {
         let setups = self.setups()?;
         let only: Option<Vec<_>> = setups
             .iter()
@@ -128,12 +150,13 @@ impl<'c, K: Kind> Decode<'c, K> {
                 Spread::None | Spread::Sources => None,
             })
             .collect();
-        let Some(ids) = only else { return self.fold(make, each) };
+        let Some(ids) = only else { return self.fold_by(make, each) };
         let (mut summary, mut states) = (self.empty_summary(), Vec::new());
         for (setup, id) in setups.iter().zip(ids) {
             let (make, each) = (&make, &each);
-            let mut new =
-                |source: &Source| Ok::<_, Error>(Folded { source: source.clone(), make, each, state: None });
+            let mut new = |source: &Source| {
+                Ok::<_, Error>(Folded { source: source.clone(), make, each, state: None, window: None })
+            };
             let mut sum = None;
             let mut output = |state: T| {
                 match &mut sum {

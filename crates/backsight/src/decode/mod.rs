@@ -58,7 +58,7 @@ pub use write::Portion;
 const SMALLEST_FOR_THREADS: u64 = 1 << 12;
 
 /// Bytes of a source that are decoded at a time where several threads share it.
-const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 17;
 
 /// A decode of a capture: what to decode, and how. Nothing happens until [`Decode::run`] or one of the others that end
 /// with a result is called.

@@ -13,8 +13,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use backsight_core::TraceId;
 
-use super::consumers::Consumer;
-use super::item::Item;
+use super::consumers::{Consumer, Portions};
 use super::kind::Kind;
 use super::session::{Setup, buffer_summary, summaries_of};
 use super::source_decoder::SourceDecoder;
@@ -56,26 +55,17 @@ impl<K: Kind, C: Consumer<K::Value>> Worker<'_, K, C> {
     /// Decodes; an error means that nobody wants the result any more.
     fn work(&mut self, piece: Option<&Piece>) -> ControlFlow<()> {
         let Self { decoder, consumer, replies } = self;
-        let mut sink = |item: Item<'_, K::Value>, _| {
-            consumer.item(item);
-            if consumer.is_full() { send(consumer, replies) } else { ControlFlow::Continue(()) }
-        };
+        let output = &mut |portion| control(replies.send(Reply::Portion(portion)));
+        let mut portions = Portions { consumer, output };
         match piece {
-            Some(piece) => decoder.take(piece.part(), &mut sink)?,
+            Some(piece) => decoder.take_to(piece.part(), &mut portions)?,
             None => {
-                decoder.finish(&mut sink)?;
-                consumer.finish();
+                decoder.finish_to(&mut portions)?;
+                portions.consumer.finish();
             }
         }
-        send(consumer, replies)?;
+        portions.flush()?;
         control(replies.send(Reply::Done))
-    }
-}
-
-fn send<T, C: Consumer<T>>(consumer: &mut C, replies: &SyncSender<Reply<C::Portion>>) -> ControlFlow<()> {
-    match consumer.take() {
-        Some(portion) => control(replies.send(Reply::Portion(portion))),
-        None => ControlFlow::Continue(()),
     }
 }
 

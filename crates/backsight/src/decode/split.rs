@@ -65,6 +65,15 @@ impl Piece {
         }
     }
 
+    /// Keeps the first so many bytes, of more. A break after them is not theirs.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+        let before = |run: &Run| (run.at as usize) < length;
+        self.runs.truncate(self.runs.partition_point(before));
+        self.arrivals.truncate(self.arrivals.partition_point(before));
+        self.breaks.retain(|one| one.at < length);
+    }
+
     fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.breaks.is_empty()
     }

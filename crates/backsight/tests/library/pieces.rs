@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use backsight::decode::{Portion, Summary, Writer};
+use backsight::decode::{Accumulate, Portion, Summary, Writer};
+use backsight::flow::PathId;
 use backsight::{Buffer, Capture, Error, Event, Item};
 use backsight_testing::{Random, corpus, repository, skipped};
 
@@ -175,6 +176,52 @@ fn what_is_written_of_pieces_is_what_is_written_of_the_whole() {
         assert!(one.0.ends_with(b"the end\n"));
         assert!(one == several);
     }
+}
+
+/// Ranges and instructions, counted by paths where there are any.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counted {
+    ranges: u64,
+    instructions: u64,
+    /// Ranges of paths.
+    of_paths: u64,
+}
+
+impl Accumulate<Event> for Counted {
+    fn item(&mut self, item: Item<'_, Event>) {
+        if let Event::Range(range) = item.value {
+            self.ranges += 1;
+            self.instructions += u64::from(range.instructions);
+        }
+    }
+
+    fn path<'a>(&mut self, _: PathId, _: u16, items: impl Iterator<Item = Item<'a, Event>>) {
+        let before = self.ranges;
+        items.for_each(|item| self.item(item));
+        self.of_paths += self.ranges - before;
+    }
+}
+
+#[test]
+fn states_that_take_paths_add_up_to_that_of_the_whole() {
+    let Some(capture) = largest() else { return skipped("no corpus") };
+    let merge = |sum: &mut Counted, later: Counted| {
+        sum.ranges += later.ranges;
+        sum.instructions += later.instructions;
+        sum.of_paths += later.of_paths;
+    };
+    let of = |threads| {
+        let decode = capture.execution().positions(false).threads(threads).piece_size(8_000);
+        let (summary, sums) = decode.accumulate_and_merge(|_| Counted::default(), merge).unwrap();
+        let [(_, counted)] = <[_; 1]>::try_from(sums).unwrap();
+        (summary.to_string(), counted)
+    };
+    let (one, several) = (of(1), of(2));
+    assert!(several.1.of_paths > 100_000, "{several:?}");
+    assert_eq!(
+        (several.0, several.1.ranges, several.1.instructions),
+        (one.0, one.1.ranges, one.1.instructions)
+    );
 }
 
 #[test]

@@ -240,9 +240,9 @@ impl Pieces<'_> {
     fn pass(&self, bytes: u64) -> Result<Work> {
         let decode = self.arguments.choose(self.capture.execution(), self.capture, true);
         let decode = decode.only(&self.buffer).any_order().positions(false).threads(self.threads);
-        let add = |sum: &mut u64, item: Item<'_, Event>| *sum += instructions_of(&item.value);
-        let (summary, sums) = decode.reduce(|_| 0, add, |sum, later| *sum += later)?;
-        let instructions = sums.into_iter().map(|(_, sum)| sum).sum();
+        let (summary, sums) =
+            decode.accumulate_and_merge(|_| Instructions::default(), |sum, later| sum.0 += later.0)?;
+        let instructions = sums.into_iter().map(|(_, sum)| sum.0).sum();
         Ok(Work { bytes, packets: summary.packets(), instructions, text: 0 })
     }
 }

@@ -93,22 +93,20 @@ impl Cutter {
         if !is_sync && most < MOST_WAITING {
             return None;
         }
-        let piece = self.piece(own, own + OVERLAP, false);
-        self.pending = self.pending.slice(own..self.pending.bytes.len());
+        let rest = self.pending.slice(own..bytes.len());
+        let mut data = std::mem::replace(&mut self.pending, rest);
+        data.truncate(own + OVERLAP);
+        let &mut Self { offset, can_begin_alone, .. } = self;
         self.offset += own as u64;
         self.can_begin_alone = is_sync;
-        Some(piece)
+        Some(StreamPiece { offset, data, own, is_last: false, can_begin_alone })
     }
 
     /// What is left at the end.
-    pub fn rest(&self) -> StreamPiece {
-        let own = self.pending.bytes.len();
-        self.piece(own, own, true)
-    }
-
-    fn piece(&self, own: usize, end: usize, is_last: bool) -> StreamPiece {
-        let &Self { offset, can_begin_alone, .. } = self;
-        StreamPiece { offset, data: self.pending.slice(0..end), own, is_last, can_begin_alone }
+    pub fn rest(&mut self) -> StreamPiece {
+        let data = std::mem::take(&mut self.pending);
+        let &mut Self { offset, can_begin_alone, .. } = self;
+        StreamPiece { offset, own: data.bytes.len(), data, is_last: true, can_begin_alone }
     }
 }
 

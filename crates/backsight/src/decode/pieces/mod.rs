@@ -13,12 +13,11 @@ mod cut;
 mod worker;
 
 use std::collections::VecDeque;
-use std::io::Read;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use backsight_arm::frame::{self, Demultiplexer, Run};
+use backsight_arm::frame::{Framing, NamedIds, Run};
 use backsight_core::TraceId;
 
 pub(super) use self::cut::{Cutter, StreamPiece};
@@ -26,8 +25,10 @@ use self::worker::{Counts, Job, Mark, Reply, decode_part, work};
 use super::consumers::Consumer;
 use super::kind::Kind;
 use super::parallel::BlockSink;
-use super::session::{BLOCK, Setup, buffer_summary};
+use super::read_blocks;
+use super::session::{Setup, buffer_summary};
 use super::source_decoder::SourceDecoder;
+use super::span::count_frames;
 use super::split::{Piece, Splitter};
 use super::summary::{BufferSummary, SourceSummary};
 use crate::protocol::{Kinds, Stream};
@@ -63,7 +64,13 @@ pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>) -> Option<TraceId> {
         return None;
     }
     if ids.len() > 1 {
-        let counts = count_ids(buffer).ok()?;
+        // What cannot be read to its end cannot be read twice.
+        buffer.size()?;
+        let named = named_ids(buffer).ok()?;
+        ids.retain(|&id| named.is_none_or(|named| named.has(id)));
+    }
+    if ids.len() > 1 {
+        let counts = count_frames(buffer).ok()?;
         ids.retain(|id| counts.data[usize::from(id.get())] > 0);
     }
     match ids.as_slice() {
@@ -72,19 +79,17 @@ pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>) -> Option<TraceId> {
     }
 }
 
-/// How many bytes each source has.
-fn count_ids(buffer: &Buffer) -> std::io::Result<frame::Counts> {
-    let mut demultiplexer = Demultiplexer::new(buffer.framing());
-    let mut reader = buffer.open().map_err(std::io::Error::other)?;
-    let mut block = vec![0; BLOCK];
-    // What cannot be read to its end cannot be read twice.
-    buffer.size().ok_or(std::io::ErrorKind::Unsupported)?;
-    loop {
-        match reader.read(&mut block)? {
-            0 => return Ok(demultiplexer.counts().clone()),
-            count => demultiplexer.feed(block.get(..count).unwrap_or_default(), &mut |_| {}),
-        }
+/// The sources that the frames of a buffer name, where these are simple enough to see that.
+fn named_ids(buffer: &Buffer) -> Result<Option<NamedIds>> {
+    if buffer.framing() != Framing::Coresight || !buffer.starts.is_empty() {
+        return Ok(None);
     }
+    let mut named = NamedIds::default();
+    read_blocks(buffer, 0, true, &mut |block| {
+        named.look(block);
+        ControlFlow::Continue(())
+    })?;
+    Ok(Some(named))
 }
 
 /// Decodes the only source of a buffer. `make` makes a consumer for each thread; `output` gets the portions in order.

@@ -8,8 +8,7 @@ use backsight_core::Accounting;
 use backsight_flow::Statistics;
 
 use super::cut::StreamPiece;
-use crate::decode::consumers::Consumer;
-use crate::decode::item::Item;
+use crate::decode::consumers::{Consumer, Portions};
 use crate::decode::source_decoder::SourceDecoder;
 use crate::protocol::{SavedState, Stream};
 
@@ -110,21 +109,11 @@ pub(super) fn decode_part<S: Stream, C: Consumer<S::Value>>(
     consumer: &mut C,
     output: &mut dyn FnMut(C::Portion) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let mut sink = |item: Item<'_, S::Value>, _| {
-        consumer.item(item);
-        if consumer.is_full() { give(consumer, output) } else { ControlFlow::Continue(()) }
-    };
-    decoder.take(piece.part(part).part(), &mut sink)?;
+    let mut portions = Portions { consumer, output };
+    decoder.take_to(piece.part(part).part(), &mut portions)?;
     if piece.is_last && part == StreamPiece::OWN_END {
-        decoder.finish(&mut sink)?;
-        consumer.finish();
+        decoder.finish_to(&mut portions)?;
+        portions.consumer.finish();
     }
-    give(consumer, output)
-}
-
-fn give<T, C: Consumer<T>>(
-    consumer: &mut C,
-    output: &mut dyn FnMut(C::Portion) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    consumer.take().map_or(ControlFlow::Continue(()), output)
+    portions.flush()
 }
