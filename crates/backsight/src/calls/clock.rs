@@ -33,7 +33,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// What was spent since then.
+    /// What was spent since then. In line: what it gives would be read back from memory before it is there.
+    #[inline(always)]
     pub fn since(&self, then: &Self) -> Cost {
         Cost {
             instructions: self.instructions - then.instructions,

@@ -17,6 +17,7 @@
 //! ```
 
 mod clock;
+mod functions;
 mod stack;
 mod tree;
 mod walked;
@@ -25,5 +26,8 @@ mod walked;
 mod tests;
 
 pub use clock::Cost;
-pub use stack::{FunctionName, ShadowStack, Visit};
+pub use functions::FunctionName;
+pub(crate) use functions::Functions;
+pub(crate) use stack::Stay;
+pub use stack::{ShadowStack, Visit};
 pub use tree::{CallTree, Node};

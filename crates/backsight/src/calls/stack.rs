@@ -1,62 +1,17 @@
 //! The stack of calls, kept beside the execution.
 
-use std::fmt;
-use std::path::Path;
-
 use backsight_core::{Address, AddressSpace, Context, Isa};
 use backsight_flow::{Event, PathId, Range};
 use backsight_image::{Code as _, Naming, Symbol};
 use backsight_isa::Class;
 
 use super::clock::{Clock, Cost};
+use super::functions::{Function, FunctionName, Functions};
 use super::walked::{Segment, WalkedPaths};
 use crate::SourceCode;
-use crate::recent::Recent;
 
 /// Calls that are kept. A program that goes deeper has its oldest forgotten; their depth is not.
 const MOST_FRAMES: usize = 1 << 16;
-
-/// A function, as far as the image knows it.
-#[derive(Clone, Copy, Debug)]
-pub struct FunctionName<'i> {
-    /// The first address of it that was executed.
-    pub address: Address,
-    /// Its name, and how far into it that address is; `None` where the image has none.
-    pub symbol: Option<Symbol<'i>>,
-    /// The file that it is in, and how far into that the address is.
-    pub module: Option<(&'i Path, u64)>,
-}
-
-/// Its name; where the image has none, the file and the distance into it, or the address.
-impl fmt::Display for FunctionName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.symbol, self.module) {
-            (Some(symbol), _) => f.write_str(symbol.name),
-            (None, Some((file, distance))) => {
-                let name = file.file_name().unwrap_or(file.as_os_str());
-                write!(f, "{}+{distance:#x}", name.display())
-            }
-            (None, None) => write!(f, "{}", self.address),
-        }
-    }
-}
-
-impl FunctionName<'_> {
-    /// Is it written in the same words?
-    pub(crate) fn is_named_as(&self, other: &Self) -> bool {
-        let is_same_text = match (self.symbol, other.symbol) {
-            (Some(symbol), Some(other)) => std::ptr::eq(symbol.name, other.name),
-            (None, None) => self.module == other.module,
-            _ => false,
-        };
-        is_same_text && self.address == other.address
-    }
-
-    /// Two addresses without a name may be of one function: nobody knows better.
-    fn is(&self, other: &Self) -> bool {
-        self.symbol.map(|symbol| symbol.start) == other.symbol.map(|symbol| symbol.start)
-    }
-}
 
 /// A stay in a function, from the time that execution comes to it until it goes elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -76,10 +31,29 @@ pub struct Visit<'i> {
     pub call: Option<Cost>,
 }
 
+/// The same with the number of the function, which is shorter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stay {
+    pub function: u32,
+    pub depth: usize,
+    pub is_entry: bool,
+    pub begin: Option<u64>,
+    pub own: Cost,
+    pub call: Option<Cost>,
+}
+
+impl Stay {
+    /// With the name of the function.
+    pub fn named<'i>(&self, functions: &Functions<'i>) -> Option<Visit<'i>> {
+        let &Self { function, depth, is_entry, begin, own, call } = self;
+        Some(Visit { function: *functions.name(function)?, depth, is_entry, begin, own, call })
+    }
+}
+
 /// A call that is under way.
 #[derive(Clone, Copy, Debug)]
-struct Frame<'i> {
-    function: FunctionName<'i>,
+struct Frame {
+    function: Function,
     /// Where it will return to, if its call was seen.
     return_address: Option<Address>,
     /// Entered by an exception, an interrupt or a signal, and not called.
@@ -110,19 +84,23 @@ pub(super) enum Departure {
     Return,
     ExceptionReturn,
     Exception {
-        return_address: Option<Address>,
+        return_address: Address,
     },
+    /// An exception, and it is not known where from.
+    ExceptionSomewhere,
 }
+
+const _: () = assert!(size_of::<Departure>() == 16);
 
 /// The calls of one hart or core: takes what was executed, and gives the stays in functions.
 #[derive(Clone, Debug)]
 pub struct ShadowStack<'i> {
     code: SourceCode<'i>,
     naming: Naming,
-    known: Recent<(AddressSpace, FunctionName<'i>)>,
+    functions: Functions<'i>,
     context: Option<Context>,
     space: AddressSpace,
-    frames: Vec<Frame<'i>>,
+    frames: Vec<Frame>,
     /// Frames below, which are forgotten.
     forgotten: usize,
     departure: Departure,
@@ -132,7 +110,7 @@ pub struct ShadowStack<'i> {
     /// When the stay began that goes on.
     began: Clock,
     /// Paths that came before, where any did.
-    walked: Option<Box<WalkedPaths<'i>>>,
+    walked: Option<Box<WalkedPaths>>,
 }
 
 /// Does execution go on after an exception? A system call of RISC-V is reported with the address of its instruction, and
@@ -141,7 +119,13 @@ fn is_resumed(return_address: Address, address: Address) -> bool {
     address.0.wrapping_sub(return_address.0) <= 4
 }
 
-type Visits<'a, 'i> = &'a mut dyn FnMut(Visit<'i>);
+/// Takes stays, with the functions that their numbers are of.
+type Stays<'a, 'i> = &'a mut dyn FnMut(&Functions<'i>, &Stay);
+
+/// Takes stays with the names of functions.
+fn with_names<'i>(sink: &mut dyn FnMut(Visit<'i>)) -> impl FnMut(&Functions<'i>, &Stay) {
+    |functions, stay| stay.named(functions).into_iter().for_each(&mut *sink)
+}
 
 impl<'i> ShadowStack<'i> {
     /// No call is known. Functions are those of the code that a source ran.
@@ -149,7 +133,7 @@ impl<'i> ShadowStack<'i> {
         Self {
             code,
             naming: Naming::default(),
-            known: Recent::default(),
+            functions: Functions::default(),
             context: None,
             space: AddressSpace::ANY,
             frames: Vec::new(),
@@ -165,11 +149,52 @@ impl<'i> ShadowStack<'i> {
     /// How functions are named.
     #[must_use]
     pub fn naming(self, naming: Naming) -> Self {
-        Self { naming, known: Recent::default(), walked: None, ..self }
+        Self { naming, functions: Functions::default(), walked: None, ..self }
     }
 
     /// Takes what happened next. Stays that ended are given to `sink`.
-    pub fn push(&mut self, event: &Event, sink: Visits<'_, 'i>) {
+    pub fn push(&mut self, event: &Event, sink: &mut dyn FnMut(Visit<'i>)) {
+        self.take(event, &mut with_names(sink));
+    }
+
+    /// Gives the stay that goes on, as far as it has come.
+    pub fn flush(&mut self, sink: &mut dyn FnMut(Visit<'i>)) {
+        self.end_visit(None, &mut with_names(sink));
+    }
+
+    /// The trace ends.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Visit<'i>)) {
+        self.end(&mut with_names(sink));
+    }
+
+    /// As [`ShadowStack::push`], with the numbers of functions. A stay that goes on is given as far as it has come, if
+    /// `is_interrupted`.
+    pub(crate) fn take_numbered(&mut self, event: &Event, is_interrupted: bool, sink: Stays<'_, 'i>) {
+        self.take(event, sink);
+        if is_interrupted {
+            self.end_visit(None, sink);
+        }
+    }
+
+    /// As [`ShadowStack::finish`], with the numbers of functions.
+    pub(crate) fn end(&mut self, sink: Stays<'_, 'i>) {
+        self.lose(sink);
+        self.end_visit(None, sink);
+        self.frames.clear();
+        self.forgotten = 0;
+    }
+
+    /// Numbers that nobody needs any more are given anew.
+    #[cold]
+    pub(super) fn renumber(&mut self) {
+        self.walked = None;
+        self.functions.renumber(self.frames.iter_mut().map(|frame| &mut frame.function));
+    }
+
+    fn take(&mut self, event: &Event, sink: Stays<'_, 'i>) {
+        if self.functions.is_full() {
+            self.renumber();
+        }
         match *event {
             Event::Range(ref range) => self.range(range, sink),
             Event::Exception { return_address, .. } => self.exception(return_address, sink),
@@ -205,20 +230,7 @@ impl<'i> ShadowStack<'i> {
         }
     }
 
-    /// Gives the stay that goes on, as far as it has come.
-    pub fn flush(&mut self, sink: Visits<'_, 'i>) {
-        self.end_visit(None, sink);
-    }
-
-    /// The trace ends.
-    pub fn finish(&mut self, sink: Visits<'_, 'i>) {
-        self.lose(sink);
-        self.flush(sink);
-        self.frames.clear();
-        self.forgotten = 0;
-    }
-
-    fn range(&mut self, range: &Range, sink: Visits<'_, 'i>) {
+    fn range(&mut self, range: &Range, sink: Stays<'_, 'i>) {
         self.arrive(range.start, sink);
         self.run(range.instructions.into(), self.departure_of(range));
     }
@@ -237,10 +249,13 @@ impl<'i> ShadowStack<'i> {
         &mut self,
         path: PathId,
         mut ranges: impl Iterator<Item = Range>,
-        sink: Visits<'_, 'i>,
+        sink: Stays<'_, 'i>,
     ) {
+        if self.functions.is_full() {
+            self.renumber();
+        }
         let mut walked = self.walked.take().unwrap_or_default();
-        match walked.get(path, self.space).map(|segments| self.walk_again(&walked, segments, sink)) {
+        match walked.get(path, self.space).map(|segments| self.walk_again(segments, sink)) {
             Some(Walk::Whole) => {}
             Some(Walk::Before(count)) => {
                 let mut rest = ranges.skip(count);
@@ -256,15 +271,14 @@ impl<'i> ShadowStack<'i> {
     }
 
     #[inline]
-    fn walk_again(&mut self, walked: &WalkedPaths<'i>, segments: &[Segment], sink: Visits<'_, 'i>) -> Walk {
+    fn walk_again(&mut self, segments: &[Segment], sink: Stays<'_, 'i>) -> Walk {
         let mut ranges = 0;
         for segment in segments {
-            let Some(function) = walked.functions.get(segment.function as usize) else { break };
-            self.arrive_in(function, sink);
-            if !self.frames.last().is_some_and(|top| top.function.is(function)) {
+            self.arrive_in(segment.function, sink);
+            if !self.frames.last().is_some_and(|top| top.function.is(segment.function)) {
                 return Walk::Before(ranges);
             }
-            self.run(segment.instructions, segment.departure);
+            self.run(segment.instructions.into(), segment.departure);
             ranges += segment.ranges as usize;
         }
         Walk::Whole
@@ -275,29 +289,26 @@ impl<'i> ShadowStack<'i> {
     #[inline(never)]
     fn learn(
         &mut self,
-        walked: &mut WalkedPaths<'i>,
+        walked: &mut WalkedPaths,
         path: PathId,
         ranges: &mut dyn Iterator<Item = Range>,
-        sink: Visits<'_, 'i>,
+        sink: Stays<'_, 'i>,
     ) {
         let first = walked.segments.len();
-        let mut last: Option<FunctionName<'i>> = None;
+        let mut last: Option<Function> = None;
         for range in ranges {
             let function = self.function_at(range.start);
-            let goes_on = last.is_some_and(|last| last.is(&function))
+            let goes_on = last.is_some_and(|last| last.is(function))
                 && matches!(self.departure, Departure::Sequence | Departure::Jump { .. });
             self.range(&range, sink);
-            let (instructions, departure) = (u64::from(range.instructions), self.departure);
+            let (instructions, departure) = (range.instructions, self.departure);
             match walked.segments.last_mut() {
                 Some(segment) if goes_on => {
                     segment.ranges += 1;
                     segment.instructions += instructions;
                     segment.departure = departure;
                 }
-                _ => {
-                    let function = walked.number(self.space, &function);
-                    walked.segments.push(Segment { function, ranges: 1, instructions, departure });
-                }
+                _ => walked.segments.push(Segment { function, ranges: 1, instructions, departure }),
             }
             last = Some(function);
         }
@@ -332,18 +343,21 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// An exception is taken: if that is before the first instruction of a function that was called, it is in it anyway.
-    fn exception(&mut self, return_address: Option<Address>, sink: Visits<'_, 'i>) {
+    fn exception(&mut self, return_address: Option<Address>, sink: Stays<'_, 'i>) {
         if let Some(address) = return_address
             && !self.is_lost
             && self.departure != Departure::Sequence
         {
             self.arrive(address, sink);
         }
-        self.departure = Departure::Exception { return_address };
+        self.departure = match return_address {
+            Some(return_address) => Departure::Exception { return_address },
+            None => Departure::ExceptionSomewhere,
+        };
     }
 
     /// Something is missing. What is known to have returned before that has.
-    fn lose(&mut self, sink: Visits<'_, 'i>) {
+    fn lose(&mut self, sink: Stays<'_, 'i>) {
         if self.departure == Departure::Return && !self.frames.is_empty() {
             self.leave(self.frames.len() - 1, sink);
             self.departure = Departure::Sequence;
@@ -355,14 +369,13 @@ impl<'i> ShadowStack<'i> {
     pub fn set_code(&mut self, code: SourceCode<'i>) {
         self.code = code;
         self.space = self.context.map_or(self.space, |context| code.space_of(&context));
-        self.known = Recent::default();
+        self.functions.name_anew();
         self.walked = None;
     }
 
-    fn function_at(&mut self, address: Address) -> FunctionName<'i> {
+    fn function_at(&mut self, address: Address) -> Function {
         let (code, naming, space) = (self.code, self.naming, self.space);
-        let is_it = |(of, known): &(AddressSpace, FunctionName<'i>)| *of == space && known.address == address;
-        let (_, function) = self.known.get(address, is_it, || {
+        self.functions.at(space, address, || {
             let image = code.names_at(space, address);
             let symbol = image.symbolise(space, address).map(|symbol| match naming {
                 Naming::Demangled => symbol,
@@ -370,32 +383,31 @@ impl<'i> ShadowStack<'i> {
             });
             let module = image.module_at(space, address).filter(|_| symbol.is_none());
             let module = module.map(|(module, distance)| (module.name(), distance));
-            (space, FunctionName { address, symbol, module })
-        });
-        *function
+            FunctionName { address, symbol, module }
+        })
     }
 
     /// Execution is at an address: whose call is that?
-    fn arrive(&mut self, address: Address, sink: Visits<'_, 'i>) {
+    fn arrive(&mut self, address: Address, sink: Stays<'_, 'i>) {
         let function = self.function_at(address);
-        self.arrive_in(&function, sink);
+        self.arrive_in(function, sink);
     }
 
     #[inline]
-    fn arrive_in(&mut self, function: &FunctionName<'i>, sink: Visits<'_, 'i>) {
+    fn arrive_in(&mut self, function: Function, sink: Stays<'_, 'i>) {
         let Some(top) = self.frames.last() else {
-            return self.enter(*function, None, false, sink);
+            return self.enter(function, None, false, sink);
         };
         match self.departure {
             Departure::Sequence | Departure::Jump { .. } if top.function.is(function) => {}
-            _ => self.arrive_elsewhere(*function, sink),
+            _ => self.arrive_elsewhere(function, sink),
         }
     }
 
     /// Execution comes to an address, and not in the course of one call.
-    fn arrive_elsewhere(&mut self, function: FunctionName<'i>, sink: Visits<'_, 'i>) {
+    fn arrive_elsewhere(&mut self, function: Function, sink: Stays<'_, 'i>) {
         let Some(top) = self.frames.last() else { return };
-        let (is_same, from_handler) = (top.function.is(&function), top.is_handler);
+        let (is_same, from_handler) = (top.function.is(function), top.is_handler);
         let address = function.address;
         match self.departure {
             Departure::Call { return_address } if !self.is_lost => {
@@ -403,16 +415,20 @@ impl<'i> ShadowStack<'i> {
             }
             Departure::Call { return_address } => {
                 // What was called is not in the trace, or not all of it.
-                if !is_same && address != return_address && !self.unwind_to_function(&function, sink) {
+                if !is_same && address != return_address && !self.unwind_to_function(function, sink) {
                     self.enter(function, Some(return_address), false, sink);
                 }
             }
             Departure::Return => self.return_to(address, function, from_handler, sink),
             Departure::Exception { return_address } => {
-                let goes_on = is_same && return_address.is_none_or(|expected| is_resumed(expected, address))
-                    || return_address == Some(address);
+                let goes_on = is_same && is_resumed(return_address, address) || return_address == address;
                 if !goes_on && !self.unwind_to_address(address, true, sink) {
-                    self.enter(function, return_address, true, sink);
+                    self.enter(function, Some(return_address), true, sink);
+                }
+            }
+            Departure::ExceptionSomewhere => {
+                if !is_same && !self.unwind_to_address(address, true, sink) {
+                    self.enter(function, None, true, sink);
                 }
             }
             Departure::ExceptionReturn => {
@@ -425,9 +441,7 @@ impl<'i> ShadowStack<'i> {
             }
             Departure::Sequence if self.is_lost => self.continue_in(function, sink),
             // Out of several calls at once, by longjmp: into a function, not to its beginning.
-            Departure::Jump { is_indirect }
-                if is_indirect && function.symbol.is_some_and(|symbol| symbol.offset > 0) || self.is_lost =>
-            {
+            Departure::Jump { is_indirect } if is_indirect && function.is_inside || self.is_lost => {
                 self.continue_in(function, sink);
             }
             Departure::Sequence | Departure::Jump { .. } => self.replace(function, sink),
@@ -436,33 +450,27 @@ impl<'i> ShadowStack<'i> {
 
     /// A return. It goes to where it was called from, unless somebody changed that: longjmp goes back to a function that
     /// called setjmp, a signal handler to code that ends it.
-    fn return_to(
-        &mut self,
-        address: Address,
-        function: FunctionName<'i>,
-        from_handler: bool,
-        sink: Visits<'_, 'i>,
-    ) {
+    fn return_to(&mut self, address: Address, function: Function, from_handler: bool, sink: Stays<'_, 'i>) {
         if self.unwind_to_address(address, false, sink) {
             return;
         }
-        if from_handler || !self.unwind_to_function(&function, sink) {
+        if from_handler || !self.unwind_to_function(function, sink) {
             self.replace(function, sink);
         }
     }
 
     /// Nobody knows how execution came here: to a function that is under way, or to another in place of the last.
-    fn continue_in(&mut self, function: FunctionName<'i>, sink: Visits<'_, 'i>) {
+    fn continue_in(&mut self, function: Function, sink: Stays<'_, 'i>) {
         if self.frames.is_empty() {
             self.enter(function, None, false, sink);
-        } else if !self.unwind_to_function(&function, sink) {
+        } else if !self.unwind_to_function(function, sink) {
             self.replace(function, sink);
         }
     }
 
     /// Leaves the call that returns to this address, and whatever it called.
-    fn unwind_to_address(&mut self, address: Address, of_handler: bool, sink: Visits<'_, 'i>) -> bool {
-        let returns = |frame: &Frame<'i>| match frame.return_address {
+    fn unwind_to_address(&mut self, address: Address, of_handler: bool, sink: Stays<'_, 'i>) -> bool {
+        let returns = |frame: &Frame| match frame.return_address {
             Some(expected) if frame.is_handler => is_resumed(expected, address),
             expected => expected == Some(address) && !of_handler,
         };
@@ -478,7 +486,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Leaves what a function has called that is under way.
-    fn unwind_to_function(&mut self, function: &FunctionName<'i>, sink: Visits<'_, 'i>) -> bool {
+    fn unwind_to_function(&mut self, function: Function, sink: Stays<'_, 'i>) -> bool {
         let found = self.frames.iter().rposition(|frame| frame.function.is(function));
         if let Some(index) = found
             && index + 1 < self.frames.len()
@@ -490,10 +498,10 @@ impl<'i> ShadowStack<'i> {
 
     fn enter(
         &mut self,
-        function: FunctionName<'i>,
+        function: Function,
         return_address: Option<Address>,
         is_handler: bool,
-        sink: Visits<'_, 'i>,
+        sink: Stays<'_, 'i>,
     ) {
         self.end_visit(None, sink);
         if self.frames.len() == MOST_FRAMES {
@@ -511,7 +519,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// A tail call: another function in place of the last, which returns to the same address.
-    fn replace(&mut self, function: FunctionName<'i>, sink: Visits<'_, 'i>) {
+    fn replace(&mut self, function: Function, sink: Stays<'_, 'i>) {
         self.end_visit(None, sink);
         if let Some(top) = self.frames.last_mut() {
             top.function = function;
@@ -520,21 +528,22 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Calls from this one on have ended.
-    fn leave(&mut self, index: usize, sink: Visits<'_, 'i>) {
+    fn leave(&mut self, index: usize, sink: Stays<'_, 'i>) {
         let top = self.frames.last().filter(|top| top.is_beginning_known);
         let cost = top.map(|top| self.clock.since(&top.entered));
         self.end_visit(cost, sink);
         self.frames.truncate(index);
     }
 
-    fn end_visit(&mut self, call: Option<Cost>, sink: Visits<'_, 'i>) {
+    fn end_visit(&mut self, call: Option<Cost>, sink: Stays<'_, 'i>) {
         let own = self.clock.since(&self.began);
         let depth = (self.forgotten + self.frames.len()).saturating_sub(1);
         if let Some(top) = self.frames.last_mut()
             && (own.instructions > 0 || call.is_some())
         {
             let is_entry = !std::mem::replace(&mut top.was_visited, true);
-            sink(Visit { function: top.function, depth, is_entry, begin: self.began.time, own, call });
+            let (function, begin) = (top.function.number, self.began.time);
+            sink(&self.functions, &Stay { function, depth, is_entry, begin, own, call });
         }
         self.began = self.clock;
     }

@@ -7,7 +7,7 @@ use backsight_flow::{Event, NoSync, PathId, Range, TraceOn};
 use backsight_isa::{Class, Flags};
 use backsight_testing::Random;
 
-use super::walked::WalkedPaths;
+use super::functions::{Function, Functions};
 use super::{CallTree, FunctionName, ShadowStack, Visit};
 use crate::Capture;
 
@@ -330,6 +330,9 @@ fn paths_come_to_what_their_ranges_come_to() {
                 .iter()
                 .for_each(|event| clear.push(event, &mut |visit| expected.push(format!("{visit:?}"))));
             let mut each = |visit: Visit<'_>| visits.push(format!("{visit:?}"));
+            if random.below(100) == 0 {
+                fast.renumber();
+            }
             match ranges {
                 Some(ranges) => {
                     // Followers forget their paths now and then, and name others by the same numbers.
@@ -341,7 +344,10 @@ fn paths_come_to_what_their_ranges_come_to() {
                         known.push(ranges.clone());
                         known.len() - 1
                     });
-                    fast.walk(PathId { generation, number: number as u32 }, ranges.into_iter(), &mut each);
+                    let path = PathId { generation, number: number as u32 };
+                    fast.walk(path, ranges.into_iter(), &mut |functions, stay| {
+                        each(stay.named(functions).expect("a function that has a number"));
+                    });
                 }
                 None => piece.iter().for_each(|event| fast.push(event, &mut each)),
             }
@@ -355,16 +361,24 @@ fn paths_come_to_what_their_ranges_come_to() {
 
 #[test]
 fn functions_at_the_same_address_in_several_spaces_are_several() {
-    let mut walked = WalkedPaths::default();
-    let at = |distance| FunctionName {
-        address: Address(0x1000),
-        symbol: None,
-        module: Some((Path::new("library"), distance)),
-    };
+    let mut functions = Functions::default();
     let spaces = [1, 2].map(|process| AddressSpace::ANY.in_process(process));
-    let numbers = [walked.number(spaces[0], &at(1)), walked.number(spaces[1], &at(2))];
-    let modules =
-        numbers.map(|number| walked.functions[number as usize].module.map(|(_, distance)| distance));
-    assert_eq!(modules, [Some(1), Some(2)]);
-    assert_eq!(walked.number(spaces[0], &at(1)), numbers[0]);
+    let at = |functions: &mut Functions<'static>, which: usize| {
+        functions.at(spaces[which], Address(0x1000), || FunctionName {
+            address: Address(0x1000),
+            symbol: None,
+            module: Some((Path::new("library"), which as u64)),
+        })
+    };
+    let mut both = [at(&mut functions, 0), at(&mut functions, 1)];
+    let names = |functions: &Functions<'static>, both: [Function; 2]| {
+        both.map(|function| functions.name(function.number).and_then(|name| name.module))
+    };
+    assert_eq!(names(&functions, both), [0, 1].map(|which| Some((Path::new("library"), which))));
+    assert_eq!(at(&mut functions, 0).number, both[0].number);
+    // Those that are needed keep their names, under other numbers.
+    functions.renumber(both.iter_mut().skip(1));
+    assert_eq!((both[1].number, functions.generation), (0, 1));
+    assert_eq!(names(&functions, both)[1], Some((Path::new("library"), 1)));
+    assert_eq!(at(&mut functions, 0).number, 1);
 }

@@ -4,26 +4,23 @@
 //! do nothing to the stack but cost: they are one segment. Whether the stack is in that function when a path comes again, it
 //! says itself, and where it is not, the path is taken range by range.
 
-use std::collections::HashMap;
-
-use backsight_core::{Address, AddressSpace};
+use backsight_core::AddressSpace;
 use backsight_flow::PathId;
 
-use super::stack::{Departure, FunctionName};
+use super::functions::Function;
+use super::stack::Departure;
 
 /// Most paths and most segments that are remembered.
 const MOST_PATHS: usize = 1 << 15;
-const MOST_SEGMENTS: usize = 1 << 16;
+const MOST_SEGMENTS: usize = 1 << 17;
 
 /// Paths of one follower.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WalkedPaths<'i> {
+pub(super) struct WalkedPaths {
     generation: u64,
     /// By their numbers.
     records: Vec<Option<PathRecord>>,
     pub segments: Vec<Segment>,
-    pub functions: Vec<FunctionName<'i>>,
-    numbers: HashMap<(AddressSpace, Address), u32>,
 }
 
 /// A path.
@@ -37,15 +34,17 @@ struct PathRecord {
 /// Ranges in one function, each of which goes on in the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
-    /// Where execution comes to it: the number of a function by that address.
-    pub function: u32,
+    /// The function, by where execution comes to it.
+    pub function: Function,
     pub ranges: u32,
-    pub instructions: u64,
+    pub instructions: u32,
     /// How the last range ends.
     pub departure: Departure,
 }
 
-impl<'i> WalkedPaths<'i> {
+const _: () = assert!(size_of::<Segment>() <= 48);
+
+impl WalkedPaths {
     /// The segments of a path.
     #[inline]
     pub fn get(&self, path: PathId, space: AddressSpace) -> Option<&[Segment]> {
@@ -70,13 +69,5 @@ impl<'i> WalkedPaths<'i> {
         }
         self.records[index] =
             Some(PathRecord { space, first: first as u32, end: self.segments.len() as u32 });
-    }
-
-    /// The number of a function of a space, as it is come to.
-    pub fn number(&mut self, space: AddressSpace, function: &FunctionName<'i>) -> u32 {
-        *self.numbers.entry((space, function.address)).or_insert_with(|| {
-            self.functions.push(*function);
-            self.functions.len() as u32 - 1
-        })
     }
 }

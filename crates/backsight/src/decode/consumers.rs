@@ -1,13 +1,12 @@
 //! What takes the items of a source on the thread where it is decoded, and makes portions of something of them.
 
-use std::iter::Peekable;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::item::{Item, Origin};
+use super::item::{Executor, Item, Origin};
 use super::session::Each;
 use super::source_decoder::{ItemSink, Known};
 use crate::Source;
@@ -25,7 +24,7 @@ pub(super) trait Consumer<T>: Send {
 
     /// Takes the items of a path of execution that was walked before.
     #[inline(always)]
-    fn path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    fn path<'a>(&mut self, _path: PathId, _executor: Executor<'a>, items: impl Iterator<Item = Item<'a, T>>)
     where
         T: 'a,
     {
@@ -80,13 +79,13 @@ where
     fn take_path<'a>(
         &mut self,
         path: PathId,
-        sub_source: u16,
+        executor: Executor<'a>,
         items: impl Iterator<Item = Item<'a, T>>,
     ) -> ControlFlow<()>
     where
         T: 'a,
     {
-        self.consumer.path(path, sub_source, items);
+        self.consumer.path(path, executor, items);
         if self.consumer.is_full() { self.flush() } else { ControlFlow::Continue(()) }
     }
 }
@@ -100,7 +99,8 @@ pub trait Writer<T>: Send {
     fn path<'a>(
         &mut self,
         _path: PathId,
-        items: Peekable<impl Iterator<Item = Item<'a, T>>>,
+        _executor: Executor<'a>,
+        items: impl Iterator<Item = Item<'a, T>>,
         text: &mut Vec<u8>,
     ) where
         T: 'a,
@@ -143,11 +143,11 @@ impl<T, W: Writer<T>> Consumer<T> for Text<W> {
     }
 
     #[inline]
-    fn path<'a>(&mut self, path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    fn path<'a>(&mut self, path: PathId, executor: Executor<'a>, items: impl Iterator<Item = Item<'a, T>>)
     where
         T: 'a,
     {
-        self.writer.path(path, items.peekable(), &mut self.text);
+        self.writer.path(path, executor, items, &mut self.text);
     }
 
     fn finish(&mut self) {
@@ -179,11 +179,11 @@ impl<T, W: Writer<T>> Consumer<T> for CountedText<'_, W> {
     }
 
     #[inline]
-    fn path<'a>(&mut self, path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    fn path<'a>(&mut self, path: PathId, executor: Executor<'a>, items: impl Iterator<Item = Item<'a, T>>)
     where
         T: 'a,
     {
-        self.writer.path(path, items.peekable(), &mut self.text);
+        self.writer.path(path, executor, items, &mut self.text);
     }
 
     fn finish(&mut self) {
@@ -270,12 +270,12 @@ where
     }
 
     #[inline(always)]
-    fn path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
+    fn path<'a>(&mut self, path: PathId, executor: Executor<'a>, items: impl Iterator<Item = Item<'a, V>>)
     where
         V: 'a,
     {
         let each = self.each;
-        each.path(self.state(), path, sub_source, items);
+        each.path(self.state(), path, executor.sub_source, items);
     }
 
     #[inline(always)]

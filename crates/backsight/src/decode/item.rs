@@ -26,6 +26,17 @@ pub struct Item<'a, T> {
     pub(crate) origin: Origin<'a>,
 }
 
+/// Who executed a path, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Executor<'a> {
+    /// The source: [`Item::source`].
+    pub source: &'a Source,
+    /// The sub-source: [`Item::sub_source`].
+    pub sub_source: u16,
+    /// The span of time: [`Item::window`].
+    pub window: Option<Window>,
+}
+
 /// What is known of the bytes of an item.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'a> {

@@ -39,7 +39,7 @@ use crate::{Error, Result, Source};
 pub use consumers::Writer;
 use consumers::{Collected, Kept};
 use item::Closure;
-pub use item::{Accumulate, Item, Outcome, Sink};
+pub use item::{Accumulate, Executor, Item, Outcome, Sink};
 pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;

@@ -6,7 +6,7 @@ use backsight_core::TraceId;
 use backsight_flow::PathId;
 
 use super::consumers::{ENOUGH_TEXT, Writer};
-use super::item::Item;
+use super::item::{Executor, Item};
 use super::source_decoder::{ItemSink, Known};
 use crate::Source;
 
@@ -32,7 +32,7 @@ where
     }
 
     /// Lets the writer of a source write. Text goes on when there is enough of it.
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, source: &Source, write: impl FnOnce(&mut W, &mut Vec<u8>)) -> ControlFlow<()> {
         let id = source.frame_id();
         if self.writers.get(self.current).is_none_or(|(other, _)| *other != id)
@@ -97,19 +97,16 @@ where
         self.write(item.source, |writer, text| writer.item(&item, text))
     }
 
+    #[inline(always)]
     fn take_path<'a>(
         &mut self,
         path: PathId,
-        _sub_source: u16,
+        executor: Executor<'a>,
         items: impl Iterator<Item = Item<'a, T>>,
     ) -> ControlFlow<()>
     where
         T: 'a,
     {
-        let mut items = items.peekable();
-        match items.peek().map(|first| first.source) {
-            Some(source) => self.write(source, |writer, text| writer.path(path, items, text)),
-            None => ControlFlow::Continue(()),
-        }
+        self.write(executor.source, |writer, text| writer.path(path, executor, items, text))
     }
 }

@@ -10,7 +10,7 @@ use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::caches::{CodeCaches, CodeKey, SharedCode};
-use super::item::{Accumulate, Item, Outcome};
+use super::item::{Accumulate, Executor, Item, Outcome};
 use super::kind::Kind;
 use super::merge::Waiting;
 use super::source_decoder::{EachItem, ItemSink, Known, Part, SourceDecoder, Wanted};
@@ -396,13 +396,13 @@ impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {
     fn take_path<'a>(
         &mut self,
         path: PathId,
-        sub_source: u16,
+        executor: Executor<'a>,
         items: impl Iterator<Item = Item<'a, V>>,
     ) -> ControlFlow<()>
     where
         V: 'a,
     {
-        self.each.path(self.state, path, sub_source, items);
+        self.each.path(self.state, path, executor.sub_source, items);
         ControlFlow::Continue(())
     }
 }

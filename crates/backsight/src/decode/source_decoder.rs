@@ -8,7 +8,7 @@ use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::caches::SharedCode;
-use super::item::{Item, Origin, Outcome};
+use super::item::{Executor, Item, Origin, Outcome};
 use super::positions::Positions;
 use crate::Source;
 use crate::protocol::{SavedState, Stream, StreamSink};
@@ -148,7 +148,7 @@ pub(crate) trait ItemSink<V> {
     fn take_path<'a>(
         &mut self,
         _path: PathId,
-        _sub_source: u16,
+        _executor: Executor<'a>,
         items: impl Iterator<Item = Item<'a, V>>,
     ) -> ControlFlow<()>
     where
@@ -246,7 +246,7 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
             value,
             origin,
         });
-        let outcome = self.sink.take_path(path, sub_source, items);
+        let outcome = self.sink.take_path(path, Executor { source, sub_source, window }, items);
         if F::Says::CAN_END {
             self.outcome = outcome;
         }

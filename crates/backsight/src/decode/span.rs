@@ -15,7 +15,7 @@ use backsight_core::{Accounting, TraceId};
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::item::{Accumulate, Item, Outcome};
+use super::item::{Accumulate, Executor, Item, Outcome};
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
 use super::session::Setup;
@@ -297,13 +297,13 @@ impl<V, T: Accumulate<V>> ItemSink<V> for Accumulating<'_, T> {
     fn take_path<'a>(
         &mut self,
         path: PathId,
-        sub_source: u16,
+        executor: Executor<'a>,
         items: impl Iterator<Item = Item<'a, V>>,
     ) -> ControlFlow<()>
     where
         V: 'a,
     {
-        self.0.path(path, sub_source, items);
+        self.0.path(path, executor.sub_source, items);
         self.says()
     }
 }
@@ -330,13 +330,13 @@ impl<V, F: ItemSink<V>> ItemSink<V> for Given<'_, F> {
     fn take_path<'a>(
         &mut self,
         path: PathId,
-        sub_source: u16,
+        executor: Executor<'a>,
         items: impl Iterator<Item = Item<'a, V>>,
     ) -> ControlFlow<()>
     where
         V: 'a,
     {
-        if self.is_given { self.sink.take_path(path, sub_source, items) } else { ControlFlow::Continue(()) }
+        if self.is_given { self.sink.take_path(path, executor, items) } else { ControlFlow::Continue(()) }
     }
 }
 

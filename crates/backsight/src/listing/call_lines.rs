@@ -5,14 +5,13 @@ use std::io::{self, Write};
 use backsight_core::Describe as _;
 use backsight_flow::{Event, PathId, Range};
 
-use super::digits::Decimal;
+use super::digits::write_decimal;
 use super::execution::{Detail, ExecutionFormat, Label, Style, module_members, write_event};
 use super::filter::Filter;
 use super::json::ObjectWriter;
 use super::printable::Printable;
 use crate::SourceCode;
-use crate::calls::{CallTree, Cost, FunctionName, Node, ShadowStack, Visit};
-use crate::recent::Recent;
+use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Visit};
 
 /// Deepest indentation.
 const DEEPEST: usize = 60;
@@ -23,17 +22,76 @@ pub(super) struct CallLines<'i> {
     stack: ShadowStack<'i>,
     /// Where calls are added up, and not listed one by one.
     tree: Option<CallTree>,
-    visits: Vec<Visit<'i>>,
     /// Where the last event was reported.
     index: u64,
-    /// Texts of functions that were listed before.
-    names: Recent<(FunctionName<'i>, Box<str>)>,
-    line: Vec<u8>,
+    names: Names,
+    /// Lines that are on their way.
+    lines: Vec<u8>,
+}
+
+/// Texts of functions that were listed before, by their numbers.
+#[derive(Default)]
+struct Names {
+    /// The functions are numbered as they were then.
+    generation: u32,
+    texts: Vec<Option<NameText>>,
+}
+
+/// A text in blocks, the last of which it need not fill: to copy a block takes a moment, to copy so and so many bytes takes
+/// longer.
+#[derive(Clone)]
+struct NameText {
+    blocks: Box<[[u8; BLOCK]]>,
+    length: usize,
+}
+
+const BLOCK: usize = 32;
+
+impl NameText {
+    fn new(text: &str) -> Self {
+        let blocks = text.as_bytes().chunks(BLOCK).map(|part| {
+            let mut block = [0; BLOCK];
+            block[..part.len()].copy_from_slice(part);
+            block
+        });
+        Self { blocks: blocks.collect(), length: text.len() }
+    }
+
+    #[inline]
+    fn write(&self, lines: &mut Vec<u8>) {
+        let end = lines.len() + self.length;
+        self.blocks.iter().for_each(|block| lines.extend_from_slice(block));
+        lines.truncate(end);
+    }
+}
+
+impl Names {
+    /// The text of a function.
+    #[inline]
+    fn of(&mut self, functions: &Functions<'_>, number: u32) -> Option<&NameText> {
+        let index = number as usize;
+        if functions.generation != self.generation || self.texts.get(index).is_none_or(Option::is_none) {
+            self.learn(functions, number);
+        }
+        self.texts.get(index)?.as_ref()
+    }
+
+    #[cold]
+    fn learn(&mut self, functions: &Functions<'_>, number: u32) {
+        if functions.generation != self.generation {
+            *self = Self { generation: functions.generation, texts: Vec::new() };
+        }
+        let index = number as usize;
+        if self.texts.len() <= index {
+            self.texts.resize(index + 1, None);
+        }
+        let text = functions.name(number).map(|name| Printable(&name.to_string()).to_string());
+        self.texts[index] = text.as_deref().map(NameText::new);
+    }
 }
 
 /// Where the lines of a hart go, and what is wanted of them.
 pub(super) struct Page<'a> {
-    pub out: &'a mut dyn Write,
     pub label: &'a Label,
     pub hart: u16,
     pub object: &'a mut ObjectWriter,
@@ -52,8 +110,8 @@ impl<'i> CallLines<'i> {
         };
         let is_json = style.format == ExecutionFormat::Json;
         let stack = ShadowStack::new(code).naming(style.naming);
-        let (visits, names, line) = Default::default();
-        Some(Self { is_json, stack, tree, visits, index: 0, names, line })
+        let (names, lines) = Default::default();
+        Some(Self { is_json, stack, tree, index: 0, names, lines })
     }
 
     /// The code is not what it was.
@@ -65,6 +123,7 @@ impl<'i> CallLines<'i> {
     pub fn event(
         &mut self,
         page: &mut Page<'_>,
+        out: &mut dyn Write,
         is_wanted: bool,
         index: &dyn Fn() -> u64,
         event: &Event,
@@ -73,80 +132,100 @@ impl<'i> CallLines<'i> {
             event,
             Event::Range(_) | Event::CycleCount(_) | Event::Timestamp { .. } | Event::Context(..)
         );
-        let visits = &mut self.visits;
-        self.stack.push(event, &mut |visit| visits.push(visit));
-        if is_shown {
-            self.stack.flush(&mut |visit| visits.push(visit));
-        }
         if self.is_json {
             self.index = index();
         }
-        self.write_visits(page)?;
+        self.with_stack_to(page, out, |stack, sink| stack.take_numbered(event, is_shown, sink))?;
         match is_shown && is_wanted && self.tree.is_none() {
-            true if self.is_json => page.json_event(event, self.index),
-            true => write_event(page.out, page.label, page.hart, event),
+            true if self.is_json => page.json_event(out, event, self.index),
+            true => write_event(out, page.label, page.hart, event),
             false => Ok(()),
         }
     }
 
     /// Takes the ranges of a path that was walked before. Not for JSON, which says where each event was reported.
+    #[inline]
     pub fn path(
         &mut self,
         page: &mut Page<'_>,
+        text: &mut Vec<u8>,
         path: PathId,
         ranges: impl Iterator<Item = Range>,
-    ) -> io::Result<()> {
-        let visits = &mut self.visits;
-        self.stack.walk(path, ranges, &mut |visit| visits.push(visit));
-        if self.visits.is_empty() { Ok(()) } else { self.write_visits(page) }
+    ) {
+        self.with_stack(page, text, |stack, sink| stack.walk(path, ranges, sink));
     }
 
     /// The trace ends.
-    pub fn end(&mut self, page: &mut Page<'_>) -> io::Result<()> {
-        let visits = &mut self.visits;
-        self.stack.finish(&mut |visit| visits.push(visit));
-        self.write_visits(page)?;
+    pub fn end(&mut self, page: &mut Page<'_>, out: &mut dyn Write) -> io::Result<()> {
+        self.with_stack_to(page, out, |stack, sink| stack.end(sink))?;
         match self.tree.take() {
-            Some(tree) if self.is_json => page.json_tree(&tree, self.index),
-            Some(tree) => page.text_tree(&tree),
+            Some(tree) if self.is_json => page.json_tree(out, &tree, self.index),
+            Some(tree) => page.text_tree(out, &tree),
             None => Ok(()),
         }
     }
 
-    fn write_visits(&mut self, page: &mut Page<'_>) -> io::Result<()> {
-        for visit in self.visits.drain(..) {
-            if !page.filter.wants_now() || !page.filter.wants_address(visit.function.address) {
-                continue;
+    fn with_stack_to(
+        &mut self,
+        page: &mut Page<'_>,
+        out: &mut dyn Write,
+        go_on: impl FnOnce(&mut ShadowStack<'i>, &mut dyn FnMut(&Functions<'i>, &Stay)),
+    ) -> io::Result<()> {
+        let mut lines = std::mem::take(&mut self.lines);
+        self.with_stack(page, &mut lines, go_on);
+        let written = if lines.is_empty() { Ok(()) } else { out.write_all(&lines) };
+        lines.clear();
+        self.lines = lines;
+        written
+    }
+
+    /// Lets the stack go on, and writes the stays that it gives.
+    #[inline]
+    fn with_stack(
+        &mut self,
+        page: &mut Page<'_>,
+        lines: &mut Vec<u8>,
+        go_on: impl FnOnce(&mut ShadowStack<'i>, &mut dyn FnMut(&Functions<'i>, &Stay)),
+    ) {
+        let Self { is_json, stack, tree, index, names, .. } = self;
+        let Page { label, hart, object, listed, filter } = page;
+        let (is_text, takes_all) = (!*is_json && tree.is_none(), filter.takes_all());
+        go_on(stack, &mut |functions, stay| {
+            let is_wanted = || {
+                let function = functions.name(stay.function);
+                filter.wants_now() && function.is_some_and(|name| filter.wants_address(name.address))
+            };
+            if !takes_all && !is_wanted() {
+                return;
             }
-            *page.listed += visit.own.instructions;
-            match &mut self.tree {
+            **listed += stay.own.instructions;
+            if is_text {
+                return write_stay(lines, label, *hart, stay, names.of(functions, stay.function));
+            }
+            let Some(visit) = stay.named(functions) else { return };
+            match tree {
                 Some(tree) => tree.add(&visit),
-                None if self.is_json => page.json_visit(&visit, self.index)?,
                 None => {
-                    let function = &visit.function;
-                    let text = || Printable(&function.to_string()).to_string().into_boxed_str();
-                    let (_, name) = self.names.get(
-                        function.address,
-                        |(known, _)| known.is_named_as(function),
-                        || (*function, text()),
-                    );
-                    page.text_visit(&visit, name, &mut self.line)?;
+                    object.text("event", "visit");
+                    label.members(object, *hart, *index);
+                    visit_members(object, &visit);
+                    // Memory takes everything.
+                    let _ = object.end(lines);
                 }
             }
-        }
-        Ok(())
+        });
     }
 }
 
 impl Page<'_> {
-    fn json_event(&mut self, event: &Event, index: u64) -> io::Result<()> {
+    fn json_event(&mut self, out: &mut dyn Write, event: &Event, index: u64) -> io::Result<()> {
         self.object.text("event", event.name());
         self.label.members(self.object, self.hart, index);
         self.object.fields(event);
-        self.object.end(self.out)
+        self.object.end(out)
     }
 
-    fn json_tree(&mut self, tree: &CallTree, index: u64) -> io::Result<()> {
+    fn json_tree(&mut self, out: &mut dyn Write, tree: &CallTree, index: u64) -> io::Result<()> {
         for node in tree.nodes() {
             let object = &mut *self.object;
             object.text("event", "function");
@@ -156,65 +235,20 @@ impl Page<'_> {
             object.number("calls", node.calls);
             cost_members(object, &OWN, &node.own);
             cost_members(object, &TOTAL, &node.total);
-            object.end(self.out)?;
+            object.end(out)?;
         }
         Ok(())
     }
 
-    fn json_visit(&mut self, visit: &Visit<'_>, index: u64) -> io::Result<()> {
-        let object = &mut *self.object;
-        object.text("event", "visit");
-        self.label.members(object, self.hart, index);
-        object.text("address", &visit.function.address.to_string());
-        if let Some(symbol) = visit.function.symbol {
-            object.text("function", symbol.name);
-            object.number("function_offset", symbol.offset);
-        }
-        if let Some((module, offset)) = visit.function.module {
-            module_members(object, module, offset);
-        }
-        object.number("depth", visit.depth as u64);
-        object.flag("entry", visit.is_entry);
-        if let Some(time) = visit.begin {
-            object.number("timestamp", time);
-        }
-        cost_members(object, &OWN, &visit.own);
-        if let Some(call) = &visit.call {
-            cost_members(object, &CALL, call);
-        }
-        object.end(self.out)
-    }
-
-    /// Name, what the stay cost, and where it is the last of a call what that cost.
-    fn text_visit(&mut self, visit: &Visit<'_>, name: &str, line: &mut Vec<u8>) -> io::Result<()> {
-        line.clear();
-        self.label.write(line, self.hart)?;
-        line.resize(line.len() + 2 * visit.depth.min(DEEPEST), b' ');
-        line.extend_from_slice(name.as_bytes());
-        line.extend_from_slice(b"  ");
-        // What came before the last line, such as an exception, was the end of it.
-        let has_own = visit.own.instructions > 0;
-        if has_own {
-            write_cost(line, &visit.own);
-            visit.begin.map_or(Ok(()), |time| write!(line, ", at {time:#x}"))?;
-        }
-        if let Some(call) = &visit.call {
-            line.extend_from_slice(if has_own { b"; call took " } else { b"call took " });
-            write_cost(line, call);
-        }
-        line.push(b'\n');
-        self.out.write_all(line)
-    }
-
-    fn text_tree(&mut self, tree: &CallTree) -> io::Result<()> {
-        let Self { out, label, hart, .. } = self;
+    fn text_tree(&self, out: &mut dyn Write, tree: &CallTree) -> io::Result<()> {
+        let &Self { label, hart, .. } = self;
         let nodes = tree.nodes();
         let has_cycles = nodes.iter().any(|node| node.total.cycles.is_some());
         let cycles = if has_cycles { format!("{:>14}", "cycles") } else { String::new() };
-        label.write(*out, *hart)?;
+        label.write(out, hart)?;
         writeln!(out, "{:>10}{:>16}{:>16}{cycles}  function", "calls", "instructions", "of its own")?;
         for Node { name, depth, calls, own, total, .. } in &nodes {
-            label.write(*out, *hart)?;
+            label.write(out, hart)?;
             write!(out, "{calls:>10}{:>16}{:>16}", total.instructions, own.instructions)?;
             if has_cycles {
                 write!(out, "{:>14}", total.cycles.unwrap_or(0))?;
@@ -223,7 +257,7 @@ impl Page<'_> {
             writeln!(out, "  {:indentation$}{}", "", Printable(name))?;
         }
         if tree.folded() > 0 {
-            label.write(*out, *hart)?;
+            label.write(out, hart)?;
             writeln!(
                 out,
                 "-- {} stays are in the figures of their callers: too many chains of calls",
@@ -231,6 +265,26 @@ impl Page<'_> {
             )?;
         }
         Ok(())
+    }
+}
+
+fn visit_members(object: &mut ObjectWriter, visit: &Visit<'_>) {
+    object.text("address", &visit.function.address.to_string());
+    if let Some(symbol) = visit.function.symbol {
+        object.text("function", symbol.name);
+        object.number("function_offset", symbol.offset);
+    }
+    if let Some((module, offset)) = visit.function.module {
+        module_members(object, module, offset);
+    }
+    object.number("depth", visit.depth as u64);
+    object.flag("entry", visit.is_entry);
+    if let Some(time) = visit.begin {
+        object.number("timestamp", time);
+    }
+    cost_members(object, &OWN, &visit.own);
+    if let Some(call) = &visit.call {
+        cost_members(object, &CALL, call);
     }
 }
 
@@ -252,17 +306,51 @@ fn cost_members(object: &mut ObjectWriter, names: &CostNames, cost: &Cost) {
     }
 }
 
-fn write_cost(line: &mut Vec<u8>, cost: &Cost) {
-    let mut part = |before: &str, count: u64, after: &str| {
-        line.extend_from_slice(before.as_bytes());
-        line.extend_from_slice(Decimal::default().of(count).as_bytes());
-        line.extend_from_slice(after.as_bytes());
-    };
-    part("", cost.instructions, if cost.instructions == 1 { " instruction" } else { " instructions" });
+/// Name, what the stay cost, and where it is the last of a call what that cost.
+#[inline]
+fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: Option<&NameText>) {
+    // Memory takes everything.
+    let _ = label.write(lines, hart);
+    indent(lines, 2 * stay.depth.min(DEEPEST));
+    name.into_iter().for_each(|name| name.write(lines));
+    lines.extend_from_slice(b"  ");
+    // What came before the last line, such as an exception, was the end of it.
+    let has_own = stay.own.instructions > 0;
+    if has_own {
+        write_cost(lines, &stay.own);
+        stay.begin.map_or(Ok(()), |time| write!(lines, ", at {time:#x}")).unwrap_or_default();
+    }
+    if let Some(call) = &stay.call {
+        match has_own {
+            true => lines.extend_from_slice(b"; call took "),
+            false => lines.extend_from_slice(b"call took "),
+        }
+        write_cost(lines, call);
+    }
+    lines.push(b'\n');
+}
+
+#[inline]
+fn indent(lines: &mut Vec<u8>, width: usize) {
+    let end = lines.len() + width;
+    (0..width.div_ceil(BLOCK)).for_each(|_| lines.extend_from_slice(&[b' '; BLOCK]));
+    lines.truncate(end);
+}
+
+#[inline]
+fn write_cost(lines: &mut Vec<u8>, cost: &Cost) {
+    write_decimal(lines, cost.instructions);
+    match cost.instructions {
+        1 => lines.extend_from_slice(b" instruction"),
+        _ => lines.extend_from_slice(b" instructions"),
+    }
     if let Some(cycles) = cost.cycles {
-        part(", ", cycles, if cycles == 1 { " cycle" } else { " cycles" });
+        lines.extend_from_slice(b", ");
+        write_decimal(lines, cycles);
+        lines.extend_from_slice(if cycles == 1 { b" cycle" } else { b" cycles" });
     }
     if let Some(time) = cost.time.filter(|&time| time > 0) {
-        part(", time ", time, "");
+        lines.extend_from_slice(b", time ");
+        write_decimal(lines, time);
     }
 }

@@ -4,19 +4,53 @@
 #[derive(Default)]
 pub(super) struct Decimal([u8; 20]);
 
+/// The digits of all numbers below a hundred.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
 impl Decimal {
     /// Those of `number`.
-    pub fn of(&mut self, mut number: u64) -> &str {
+    pub fn of(&mut self, number: u64) -> &str {
+        std::str::from_utf8(self.bytes_of(number)).unwrap_or_default()
+    }
+
+    /// The same as bytes.
+    #[inline]
+    pub fn bytes_of(&mut self, mut number: u64) -> &[u8] {
         let mut first = self.0.len();
-        for (at, digit) in self.0.iter_mut().enumerate().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-            first = at;
-            if number == 0 {
-                break;
-            }
+        while number >= 10 {
+            first -= 2;
+            self.0[first..first + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+            number /= 100;
         }
-        self.0.get(first..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
+        if number > 0 || first == self.0.len() {
+            first -= 1;
+            self.0[first] = b'0' + number as u8;
+        }
+        &self.0[first..]
+    }
+}
+
+/// Writes a decimal number. Most numbers of a listing are short: those need no loop.
+#[inline]
+pub(super) fn write_decimal(out: &mut Vec<u8>, number: u64) {
+    let (hundreds, rest) = ((number / 100) as usize, (number % 100) as usize);
+    match number {
+        0..10 => out.push(b'0' + number as u8),
+        10..100 => out.extend_from_slice(&PAIRS[rest]),
+        100..1000 => out.extend_from_slice(&[b'0' + hundreds as u8, PAIRS[rest][0], PAIRS[rest][1]]),
+        1000..10_000 => {
+            let ([first, second], [third, fourth]) = (PAIRS[hundreds], PAIRS[rest]);
+            out.extend_from_slice(&[first, second, third, fourth]);
+        }
+        _ => out.extend_from_slice(Decimal::default().bytes_of(number)),
     }
 }
 
@@ -33,9 +67,21 @@ mod tests {
     #[test]
     fn numbers_of_any_length_have_the_digits_that_formatting_gives() {
         let mut digits = Decimal::default();
-        for number in (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit]).chain([9, 10, 99, 100, u64::MAX])
-        {
+        for number in (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit]).chain([
+            9,
+            10,
+            99,
+            100,
+            101,
+            999,
+            1000,
+            u64::MAX,
+        ]) {
             assert_eq!(digits.of(number), number.to_string());
+            assert_eq!(digits.bytes_of(number), number.to_string().as_bytes());
+            let mut written = Vec::new();
+            write_decimal(&mut written, number);
+            assert_eq!(written, number.to_string().as_bytes());
         }
         assert_eq!(hexadecimal(0x0F), *b"0f");
     }

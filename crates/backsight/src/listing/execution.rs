@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -19,7 +18,7 @@ use super::instructions::{Step, steps};
 use super::json::ObjectWriter;
 use super::printable::{Printable, is_harmful};
 use super::range_text::{RangeText, RangeTexts};
-use crate::decode::TimeBounds;
+use crate::decode::{Executor, TimeBounds};
 use crate::{Item, Source, SourceCode, decode};
 
 /// How execution is listed.
@@ -116,13 +115,16 @@ pub(super) struct Label {
 
 impl Label {
     /// What a line of text begins with.
-    pub fn write(&self, out: &mut dyn Write, hart: u16) -> io::Result<()> {
+    #[inline]
+    pub fn write(&self, out: &mut (impl Write + ?Sized), hart: u16) -> io::Result<()> {
         if let Some(time) = &self.time {
             write!(out, "{time:<28}  ")?;
         }
         let [high, low] = hexadecimal(self.id.get());
-        out.write_all(&[b'0', b'x', high, low])?;
-        if self.numbers_harts { write!(out, ".{hart}  ") } else { out.write_all(b"  ") }
+        match self.numbers_harts {
+            true => write!(out, "0x{}{}.{hart}  ", char::from(high), char::from(low)),
+            false => out.write_all(&[b'0', b'x', high, low, b' ', b' ']),
+        }
     }
 
     /// What every JSON object has.
@@ -195,13 +197,14 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
         let _ = self.event(text, item.sub_source, &index, &item.value);
     }
 
+    #[inline(always)]
     fn path<'a>(
         &mut self,
         path: PathId,
-        mut items: Peekable<impl Iterator<Item = Item<'a, Event>>>,
+        Executor { sub_source: hart, window, .. }: Executor<'a>,
+        items: impl Iterator<Item = Item<'a, Event>>,
         text: &mut Vec<u8>,
     ) {
-        let Some(&Item { sub_source: hart, window, .. }) = items.peek() else { return };
         self.enter(window);
         let Self { style, label, harts, current, listed, object, .. } = self;
         if let Some(state) = harts.get_mut(*current)
@@ -210,14 +213,12 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
             && style.format != ExecutionFormat::Json
             && let Some(calls) = &mut state.calls
         {
-            let mut page = Page { out: text, label, hart, object, listed, filter: &state.filter };
+            let mut page = Page { label, hart, object, listed, filter: &state.filter };
             let ranges = items.filter_map(|item| match item.value {
                 Event::Range(range) => Some(range),
                 _ => None,
             });
-            // Memory takes everything.
-            let _ = calls.path(&mut page, path, ranges);
-            return;
+            return calls.path(&mut page, text, path, ranges);
         }
         items.for_each(|item| self.item(&item, text));
     }
@@ -332,8 +333,8 @@ impl<'i> ExecutionWriter<'i> {
         }
         let is_wanted = state.filter.wants(event);
         if let Some(calls) = &mut state.calls {
-            let mut page = Page { out, label, hart, object, listed, filter: &state.filter };
-            return calls.event(&mut page, is_wanted, index, event);
+            let mut page = Page { label, hart, object, listed, filter: &state.filter };
+            return calls.event(&mut page, out, is_wanted, index, event);
         }
         if !is_wanted {
             return Ok(());
@@ -388,7 +389,7 @@ impl<'i> ExecutionWriter<'i> {
             write_lines(out, label, |each| state.lines.finish(each))?;
             if let Some(calls) = &mut state.calls {
                 let hart = state.number;
-                calls.end(&mut Page { out, label, hart, object, listed, filter: &state.filter })?;
+                calls.end(&mut Page { label, hart, object, listed, filter: &state.filter }, out)?;
             }
         }
         Ok(())

@@ -128,7 +128,7 @@ fn write_value(out: &mut Vec<u8>, value: Value) -> io::Result<()> {
 }
 
 fn write_number(out: &mut Vec<u8>, number: u64) -> io::Result<()> {
-    out.extend_from_slice(Decimal::default().of(number).as_bytes());
+    out.extend_from_slice(Decimal::default().bytes_of(number));
     Ok(())
 }
 

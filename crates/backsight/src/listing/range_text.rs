@@ -46,7 +46,7 @@ impl RangeText<'_> {
     pub fn write(self, out: &mut (impl Write + ?Sized), index: impl FnOnce() -> u64) -> io::Result<()> {
         out.write_all(self.before)?;
         if !self.after.is_empty() {
-            out.write_all(Decimal::default().of(index()).as_bytes())?;
+            out.write_all(Decimal::default().bytes_of(index()))?;
             out.write_all(self.after)?;
         }
         Ok(())
