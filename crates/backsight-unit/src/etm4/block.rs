@@ -6,9 +6,9 @@
 
 use super::classify::{Classifier, Kind};
 use super::port::Output;
-use super::unit::Unit;
-use backsight_core::RetiredBlock;
-use backsight_isa::{Instruction, classify_retired};
+use super::unit::{Target, Unit};
+use backsight_core::{Retired, RetiredBlock};
+use backsight_isa::{Class, Instruction, classify_retired};
 
 /// Blocks that are remembered at a time.
 const REMEMBERED: usize = 1 << 12;
@@ -24,6 +24,8 @@ struct KnownBlock {
     /// What the last instruction is, and whether that shows at a quick look.
     kind: Kind,
     is_quick: bool,
+    /// It is straight, and its last instruction a direct branch: all that a decoder need learn is an atom.
+    is_direct: bool,
     last: Instruction,
 }
 
@@ -55,12 +57,14 @@ impl KnownBlocks {
             }
         }
         let instruction = classify_retired(last);
+        let kind = classifier.kind(last, &instruction);
         let known = KnownBlock {
             number: block.number,
             is_straight,
             looked_at,
-            kind: classifier.kind(last, &instruction),
+            kind,
             is_quick: classifier.is_plain(last),
+            is_direct: is_straight && kind == Kind::P0 && instruction.class == Class::DirectBranch,
             last: instruction,
         };
         if self.0.is_empty() {
@@ -73,9 +77,40 @@ impl KnownBlocks {
 }
 
 impl Unit {
+    /// Execution goes on with this instruction, and nothing is to be said of a block from there but which way it ends: no
+    /// filter, no event, no count, no new context, no synchronisation.
+    #[inline]
+    fn writes_only_atoms(&self, first: &Retired) -> bool {
+        self.is_basic
+            && self.goes_on_at(first)
+            && self.target == Target::Known
+            && !self.context_changed
+            && self.sent_context.is_some()
+            && self.packer.port.since_sync() < self.sync_period
+    }
+
     #[inline]
     pub(super) fn block_of_instructions(&mut self, block: &RetiredBlock<'_>, out: &mut impl Output) {
         let Some((mut before, last)) = block.split_last() else { return };
+        let Some(known) = self.known.look_up(block, &mut self.classifier) else { return };
+        let is_direct = known.is_direct && (!block.taken || known.last.target == block.next);
+        let Instruction { flags, target_isa, .. } = known.last;
+        if is_direct && self.writes_only_atoms(&block.code[0]) {
+            let length = block.code.len() as u64;
+            self.statistics.instructions += length;
+            self.statistics.traced += self.block + length;
+            self.block = 0;
+            self.clock.now = self.statistics.instructions;
+            self.packer.atom(block.taken, out);
+            self.reach(if block.taken { block.next } else { last.end() });
+            if block.taken {
+                self.isa = target_isa;
+                if flags.link {
+                    self.stack.push(last.end(), last.isa);
+                }
+            }
+            return;
+        }
         let Some(&known) = self.known.look_up(block, &mut self.classifier) else { return };
         // Where execution arrives, the first instruction may matter by being there.
         if let Some((first, rest)) = before.split_first()

@@ -75,7 +75,8 @@ impl Unit {
         }
     }
 
-    fn reach(&mut self, address: Address) {
+    #[inline]
+    pub(super) fn reach(&mut self, address: Address) {
         self.position = Some(address);
         self.origin = address;
     }

@@ -52,6 +52,8 @@ pub struct Unit {
     pub(super) sync_period: u64,
     /// There is more to do after a P0 element than to look whether to synchronise.
     pub(super) busy: bool,
+    /// It is not, and P0 elements are atoms that are written as they come.
+    pub(super) is_basic: bool,
     /// Events that are to be written with the next instruction.
     signals: Vec<u8>,
 }
@@ -137,6 +139,14 @@ impl Unit {
             packer.port.limit(fifo);
         }
         let q = config.registers.configr >> 13 & 3 != 0;
+        let busy = config.cycle_counting()
+            || config.timestamps()
+            || options.events.is_some()
+            || options.fifo.is_some();
+        let is_special = config.branch_broadcast()
+            || q
+            || options.front_end.is_some()
+            || options.source_addresses.is_some();
         let mut unit = Self {
             view: View::new(controls),
             broadcast: config.branch_broadcast().then(|| Region::new(controls, controls.bbctlr)),
@@ -162,10 +172,8 @@ impl Unit {
             in_transaction: false,
             clock: Clock::default(),
             sync_period: controls.sync_period(),
-            busy: config.cycle_counting()
-                || config.timestamps()
-                || options.events.is_some()
-                || options.fifo.is_some(),
+            busy,
+            is_basic: !busy && !is_special,
             signals: Vec::new(),
             options,
         };
