@@ -80,11 +80,15 @@ impl EmulatedProgram {
         // Another program may have taken its place.
         let canonical = given.canonicalize().ok();
         let is_given = |path: &Path| canonical.as_deref().is_none_or(|given| given == path);
-        let outcome = run(&self.options, &self.stop, &mut |seen| match seen {
-            Observation::Map(map) if map.program && is_given(map.path) => {
-                sink(Observation::Map(CodeMap { path: given, ..map }));
+        let outcome = run(&self.options, &self.stop, &mut |seen| {
+            // What is not changed is handed on as it is, without a copy.
+            if let Observation::Map(map) = &seen
+                && map.program
+                && is_given(map.path)
+            {
+                return sink(Observation::Map(CodeMap { path: given, ..*map }));
             }
-            seen => sink(seen),
+            sink(seen);
         })?;
         Ok(self.ending(&outcome))
     }
