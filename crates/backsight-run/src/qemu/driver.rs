@@ -216,7 +216,7 @@ fn record(
     let tail_file = rendezvous.tails().map_err(QemuError::Folder)?;
     // Children connect in the same folder.
     let rendezvous = options.children.then_some(rendezvous);
-    let mut streams = ProcessStreams::new(options.blocks);
+    let mut streams = ProcessStreams::new(&options.program, options.blocks);
     let listener = rendezvous.as_ref().map(Rendezvous::listener);
     let mut error = streams.read(stream, listener, stop, sink).map_err(QemuError::Stream)?.err();
     if error.is_some()

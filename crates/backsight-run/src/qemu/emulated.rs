@@ -1,13 +1,12 @@
 //! A program under QEMU as a source of execution.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 
 use backsight_core::Isa;
 
 use super::driver::{EmulationOptions, Outcome, run, target_of};
 use super::{QemuError, Tools};
-use crate::{CodeMap, Ended, Ending, Error, ExecutionSource, Observation, Stop, Target};
+use crate::{Ended, Ending, Error, ExecutionSource, Observation, Stop, Target};
 
 /// A program that is ready to run under QEMU.
 #[derive(Clone, Debug)]
@@ -75,21 +74,7 @@ impl ExecutionSource for EmulatedProgram {
 
 impl EmulatedProgram {
     fn run_as_asked(&self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
-        // The program is called as its user does.
-        let given = &self.options.program;
-        // Another program may have taken its place.
-        let canonical = given.canonicalize().ok();
-        let is_given = |path: &Path| canonical.as_deref().is_none_or(|given| given == path);
-        let outcome = run(&self.options, &self.stop, &mut |seen| {
-            // What is not changed is handed on as it is, without a copy.
-            if let Observation::Map(map) = &seen
-                && map.program
-                && is_given(map.path)
-            {
-                return sink(Observation::Map(CodeMap { path: given, ..*map }));
-            }
-            sink(seen);
-        })?;
+        let outcome = run(&self.options, &self.stop, sink)?;
         Ok(self.ending(&outcome))
     }
 }

@@ -5,6 +5,7 @@
 
 use std::io::{self, Read};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 use std::time::Duration;
@@ -52,6 +53,9 @@ impl ProcessStream {
 pub struct ProcessStreams {
     /// Blocks are handed out as such.
     gives_blocks: bool,
+    /// The program as its user calls it, and where it is.
+    program: PathBuf,
+    canonical: Option<PathBuf>,
     streams: Vec<ProcessStream>,
     threads: u32,
     /// The stream that was read last.
@@ -61,9 +65,11 @@ pub struct ProcessStreams {
 }
 
 impl ProcessStreams {
-    /// Of no process yet. With `gives_blocks`, code that ran from its beginning to its end is handed out as a block.
-    pub fn new(gives_blocks: bool) -> Self {
-        Self { gives_blocks, ..Self::default() }
+    /// Of no process yet. The program is called as its user does. With `gives_blocks`, code that ran from its beginning to
+    /// its end is handed out as a block.
+    pub fn new(program: &Path, gives_blocks: bool) -> Self {
+        let (program, canonical) = (program.to_owned(), program.canonicalize().ok());
+        Self { gives_blocks, program, canonical, ..Self::default() }
     }
 
     /// Reads from the first connection, and from all that come later if `listener` is given, until all have ended.
@@ -168,7 +174,9 @@ impl ProcessStreams {
         sink: &mut impl FnMut(Observation<'_>),
         read: impl FnOnce(&mut StreamReader, &mut dyn FnMut(Observation<'_>)) -> R,
     ) -> Option<R> {
-        let Self { streams, threads, last, .. } = self;
+        let Self { program, canonical, streams, threads, last, .. } = self;
+        // Another program may have taken its place.
+        let is_given = |path: &Path| canonical.as_deref().is_none_or(|given| given == path);
         let ProcessStream { reader, pid, threads: own, current, .. } = streams.get_mut(number)?;
         if last.replace(number) != Some(number)
             && let Some(pid) = *pid
@@ -188,10 +196,12 @@ impl ProcessStreams {
             own[index]
         };
         let first_number = (number as u64) << 32;
-        Some(read(reader, &mut |mut seen| {
+        Some(read(reader, &mut |seen| {
             // Changed where it is: a copy takes longer.
+            let mut seen = seen;
             match &mut seen {
                 Observation::Block(block) => block.number |= first_number,
+                Observation::Map(map) if map.program && is_given(map.path) => map.path = program,
                 Observation::ProcessStarts { pid: own } => *pid = Some(*own),
                 Observation::Execution(Execution::Thread(thread)) => {
                     *thread = among_all(*thread);

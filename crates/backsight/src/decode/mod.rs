@@ -185,8 +185,8 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 
     /// Decodes several sources on up to so many threads, or pieces of a single one where what is made of them can be put
-    /// together ([`Decode::reduce`], [`Decode::write`]); 0 is as many as the machine has cores. What comes out, and in which
-    /// order, is the same. The default is 1.
+    /// together ([`Decode::reduce`], [`Decode::accumulate_and_merge`], [`Decode::write`]); 0 is as many as the machine has
+    /// cores. What comes out, and in which order, is the same. The default is 1.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
