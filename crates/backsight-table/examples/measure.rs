@@ -1,5 +1,6 @@
-//! What tables cost beside the decoder: `measure CAPTURE [ROUNDS [WAY]]`. Each way, or those whose names contain `WAY`, is
-//! tried in turn, again and again, and the best of each counts: other work on the machine makes any single one slower.
+//! What tables cost beside the decoder: `measure CAPTURE [ROUNDS [WAY [IMAGE]]]`. Each way, or those whose names contain `WAY`,
+//! is tried in turn, again and again, and the best of each counts: other work on the machine makes any single one slower.
+//! `IMAGE` is a file of code, for a capture that comes without the names of its functions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,13 +10,14 @@ use std::time::Instant;
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int32Type, UInt32Type};
-use backsight::{Capture, Event, Item};
-use backsight_table::export::{Export, open};
+use backsight::{Capture, Event, Item, OpenOptions};
+use backsight_table::export::Export;
 use backsight_table::{Error, Query, Table};
 
 /// A capture, and where files go.
 struct Measured {
     path: PathBuf,
+    image: Option<String>,
     capture: Capture,
     folder: PathBuf,
 }
@@ -30,6 +32,11 @@ fn look(sums: &mut (u64, u64), item: Item<'_, Event>) {
         let sum = (range.start.0 ^ range.end.0).wrapping_add(range.instructions.into());
         sums.1 = sums.1.wrapping_add(sum);
     }
+}
+
+fn open(path: &Path, image: Option<&str>) -> backsight::Result<Capture> {
+    let options = OpenOptions::new();
+    image.into_iter().fold(options, OpenOptions::image).open(path)
 }
 
 impl Measured {
@@ -72,8 +79,12 @@ impl Measured {
             let names = function.values().as_string::<i32>();
             let instructions = batch.column(1).as_primitive::<UInt32Type>();
             let mut of_batch = vec![0_u64; names.len() + 1];
-            for (key, count) in function.keys().iter().zip(instructions.values()) {
-                of_batch[key.map_or(names.len(), |key| key as usize)] += u64::from(*count);
+            let keys = function.keys().values().iter().zip(instructions.values());
+            match function.nulls() {
+                None => keys.for_each(|(&key, &count)| of_batch[key as usize] += u64::from(count)),
+                Some(nulls) => keys.zip(nulls).for_each(|((&key, &count), has_name)| {
+                    of_batch[if has_name { key as usize } else { names.len() }] += u64::from(count);
+                }),
             }
             for (key, sum) in of_batch.into_iter().enumerate().filter(|(_, sum)| *sum > 0) {
                 let name = if key < names.len() { names.value(key) } else { "" };
@@ -88,6 +99,7 @@ impl Measured {
         // What was written before would be kept.
         let _ = std::fs::remove_dir_all(&self.folder);
         let export = Export::new(&self.folder, vec![query])?;
+        let open = |path: &Path| open(path, self.image.as_deref());
         let exported = export.run(std::slice::from_ref(&self.path), &open, Arc::new(|_| {}))?;
         Ok((exported.rows, exported.bytes))
     }
@@ -131,13 +143,15 @@ struct Best {
 
 fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or_else(|| Error::Misuse("measure CAPTURE [ROUNDS [WAY]]".to_owned()))?;
+    let path =
+        arguments.next().ok_or_else(|| Error::Misuse("measure CAPTURE [ROUNDS [WAY [IMAGE]]]".to_owned()))?;
     let rounds = arguments.next().and_then(|rounds| rounds.parse().ok()).unwrap_or(3);
     let wanted = arguments.next().unwrap_or_default();
+    let image = arguments.next();
     let path = Path::new(&path).to_owned();
-    let capture = Capture::open(&path)?;
+    let capture = open(&path, image.as_deref())?;
     let folder = std::env::temp_dir().join(format!("backsight-measure-{}", std::process::id()));
-    let measured = Measured { path, capture, folder };
+    let measured = Measured { path, image, capture, folder };
     let mut best = WAYS.map(|_| Best { seconds: f64::MAX, processor: f64::MAX, rows: 0, bytes: 0 });
     for _ in 0..rounds {
         for ((name, way), best) in WAYS.iter().zip(&mut best) {
@@ -152,15 +166,23 @@ fn main() -> Result<(), Error> {
     }
     let _ = std::fs::remove_dir_all(&measured.folder);
     println!(
-        "{:<22}{:>12}{:>10}{:>14}{:>16}{:>12}",
-        "", "rows", "seconds", "M rows/s", "ns of CPU/row", "bytes/row"
+        "{:<22}{:>12}{:>10}{:>14}{:>8}{:>16}{:>8}{:>12}",
+        "", "rows", "seconds", "M rows/s", "share", "ns of CPU/row", "share", "bytes/row"
     );
+    // Of the decoder alone, where it was measured.
+    let own = best[0];
+    let share =
+        |own: f64, other: f64| if own < f64::MAX { format!("{:.2}", own / other) } else { String::new() };
     for ((name, _), Best { seconds, processor, rows, bytes }) in WAYS.iter().zip(best) {
         if rows > 0 {
             let of_rows = |amount: f64| amount / rows as f64;
             let (rate, cost) = (rows as f64 / seconds / 1e6, of_rows(processor) * 1e9);
             let size = if bytes > 0 { format!("{:.2}", of_rows(bytes as f64)) } else { String::new() };
-            println!("{name:<22}{rows:>12}{seconds:>10.2}{rate:>14.1}{cost:>16.1}{size:>12}");
+            let shares = (share(own.seconds, seconds), share(own.processor, processor));
+            println!(
+                "{name:<22}{rows:>12}{seconds:>10.2}{rate:>14.1}{:>8}{cost:>16.1}{:>8}{size:>12}",
+                shares.0, shares.1
+            );
         }
     }
     Ok(())

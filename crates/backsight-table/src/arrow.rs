@@ -3,18 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::builder::BooleanBufferBuilder;
 use arrow_array::types::{Int32Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, DictionaryArray, Int32Array, PrimitiveArray,
     RecordBatch, RecordBatchOptions, RecordBatchReader, StringArray,
 };
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use backsight::Capture;
 
 use crate::data::{FinishedColumn, FinishedValues, Layout, Values};
-use crate::reader::Shape;
+use crate::shape::Shape;
 use crate::{Batch, Batches, Column, Kind, Piece, Query, Result, Table};
 
 pub use {arrow_array, arrow_schema};
@@ -71,24 +70,57 @@ impl Query {
     }
 }
 
-/// Texts, and the same as an array of Arrow.
-type Dictionary = (Arc<[Arc<str>]>, ArrayRef);
+/// What is kept of a column from batch to batch.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Texts, and the same as an array of Arrow.
+    dictionary: Option<(Arc<[Arc<str>]>, ArrayRef)>,
+    /// The values of the last batch. Once nobody else has them, their memory is used again: to ask the system for it costs as
+    /// much as to fill it.
+    last: Option<Buffer>,
+}
+
+impl Kept {
+    /// Memory for the values of a column.
+    fn room<T: ArrowNativeType>(&mut self) -> Vec<T> {
+        self.last.take().and_then(|last| last.into_vec().ok()).unwrap_or_default()
+    }
+
+    /// Texts as an array.
+    fn texts(&mut self, values: Arc<[Arc<str>]>) -> ArrayRef {
+        match &self.dictionary {
+            Some((known, texts)) if Arc::ptr_eq(known, &values) => texts.clone(),
+            _ => {
+                let texts: ArrayRef = Arc::new(StringArray::from_iter_values(values.iter()));
+                self.dictionary = Some((values, texts.clone()));
+                texts
+            }
+        }
+    }
+
+    /// Values of a column.
+    fn buffer<T: ArrowNativeType>(&mut self, values: Vec<T>) -> ScalarBuffer<T> {
+        let values = ScalarBuffer::from(values);
+        self.last = Some(values.inner().clone());
+        values
+    }
+}
 
 /// The record batches of a query. An error is the last item. If it is dropped before the end, the decoder stops.
 #[derive(Debug)]
 pub struct Reader {
     batches: Batches,
     schema: SchemaRef,
-    /// The values of the dictionary of each column, as they were in the last batch.
-    dictionaries: Vec<Option<Dictionary>>,
+    /// Of each column.
+    kept: Vec<Kept>,
 }
 
 impl Reader {
     /// Reads batches.
     pub fn new(batches: Batches) -> Self {
         let schema = schema_of(batches.columns().iter().copied());
-        let dictionaries = vec![None; batches.columns().len()];
-        Self { batches, schema, dictionaries }
+        let kept = batches.columns().iter().map(|_| Kept::default()).collect();
+        Self { batches, schema, kept }
     }
 
     /// The next record batch, with an error of this crate.
@@ -101,11 +133,22 @@ impl Reader {
         self.batches.next()
     }
 
+    /// A batch that nobody needs any more.
+    #[cfg(feature = "export")]
+    pub(crate) fn give_back(&self, batch: Batch) {
+        self.batches.spare.give(batch.shape.blocks);
+    }
+
     pub(crate) fn record_batch(&mut self, batch: Batch) -> RecordBatch {
         let Batch { columns, rows, shape } = batch;
-        let columns = columns.into_iter().zip(&mut self.dictionaries);
-        let arrays: Vec<ArrayRef> =
-            columns.map(|(column, dictionary)| array(expanded(column, &shape, rows), dictionary)).collect();
+        let columns = columns.into_iter().zip(&mut self.kept);
+        let arrays = columns.map(|(column, kept)| match Arc::try_unwrap(column) {
+            Ok(column) if column.layout == Layout::Rows => array(column.into(), kept),
+            Ok(column) => array(expanded(&column, &shape, rows, kept), kept),
+            Err(column) => array(expanded(&column, &shape, rows, kept), kept),
+        });
+        let arrays: Vec<ArrayRef> = arrays.collect();
+        self.batches.spare.give(shape.blocks);
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let made = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
         // The schema is that of the same columns.
@@ -127,83 +170,87 @@ impl RecordBatchReader for Reader {
     }
 }
 
+/// Which values of a column there are.
+type Nulls = Option<NullBuffer>;
+
+/// A column of Arrow before it is one.
+enum Expanded {
+    Values(Values, Nulls),
+    Words { keys: Vec<i32>, values: Arc<[Arc<str>]>, nulls: Nulls },
+}
+
 /// A column with a value for each row.
-fn expanded(column: FinishedColumn, shape: &Shape, rows: usize) -> FinishedColumn {
+fn expanded(column: &FinishedColumn, shape: &Shape, rows: usize, kept: &mut Kept) -> Expanded {
     let FinishedColumn { values, valid, layout } = column;
-    if layout == Layout::Rows {
-        return FinishedColumn { values, valid, layout };
-    }
-    let rows = 0..rows;
+    let all = || 0..rows;
+    let nulls = valid.as_ref().map(|valid| {
+        if !valid.contains(&true) {
+            return NullBuffer::new_null(rows);
+        }
+        match layout {
+            Layout::Blocks => {
+                let blocks = shape.blocks_of(all());
+                BooleanBuffer::collect_bool(blocks.len(), |row| valid[blocks[row] as usize]).into()
+            }
+            _ => NullBuffer::from(shape.spread(valid, *layout, all())),
+        }
+    });
     let values = match values {
         FinishedValues::Words { keys, values } => {
-            FinishedValues::Words { keys: shape.spread(&keys, layout, rows.clone()), values }
+            let keys = shape.spread_into(keys, *layout, all(), kept.room());
+            return Expanded::Words { keys, values: values.clone(), nulls };
         }
-        FinishedValues::Plain(values) => FinishedValues::Plain(match values {
-            Values::U8(values) => Values::U8(shape.spread(&values, layout, rows.clone())),
-            Values::U16(values) => Values::U16(shape.spread(&values, layout, rows.clone())),
-            Values::U32(values) => Values::U32(shape.spread(&values, layout, rows.clone())),
-            Values::U64(values) => Values::U64(shape.spread(&values, layout, rows.clone())),
-            Values::Bool(values) => Values::Bool(shape.spread(&values, layout, rows.clone())),
+        FinishedValues::Plain(values) => match values {
+            Values::U8(values) => Values::U8(shape.spread_into(values, *layout, all(), kept.room())),
+            Values::U16(values) => Values::U16(shape.spread_into(values, *layout, all(), kept.room())),
+            Values::U32(values) => Values::U32(shape.spread_into(values, *layout, all(), kept.room())),
+            Values::U64(values) => Values::U64(shape.spread_into(values, *layout, all(), kept.room())),
+            Values::Bool(values) => Values::Bool(shape.spread(values, *layout, all())),
             // Nothing that blocks, places or states say is long.
-            other @ (Values::Word(_) | Values::Long { .. }) => other,
-        }),
+            Values::Word(_) | Values::Long { .. } => values.clone(),
+        },
     };
-    let valid = valid.map(|valid| shape.spread(&valid, layout, rows));
-    FinishedColumn { values, valid, layout: Layout::Rows }
+    Expanded::Values(values, nulls)
 }
 
-fn nulls(valid: Option<Vec<bool>>) -> Option<NullBuffer> {
-    valid.map(NullBuffer::from)
+impl From<FinishedColumn> for Expanded {
+    /// A column that has a value for each row.
+    fn from(column: FinishedColumn) -> Self {
+        let nulls = column.valid.map(NullBuffer::from);
+        match column.values {
+            FinishedValues::Plain(values) => Self::Values(values, nulls),
+            FinishedValues::Words { keys, values } => Self::Words { keys, values, nulls },
+        }
+    }
 }
 
-fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>, valid: Option<Vec<bool>>) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls(valid)))
+fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Nulls, kept: &mut Kept) -> ArrayRef {
+    Arc::new(PrimitiveArray::<T>::new(kept.buffer(values), nulls))
 }
 
-fn array(column: FinishedColumn, dictionary: &mut Option<(Arc<[Arc<str>]>, ArrayRef)>) -> ArrayRef {
-    let FinishedColumn { values, valid, layout: _ } = column;
-    let values = match values {
-        FinishedValues::Plain(values) => values,
-        FinishedValues::Words { keys, values } => return words(keys, values, valid, dictionary),
+fn array(column: Expanded, kept: &mut Kept) -> ArrayRef {
+    let (values, nulls) = match column {
+        Expanded::Values(values, nulls) => (values, nulls),
+        Expanded::Words { keys, values, nulls } => {
+            let keys = Int32Array::new(kept.buffer(keys), nulls);
+            return Arc::new(DictionaryArray::<Int32Type>::new(keys, kept.texts(values)));
+        }
     };
     match values {
-        Values::U8(values) => numbers::<UInt8Type>(values, valid),
-        Values::U16(values) => numbers::<UInt16Type>(values, valid),
-        Values::U32(values) => numbers::<UInt32Type>(values, valid),
-        Values::U64(values) => numbers::<UInt64Type>(values, valid),
-        Values::Bool(values) => {
-            let mut bits = BooleanBufferBuilder::new(values.len());
-            bits.append_slice(&values);
-            Arc::new(BooleanArray::new(bits.finish(), nulls(valid)))
-        }
+        Values::U8(values) => numbers::<UInt8Type>(values, nulls, kept),
+        Values::U16(values) => numbers::<UInt16Type>(values, nulls, kept),
+        Values::U32(values) => numbers::<UInt32Type>(values, nulls, kept),
+        Values::U64(values) => numbers::<UInt64Type>(values, nulls, kept),
+        Values::Bool(values) => Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)),
         Values::Long { bytes, ends, is_text } => {
             let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
             let (offsets, bytes) = (OffsetBuffer::new(ScalarBuffer::from(offsets)), Buffer::from_vec(bytes));
             match is_text {
-                true => Arc::new(StringArray::new(offsets, bytes, nulls(valid))),
-                false => Arc::new(BinaryArray::new(offsets, bytes, nulls(valid))),
+                true => Arc::new(StringArray::new(offsets, bytes, nulls)),
+                false => Arc::new(BinaryArray::new(offsets, bytes, nulls)),
             }
         }
         // Words come with their dictionary.
         Values::Word(ids) => Arc::new(arrow_array::NullArray::new(ids.len())),
     }
-}
-
-fn words(
-    keys: Vec<i32>,
-    values: Arc<[Arc<str>]>,
-    valid: Option<Vec<bool>>,
-    dictionary: &mut Option<(Arc<[Arc<str>]>, ArrayRef)>,
-) -> ArrayRef {
-    let known = dictionary.as_ref().filter(|(known, _)| Arc::ptr_eq(known, &values));
-    let texts = match known {
-        Some((_, texts)) => texts.clone(),
-        None => {
-            let texts: ArrayRef = Arc::new(StringArray::from_iter_values(values.iter()));
-            *dictionary = Some((values, texts.clone()));
-            texts
-        }
-    };
-    let keys = Int32Array::new(ScalarBuffer::from(keys), nulls(valid));
-    Arc::new(DictionaryArray::<Int32Type>::new(keys, texts))
 }

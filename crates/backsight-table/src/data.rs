@@ -9,7 +9,7 @@ use crate::table::Kind;
 use crate::texts::{Dictionary, TextId, Texts};
 
 /// The values of a column.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Values {
     U8(Vec<u8>),
     U16(Vec<u16>),
@@ -41,7 +41,7 @@ pub(crate) enum Layout {
     Rows,
     /// The same as all.
     Once,
-    /// That of its block, by code.
+    /// That of its block, by number.
     Blocks,
     /// That of the place where it was reported.
     Places,
@@ -50,7 +50,7 @@ pub(crate) enum Layout {
 }
 
 /// A column of a batch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FinishedColumn {
     pub values: FinishedValues,
     /// Which values there are; `None`: all.
@@ -60,12 +60,106 @@ pub(crate) struct FinishedColumn {
 }
 
 /// The values of a column of a batch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum FinishedValues {
     /// All but words.
     Plain(Values),
     /// Keys into a dictionary.
     Words { keys: Vec<i32>, values: Arc<[Arc<str>]> },
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Self::U8(values) => values.len(),
+            Self::U16(values) => values.len(),
+            Self::U32(values) => values.len(),
+            Self::U64(values) => values.len(),
+            Self::Bool(values) => values.len(),
+            Self::Word(values) => values.len(),
+            Self::Long { ends, .. } => ends.len(),
+        }
+    }
+
+    /// One of several numbers; 0 where there is none.
+    pub fn number(&self, at: usize) -> u64 {
+        let number = match self {
+            Self::U8(values) => values.get(at).map(|&value| value.into()),
+            Self::U16(values) => values.get(at).map(|&value| value.into()),
+            Self::U32(values) => values.get(at).map(|&value| value.into()),
+            Self::U64(values) => values.get(at).copied(),
+            Self::Bool(_) | Self::Word(_) | Self::Long { .. } => None,
+        };
+        number.unwrap_or(0)
+    }
+
+    /// Appends values of the same kind.
+    fn append(&mut self, more: Self) {
+        match (self, more) {
+            (Self::U8(values), Self::U8(more)) => values.extend(more),
+            (Self::U16(values), Self::U16(more)) => values.extend(more),
+            (Self::U32(values), Self::U32(more)) => values.extend(more),
+            (Self::U64(values), Self::U64(more)) => values.extend(more),
+            (Self::Bool(values), Self::Bool(more)) => values.extend(more),
+            (Self::Word(values), Self::Word(more)) => values.extend(more),
+            (Self::Long { bytes, ends, .. }, Self::Long { bytes: more, ends: more_ends, .. }) => {
+                let before = bytes.len() as i32;
+                bytes.extend(more);
+                ends.extend(more_ends.into_iter().map(|end| before + end));
+            }
+            _ => debug_assert!(false, "a column has values of one kind"),
+        }
+    }
+}
+
+impl FinishedColumn {
+    /// How many values it has, whatever its layout makes of them.
+    pub fn len(&self) -> usize {
+        match &self.values {
+            FinishedValues::Plain(values) => values.len(),
+            FinishedValues::Words { keys, .. } => keys.len(),
+        }
+    }
+
+    /// Appends what the same column says of more.
+    pub fn append(&mut self, more: Self) {
+        let (before, length) = (self.len(), self.len() + more.len());
+        if self.valid.is_some() || more.valid.is_some() {
+            let valid = self.valid.get_or_insert_with(|| vec![true; before]);
+            match more.valid {
+                Some(more) => valid.extend(more),
+                None => valid.resize(length, true),
+            }
+        }
+        match (&mut self.values, more.values) {
+            (FinishedValues::Plain(values), FinishedValues::Plain(more)) => values.append(more),
+            (FinishedValues::Words { keys, values }, FinishedValues::Words { keys: more, values: all }) => {
+                keys.extend(more);
+                *values = all;
+            }
+            _ => debug_assert!(false, "a column has values of one kind"),
+        }
+    }
+
+    /// Are these the texts that its keys stand for? Other columns than those of texts need none.
+    pub fn has_texts(&self, texts: &Arc<[Arc<str>]>) -> bool {
+        match &self.values {
+            FinishedValues::Words { values, .. } => Arc::ptr_eq(values, texts),
+            FinishedValues::Plain(_) => true,
+        }
+    }
+
+    /// Keys stand for these texts: the same, and more.
+    pub fn set_texts(&mut self, texts: Arc<[Arc<str>]>) {
+        if let FinishedValues::Words { values, .. } = &mut self.values {
+            *values = texts;
+        }
+    }
+
+    /// Is the value with this number there?
+    pub fn has(&self, number: usize) -> bool {
+        self.valid.as_ref().is_none_or(|valid| valid.get(number) == Some(&true))
+    }
 }
 
 impl ColumnData {
@@ -85,15 +179,7 @@ impl ColumnData {
 
     /// How many values it has.
     pub fn len(&self) -> usize {
-        match &self.values {
-            Values::U8(values) => values.len(),
-            Values::U16(values) => values.len(),
-            Values::U32(values) => values.len(),
-            Values::U64(values) => values.len(),
-            Values::Bool(values) => values.len(),
-            Values::Word(values) => values.len(),
-            Values::Long { ends, .. } => ends.len(),
-        }
+        self.values.len()
     }
 
     /// Bytes of texts that it holds.

@@ -1,24 +1,22 @@
 //! Ranges on their way into batches: as numbers of blocks, and as runs of rows that were reported in one place.
 //!
-//! There are many ranges, and few different ones. A row is the code of its block; columns are computed once for each block of
-//! a batch, and once for each place that rows were reported in. Whoever takes the batch expands them, or writes them as they
-//! are.
+//! There are many ranges, and few different ones. A row is the number of its block; columns are computed once for each block,
+//! and once for each place that rows were reported in. Whoever takes the batch expands them, or writes them as they are.
 
 use std::ops::ControlFlow;
 
 use backsight::decode::Accumulate;
-use backsight::flow::{PathId, Range};
+use backsight::flow::PathId;
 use backsight::image::Window;
 use backsight::{Event, Item};
 
-use crate::data::{ColumnData, Layout};
-use crate::filter::{Cell, Cells, Filter};
+use crate::block_filter::BlockFilter;
+use crate::data::Layout;
 use crate::output::Output;
 use crate::query::Query;
 use crate::rows::{Block, Blocks, Place, RangeRow, Ranges};
 use crate::table::Field;
-use crate::texts::Texts;
-use crate::tracker::Until;
+use crate::tracker::{Tracker, Until};
 
 /// Rows after which a filter is asked.
 const CHUNK: usize = 4096;
@@ -26,8 +24,8 @@ const CHUNK: usize = 4096;
 /// Rows that were gathered.
 #[derive(Default)]
 pub(crate) struct Gathered {
-    /// The code of the block of each row.
-    pub codes: Vec<u32>,
+    /// The number of the block of each row.
+    pub blocks: Vec<u32>,
     /// Where rows were reported, with the first row of each place; none if nobody asks.
     pub places: Vec<(u32, Place)>,
     /// The same by what held there.
@@ -36,7 +34,7 @@ pub(crate) struct Gathered {
 
 impl Gathered {
     fn truncate(&mut self, rows: usize) {
-        self.codes.truncate(rows);
+        self.blocks.truncate(rows);
         for runs in [&mut self.places, &mut self.states] {
             let kept = runs.partition_point(|(first, _)| (*first as usize) < rows);
             runs.truncate(kept);
@@ -44,27 +42,38 @@ impl Gathered {
     }
 
     fn clear(&mut self) {
-        self.codes.clear();
+        self.blocks.clear();
         self.places.clear();
         self.states.clear();
     }
 
+    /// From the next row on, what holds now may be something else than before.
+    #[inline(always)]
+    fn state(&mut self, tracker: &mut Tracker) {
+        let state = tracker.index();
+        if self.states.last().is_none_or(|(_, last)| last.state != state) {
+            self.states.push((self.blocks.len() as u32, Place { offset: 0, position: 0, state }));
+        }
+    }
+
+    /// A row is reported here.
+    fn place(&mut self, row: usize, place: Place) {
+        if self.places.last().is_none_or(|(_, last)| last.offset != place.offset) {
+            self.places.push((row as u32, place));
+        }
+    }
+
     /// Keeps some of the rows from this one on.
-    fn retain(&mut self, from: usize, keep: &[bool]) {
+    pub fn retain(&mut self, from: usize, keep: &[bool]) {
         for runs in [&mut self.places, &mut self.states] {
             retain_runs(runs, from, keep);
         }
         let mut row = 0;
-        self.codes.retain(|_| {
+        self.blocks.retain(|_| {
             row += 1;
             row <= from || keep.get(row - 1 - from) == Some(&true)
         });
     }
-}
-
-/// The number of the run that a row is in.
-fn run_of(runs: &[(u32, Place)], row: usize) -> usize {
-    runs.partition_point(|(first, _)| *first as usize <= row).saturating_sub(1)
 }
 
 /// Keeps the runs of some of the rows from this one on.
@@ -119,7 +128,9 @@ impl<'q, 'c> Gathering<'q, 'c> {
             states: fields.iter().any(|&field| Ranges::layout(field) == Layout::States),
         };
         let filter = query.filter.clone().map(BlockFilter::new);
-        let (blocks, rows, seen) = Default::default();
+        output.forget_blocks();
+        let (rows, seen) = Default::default();
+        let blocks = Blocks::new(query.most_blocks);
         let (until, outcome) = (Until::new(query.until), ControlFlow::Continue(()));
         let mut gathering =
             Self { table, output, until, blocks, rows, seen, enough: 0, filter, wants, outcome };
@@ -143,53 +154,71 @@ impl<'q, 'c> Gathering<'q, 'c> {
         }
     }
 
-    /// From this row on, what holds now may be something else than before.
+    /// What holds now holds for the next row.
     #[inline(always)]
-    fn state(&mut self, row: usize) {
+    fn state(&mut self) {
         if self.wants.states {
-            let state = self.table.tracker.index();
-            if self.rows.states.last().is_none_or(|(_, last)| last.state != state) {
-                self.rows.states.push((row as u32, Place { offset: 0, position: 0, state }));
-            }
+            self.rows.state(&mut self.table.tracker);
         }
+    }
+
+    /// Where a row is reported.
+    #[inline(always)]
+    fn place_of(&self, item: &Item<'_, Event>) -> Place {
+        let offset = item.offset;
+        let position = if self.wants.positions { item.position().unwrap_or(offset) } else { 0 };
+        Place { offset, position, state: 0 }
     }
 
     /// A row is reported here.
     #[inline(always)]
     fn place(&mut self, row: usize, item: &Item<'_, Event>) {
-        let offset = item.offset;
-        if self.rows.places.last().is_none_or(|(_, last)| last.offset != offset) {
-            let position = if self.wants.positions { item.position().unwrap_or(offset) } else { 0 };
-            self.rows.places.push((row as u32, Place { offset, position, state: 0 }));
+        if self.rows.places.last().is_none_or(|(_, last)| last.offset != item.offset) {
+            let place = self.place_of(item);
+            self.rows.places.push((row as u32, place));
         }
     }
 
     /// A path comes for the first time.
     #[inline(never)]
     fn learn(&mut self, path: PathId, items: &mut dyn Iterator<Item = Item<'_, Event>>) {
-        let mut ranges: Vec<Range> = Vec::new();
+        let (mut ranges, mut places) = (Vec::new(), Vec::new());
         for item in items {
             if let Event::Range(range) = item.value {
-                if self.wants.places {
-                    self.place(self.rows.codes.len() + ranges.len(), &item);
-                }
                 ranges.push(range);
+                places.extend(self.wants.places.then(|| self.place_of(&item)));
             }
         }
+        self.make_room_for(ranges.len());
+        let first = self.rows.blocks.len();
+        self.state();
         let space = self.table.tracker.now().space;
-        match self.blocks.learn(path, space, &ranges) {
-            Some(steps) => self.blocks.append(steps, &mut self.rows.codes),
-            None => {
-                let code = |range| self.blocks.code(Block { space, range });
-                self.rows.codes.extend(ranges.into_iter().map(code));
-            }
+        self.rows.blocks.extend_from_slice(self.blocks.learn(path, space, &ranges));
+        for (row, place) in (first..).zip(places) {
+            self.rows.place(row, place);
         }
         self.look();
     }
 
+    /// Numbers of blocks begin anew where there are too many: after what has been gathered with them.
+    #[inline]
+    fn make_room_for(&mut self, blocks: usize) {
+        if !self.blocks.has_room_for(blocks) {
+            self.begin_anew();
+        }
+    }
+
+    #[cold]
+    fn begin_anew(&mut self) {
+        self.flush();
+        self.blocks.forget();
+        self.filter.iter_mut().for_each(BlockFilter::forget);
+        self.output.forget_blocks();
+    }
+
     #[inline(always)]
     fn look(&mut self) {
-        if self.rows.codes.len() >= self.enough {
+        if self.rows.blocks.len() >= self.enough {
             self.hand_on();
         }
     }
@@ -198,7 +227,7 @@ impl<'q, 'c> Gathering<'q, 'c> {
     #[inline(never)]
     fn hand_on(&mut self) {
         self.sift();
-        let rows = self.rows.codes.len();
+        let rows = self.rows.blocks.len();
         if rows >= self.output.batch_rows() || rows as u64 >= self.output.remaining() {
             self.send();
         }
@@ -209,25 +238,23 @@ impl<'q, 'c> Gathering<'q, 'c> {
     fn sift(&mut self) {
         let Self { table, output, blocks, rows, seen, filter, .. } = self;
         if let Some(filter) = filter {
-            filter.learn(table, blocks.of_batch(), &mut output.texts);
+            filter.learn(table, blocks.known(), &mut output.texts);
             filter.sift(table, rows, *seen, &mut output.texts);
         }
         rows.truncate(usize::try_from(output.remaining()).unwrap_or(usize::MAX));
-        *seen = rows.codes.len();
+        *seen = rows.blocks.len();
     }
 
     /// Gives the rows as a batch.
     fn send(&mut self) {
         let Self { table, output, blocks, rows, .. } = self;
-        self.outcome = output.send_gathered(table, blocks.of_batch(), rows);
+        self.outcome = output.send_gathered(table, blocks.known(), rows);
         self.begin_batch();
     }
 
     fn begin_batch(&mut self) {
         self.rows.clear();
         self.seen = 0;
-        self.blocks.begin_batch();
-        self.filter.iter_mut().for_each(BlockFilter::forget);
         crate::rows::Rows::clear(&mut self.table);
     }
 
@@ -237,21 +264,21 @@ impl<'q, 'c> Gathering<'q, 'c> {
             return;
         }
         self.sift();
-        if self.rows.codes.len() >= self.output.batch_rows() / 4 {
+        if self.rows.blocks.len() >= self.output.batch_rows() / 4 {
             self.send();
         } else {
             let Self { blocks, rows, .. } = self;
             let (mut places, mut states) = (rows.places.iter().peekable(), rows.states.iter().peekable());
             let mut place = Place { offset: 0, position: 0, state: 0 };
-            let mut plain = Vec::with_capacity(rows.codes.len());
-            for (row, &code) in rows.codes.iter().enumerate() {
+            let mut plain = Vec::with_capacity(rows.blocks.len());
+            for (row, &number) in rows.blocks.iter().enumerate() {
                 if let Some((_, next)) = places.next_if(|(first, _)| *first as usize == row) {
                     place = Place { state: place.state, ..*next };
                 }
                 if let Some((_, next)) = states.next_if(|(first, _)| *first as usize == row) {
                     place.state = next.state;
                 }
-                plain.extend(blocks.of_batch().get(code as usize).map(|&block| RangeRow { block, place }));
+                plain.extend(blocks.known().get(number as usize).map(|&block| RangeRow { block, place }));
             }
             self.outcome = self.output.take(&mut self.table, &mut plain);
             self.begin_batch();
@@ -275,14 +302,15 @@ impl Accumulate<Event> for Gathering<'_, '_> {
             }
             return;
         };
-        let row = self.rows.codes.len();
-        self.state(row);
+        self.make_room_for(1);
+        let row = self.rows.blocks.len();
+        self.state();
         if self.wants.places {
             self.place(row, &item);
         }
         let space = self.table.tracker.now().space;
-        let code = self.blocks.code(Block { space, range });
-        self.rows.codes.push(code);
+        let number = self.blocks.number(Block { space, range });
+        self.rows.blocks.push(number);
         self.look();
     }
 
@@ -290,9 +318,8 @@ impl Accumulate<Event> for Gathering<'_, '_> {
     fn enter(&mut self, window: Window) {
         let mut code = self.table.names.code;
         if !code.enter(window).is_empty() {
-            self.flush();
+            self.begin_anew();
             self.table.names.forget();
-            self.blocks.forget();
         }
         self.table.names.code = code;
         self.table.tracker.renew_spaces(&code);
@@ -301,14 +328,16 @@ impl Accumulate<Event> for Gathering<'_, '_> {
     #[inline(always)]
     fn path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, Event>>) {
         self.table.tracker.turn_to(sub_source);
-        self.state(self.rows.codes.len());
         let space = self.table.tracker.now().space;
-        let Some(steps) = self.blocks.path(path, space) else {
+        let Some(numbers) = self.blocks.path(path, space) else {
             let mut items = items;
             return self.learn(path, &mut items);
         };
-        let first = self.rows.codes.len();
-        self.blocks.append(steps, &mut self.rows.codes);
+        let first = self.rows.blocks.len();
+        if self.wants.states {
+            self.rows.state(&mut self.table.tracker);
+        }
+        self.rows.blocks.extend_from_slice(numbers);
         if self.wants.places {
             for (row, item) in (first..).zip(items) {
                 self.place(row, &item);
@@ -318,114 +347,39 @@ impl Accumulate<Event> for Gathering<'_, '_> {
     }
 }
 
-/// A filter over rows that were gathered.
-struct BlockFilter {
-    filter: Filter,
-    /// The columns that it looks at, with what decides their values: those of blocks by code.
-    columns: Vec<(Layout, ColumnData)>,
-    /// Nothing but its block decides about a row.
-    is_by_block: bool,
-    /// Of blocks, by code, if nothing else decides: are their rows wanted?
-    wanted: Vec<bool>,
-    /// Blocks whose columns are filled.
-    known: usize,
-}
+#[cfg(test)]
+mod tests {
+    use backsight::Capture;
 
-/// A row, as a filter sees it.
-struct RowCells<'a> {
-    columns: &'a [(Layout, ColumnData)],
-    code: usize,
-    place: usize,
-    state: usize,
-    texts: &'a Texts,
-}
+    use crate::data::{FinishedValues, Layout, Values};
+    use crate::{Batch, Query, Table};
 
-impl Cells for RowCells<'_> {
-    fn cell(&self, column: usize) -> Cell<'_> {
-        let Some((layout, data)) = self.columns.get(column) else { return Cell::Null };
-        let index = match layout {
-            Layout::Blocks => self.code,
-            Layout::Places => self.place,
-            Layout::States => self.state,
-            Layout::Once | Layout::Rows => 0,
-        };
-        data.cell(index, self.texts)
-    }
-}
-
-impl BlockFilter {
-    fn new(filter: Filter) -> Self {
-        let column =
-            |column: &&'static crate::Column| (Ranges::layout(column.field), ColumnData::new(column.kind));
-        let columns: Vec<_> = filter.columns.iter().map(column).collect();
-        let is_by_block =
-            columns.iter().all(|(layout, _)| !matches!(layout, Layout::Places | Layout::States));
-        Self { filter, columns, is_by_block, wanted: Vec::new(), known: 0 }
+    /// The addresses of the rows of a batch.
+    fn starts(batch: &Batch) -> Vec<u64> {
+        let FinishedValues::Plain(Values::U64(values)) = &batch.columns[0].values else { panic!("numbers") };
+        match batch.columns[0].layout {
+            Layout::Rows => values.clone(),
+            _ => batch.shape.blocks.iter().map(|&block| values[block as usize]).collect(),
+        }
     }
 
-    /// Another batch begins.
-    fn forget(&mut self) {
-        self.columns.iter_mut().for_each(|(_, data)| data.clear());
-        self.wanted.clear();
-        self.known = 0;
+    fn read(query: &Query, capture: &Capture) -> Vec<u64> {
+        query.read(capture).unwrap().flat_map(|batch| starts(&batch.unwrap())).collect()
     }
 
-    /// Looks at blocks that are new to the batch.
-    fn learn(&mut self, table: &mut Ranges<'_>, blocks: &[Block], texts: &mut Texts) {
-        let Self { filter, columns, is_by_block, wanted, known } = self;
-        let new = blocks.get(*known..).unwrap_or_default();
-        for (column, (layout, data)) in filter.columns.iter().zip(columns.iter_mut()) {
-            match layout {
-                Layout::Once if data.len() == 0 => table.fill_once(column.field, 1, data),
-                Layout::Blocks => table.fill_blocks(column.field, new.iter(), data, texts),
-                _ => {}
+    /// However few blocks are remembered, and however often their numbers begin anew, with a filter and without.
+    #[test]
+    fn numbers_that_begin_anew_change_nothing() {
+        let capture = Capture::open("../../testdata/captures/calls-aarch64").unwrap();
+        for filter in ["instructions > 0", "instructions > 2", "offset > 50 and instructions < 9"] {
+            let mut query = Query::new(Table::Ranges).columns(["start"]).unwrap().filter(filter).unwrap();
+            let whole = read(&query, &capture);
+            assert!(whole.len() > 100, "{filter}");
+            for (most_blocks, batch_rows) in [(1, 1000), (7, 16), (50, 1000), (50, 16)] {
+                query = query.batch_rows(batch_rows);
+                query.most_blocks = most_blocks;
+                assert_eq!(read(&query, &capture), whole, "{filter} {most_blocks} {batch_rows}");
             }
         }
-        if *is_by_block {
-            let holds = |code| {
-                let cells =
-                    RowCells { columns: columns.as_slice(), code, place: 0, state: 0, texts: &*texts };
-                filter.holds(&cells) == Some(true)
-            };
-            wanted.extend((*known..blocks.len()).map(holds));
-        }
-        *known = blocks.len();
-    }
-
-    /// Keeps those rows from this one on that are wanted.
-    fn sift(&mut self, table: &Ranges<'_>, rows: &mut Gathered, from: usize, texts: &mut Texts) {
-        let Self { filter, columns, is_by_block, wanted, .. } = self;
-        let codes = rows.codes.get(from..).unwrap_or_default();
-        if *is_by_block {
-            let keep: Vec<_> = codes.iter().map(|&code| wanted.get(code as usize) == Some(&true)).collect();
-            return rows.retain(from, &keep);
-        }
-        let (first_place, first_state) = (run_of(&rows.places, from), run_of(&rows.states, from));
-        for (column, (layout, data)) in filter.columns.iter().zip(columns.iter_mut()) {
-            let runs = match layout {
-                Layout::Places => rows.places.get(first_place..),
-                Layout::States => rows.states.get(first_state..),
-                Layout::Once | Layout::Blocks | Layout::Rows => continue,
-            };
-            data.clear();
-            let runs = runs.unwrap_or_default().iter().map(|(_, place)| place);
-            table.fill_places(column.field, runs, data, texts);
-        }
-        let next = |runs: &[(u32, Place)], run: &mut usize, row: usize| {
-            while runs.get(*run + 1).is_some_and(|(first, _)| *first as usize <= row) {
-                *run += 1;
-            }
-        };
-        let (mut place, mut state) = (first_place, first_state);
-        let mut holds = |(row, &code): (usize, &u32)| {
-            next(&rows.places, &mut place, row);
-            next(&rows.states, &mut state, row);
-            let (place, state) = (place - first_place, state - first_state);
-            let cells =
-                RowCells { columns: columns.as_slice(), code: code as usize, place, state, texts: &*texts };
-            filter.holds(&cells) == Some(true)
-        };
-        let keep: Vec<_> = (from..).zip(codes).map(&mut holds).collect();
-        rows.retain(from, &keep);
     }
 }

@@ -27,6 +27,7 @@ pub mod arrow;
 pub mod export;
 pub mod filter;
 
+mod block_filter;
 mod data;
 mod decode;
 mod error;
@@ -40,6 +41,7 @@ mod plan;
 mod query;
 mod reader;
 mod rows;
+mod shape;
 mod table;
 mod texts;
 mod tracker;

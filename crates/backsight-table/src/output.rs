@@ -1,15 +1,17 @@
 //! Rows on their way into batches: filtered, cut to the columns that were asked for, and handed over.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use crate::Result;
-use crate::data::{ColumnData, Layout};
+use crate::data::{ColumnData, FinishedColumn, Layout};
 use crate::filter::{Cell, Cells, Filter};
 use crate::gather::Gathered;
 use crate::query::Query;
-use crate::reader::{Batch, Shape};
+use crate::reader::Batch;
 use crate::rows::{Block, OfSource, Place, Ranges, Rows};
+use crate::shape::{Shape, Spare};
 use crate::table::Column;
 use crate::texts::{Dictionary, Texts};
 
@@ -21,6 +23,36 @@ struct Chosen {
     column: &'static Column,
     data: ColumnData,
     dictionary: Dictionary,
+    /// What it says of blocks, by number, as far as they have been looked at.
+    of_blocks: Option<Arc<FinishedColumn>>,
+}
+
+impl Chosen {
+    /// What it says of blocks, some of which may be new.
+    fn of_blocks(
+        &mut self,
+        table: &mut Ranges<'_>,
+        blocks: &[Block],
+        texts: &mut Texts,
+    ) -> Arc<FinishedColumn> {
+        let Self { column, data, dictionary, of_blocks } = self;
+        let known = of_blocks.as_ref().map_or(0, |known| known.len());
+        if let Some(new) = blocks.get(known..).filter(|new| !new.is_empty()) {
+            table.fill_blocks(column.field, new.iter(), data, texts);
+            let new = data.finish(Layout::Blocks, dictionary, texts);
+            match of_blocks {
+                Some(known) => Arc::make_mut(known).append(new),
+                None => *of_blocks = Some(Arc::new(new)),
+            }
+        }
+        let finished =
+            of_blocks.get_or_insert_with(|| Arc::new(data.finish(Layout::Blocks, dictionary, texts)));
+        if !finished.has_texts(&dictionary.values()) {
+            // A dictionary never gets shorter again, wherever its last texts came from.
+            Arc::make_mut(finished).set_texts(dictionary.values());
+        }
+        finished.clone()
+    }
 }
 
 /// Puts batches together.
@@ -33,6 +65,7 @@ pub(crate) struct Output {
     rows: usize,
     pub texts: Texts,
     sender: SyncSender<Result<Batch>>,
+    spare: Spare,
 }
 
 /// A row, as a filter sees it.
@@ -64,11 +97,12 @@ impl Cells for KnownOfSource<'_> {
 }
 
 impl Output {
-    pub fn new(query: &Query, sender: SyncSender<Result<Batch>>) -> Self {
+    pub fn new(query: &Query, sender: SyncSender<Result<Batch>>, spare: Spare) -> Self {
         let chosen = |column: &&'static Column| Chosen {
             column,
             data: ColumnData::new(column.kind),
             dictionary: Dictionary::default(),
+            of_blocks: None,
         };
         let scratch =
             |filter: &Filter| filter.columns.iter().map(|column| ColumnData::new(column.kind)).collect();
@@ -80,6 +114,7 @@ impl Output {
             rows: 0,
             texts: Texts::default(),
             sender,
+            spare,
         }
     }
 
@@ -148,11 +183,17 @@ impl Output {
             return ControlFlow::Continue(());
         }
         let Self { chosen, texts, rows, sender, .. } = self;
-        let finish =
-            |Chosen { data, dictionary, .. }: &mut Chosen| data.finish(Layout::Rows, dictionary, texts);
+        let finish = |Chosen { data, dictionary, .. }: &mut Chosen| {
+            Arc::new(data.finish(Layout::Rows, dictionary, texts))
+        };
         let (columns, rows) = (chosen.iter_mut().map(finish).collect(), std::mem::take(rows));
         let batch = Batch { columns, rows, shape: Shape::default() };
         if sender.send(Ok(batch)).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Numbers of blocks begin anew.
+    pub fn forget_blocks(&mut self) {
+        self.chosen.iter_mut().for_each(|chosen| chosen.of_blocks = None);
     }
 
     /// Hands over rows that were gathered, after what there is. A break means that no more are wanted.
@@ -163,28 +204,31 @@ impl Output {
         gathered: &mut Gathered,
     ) -> ControlFlow<()> {
         self.send()?;
-        let Self { chosen, texts, sender, .. } = self;
-        let rows = gathered.codes.len();
+        let Self { chosen, texts, sender, spare, .. } = self;
+        let rows = gathered.blocks.len();
         if rows == 0 {
             return ControlFlow::Continue(());
         }
-        let mut finish = |Chosen { column, data, dictionary }: &mut Chosen| {
-            let layout = Ranges::layout(column.field);
+        let mut finish = |chosen: &mut Chosen| {
+            let layout = Ranges::layout(chosen.column.field);
+            if layout == Layout::Blocks {
+                return chosen.of_blocks(table, blocks, texts);
+            }
+            let Chosen { column, data, dictionary, .. } = chosen;
             match layout {
-                Layout::Once => table.fill_once(column.field, 1, data),
                 Layout::Places | Layout::States => {
                     let runs = if layout == Layout::Places { &gathered.places } else { &gathered.states };
                     table.fill_places(column.field, runs.iter().map(|(_, place)| place), data, texts);
                 }
-                Layout::Blocks | Layout::Rows => table.fill_blocks(column.field, blocks.iter(), data, texts),
+                _ => table.fill_once(column.field, 1, data),
             }
-            data.finish(layout, dictionary, texts)
+            Arc::new(data.finish(layout, dictionary, texts))
         };
         let columns = chosen.iter_mut().map(&mut finish).collect();
-        let room = Vec::with_capacity(gathered.codes.capacity());
-        let codes = std::mem::replace(&mut gathered.codes, room);
+        let room = spare.take(gathered.blocks.capacity());
+        let blocks = std::mem::replace(&mut gathered.blocks, room);
         let firsts = |runs: &[(u32, Place)]| runs.iter().map(|(first, _)| *first).collect();
-        let shape = Shape { codes, places: firsts(&gathered.places), states: firsts(&gathered.states) };
+        let shape = Shape { blocks, places: firsts(&gathered.places), states: firsts(&gathered.states) };
         self.remaining = self.remaining.saturating_sub(rows as u64);
         match sender.send(Ok(Batch { columns, rows, shape })) {
             Ok(()) if !self.is_full() => ControlFlow::Continue(()),

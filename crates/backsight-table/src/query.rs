@@ -10,6 +10,7 @@ use crate::filter::Filter;
 use crate::identity::Guard;
 use crate::piece::Piece;
 use crate::reader::Batches;
+use crate::rows::MOST_BLOCKS;
 use crate::table::{Column, Field, Table};
 use crate::{Error, Result};
 
@@ -33,6 +34,8 @@ pub struct Query {
     pub(crate) name: Option<String>,
     pub(crate) progress: Option<Progress>,
     pub(crate) stop: Option<Arc<AtomicBool>>,
+    /// Different ranges that are remembered while the table is read.
+    pub(crate) most_blocks: usize,
     guard: Option<PathBuf>,
 }
 
@@ -51,6 +54,7 @@ impl std::fmt::Debug for Query {
             guard,
             stop,
             progress: _,
+            most_blocks: _,
         } = self;
         let columns: Vec<_> = columns.iter().map(|column| column.name).collect();
         f.debug_struct("Query")
@@ -84,6 +88,7 @@ impl Query {
             name: None,
             progress: None,
             stop: None,
+            most_blocks: MOST_BLOCKS,
             guard: None,
         }
     }

@@ -2,21 +2,21 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-#[cfg(feature = "arrow")]
-use std::ops::Range;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
 use backsight::Capture;
 
 use crate::data::FinishedColumn;
-#[cfg(feature = "arrow")]
+#[cfg(feature = "export")]
 use crate::data::Layout;
 use crate::decode::decode;
 use crate::identity::Guard;
 use crate::output::Output;
 use crate::piece::Piece;
 use crate::query::Query;
+use crate::shape::{Shape, Spare};
 use crate::table::Column;
 use crate::{Error, Result};
 
@@ -26,56 +26,12 @@ const WAITING: usize = 2;
 /// Some rows of a table.
 #[derive(Debug)]
 pub struct Batch {
+    /// Those of blocks are shared from batch to batch.
     #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "only whoever has Arrow looks into them"))]
-    pub(crate) columns: Vec<FinishedColumn>,
+    pub(crate) columns: Vec<Arc<FinishedColumn>>,
     pub(crate) rows: usize,
     #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "likewise"))]
     pub(crate) shape: Shape,
-}
-
-/// Which value of a column each row of a batch has, where it does not have its own: see [`Layout`].
-#[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "likewise"))]
-#[derive(Debug, Default)]
-pub(crate) struct Shape {
-    /// The code of the block of each row.
-    pub codes: Vec<u32>,
-    /// The first row of each place.
-    pub places: Vec<u32>,
-    /// The first row of each state.
-    pub states: Vec<u32>,
-}
-
-#[cfg(feature = "arrow")]
-impl Shape {
-    /// The values that some rows of a batch of so many have, of a column with this layout.
-    pub fn spread<T: Copy + Default>(&self, values: &[T], layout: Layout, rows: Range<usize>) -> Vec<T> {
-        match layout {
-            Layout::Rows => values.get(rows).unwrap_or_default().to_vec(),
-            Layout::Once => vec![values.first().copied().unwrap_or_default(); rows.len()],
-            Layout::Blocks => {
-                self.codes.get(rows).unwrap_or_default().iter().map(|&code| values[code as usize]).collect()
-            }
-            Layout::Places => spread_runs(values, &self.places, rows),
-            Layout::States => spread_runs(values, &self.states, rows),
-        }
-    }
-}
-
-/// The values that some rows have, of runs that begin with these rows.
-#[cfg(feature = "arrow")]
-fn spread_runs<T: Copy + Default>(values: &[T], firsts: &[u32], rows: Range<usize>) -> Vec<T> {
-    let mut spread = vec![T::default(); rows.len()];
-    let first = firsts.partition_point(|&first| first as usize <= rows.start).saturating_sub(1);
-    let mut at = rows.start;
-    for (number, value) in values.iter().enumerate().skip(first) {
-        let end = firsts.get(number + 1).map_or(rows.end, |&next| (next as usize).min(rows.end));
-        spread[at - rows.start..end - rows.start].fill(*value);
-        at = end;
-        if at == rows.end {
-            break;
-        }
-    }
-    spread
 }
 
 impl Batch {
@@ -95,6 +51,8 @@ impl Batch {
 pub struct Batches {
     columns: Vec<&'static Column>,
     batches: Option<Receiver<Result<Batch>>>,
+    #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "likewise"))]
+    pub(crate) spare: Spare,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -114,8 +72,10 @@ impl Batches {
     ) -> Result<Self> {
         let columns = query.columns.clone();
         let (sender, batches) = sync_channel(WAITING);
+        let spare = Spare::default();
+        let of_decoder = spare.clone();
         let run = move || {
-            let mut output = Output::new(&query, sender);
+            let mut output = Output::new(&query, sender, of_decoder);
             let outcome = decode(&query, &capture, piece.as_ref(), &mut output);
             let _ = output.send();
             match outcome.and_then(|()| guard.map_or(Ok(()), |guard| guard.check())) {
@@ -126,7 +86,7 @@ impl Batches {
         let builder = std::thread::Builder::new().name("backsight-table".to_owned());
         let thread =
             builder.spawn(run).map_err(|error| Error::File(format!("a thread for decoding: {error}")))?;
-        Ok(Self { columns, batches: Some(batches), thread: Some(thread) })
+        Ok(Self { columns, batches: Some(batches), spare, thread: Some(thread) })
     }
 
     /// The columns of the batches.

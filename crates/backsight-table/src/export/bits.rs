@@ -24,30 +24,43 @@ fn put_zigzag(number: i64, out: &mut Vec<u8>) {
 
 /// Packs numbers of at most so many bits, the lowest bits first. Zeros fill up the last eight.
 pub(super) fn pack<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+    pack_by(values, width, Into::into, out);
+}
+
+/// The same with numbers that have to be looked up first.
+pub(super) fn pack_by<T: Copy>(values: &[T], width: u32, number: impl Fn(T) -> u64, out: &mut Vec<u8>) {
     if width > 16 {
-        return pack_wide(values, width, out);
+        return pack_wide(values, width, number, out);
     }
     let (start, bytes) = (out.len(), width as usize);
     // Eight numbers are `width` bytes; each time sixteen are written, and the next ones write over what is too much.
     out.resize(start + values.len().div_ceil(8) * bytes + 16, 0);
     let mut at = start;
-    let four = |some: &[T]| {
-        some.iter().rev().fold(0_u64, |packed, &value| packed.checked_shl(width).unwrap_or(0) | value.into())
-    };
-    for eight in values.chunks(8) {
-        let (low, high) = eight.split_at(eight.len().min(4));
-        let packed = u128::from(four(low)) | u128::from(four(high)) << (4 * width);
-        out[at..at + 16].copy_from_slice(&packed.to_le_bytes());
+    let mut put = |packed: u128| {
+        // An array: to copy a slice would be a call.
+        if let Some(sixteen) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+            *sixteen = packed.to_le_bytes();
+        }
         at += bytes;
+    };
+    let (eights, rest) = values.as_chunks::<8>();
+    for &[a, b, c, d, e, f, g, h] in eights {
+        let four = |[a, b, c, d]: [T; 4]| {
+            number(a) | number(b) << width | number(c) << (2 * width) | number(d) << (3 * width)
+        };
+        put(u128::from(four([a, b, c, d])) | u128::from(four([e, f, g, h])) << (4 * width));
+    }
+    if !rest.is_empty() {
+        put(rest.iter().rev().fold(0, |packed, &value| packed << width | u128::from(number(value))));
     }
     out.truncate(at);
 }
 
-fn pack_wide<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+fn pack_wide<T: Copy>(values: &[T], width: u32, number: impl Fn(T) -> u64, out: &mut Vec<u8>) {
     let end = out.len() + values.len().div_ceil(8) * width as usize;
     let (mut waiting, mut bits) = (0_u128, 0);
     for &value in values {
-        waiting |= u128::from(value.into()) << bits;
+        waiting |= u128::from(number(value)) << bits;
         bits += width;
         while bits >= 8 {
             out.push(waiting as u8);
@@ -61,9 +74,14 @@ fn pack_wide<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
 
 /// Numbers one by one, for a reader that expects runs and packed numbers.
 pub(super) fn put_packed<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>) {
+    put_packed_by(values, width, Into::into, out);
+}
+
+/// The same with numbers that have to be looked up first.
+pub(super) fn put_packed_by<T: Copy>(values: &[T], width: u32, number: impl Fn(T) -> u64, out: &mut Vec<u8>) {
     if !values.is_empty() {
         put_varint((values.len().div_ceil(8) as u64) << 1 | 1, out);
-        pack(values, width, out);
+        pack_by(values, width, number, out);
     }
 }
 

@@ -5,22 +5,20 @@
 //! to find out that it has come before, which takes many times as long.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
-use bytes::Bytes;
-use parquet::basic::{Compression, Encoding};
-use parquet::column::page::{CompressedPage, Page, PageWriter as _};
-use parquet::column::writer::ColumnCloseResult;
+use parquet::basic::Encoding;
 use parquet::data_type::ByteArray;
 use parquet::errors::Result;
-use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
-use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::bits::{pack, put_differences, put_packed, put_run, width_of};
+use super::bits::{pack_by, put_differences, put_packed, put_packed_by, put_run, width_of};
+use super::pages::{Chunk, Pages};
+use crate::Batch;
 use crate::data::{FinishedColumn, FinishedValues, Layout, Values};
-use crate::reader::Shape;
+use crate::shape::Shape;
 
 /// Rows of a page.
 const PAGE: usize = 1 << 16;
@@ -28,62 +26,96 @@ const PAGE: usize = 1 << 16;
 /// Texts that are longer are not written as the lowest or highest of a chunk.
 const LONGEST_BOUND: usize = 64;
 
-/// Compression has to save a tenth, or the chunk is not compressed.
-const WORTH: f64 = 0.9;
-
-/// A chunk, and what the file says about it.
-pub(super) type Chunk = (Bytes, ColumnCloseResult);
-
-/// How the values of a chunk are written.
-enum Coding {
-    /// As keys of a dictionary, by number of the value; [`NULL`]: there is none.
-    Dictionary { keys: Vec<u32>, width: u32, page: Vec<u8>, size: u32 },
-    /// As differences.
-    Differences(Vec<u64>),
-    /// As bits.
-    Bits(Vec<bool>),
+/// The rows of a row group.
+pub(super) struct Rows<'b> {
+    shape: &'b Shape,
+    count: usize,
+    /// The numbers of the blocks that they have.
+    blocks: Vec<u32>,
 }
 
-const NULL: u32 = u32::MAX;
+impl<'b> Rows<'b> {
+    pub fn new(batch: &'b Batch) -> Self {
+        let of_blocks = batch.columns.iter().find(|column| column.layout == Layout::Blocks);
+        let mut is_used = vec![false; of_blocks.map_or(0, |column| column.len())];
+        if !is_used.is_empty() {
+            batch.shape.blocks.iter().for_each(|&block| is_used[block as usize] = true);
+        }
+        let blocks = (0_u32..).zip(is_used).filter_map(|(block, is_used)| is_used.then_some(block)).collect();
+        Self { shape: &batch.shape, count: batch.rows, blocks }
+    }
+
+    /// The numbers of the values that rows have of a column, without those that are missing, and whether some are.
+    fn values_of(&self, column: &FinishedColumn) -> (Vec<u32>, bool) {
+        let mut numbers = match column.layout {
+            Layout::Blocks => self.blocks.clone(),
+            _ => (0..column.len() as u32).collect(),
+        };
+        let all = numbers.len();
+        numbers.retain(|&number| column.has(number as usize));
+        let is_missing = numbers.len() < all;
+        (numbers, is_missing)
+    }
+}
+
+/// How the values of a chunk are written.
+enum Coding<'c> {
+    /// As keys of a dictionary, by number of the value.
+    Dictionary { keys: Vec<u32>, width: u32, page: Vec<u8>, size: u32 },
+    /// As differences.
+    Differences(&'c [u64]),
+    /// As bits.
+    Bits(&'c [bool]),
+}
+
+/// A value that has no key.
+const NONE: u32 = u32::MAX;
 
 /// Writes a column as a chunk.
 pub(super) fn write(
     description: &ColumnDescPtr,
     column: &FinishedColumn,
-    (shape, all_rows): (&Shape, usize),
+    rows: &Rows<'_>,
     is_growing: bool,
 ) -> Result<Chunk> {
-    let valid = |number: usize| column.valid.as_ref().is_none_or(|valid| valid.get(number) == Some(&true));
-    let is_optional = description.max_def_level() > 0;
-    let coding = Coding::of(column, is_growing, &valid);
+    let (values, is_missing) = rows.values_of(column);
+    let coding = Coding::of(column, &values, is_growing);
     let mut pages = Pages::new();
     if let Coding::Dictionary { page, size, .. } = &coding {
-        pages.dictionary = Some((page.clone(), *size));
+        pages.set_dictionary(page.clone(), *size);
     }
-    let (mut body, mut nulls) = (Vec::new(), 0);
-    for first in (0..all_rows).step_by(PAGE) {
-        let rows = first..(first + PAGE).min(all_rows);
-        body.clear();
+    let mut nulls = 0;
+    for first in (0..rows.count).step_by(PAGE) {
+        let page = first..(first + PAGE).min(rows.count);
+        let mut body = Vec::new();
+        // Which of the rows have a value, where some do and some do not.
         let mut valid = None;
-        if is_optional {
-            valid = column.valid.as_ref().map(|valid| shape.spread(valid, column.layout, rows.clone()));
-            nulls += put_levels(valid.as_deref(), rows.len(), &mut body);
+        if description.max_def_level() > 0 {
+            if is_missing && !values.is_empty() {
+                valid = column.valid.as_ref().map(|all| rows.shape.spread(all, column.layout, page.clone()));
+            }
+            nulls += put_levels(valid.as_deref(), !values.is_empty(), page.len(), &mut body);
         }
-        coding.put(shape, column.layout, rows.clone(), valid.as_deref(), &mut body);
-        pages.put(&body, rows.len() as u32, coding.encoding())?;
+        let count = page.len() as u32;
+        if values.is_empty() {
+            coding.put_nothing(&mut body);
+        } else {
+            coding.put(column, rows.shape, page, valid.as_deref(), &mut body);
+        }
+        pages.put(body, count, coding.encoding())?;
     }
-    pages.finish(description, coding.encoding(), statistics(column, nulls), all_rows)
+    pages.finish(description, coding.encoding(), statistics(column, &values, nulls), rows.count)
 }
 
-/// Writes which rows have a value. Gives how many have none.
-fn put_levels(valid: Option<&[bool]>, rows: usize, out: &mut Vec<u8>) -> u64 {
+/// Writes which rows have a value: these, or all or none of them. Gives how many have none.
+fn put_levels(valid: Option<&[bool]>, has_values: bool, rows: usize, out: &mut Vec<u8>) -> u64 {
     let mut levels = Vec::new();
-    let known = valid.map_or(rows, |valid| valid.iter().filter(|valid| **valid).count());
+    let known = match valid {
+        Some(valid) => valid.iter().filter(|valid| **valid).count(),
+        None => rows * usize::from(has_values),
+    };
     match valid {
-        Some(valid) if known > 0 && known < rows => {
-            let bits: Vec<u8> = valid.iter().map(|&valid| valid.into()).collect();
-            put_packed(&bits, 1, &mut levels);
-        }
+        Some(valid) if known > 0 && known < rows => put_packed_by(valid, 1, u64::from, &mut levels),
         _ => put_run((known > 0).into(), rows, 1, &mut levels),
     }
     out.extend_from_slice(&(levels.len() as u32).to_le_bytes());
@@ -106,51 +138,41 @@ fn known<T: Copy + Default>(
     values
 }
 
-impl Coding {
-    fn of(column: &FinishedColumn, is_growing: bool, valid: &dyn Fn(usize) -> bool) -> Self {
+impl<'c> Coding<'c> {
+    /// For a column of which rows have these values.
+    fn of(column: &'c FinishedColumn, used: &[u32], is_growing: bool) -> Self {
+        let mut page = Vec::new();
+        let mut keys = vec![NONE; column.len()];
+        let mut size = 0;
         match &column.values {
-            FinishedValues::Plain(Values::Bool(values)) => Self::Bits(values.clone()),
-            FinishedValues::Plain(Values::U64(values)) if is_growing => Self::Differences(values.clone()),
+            FinishedValues::Plain(Values::Bool(values)) => return Self::Bits(values),
+            FinishedValues::Plain(Values::U64(values)) if is_growing => return Self::Differences(values),
             FinishedValues::Plain(values) => {
-                let is_wide = matches!(values, Values::U64(_));
-                let numbers = numbers_of(values);
-                let put = |number: usize, page: &mut Vec<u8>| {
-                    let bytes = numbers[number].to_le_bytes();
-                    page.extend_from_slice(&bytes[..if is_wide { 8 } else { 4 }]);
-                };
-                Self::dictionary(numbers.len(), valid, &|number| numbers[number], &put)
+                let width = if matches!(values, Values::U64(_)) { 8 } else { 4 };
+                let mut known = HashMap::with_capacity_and_hasher(used.len(), NumberHash::default());
+                for &number in used {
+                    let value = values.number(number as usize);
+                    keys[number as usize] = *known.entry(value).or_insert_with(|| {
+                        page.extend_from_slice(&value.to_le_bytes()[..width]);
+                        size += 1;
+                        size - 1
+                    });
+                }
             }
-            FinishedValues::Words { keys, values } => {
-                let put = |number: usize, page: &mut Vec<u8>| {
-                    let text = values.get(keys[number] as usize).map_or("", |text| text);
-                    page.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                    page.extend_from_slice(text.as_bytes());
-                };
-                Self::dictionary(keys.len(), valid, &|number| keys[number] as u64, &put)
+            FinishedValues::Words { keys: texts_of, values: texts } => {
+                let mut known = vec![NONE; texts.len()];
+                for &number in used {
+                    let text = texts_of[number as usize] as usize;
+                    if known[text] == NONE {
+                        page.extend_from_slice(&(texts[text].len() as u32).to_le_bytes());
+                        page.extend_from_slice(texts[text].as_bytes());
+                        known[text] = size;
+                        size += 1;
+                    }
+                    keys[number as usize] = known[text];
+                }
             }
         }
-    }
-
-    /// Gives each value that differs a key.
-    fn dictionary(
-        count: usize,
-        valid: &dyn Fn(usize) -> bool,
-        value: &dyn Fn(usize) -> u64,
-        put: &dyn Fn(usize, &mut Vec<u8>),
-    ) -> Self {
-        let (mut known, mut page) = (HashMap::new(), Vec::new());
-        let mut key = |number: usize| {
-            if !valid(number) {
-                return NULL;
-            }
-            let next = known.len() as u32;
-            *known.entry(value(number)).or_insert_with(|| {
-                put(number, &mut page);
-                next
-            })
-        };
-        let keys = (0..count).map(&mut key).collect();
-        let size = known.len() as u32;
         Self::Dictionary { keys, width: width_of(u64::from(size.saturating_sub(1))), page, size }
     }
 
@@ -162,189 +184,135 @@ impl Coding {
         }
     }
 
+    /// Writes the values of rows that have none.
+    fn put_nothing(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Dictionary { width, .. } => out.push(*width as u8),
+            Self::Differences(_) => put_differences(&[], out),
+            Self::Bits(_) => {}
+        }
+    }
+
     /// Writes the values of some rows.
     fn put(
         &self,
+        column: &FinishedColumn,
         shape: &Shape,
-        layout: Layout,
         rows: Range<usize>,
         valid: Option<&[bool]>,
         out: &mut Vec<u8>,
     ) {
+        let layout = column.layout;
         match self {
             Self::Dictionary { keys, width, .. } => {
                 out.push(*width as u8);
-                let keys = known(keys, (shape, layout), rows, valid);
-                if matches!(layout, Layout::Blocks | Layout::Rows) {
-                    return put_packed(&keys, *width, out);
-                }
-                // The same value comes many times in a row.
-                for run in keys.chunk_by(|one, next| one == next) {
-                    put_run(run[0].into(), run.len(), *width, out);
+                match shape.runs_of(layout, rows.clone()) {
+                    Some(runs) => put_runs(runs.map(|(number, length)| (keys[number], length)), *width, out),
+                    None if valid.is_none() && layout == Layout::Blocks => {
+                        let key = |block: u32| u64::from(keys[block as usize]);
+                        put_packed_by(shape.blocks_of(rows), *width, key, out);
+                    }
+                    None => put_packed(&known(keys, (shape, layout), rows, valid), *width, out),
                 }
             }
             Self::Differences(values) => put_differences(&known(values, (shape, layout), rows, valid), out),
             Self::Bits(values) => {
-                let bits: Vec<u8> =
-                    known(values, (shape, layout), rows, valid).iter().map(|&bit| bit.into()).collect();
                 let before = out.len();
-                pack(&bits, 1, out);
-                out.truncate(before + bits.len().div_ceil(8));
+                if valid.is_none() && layout == Layout::Blocks {
+                    let count = rows.len();
+                    pack_by(shape.blocks_of(rows), 1, |block| values[block as usize].into(), out);
+                    out.truncate(before + count.div_ceil(8));
+                } else {
+                    let bits = known(values, (shape, layout), rows, valid);
+                    pack_by(&bits, 1, u64::from, out);
+                    out.truncate(before + bits.len().div_ceil(8));
+                }
             }
         }
     }
 }
 
-fn numbers_of(values: &Values) -> Vec<u64> {
-    match values {
-        Values::U8(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::U16(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::U32(values) => values.iter().map(|&value| value.into()).collect(),
-        Values::U64(values) => values.clone(),
-        // These are not numbers.
-        Values::Bool(_) | Values::Word(_) | Values::Long { .. } => Vec::new(),
+/// Writes keys that come many times in a row. Runs that have none are left out.
+fn put_runs(runs: impl Iterator<Item = (u32, usize)>, width: u32, out: &mut Vec<u8>) {
+    let mut last = (NONE, 0);
+    for (key, length) in runs.filter(|(key, length)| *key != NONE && *length > 0) {
+        if key != last.0 {
+            put_known_run(last, width, out);
+            last = (key, 0);
+        }
+        last.1 += length;
+    }
+    put_known_run(last, width, out);
+}
+
+fn put_known_run((key, length): (u32, usize), width: u32, out: &mut Vec<u8>) {
+    if length > 0 {
+        put_run(key.into(), length, width, out);
     }
 }
 
-/// The lowest and the highest value. Every value of a block or a place belongs to some row.
-fn statistics(column: &FinishedColumn, nulls: u64) -> Statistics {
-    let valid = |number: &usize| column.valid.as_ref().is_none_or(|valid| valid.get(*number) == Some(&true));
+/// Hashes single numbers by a multiplication with what nobody can guess.
+#[derive(Clone)]
+struct NumberHash {
+    secrets: [u64; 2],
+    hash: u64,
+}
+
+impl Default for NumberHash {
+    fn default() -> Self {
+        let random = RandomState::new();
+        Self { secrets: [random.hash_one(0), random.hash_one(1) | 1], hash: 0 }
+    }
+}
+
+impl BuildHasher for NumberHash {
+    type Hasher = Self;
+
+    fn build_hasher(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl Hasher for NumberHash {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(number ^ self.hash ^ self.secrets[0]) * u128::from(self.secrets[1]);
+        self.hash = product as u64 ^ (product >> 64) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// The lowest and the highest of the values that rows have.
+fn statistics(column: &FinishedColumn, used: &[u32], nulls: u64) -> Statistics {
     let nulls = Some(nulls);
-    let bounds = |numbers: &[u64]| {
-        let known = || (0..numbers.len()).filter(valid).map(|number| numbers[number]);
-        (known().min(), known().max())
-    };
+    let used = || used.iter().map(|&number| number as usize);
     match &column.values {
         FinishedValues::Plain(Values::Bool(values)) => {
-            let known = || (0..values.len()).filter(valid).map(|number| values[number]);
+            let known = || used().map(|number| values[number]);
             Statistics::boolean(known().min(), known().max(), None, nulls, false)
         }
-        FinishedValues::Plain(values @ Values::U64(_)) => {
-            let (least, most) = bounds(&numbers_of(values));
-            Statistics::int64(least.map(|n| n as i64), most.map(|n| n as i64), None, nulls, false)
-        }
         FinishedValues::Plain(values) => {
-            let (least, most) = bounds(&numbers_of(values));
-            Statistics::int32(least.map(|n| n as i32), most.map(|n| n as i32), None, nulls, false)
+            let known = || used().map(|number| values.number(number));
+            let (least, most) = (known().min(), known().max());
+            if matches!(values, Values::U64(_)) {
+                Statistics::int64(least.map(|n| n as i64), most.map(|n| n as i64), None, nulls, false)
+            } else {
+                Statistics::int32(least.map(|n| n as i32), most.map(|n| n as i32), None, nulls, false)
+            }
         }
         FinishedValues::Words { keys, values } => {
-            let known =
-                || (0..keys.len()).filter(valid).filter_map(|number| values.get(keys[number] as usize));
+            let known = || used().filter_map(|number| values.get(keys[number] as usize));
             let bound = |text: Option<&std::sync::Arc<str>>| {
                 text.filter(|text| text.len() <= LONGEST_BOUND)
                     .map(|text| ByteArray::from(text.as_bytes().to_vec()))
             };
             Statistics::byte_array(bound(known().min()), bound(known().max()), None, nulls, false)
         }
-    }
-}
-
-/// The pages of a chunk.
-struct Pages {
-    written: TrackedWrite<Vec<u8>>,
-    /// `None` until the first page was tried.
-    is_compressed: Option<bool>,
-    encoder: snap::raw::Encoder,
-    /// The dictionary waits for the first page: both are compressed, or none.
-    dictionary: Option<(Vec<u8>, u32)>,
-    uncompressed: usize,
-    /// Where the first page of values is.
-    values_at: Option<usize>,
-}
-
-impl Pages {
-    fn new() -> Self {
-        Self {
-            written: TrackedWrite::new(Vec::new()),
-            is_compressed: None,
-            encoder: snap::raw::Encoder::new(),
-            dictionary: None,
-            uncompressed: 0,
-            values_at: None,
-        }
-    }
-
-    fn compressed(&mut self, body: &[u8]) -> Result<Vec<u8>> {
-        self.encoder
-            .compress_vec(body)
-            .map_err(|error| parquet::errors::ParquetError::External(Box::new(error)))
-    }
-
-    /// Writes a page of values.
-    fn put(&mut self, body: &[u8], rows: u32, encoding: Encoding) -> Result<()> {
-        let mut compressed = None;
-        if self.is_compressed.is_none() {
-            let tried = self.compressed(body)?;
-            self.is_compressed = Some((tried.len() as f64) < WORTH * body.len() as f64);
-            compressed = Some(tried);
-        }
-        if let Some((page, size)) = self.dictionary.take() {
-            let buf = self.packed(&page, None)?.into();
-            let page_of =
-                Page::DictionaryPage { buf, num_values: size, encoding: Encoding::PLAIN, is_sorted: false };
-            self.write(page_of, page.len())?;
-        }
-        self.values_at.get_or_insert(self.written.bytes_written());
-        let page = Page::DataPage {
-            buf: self.packed(body, compressed)?.into(),
-            num_values: rows,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        };
-        self.write(page, body.len())
-    }
-
-    /// What stands for some bytes in the file; they may have been compressed before.
-    fn packed(&mut self, body: &[u8], compressed: Option<Vec<u8>>) -> Result<Vec<u8>> {
-        match (self.is_compressed, compressed) {
-            (Some(true), Some(compressed)) => Ok(compressed),
-            (Some(true), None) => self.compressed(body),
-            _ => Ok(body.to_vec()),
-        }
-    }
-
-    fn write(&mut self, page: Page, uncompressed: usize) -> Result<()> {
-        let page = CompressedPage::new(page, uncompressed);
-        let written = SerializedPageWriter::new(&mut self.written).write_page(page)?;
-        self.uncompressed += written.uncompressed_size;
-        Ok(())
-    }
-
-    fn finish(
-        self,
-        description: &ColumnDescPtr,
-        encoding: Encoding,
-        statistics: Statistics,
-        rows: usize,
-    ) -> Result<Chunk> {
-        let bytes = self.written.into_inner()?;
-        let has_dictionary = encoding == Encoding::RLE_DICTIONARY;
-        let mut encodings = vec![Encoding::RLE, encoding];
-        encodings.extend(has_dictionary.then_some(Encoding::PLAIN));
-        let compression = match self.is_compressed {
-            Some(true) => Compression::SNAPPY,
-            _ => Compression::UNCOMPRESSED,
-        };
-        let metadata = ColumnChunkMetaData::builder(description.clone())
-            .set_encodings(encodings)
-            .set_compression(compression)
-            .set_num_values(rows as i64)
-            .set_total_compressed_size(bytes.len() as i64)
-            .set_total_uncompressed_size(self.uncompressed as i64)
-            .set_data_page_offset(self.values_at.unwrap_or(0) as i64)
-            .set_dictionary_page_offset(has_dictionary.then_some(0))
-            .set_statistics(statistics)
-            .build()?;
-        let close = ColumnCloseResult {
-            bytes_written: bytes.len() as u64,
-            rows_written: rows as u64,
-            metadata,
-            bloom_filter: None,
-            column_index: None,
-            offset_index: None,
-        };
-        Ok((bytes.into(), close))
     }
 }

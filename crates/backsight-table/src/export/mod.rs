@@ -15,6 +15,7 @@ mod bits;
 mod chunk;
 mod manifest;
 mod names;
+mod pages;
 mod parquet;
 mod stream;
 

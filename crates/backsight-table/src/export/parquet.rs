@@ -65,6 +65,7 @@ pub(super) fn write_part(file: &Path, mut reader: Reader, row_group: usize) -> R
             rows += batch.rows() as u64;
             if batch.is_gathered() && !kept.is_empty() {
                 writer.write_gathered(&batch, &kept)?;
+                reader.give_back(batch);
             } else {
                 let batch = reader.record_batch(batch).project(&kept).map_err(io::Error::other)?;
                 writer.write(&batch)?;
@@ -115,10 +116,11 @@ impl PartWriter {
     fn write_gathered(&mut self, batch: &Batch, kept: &[usize]) -> io::Result<()> {
         self.close_group()?;
         let columns = self.file.schema_descr().columns().iter().zip(kept);
+        let rows = chunk::Rows::new(batch);
         let chunks = in_parallel(columns.collect(), |(description, &number)| {
             let is_growing = GROWING.contains(&description.name());
             let column = batch.columns.get(number).ok_or(io::ErrorKind::InvalidData)?;
-            Ok::<_, io::Error>(chunk::write(description, column, (&batch.shape, batch.rows), is_growing)?)
+            Ok::<_, io::Error>(chunk::write(description, column, &rows, is_growing)?)
         });
         let mut group = self.file.next_row_group()?;
         for chunk in chunks {

@@ -21,7 +21,7 @@ use crate::table::Field;
 use crate::texts::{TextId, Texts};
 use crate::tracker::Now;
 
-pub(crate) use blocks::{Block, Blocks};
+pub(crate) use blocks::{Block, Blocks, MOST_BLOCKS};
 pub(crate) use branches::{Branches, Pending};
 pub(crate) use calls::Calls;
 pub(crate) use damage::{Damage, DamageRow};

@@ -1,109 +1,6 @@
-//! The tables and their columns: one list gives names, types, documentation and dispatch.
+//! The columns of each table, in their order.
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::{Error, Result};
-
-/// A table over a capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Table {
-    /// The sources of trace: a row each.
-    Sources,
-    /// Packets.
-    Packets,
-    /// Instructions that were executed one after the other.
-    Ranges,
-    /// Branches, taken or not.
-    Branches,
-    /// Stays in functions, and what calls cost.
-    Calls,
-    /// What the trace reports besides ranges: exceptions, messages, data accesses, contexts, times.
-    Events,
-    /// What is missing, and why.
-    Damage,
-}
-
-/// The type of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// An unsigned number of 8 bits.
-    U8,
-    /// An unsigned number of 16 bits.
-    U16,
-    /// An unsigned number of 32 bits.
-    U32,
-    /// An unsigned number of 64 bits.
-    U64,
-    /// True or false.
-    Bool,
-    /// One of a limited number of texts: a dictionary of strings.
-    Word,
-    /// Any text.
-    Text,
-    /// Bytes.
-    Bytes,
-}
-
-impl Kind {
-    /// Its name in documentation and messages: that of its Arrow type.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::U8 => "uint8",
-            Self::U16 => "uint16",
-            Self::U32 => "uint32",
-            Self::U64 => "uint64",
-            Self::Bool => "bool",
-            Self::Word => "dictionary<string>",
-            Self::Text => "string",
-            Self::Bytes => "binary",
-        }
-    }
-
-    /// Is it a number?
-    pub const fn is_number(self) -> bool {
-        matches!(self, Self::U8 | Self::U16 | Self::U32 | Self::U64)
-    }
-
-    /// Is it text?
-    pub const fn is_text(self) -> bool {
-        matches!(self, Self::Word | Self::Text)
-    }
-}
-
-/// A column of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its name.
-    pub name: &'static str,
-    /// Its type.
-    pub kind: Kind,
-    /// A value may be missing: it is not known, or does not apply.
-    pub nullable: bool,
-    /// What it says.
-    pub meaning: &'static str,
-    pub(crate) field: Field,
-}
-
-macro_rules! fields {
-    ($($field:ident)*) => {
-        /// What a column is filled with.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(crate) enum Field { $($field,)* }
-    };
-}
-
-fields! {
-    Capture Buffer Source SourceName Protocol Format Core Thread Configuration Decoded CountsCycles Bytes Packets
-    BadBytes UnsynchronisedBytes
-    Hart Position Offset Length PacketBytes PacketKind Detail
-    Start End Instructions Isa Ending Taken Conditional Indirect From To ToFunction
-    Function FunctionOffset Module ModuleOffset File Line
-    Space Level Privilege Vmid Context Time Cycles
-    EventKind Address Value Size Number Channel Master ReturnAddress Access
-    Depth Entry Exit OwnInstructions OwnCycles OwnTime CallInstructions CallCycles CallTime
-    Reason Next
-}
+use super::column::{Column, Field, Kind};
 
 const fn column(name: &'static str, kind: Kind, field: Field, meaning: &'static str) -> Column {
     Column { name, kind, nullable: false, meaning, field }
@@ -197,7 +94,7 @@ const CONTEXT: Column = optional(
 const ISA: Column = column("isa", Kind::Word, Field::Isa, "the instruction set");
 const INSTRUCTIONS: Column = column("instructions", Kind::U32, Field::Instructions, "how many instructions");
 
-const SOURCES: &[Column] = &[
+pub(super) const SOURCES: &[Column] = &[
     CAPTURE,
     BUFFER,
     SOURCE,
@@ -235,7 +132,7 @@ const SOURCES: &[Column] = &[
     ),
 ];
 
-const PACKETS: &[Column] = &[
+pub(super) const PACKETS: &[Column] = &[
     CAPTURE,
     BUFFER,
     SOURCE,
@@ -254,7 +151,7 @@ const PACKETS: &[Column] = &[
     ),
 ];
 
-const RANGES: &[Column] = &[
+pub(super) const RANGES: &[Column] = &[
     CAPTURE,
     BUFFER,
     SOURCE,
@@ -290,7 +187,7 @@ const RANGES: &[Column] = &[
     CYCLES,
 ];
 
-const BRANCHES: &[Column] = &[
+pub(super) const BRANCHES: &[Column] = &[
     CAPTURE,
     BUFFER,
     SOURCE,
@@ -328,7 +225,7 @@ const BRANCHES: &[Column] = &[
     CYCLES,
 ];
 
-const CALLS: &[Column] = &[
+pub(super) const CALLS: &[Column] = &[
     CAPTURE,
     BUFFER,
     SOURCE,
@@ -382,7 +279,7 @@ const CALLS: &[Column] = &[
     optional("call_time", Kind::U64, Field::CallTime, "of a call that ends: its time"),
 ];
 
-const EVENTS: &[Column] = &[
+pub(super) const EVENTS: &[Column] = &[
     CAPTURE,
     BUFFER,
     SOURCE,
@@ -434,7 +331,7 @@ const EVENTS: &[Column] = &[
     CYCLES,
 ];
 
-const DAMAGE: &[Column] = &[
+pub(super) const DAMAGE: &[Column] = &[
     CAPTURE,
     optional(
         "buffer",
@@ -472,100 +369,3 @@ const DAMAGE: &[Column] = &[
     TIME,
     CYCLES,
 ];
-
-impl Table {
-    /// All tables.
-    pub const ALL: [Self; 7] =
-        [Self::Sources, Self::Packets, Self::Ranges, Self::Branches, Self::Calls, Self::Events, Self::Damage];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sources => "sources",
-            Self::Packets => "packets",
-            Self::Ranges => "ranges",
-            Self::Branches => "branches",
-            Self::Calls => "calls",
-            Self::Events => "events",
-            Self::Damage => "damage",
-        }
-    }
-
-    /// What it holds, in a sentence.
-    pub const fn about(self) -> &'static str {
-        match self {
-            Self::Sources => "a row for each source of trace that a buffer holds bytes of",
-            Self::Packets => "a row for each packet, bad ones included",
-            Self::Ranges => "a row for each range of instructions that were executed one after the other",
-            Self::Branches => "a row for each branch, taken or not, with where it went",
-            Self::Calls => "a row for each stay in a function, with what it and its call cost",
-            Self::Events => "a row for whatever `flow` lists besides ranges and damage",
-            Self::Damage => "a row for whatever is missing or could not be decoded",
-        }
-    }
-
-    /// Its columns, in their order.
-    pub const fn columns(self) -> &'static [Column] {
-        match self {
-            Self::Sources => SOURCES,
-            Self::Packets => PACKETS,
-            Self::Ranges => RANGES,
-            Self::Branches => BRANCHES,
-            Self::Calls => CALLS,
-            Self::Events => EVENTS,
-            Self::Damage => DAMAGE,
-        }
-    }
-
-    /// The column of that name.
-    ///
-    /// # Errors
-    /// If it has none.
-    pub fn column(self, name: &str) -> Result<&'static Column> {
-        self.columns().iter().find(|column| column.name == name).ok_or_else(|| {
-            let names: Vec<_> = self.columns().iter().map(|column| column.name).collect();
-            Error::misuse(format!("column `{name}`: table {self} has {}", names.join(", ")))
-        })
-    }
-
-    /// Can the rows of a source be read in pieces? What a row of `calls` says depends on all calls before it, and `damage`
-    /// sums up a source at its end.
-    pub const fn is_cut(self) -> bool {
-        matches!(self, Self::Ranges | Self::Branches | Self::Events)
-    }
-}
-
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Table {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|table| table.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|table| table.name()).collect();
-            Error::misuse(format!("table `{name}`: there are {}", names.join(", ")))
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_unique_and_every_table_is_found_by_its_name() {
-        for table in Table::ALL {
-            assert_eq!(table.name().parse::<Table>().expect("a table"), table);
-            for (number, column) in table.columns().iter().enumerate() {
-                let first = table.columns().iter().position(|other| other.name == column.name);
-                assert_eq!(first, Some(number), "{table}.{}", column.name);
-                assert!(!column.meaning.is_empty() && !column.meaning.ends_with('.'));
-            }
-        }
-        assert!("range".parse::<Table>().unwrap_err().to_string().contains("ranges"));
-    }
-}
