@@ -5,13 +5,14 @@ import shutil
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import backsight
-from conftest import CAPTURES, PROGRAMS
+from conftest import CAPTURES, PROGRAMS, ROOT
 
 dask_distributed = pytest.importorskip("distributed")
 import backsight.dask  # noqa: E402
@@ -109,6 +110,49 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, many, cut, what):
     assert set(cluster.run(os.getpid).values()) != set(pids.values())
     paths = sorted(many.iterdir()) if what == "many captures" else [cut]
     assert {name: int(count) for name, count in computed.items()} == expected(paths)
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory) -> Path:
+    """A capture of millions of ranges: one of the corpus, its trace again and again. For the whole form of the tests."""
+    corpus = Path(os.environ.get("BACKSIGHT_CORPUS", ROOT.parent / "shared" / "corpus"))
+    whole = corpus / "opencsd" / "cc1-head" / "capture"
+    if not os.environ.get("BACKSIGHT_TEST_CAPTURES") or not whole.is_dir():
+        pytest.skip("a long capture is made of the corpus in the whole form of the tests (--whole)")
+    path = tmp_path_factory.mktemp("long") / "capture"
+    shutil.copytree(whole, path)
+    trace = path / "cstrace.bin"
+    trace.chmod(0o600)
+    trace.write_bytes(trace.read_bytes() * 40)
+    return path
+
+
+def test_a_worker_that_is_killed_while_it_decodes_a_long_capture_changes_nothing(cluster, long):
+    ranges = backsight.dask.table(str(long), "ranges", ["start", "instructions"], size=256 << 10)
+    assert ranges.npartitions > 20
+    pids = cluster.run(os.getpid)
+    future = cluster.compute(ranges.groupby("start").instructions.agg(["sum", "count"]))
+    # Some of the pieces are done, and others are not.
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not 3 < _done(cluster) < ranges.npartitions:
+        time.sleep(0.02)
+    assert not future.done()
+    os.kill(next(iter(pids.values())), signal.SIGKILL)
+    computed = future.result(timeout=600).sort_index()
+    assert set(cluster.run(os.getpid).values()) != set(pids.values())
+    rows = pa.table(backsight.open(long).table("ranges", ["start", "instructions"]))
+    truth = rows.group_by("start").aggregate([("instructions", "sum"), ("instructions", "count")]).sort_by("start")
+    assert len(computed) == truth.num_rows and int(computed["count"].sum()) == rows.num_rows
+    assert [int(start) for start in computed.index] == truth["start"].to_pylist()
+    assert [int(n) for n in computed["sum"]] == truth["instructions_sum"].to_pylist()
+    assert [int(n) for n in computed["count"]] == truth["instructions_count"].to_pylist()
+
+
+def _done(client) -> int:
+    """Tasks whose results lie with a worker, or have been used up."""
+    return client.run_on_scheduler(
+        lambda dask_scheduler: sum(task.state in ("memory", "released", "forgotten") for task in dask_scheduler.tasks.values())
+    )
 
 
 def _slowly(frame, seconds):
