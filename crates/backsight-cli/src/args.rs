@@ -158,6 +158,28 @@ impl CaptureArgs {
         }
     }
 
+    /// The IDs that the user wants and no source of the capture is said to have. What the frames of a bare file hold, nobody says.
+    pub fn unknown_ids(&self, capture: &Capture) -> Vec<u64> {
+        if self.protocol.is_some() {
+            return Vec::new();
+        }
+        let has = |id: u64| {
+            let mut sources = capture.buffers().iter().flat_map(Buffer::sources);
+            sources.any(|source| u64::from(source.id().get()) == id)
+        };
+        self.id.iter().copied().filter(|&id| !has(id)).collect()
+    }
+
+    /// Refuses an ID that none of several captures has.
+    pub fn check_known(unknown: &[u64]) -> Result {
+        match unknown.first() {
+            Some(id) => {
+                Err(Failure::usage(format!("--id {id:#x}: no source has it (`backsight info` lists them)")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Does the user want several buffers?
     pub fn chooses_several(&self, capture: &Capture) -> bool {
         self.chosen(capture).nth(1).is_some()

@@ -57,7 +57,7 @@ fn a_capture_that_cannot_be_read_is_not_the_end() {
 #[test]
 fn what_makes_no_sense_is_wrong_use() {
     let first = capture("first");
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["--columns", "strat", "--arrow", "/dev/null"], "column `strat`: table ranges has"),
         (
             &["--where", "start == 'x'", "--arrow", "/dev/null"],
@@ -67,6 +67,7 @@ fn what_makes_no_sense_is_wrong_use() {
         (&["--table", "ranges,calls", "--arrow", "/dev/null"], "one table"),
         (&["--table", "ranges,ranges", "--parquet", "/dev/null/x"], "named twice"),
         (&["--buffer", "nothing", "--arrow", "/dev/null"], "nothing"),
+        (&["--id", "99", "--arrow", "/dev/null"], "--id 0x63: no source has it"),
         (&[], "--parquet"),
     ];
     for (arguments, expected) in cases {
@@ -90,4 +91,6 @@ fn pieces_are_listed_for_people_and_for_programs() {
     assert!(lines.iter().all(|line| line.contains("\"identity\"") && line.contains("\"version\":3")));
     let output = run(&["pieces", "-", "--protocol", "etm4"]);
     assert!(!output.status.success());
+    let output = run(&["pieces", &path, "--id", "99"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }

@@ -232,6 +232,13 @@ impl Query {
         self.sources.is_empty() || self.sources.contains(&id)
     }
 
+    /// May a piece have rows? Those about a buffer as a whole are about none of its sources.
+    #[cfg(feature = "export")]
+    pub(crate) fn wants(&self, piece: &Piece) -> bool {
+        let wants_source = piece.source.map_or(self.sources.is_empty(), |id| self.wants_source(id));
+        wants_source && self.wants_buffer(&piece.buffer)
+    }
+
     fn check(&self, capture: &Capture) -> Result {
         if let Some(name) = self.buffers.iter().find(|name| capture.buffer(name).is_none()) {
             let known: Vec<_> = capture.buffers().iter().map(|buffer| buffer.name()).collect();

@@ -144,6 +144,7 @@ fn write(_: &Export, _: Vec<Query>) -> Result {
 
 #[cfg(feature = "tables")]
 fn write(command: &Export, queries: Vec<Query>) -> Result {
+    use std::cell::RefCell;
     use std::path::Path;
     use std::sync::Arc;
 
@@ -159,7 +160,13 @@ fn write(command: &Export, queries: Vec<Query>) -> Result {
         ));
     }
     command.capture.check(&command.images)?;
-    let open = |path: &Path| command.capture.at(path).open_as(&command.images);
+    let unknown = RefCell::new(command.capture.id.clone());
+    let open = |path: &Path| {
+        let capture = command.capture.at(path).open_as(&command.images)?;
+        let here = command.capture.unknown_ids(&capture);
+        unknown.borrow_mut().retain(|id| here.contains(id));
+        Ok(capture)
+    };
     let exported = match (&command.parquet, &command.arrow) {
         (Some(folder), _) => {
             let progress = Progress::bytes(None, command.quiet);
@@ -208,7 +215,7 @@ fn write(command: &Export, queries: Vec<Query>) -> Result {
         }
     }
     match exported.failed.len() {
-        0 => Ok(()),
+        0 => CaptureArgs::check_known(&unknown.borrow()),
         failed => Err(Failure::new(format!(
             "{failed} of {} could not be read",
             counted(captures.len() as u64, "capture")

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::args::{CaptureArgs, ImageArgs, parse_number};
 use crate::failure::{Failure, Result};
-use crate::output::{Output, say};
+use crate::output::{Output, counted, say};
 
 /// Cut captures into pieces that can be decoded apart from each other, anywhere
 ///
@@ -59,12 +59,15 @@ pub fn run(command: &Pieces) -> Result {
     let options = PlanOptions { bytes: usize::try_from(command.bytes).unwrap_or(usize::MAX).max(1) };
     let mut output = Output::open(command.output.as_deref())?;
     let (mut failed, mut count) = (0, 0);
+    let mut unknown = command.capture.id.clone();
     for path in std::iter::once(&command.capture.capture).chain(&command.others) {
         count += 1;
         let arguments = command.capture.at(path);
         let capture = arguments.open(&command.images, command.quiet);
         let planned = capture.and_then(|capture| {
             arguments.check_buffers(&capture)?;
+            let here = arguments.unknown_ids(&capture);
+            unknown.retain(|id| here.contains(id));
             Ok(match table {
                 Some(table) => plan(table, &capture, path, options)?,
                 None => plan_profile(&capture, path, options)?,
@@ -100,7 +103,7 @@ pub fn run(command: &Pieces) -> Result {
     }
     output.finish()?;
     match failed {
-        0 => Ok(()),
-        failed => Err(Failure::new(format!("{failed} of {count} captures could not be read"))),
+        0 => CaptureArgs::check_known(&unknown),
+        failed => Err(Failure::new(format!("{failed} of {} could not be read", counted(count, "capture")))),
     }
 }

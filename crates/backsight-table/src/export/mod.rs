@@ -169,7 +169,7 @@ impl CaptureExport<'_> {
                 parquet::remove_folder(&self.folder(query.table()))?;
             }
             let mut numbers = std::collections::BTreeMap::<Option<u8>, u32>::new();
-            for piece in &pieces {
+            for piece in pieces.iter().filter(|piece| query.wants(piece)) {
                 let number = numbers.entry(piece.source).or_default();
                 let part = self.part(query, piece, *number, remaining, capture, &mut manifest, exported);
                 *number += 1;
