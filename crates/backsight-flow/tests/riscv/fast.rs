@@ -3,7 +3,7 @@
 use backsight_core::Located;
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Buffer, Event, Statistics};
-use backsight_riscv::etrace::PayloadDecoder;
+use backsight_riscv::etrace::{BadPacket, Packet, PayloadDecoder};
 use backsight_testing::Random;
 
 use crate::damage::damage;
@@ -18,12 +18,21 @@ struct Followed {
 }
 
 fn followed(settings: Settings, code: &Code, payloads: &[Vec<u8>]) -> Followed {
+    let packets = decoded(&settings, payloads);
+    followed_packets(settings, code, &packets)
+}
+
+fn decoded(settings: &Settings, payloads: &[Vec<u8>]) -> Vec<Result<Packet, BadPacket>> {
     let mut decoder = PayloadDecoder::new(settings.params, settings.options);
+    payloads.iter().map(|payload| decoder.decode(payload)).collect()
+}
+
+fn followed_packets(settings: Settings, code: &Code, packets: &[Result<Packet, BadPacket>]) -> Followed {
     let mut follower = Follower::new(settings, &code.program);
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
-    for (offset, payload) in (0..).zip(payloads) {
-        follower.push(Located { offset, length: 1, value: decoder.decode(payload) }, &mut sink);
+    for (offset, &value) in (0..).zip(packets) {
+        follower.push(Located { offset, length: 1, value }, &mut sink);
     }
     follower.finish(&mut sink);
     Followed {
@@ -61,6 +70,44 @@ fn the_fast_way_reports_what_the_clear_one_reports() {
         faults += expected.faults.iter().sum::<u64>();
     }
     assert!(ranges > 100_000 && faults > 500, "{ranges} ranges, {faults} faults");
+}
+
+/// Paths come again and again, from one place and with the same outcomes and addresses; what else a packet says is changed
+/// now and then, and so is how far into a block the packets before have come.
+#[test]
+fn what_a_packet_says_beside_its_address_decides_its_path() {
+    let (mut ranges, mut faults) = (0, 0);
+    for seed in 0..600 {
+        let mut random = Random(seed);
+        let case = case(&mut random);
+        let instructions = 6 + random.below(20) as usize;
+        let code = Code::new(&mut random, instructions);
+        let fast = Settings { longest_path: 300, ..following(&case, &code) };
+        let some = decoded(&fast, &payloads(&case, &code, &mut random));
+        let mut packets = Vec::new();
+        for _ in 0..5 {
+            for &packet in &some {
+                packets.push(changed(packet, &mut random));
+            }
+        }
+        let clear = Settings { fast_walk: false, ..fast.clone() };
+        let expected = followed_packets(clear, &code, &packets);
+        same(&followed_packets(fast, &code, &packets), &expected, &format!("seed {seed}"));
+        ranges += expected.statistics.ranges;
+        faults += expected.faults.iter().sum::<u64>();
+    }
+    assert!(ranges > 100_000 && faults > 500, "{ranges} ranges, {faults} faults");
+}
+
+fn changed(mut packet: Result<Packet, BadPacket>, random: &mut Random) -> Result<Packet, BadPacket> {
+    if let Ok(Packet::Branches { address: Some(reported), .. }) = &mut packet {
+        match random.below(12) {
+            0 => reported.notify = !reported.notify,
+            1 => reported.updiscon = !reported.updiscon,
+            _ => {}
+        }
+    }
+    packet
 }
 
 /// The same through a sink that has enough with `limit` events.
