@@ -129,6 +129,7 @@ impl Reader {
     }
 
     /// The next batch as it comes from the decoder.
+    #[cfg(feature = "export")]
     pub(crate) fn next_batch(&mut self) -> Option<Result<Batch>> {
         self.batches.next()
     }

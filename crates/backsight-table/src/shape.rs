@@ -29,6 +29,7 @@ impl Shape {
 
     /// The runs of rows with the same value that some rows are in, of a column whose layout has runs: the number of the value of
     /// each, and how many of the rows it has.
+    #[cfg(feature = "export")]
     pub fn runs_of(
         &self,
         layout: Layout,
