@@ -26,28 +26,47 @@ module te_resync (
             assign flush = 1'b0;
             assign send = 1'b0;
         end else begin : g_on
-            logic [C-1:0] count;
-            logic [C:0]   sum, more;
-            logic         flushing, sending, reached;
-            assign sum = (C + 1)'(count) + (C + 1)'(weight);
-            assign reached = sum >= (C + 1)'(te_pkg::RESYNC_LIMIT);
-            assign near = sum + (C + 1)'(2) >= (C + 1)'(te_pkg::RESYNC_LIMIT);
+            logic flushing, sending, reached;
             assign counting = !flushing && !sending;
             assign flush = flushing || !sending && reached;
             assign send = sending;
-            assign more = (step ? sum : (C + 1)'(count)) + (C + 1)'(sent && te_pkg::RESYNC == te_pkg::RESYNC_PACKETS);
             always_ff @(posedge clk) begin
                 if (rst || clear) begin
-                    count <= '0;
                     flushing <= 1'b0;
                     sending <= 1'b0;
-                end else begin
-                    // Beyond the limit nothing changes any more.
-                    count <= more >= (C + 1)'(te_pkg::RESYNC_LIMIT) ? te_pkg::RESYNC_LIMIT : more[C-1:0];
-                    if (step) begin
-                        flushing <= flush && !named;
-                        sending <= sending || named;
+                end else if (step) begin
+                    flushing <= flush && !named;
+                    sending <= sending || named;
+                end
+            end
+
+            // Beyond the limit nothing changes any more.
+            logic [C-1:0] count;
+            if (te_pkg::RESYNC == te_pkg::RESYNC_PACKETS) begin : g_packets
+                // What one more packet would lead to is known before there is one.
+                logic [C-1:0] next;
+                logic         close;
+                assign next = count + C'(1);
+                assign near = close;
+                always_ff @(posedge clk) begin
+                    if (rst || clear) begin
+                        count <= '0;
+                        reached <= 1'b0;
+                        close <= te_pkg::RESYNC_LIMIT <= C'(2);
+                    end else if (sent && !reached) begin
+                        count <= next;
+                        reached <= next == te_pkg::RESYNC_LIMIT;
+                        close <= (C + 1)'(next) + (C + 1)'(2) >= (C + 1)'(te_pkg::RESYNC_LIMIT);
                     end
+                end
+            end else begin : g_weights
+                logic [C:0] sum;
+                assign sum = (C + 1)'(count) + (C + 1)'(weight);
+                assign reached = sum >= (C + 1)'(te_pkg::RESYNC_LIMIT);
+                assign near = sum + (C + 1)'(2) >= (C + 1)'(te_pkg::RESYNC_LIMIT);
+                always_ff @(posedge clk) begin
+                    if (rst || clear) count <= '0;
+                    else if (step) count <= reached ? te_pkg::RESYNC_LIMIT : sum[C-1:0];
                 end
             end
         end
