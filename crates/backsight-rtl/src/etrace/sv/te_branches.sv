@@ -6,8 +6,8 @@
 module te_branches (
     input  logic                     clk,
     input  logic                     rst,
-    input  logic                     branch,     // the step is about a branch …
-    input  logic                     push,       // … that packets have to report
+    input  logic                     push,       // the step is about a branch
+    input  logic                     learn,      // it is decided about in this cycle
     input  logic [te_pkg::IADDR-1:0] address,
     input  logic                     not_taken,
     input  logic                     step,       // the step ends: keep what is there now
@@ -31,7 +31,7 @@ module te_branches (
             logic        correct, are_counted, all, all_now;
             logic [31:0] number;
             te_predictor predictor (
-                .clk, .rst, .forget, .learn(branch), .address, .taken(!not_taken), .correct
+                .clk, .rst, .forget, .learn, .address, .taken(!not_taken), .correct
             );
             te_branch_map outcomes_kept (
                 .clk, .rst, .push(push && !are_counted), .not_taken, .step, .clear(clear || step && turns),

@@ -226,8 +226,9 @@ module te_priority (
     assign syncs = main && (synchronised || trap_after) || trap_now;
     assign names = main && report;
     assign moves = syncs || names || main && full_map;
+    // A sync packet reports its own branch, and clears them all.
     te_branches branches (
-        .clk, .rst, .branch(main && cur_branch), .push(main && cur_branch && !synchronised), .address(cur_address),
+        .clk, .rst, .push(cur_branch), .learn(main && cur_branch), .address(cur_address),
         .not_taken(cur_itype == te_pkg::ITYPE_NOT_TAKEN), .step(main), .clear(moves || te_pkg::SHALLOW && taken), .forget,
         .map, .count, .counting(counting_branches), .counted, .most(most_branches), .failed, .full(map_full)
     );
