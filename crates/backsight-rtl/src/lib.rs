@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ecp5;
 pub mod etm4;
 pub mod etrace;
 pub mod lab;

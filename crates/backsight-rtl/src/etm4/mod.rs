@@ -23,6 +23,7 @@ mod text;
 use backsight_arm::etm4::Config;
 
 use crate::SourceFile;
+use crate::ecp5::Flow;
 
 /// What to write.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +108,14 @@ pub fn design(options: &Options) -> Result<Vec<SourceFile>, BadLanes> {
         files.push(file(name, instance(template, options)));
     }
     let sources: Vec<&str> = files.iter().map(|file| file.name).collect();
-    let makefile = include_str!("sv/Makefile.in").replace("@SOURCES@", &sources.join(" "));
+    let flow = match options.form {
+        Form::Chain => Flow::Narrow,
+        Form::Prefix => Flow::Wide,
+    };
+    let makefile = include_str!("sv/Makefile.in")
+        .replace("@SOURCES@", &sources.join(" "))
+        .replace("@SYNTHESIS@", &flow.synthesis_in_makefile("$(TOP)"))
+        .replace("@ROUTING@", &flow.routing("timing.json"));
     files.extend(AROUND.iter().map(|&(name, template)| file(name, instance(template, options))));
     files.push(file("Makefile", makefile));
     Ok(files)

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Error, Family, Figures, Netlist, Routed, Tools, Variant};
 use crate::SourceFile;
+use crate::ecp5::Flow;
 
 /// A step of a measurement, in the order in which they are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,19 +49,21 @@ impl Step {
             Self::Xilinx => format!(
                 "synth_xilinx -family xcup -noiopad -noclkbuf -flatten -nowidelut -top {top}; write_blif xilinx.blif"
             ),
-            // Without its last steps: they give cells names for people, which takes longer than all the rest.
-            Self::Ecp5 => {
-                format!(
-                    "synth_ecp5 -nowidelut -abc9 -top {top} -run begin:check; blackbox =A:whitebox; write_json ecp5.json"
-                )
-            }
+            Self::Ecp5 => format!("{}; write_json ecp5.json", flow(variant.family).synthesis(top)),
             Self::Route => {
-                let arguments = "--85k --speed 8 --package CABGA756 --json ecp5.json --out-of-context --freq 400 --timing-allow-fail --seed 1";
+                let arguments = format!("{} --seed 1", flow(variant.family).routing("ecp5.json"));
                 return arguments.split(' ').map(str::to_owned).collect();
             }
         };
         let sources: Vec<&str> = sources(&variant.files).map(|file| file.name).collect();
         vec!["-q".to_owned(), "-p".to_owned(), format!("read_verilog -sv {}; {synthesis}", sources.join(" "))]
+    }
+}
+
+const fn flow(family: Family) -> Flow {
+    match family {
+        Family::Chain | Family::Encoder => Flow::Narrow,
+        Family::Prefix => Flow::Wide,
     }
 }
 
