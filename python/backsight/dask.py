@@ -3,7 +3,7 @@
     import backsight.dask
 
     ranges = backsight.dask.table("captures/*", "ranges", columns=["function", "instructions"])
-    ranges.groupby("function").instructions.sum().nlargest(20).compute()
+    ranges.groupby("function").instructions.sum(split_out=1).nlargest(20).compute()
 
 Retries, scheduling and shuffles are Dask's. Captures and images are read where the workers run: from a folder that all of them
 see, or through fsspec from a URL.
