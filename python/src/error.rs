@@ -36,11 +36,16 @@ pub fn of_library(error: &backsight::Error) -> PyErr {
     }
 }
 
+/// Why a program cannot be recorded.
+pub fn recording(words: impl std::fmt::Display) -> PyErr {
+    classes::RecordError::new_err(words.to_string())
+}
+
 /// An error of recording.
 pub fn of_recording(error: &backsight_run::Error) -> PyErr {
     match error {
         backsight_run::Error::Setting(error) => usage(format!("config {error}")),
-        error => classes::RecordError::new_err(error.to_string()),
+        error => recording(error),
     }
 }
 

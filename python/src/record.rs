@@ -42,7 +42,7 @@ pub fn record(
     let contents = std::fs::read(&path).map_err(|error| error::file(&path, &error))?;
     let target = Target::of_elf(&contents).ok_or_else(|| {
         let what = "not a program for riscv64, aarch64 or arm (expected a little-endian ELF file)";
-        error::failure(format!("{}: {what}", path.display()))
+        error::recording(format!("{}: {what}", path.display()))
     })?;
     let unit = programmed(unit, &config, target.first_isa(), target.name())?;
     let traced = unit.traced_data();
@@ -60,7 +60,7 @@ pub fn record(
     if target == Target::Riscv64 && !qemu {
         let arguments: Option<Vec<_>> = program.iter().map(|word| Some(word.to_str()?.to_owned())).collect();
         let arguments = arguments.ok_or_else(|| {
-            error::failure(
+            error::recording(
                 "the simulator takes only arguments that are UTF-8 text: run the program with qemu=True",
             )
         })?;
@@ -79,7 +79,7 @@ pub fn record(
         values: traced == TracedData::Values,
         ..EmulationOptions::default()
     };
-    let program = EmulatedProgram::new(options).map_err(error::failure)?;
+    let program = EmulatedProgram::new(options).map_err(error::recording)?;
     run(py, recording, program, output)
 }
 
