@@ -253,7 +253,8 @@ pub fn random_cycles(random: &mut Random, params: &Params, ports: usize, count: 
             let compressed = random.below(2) == 0;
             let sijump = random.below(4) == 0;
             cycle.ports.push(CommitPort { valid: true, pc, operation, compressed, sijump });
-            let leaves = matches!(operation, Operation::Jalr | Operation::Jump(_)) || random.below(20) == 0;
+            // What is not a jump goes on after itself: where inside a block its last instruction is, both sides compute from that.
+            let leaves = matches!(operation, Operation::Jalr | Operation::Jump(_) | Operation::TrapReturn);
             pc = if leaves { 0x1000 + 2 * random.below(200) } else { pc + if compressed { 2 } else { 4 } };
         }
         if random.below(40) == 0 {
