@@ -92,7 +92,7 @@ impl Unit {
     #[inline]
     pub(super) fn block_of_instructions(&mut self, block: &RetiredBlock<'_>, out: &mut impl Output) {
         let Some((mut before, last)) = block.split_last() else { return };
-        let Some(known) = self.known.look_up(block, &mut self.classifier) else { return };
+        let Some(&known) = self.known.look_up(block, &mut self.classifier) else { return };
         let is_direct = known.is_direct && (!block.taken || known.last.target == block.next);
         let Instruction { flags, target_isa, .. } = known.last;
         if is_direct && self.writes_only_atoms(&block.code[0]) {
@@ -111,7 +111,6 @@ impl Unit {
             }
             return;
         }
-        let Some(&known) = self.known.look_up(block, &mut self.classifier) else { return };
         // Where execution arrives, the first instruction may matter by being there.
         if let Some((first, rest)) = before.split_first()
             && !self.goes_on_at(first)
