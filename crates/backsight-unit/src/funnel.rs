@@ -79,9 +79,12 @@ impl Funnel {
     fn turn(&mut self, sink: &mut impl FnMut(&[u8])) -> Result<(), NotASource> {
         let count = self.sources.len().max(1);
         self.turn = (self.turn + 1) % count;
+        // A source that is alone has all turns until few enough bytes wait.
+        let turns =
+            if count == 1 { self.waiting.saturating_sub(WAITING).div_ceil(self.hold).max(1) } else { 1 };
         let Some(source) = self.sources.get_mut(self.turn) else { return Ok(()) };
         let rest = source.bytes.get(source.taken..).unwrap_or_default();
-        let now = rest.get(..self.hold).unwrap_or(rest);
+        let now = rest.get(..self.hold.saturating_mul(turns)).unwrap_or(rest);
         self.formatter.push(source.id, now, sink)?;
         self.waiting -= now.len();
         source.taken += now.len();

@@ -119,11 +119,20 @@ impl Formatter {
         if !id.is_source() {
             return Err(NotASource(id));
         }
-        for &byte in bytes {
+        let mut rest = bytes;
+        loop {
+            while self.goes_on(id)
+                && self.position == 0
+                && let Some((whole, later)) = rest.split_first_chunk()
+            {
+                self.put_frame(whole, sink);
+                rest = later;
+            }
+            let Some((&byte, later)) = rest.split_first() else { return Ok(()) };
             self.select(id, sink);
             self.put(byte, sink);
+            rest = later;
         }
-        Ok(())
     }
 
     /// Marks a trigger.
@@ -168,13 +177,24 @@ impl Formatter {
         }
     }
 
-    /// Makes `id` the source of the next byte.
-    fn select(&mut self, id: TraceId, sink: &mut impl FnMut(&[u8])) {
+    /// Is `id` the source of the next byte already, and need not be repeated?
+    #[inline]
+    fn goes_on(&self, id: TraceId) -> bool {
         let repeat =
             self.position == 0 && self.config.repeat_id != 0 && self.since_id >= self.config.repeat_id;
-        if self.current == Some(id) && !repeat {
-            return;
+        self.current == Some(id) && !repeat
+    }
+
+    /// Makes `id` the source of the next byte.
+    #[inline]
+    fn select(&mut self, id: TraceId, sink: &mut impl FnMut(&[u8])) {
+        if !self.goes_on(id) {
+            self.put_id(id, sink);
         }
+    }
+
+    /// Puts the byte that makes `id` the source.
+    fn put_id(&mut self, id: TraceId, sink: &mut impl FnMut(&[u8])) {
         let id_byte = id.get() << 1 | 1;
         let pair = self.position / 2;
         if self.position.is_multiple_of(2) {
@@ -190,7 +210,20 @@ impl Formatter {
         self.advance(sink);
     }
 
+    /// Puts as many data bytes of the current source as make a frame.
+    #[inline]
+    fn put_frame(&mut self, bytes: &[u8; LAST + 1], sink: &mut impl FnMut(&[u8])) {
+        self.frame[..=LAST].copy_from_slice(bytes);
+        for pair in 0..FRAME / 2 {
+            self.frame[LAST + 1] |= (bytes[2 * pair] & 1) << pair;
+            self.frame[2 * pair] &= 0xFE;
+        }
+        self.position = LAST;
+        self.advance(sink);
+    }
+
     /// Puts a data byte of the current source.
+    #[inline]
     fn put(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
         if self.position.is_multiple_of(2) {
             self.frame[self.position] = byte & 0xFE;

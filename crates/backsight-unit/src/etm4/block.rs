@@ -6,8 +6,8 @@
 
 use super::classify::{Classifier, Kind};
 use super::port::Output;
-use super::unit::{Target, Unit};
-use backsight_core::{Retired, RetiredBlock};
+use super::unit::{Mode, Target, Unit};
+use backsight_core::{Isa, Retired, RetiredBlock};
 use backsight_isa::{Class, Instruction, classify_retired};
 
 /// Blocks that are remembered at a time.
@@ -24,8 +24,9 @@ struct KnownBlock {
     /// What the last instruction is, and whether that shows at a quick look.
     kind: Kind,
     is_quick: bool,
-    /// It is straight, and its last instruction a direct branch: all that a decoder need learn is an atom.
-    is_direct: bool,
+    /// It is straight, and its last instruction a branch that returns from no exception: all that a decoder need learn
+    /// is an atom, and where an indirect one went.
+    ends_in_branch: bool,
     last: Instruction,
 }
 
@@ -64,7 +65,10 @@ impl KnownBlocks {
             looked_at,
             kind,
             is_quick: classifier.is_plain(last),
-            is_direct: is_straight && kind == Kind::P0 && instruction.class == Class::DirectBranch,
+            ends_in_branch: is_straight
+                && kind == Kind::P0
+                && matches!(instruction.class, Class::DirectBranch | Class::IndirectBranch)
+                && !instruction.flags.exception_return,
             last: instruction,
         };
         if self.0.is_empty() {
@@ -77,13 +81,17 @@ impl KnownBlocks {
 }
 
 impl Unit {
-    /// Execution goes on with this instruction, and nothing is to be said of a block from there but which way it ends: no
-    /// filter, no event, no count, no new context, no synchronisation.
+    /// Execution goes on with this instruction, and nothing is to be said of a block from there but where it begins and
+    /// which way it ends: no filter, no event, no count, no new context, no synchronisation.
     #[inline]
-    fn writes_only_atoms(&self, first: &Retired) -> bool {
+    fn writes_only_branches(&self, first: &Retired) -> bool {
         self.is_basic
-            && self.goes_on_at(first)
-            && self.target == Target::Known
+            && (self.steady || self.isa_open && self.mode == Mode::On && self.view.everything())
+            && self.signals.is_empty()
+            && self.position == Some(first.address)
+            && (self.isa_open || self.isa == first.isa)
+            && matches!(self.target, Target::Known | Target::Indirect { exception_return: false, .. })
+            && self.context.wide == (first.isa == Isa::A64)
             && !self.context_changed
             && self.sent_context.is_some()
             && self.packer.port.since_sync() < self.sync_period
@@ -93,23 +101,12 @@ impl Unit {
     pub(super) fn block_of_instructions(&mut self, block: &RetiredBlock<'_>, out: &mut impl Output) {
         let Some((mut before, last)) = block.split_last() else { return };
         let Some(&known) = self.known.look_up(block, &mut self.classifier) else { return };
-        let is_direct = known.is_direct && (!block.taken || known.last.target == block.next);
-        let Instruction { flags, target_isa, .. } = known.last;
-        if is_direct && self.writes_only_atoms(&block.code[0]) {
-            let length = block.code.len() as u64;
-            self.statistics.instructions += length;
-            self.statistics.traced += self.block + length;
-            self.block = 0;
-            self.clock.now = self.statistics.instructions;
-            self.packer.atom(block.taken, out);
-            self.reach(if block.taken { block.next } else { last.end() });
-            if block.taken {
-                self.isa = target_isa;
-                if flags.link {
-                    self.stack.push(last.end(), last.isa);
-                }
+        if known.ends_in_branch && self.writes_only_branches(&block.code[0]) {
+            let goes_where_it_says =
+                known.last.class == Class::IndirectBranch || known.last.target == block.next;
+            if !block.taken || goes_where_it_says {
+                return self.branch(block, &last, &known.last, out);
             }
-            return;
         }
         // Where execution arrives, the first instruction may matter by being there.
         if let Some((first, rest)) = before.split_first()
@@ -138,5 +135,32 @@ impl Unit {
         } else {
             self.step(&last, |_, _| (known.kind, known.last), out);
         }
+    }
+
+    /// A block that ends in a branch, where nothing but branches is written.
+    #[inline]
+    fn branch(
+        &mut self,
+        block: &RetiredBlock<'_>,
+        last: &Retired,
+        instruction: &Instruction,
+        out: &mut impl Output,
+    ) {
+        if let Target::Indirect { mut place, stack, .. } = self.target {
+            place.isa = last.isa;
+            self.target = Target::Known;
+            if !(stack && self.stack.pop_if(place.address, place.isa)) {
+                self.packer.address(place, None, out);
+            }
+        }
+        let length = block.code.len() as u64;
+        self.statistics.instructions += length;
+        self.statistics.traced += self.block + length;
+        self.block = 0;
+        self.clock.now = self.statistics.instructions;
+        self.packer.atom(block.taken, out);
+        (self.isa, self.isa_open) = (last.isa, false);
+        self.go_on(last, instruction);
+        self.look_ahead();
     }
 }

@@ -51,8 +51,8 @@ impl Unit {
     }
 
     /// Follows the instruction to where it goes, and notes what a decoder cannot see.
-    #[inline]
-    fn go_on(&mut self, retired: &Retired, instruction: &Instruction) {
+    #[inline(always)]
+    pub(super) fn go_on(&mut self, retired: &Retired, instruction: &Instruction) {
         let flags = instruction.flags;
         let branch = matches!(instruction.class, Class::DirectBranch | Class::IndirectBranch);
         if !branch || !retired.taken {
@@ -81,6 +81,7 @@ impl Unit {
         self.origin = address;
     }
 
+    #[inline]
     fn is_broadcast(&self, retired: &Retired) -> bool {
         self.broadcast.as_ref().is_some_and(|region| region.contains(retired.address.0))
     }

@@ -55,7 +55,7 @@ pub struct Unit {
     /// It is not, and P0 elements are atoms that are written as they come.
     pub(super) is_basic: bool,
     /// Events that are to be written with the next instruction.
-    signals: Vec<u8>,
+    pub(super) signals: Vec<u8>,
 }
 
 /// Whether instructions are traced.
@@ -370,6 +370,7 @@ impl Unit {
         true
     }
 
+    #[inline]
     pub(super) fn look_ahead(&mut self) {
         self.steady = self.mode == Mode::On && self.view.everything() && !self.isa_open;
     }
