@@ -97,9 +97,8 @@ impl<C: Code> Follower<C> {
         let before = self.statistics.ranges;
         self.recall_some(sink);
         let recalled = self.statistics.ranges - before;
-        let Reported { notify, updiscon, .. } = address.unwrap_or_default();
         let target = address.map(|reported| self.report_address(reported));
-        let key = self.path_key(target, notify, updiscon);
+        let key = self.path_key(target);
         match self.recall(key, sink) {
             Recalled::Walked => Ok(Walked::Arrived),
             what => {

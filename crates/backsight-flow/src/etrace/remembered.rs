@@ -22,10 +22,8 @@ const MOST: u32 = SOME + 4;
 const SOME_OF_MANY: u32 = 0;
 const TO_END: u32 = 1;
 const HAS_ADDRESS: u32 = 2;
-const NOTIFY: u32 = 4;
-const UPDISCON: u32 = 8;
 /// The walk begins at the last instruction of its block, else at the first.
-const FROM_LAST: u32 = 16;
+const FROM_LAST: u32 = 4;
 
 /// The path ends at the first instruction of its last block, or at the last.
 const AT_START: u8 = 0;
@@ -68,9 +66,10 @@ impl<C: Code> Follower<C> {
         }
     }
 
-    /// What decides the path of a packet; `None` where it is not remembered.
+    /// What decides the path of a packet; `None` where it is not remembered. What else a packet says of its address (`notify`,
+    /// `updiscon`) decides only whether a walk that comes by the address ends there, and such walks are not remembered.
     #[inline(always)]
-    pub(super) fn path_key(&self, address: Option<u64>, notify: bool, updiscon: bool) -> Option<PathKey> {
+    pub(super) fn path_key(&self, address: Option<u64>) -> Option<PathKey> {
         let (pending, position) = (self.outcomes.pending(), self.position?);
         let block = self.block_to_report(position)?;
         let code = self.blocks.get(block);
@@ -78,13 +77,7 @@ impl<C: Code> Follower<C> {
         if pending.is_more_than(MOST) || !at_last && position.pc != code.range.start.0 {
             return None;
         }
-        let flags = [
-            (true, TO_END),
-            (address.is_some(), HAS_ADDRESS),
-            (notify, NOTIFY),
-            (updiscon, UPDISCON),
-            (at_last, FROM_LAST),
-        ];
+        let flags = [(true, TO_END), (address.is_some(), HAS_ADDRESS), (at_last, FROM_LAST)];
         let kind = flags.iter().map(|&(is_set, flag)| if is_set { flag } else { 0 }).sum();
         Some(PathKey { from: block.into(), kind, outcomes: pending.first(MOST), end: address.unwrap_or(0) })
     }

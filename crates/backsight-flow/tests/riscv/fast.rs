@@ -3,7 +3,7 @@
 use backsight_core::Located;
 use backsight_flow::etrace::{Fault, Follower, Settings};
 use backsight_flow::{Buffer, Event, Statistics};
-use backsight_riscv::etrace::{BadPacket, Packet, PayloadDecoder};
+use backsight_riscv::etrace::{BadPacket, BranchMap, Packet, PayloadDecoder};
 use backsight_testing::Random;
 
 use crate::damage::damage;
@@ -100,12 +100,12 @@ fn what_a_packet_says_beside_its_address_decides_its_path() {
 }
 
 fn changed(mut packet: Result<Packet, BadPacket>, random: &mut Random) -> Result<Packet, BadPacket> {
-    if let Ok(Packet::Branches { address: Some(reported), .. }) = &mut packet {
-        match random.below(12) {
-            0 => reported.notify = !reported.notify,
-            1 => reported.updiscon = !reported.updiscon,
-            _ => {}
-        }
+    match (&mut packet, random.below(16)) {
+        (Ok(Packet::Branches { address: Some(reported), .. }), 0) => reported.notify = !reported.notify,
+        (Ok(Packet::Branches { address: Some(reported), .. }), 1) => reported.updiscon = !reported.updiscon,
+        (Ok(Packet::Branches { map, address: Some(_) }), 2) => *map = BranchMap::default(),
+        (Ok(Packet::Trap(trap)), 0..8) => trap.address = None,
+        _ => {}
     }
     packet
 }
