@@ -6,10 +6,12 @@ use backsight_core::Describe as _;
 use backsight_flow::{Event, PathId, Range};
 
 use super::digits::write_decimal;
-use super::execution::{Detail, ExecutionFormat, Label, Style, module_members, write_event};
+use super::event_line::{module_members, write_event};
 use super::filter::Filter;
 use super::json::ObjectWriter;
+use super::label::Label;
 use super::printable::Printable;
+use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;
 use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Visit};
 

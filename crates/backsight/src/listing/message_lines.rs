@@ -5,8 +5,8 @@ use std::io::Write;
 use backsight_flow::{Channel, Event, SourceTime};
 
 use super::digits::hexadecimal;
-use super::execution::Label;
 use super::json::ObjectWriter;
+use super::label::Label;
 use super::printable::Printable;
 use crate::messages::{Message, Messages};
 use crate::{Item, Source, decode};

@@ -6,20 +6,25 @@
 mod branches;
 mod call_lines;
 mod digits;
+mod event_line;
 mod execution;
 mod filter;
 mod instruction_text;
 mod instructions;
 mod json;
+mod label;
 mod message_lines;
 mod packet;
 mod printable;
 mod range_text;
+mod style;
 
 pub use branches::{BranchWriter, EventNames};
-pub use execution::{Detail, ExecutionFormat, ExecutionWriter, ListedCounts, Style, write_address};
+pub use event_line::write_address;
+pub use execution::{ExecutionWriter, ListedCounts};
 pub use filter::{Filter, FilterOptions};
 pub use instructions::{Step, steps};
 pub use message_lines::{MessageFormat, MessageWriter};
 pub use packet::{PacketFormat, PacketWriter};
 pub use printable::{Printable, counted};
+pub use style::{Detail, ExecutionFormat, Style};

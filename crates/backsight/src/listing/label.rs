@@ -1,0 +1,52 @@
+//! Who a line is about.
+
+use std::io::{self, Write};
+
+use backsight_core::TraceId;
+
+use super::digits::hexadecimal;
+use super::json::ObjectWriter;
+use crate::decode::TimeBounds;
+
+/// The source, and what else lines about it begin with.
+#[derive(Clone, Debug)]
+pub(super) struct Label {
+    pub id: TraceId,
+    /// Its trace says which hart it is about.
+    pub numbers_harts: bool,
+    /// Where JSON names it.
+    pub buffer: Option<String>,
+    /// When it happened, on the time axis of all sources.
+    pub time: Option<TimeBounds>,
+}
+
+impl Label {
+    /// What a line of text begins with.
+    #[inline]
+    pub fn write(&self, out: &mut (impl Write + ?Sized), hart: u16) -> io::Result<()> {
+        if let Some(time) = &self.time {
+            write!(out, "{time:<28}  ")?;
+        }
+        let [high, low] = hexadecimal(self.id.get());
+        match self.numbers_harts {
+            true => write!(out, "0x{}{}.{hart}  ", char::from(high), char::from(low)),
+            false => out.write_all(&[b'0', b'x', high, low, b' ', b' ']),
+        }
+    }
+
+    /// What every JSON object has.
+    pub fn members(&self, object: &mut ObjectWriter, hart: u16, index: u64) {
+        object.number("index", index);
+        object.number("id", self.id.get().into());
+        if self.numbers_harts {
+            object.number("hart", hart.into());
+        }
+        if let Some(buffer) = &self.buffer {
+            object.text("buffer", buffer);
+        }
+        if let Some(TimeBounds { earliest, latest, estimate }) = self.time {
+            let times = [("at.earliest", earliest), ("at.estimate", estimate), ("at.latest", latest)];
+            times.iter().for_each(|(name, time)| object.optional_number(name, *time));
+        }
+    }
+}
