@@ -27,8 +27,9 @@ mod unit;
 
 pub use error::Error;
 pub use register::Register;
-pub use request::{Request, Timestamps};
+pub use request::{Data, Request, Timestamps};
 pub use sequence::{Action, Step};
 pub use session::{Session, TracedUnit};
 pub use system::{Component, Connection, Kind, System};
 pub use target::{Refused, Target};
+pub use unit::UnitConfig;

@@ -23,12 +23,15 @@ const fn several(name: &'static str, first: u16, stride: u16, number: u8) -> Reg
 }
 
 impl Register {
-    /// Trace units have names of their own for what every component has.
+    /// Trace units have names of their own for what every component has, and two names for what all of them have.
     pub(crate) fn common(self) -> Self {
         match self {
-            etm4::LAR => management::LAR,
-            etm4::CLAIMSET => management::CLAIMSET,
-            etm4::CLAIMCLR => management::CLAIMCLR,
+            etm4::LAR | etm::LAR => management::LAR,
+            etm4::CLAIMSET | etm::CLAIMSET => management::CLAIMSET,
+            etm4::CLAIMCLR | etm::CLAIMCLR => management::CLAIMCLR,
+            etm::OSLAR => etm4::OSLAR,
+            etm::PDCR => etm4::PDCR,
+            etm::PDSR => etm4::PDSR,
             register => register,
         }
     }
@@ -144,8 +147,93 @@ pub mod etm4 {
         several("TRCRSCTLR", 0x200, 4, number)
     }
 
-    /// The numbers of all ID registers, TRCIDRn.
-    pub const ID_REGISTERS: [u8; 12] = [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13];
+    /// All ID registers.
+    pub const ID_REGISTERS: [&str; 13] = [
+        "TRCIDR0",
+        "TRCIDR1",
+        "TRCIDR2",
+        "TRCIDR3",
+        "TRCIDR4",
+        "TRCIDR5",
+        "TRCIDR8",
+        "TRCIDR9",
+        "TRCIDR10",
+        "TRCIDR11",
+        "TRCIDR12",
+        "TRCIDR13",
+        "TRCDEVARCH",
+    ];
+}
+
+/// Trace units: ETMv3 and PTM, whose registers have the same names.
+pub mod etm {
+    use super::{Register, one, several};
+
+    /// Locks and unlocks the others.
+    pub const LAR: Register = one("ETMLAR", 0xFB0);
+    /// Sets claim tags.
+    pub const CLAIMSET: Register = one("ETMCLAIMSET", 0xFA0);
+    /// Clears claim tags; reads as those that are set.
+    pub const CLAIMCLR: Register = one("ETMCLAIMCLR", 0xFA4);
+    /// What is traced; bit 10: the unit is being programmed, bit 0: it has no power.
+    pub const CR: Register = one("ETMCR", 0x000);
+    /// The event that is a trigger.
+    pub const TRIGGER: Register = one("ETMTRIGGER", 0x008);
+    /// Bit 1: the unit is being programmed, and all of its trace is out.
+    pub const SR: Register = one("ETMSR", 0x010);
+    /// Addresses that start and stop tracing.
+    pub const TSSCR: Register = one("ETMTSSCR", 0x018);
+    /// ETMv3: single addresses that are traced.
+    pub const TECR2: Register = one("ETMTECR2", 0x01C);
+    /// The event while which instructions are traced.
+    pub const TEEVR: Register = one("ETMTEEVR", 0x020);
+    /// Address ranges that are traced or, with bit 24, left out.
+    pub const TECR1: Register = one("ETMTECR1", 0x024);
+    /// ETMv3: the event while which data is traced.
+    pub const VDEVR: Register = one("ETMVDEVR", 0x030);
+    /// ETMv3: single addresses whose data is traced or left out.
+    pub const VDCR1: Register = one("ETMVDCR1", 0x034);
+    /// ETMv3: memory map decoders whose data is traced or left out.
+    pub const VDCR2: Register = one("ETMVDCR2", 0x038);
+    /// ETMv3: address ranges whose data is traced or left out; bit 16: all others are traced.
+    pub const VDCR3: Register = one("ETMVDCR3", 0x03C);
+    /// The value that counter 1 begins with again.
+    pub const CNTRLDVR1: Register = one("ETMCNTRLDVR1", 0x140);
+    /// The event while which counter 1 counts.
+    pub const CNTENR1: Register = one("ETMCNTENR1", 0x150);
+    /// The event at which counter 1 begins again.
+    pub const CNTRLDEVR1: Register = one("ETMCNTRLDEVR1", 0x160);
+    /// The value of counter 1.
+    pub const CNTVR1: Register = one("ETMCNTVR1", 0x170);
+    /// Context ID comparator 1.
+    pub const CIDCVR1: Register = one("ETMCIDCVR1", 0x1B0);
+    /// Bits that context ID comparators leave out.
+    pub const CIDCMR: Register = one("ETMCIDCMR", 0x1BC);
+    /// Bytes between synchronisations.
+    pub const SYNCFR: Register = one("ETMSYNCFR", 0x1E0);
+    /// The event that asks for timestamps.
+    pub const TSEVR: Register = one("ETMTSEVR", 0x1F8);
+    /// The trace ID.
+    pub const TRACEIDR: Register = one("ETMTRACEIDR", 0x200);
+    /// The OS lock: 0 unlocks.
+    pub const OSLAR: Register = one("ETMOSLAR", 0x300);
+    /// Bit 3: keep the unit powered.
+    pub const PDCR: Register = one("ETMPDCR", 0x310);
+    /// Bit 0: the unit has power.
+    pub const PDSR: Register = one("ETMPDSR", 0x314);
+
+    /// Address comparator `number`, 1 and up.
+    pub const fn acvr(number: u8) -> Register {
+        several("ETMACVR", 0x03C, 4, number)
+    }
+
+    /// What address comparator `number` compares, 1 and up.
+    pub const fn actr(number: u8) -> Register {
+        several("ETMACTR", 0x07C, 4, number)
+    }
+
+    /// All ID registers that sessions look at.
+    pub const ID_REGISTERS: [&str; 3] = ["ETMIDR", "ETMCCR", "ETMCCER"];
 }
 
 /// Trace Memory Controllers: ETB, ETF and ETR.

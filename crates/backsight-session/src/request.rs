@@ -27,11 +27,24 @@ pub struct Request {
     pub branch_broadcast: bool,
     /// No targets of returns that the decoder can know.
     pub return_stack: bool,
+    /// Data transfers in the trace, of units that trace them in the same stream: ETMv3.
+    pub data: Option<Data>,
     /// External inputs whose events are in the trace: event 0 is the first of them. ETMv4 numbers its inputs, ETE takes
     /// the number of a PMU event.
     pub events: Vec<u16>,
-    /// Bytes between synchronisations as a power of two, 8 to 20; none: 12.
+    /// Bytes between synchronisations as a power of two: 8 to 20, of ETMv3 and PTM to 11; none: 12, of these 10.
     pub sync_period: Option<u8>,
+}
+
+/// What is traced of data transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Their addresses.
+    Addresses,
+    /// Their values.
+    Values,
+    /// Both.
+    Both,
 }
 
 /// How often there is a timestamp.

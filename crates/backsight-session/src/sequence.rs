@@ -1,6 +1,6 @@
 //! The order of register accesses: the sink first, then what leads to it, then the trace units; and back.
 
-use crate::register::{Register, etm4, funnel, management, replicator, tmc, tpiu};
+use crate::register::{Register, funnel, management, replicator, tmc, tpiu};
 use crate::route::Route;
 use crate::system::{Component, Kind, System};
 use crate::{Error, Request, unit};
@@ -25,6 +25,13 @@ pub struct Step {
 pub enum Action {
     /// It is written.
     Write(u32),
+    /// Some of its bits are changed: it is read, and written with the bits of the mask as in the value.
+    Change {
+        /// The bits that are changed.
+        mask: u32,
+        /// Their new value.
+        value: u32,
+    },
     /// It is read until the bits of the mask have a value.
     Wait {
         /// The bits that are looked at.
@@ -56,14 +63,11 @@ const HOLD: u32 = 3 << 8;
 const NOTHING_PASSES: u32 = 0xFF;
 /// TPIU: FFSR.FtStopped.
 const STOPPED: u32 = 1 << 1;
-/// Trace unit: TRCSTATR.IDLE, TRCPRGCTLR.EN, TRCPDCR.PU, TRCPDSR.POWER.
-const IDLE: u32 = 1;
-const ENABLE: u32 = 1;
-const POWER: u32 = 1 << 3;
-const POWERED: u32 = 1;
+/// TMC: CTL.TraceCaptEn.
+const CAPTURE: u32 = 1;
 
 /// Steps of one component after the other.
-struct Steps {
+pub struct Steps {
     steps: Vec<Step>,
     component: String,
     base: u64,
@@ -86,11 +90,15 @@ impl Steps {
         self.steps.push(Step { component: self.component.clone(), register, address, action, why });
     }
 
-    fn write(&mut self, register: Register, value: u32, why: &'static str) {
+    pub fn write(&mut self, register: Register, value: u32, why: &'static str) {
         self.push(register, Action::Write(value), why);
     }
 
-    fn wait(&mut self, register: Register, mask: u32, value: u32, why: &'static str) {
+    pub fn change(&mut self, register: Register, mask: u32, value: u32, why: &'static str) {
+        self.push(register, Action::Change { mask, value }, why);
+    }
+
+    pub fn wait(&mut self, register: Register, mask: u32, value: u32, why: &'static str) {
         self.push(register, Action::Wait { mask, value }, why);
     }
 
@@ -99,7 +107,7 @@ impl Steps {
         self.claim(management::CLAIMSET, management::CLAIMCLR);
     }
 
-    fn claim(&mut self, set: Register, clear: Register) {
+    pub fn claim(&mut self, set: Register, clear: Register) {
         self.wait(clear, management::CLAIM_SELF_HOSTED, 0, "not claimed by software on the target");
         self.write(set, management::CLAIM_EXTERNAL, "claim");
     }
@@ -131,8 +139,7 @@ pub fn start(system: &System, route: &Route, request: &Request) -> Result<Vec<St
     for &(number, id) in &route.units {
         let component = &system.components[number];
         steps.of(component);
-        let settings = unit::settings(component, request, id)?;
-        start_unit(&settings, &mut steps);
+        unit::start(component, request, id, &mut steps)?;
     }
     Ok(steps.steps)
 }
@@ -171,7 +178,7 @@ fn start_sink(sink: &Component, request: &Request, steps: &mut Steps) -> Result<
     }
     steps.write(tmc::TRG, 0, "no trigger");
     steps.write(tmc::FFCR, FORMAT, "frames");
-    steps.write(tmc::CTL, ENABLE, "capture");
+    steps.write(tmc::CTL, CAPTURE, "capture");
     Ok(())
 }
 
@@ -215,36 +222,18 @@ fn start_link(component: &Component, number: usize, route: &Route, steps: &mut S
             steps.write(tmc::MODE, HARDWARE_FIFO, "passes trace on");
             steps.write(tmc::FFCR, FORMAT, "frames");
             steps.write(tmc::BUFWM, 0, "room to the last word");
-            steps.write(tmc::CTL, ENABLE, "on");
+            steps.write(tmc::CTL, CAPTURE, "on");
         }
     }
-}
-
-fn start_unit(settings: &[(Register, u32)], steps: &mut Steps) {
-    steps.write(etm4::LAR, management::UNLOCK, "unlock");
-    steps.write(etm4::PDCR, POWER, "power");
-    steps.wait(etm4::PDSR, POWERED, POWERED, "has power");
-    steps.write(etm4::OSLAR, 0, "open the OS lock");
-    steps.claim(etm4::CLAIMSET, etm4::CLAIMCLR);
-    steps.write(etm4::PRGCTLR, 0, "off");
-    steps.wait(etm4::STATR, IDLE, IDLE, "idle");
-    for &(register, value) in settings {
-        steps.write(register, value, "");
-    }
-    steps.write(etm4::PRGCTLR, ENABLE, "on");
-    steps.wait(etm4::STATR, IDLE, 0, "no longer idle");
 }
 
 /// The accesses that stop a trace: nothing on the way to the sink is lost.
 pub fn stop(system: &System, route: &Route) -> Vec<Step> {
     let mut steps = Steps::new();
     for &(number, _) in &route.units {
-        steps.of(&system.components[number]);
-        steps.write(etm4::PRGCTLR, 0, "off");
-        steps.wait(etm4::STATR, IDLE, IDLE, "idle: all of its trace is out");
-        steps.write(etm4::CLAIMCLR, management::CLAIM_EXTERNAL, "release");
-        steps.write(etm4::PDCR, 0, "may lose power");
-        steps.write(etm4::LAR, 0, "lock");
+        let component = &system.components[number];
+        steps.of(component);
+        unit::stop(component, &mut steps);
     }
     for &link in &route.links {
         let component = &system.components[link];

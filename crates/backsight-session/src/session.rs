@@ -1,12 +1,10 @@
 //! A checked session.
 
-use backsight_arm::etm4::Config;
-
 use crate::route::Route;
 use crate::sequence::{self, Step};
 use crate::system::{Component, System};
 use crate::target::Target;
-use crate::{Error, Request};
+use crate::{Error, Request, UnitConfig};
 
 /// A session: how to start it, how to stop it, and what a decoder has to know of its trace.
 #[derive(Clone, Debug)]
@@ -29,7 +27,7 @@ pub struct TracedUnit {
     /// Its trace ID.
     pub id: u8,
     /// What its registers hold after the start, as far as a decoder needs it.
-    pub config: Config,
+    pub config: UnitConfig,
 }
 
 impl Session {

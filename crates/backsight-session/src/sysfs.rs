@@ -2,18 +2,18 @@
 //!
 //! Every device is a folder. Its name says what it is; `connections/out:N` leads to the next device, whose
 //! `connections/in:N` leads back. The folder above the device is named after the address of its registers. Trace units
-//! show their ID registers in `trcidr/` and `mgmt/`.
+//! show their ID registers in `trcidr/` and `mgmt/`; those of ETMv3 and PTM, which are `etm0` or `ptm0`, say what they are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::register::etm4;
 use crate::system::{Component, Connection, Kind, System};
 
 /// How names of devices begin.
-const NAMES: [(&str, Kind); 8] = [
+const NAMES: [(&str, Kind); 9] = [
     ("etm", Kind::Etm4),
+    ("ptm", Kind::Ptm),
     ("ete", Kind::Ete),
     ("funnel", Kind::Funnel),
     ("replicator", Kind::Replicator),
@@ -64,20 +64,29 @@ fn component(name: &str, device: &Path) -> Result<Component, Error> {
     component.address = address(device);
     if kind.is_source() {
         component.cpu = number(&device.join("cpu")).and_then(|cpu| u32::try_from(cpu).ok());
-        let register = |file: PathBuf| number(&file).and_then(|value| u32::try_from(value).ok());
-        for id in etm4::ID_REGISTERS {
-            let value = register(device.join("trcidr").join(format!("trcidr{id}")));
-            component.id_registers.extend(value.map(|value| (id, value)));
-        }
-        component.devarch = register(device.join("mgmt/trcdevarch"));
-        if component.id_registers.is_empty() {
-            return Err(Error::of(
-                name,
-                "its ID registers cannot be read: trcidr/trcidr0 of an ETMv4 or ETE is expected",
-            ));
+        id_registers(device, &mut component);
+        if !component.is_identified() {
+            let what = "its ID registers cannot be read: trcidr/trcidr0 of an ETMv4 or ETE, or mgmt/etmidr of an ETMv3 \
+                        or PTM is expected";
+            return Err(Error::of(name, what));
         }
     }
     Ok(component)
+}
+
+/// Reads the ID registers of a trace unit, and what it is: `etm0` can be of each kind but ETE.
+fn id_registers(device: &Path, component: &mut Component) {
+    let register = |name: &str| {
+        let file = name.to_ascii_lowercase();
+        let folders = ["trcidr", "mgmt"].map(|folder| device.join(folder).join(&file));
+        u32::try_from(folders.iter().find_map(|file| number(file))?).ok()
+    };
+    if let Some(id) = register("ETMIDR") {
+        component.kind = if id >> 8 & 0xF == 3 { Kind::Ptm } else { Kind::Etm3 };
+    }
+    for &name in component.kind.id_registers() {
+        component.id_registers.extend(register(name).map(|value| (name, value)));
+    }
 }
 
 /// The number in the name of the folder above the device, as in `fec40000.etm`.

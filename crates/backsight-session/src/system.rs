@@ -18,7 +18,7 @@ use std::path::Path;
 use backsight_capture::ini::{Dialect, Entry, Ini, Section};
 
 use crate::Error;
-use crate::register::etm4;
+use crate::register::{etm, etm4};
 
 /// Inputs of a funnel.
 const FUNNEL_PORTS: u8 = 8;
@@ -32,6 +32,10 @@ pub enum Kind {
     Etm4,
     /// A trace unit: ETE.
     Ete,
+    /// A trace unit: ETMv3.
+    Etm3,
+    /// A trace unit: PTM.
+    Ptm,
     /// Several inputs, one output.
     Funnel,
     /// One input, two outputs.
@@ -48,9 +52,11 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, with their names.
-    pub const ALL: [(Self, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::Etm4, "etm4"),
         (Self::Ete, "ete"),
+        (Self::Etm3, "etm3"),
+        (Self::Ptm, "ptm"),
         (Self::Funnel, "funnel"),
         (Self::Replicator, "replicator"),
         (Self::Etf, "etf"),
@@ -70,7 +76,21 @@ impl Kind {
 
     /// Is it where trace comes from?
     pub fn is_source(self) -> bool {
-        matches!(self, Self::Etm4 | Self::Ete)
+        !self.id_registers().is_empty()
+    }
+
+    /// The ID registers of a trace unit.
+    pub(crate) const fn id_registers(self) -> &'static [&'static str] {
+        match self {
+            Self::Etm4 | Self::Ete => &etm4::ID_REGISTERS,
+            Self::Etm3 | Self::Ptm => &etm::ID_REGISTERS,
+            _ => &[],
+        }
+    }
+
+    /// Is it an ETMv3 or a PTM?
+    pub(crate) const fn is_etm(self) -> bool {
+        matches!(self, Self::Etm3 | Self::Ptm)
     }
 
     /// Can trace end there?
@@ -80,7 +100,7 @@ impl Kind {
 
     fn inputs(self) -> u8 {
         match self {
-            Self::Etm4 | Self::Ete => 0,
+            Self::Etm4 | Self::Ete | Self::Etm3 | Self::Ptm => 0,
             Self::Funnel => FUNNEL_PORTS,
             _ => 1,
         }
@@ -119,10 +139,8 @@ pub struct Component {
     pub core: String,
     /// The number of that core.
     pub cpu: Option<u32>,
-    /// Values of the ID registers of a trace unit, by number: [`idr`](Self::idr).
-    pub(crate) id_registers: Vec<(u8, u32)>,
-    /// TRCDEVARCH.
-    pub devarch: Option<u32>,
+    /// Values of the ID registers of a trace unit: [`id`](Self::id).
+    pub(crate) id_registers: Vec<(&'static str, u32)>,
     /// Memory for an ETR: address and bytes.
     pub memory: Option<(u64, u64)>,
     /// Bits of a trace port.
@@ -140,16 +158,25 @@ impl Component {
             core: String::new(),
             cpu: None,
             id_registers: Vec::new(),
-            devarch: None,
             memory: None,
             width: WIDEST_PORT,
             outputs: Vec::new(),
         }
     }
 
+    /// Do ID registers say what the unit has? TRCDEVARCH says no more than its version.
+    pub(crate) fn is_identified(&self) -> bool {
+        self.id_registers.iter().any(|(name, _)| *name != "TRCDEVARCH")
+    }
+
     /// TRCIDRn; what is not given is 0.
-    pub fn idr(&self, number: u8) -> u32 {
-        self.id_registers.iter().find(|(other, _)| *other == number).map_or(0, |(_, value)| *value)
+    pub(crate) fn idr(&self, number: u8) -> u32 {
+        self.id(&format!("TRCIDR{number}"))
+    }
+
+    /// An ID register by its name; what is not given is 0.
+    pub fn id(&self, name: &str) -> u32 {
+        self.id_registers.iter().find(|(other, _)| *other == name).map_or(0, |(_, value)| *value)
     }
 }
 
@@ -297,13 +324,13 @@ fn component(ini: &Ini, section: &Section) -> Result<Component, Error> {
                     .filter(|width| (1..=WIDEST_PORT).contains(width))
                     .ok_or_else(|| ini.error(entry, "a trace port has 1 to 32 bits"))?;
             }
-            "trcdevarch" => component.devarch = Some(narrow()?),
-            key => match key.strip_prefix("trcidr").and_then(|number| number.parse::<u8>().ok()) {
-                Some(number) if etm4::ID_REGISTERS.contains(&number) => {
-                    component.id_registers.push((number, narrow()?));
+            key => match kind.id_registers().iter().find(|name| name.eq_ignore_ascii_case(key)) {
+                Some(name) => component.id_registers.push((name, narrow()?)),
+                None if output_number(key).is_some() => {}
+                None => {
+                    let what = format!("`{}` is not known for kind {}", entry.key, kind.name());
+                    return Err(ini.error(entry, what).into());
                 }
-                _ if output_number(key).is_some() => {}
-                _ => return Err(ini.error(entry, format!("`{}` is not known", entry.key)).into()),
             },
         }
     }

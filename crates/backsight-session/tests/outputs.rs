@@ -7,7 +7,11 @@ use backsight_session::{Request, Session, System, Timestamps, output};
 use backsight_testing::{assert_golden, repository, skipped};
 
 fn session(sink: &str) -> Session {
-    let system = System::open(&repository().join("testdata/systems/four-cores.ini")).unwrap();
+    of_system("four-cores", sink)
+}
+
+fn of_system(system: &str, sink: &str) -> Session {
+    let system = System::open(&repository().join(format!("testdata/systems/{system}.ini"))).unwrap();
     Session::new(&system, &Request { sink: Some(sink.to_owned()), ..Request::default() }).unwrap()
 }
 
@@ -30,8 +34,10 @@ fn given(program: &str, arguments: &[&str], text: &str) -> Option<(bool, String)
 
 #[test]
 fn a_c_compiler_takes_the_tables() {
-    for sink in ["etr", "tpiu", "etf2"] {
-        let text = output::c_table(&session(sink))
+    for (system, sink) in
+        [("four-cores", "etr"), ("four-cores", "tpiu"), ("four-cores", "etf2"), ("armv7", "etb")]
+    {
+        let text = output::c_table(&of_system(system, sink))
             + "int main(void) { return trace_start[0].value == trace_stop[0].value; }\n";
         let arguments = ["-x", "c", "-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-"];
         if let Some((good, said)) = given("cc", &arguments, &text) {
@@ -48,12 +54,23 @@ fn a_tcl_interpreter_runs_the_script_to_its_end() {
         proc read_memory {address width count} { return [list $::word] }\n\
         proc trace_wait {address mask value what} { incr ::waits }\n\
         set writes 0\nset reads 0\nset waits 0\nset word 0xffffffff\n";
-    let session = session("etr");
-    let script = output::openocd(&session).replace("proc trace_wait", "proc unused_wait") + memory;
-    let text = script + "start_trace\nstop_trace /dev/null\nputs [expr {$writes + $reads + $waits}]\n";
-    if let Some((good, said)) = given("tclsh", &[], &text) {
-        assert!(good, "{said}");
-        assert_eq!(said.trim(), (session.start.len() + session.stop.len()).to_string());
+    for session in [session("etr"), of_system("armv7", "tpiu")] {
+        let script = output::openocd(&session).replace("proc trace_wait", "proc unused_wait") + memory;
+        let text = script + "start_trace\nstop_trace /dev/null\nputs [expr {$writes + $reads + $waits}]\n";
+        if let Some((good, said)) = given("tclsh", &[], &text) {
+            assert!(good, "{said}");
+            assert_eq!(said.trim(), (session.start.len() + session.stop.len()).to_string());
+        }
+    }
+}
+
+#[test]
+fn a_script_changes_the_bits_of_the_mask_alone() {
+    let memory = "proc read_memory {address width count} { return 0x12345678 }\n\
+        proc mww {address value} { puts [format %x $value] }\n\
+        trace_change 0x1000 0x00000ff0 0x00000a50\ntrace_change 0x1000 0x80000000 0x80000000\n";
+    if let Some((good, said)) = given("tclsh", &[], &(output::openocd(&session("etr")) + memory)) {
+        assert!(good && said == "12345a58\n92345678\n", "{said}");
     }
 }
 
@@ -111,4 +128,15 @@ fn addresses_and_values_are_those_of_the_manuals() {
     let port = Request { units: request.units, sink: Some("tpiu".to_owned()), ..Request::default() };
     let session = Session::new(&system, &port).unwrap();
     assert_golden("crates/backsight-session/tests/golden/port.words", &output::words(&session));
+    let system = System::open(&repository().join("testdata/systems/armv7.ini")).unwrap();
+    let request = Request {
+        units: vec![("ptm1".to_owned(), Some(0x2A)), ("etm".to_owned(), Some(0x2B))],
+        sink: Some("etb".to_owned()),
+        cycle_counts: Some(1),
+        timestamps: Some(Timestamps::EveryCycles(5000)),
+        branch_broadcast: true,
+        ..Request::default()
+    };
+    let session = Session::new(&system, &request).unwrap();
+    assert_golden("crates/backsight-session/tests/golden/armv7.words", &output::words(&session));
 }

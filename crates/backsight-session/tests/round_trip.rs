@@ -6,7 +6,7 @@ use std::fs;
 
 use backsight_arm::etm4::Config;
 use backsight_capture::Capture;
-use backsight_session::{Action, Error, Request, Session, System, Target, Timestamps, output};
+use backsight_session::{Action, Error, Request, Session, System, Target, Timestamps, UnitConfig, output};
 use backsight_testing::repository;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -182,18 +182,20 @@ proptest! {
     #[test]
     fn a_damaged_description_is_refused_or_read_and_nothing_else(
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..6),
+        (name, sink) in prop_oneof![Just(("four-cores", "etr")), Just(("armv7", "etb"))],
     ) {
-        let path = repository().join("testdata/systems/four-cores.ini");
+        let path = repository().join(format!("testdata/systems/{name}.ini"));
         let text = fs::read_to_string(path).unwrap();
         let mut lines: Vec<&str> = text.lines().collect();
         let words =
-            ["out = etm0", "out1 = funnel1:7", "kind = ete", "address = 0", "width = 0", "TRCIDR4 = -1", "[", ""];
+            ["out = etm0", "out1 = funnel1:7", "kind = ete", "kind = ptm", "address = 0", "width = 0", "TRCIDR4 = -1",
+                "ETMCCR = 0xffffffff", "[", ""];
         for (line, word) in edits {
             let line = line.index(lines.len());
             lines[line] = words[word.index(words.len())];
         }
         if let Ok(system) = System::parse("system.ini", &lines.join("\n")) {
-            let _ = Session::new(&system, &Request { sink: Some("etr".to_owned()), ..Request::default() });
+            let _ = Session::new(&system, &Request { sink: Some(sink.to_owned()), ..Request::default() });
         }
     }
 
@@ -228,7 +230,7 @@ fn check(unit: &Unit, request: &Request, session: &Session) {
         assert_eq!(config.timestamps(), request.timestamps.is_some());
         assert_eq!((config.context_id(), config.vmid()), (request.context_id, request.vmid));
         assert!(!config.data_trace() && !config.conditional() && !config.loads_p0() && !config.stores_p0());
-        let mut known = found.config;
+        let UnitConfig::Etm4(mut known) = found.config else { panic!("{:?}", found.config) };
         // Not in the package: they do not change how the stream is read.
         (known.registers.idr4, known.registers.idr5) = (0, 0);
         assert_eq!(config.registers, known.registers);
@@ -293,7 +295,7 @@ fn the_bundled_system_can_do_what_its_page_says() -> Result<(), Error> {
     };
     let session = Session::new(&bundled(), &request)?;
     assert_eq!(session.units.iter().map(|unit| unit.id).collect::<Vec<_>>(), [0x10, 0x22]);
-    assert_eq!(session.units[0].config.registers.configr, 0x1811);
+    assert_eq!(session.units[0].config.register("TRCCONFIGR"), Some(0x1811));
     Ok(())
 }
 

@@ -61,8 +61,9 @@ fn connect(from: &Path, output: u8, to: &Path, input: u8) {
     symlink(from, to.join(format!("connections/in:{input}"))).unwrap();
 }
 
-fn tree() -> Scratch {
-    let scratch = Scratch(std::env::temp_dir().join(format!("backsight-sysfs-{}", std::process::id())));
+fn tree(name: &str) -> Scratch {
+    let scratch =
+        Scratch(std::env::temp_dir().join(format!("backsight-sysfs-{name}-{}", std::process::id())));
     let _ = fs::remove_dir_all(&scratch.0);
     fs::create_dir_all(scratch.0.join("bus")).unwrap();
     let etm = scratch.device("fec40000.etm", "etm0");
@@ -93,7 +94,7 @@ fn tree() -> Scratch {
 
 #[test]
 fn a_tree_is_read_as_the_file_of_the_same_system() {
-    let scratch = tree();
+    let scratch = tree("same");
     let read = System::open(&scratch.0.join("bus")).unwrap();
     assert_eq!(read, System::parse("same.ini", SAME).unwrap());
     let mut request = Request { sink: Some("tmc_etr0".to_owned()), ..Request::default() };
@@ -103,6 +104,25 @@ fn a_tree_is_read_as_the_file_of_the_same_system() {
     assert!(Session::new(&read, &request).is_ok());
     fs::remove_dir_all(scratch.0.join("devices/fec40000.etm/etm0/trcidr")).unwrap();
     assert!(System::open(&scratch.0.join("bus")).unwrap_err().to_string().contains("ID registers"));
+}
+
+#[test]
+fn etmv3_and_ptm_say_what_they_are() {
+    let scratch = tree("etm");
+    for (number, id) in [("1", "0x411cf300\n"), ("2", "0x4114f250\n")] {
+        let unit = scratch.device(&format!("fec5{number}000.etm"), &format!("etm{number}"));
+        fs::create_dir(unit.join("mgmt")).unwrap();
+        fs::write(unit.join("mgmt/etmidr"), id).unwrap();
+        fs::write(unit.join("mgmt/etmccr"), "0x8d294004\n").unwrap();
+        fs::write(unit.join("mgmt/etmccer"), "0xc019a2\n").unwrap();
+    }
+    let system = System::open(&scratch.0.join("bus")).unwrap();
+    let kinds: Vec<_> = ["etm0", "etm1", "etm2"]
+        .map(|name| system.components[system.named(name).unwrap()].kind.name())
+        .into_iter()
+        .collect();
+    assert_eq!(kinds, ["etm4", "ptm", "etm3"]);
+    assert_eq!(system.components[system.named("etm1").unwrap()].id("ETMCCER"), 0xC0_19A2);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use backsight_run::settings::{parse_number, parse_range};
-use backsight_session::{Request, Session, System, Timestamps, output};
+use backsight_session::{Data, Request, Session, System, Timestamps, output};
 use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
@@ -12,7 +12,7 @@ use crate::output::{Output, say};
 
 /// Write the register accesses that start and stop a trace
 ///
-/// SYSTEM is a file that describes trace units (ETMv4, ETE), funnels, replicators, ETF, ETB, ETR and TPIU and how they are
+/// SYSTEM is a file that describes trace units (ETMv4, ETE, ETMv3, PTM), funnels, replicators, ETF, ETB, ETR and TPIU and how they are
 /// connected, or the folder /sys/bus/coresight/devices of a Linux system. What is asked for is checked against the ID
 /// registers of every trace unit, and both sequences against a model of the registers. `--as package` writes the metadata
 /// by which the capture is decoded; put the trace beside it as trace.bin.
@@ -50,7 +50,7 @@ pub struct SessionCommand {
     #[arg(long)]
     vmid: bool,
 
-    /// Cycle counts, from so many cycles on
+    /// Cycle counts, from so many cycles on; ETMv3 and PTM count all: 1
     #[arg(long, value_name = "THRESHOLD", value_parser = narrow)]
     cycle_counts: Option<u32>,
 
@@ -66,12 +66,16 @@ pub struct SessionCommand {
     #[arg(long)]
     return_stack: bool,
 
+    /// Data transfers in the trace of an ETMv3
+    #[arg(long, value_enum, value_name = "WHAT")]
+    data: Option<DataWord>,
+
     /// An external input of the trace unit whose events are in the trace (for ETE the number of a PMU event); may be
     /// given several times
     #[arg(long, value_name = "INPUT")]
     event: Vec<u16>,
 
-    /// Bytes between synchronisations: a power of two from 256 to 1048576
+    /// Bytes between synchronisations: a power of two from 256 to 1048576, for ETMv3 and PTM to 2048
     #[arg(long, value_name = "BYTES")]
     sync_period: Option<u64>,
 
@@ -92,6 +96,7 @@ const EXAMPLES: &str = "Examples:
   backsight session testdata/systems/four-cores.ini --trace etm0 --sink etr --return-stack --timestamps
   backsight session four-cores.ini --trace etm0=0x20,etm1=0x21 --sink tpiu --cycle-counts 16 --as openocd -o trace.tcl
   backsight session four-cores.ini --sink etr --range 0x400000..0x500000 --as package -o capture
+  backsight session testdata/systems/armv7.ini --trace ptm0 --sink tpiu --cycle-counts 1 --return-stack
   backsight session /sys/bus/coresight/devices --sink tmc_etr0 --memory 0x70000000:0x100000 --as c";
 
 /// The forms of a session.
@@ -108,6 +113,17 @@ enum Form {
     Package,
 }
 
+/// What is traced of data transfers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DataWord {
+    /// Their addresses
+    Address,
+    /// Their values
+    Value,
+    /// Addresses and values
+    Both,
+}
+
 /// Runs the command.
 pub fn run(command: &SessionCommand) -> Result {
     let system = System::open(&command.system).map_err(Failure::new)?;
@@ -120,7 +136,7 @@ pub fn run(command: &SessionCommand) -> Result {
     }
     if !command.quiet {
         for unit in &session.units {
-            say(format_args!("{}: trace ID {:#x}, {}", unit.component.name, unit.id, unit.config.words()));
+            say(format_args!("{}: trace ID {:#x}, {}", unit.component.name, unit.id, unit.config));
         }
         let (start, stop) = (session.start.len(), session.stop.len());
         say(format_args!(
@@ -150,6 +166,11 @@ fn request(command: &SessionCommand) -> Result<Request> {
         timestamps,
         branch_broadcast: command.branch_broadcast,
         return_stack: command.return_stack,
+        data: command.data.map(|word| match word {
+            DataWord::Address => Data::Addresses,
+            DataWord::Value => Data::Values,
+            DataWord::Both => Data::Both,
+        }),
         events: command.event.clone(),
         sync_period,
     })

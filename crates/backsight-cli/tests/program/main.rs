@@ -15,4 +15,5 @@ mod messages;
 mod profile;
 mod riscv;
 mod rtl;
+mod session;
 mod support;

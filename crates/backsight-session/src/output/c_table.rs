@@ -12,6 +12,7 @@ const PREAMBLE: &str = "\
 
 enum trace_operation {
     TRACE_WRITE,     /* write value to address */
+    TRACE_CHANGE,    /* read address, replace the bits of mask by those of value, write it back */
     TRACE_WAIT,      /* read address until (what was read & mask) == value */
     TRACE_READ,      /* read address and keep the value with the trace */
     TRACE_READ_TRACE /* read address until it is 0xffffffff; what was read before that is the trace */
@@ -39,6 +40,7 @@ pub fn c_table(session: &Session) -> String {
 fn row(step: &Step, text: &mut String) {
     let (mask, value, operation) = match step.action {
         Action::Write(value) => (u32::MAX, value, "TRACE_WRITE"),
+        Action::Change { mask, value } => (mask, value, "TRACE_CHANGE"),
         Action::Wait { mask, value } => (mask, value, "TRACE_WAIT"),
         Action::Read => (u32::MAX, 0, "TRACE_READ"),
         Action::ReadTrace => (u32::MAX, 0, "TRACE_READ_TRACE"),

@@ -13,6 +13,10 @@ const PREAMBLE: &str = "\
 
 proc trace_word {address} { return [lindex [read_memory $address 32 1] 0] }
 
+proc trace_change {address mask value} {
+    mww $address [expr {([trace_word $address] & ~$mask) | $value}]
+}
+
 proc trace_wait {address mask value what} {
     for {set tries 0} {$tries < 1000} {incr tries} {
         if {([trace_word $address] & $mask) == $value} { return }
@@ -44,6 +48,9 @@ fn procedure(title: &str, steps: &[Step], text: &mut String) {
         let (address, comment) = (step.address, comment(step));
         let _ = match step.action {
             Action::Write(value) => writeln!(text, "    mww {address:#x} {value:#x} ;# {comment}"),
+            Action::Change { mask, value } => {
+                writeln!(text, "    trace_change {address:#x} {mask:#x} {value:#x} ;# {comment}")
+            }
             Action::Wait { mask, value } => {
                 writeln!(text, "    trace_wait {address:#x} {mask:#x} {value:#x} \"{comment}\"")
             }

@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use backsight_arm::etm4::Config;
-
 use crate::session::{Session, TracedUnit};
 use crate::system::Kind;
 
@@ -13,24 +11,6 @@ pub const CONTENTS: &str = "contents.ini";
 pub const METADATA: &str = "trace.ini";
 /// The name that the trace is to have beside them.
 pub const BUFFER: &str = "trace.bin";
-
-/// The registers that a decoder of ETMv4 or ETE reads.
-const REGISTERS: [&str; 14] = [
-    "TRCCONFIGR",
-    "TRCTRACEIDR",
-    "TRCCCCTLR",
-    "TRCIDR0",
-    "TRCIDR1",
-    "TRCIDR2",
-    "TRCIDR3",
-    "TRCIDR8",
-    "TRCIDR9",
-    "TRCIDR10",
-    "TRCIDR11",
-    "TRCIDR12",
-    "TRCIDR13",
-    "TRCDEVARCH",
-];
 
 /// The contents file and the metadata file of a trace package, from what the registers hold after the start.
 pub fn package(session: &Session) -> [(&'static str, String); 2] {
@@ -52,19 +32,14 @@ pub fn package(session: &Session) -> [(&'static str, String); 2] {
 
 fn source(unit: &TracedUnit, text: &mut String) {
     let TracedUnit { component, id, config } = unit;
-    let _ = writeln!(text, "[trace_{id:#x}]\nformat={}\nsource={}", version(config), component.name);
+    let _ = writeln!(text, "[trace_{id:#x}]\nformat={}\nsource={}", config.format(), component.name);
     if !component.core.is_empty() {
         let _ = writeln!(text, "core={}", component.core);
     }
     if let Some(cpu) = component.cpu {
         let _ = writeln!(text, "cpu={cpu}");
     }
-    for name in REGISTERS {
-        let _ = writeln!(text, "{name}={:#010x}", config.register(name).unwrap_or(0));
+    for (name, value) in config.registers() {
+        let _ = writeln!(text, "{name}={value:#010x}");
     }
-}
-
-fn version(config: &Config) -> String {
-    let version = config.version().0;
-    if config.is_ete() { format!("ETE1.{}", version & 0xF) } else { format!("ETM4.{}", version & 0xF) }
 }

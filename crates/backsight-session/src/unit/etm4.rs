@@ -1,11 +1,19 @@
-//! The registers of a trace unit for a request, as far as its ID registers allow it.
+//! ETMv4 and ETE.
 
 use backsight_arm::etm4::Config;
 
+use super::need;
 use crate::Error;
-use crate::register::{Register, etm4};
+use crate::register::{Register, etm4, management};
 use crate::request::{Request, Timestamps};
+use crate::sequence::Steps;
 use crate::system::{Component, Kind};
+
+/// TRCSTATR.IDLE, TRCPRGCTLR.EN, TRCPDCR.PU, TRCPDSR.POWER.
+const IDLE: u32 = 1;
+const ENABLE: u32 = 1;
+const POWER: u32 = 1 << 3;
+const POWERED: u32 = 1;
 
 /// TRCVICTLR: tracing is started, and resource 1, which is always true, says when.
 const ALWAYS: u32 = 1 << 9 | 1;
@@ -35,10 +43,7 @@ impl Capabilities<'_> {
 
     /// Refuses what the unit does not have; `field` is what its ID registers say about it.
     fn need(&self, has: bool, wanted: &str, field: &str) -> Result<(), Error> {
-        if has {
-            return Ok(());
-        }
-        Err(Error::of(&self.unit.name, format!("{wanted}: the trace unit cannot, says {field}")))
+        need(self.unit, has, wanted, field)
     }
 
     fn branch_broadcast(&self) -> bool {
@@ -88,17 +93,48 @@ pub fn config(unit: &Component, settings: impl Fn(Register) -> u32) -> Config {
     for (number, register) in ids {
         *register = unit.idr(number);
     }
-    registers.devarch = unit.devarch.unwrap_or(0);
+    registers.devarch = unit.id("TRCDEVARCH");
     config
 }
 
-/// What is written to the registers of a unit, in order, while it is off.
+/// The accesses that switch a unit on.
 ///
 /// # Errors
 /// If the unit cannot do what is asked for.
-pub fn settings(unit: &Component, request: &Request, id: u8) -> Result<Vec<(Register, u32)>, Error> {
+pub fn start(unit: &Component, request: &Request, id: u8, steps: &mut Steps) -> Result<(), Error> {
+    let settings = settings(unit, request, id)?;
+    steps.write(etm4::LAR, management::UNLOCK, "unlock");
+    steps.write(etm4::PDCR, POWER, "power");
+    steps.wait(etm4::PDSR, POWERED, POWERED, "has power");
+    steps.write(etm4::OSLAR, 0, "open the OS lock");
+    steps.claim(etm4::CLAIMSET, etm4::CLAIMCLR);
+    steps.write(etm4::PRGCTLR, 0, "off");
+    steps.wait(etm4::STATR, IDLE, IDLE, "idle");
+    for (register, value) in settings {
+        steps.write(register, value, "");
+    }
+    steps.write(etm4::PRGCTLR, ENABLE, "on");
+    steps.wait(etm4::STATR, IDLE, 0, "no longer idle");
+    Ok(())
+}
+
+/// The accesses that switch a unit off, when all of its trace is out.
+pub fn stop(steps: &mut Steps) {
+    steps.write(etm4::PRGCTLR, 0, "off");
+    steps.wait(etm4::STATR, IDLE, IDLE, "idle: all of its trace is out");
+    steps.write(etm4::CLAIMCLR, management::CLAIM_EXTERNAL, "release");
+    steps.write(etm4::PDCR, 0, "may lose power");
+    steps.write(etm4::LAR, 0, "lock");
+}
+
+/// What is written to the registers of a unit, in order, while it is off.
+fn settings(unit: &Component, request: &Request, id: u8) -> Result<Vec<(Register, u32)>, Error> {
     check_version(unit)?;
     let has = Capabilities { unit };
+    if request.data.is_some() {
+        let what = "data trace: only ETMv3 has it in the stream of its instructions, and only that is programmed here";
+        return Err(Error::of(&unit.name, what));
+    }
     let mut settings = vec![
         (etm4::CONFIGR, configr(&has, request)?),
         (etm4::AUXCTLR, 0),
@@ -129,9 +165,6 @@ pub fn settings(unit: &Component, request: &Request, id: u8) -> Result<Vec<(Regi
 
 /// The version must be one of the kind that the system names: the registers of others are different ones.
 fn check_version(unit: &Component) -> Result<(), Error> {
-    if unit.id_registers.is_empty() {
-        return Err(Error::of(&unit.name, "the system gives none of its ID registers (TRCIDR0, TRCIDR1 …)"));
-    }
     let config = config(unit, |_| 0);
     let version = config.version().0;
     let fits = if unit.kind == Kind::Ete {
@@ -208,14 +241,9 @@ fn ranges(
     request: &Request,
     settings: &mut Vec<(Register, u32)>,
 ) -> Result<(), Error> {
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for range in &request.ranges {
-        if range.is_empty() {
-            return Err(Error::new(format!("range {:#x}..{:#x} is empty", range.start, range.end)));
-        }
-        // The comparators include both ends.
-        ranges.push((range.start, range.end - 1));
-    }
+    // The comparators include both ends.
+    let mut ranges: Vec<(u64, u64)> =
+        request.ranges.iter().map(|range| (range.start, range.end - 1)).collect();
     let mut kind = 0;
     if let Some(context) = request.only_context {
         has.need(has.field(4, 24, 4) > 0, "only one context", "TRCIDR4.NUMCIDC")?;

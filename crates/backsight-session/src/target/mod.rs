@@ -4,8 +4,10 @@
 //! |---|---|
 //! | nothing is written before LAR had the key | every component |
 //! | nothing but locks and power is written before it is claimed, and nobody else may have claimed it | every component |
-//! | TRCPDCR.PU is set, then TRCOSLAR cleared, before anything else is written | trace units |
-//! | only TRCPRGCTLR is written while the unit is on, or off and not yet seen to be idle (TRCSTATR) | trace units |
+//! | TRCPDCR.PU or ETMPDCR bit 3 is set, then the OS lock opened, before anything else is written | trace units that have them |
+//! | only TRCPRGCTLR is written while the unit is on, or off and not yet seen to be idle (TRCSTATR) | ETMv4, ETE |
+//! | only the programming bit is changed while the unit is on, or off and not yet seen to be idle (ETMSR), and alone | ETMv3, PTM |
+//! | nothing but ETMCR is written while its power-down bit is set | ETMv3, PTM |
 //! | only registers that the ID registers say exist are written | trace units |
 //! | only CTL and FFCR are written while trace is captured, or not yet seen to be at rest (STS) | TMC |
 //! | memory is read only after a flush and before CTL is cleared | TMC |
@@ -13,15 +15,15 @@
 //! | what trace flows through is switched off only when no unit is on | all others |
 //! | a TMC that passes trace on is flushed before it is switched off | TMC |
 
+mod unit_rules;
+
 use std::collections::HashMap;
 use std::fmt;
-
-use backsight_arm::etm4::Config;
 
 use crate::register::{Register, etm4, funnel, management, replicator, tmc, tpiu};
 use crate::sequence::{Action, Step};
 use crate::system::{Connection, Kind, System};
-use crate::unit;
+use crate::unit::{self, UnitConfig};
 
 /// An access that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,8 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+const NO_SUCH_REGISTER: &str = "the ID registers say that there is no such register";
 
 #[derive(Clone, Debug, Default)]
 struct State {
@@ -66,7 +70,7 @@ pub struct Target<'a> {
 impl<'a> Target<'a> {
     /// As after power-on: locked, off.
     pub fn new(system: &'a System) -> Self {
-        Self { system, states: vec![State::default(); system.components.len()] }
+        Self { system, states: system.components.iter().map(State::new).collect() }
     }
 
     /// Takes the steps of a sequence.
@@ -85,7 +89,7 @@ impl<'a> Target<'a> {
     }
 
     /// The configuration that a decoder needs for the trace of a unit, read from its registers.
-    pub fn config(&self, unit: usize) -> Config {
+    pub fn config(&self, unit: usize) -> UnitConfig {
         unit::config(&self.system.components[unit], |register| self.value(unit, register))
     }
 
@@ -112,9 +116,14 @@ impl<'a> Target<'a> {
         let register = step.register.common();
         match step.action {
             Action::Write(value) => self.write(number, register, value),
+            Action::Change { mask, value } if value & !mask == 0 => {
+                let kept = self.read(number, register) & !mask;
+                self.write(number, register, kept | value)
+            }
+            Action::Change { .. } => Err("bits that are not to be changed have a value"),
             Action::Wait { mask, value } if self.read(number, register) & mask == value => {
-                let kind = self.system.components[number].kind;
-                let status = if kind.is_source() { etm4::STATR } else { tmc::STS };
+                let is_source = self.system.components[number].kind.is_source();
+                let status = if is_source { self.status(number) } else { tmc::STS };
                 self.states[number].seen_idle |= register == status && !self.states[number].on;
                 Ok(())
             }
@@ -129,8 +138,7 @@ impl<'a> Target<'a> {
         let state = &self.states[number];
         match (self.system.components[number].kind, register) {
             (_, management::CLAIMCLR) => state.claimed,
-            (Kind::Etm4 | Kind::Ete, etm4::STATR) => u32::from(!state.on),
-            (Kind::Etm4 | Kind::Ete, etm4::PDSR) => u32::from(state.powered),
+            (kind, register) if kind.is_source() => self.read_unit(number, register),
             (Kind::Tpiu, tpiu::FFSR) => u32::from(state.flushed) << 1,
             // A flush is complete at once.
             (Kind::Tpiu | Kind::Etf | Kind::Etb | Kind::Etr, tmc::FFCR) => {
@@ -151,6 +159,11 @@ impl<'a> Target<'a> {
         if !state.unlocked {
             return Err("it is locked");
         }
+        if kind.is_source() && matches!(register, etm4::PDCR | etm4::OSLAR) && !self.exists(number, register)
+        {
+            return Err(NO_SUCH_REGISTER);
+        }
+        let state = &mut self.states[number];
         if kind.is_source() && register == etm4::PDCR {
             state.powered = value & 1 << 3 != 0;
             return Ok(());
@@ -180,7 +193,7 @@ impl<'a> Target<'a> {
             return Err("it is not claimed, or by somebody else too");
         }
         match kind {
-            Kind::Etm4 | Kind::Ete => self.write_unit(number, register, value)?,
+            Kind::Etm4 | Kind::Ete | Kind::Etm3 | Kind::Ptm => self.write_unit(number, register, value)?,
             Kind::Etf | Kind::Etb | Kind::Etr => self.write_tmc(number, register, value)?,
             Kind::Tpiu => self.write_tpiu(number, register, value)?,
             Kind::Funnel => self.switch(number, value & 0xFF != 0)?,
@@ -193,58 +206,6 @@ impl<'a> Target<'a> {
         }
         self.states[number].values.insert(register.offset, value);
         Ok(())
-    }
-
-    fn write_unit(&mut self, number: usize, register: Register, value: u32) -> Result<(), &'static str> {
-        if register == etm4::PRGCTLR {
-            let on = value & 1 == 1;
-            if on && !self.trace_can_leave(number) {
-                return Err("something between it and a sink is off: its trace would be lost");
-            }
-            self.states[number].on = on;
-            self.states[number].seen_idle = false;
-            return Ok(());
-        }
-        if self.states[number].on {
-            return Err("the unit is on");
-        }
-        if !self.states[number].seen_idle {
-            return Err("nobody has looked whether the unit is idle");
-        }
-        if !self.exists(number, register) {
-            return Err("the ID registers say that there is no such register");
-        }
-        Ok(())
-    }
-
-    /// Do the ID registers say that a unit has a register?
-    fn exists(&self, number: usize, register: Register) -> bool {
-        let unit = &self.system.components[number];
-        let field = |idr: u8, shift: u32, bits: u32| unit.idr(idr) >> shift & ((1 << bits) - 1);
-        let comparators = 2 * field(4, 0, 4) as u8;
-        let selectors = 2 * (field(4, 16, 4) as u8 + 1);
-        match register {
-            etm4::STALLCTLR => field(3, 26, 1) == 1,
-            etm4::SYNCPR => field(3, 25, 1) == 0,
-            etm4::VIPCSSCTLR => field(4, 12, 4) > 0,
-            etm4::CCCTLR => field(0, 7, 1) == 1,
-            etm4::BBCTLR => field(0, 5, 1) == 1 && comparators > 0,
-            etm4::VIIECTLR | etm4::VISSCTLR => comparators > 0,
-            etm4::QCTLR => field(0, 14, 1) == 1,
-            etm4::EXTINSELR => unit.kind == Kind::Etm4 && field(5, 9, 3) > 0,
-            etm4::CNTRLDVR0 | etm4::CNTCTLR0 | etm4::CNTVR0 => field(5, 28, 3) > 0,
-            etm4::CIDCVR0 | etm4::CIDCCTLR0 => field(4, 24, 4) > 0,
-            _ if (0x400..0x500).contains(&register.offset) => {
-                (0..comparators).any(|n| etm4::acvr(n).contains(&register) || etm4::acatr(n) == register)
-            }
-            _ if (0x120..0x130).contains(&register.offset) => {
-                unit.kind == Kind::Ete && (0..field(5, 9, 3) as u8).any(|n| etm4::extinselr(n) == register)
-            }
-            _ if (0x200..0x280).contains(&register.offset) => {
-                (2..selectors).any(|n| etm4::rsctlr(n) == register)
-            }
-            _ => true,
-        }
     }
 
     fn write_tmc(&mut self, number: usize, register: Register, value: u32) -> Result<(), &'static str> {
