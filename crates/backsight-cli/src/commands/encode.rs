@@ -1,18 +1,18 @@
 //! `backsight encode`: turns a log of executed instructions into trace.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use backsight_capture::{Capture, FileRef, MemoryDump};
 use backsight_core::{Address, Isa};
 use backsight_image::ImageSpec;
-use backsight_run::{CodePart, CommitLog, Error, ExecutionSource, Recording, RetiredFile, TRUTH, retired};
+use backsight_run::{CodePart, CommitLog, ExecutionSource, Recording};
 use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
 use crate::output::say;
-use crate::recording::{CaptureFormat, UnitArgs, in_words};
+use crate::recording::{CaptureFormat, Executed, UnitArgs, in_words};
 
 /// Contents of a capture that are taken into memory.
 const LONGEST_DUMP: u64 = 1 << 30;
@@ -79,26 +79,13 @@ enum LogIsa {
 /// Runs the command.
 pub fn run(command: &Encode) -> Result {
     let path = &command.input;
-    let is_archive = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
-    if path.is_dir() || is_archive {
-        let capture = Capture::open(path).map_err(Failure::new)?;
-        let file = FileRef::new(&capture.folder, TRUTH).map_err(Failure::new)?;
-        if !file.exists() {
-            let why = format!("{}: the capture has no {TRUTH}; record it with --truth", capture.name);
-            return Err(Failure::new(why));
-        }
-        let source = RetiredFile::open(&file.to_string(), || Ok(file.open()?))?;
-        return encode(command, source, Some(&capture));
-    }
-    let open = || File::open(path).map_err(|error| Error::file(path, error));
-    let mut begin = Vec::new();
-    open()?.take(12).read_to_end(&mut begin).map_err(|error| Failure::file(path, &error))?;
-    let name = path.display().to_string();
-    if retired::is_retired(&begin) {
-        return encode(command, RetiredFile::open(&name, open)?, None);
+    if let Some(Executed { source, capture }) = Executed::open(path)? {
+        return encode(command, source, capture.as_ref());
     }
     let isa = if command.isa == LogIsa::Rv32 { Isa::Rv32 } else { Isa::Rv64 };
-    encode(command, CommitLog::new(&name, BufReader::new(open()?), isa, command.hart), None)
+    let log = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let log = CommitLog::new(&path.display().to_string(), BufReader::new(log), isa, command.hart);
+    encode(command, log, None)
 }
 
 fn encode(command: &Encode, mut source: impl ExecutionSource, capture: Option<&Capture>) -> Result {

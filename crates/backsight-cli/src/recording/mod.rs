@@ -1,5 +1,6 @@
 //! What `record` and `encode` share: the arguments for a unit and a capture, and what is said of them.
 
+mod executed;
 mod figures;
 mod unit;
 
@@ -9,6 +10,7 @@ use backsight_capture::Format;
 use clap::ValueEnum;
 
 use crate::failure::{Failure, Result};
+pub use executed::Executed;
 pub use figures::in_words;
 pub use unit::UnitArgs;
 

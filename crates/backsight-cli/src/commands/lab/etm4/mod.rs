@@ -6,20 +6,19 @@ mod literature;
 mod plot;
 mod table;
 
-use std::fs::File;
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use backsight_capture::{Capture, FileRef};
 use backsight_run::measure::bandwidth::{
     Bandwidth, Conditions, Configuration, Drain, Loop, bandwidth, configurations,
 };
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
-use backsight_run::{Error, RetiredFile, TRUTH, UnitKind, retired};
+use backsight_run::{Error, RetiredFile, UnitKind};
 use clap::Args;
 
 use crate::failure::{Failure, Result};
 use crate::output::Output;
+use crate::recording::Executed;
 
 /// Measure how much trace an ETMv4 or ETE sends, configuration by configuration
 ///
@@ -182,22 +181,8 @@ fn refuse_if_nothing_fits(configurations: &[Configuration], programs: &[Bandwidt
 fn measure_file(path: &Path, all: &[Configuration], conditions: &Conditions) -> Result<Bandwidth> {
     let name =
         path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
-    let is_archive = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
-    if path.is_dir() || is_archive {
-        let capture = Capture::open(path).map_err(Failure::new)?;
-        let file = FileRef::new(&capture.folder, TRUTH).map_err(Failure::new)?;
-        if !file.exists() {
-            let why = format!("{}: the capture has no {TRUTH}; record it with --truth", capture.name);
-            return Err(Failure::new(why));
-        }
-        let mut source = RetiredFile::open(&file.to_string(), || Ok(file.open()?))?;
-        return Ok(bandwidth(&name, &mut source, all, conditions)?);
-    }
-    let open = || File::open(path).map_err(|error| Error::file(path, error));
-    let mut begin = Vec::new();
-    open()?.take(12).read_to_end(&mut begin).map_err(|error| Failure::file(path, &error))?;
-    if retired::is_retired(&begin) {
-        return Ok(bandwidth(&name, &mut RetiredFile::open(&name, open)?, all, conditions)?);
+    if let Some(mut executed) = Executed::open(path)? {
+        return Ok(bandwidth(&name, &mut executed.source, all, conditions)?);
     }
     // What the program prints is not to be among the figures.
     let options = EmulationOptions { program: path.to_owned(), silent: true, ..EmulationOptions::default() };
