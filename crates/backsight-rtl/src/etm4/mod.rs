@@ -54,6 +54,14 @@ impl Form {
         }
     }
 
+    /// How it comes to an ECP5.
+    pub(crate) const fn flow(self) -> Flow {
+        match self {
+            Self::Chain => Flow::Narrow,
+            Self::Prefix => Flow::Wide,
+        }
+    }
+
     /// The mark of lines in templates that are for this form alone.
     const fn mark(self) -> &'static str {
         match self {
@@ -108,10 +116,7 @@ pub fn design(options: &Options) -> Result<Vec<SourceFile>, BadLanes> {
         files.push(file(name, instance(template, options)));
     }
     let sources: Vec<&str> = files.iter().map(|file| file.name).collect();
-    let flow = match options.form {
-        Form::Chain => Flow::Narrow,
-        Form::Prefix => Flow::Wide,
-    };
+    let flow = options.form.flow();
     let makefile = include_str!("sv/Makefile.in")
         .replace("@SOURCES@", &sources.join(" "))
         .replace("@SYNTHESIS@", &flow.synthesis_in_makefile("$(TOP)"))

@@ -22,6 +22,7 @@ use backsight_unit::etrace::{Algorithm, UnitConfig, UnitError};
 use backsight_unit::riscv::ResyncMode;
 
 use crate::SourceFile;
+use crate::ecp5::Flow;
 
 /// What to write.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +131,10 @@ pub fn design(options: &Options) -> Result<Vec<SourceFile>, Unsupported> {
     files.extend(tracer.iter().map(plain));
     files.extend(TRANSPORT.iter().map(plain));
     let sources: Vec<&str> = files.iter().map(|file| file.name).collect();
-    let makefile = include_str!("sv/Makefile.in").replace("@SOURCES@", &sources.join(" "));
+    let makefile = include_str!("sv/Makefile.in")
+        .replace("@SOURCES@", &sources.join(" "))
+        .replace("@SYNTHESIS@", &FLOW.synthesis_in_makefile("te_top"))
+        .replace("@ROUTING@", &FLOW.routing("te_top.json"));
     files.extend(AROUND.iter().map(plain));
     files.push(file("Makefile", makefile));
     Ok(files)
@@ -188,6 +192,9 @@ fn check(options: &Options) -> Result<(), Unsupported> {
     }
 }
 
+/// How it comes to an ECP5.
+pub(crate) const FLOW: Flow = Flow::Narrow;
+
 type Template = (&'static str, &'static str);
 
 /// From commit ports to blocks, in the order in which tools need them.
@@ -201,9 +208,10 @@ const CONNECTOR: [Template; 6] = [
 ];
 
 /// From blocks to payloads, as the standard has it.
-const STANDARD: [Template; 13] = [
+const STANDARD: [Template; 14] = [
     ("te_items.sv", include_str!("sv/te_items.sv")),
     ("te_branch_map.sv", include_str!("sv/te_branch_map.sv")),
+    ("te_known.sv", include_str!("sv/te_known.sv")),
     ("te_predictor.sv", include_str!("sv/te_predictor.sv")),
     ("te_branches.sv", include_str!("sv/te_branches.sv")),
     ("te_return_stack.sv", include_str!("sv/te_return_stack.sv")),

@@ -14,13 +14,14 @@ pub use netlist::Netlist;
 pub use steps::{Step, measure};
 pub use tools::{Error, Tool, Tools};
 
+use crate::ecp5::Flow;
 use crate::etm4::{Form, Options};
 use crate::{SourceFile, etm4, etrace};
 
 /// A design that is measured.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// What it is called: `chain-4`, `prefix-16`, `encoder`.
+    /// What it is called: `chain-4`, `prefix-16`, `encoder`, `encoder-returns`.
     pub name: String,
     /// Which family it belongs to.
     pub family: Family,
@@ -28,6 +29,8 @@ pub struct Variant {
     pub lanes: Option<u8>,
     /// Its top module.
     pub top: &'static str,
+    /// How it comes to an ECP5.
+    flow: Flow,
     /// Its files.
     pub files: Vec<SourceFile>,
 }
@@ -64,13 +67,16 @@ impl Variant {
         let files = etm4::design(&Options { lanes, form, config }).ok()?;
         let top = if all_outputs { "etm4_decoder" } else { "etm4_records" };
         let name = format!("{}-{lanes}{}", family.name(), if all_outputs { "-all" } else { "" });
-        Some(Self { name, family, lanes: Some(lanes), top, files })
+        Some(Self { name, family, lanes: Some(lanes), top, flow: form.flow(), files })
     }
 
-    /// The usual encoder: two commit ports, a byte stream, room for 16 packets. Nothing if the unit cannot be hardware.
-    pub fn encoder(unit: UnitConfig) -> Option<Self> {
+    /// The usual encoder: two commit ports, a byte stream, room for 16 packets. `with` is for its name: what it has besides.
+    /// Nothing if the unit cannot be hardware.
+    pub fn encoder(unit: UnitConfig, with: Option<&str>) -> Option<Self> {
         let files = etrace::design(&etrace::Options::new(unit)).ok()?;
-        Some(Self { name: "encoder".to_owned(), family: Family::Encoder, lanes: None, top: "te_top", files })
+        let (family, flow) = (Family::Encoder, etrace::FLOW);
+        let name = with.map_or(family.name().to_owned(), |with| format!("{}-{with}", family.name()));
+        Some(Self { name, family, lanes: None, top: "te_top", flow, files })
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::{Error, Family, Figures, Netlist, Routed, Tools, Variant};
 use crate::SourceFile;
-use crate::ecp5::Flow;
 
 /// A step of a measurement, in the order in which they are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,21 +48,14 @@ impl Step {
             Self::Xilinx => format!(
                 "synth_xilinx -family xcup -noiopad -noclkbuf -flatten -nowidelut -top {top}; write_blif xilinx.blif"
             ),
-            Self::Ecp5 => format!("{}; write_json ecp5.json", flow(variant.family).synthesis(top)),
+            Self::Ecp5 => format!("{}; write_json ecp5.json", variant.flow.synthesis(top)),
             Self::Route => {
-                let arguments = format!("{} --seed 1", flow(variant.family).routing("ecp5.json"));
+                let arguments = format!("{} --seed 1", variant.flow.routing("ecp5.json"));
                 return arguments.split(' ').map(str::to_owned).collect();
             }
         };
         let sources: Vec<&str> = sources(&variant.files).map(|file| file.name).collect();
         vec!["-q".to_owned(), "-p".to_owned(), format!("read_verilog -sv {}; {synthesis}", sources.join(" "))]
-    }
-}
-
-const fn flow(family: Family) -> Flow {
-    match family {
-        Family::Chain | Family::Encoder => Flow::Narrow,
-        Family::Prefix => Flow::Wide,
     }
 }
 

@@ -13,19 +13,15 @@ module te_jump_cache (
     localparam int SIZE = 1 << te_pkg::CACHE;
 
     (* ram_style = "distributed" *) logic [te_pkg::IADDR-1:0] targets [0:SIZE-1];
-    logic [SIZE-1:0]          valid;
     logic [te_pkg::CACHE-1:0] index;
+    logic                     known;
     assign index = target[te_pkg::LSB+:te_pkg::CACHE];
-    assign hit = valid[index] && targets[index] == target;
+    assign hit = known && targets[index] == target;
+
+    te_known #(.BITS(te_pkg::CACHE)) entries (.clk, .rst, .forget, .learn(insert), .index, .known);
 
     always_ff @(posedge clk) begin
         if (insert) targets[index] <= target;
-        if (rst) begin
-            valid <= '0;
-        end else begin
-            if (forget) valid <= '0;
-            if (insert) valid[index] <= 1'b1;
-        end
     end
 
 endmodule

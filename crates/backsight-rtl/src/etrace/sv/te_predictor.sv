@@ -15,21 +15,16 @@ module te_predictor (
     localparam logic [1:0] INITIAL = 2'b01;
 
     (* ram_style = "distributed" *) logic [1:0] entries [0:SIZE-1];
-    logic [SIZE-1:0]              valid;
     logic [te_pkg::PREDICTOR-1:0] index;
-    logic                         predicted, last;
+    logic                         known, predicted, last;
     assign index = address[te_pkg::LSB+:te_pkg::PREDICTOR];
-    assign {predicted, last} = valid[index] && !forget ? entries[index] : INITIAL;
+    assign {predicted, last} = known && !forget ? entries[index] : INITIAL;
     assign correct = predicted == taken;
+
+    te_known #(.BITS(te_pkg::PREDICTOR)) entries_known (.clk, .rst, .forget, .learn, .index, .known);
 
     always_ff @(posedge clk) begin
         if (learn) entries[index] <= {predicted != last ? taken : predicted, taken};
-        if (rst) begin
-            valid <= '0;
-        end else begin
-            if (forget) valid <= '0;
-            if (learn) valid[index] <= 1'b1;
-        end
     end
 
 endmodule

@@ -29,8 +29,9 @@ use crate::progress::Progress;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Rtl {
-    /// What to measure: chain-1 to chain-16, prefix-8, prefix-16, encoder; several with commas. Without it: chain-1 to chain-6,
-    /// both of prefix, encoder
+    /// What to measure: chain-1 to chain-16, prefix-8, prefix-16, encoder, and encoder-returns, encoder-predictor, encoder-cache and
+    /// encoder-tables with the tables that a decoder keeps too; several with commas, or all. Without it: chain-1 to chain-6, both
+    /// of prefix, encoder
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     variant: Vec<String>,
 
@@ -90,6 +91,14 @@ tools/install-rtl-tools installs the tools.";
 const USUAL: [&str; 9] =
     ["chain-1", "chain-2", "chain-3", "chain-4", "chain-5", "chain-6", "prefix-8", "prefix-16", "encoder"];
 
+/// Encoders with the tables that a decoder keeps too: their names, and the options of the unit.
+const TABLES: [(&str, &[&str]); 4] = [
+    ("returns", &["implicit_return"]),
+    ("predictor", &["branch_prediction"]),
+    ("cache", &["jump_target_cache"]),
+    ("tables", &["implicit_return", "branch_prediction", "jump_target_cache"]),
+];
+
 /// A variant with what it takes.
 struct Measured {
     variant: Variant,
@@ -105,8 +114,11 @@ impl Measured {
 
 /// Runs the command.
 pub fn run(command: &Rtl) -> Result {
-    let usual = USUAL.map(str::to_owned);
-    let names = if command.variant.is_empty() { &usual[..] } else { &command.variant };
+    let names: Vec<String> = match &command.variant[..] {
+        [] => USUAL.map(str::to_owned).to_vec(),
+        [all] if all == "all" => all_variants(),
+        named => named.to_vec(),
+    };
     let variants = names.iter().map(|name| variant(name, command)).collect::<Result<Vec<_>>>()?;
     Output::check(command.output.as_deref())?;
     Output::check(command.plot.as_deref())?;
@@ -160,13 +172,16 @@ fn tools(command: &Rtl) -> Result<Tools> {
 /// A variant by its name.
 fn variant(name: &str, command: &Rtl) -> Result<Variant> {
     let unknown = || {
-        let known = "chain-1 to chain-16, prefix-8, prefix-16 or encoder";
+        let known = "chain-1 to chain-16, prefix-8, prefix-16, encoder, encoder-returns, encoder-predictor, \
+                     encoder-cache, encoder-tables or all";
         Failure::usage(format!("--variant {name}: {known} is expected"))
     };
     if name == "encoder" {
-        let settings = [("framing".to_owned(), "atb".to_owned())];
-        let unit = etrace_unit(Isa::Rv64, &settings).map_err(Failure::new)?;
-        return Variant::encoder(unit).ok_or_else(unknown);
+        return encoder(None, &[])?.ok_or_else(unknown);
+    }
+    if let Some(with) = name.strip_prefix("encoder-") {
+        let (_, tables) = TABLES.iter().find(|(known, _)| *known == with).ok_or_else(unknown)?;
+        return encoder(Some(with), tables)?.ok_or_else(unknown);
     }
     let (form, lanes) = match name.split_once('-').ok_or_else(unknown)? {
         ("chain", lanes) => (Form::Chain, lanes),
@@ -175,6 +190,21 @@ fn variant(name: &str, command: &Rtl) -> Result<Variant> {
     };
     let lanes = lanes.parse().map_err(|_| unknown())?;
     Variant::decoder(form, lanes, config(&command.config)?, command.all_outputs).ok_or_else(unknown)
+}
+
+/// An encoder with these options of the unit switched on.
+fn encoder(with: Option<&str>, options: &[&str]) -> Result<Option<Variant>> {
+    let mut settings = vec![("framing".to_owned(), "atb".to_owned())];
+    settings.extend(options.iter().map(|option| ((*option).to_owned(), "1".to_owned())));
+    let unit = etrace_unit(Isa::Rv64, &settings).map_err(Failure::new)?;
+    Ok(Variant::encoder(unit, with))
+}
+
+fn all_variants() -> Vec<String> {
+    let chains = (1..=16).map(|lanes| format!("chain-{lanes}"));
+    let others = ["prefix-8", "prefix-16", "encoder"].map(str::to_owned);
+    let tables = TABLES.iter().map(|(name, _)| format!("encoder-{name}"));
+    chains.chain(others).chain(tables).collect()
 }
 
 /// Where the tools work: a folder that stays, or one that goes when they are done.

@@ -38,12 +38,17 @@ fn measured() -> Vec<Measured> {
 
 #[test]
 fn names_that_are_no_variants_are_refused_with_what_there_is() {
-    for name in ["chain", "chain-0", "chain-17", "prefix-4", "tree-4", "prefix-x"] {
+    for name in ["chain", "chain-0", "chain-17", "prefix-4", "tree-4", "prefix-x", "encoder-", "encoder-4"] {
         let error = variant(name, &command(&[])).unwrap_err();
-        assert!(error.to_string().contains("chain-1 to chain-16, prefix-8, prefix-16 or encoder"), "{error}");
+        assert!(
+            error.to_string().contains("chain-1 to chain-16, prefix-8, prefix-16, encoder, encoder-returns"),
+            "{error}"
+        );
         assert_eq!(error.exit_status(), 2);
     }
-    USUAL.iter().for_each(|name| assert_eq!(variant(name, &command(&[])).unwrap().name, *name));
+    let all = all_variants();
+    all.iter().for_each(|name| assert_eq!(variant(name, &command(&[])).unwrap().name, *name));
+    assert!(USUAL.iter().all(|usual| all.iter().any(|name| name == usual)));
     assert_eq!(variant("chain-2", &command(&["--all-outputs"])).unwrap().top, "etm4_decoder");
 }
 
