@@ -22,11 +22,11 @@ pub fn text(tools: &Tools, measured: &[Measured]) -> String {
         let _ = writeln!(text, "{}", nextpnr.version);
     }
     text.push_str(
-        "\n               LUT6          UltraScale+                           ECP5                   table II\n\
-         design         LUTs  depth    LUTs  memory     FF  BRAM  depth    LUT4    MHz   MB/s    LUT    FF  MHz  MB/s\n",
+        "\n                     LUT6          UltraScale+                           ECP5                   table II\n\
+         design               LUTs  depth    LUTs  memory     FF  BRAM  depth    LUT4    MHz   MB/s    LUT    FF  MHz  MB/s\n",
     );
     for row in measured {
-        let _ = write!(text, "{:<12}", row.variant.name);
+        let _ = write!(text, "{:<18}", row.variant.name);
         match row.figures.generic {
             Some(netlist) => {
                 let _ = write!(text, "{:>7}{:>7}", netlist.luts, netlist.depth);
