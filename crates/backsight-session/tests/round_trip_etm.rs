@@ -298,7 +298,10 @@ fn what_a_unit_does_not_have_is_refused_in_words() {
         ),
         (Request { data: Some(Data::Both), ..request("ptm0") }, "data trace: the trace unit cannot"),
         (Request { vmid: true, ..request("ptm0") }, "VMIDs: the trace unit cannot, says ETMCCER bit 26"),
-        (Request { return_stack: true, ..request("etm") }, "return stack: the trace unit cannot"),
+        (
+            Request { return_stack: true, ..request("etm") },
+            "return stack: the trace unit cannot, says its kind, ETMv3",
+        ),
         (
             Request { context_id: true, ..request("etm") },
             "context IDs: the trace unit cannot, says the profile",

@@ -217,13 +217,14 @@ fn control(has: Etm<'_>, request: &Request) -> Result<u32, Error> {
         Some(Data::Both) => 0b11 << 2,
     };
     let kind = if has.is_ptm() { "its kind, PTM" } else { "its kind, ETMv3" };
+    let return_stack = if has.is_ptm() { "ETMCCER bit 23" } else { kind };
     let features = [
         (request.data.is_some(), data, !has.is_ptm(), "data trace", kind),
         (request.branch_broadcast, 1 << 8, true, "branch broadcast", ""),
         (request.cycle_counts.is_some(), 1 << 12, true, "cycle counts", ""),
         (request.context_id, 3 << 14, !microcontroller, "context IDs", "the profile of its core"),
         (request.timestamps.is_some(), 1 << 28, has.timestamps(), "timestamps", "ETMCCER bit 22"),
-        (request.return_stack, 1 << 29, has.is_ptm() && has.ccer(23), "return stack", "ETMCCER bit 23"),
+        (request.return_stack, 1 << 29, has.is_ptm() && has.ccer(23), "return stack", return_stack),
         (request.vmid, 1 << 30, has.virtualization(), "VMIDs", "ETMCCER bit 26"),
         (!request.events.is_empty(), 0, false, "events in the trace", kind),
     ];
