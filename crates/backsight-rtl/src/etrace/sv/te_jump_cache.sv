@@ -18,7 +18,7 @@ module te_jump_cache (
     assign index = target[te_pkg::LSB+:te_pkg::CACHE];
     assign hit = known && targets[index] == target;
 
-    te_known #(.BITS(te_pkg::CACHE)) entries (.clk, .rst, .forget, .learn(insert), .index, .known);
+    te_known #(.BITS(te_pkg::CACHE)) targets_known (.clk, .rst, .forget, .learn(insert), .index, .known);
 
     always_ff @(posedge clk) begin
         if (insert) targets[index] <= target;
