@@ -27,6 +27,15 @@ fn parquet_is_written_once_and_then_kept() {
     assert!(std::fs::read(part).expect("a part").starts_with(b"PAR1"));
     let again = run(&arguments);
     assert!(again.status.success() && said(&again).contains(": 0 written, "), "{}", said(&again));
+    // Files that are laid out in another way are other files.
+    for other in [["--compression", "none"], ["--row-group", "50"]] {
+        let written = run(&[arguments.as_slice(), other.as_slice()].concat());
+        assert!(
+            written.status.success() && said(&written).contains(", 0 there already"),
+            "{}",
+            said(&written)
+        );
+    }
 }
 
 #[test]
@@ -57,7 +66,7 @@ fn a_capture_that_cannot_be_read_is_not_the_end() {
 #[test]
 fn what_makes_no_sense_is_wrong_use() {
     let first = capture("first");
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--columns", "strat", "--arrow", "/dev/null"], "column `strat`: table ranges has"),
         (
             &["--where", "start == 'x'", "--arrow", "/dev/null"],
@@ -69,6 +78,9 @@ fn what_makes_no_sense_is_wrong_use() {
         (&["--buffer", "nothing", "--arrow", "/dev/null"], "nothing"),
         (&["--id", "99", "--arrow", "/dev/null"], "--id 0x63: no source has it"),
         (&[], "--parquet"),
+        (&["--compression", "zip", "--parquet", "/dev/null/x"], "possible values: none, snappy"),
+        (&["--row-group", "0", "--parquet", "/dev/null/x"], "0 is not in 1.."),
+        (&["--row-group", "5", "--arrow", "/dev/null"], "--parquet"),
     ];
     for (arguments, expected) in cases {
         let output = run(&[&["export", &first], arguments].concat());

@@ -141,20 +141,32 @@ impl Reader {
     }
 
     pub(crate) fn record_batch(&mut self, batch: Batch) -> RecordBatch {
-        let Batch { columns, rows, shape } = batch;
-        let columns = columns.into_iter().zip(&mut self.kept);
-        let arrays = columns.map(|(column, kept)| match Arc::try_unwrap(column) {
-            Ok(column) if column.layout == Layout::Rows => array(column.into(), kept),
-            Ok(column) => array(expanded(&column, &shape, rows, kept), kept),
-            Err(column) => array(expanded(&column, &shape, rows, kept), kept),
-        });
-        let arrays: Vec<ArrayRef> = arrays.collect();
+        let (batch, shape) = record_batch_of(batch, &self.schema, &mut self.kept);
         self.batches.spare.give(shape.blocks);
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let made = RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options);
-        // The schema is that of the same columns.
-        made.unwrap_or_else(|_| RecordBatch::new_empty(self.schema.clone()))
+        batch
     }
+}
+
+/// A batch with a value for each row, and what decided which.
+fn record_batch_of(batch: Batch, schema: &SchemaRef, kept: &mut [Kept]) -> (RecordBatch, Shape) {
+    let Batch { columns, rows, shape } = batch;
+    let arrays = columns.into_iter().zip(kept).map(|(column, kept)| match Arc::try_unwrap(column) {
+        Ok(column) if column.layout == Layout::Rows => array(column.into(), kept),
+        Ok(column) => array(expanded(&column, &shape, rows, kept), kept),
+        Err(column) => array(expanded(&column, &shape, rows, kept), kept),
+    });
+    let arrays: Vec<ArrayRef> = arrays.collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let made = RecordBatch::try_new_with_options(schema.clone(), arrays, &options);
+    // The schema is that of the same columns.
+    (made.unwrap_or_else(|_| RecordBatch::new_empty(schema.clone())), shape)
+}
+
+/// The same for tests that have made one.
+#[cfg(all(test, feature = "export"))]
+pub(crate) fn expand(batch: Batch, schema: &SchemaRef) -> RecordBatch {
+    let mut kept: Vec<_> = batch.columns.iter().map(|_| Kept::default()).collect();
+    record_batch_of(batch, schema, &mut kept).0
 }
 
 impl Iterator for Reader {

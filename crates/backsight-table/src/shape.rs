@@ -28,19 +28,19 @@ impl Shape {
     }
 
     /// The runs of rows with the same value that some rows are in, of a column whose layout has runs: the number of the value of
-    /// each, and how many of the rows it has.
+    /// each, and how many of the rows it has. All rows are one where the layout has none.
     #[cfg(feature = "export")]
     pub fn runs_of(
         &self,
         layout: Layout,
         rows: Range<usize>,
-    ) -> Option<impl Iterator<Item = (usize, usize)>> {
-        match layout {
-            Layout::Once => Some(runs(&[], rows)),
-            Layout::Places => Some(runs(&self.places, rows)),
-            Layout::States => Some(runs(&self.states, rows)),
-            Layout::Rows | Layout::Blocks => None,
-        }
+    ) -> impl Iterator<Item = (usize, usize)> + use<'_> {
+        let firsts = match layout {
+            Layout::Places => self.places.as_slice(),
+            Layout::States => self.states.as_slice(),
+            Layout::Once | Layout::Rows | Layout::Blocks => &[],
+        };
+        runs(firsts, rows)
     }
 
     /// The values that some rows of a batch have, of a column with this layout.

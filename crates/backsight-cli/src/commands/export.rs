@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use backsight_table::{Query, Table};
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs, parse_number};
 use crate::failure::{Failure, Result};
@@ -60,9 +60,26 @@ pub struct Export {
     #[arg(long, value_name = "TIME", value_parser = parse_number)]
     until: Option<u64>,
 
+    /// How pages of Parquet are compressed, where that saves something; `snappy` if nothing is said
+    #[arg(long, value_name = "HOW", value_enum, requires = "parquet")]
+    compression: Option<Compression>,
+
+    /// Rows of a row group of Parquet, about; 1048576 if nothing is said
+    #[arg(long, value_name = "N", requires = "parquet", value_parser = clap::value_parser!(u32).range(1..))]
+    row_group: Option<u32>,
+
     /// No summary, no progress, no warnings
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// How pages are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compression {
+    /// Not at all.
+    None,
+    /// By Snappy.
+    Snappy,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -175,7 +192,11 @@ fn write(command: &Export, queries: Vec<Query>) -> Result {
                     progress.add(bytes);
                 }
             };
-            export::Export::new(folder, queries)?.run(&captures, &open, Arc::new(step))?
+            let export = export::Export::new(folder, queries)?;
+            let export = export.compress(command.compression != Some(Compression::None));
+            let export =
+                command.row_group.iter().fold(export, |export, rows| export.row_group(*rows as usize));
+            export.run(&captures, &open, Arc::new(step))?
         }
         (None, file) => {
             let [query] = queries.as_slice() else {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::FileLayout;
 use super::parquet::replace_file;
 use crate::{Identity, Query, Result, Table};
 
@@ -43,11 +44,13 @@ pub(super) fn capture_of(file: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(manifest.get("capture")?.as_str()?))
 }
 
-/// What a query asks for, apart from its limit, in words that are the same if and only if that is.
-fn words(query: &Query) -> String {
+/// What a query asks for, apart from its limit, and how it is written, in words that are the same if and only if these are.
+fn words(query: &Query, layout: FileLayout) -> String {
     let columns: Vec<_> = query.chosen().iter().map(|column| column.name).collect();
     let filter = query.filter.as_ref().map(crate::Filter::text);
-    json!([columns, filter, query.until, query.buffers, query.sources, env!("CARGO_PKG_VERSION")]).to_string()
+    let FileLayout { row_group, compress } = layout;
+    let asked = (columns, filter, query.until, &query.buffers, &query.sources);
+    json!([asked, [row_group, usize::from(compress)], env!("CARGO_PKG_VERSION")]).to_string()
 }
 
 impl Manifest {
@@ -60,8 +63,8 @@ impl Manifest {
     }
 
     /// A query of a table begins. Is it another one than before?
-    pub fn begin(&mut self, query: &Query) -> bool {
-        let words = words(query);
+    pub fn begin(&mut self, query: &Query, layout: FileLayout) -> bool {
+        let words = words(query, layout);
         let table = self.tables.entry(query.table().name().to_owned()).or_default();
         let is_new = table.0 != words;
         if is_new {

@@ -13,10 +13,17 @@
 
 mod bits;
 mod chunk;
+mod dictionary;
+mod flags;
+mod keys;
 mod manifest;
 mod names;
 mod pages;
+mod parallel;
 mod parquet;
+mod repeats;
+mod rows;
+mod snappy;
 mod stream;
 
 use std::path::{Path, PathBuf};
@@ -38,7 +45,16 @@ pub struct Export {
     pub folder: PathBuf,
     /// What of which tables; each table once.
     pub queries: Vec<Query>,
+    layout: FileLayout,
+}
+
+/// How files are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileLayout {
+    /// Rows of a row group, about.
     row_group: usize,
+    /// May pages be compressed?
+    compress: bool,
 }
 
 /// Rows of a row group, if nothing else is said: engines read groups side by side, and pass over those that a filter leaves
@@ -87,13 +103,21 @@ impl Export {
                 return Err(Error::misuse(format!("table {} is named twice", query.table())));
             }
         }
-        Ok(Self { folder: folder.into(), queries, row_group: ROW_GROUP })
+        let layout = FileLayout { row_group: ROW_GROUP, compress: true };
+        Ok(Self { folder: folder.into(), queries, layout })
     }
 
     /// Rows of a row group, about.
     #[must_use]
     pub fn row_group(mut self, rows: usize) -> Self {
-        self.row_group = rows.max(1);
+        self.layout.row_group = rows.max(1);
+        self
+    }
+
+    /// Whether pages are compressed where that saves something, by Snappy; they are if nothing is said.
+    #[must_use]
+    pub fn compress(mut self, compress: bool) -> Self {
+        self.layout.compress = compress;
         self
     }
 
@@ -165,7 +189,7 @@ impl CaptureExport<'_> {
             let Some(first) = pieces.first() else { continue };
             let file = self.export.folder.join(manifest::FOLDER).join(format!("{}.json", self.name));
             let mut manifest = Manifest::read(&file, self.path, first.identity);
-            if manifest.begin(query) {
+            if manifest.begin(query, self.export.layout) {
                 parquet::remove_folder(&self.folder(query.table()))?;
             }
             let mut numbers = std::collections::BTreeMap::<Option<u8>, u32>::new();
@@ -214,11 +238,11 @@ impl CaptureExport<'_> {
                 let query = query.progress(move |bytes| step(Step::Bytes(bytes)));
                 // What is gathered needs little memory: a batch of it is a row group.
                 let query = match query.table() {
-                    Table::Ranges => query.batch_rows(self.export.row_group),
+                    Table::Ranges => query.batch_rows(self.export.layout.row_group),
                     _ => query,
                 };
                 let reader = query.read_piece_arrow(capture, piece)?;
-                let (rows, bytes) = parquet::write_part(&file, reader, self.export.row_group)?;
+                let (rows, bytes) = parquet::write_part(&file, reader, self.export.layout)?;
                 exported.written += 1;
                 Part { rows, bytes, limit: *remaining }
             }

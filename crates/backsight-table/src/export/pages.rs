@@ -10,11 +10,21 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::snappy::Block;
+
 /// Compression has to save a tenth, or the chunk is not compressed.
 const WORTH: f64 = 0.9;
 
 /// A chunk, and what the file says about it.
 pub(super) type Chunk = (Bytes, ColumnCloseResult);
+
+/// What a page holds.
+pub(super) enum Body {
+    /// Bytes, which may be compressed.
+    Plain(Vec<u8>),
+    /// What was compressed by whoever made it, and how long it was before.
+    Compressed { bytes: Vec<u8>, length: usize },
+}
 
 /// The pages of a chunk.
 pub(super) struct Pages {
@@ -32,10 +42,11 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub fn new() -> Self {
+    /// All pages are compressed or none is; where nothing is said, the first one is tried.
+    pub fn new(is_compressed: Option<bool>) -> Self {
         Self {
             written: TrackedWrite::new(Vec::new()),
-            is_compressed: None,
+            is_compressed,
             encoder: snap::raw::Encoder::new(),
             compressed: Vec::new(),
             dictionary: None,
@@ -59,10 +70,17 @@ impl Pages {
         Ok(&self.compressed[..length])
     }
 
-    /// Writes a page of values.
-    pub fn put(&mut self, body: Vec<u8>, rows: u32, encoding: Encoding) -> Result<()> {
-        if self.is_compressed.is_none() {
-            let is_worth_it = (self.compress(&body)?.len() as f64) < WORTH * body.len() as f64;
+    /// Appends bytes to a block, of which some may be copies of others.
+    pub fn search(&mut self, bytes: &[u8], block: &mut Block) {
+        block.search(bytes, &mut self.encoder);
+    }
+
+    /// Writes a page of values. It comes compressed only if all do.
+    pub fn put(&mut self, body: Body, rows: u32, encoding: Encoding) -> Result<()> {
+        if let Body::Plain(body) = &body
+            && self.is_compressed.is_none()
+        {
+            let is_worth_it = (self.compress(body)?.len() as f64) < WORTH * body.len() as f64;
             self.is_compressed = Some(is_worth_it);
         }
         if let Some((page, size)) = self.dictionary.take() {
@@ -73,9 +91,15 @@ impl Pages {
             self.write(page, length)?;
         }
         self.values_at.get_or_insert(self.written.bytes_written());
-        let length = body.len();
+        let (buf, length) = match body {
+            Body::Compressed { bytes, length } => (bytes.into(), length),
+            Body::Plain(body) => {
+                let length = body.len();
+                (self.packed(body)?, length)
+            }
+        };
         let page = Page::DataPage {
-            buf: self.packed(body)?,
+            buf,
             num_values: rows,
             encoding,
             def_level_encoding: Encoding::RLE,

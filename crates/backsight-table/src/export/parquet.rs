@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::{
     ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchReader as _, StringArray, UInt16Array,
@@ -18,7 +17,10 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
+use super::FileLayout;
 use super::chunk;
+use super::parallel::in_parallel;
+use super::rows::Rows;
 use crate::arrow::Reader;
 use crate::{Batch, Error, Result, Table};
 
@@ -28,9 +30,9 @@ const GROWING: [&str; 4] = ["position", "offset", "time", "cycles"];
 /// Columns that folders stand for.
 const IN_FOLDERS: [&str; 2] = ["capture", "source"];
 
-fn properties(schema: &SchemaRef) -> WriterProperties {
+fn properties(schema: &SchemaRef, compress: bool) -> WriterProperties {
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
+        .set_compression(if compress { Compression::SNAPPY } else { Compression::UNCOMPRESSED })
         // A row group ends where its writer says so.
         .set_max_row_group_row_count(None)
         .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -48,12 +50,12 @@ fn properties(schema: &SchemaRef) -> WriterProperties {
 }
 
 /// Writes a part. Gives its rows and bytes.
-pub(super) fn write_part(file: &Path, mut reader: Reader, row_group: usize) -> Result<(u64, u64)> {
+pub(super) fn write_part(file: &Path, mut reader: Reader, layout: FileLayout) -> Result<(u64, u64)> {
     let (kept, schema) = kept(file, &reader.schema())?;
     let mut rows = 0;
     let mut failure = None;
     replace_file(file, |temporary| {
-        let mut writer = PartWriter::new(File::create(temporary)?, schema.clone(), row_group)?;
+        let mut writer = PartWriter::new(File::create(temporary)?, schema.clone(), layout)?;
         while let Some(batch) = reader.next_batch() {
             let batch = match batch {
                 Ok(batch) => batch,
@@ -84,16 +86,17 @@ struct PartWriter {
     file: SerializedFileWriter<File>,
     factory: ArrowRowGroupWriterFactory,
     groups: usize,
-    row_group: usize,
+    layout: FileLayout,
     /// The row group that rows are put into one by one, and how many it has.
     open: Option<(Vec<ArrowColumnWriter>, usize)>,
 }
 
 impl PartWriter {
-    fn new(output: File, schema: SchemaRef, row_group: usize) -> io::Result<Self> {
-        let writer = ArrowWriter::try_new(output, schema.clone(), Some(properties(&schema)))?;
+    fn new(output: File, schema: SchemaRef, layout: FileLayout) -> io::Result<Self> {
+        let writer =
+            ArrowWriter::try_new(output, schema.clone(), Some(properties(&schema, layout.compress)))?;
         let (file, factory) = writer.into_serialized_writer()?;
-        Ok(Self { schema, file, factory, groups: 0, row_group, open: None })
+        Ok(Self { schema, file, factory, groups: 0, layout, open: None })
     }
 
     /// Writes rows as they are.
@@ -109,18 +112,17 @@ impl PartWriter {
             }
         }
         *rows += batch.num_rows();
-        if *rows >= self.row_group { self.close_group() } else { Ok(()) }
+        if *rows >= self.layout.row_group { self.close_group() } else { Ok(()) }
     }
 
     /// Writes a batch whose columns are laid out by blocks and places as a row group.
     fn write_gathered(&mut self, batch: &Batch, kept: &[usize]) -> io::Result<()> {
         self.close_group()?;
-        let columns = self.file.schema_descr().columns().iter().zip(kept);
-        let rows = chunk::Rows::new(batch);
-        let chunks = in_parallel(columns.collect(), |(description, &number)| {
+        let columns: Vec<_> = self.file.schema_descr().columns().iter().zip(kept).collect();
+        let rows = Rows::new(batch, kept, self.layout.compress);
+        let chunks = in_parallel(&columns, |(description, &number)| {
             let is_growing = GROWING.contains(&description.name());
-            let column = batch.columns.get(number).ok_or(io::ErrorKind::InvalidData)?;
-            Ok::<_, io::Error>(chunk::write(description, column, &rows, is_growing)?)
+            Ok::<_, io::Error>(chunk::write(description, &rows, number, is_growing)?)
         });
         let mut group = self.file.next_row_group()?;
         for chunk in chunks {
@@ -151,33 +153,6 @@ impl PartWriter {
     }
 }
 
-/// Does some work for each of several things, on as many threads as there are cores, and gives the results in order.
-fn in_parallel<T: Copy + Send + Sync, R: Send>(things: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let some = || {
-        let mut done = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&thing) = things.get(number) else { return done };
-            done.push((number, work(thing)));
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(things.len());
-    let mut done = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
-        let mut done = some();
-        for other in others {
-            match other.join() {
-                Ok(some) => done.extend(some),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
 /// The columns that a file holds, by number, and their schema.
 fn kept(file: &Path, schema: &SchemaRef) -> Result<(Vec<usize>, SchemaRef)> {
     let kept: Vec<usize> = (0..schema.fields().len())
@@ -205,7 +180,7 @@ pub(super) fn write_unreadable(file: &Path, why: &str) -> Result {
         let columns = schema.fields().iter().map(|field| column(field)).collect();
         let batch = RecordBatch::try_new(schema.clone(), columns).map_err(io::Error::other)?;
         let mut writer =
-            ArrowWriter::try_new(File::create(temporary)?, schema.clone(), Some(properties(&schema)))?;
+            ArrowWriter::try_new(File::create(temporary)?, schema.clone(), Some(properties(&schema, true)))?;
         writer.write(&batch)?;
         writer.close()?;
         Ok(())
@@ -238,3 +213,7 @@ fn ignore_absence(outcome: io::Result<()>) -> io::Result<()> {
         outcome => outcome,
     }
 }
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
