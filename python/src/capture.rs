@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use backsight::core::{Address, AddressSpace};
 use backsight::decode::{Decode, Kind};
 use backsight::description::Format;
+use backsight::image::ImageSpec;
 use backsight::{Buffer, Capture, OpenOptions, Source};
 use pyo3::prelude::*;
 
@@ -40,13 +41,17 @@ pub fn open(
     if let Some(folder) = symfs.iter().find(|folder| !folder.is_dir()) {
         return Err(error::usage(format!("symfs {}: there is no such folder", folder.display())));
     }
+    let images: Vec<_> = images.iter().map(|image| ImageSpec::from(image.as_os_str())).collect();
+    if let Some(image) = images.iter().find(|image| !image.file.is_file()) {
+        return Err(error::image(format!("images {}: there is no such file", image.file.display())));
+    }
     let mut options = OpenOptions::new().wrapped(wrapped).follow_links(follow_links);
     options = protocol.iter().fold(options, |options, name| options.protocol(name));
     options = framing.iter().fold(options, |options, name| options.framing(name));
     options = config.iter().fold(options, |options, setting| options.config(setting));
     options = label.iter().fold(options, |options, id| options.label(*id));
     options = archive_budget.iter().fold(options, |options, budget| options.archive_budget(*budget));
-    options = images.iter().fold(options, |options, image| options.image(&image.to_string_lossy()));
+    options = images.into_iter().fold(options, OpenOptions::image_file);
     options = symfs.iter().fold(options, |options, folder| options.symfs(folder));
     let opened = path.clone();
     let capture = background::run(py, &StopFlag::default(), move || options.open(&opened))?
@@ -96,7 +101,7 @@ impl CaptureObject {
     /// What is doubtful about it, in words.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        self.capture.warnings().to_vec()
+        self.capture.warnings().iter().map(|warning| error::in_python(warning)).collect()
     }
 
     /// Ticks of its timestamps in a second, where it says so.

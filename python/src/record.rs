@@ -164,7 +164,7 @@ impl RecordedObject {
     /// What one should know about the recording, in words.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.recorded.ending.notes.clone()
+        self.recorded.ending.notes.iter().map(|note| error::in_python(note)).collect()
     }
 
     fn __repr__(&self) -> String {

@@ -26,7 +26,10 @@ def program() -> str:
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory):
-    """Tables of a capture as Parquet files, as `backsight export` writes them: the folder that holds them."""
+    """Tables of a capture as Parquet files, as `backsight export` writes them: the folder that holds them.
+
+    Row groups are small: in whole ones, ranges are written in another way than those few that are left at the end.
+    """
     path = os.environ.get("BACKSIGHT_TABLES_PROGRAM", str(ROOT / "target" / "debug" / "backsight"))
     folder = tmp_path_factory.mktemp("exported")
     try_out = [path, "export", CAPTURES / "first", "--table", "sources", "--parquet", folder / "first", "--quiet"]
@@ -38,6 +41,7 @@ def exported(tmp_path_factory):
         if capture not in made:
             made[capture] = folder / str(len(made))
             command = [path, "export", capture, "--table", "all", "--parquet", made[capture], "--quiet"]
+            command += ["--row-group", "200"]
             subprocess.run(command, check=True)
         return made[capture]
 

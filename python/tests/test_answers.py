@@ -1,6 +1,7 @@
 """The queries of docs/answers.md: both forms run, and agree with each other and with the profile."""
 
 import csv
+import glob
 import io
 import re
 
@@ -8,6 +9,7 @@ import duckdb
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -125,6 +127,31 @@ def test_pyarrow_reads_exported_files_as_the_rows_of_the_capture(name, exported)
         for field in expected.schema
     ])
     assert found.cast(plain).to_pylist() == expected.cast(plain).to_pylist()
+
+
+@pytest.mark.parametrize("capture", ["calls-aarch64", "calls-riscv64"])
+def test_engines_find_the_rows_of_files_that_they_filter(capture, exported):
+    """Whatever they make of statistics and dictionaries on the way."""
+    expected = of_package(CAPTURES / capture, "ranges")
+    files = f"{exported(CAPTURES / capture)}/ranges/**/*.parquet"
+    groups = [pq.ParquetFile(file).metadata for file in glob.glob(files, recursive=True)]
+    assert sum(metadata.num_row_groups for metadata in groups) > 3
+    for name in ["start", "end", "instructions", "function", "position", "line"]:
+        wanted = [value for value in expected[name].unique().to_pylist() if value is not None]
+        for value in wanted[:3] + wanted[-3:]:
+            of_value = expected.filter(pc.equal(expected[name], value))
+            for sums in (
+                duckdb.execute(f"SELECT count(*), sum(instructions) FROM '{files}' WHERE \"{name}\" = ?", [value]).fetchone(),
+                pl.scan_parquet(files)
+                .filter(pl.col(name).cast(pl.String) == value if isinstance(value, str) else pl.col(name) == value)
+                .select(pl.len(), pl.col("instructions").sum())
+                .collect()
+                .row(0),
+            ):
+                assert sums == (of_value.num_rows, pc.sum(of_value["instructions"]).as_py()), (name, value)
+            paths = sorted(glob.glob(files, recursive=True))
+            found = pa.concat_tables([pq.read_table(path, filters=[(name, "==", value)]) for path in paths])
+            assert found.num_rows == of_value.num_rows, (name, value)
 
 
 def find(word: str) -> str:

@@ -104,5 +104,6 @@ def test_errors_have_the_words_of_the_program():
         list(capture.packets(source=0x11))
     with pytest.raises(backsight.BacksightError, match="buffer none: the capture has"):
         list(capture.execution(buffer="none"))
-    with pytest.raises(backsight.ImageError, match="missing.elf"):
-        list(backsight.open(CAPTURES / "first", images=["missing.elf"]).execution())
+    for image in ["missing.elf", "missing.elf@0x1000"]:
+        with pytest.raises(backsight.ImageError, match="^images missing.elf: there is no such file$"):
+            backsight.open(CAPTURES / "first", images=[image])
