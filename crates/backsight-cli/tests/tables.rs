@@ -66,7 +66,7 @@ fn a_capture_that_cannot_be_read_is_not_the_end() {
 #[test]
 fn what_makes_no_sense_is_wrong_use() {
     let first = capture("first");
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["--columns", "strat", "--arrow", "/dev/null"], "column `strat`: table ranges has"),
         (
             &["--where", "start == 'x'", "--arrow", "/dev/null"],
@@ -80,7 +80,11 @@ fn what_makes_no_sense_is_wrong_use() {
         (&[], "--parquet"),
         (&["--compression", "zip", "--parquet", "/dev/null/x"], "possible values: none, snappy"),
         (&["--row-group", "0", "--parquet", "/dev/null/x"], "0 is not in 1.."),
-        (&["--row-group", "5", "--arrow", "/dev/null"], "--parquet"),
+        (&["--row-group", "5", "--arrow", "/dev/null"], "cannot be used with '--arrow <FILE>'"),
+        (
+            &["--image", "missing.elf", "--parquet", "/dev/null/x"],
+            "--image missing.elf: there is no such file",
+        ),
     ];
     for (arguments, expected) in cases {
         let output = run(&[&["export", &first], arguments].concat());

@@ -83,6 +83,7 @@ impl Values {
 
     /// One of several numbers; 0 where there is none.
     #[cfg(feature = "export")]
+    #[inline]
     pub fn number(&self, at: usize) -> u64 {
         let number = match self {
             Self::U8(values) => values.get(at).map(|&value| value.into()),
@@ -159,6 +160,7 @@ impl FinishedColumn {
 
     /// Is the value with this number there?
     #[cfg(feature = "export")]
+    #[inline]
     pub fn has(&self, number: usize) -> bool {
         self.valid.as_ref().is_none_or(|valid| valid.get(number) == Some(&true))
     }

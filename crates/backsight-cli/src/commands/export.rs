@@ -61,11 +61,12 @@ pub struct Export {
     until: Option<u64>,
 
     /// How pages of Parquet are compressed, where that saves something; `snappy` if nothing is said
-    #[arg(long, value_name = "HOW", value_enum, requires = "parquet")]
+    #[arg(long, value_name = "HOW", value_enum, conflicts_with_all = ["arrow", "describe"])]
     compression: Option<Compression>,
 
     /// Rows of a row group of Parquet, about; 1048576 if nothing is said
-    #[arg(long, value_name = "N", requires = "parquet", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["arrow", "describe"],
+        value_parser = clap::value_parser!(u32).range(1..))]
     row_group: Option<u32>,
 
     /// No summary, no progress, no warnings
@@ -177,6 +178,10 @@ fn write(command: &Export, queries: Vec<Query>) -> Result {
         ));
     }
     command.capture.check(&command.images)?;
+    // Else each capture would be one that cannot be read.
+    if let Some(image) = command.images.image.iter().find(|image| !image.file.exists()) {
+        return Err(Failure::new(format!("--image {}: there is no such file", image.file.display())));
+    }
     let unknown = RefCell::new(command.capture.id.clone());
     let open = |path: &Path| {
         let capture = command.capture.at(path).open_as(&command.images)?;

@@ -121,6 +121,7 @@ impl Block {
     }
 
     /// The difference with this number is this one.
+    #[inline]
     fn put(&mut self, number: usize, difference: i64, out: &mut Vec<u8>) {
         if difference == 0 {
             return;
@@ -192,6 +193,7 @@ fn put_small_parts(numbers: &[u8; BLOCK], out: &mut Vec<u8>) {
 }
 
 /// Eight numbers in bytes, packed: neighbours are brought together, then pairs, then fours.
+#[inline]
 const fn packed_eight(bytes: u64, width: u32) -> u64 {
     let pairs = bytes & 0x00FF_00FF_00FF_00FF | (bytes >> 8 & 0x00FF_00FF_00FF_00FF) << width;
     let fours = pairs & 0x0000_FFFF_0000_FFFF | (pairs >> 16 & 0x0000_FFFF_0000_FFFF) << (2 * width);

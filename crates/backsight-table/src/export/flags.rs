@@ -34,6 +34,7 @@ pub(super) fn spread(blocks: &[u32], table: &[u8], columns: usize) -> Vec<Vec<u8
 
 /// Eight bytes of eight bits, turned around: bit `a` of byte `b` becomes bit `b` of byte `a`. Bits are exchanged with those beside
 /// them, then pairs, then fours.
+#[inline]
 const fn transposed(bytes: u64) -> u64 {
     const fn exchanged(bytes: u64, by: u32, which: u64) -> u64 {
         let differing = (bytes ^ bytes >> by) & which;
@@ -64,6 +65,7 @@ impl Ranks {
     }
 
     /// How many of the first bits are set.
+    #[inline]
     pub fn of(&self, count: usize) -> usize {
         match (self.words.get(count / 64), self.before.get(count / 64)) {
             (Some(word), Some(before)) => {

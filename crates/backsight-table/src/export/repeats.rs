@@ -24,6 +24,7 @@ const SLOT_BITS: u32 = 12;
 /// After so many rows without a repetition, rows are skipped: the more, the longer there was none.
 const PATIENCE: usize = 32;
 
+#[inline]
 fn slot(rows: &[u32; LEAST]) -> usize {
     let &[a, b, c, d] = rows;
     let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
@@ -33,6 +34,7 @@ fn slot(rows: &[u32; LEAST]) -> usize {
 }
 
 /// How many numbers two lists begin with that are the same.
+#[inline]
 fn common(one: &[u32], other: &[u32]) -> usize {
     const LANES: usize = 8;
     let lanes = one.as_chunks::<LANES>().0.iter().zip(other.as_chunks::<LANES>().0);
@@ -42,6 +44,7 @@ fn common(one: &[u32], other: &[u32]) -> usize {
 }
 
 /// How many numbers two lists end with that are the same.
+#[inline]
 fn common_end(one: &[u32], other: &[u32]) -> usize {
     one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count()
 }

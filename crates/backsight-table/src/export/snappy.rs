@@ -27,6 +27,7 @@ pub(super) struct Block {
 
 impl Block {
     /// So many bytes come next: appends them to what is given.
+    #[inline]
     pub fn literal(&mut self, length: usize) -> &mut Vec<u8> {
         if let Some(last) = length.checked_sub(1) {
             match last {
@@ -64,6 +65,7 @@ impl Block {
     }
 
     /// So many bytes are those that came so many bytes before.
+    #[inline]
     pub fn copy(&mut self, offset: usize, length: usize) {
         debug_assert!((1..=MOST_OFFSET.min(self.length)).contains(&offset) || length == 0);
         self.length += length;

@@ -10,6 +10,11 @@ const fn optional(name: &'static str, kind: Kind, field: Field, meaning: &'stati
     Column { name, kind, nullable: true, meaning, field }
 }
 
+/// A column of several tables that says something else in this one.
+const fn saying(column: Column, meaning: &'static str) -> Column {
+    Column { meaning, ..column }
+}
+
 const CAPTURE: Column = column(
     "capture",
     Kind::Word,
@@ -138,7 +143,7 @@ pub(super) const PACKETS: &[Column] = &[
     SOURCE,
     CORE,
     HART,
-    POSITION,
+    saying(POSITION, "where its first byte is in the buffer: `index` of the listings"),
     OFFSET,
     column("length", Kind::U32, Field::Length, "bytes of the packet"),
     column("packet", Kind::Word, Field::PacketKind, "what kind of packet it is: the name that listings use"),
@@ -213,10 +218,10 @@ pub(super) const BRANCHES: &[Column] = &[
     column("indirect", Kind::Bool, Field::Indirect, "its target is not in its opcode"),
     column("conditional", Kind::Bool, Field::Conditional, "it is conditional"),
     ISA,
-    FUNCTION,
+    saying(FUNCTION, "the function that the branch is in, demangled"),
     optional("to_function", Kind::Word, Field::ToFunction, "the function that it went to"),
     MODULE,
-    FILE,
+    saying(FILE, "the source file of the branch, by debug information"),
     LINE,
     LEVEL,
     VMID,
@@ -238,10 +243,10 @@ pub(super) const CALLS: &[Column] = &[
         Field::Address,
         "the first address of the function that was executed in this stay",
     ),
-    FUNCTION,
-    FUNCTION_OFFSET,
+    saying(FUNCTION, "the function, demangled"),
+    saying(FUNCTION_OFFSET, "how far into the function the address is, in bytes"),
     MODULE,
-    MODULE_OFFSET,
+    saying(MODULE_OFFSET, "how far into the module the address is, in bytes"),
     column(
         "depth",
         Kind::U32,
@@ -323,7 +328,10 @@ pub(super) const EVENTS: &[Column] = &[
         Field::Channel,
         "of a message: the channel, stimulus port or exception level",
     ),
-    FUNCTION,
+    saying(
+        FUNCTION,
+        "the function that it happened in, where an address says: of an exception, that of its return address",
+    ),
     LEVEL,
     VMID,
     CONTEXT,
@@ -346,7 +354,7 @@ pub(super) const DAMAGE: &[Column] = &[
         "the trace ID; null where it is about the buffer or the capture",
     ),
     CORE,
-    column("hart", Kind::U16, Field::Hart, "the number of the hart, where several share a source; else 0"),
+    HART,
     optional("position", Kind::U64, Field::Position, "where it was reported in the buffer"),
     optional("offset", Kind::U64, Field::Offset, "the same as an offset in the stream of the source"),
     column(
@@ -365,7 +373,7 @@ pub(super) const DAMAGE: &[Column] = &[
         Field::Instructions,
         "instructions on that path, where the trace counts them",
     ),
-    FUNCTION,
+    saying(FUNCTION, "the function of the address, demangled"),
     TIME,
     CYCLES,
 ];
