@@ -7,6 +7,7 @@ use backsight::decode::{Decode, Kind};
 use backsight::description::Format;
 use backsight::image::ImageSpec;
 use backsight::{Buffer, Capture, OpenOptions, Source};
+use backsight_table::Guard;
 use pyo3::prelude::*;
 
 use crate::background::{self, StopFlag};
@@ -54,9 +55,12 @@ pub fn open(
     options = images.into_iter().fold(options, OpenOptions::image_file);
     options = symfs.iter().fold(options, |options, folder| options.symfs(folder));
     let opened = path.clone();
-    let capture = background::run(py, &StopFlag::default(), move || options.open(&opened))?
-        .map_err(|error| error::of_library(&error))?;
-    Ok(CaptureObject { capture, path })
+    let (guard, capture) = background::run(py, &StopFlag::default(), move || {
+        // Whoever cannot be looked at cannot be opened either.
+        (Guard::new(&opened).ok(), options.open(&opened))
+    })?;
+    let capture = capture.map_err(|error| error::of_library(&error))?;
+    Ok(CaptureObject { capture, path, guard })
 }
 
 /// A capture: trace, and what is known about it. `backsight.open` opens one.
@@ -64,6 +68,8 @@ pub fn open(
 pub struct CaptureObject {
     pub capture: Capture,
     path: PathBuf,
+    /// Its files, as they were when it was opened.
+    guard: Option<Guard>,
 }
 
 #[pymethods]
@@ -169,7 +175,7 @@ impl CaptureObject {
         until: Option<u64>,
     ) -> PyResult<TableObject> {
         let query = query(name, columns, r#where, limit, until)?;
-        Ok(TableObject::new(query, self.capture.clone(), self.path.clone()))
+        Ok(TableObject::new(query, self.capture.clone(), self.guard.clone()))
     }
 
     /// Counts what was executed. With `format`, the profile is also written to the file `output` as that format, one of

@@ -108,8 +108,7 @@ impl PieceObject {
     ) -> PyResult<TableObject> {
         let query = query(name, columns, r#where, limit, until)?;
         let (capture, piece) = self.opened(py, capture)?;
-        let path = piece.capture.clone();
-        Ok(TableObject::new(query, capture, path).of_piece(piece))
+        Ok(TableObject::new(query, capture, None).of_piece(piece))
     }
 
     /// Counts what was executed in this piece, which was planned for "profile" unless it is all of a source: calls and edges

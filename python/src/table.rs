@@ -1,6 +1,5 @@
 //! Tables of captures, as streams of Arrow.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -9,7 +8,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
 use backsight::Capture;
 use backsight_table::arrow::Reader;
-use backsight_table::{Error, Piece, Query, Table};
+use backsight_table::{Error, Guard, Piece, Query, Table};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
@@ -85,9 +84,9 @@ impl SchemaObject {
 }
 
 impl TableObject {
-    /// A query of all of a capture, which was opened from `path`.
-    pub fn new(query: Query, capture: Capture, path: PathBuf) -> Self {
-        Self { query: query.guard(path), capture, piece: None }
+    /// A query of all of a capture, which is to stay as it was.
+    pub fn new(query: Query, capture: Capture, guard: Option<Guard>) -> Self {
+        Self { query: guard.into_iter().fold(query, Query::guard), capture, piece: None }
     }
 
     /// The same of one piece.

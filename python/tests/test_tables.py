@@ -1,5 +1,7 @@
 """Tables through Python: the rows of the program's listings, in whatever takes Arrow."""
 
+import shutil
+
 import duckdb
 import pandas as pd
 import polars as pl
@@ -153,3 +155,14 @@ def test_a_capture_that_changed_after_planning_is_refused(tmp_path):
     backsight.record([str(CAPTURES.parent / "programs" / "riscv64" / "sort")], path, force=True)
     with pytest.raises(backsight.CaptureError, match="run"):
         pa.table(piece.table("ranges"))
+
+
+def test_a_capture_that_changed_since_it_was_opened_is_refused(tmp_path):
+    path = shutil.copytree(CAPTURES / "first", tmp_path / "first")
+    capture = backsight.open(path)
+    (path / "notes.txt").write_text("none of its files")
+    assert pa.table(capture.table("ranges")).num_rows > 0
+    trace = path / "trace.bin"
+    trace.write_bytes(trace.read_bytes()[:100])
+    with pytest.raises(backsight.CaptureError, match="the capture changed while it was read: .*trace.bin"):
+        pa.table(capture.table("ranges"))

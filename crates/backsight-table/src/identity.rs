@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crc32fast::Hasher;
 
@@ -115,28 +116,49 @@ fn changed(path: &Path) -> Error {
     Error::Changed(format!("{}: the capture is not what it was: it has changed since", path.display()))
 }
 
-/// Watches over a capture while it is read.
-#[derive(Debug)]
-pub(crate) struct Guard {
+/// Watches over a capture: the files that it had when it was opened are to stay as they were until it has been read. Files that
+/// come later, beside them, are none of its own.
+#[derive(Clone, Debug)]
+pub struct Guard {
     path: PathBuf,
-    outline: (u64, u64),
+    /// Each file, with its size and when it was written.
+    files: Arc<[(PathBuf, u64, SystemTime)]>,
 }
 
 impl Guard {
+    /// Of a file or a folder, before it is opened as a capture.
+    ///
+    /// # Errors
+    /// If it cannot be read.
     pub fn new(path: &Path) -> Result<Self> {
-        let outline = outline(path).map_err(|error| Error::file(path, error))?;
-        Ok(Self { path: path.to_owned(), outline })
+        let look = |file: PathBuf| {
+            let (size, written) = size_and_time(&file)?;
+            Ok::<_, io::Error>((file, size, written))
+        };
+        let looked_at = files(path).and_then(|files| files.into_iter().map(look).collect());
+        Ok(Self { path: path.to_owned(), files: looked_at.map_err(|error| Error::file(path, error))? })
     }
 
     /// Is it still what it was?
+    ///
+    /// # Errors
+    /// If it is not.
     pub fn check(&self) -> Result {
-        match outline(&self.path) {
-            Ok(outline) if outline == self.outline => Ok(()),
-            Ok(_) => Err(Error::Changed(format!(
-                "{}: the capture changed while it was read: what came out is not all of one capture",
-                self.path.display()
+        let same = |(file, size, written): &(PathBuf, u64, SystemTime)| {
+            size_and_time(file).is_ok_and(|now| now == (*size, *written))
+        };
+        match self.files.iter().find(|file| !same(file)) {
+            None => Ok(()),
+            Some((file, ..)) => Err(Error::Changed(format!(
+                "{}: the capture changed while it was read: {} is not what it was when the capture was opened",
+                self.path.display(),
+                file.display()
             ))),
-            Err(error) => Err(Error::file(&self.path, error)),
         }
     }
+}
+
+fn size_and_time(file: &Path) -> io::Result<(u64, SystemTime)> {
+    let metadata = fs::metadata(file)?;
+    Ok((metadata.len(), metadata.modified()?))
 }

@@ -48,7 +48,7 @@ mod tracker;
 
 pub use error::{Error, Result};
 pub use filter::Filter;
-pub use identity::Identity;
+pub use identity::{Guard, Identity};
 pub use piece::Piece;
 pub use plan::{PlanOptions, plan, plan_profile};
 pub use query::Query;

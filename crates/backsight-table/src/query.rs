@@ -1,6 +1,5 @@
 //! What is asked for.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -36,7 +35,7 @@ pub struct Query {
     pub(crate) stop: Option<Arc<AtomicBool>>,
     /// Different ranges that are remembered while the table is read.
     pub(crate) most_blocks: usize,
-    guard: Option<PathBuf>,
+    guard: Option<Guard>,
 }
 
 impl std::fmt::Debug for Query {
@@ -176,9 +175,9 @@ impl Query {
         self
     }
 
-    /// The file or folder that the capture was opened from: if it changes while it is read, that is an error.
-    pub fn guard(mut self, path: impl AsRef<Path>) -> Self {
-        self.guard = Some(path.as_ref().to_owned());
+    /// Watches over the capture: if it has changed since the guard was made, or changes while it is read, that is an error.
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.guard = Some(guard);
         self
     }
 
@@ -195,11 +194,11 @@ impl Query {
     /// Reads it from a capture: decoding begins, on a thread of its own.
     ///
     /// # Errors
-    /// If the capture has no such buffer or source, or its code cannot be read.
+    /// If the capture has no such buffer or source, its code cannot be read, or it has changed.
     pub fn read(&self, capture: &Capture) -> Result<Batches> {
         self.check(capture)?;
-        let guard = self.guard.as_deref().map(Guard::new).transpose()?;
-        Batches::new(self.clone(), capture.clone(), None, guard)
+        self.guard.iter().try_for_each(Guard::check)?;
+        Batches::new(self.clone(), capture.clone(), None, self.guard.clone())
     }
 
     /// Reads it from a piece of a capture, which was opened from [`Piece::capture`].

@@ -7,7 +7,7 @@ use arrow_ipc::writer::StreamWriter;
 use backsight::Capture;
 
 use super::Exported;
-use crate::{Error, Query};
+use crate::{Error, Guard, Query};
 
 /// Writes a table of some captures as one stream of Arrow (IPC). A capture that cannot be read is in the result, and the
 /// others are written all the same.
@@ -31,9 +31,12 @@ pub fn write_stream(
         if remaining == Some(0) {
             break;
         }
-        let mut query = query.clone().guard(path);
+        let mut query = query.clone();
         query.limit = remaining;
-        let opened = open(path).map_err(Error::from).and_then(|capture| query.read_arrow(&capture));
+        // Whoever cannot be looked at cannot be opened either.
+        let guard = Guard::new(path);
+        let opened =
+            open(path).map_err(Error::from).and_then(|capture| query.guard(guard?).read_arrow(&capture));
         let mut reader = match opened {
             Ok(reader) => reader,
             Err(error) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use backsight::{Capture, OpenOptions};
-use backsight_table::{Error, Piece, PlanOptions, Query, Table, plan};
+use backsight_table::{Error, Guard, Piece, PlanOptions, Query, Table, plan};
 use backsight_testing::{Random, corpus, skipped};
 use proptest::prelude::*;
 
@@ -150,12 +150,21 @@ fn a_capture_that_changes_while_it_is_read_is_noticed() {
     let folder = Folder::new("changes");
     let path = folder.path("capture");
     copy(&bundled("calls-aarch64"), &path);
+    let query = Query::new(Table::Ranges).batch_rows(1).guard(Guard::new(&path).expect("files"));
     let capture = Capture::open(&path).expect("a capture");
-    let mut batches = Query::new(Table::Ranges).batch_rows(1).guard(&path).read(&capture).expect("batches");
+    // What comes to lie beside its files is none of them.
+    std::fs::write(path.join("notes"), b"notes").expect("a file");
+    let mut batches = query.read(&capture).expect("batches");
     assert!(batches.next().expect("a batch").is_ok());
-    std::fs::write(path.join("more"), b"more").expect("a file");
+    let trace = path.join("trace.bin");
+    let mut bytes = std::fs::read(&trace).expect("trace");
+    bytes.push(0);
+    std::fs::write(&trace, bytes).expect("trace");
     let last = batches.last().expect("an end");
     assert!(matches!(last, Err(Error::Changed(_))), "{last:?}");
+    // It is not what was opened.
+    let error = query.read(&capture).unwrap_err();
+    assert!(matches!(error, Error::Changed(_)) && error.to_string().contains("trace.bin"), "{error}");
 }
 
 #[test]
