@@ -146,20 +146,14 @@ impl Unit {
         instruction: &Instruction,
         out: &mut impl Output,
     ) {
-        if let Target::Indirect { mut place, stack, .. } = self.target {
-            place.isa = last.isa;
-            self.target = Target::Known;
-            if !(stack && self.stack.pop_if(place.address, place.isa)) {
-                self.packer.address(place, None, out);
-            }
-        }
+        self.arrive(last);
+        self.settle(out);
         let length = block.code.len() as u64;
         self.statistics.instructions += length;
         self.statistics.traced += self.block + length;
         self.block = 0;
         self.clock.now = self.statistics.instructions;
         self.packer.atom(block.taken, out);
-        (self.isa, self.isa_open) = (last.isa, false);
         self.go_on(last, instruction);
         self.look_ahead();
     }

@@ -338,7 +338,7 @@ impl Unit {
     }
 
     /// Only now the instruction set at the target of an indirect branch is known.
-    fn arrive(&mut self, retired: &Retired) {
+    pub(super) fn arrive(&mut self, retired: &Retired) {
         if self.isa_open {
             if let Target::Indirect { place, .. } | Target::Handler(place) = &mut self.target {
                 place.isa = retired.isa;
