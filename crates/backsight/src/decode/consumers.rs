@@ -129,48 +129,17 @@ pub trait Writer<T>: Send {
 /// Text that is enough to be handed on.
 pub(super) const ENOUGH_TEXT: usize = 1 << 16;
 
-/// Text of one source.
-pub(super) struct Text<W> {
-    pub writer: W,
-    pub text: Vec<u8>,
-}
-
-impl<T, W: Writer<T>> Consumer<T> for Text<W> {
-    type Portion = Vec<u8>;
-
-    fn item(&mut self, item: Item<'_, T>) {
-        self.writer.item(&item, &mut self.text);
-    }
-
-    #[inline]
-    fn path<'a>(&mut self, path: PathId, executor: Executor<'a>, items: impl Iterator<Item = Item<'a, T>>)
-    where
-        T: 'a,
-    {
-        self.writer.path(path, executor, items, &mut self.text);
-    }
-
-    fn finish(&mut self) {
-        self.writer.finish(&mut self.text);
-    }
-
-    fn is_full(&self) -> bool {
-        self.text.len() >= ENOUGH_TEXT
-    }
-
-    fn take(&mut self) -> Option<Vec<u8>> {
-        (!self.text.is_empty()).then(|| std::mem::take(&mut self.text))
-    }
-}
-
-/// Text of pieces of a source, with what was counted in it.
-pub(super) struct CountedText<'p, W> {
+/// Text of one source, or of pieces of it.
+pub(super) struct Text<'p, W> {
     pub writer: W,
     pub text: Vec<u8>,
     pub pool: &'p Pool,
+    /// Each portion has what was counted in it; else the writer keeps its count.
+    pub with_counts: bool,
 }
 
-impl<T, W: Writer<T>> Consumer<T> for CountedText<'_, W> {
+impl<T, W: Writer<T>> Consumer<T> for Text<'_, W> {
+    /// The text, and what was counted in it.
     type Portion = (Vec<u8>, u64);
 
     #[inline]
@@ -196,7 +165,7 @@ impl<T, W: Writer<T>> Consumer<T> for CountedText<'_, W> {
     }
 
     fn take(&mut self) -> Option<Self::Portion> {
-        let count = self.writer.take_count();
+        let count = if self.with_counts { self.writer.take_count() } else { 0 };
         (count > 0 || !self.text.is_empty())
             .then(|| (std::mem::replace(&mut self.text, self.pool.take()), count))
     }

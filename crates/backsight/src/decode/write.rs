@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use backsight_core::TraceId;
 
-use super::consumers::{CountedText, Pool, Text, Writer};
+use super::consumers::{Pool, Text, Writer};
 use super::kind::Kind;
 use super::pages::Pages;
 use super::session::{End, Order, Session, Setup};
@@ -83,15 +83,11 @@ impl<'c, K: Kind> Decode<'c, K> {
         make: &mut impl FnMut(&Source) -> Result<W, E>,
         output: &mut impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<BufferSummary, E> {
-        let mut failure = None;
-        let mut make = |source: &Source| make(source).map(|writer| Text { writer, text: Vec::new() });
-        let mut each = |text: Vec<u8>| match output(&text) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failure = Some(error);
-                ControlFlow::Break(())
-            }
+        let (pool, mut failure) = (&Pool::default(), None);
+        let mut make = |source: &Source| {
+            make(source).map(|writer| Text { writer, text: Vec::new(), pool, with_counts: false })
         };
+        let mut each = |(text, _): (Vec<u8>, u64)| hand_on(text, pool, output, &mut failure);
         let (summary, _) = parallel::run(setup, self.threads, &mut self.reader(setup), &mut make, &mut each)?;
         match failure {
             Some(failure) => Err(failure),
@@ -117,25 +113,36 @@ impl<'c, K: Kind> Decode<'c, K> {
             return self.write_here(setup, make, output);
         }
         let (pool, mut failure) = (&Pool::default(), None);
-        let mut make =
-            |source: &Source| make(source).map(|writer| CountedText { writer, text: Vec::new(), pool });
+        let mut make = |source: &Source| {
+            make(source).map(|writer| Text { writer, text: Vec::new(), pool, with_counts: true })
+        };
         let mut each = |(text, count): (Vec<u8>, u64)| {
             counting.add_count(count);
-            let written = output(&text);
-            pool.give_back(text);
-            match written {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    failure = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
+            hand_on(text, pool, output, &mut failure)
         };
         let (options, mut read) = (self.piece_options(), self.reader(&setup));
         let (summary, _) = pieces::run(&setup, id, options, &mut read, &mut make, &mut each)?;
         match failure {
             Some(failure) => Err(failure),
             None => Ok(summary),
+        }
+    }
+}
+
+/// Gives text to the output, and its memory back to the pool.
+fn hand_on<E>(
+    text: Vec<u8>,
+    pool: &Pool,
+    output: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    failure: &mut Option<E>,
+) -> ControlFlow<()> {
+    let written = output(&text);
+    pool.give_back(text);
+    match written {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            *failure = Some(error);
+            ControlFlow::Break(())
         }
     }
 }
