@@ -10,24 +10,27 @@ use super::item::{Executor, Item};
 use super::source_decoder::{ItemSink, Known};
 use crate::Source;
 
-/// The writers of a buffer's sources, on the calling thread.
-pub(super) struct Pages<'a, W, M, O, E> {
+/// Makes the writer of a source.
+pub(super) type Make<'a, W, E> = &'a mut (dyn FnMut(&Source) -> Result<W, E> + 'a);
+
+/// Takes text.
+pub(super) type Output<'a, E> = &'a mut (dyn FnMut(&[u8]) -> Result<(), E> + 'a);
+
+/// The writers of a buffer's sources, on the calling thread. Decoders are compiled for each type of writer, and not for who
+/// makes them and where text goes.
+pub(super) struct Pages<'a, W, E> {
     /// There are few, and most items are of the same source as the one before.
     writers: Vec<(TraceId, W)>,
     current: usize,
     text: Vec<u8>,
-    make: &'a mut M,
-    output: &'a mut O,
+    make: Make<'a, W, E>,
+    output: Output<'a, E>,
     pub failure: Option<E>,
 }
 
-impl<'a, W, M, O, E> Pages<'a, W, M, O, E>
-where
-    M: FnMut(&Source) -> Result<W, E>,
-    O: FnMut(&[u8]) -> Result<(), E>,
-{
+impl<'a, W, E> Pages<'a, W, E> {
     /// No writer yet: `make` makes one for each source that has items. Text goes to `output`.
-    pub fn new(make: &'a mut M, output: &'a mut O) -> Self {
+    pub fn new(make: Make<'a, W, E>, output: Output<'a, E>) -> Self {
         Self { writers: Vec::new(), current: 0, text: Vec::new(), make, output, failure: None }
     }
 
@@ -85,12 +88,7 @@ where
     }
 }
 
-impl<T, W, M, O, E> ItemSink<T> for Pages<'_, W, M, O, E>
-where
-    W: Writer<T>,
-    M: FnMut(&Source) -> Result<W, E>,
-    O: FnMut(&[u8]) -> Result<(), E>,
-{
+impl<T, W: Writer<T>, E> ItemSink<T> for Pages<'_, W, E> {
     type Says = ControlFlow<()>;
 
     fn take(&mut self, item: Item<'_, T>, _known: Known) -> ControlFlow<()> {

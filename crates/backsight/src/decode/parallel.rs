@@ -55,7 +55,9 @@ impl<K: Kind, C: Consumer<K::Value>> Worker<'_, K, C> {
     /// Decodes; an error means that nobody wants the result any more.
     fn work(&mut self, piece: Option<&Piece>) -> ControlFlow<()> {
         let Self { decoder, consumer, replies } = self;
-        let output = &mut |portion| control(replies.send(Reply::Portion(portion)));
+        // The same type as where pieces are decoded, so that decoders are compiled for both at once.
+        let output: &mut dyn FnMut(C::Portion) -> ControlFlow<()> =
+            &mut |portion| control(replies.send(Reply::Portion(portion)));
         let mut portions = Portions { consumer, output };
         match piece {
             Some(piece) => decoder.take_to(piece.part(), &mut portions)?,

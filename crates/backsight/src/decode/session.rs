@@ -265,7 +265,7 @@ impl<'c, K: Kind> Session<'c, K> {
             // The one state is looked up once for all items.
             let source = self.decoders.get(&TraceId::NULL).map(|decoder| &decoder.source);
             let Some(source) = source else {
-                let _ = self.raw_block(bytes, &mut EachItem(&mut |_: Item<'_, K::Value>, _| {}));
+                self.splitter.feed_raw(bytes);
                 return;
             };
             let known = states.0.remove(&TraceId::NULL);

@@ -6,7 +6,7 @@ use backsight_core::TraceId;
 
 use super::consumers::{Pool, Text, Writer};
 use super::kind::Kind;
-use super::pages::Pages;
+use super::pages::{Make, Output, Pages};
 use super::session::{End, Order, Session, Setup};
 use super::source_decoder::{ItemSink as _, Known};
 use super::summary::{BufferSummary, Summary};
@@ -54,8 +54,8 @@ impl<'c, K: Kind> Decode<'c, K> {
     fn write_here<W: Writer<K::Value>, E: From<Error>>(
         &self,
         setup: Setup<'c, K>,
-        make: &mut impl FnMut(&Source) -> Result<W, E>,
-        output: &mut impl FnMut(&[u8]) -> Result<(), E>,
+        make: Make<'_, W, E>,
+        output: Output<'_, E>,
     ) -> Result<BufferSummary, E> {
         let (buffer, fill) = (setup.buffer, setup.order == Order::Blocks);
         let mut session = Session::new(setup);
@@ -80,8 +80,8 @@ impl<'c, K: Kind> Decode<'c, K> {
     fn write_threads<W: Writer<K::Value>, E: From<Error>>(
         &self,
         setup: &Setup<'c, K>,
-        make: &mut impl FnMut(&Source) -> Result<W, E>,
-        output: &mut impl FnMut(&[u8]) -> Result<(), E>,
+        make: Make<'_, W, E>,
+        output: Output<'_, E>,
     ) -> Result<BufferSummary, E> {
         let (pool, mut failure) = (&Pool::default(), None);
         let mut make = |source: &Source| {
@@ -101,8 +101,8 @@ impl<'c, K: Kind> Decode<'c, K> {
         &self,
         setup: Setup<'c, K>,
         id: TraceId,
-        make: &mut impl FnMut(&Source) -> Result<W, E>,
-        output: &mut impl FnMut(&[u8]) -> Result<(), E>,
+        make: Make<'_, W, E>,
+        output: Output<'_, E>,
     ) -> Result<BufferSummary, E> {
         let Some(source) = setup.decoder(id).map(|decoder| decoder.source) else {
             return Err(Error::misuse("the source cannot be decoded").into());
@@ -133,7 +133,7 @@ impl<'c, K: Kind> Decode<'c, K> {
 fn hand_on<E>(
     text: Vec<u8>,
     pool: &Pool,
-    output: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    output: Output<'_, E>,
     failure: &mut Option<E>,
 ) -> ControlFlow<()> {
     let written = output(&text);
