@@ -130,12 +130,7 @@ impl<'c, K: Kind> Decode<'c, K> {
 }
 
 /// Gives text to the output, and its memory back to the pool.
-fn hand_on<E>(
-    text: Vec<u8>,
-    pool: &Pool,
-    output: Output<'_, E>,
-    failure: &mut Option<E>,
-) -> ControlFlow<()> {
+fn hand_on<E>(text: Vec<u8>, pool: &Pool, output: Output<'_, E>, failure: &mut Option<E>) -> ControlFlow<()> {
     let written = output(&text);
     pool.give_back(text);
     match written {
