@@ -169,6 +169,8 @@ impl Routed {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::process::Command;
+
     use super::*;
     use crate::etm4::Form;
     use crate::lab::Tool;
@@ -197,8 +199,7 @@ Info: Max frequency for clock '$glbnet$clk': 113.25 MHz (FAIL at 400.00 MHz)
         // A stand-in for synthesis that counts how often it was called, and leaves a netlist.
         let program = folder.join("synthesis");
         fs::create_dir_all(&folder).unwrap();
-        put(&program, "#!/bin/sh\necho >>calls\necho '.subckt LUT2 I0=a O=b' >xilinx.blif\n").unwrap();
-        make_executable(&program);
+        put_program(&program, "echo >>calls; echo .subckt LUT2 I0=a O=b >xilinx.blif");
         let yosys = Tool { program: program.display().to_string(), version: "1".to_owned() };
         let tools = Tools { yosys, nextpnr: None };
         let run = |variant: &Variant| {
@@ -212,8 +213,10 @@ Info: Max frequency for clock '$glbnet$clk': 113.25 MHz (FAIL at 400.00 MHz)
         fs::remove_dir_all(&folder).unwrap();
     }
 
-    fn make_executable(path: &Path) {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    /// Writes a program by a process of its own: processes that other threads start meanwhile would have the file open for
+    /// writing, if this one had, and then nobody could execute it.
+    fn put_program(path: &Path, commands: &str) {
+        let script = format!(r#"printf '%s\n' '#!/bin/sh' '{commands}' >"$0" && chmod +x "$0""#);
+        assert!(Command::new("sh").arg("-c").arg(script).arg(path).status().unwrap().success());
     }
 }
