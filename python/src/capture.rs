@@ -139,14 +139,18 @@ impl CaptureObject {
     #[pyo3(signature = (source=None, *, buffer=None))]
     fn packets(&self, source: Option<u64>, buffer: Option<String>) -> PacketIterator {
         let choice = Choice { source, buffer };
-        PacketIterator(Items::new(self.capture.clone(), |capture| choice.apply(capture.packets())))
+        PacketIterator(Items::new(self.capture.clone(), self.guard.clone(), |capture| {
+            choice.apply(capture.packets())
+        }))
     }
 
     /// What was executed, as an iterator of events: ranges of instructions, exceptions, gaps, the time.
     #[pyo3(signature = (source=None, *, buffer=None))]
     fn execution(&self, source: Option<u64>, buffer: Option<String>) -> EventIterator {
         let choice = Choice { source, buffer };
-        EventIterator(Items::new(self.capture.clone(), |capture| choice.apply(capture.execution())))
+        EventIterator(Items::new(self.capture.clone(), self.guard.clone(), |capture| {
+            choice.apply(capture.execution())
+        }))
     }
 
     /// The name of the function at an address, as far as the code says without knowing the process or the time; `None` if no
@@ -195,7 +199,8 @@ impl CaptureObject {
     ) -> PyResult<ProfileObject> {
         let choice = Choice { source, buffer };
         let title = self.path.display().to_string();
-        let profile = ProfileObject::count(py, self.capture.clone(), title, format, move |capture| {
+        let (capture, guard) = (self.capture.clone(), self.guard.clone());
+        let profile = ProfileObject::count(py, capture, guard, title, format, move |capture| {
             choice.apply(capture.execution()).threads(threads)
         })?;
         match (format, output) {

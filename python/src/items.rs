@@ -7,7 +7,8 @@ use std::vec;
 use backsight::core::describe::write_text;
 use backsight::core::{Describe, Field, Value};
 use backsight::decode::{Decode, Kind};
-use backsight::{Capture, Event, OwnedItem, Packet, Result};
+use backsight::{Capture, Event, OwnedItem, Packet};
+use backsight_table::{Guard, Result};
 use pyo3::exceptions::{PyAttributeError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -29,14 +30,20 @@ pub struct Items<T> {
 }
 
 impl<T: Copy + Send + 'static> Items<T> {
-    /// Lets a decode run, which `choose` makes of the capture.
+    /// Lets a decode run, which `choose` makes of the capture. That is to stay as it was until all has been read.
     pub fn new<K: Kind<Value = T>>(
         capture: Capture,
+        guard: Option<Guard>,
         choose: impl FnOnce(&Capture) -> Decode<'_, K> + Send + 'static,
     ) -> Self {
         let stop = StopFlag::default();
         let flag = stop.shared();
         let portions = Produced::new(PORTIONS, stop, move |give| {
+            let check = || guard.iter().try_for_each(Guard::check);
+            if let Err(error) = check() {
+                give(Err(error));
+                return;
+            }
             let mut items = Vec::with_capacity(PORTION);
             let outcome = choose(&capture).stop_on(flag).run(|item| {
                 items.push(OwnedItem::from(&item));
@@ -44,7 +51,7 @@ impl<T: Copy + Send + 'static> Items<T> {
                     || give(Ok(std::mem::replace(&mut items, Vec::with_capacity(PORTION))));
                 if is_wanted { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
-            give(outcome.map(|_| items));
+            give(outcome.map_err(Into::into).and_then(|_| check()).map(|()| items));
         });
         Self { portions, portion: Mutex::default() }
     }
@@ -56,7 +63,7 @@ impl<T: Copy + Send + 'static> Items<T> {
                 return Ok(next);
             }
             let Some(portion) = self.portions.next(py)? else { return Ok(None) };
-            let portion = portion.map_err(|error| error::of_library(&error))?.into_iter();
+            let portion = portion.map_err(|error| error::of_table(&error))?.into_iter();
             *self.portion.lock().unwrap_or_else(PoisonError::into_inner) = portion;
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use backsight::OpenOptions;
-use backsight_table::{Piece, PlanOptions, Table, plan, plan_profile};
+use backsight_table::{Piece, PlanOptions, Wanted, plan};
 use pyo3::prelude::*;
 
 use crate::background::{self, StopFlag};
@@ -24,10 +24,7 @@ pub fn pieces(
     table: &str,
     size: Option<usize>,
 ) -> PyResult<Vec<PieceObject>> {
-    let table = match table {
-        "profile" => None,
-        name => Some(name.parse::<Table>().map_err(|error| error::of_table(&error))?),
-    };
+    let wanted = table.parse::<Wanted>().map_err(|error| error::of_table(&error))?;
     let mut options = PlanOptions::default();
     if let Some(size) = size {
         if size == 0 {
@@ -36,10 +33,7 @@ pub fn pieces(
         options.bytes = size;
     }
     let (opened, path) = (capture.capture.clone(), capture.path());
-    let planned = background::run(py, &StopFlag::default(), move || match table {
-        Some(table) => plan(table, &opened, &path, options),
-        None => plan_profile(&opened, &path, options),
-    })?;
+    let planned = background::run(py, &StopFlag::default(), move || plan(wanted, &opened, &path, options))?;
     let planned = planned.map_err(|error| error::of_table(&error))?;
     Ok(planned.into_iter().map(|piece| PieceObject(Arc::new(piece))).collect())
 }

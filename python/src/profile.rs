@@ -8,6 +8,7 @@ use backsight::Capture;
 use backsight::decode::{Decode, Execution};
 use backsight_profile::export::{ExportError, ExportOptions, FORMATS, Format, Weight};
 use backsight_profile::{CountOptions, Profile};
+use backsight_table::Guard;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -41,10 +42,11 @@ fn format_named(name: &str) -> PyResult<&'static Format> {
 }
 
 impl ProfileObject {
-    /// Counts what a decode gives; all that `format` needs.
+    /// Counts what a decode gives; all that `format` needs. The capture is to stay as it was meanwhile.
     pub fn count(
         py: Python<'_>,
         capture: Capture,
+        guard: Option<Guard>,
         title: String,
         format: Option<&str>,
         choose: impl FnOnce(&Capture) -> Decode<'_, Execution> + Send + 'static,
@@ -58,9 +60,12 @@ impl ProfileObject {
         let stop = StopFlag::default();
         let flag = stop.shared();
         let counted = background::run(py, &stop, move || {
-            backsight_profile::count(&capture, choose(&capture).stop_on(flag), &options)
+            guard.iter().try_for_each(Guard::check)?;
+            let (profile, _) = backsight_profile::count(&capture, choose(&capture).stop_on(flag), &options)?;
+            guard.iter().try_for_each(Guard::check)?;
+            Ok(profile)
         })?;
-        let (profile, _) = counted.map_err(|error| error::of_library(&error))?;
+        let profile = counted.map_err(|error: backsight_table::Error| error::of_table(&error))?;
         Ok(Self::new(profile, title))
     }
 

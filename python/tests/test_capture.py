@@ -99,6 +99,9 @@ def test_errors_have_the_words_of_the_program():
         backsight.open("nowhere")
     with pytest.raises(backsight.UsageError, match="protocol morse: expected one of"):
         backsight.open(CAPTURES / "first" / "trace.bin", protocol="morse")
+    for path in [CAPTURES / "first", CAPTURES / "first" / "trace.bin"]:
+        with pytest.raises(backsight.UsageError, match="^what: expected `KEY=VALUE`, or the name of a file"):
+            backsight.open(path, protocol="etm4" if path.is_file() else None, config=["what"])
     capture = backsight.open(CAPTURES / "first")
     with pytest.raises(ValueError, match="ID 0x11: the sources have 0x10"):
         list(capture.packets(source=0x11))

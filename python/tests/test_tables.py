@@ -164,5 +164,11 @@ def test_a_capture_that_changed_since_it_was_opened_is_refused(tmp_path):
     assert pa.table(capture.table("ranges")).num_rows > 0
     trace = path / "trace.bin"
     trace.write_bytes(trace.read_bytes()[:100])
-    with pytest.raises(backsight.CaptureError, match="the capture changed while it was read: .*trace.bin"):
-        pa.table(capture.table("ranges"))
+    for read in [
+        lambda: pa.table(capture.table("ranges")),
+        lambda: list(capture.packets()),
+        lambda: list(capture.execution()),
+        lambda: capture.profile(),
+    ]:
+        with pytest.raises(backsight.CaptureError, match="the capture changed while it was read: .*trace.bin"):
+            read()

@@ -5,7 +5,7 @@ use crate::ini::{Dialect, parse_number, short};
 use crate::model::{Buffer, Capture, Format, Origin, Register, Source};
 use crate::{Error, Settings};
 use backsight_arm::frame::Framing;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 impl Capture {
     /// One buffer, and one source that speaks for every trace ID in it. `file` has the bytes; `format` is the word for
@@ -54,6 +54,12 @@ pub fn settings(arguments: &[String]) -> Result<Settings, Error> {
         if let Some((key, value)) = argument.split_once('=') {
             settings.push((key.trim().to_owned(), value.trim().to_owned()));
             continue;
+        }
+        if !Path::new(argument).exists() {
+            return Err(Error::file(
+                argument,
+                "expected `KEY=VALUE`, or the name of a file with settings: there is no such file",
+            ));
         }
         let file = Lone(PathBuf::from(argument)).file();
         for (number, line) in (1..).zip(file.text(LONGEST_METADATA)?.lines()) {

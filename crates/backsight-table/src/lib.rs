@@ -50,7 +50,7 @@ pub use error::{Error, Result};
 pub use filter::Filter;
 pub use identity::{Guard, Identity};
 pub use piece::Piece;
-pub use plan::{PlanOptions, plan, plan_profile};
+pub use plan::{PlanOptions, Wanted, plan};
 pub use query::Query;
 pub use reader::{Batch, Batches};
 pub use table::{Column, Kind, Table};

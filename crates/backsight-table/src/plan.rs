@@ -1,6 +1,7 @@
 //! Where captures are cut into pieces.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use backsight::decode::{Cut, CutSink};
 use backsight::{Capture, Event, Item, Source};
@@ -27,36 +28,20 @@ impl Default for PlanOptions {
     }
 }
 
-/// Plans the pieces of a capture that was opened from `path`, for a table. Rows of the pieces, one piece after the other, are
-/// the rows of the capture.
-///
-/// Where a source can be cut is found by decoding it once: the decoder goes through all of it, and another one begins anew at
-/// synchronisations. Only where both come to know the same there is a cut. Sources that are short, and those whose protocol
-/// cannot be taken up in the middle, are one piece, and are not decoded.
-///
-/// # Errors
-/// If the capture cannot be read.
-pub fn plan(table: Table, capture: &Capture, path: &Path, options: PlanOptions) -> Result<Vec<Piece>> {
-    pieces(Wanted::Rows(table), capture, path, options)
-}
-
-/// Plans the pieces of a capture for profiles: each of them can be counted by itself ([`Piece::profile`]), and all profiles
-/// merged are that of the capture. Rows of `ranges`, `branches` and `events` can be read from them, too.
-///
-/// # Errors
-/// If the capture cannot be read.
-pub fn plan_profile(capture: &Capture, path: &Path, options: PlanOptions) -> Result<Vec<Piece>> {
-    pieces(Wanted::Profile, capture, path, options)
-}
-
 /// What is wanted of pieces.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The rows of a table: those of the pieces, one piece after the other, are the rows of the capture.
     Rows(Table),
+    /// Profiles: each piece can be counted by itself ([`Piece::profile`]), and all profiles merged are that of the capture. Rows of
+    /// `ranges`, `branches` and `events` can be read from such pieces, too.
     Profile,
 }
 
 impl Wanted {
+    /// What profiles are called among the names of tables.
+    const PROFILE: &str = "profile";
+
     fn is_cut(self) -> bool {
         match self {
             Self::Rows(table) => table.is_cut(),
@@ -65,7 +50,42 @@ impl Wanted {
     }
 }
 
-fn pieces(wanted: Wanted, capture: &Capture, path: &Path, options: PlanOptions) -> Result<Vec<Piece>> {
+impl From<Table> for Wanted {
+    fn from(table: Table) -> Self {
+        Self::Rows(table)
+    }
+}
+
+impl FromStr for Wanted {
+    type Err = Error;
+
+    /// The name of a table, or `profile`.
+    fn from_str(name: &str) -> Result<Self> {
+        if name == Self::PROFILE {
+            return Ok(Self::Profile);
+        }
+        Table::named(name).map(Self::Rows).ok_or_else(|| {
+            let names = Table::ALL.iter().map(|table| table.name()).chain([Self::PROFILE]);
+            Error::misuse(format!("table `{name}`: there are {}", names.collect::<Vec<_>>().join(", ")))
+        })
+    }
+}
+
+/// Plans the pieces of a capture that was opened from `path`, for the rows of a table or for profiles.
+///
+/// Where a source can be cut is found by decoding it once: the decoder goes through all of it, and another one begins anew at
+/// synchronisations. Only where both come to know the same there is a cut. Sources that are short, and those whose protocol
+/// cannot be taken up in the middle, are one piece, and are not decoded.
+///
+/// # Errors
+/// If the capture cannot be read.
+pub fn plan(
+    wanted: impl Into<Wanted>,
+    capture: &Capture,
+    path: &Path,
+    options: PlanOptions,
+) -> Result<Vec<Piece>> {
+    let wanted = wanted.into();
     if path == Path::new("-") {
         return Err(Error::misuse("standard input cannot be cut into pieces: it can be read once only"));
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use backsight_table::{PlanOptions, Table, plan, plan_profile};
+use backsight_table::{PlanOptions, Wanted, plan};
 use clap::Args;
 
 use crate::args::{CaptureArgs, ImageArgs, parse_number};
@@ -52,10 +52,7 @@ pub struct Pieces {
 /// # Errors
 /// If a capture cannot be read: the others are cut all the same.
 pub fn run(command: &Pieces) -> Result {
-    let table = match command.table.as_str() {
-        "profile" => None,
-        name => Some(name.parse::<Table>()?),
-    };
+    let wanted: Wanted = command.table.parse()?;
     let options = PlanOptions { bytes: usize::try_from(command.bytes).unwrap_or(usize::MAX).max(1) };
     let mut output = Output::open(command.output.as_deref())?;
     let (mut failed, mut count) = (0, 0);
@@ -68,10 +65,7 @@ pub fn run(command: &Pieces) -> Result {
             arguments.check_buffers(&capture)?;
             let here = arguments.unknown_ids(&capture);
             unknown.retain(|id| here.contains(id));
-            Ok(match table {
-                Some(table) => plan(table, &capture, path, options)?,
-                None => plan_profile(&capture, path, options)?,
-            })
+            Ok(plan(wanted, &capture, path, options)?)
         });
         let pieces = match planned {
             Ok(pieces) => pieces,

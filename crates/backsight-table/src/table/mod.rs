@@ -74,6 +74,11 @@ impl Table {
         }
     }
 
+    /// The table of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|table| table.name() == name)
+    }
+
     /// The column of that name.
     ///
     /// # Errors
@@ -102,7 +107,7 @@ impl FromStr for Table {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|table| table.name() == name).ok_or_else(|| {
+        Self::named(name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|table| table.name()).collect();
             Error::misuse(format!("table `{name}`: there are {}", names.join(", ")))
         })

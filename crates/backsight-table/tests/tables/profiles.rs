@@ -5,7 +5,7 @@ use std::path::Path;
 
 use backsight::{Capture, OpenOptions};
 use backsight_profile::{CountOptions, Profile};
-use backsight_table::{Piece, PlanOptions, plan_profile};
+use backsight_table::{Piece, PlanOptions, Wanted, plan};
 use backsight_testing::{Random, corpus, skipped};
 use proptest::prelude::*;
 
@@ -67,7 +67,7 @@ fn check(path: &Path, bytes: usize, what: &str, random: &mut Random) -> usize {
     let capture = Capture::open(path).expect("a capture");
     let whole = backsight_profile::count(&capture, capture.execution(), &CountOptions::default());
     let expected = counts(&whole.expect("a profile").0);
-    let pieces = plan_profile(&capture, path, PlanOptions { bytes }).expect("a plan");
+    let pieces = plan(Wanted::Profile, &capture, path, PlanOptions { bytes }).expect("a plan");
     let mut parts: Vec<Profile> = pieces.iter().map(|piece| count_alone(piece, &capture)).collect();
     let mut merged = Profile::default();
     while !parts.is_empty() {
@@ -118,13 +118,12 @@ fn pieces_that_were_planned_for_rows_are_refused() {
     let path = corpus.join("opencsd/juno_r1_1/capture");
     let capture = Capture::open(&path).expect("a capture");
     let options = PlanOptions { bytes: 1 };
-    let pieces =
-        backsight_table::plan(backsight_table::Table::Ranges, &capture, &path, options).expect("a plan");
+    let pieces = plan(backsight_table::Table::Ranges, &capture, &path, options).expect("a plan");
     let piece = pieces.iter().find(|piece| piece.start.is_some()).expect("a cut");
     let error = piece.profile(&capture, None).unwrap_err().to_string();
     assert!(error.contains("plan pieces for profiles"), "{error}");
     // What is handed over belongs to the code: with other code, it is refused and not counted wrong.
-    let pieces = plan_profile(&capture, &path, options).expect("a plan");
+    let pieces = plan(Wanted::Profile, &capture, &path, options).expect("a plan");
     let text = pieces.iter().find(|piece| piece.start.is_some()).expect("a cut").to_json();
     let broken = text.replace("\"counted\":\"", "\"counted\":\"ff");
     let error = Piece::from_json(&broken).expect("a piece").profile(&capture, None).unwrap_err().to_string();
@@ -138,7 +137,7 @@ fn a_handover_that_was_damaged_is_refused_or_counted_but_never_the_end() {
     let Some(corpus) = corpus() else { return skipped("no corpus") };
     let path = corpus.join("opencsd/juno_r1_1/capture");
     let capture = Capture::open(&path).expect("a capture");
-    let pieces = plan_profile(&capture, &path, PlanOptions { bytes: 1 }).expect("a plan");
+    let pieces = plan(Wanted::Profile, &capture, &path, PlanOptions { bytes: 1 }).expect("a plan");
     let (mut random, mut refused) = (Random(23), 0);
     for piece in pieces.iter().filter(|piece| piece.start.is_some()).take(4) {
         let text = piece.to_json();
