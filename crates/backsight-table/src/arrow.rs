@@ -151,7 +151,7 @@ impl Reader {
 fn record_batch_of(batch: Batch, schema: &SchemaRef, kept: &mut [Kept]) -> (RecordBatch, Shape) {
     let Batch { columns, rows, shape } = batch;
     let arrays = columns.into_iter().zip(kept).map(|(column, kept)| match Arc::try_unwrap(column) {
-        Ok(column) if column.layout == Layout::Rows => array(column.into(), kept),
+        Ok(column) if column.layout == Layout::Rows => array(own(column, kept), kept),
         Ok(column) => array(expanded(&column, &shape, rows, kept), kept),
         Err(column) => array(expanded(&column, &shape, rows, kept), kept),
     });
@@ -213,27 +213,27 @@ fn expanded(column: &FinishedColumn, shape: &Shape, rows: usize, kept: &mut Kept
             let keys = shape.spread_into(keys, *layout, all(), kept.room());
             return Expanded::Words { keys, values: values.clone(), nulls };
         }
+        FinishedValues::Steps(steps) => Values::U64(steps.numbers(kept.room())),
         FinishedValues::Plain(values) => match values {
             Values::U8(values) => Values::U8(shape.spread_into(values, *layout, all(), kept.room())),
             Values::U16(values) => Values::U16(shape.spread_into(values, *layout, all(), kept.room())),
             Values::U32(values) => Values::U32(shape.spread_into(values, *layout, all(), kept.room())),
             Values::U64(values) => Values::U64(shape.spread_into(values, *layout, all(), kept.room())),
             Values::Bool(values) => Values::Bool(shape.spread(values, *layout, all())),
-            // Nothing that blocks, places or states say is long.
+            // Nothing that blocks or states say is long.
             Values::Word(_) | Values::Long { .. } => values.clone(),
         },
     };
     Expanded::Values(values, nulls)
 }
 
-impl From<FinishedColumn> for Expanded {
-    /// A column that has a value for each row.
-    fn from(column: FinishedColumn) -> Self {
-        let nulls = column.valid.map(NullBuffer::from);
-        match column.values {
-            FinishedValues::Plain(values) => Self::Values(values, nulls),
-            FinishedValues::Words { keys, values } => Self::Words { keys, values, nulls },
-        }
+/// A column that has a value for each row.
+fn own(column: FinishedColumn, kept: &mut Kept) -> Expanded {
+    let nulls = column.valid.map(NullBuffer::from);
+    match column.values {
+        FinishedValues::Plain(values) => Expanded::Values(values, nulls),
+        FinishedValues::Steps(steps) => Expanded::Values(Values::U64(steps.numbers(kept.room())), nulls),
+        FinishedValues::Words { keys, values } => Expanded::Words { keys, values, nulls },
     }
 }
 

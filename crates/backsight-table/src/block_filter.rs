@@ -2,14 +2,9 @@
 
 use crate::data::{ColumnData, Layout};
 use crate::filter::{Cell, Cells, Filter};
-use crate::gather::Gathered;
-use crate::rows::{Block, Place, Ranges};
+use crate::gather::{Gathered, number_of_run, place_of_state};
+use crate::rows::{Block, Ranges};
 use crate::texts::Texts;
-
-/// The number of the run that a row is in.
-fn run_of(runs: &[(u32, Place)], row: usize) -> usize {
-    runs.partition_point(|(first, _)| *first as usize <= row).saturating_sub(1)
-}
 
 /// A filter over rows that were gathered.
 pub(crate) struct BlockFilter {
@@ -28,7 +23,7 @@ pub(crate) struct BlockFilter {
 struct RowCells<'a> {
     columns: &'a [(Layout, ColumnData)],
     block: usize,
-    place: usize,
+    row: usize,
     state: usize,
     texts: &'a Texts,
 }
@@ -38,9 +33,9 @@ impl Cells for RowCells<'_> {
         let Some((layout, data)) = self.columns.get(column) else { return Cell::Null };
         let index = match layout {
             Layout::Blocks => self.block,
-            Layout::Places => self.place,
+            Layout::Rows => self.row,
             Layout::States => self.state,
-            Layout::Once | Layout::Rows => 0,
+            Layout::Once => 0,
         };
         data.cell(index, self.texts)
     }
@@ -51,8 +46,7 @@ impl BlockFilter {
         let column =
             |column: &&'static crate::Column| (Ranges::layout(column.field), ColumnData::new(column.kind));
         let columns: Vec<_> = filter.columns.iter().map(column).collect();
-        let is_by_block =
-            columns.iter().all(|(layout, _)| !matches!(layout, Layout::Places | Layout::States));
+        let is_by_block = columns.iter().all(|(layout, _)| !matches!(layout, Layout::Rows | Layout::States));
         Self { filter, columns, is_by_block, wanted: Vec::new(), known: 0 }
     }
 
@@ -76,8 +70,7 @@ impl BlockFilter {
         }
         if *is_by_block {
             let holds = |block| {
-                let cells =
-                    RowCells { columns: columns.as_slice(), block, place: 0, state: 0, texts: &*texts };
+                let cells = RowCells { columns: columns.as_slice(), block, row: 0, state: 0, texts: &*texts };
                 filter.holds(&cells) == Some(true)
             };
             wanted.extend((*known..blocks.len()).map(holds));
@@ -94,29 +87,28 @@ impl BlockFilter {
                 blocks.iter().map(|&block| wanted.get(block as usize) == Some(&true)).collect();
             return rows.retain(from, &keep);
         }
-        let (first_place, first_state) = (run_of(&rows.places, from), run_of(&rows.states, from));
+        let first_state = number_of_run(&rows.states, from);
+        let (places, states) = (rows.places_from(from), rows.states.get(first_state..).unwrap_or_default());
         for (column, (layout, data)) in filter.columns.iter().zip(columns.iter_mut()) {
-            let runs = match layout {
-                Layout::Places => rows.places.get(first_place..),
-                Layout::States => rows.states.get(first_state..),
-                Layout::Once | Layout::Blocks | Layout::Rows => continue,
-            };
-            data.clear();
-            let runs = runs.unwrap_or_default().iter().map(|(_, place)| place);
-            table.fill_places(column.field, runs, data, texts);
-        }
-        let next = |runs: &[(u32, Place)], run: &mut usize, row: usize| {
-            while runs.get(*run + 1).is_some_and(|(first, _)| *first as usize <= row) {
-                *run += 1;
+            match layout {
+                Layout::Rows => {
+                    data.clear();
+                    table.fill_places(column.field, places.iter().copied(), data, texts);
+                }
+                Layout::States => {
+                    data.clear();
+                    table.fill_places(column.field, states.iter().map(place_of_state), data, texts);
+                }
+                Layout::Once | Layout::Blocks => {}
             }
-        };
-        let (mut place, mut state) = (first_place, first_state);
+        }
+        let mut state = 0;
         let mut holds = |(row, &block): (usize, &u32)| {
-            next(&rows.places, &mut place, row);
-            next(&rows.states, &mut state, row);
-            let (place, state) = (place - first_place, state - first_state);
-            let cells =
-                RowCells { columns: columns.as_slice(), block: block as usize, place, state, texts: &*texts };
+            while states.get(state + 1).is_some_and(|(first, _)| *first as usize <= row) {
+                state += 1;
+            }
+            let (block, row) = (block as usize, row - from);
+            let cells = RowCells { columns: columns.as_slice(), block, row, state, texts: &*texts };
             filter.holds(&cells) == Some(true)
         };
         let keep: Vec<_> = (from..).zip(blocks).map(&mut holds).collect();

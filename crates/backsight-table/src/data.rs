@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::filter::Cell;
+use crate::steps::Steps;
 use crate::table::Kind;
 use crate::texts::{Dictionary, TextId, Texts};
 
@@ -43,8 +44,6 @@ pub(crate) enum Layout {
     Once,
     /// That of its block, by number.
     Blocks,
-    /// That of the place where it was reported.
-    Places,
     /// That of the state that held then: time, context and the like.
     States,
 }
@@ -64,6 +63,8 @@ pub(crate) struct FinishedColumn {
 pub(crate) enum FinishedValues {
     /// All but words.
     Plain(Values),
+    /// Numbers of 64 bits that grow by little from row to row.
+    Steps(Steps),
     /// Keys into a dictionary.
     Words { keys: Vec<i32>, values: Arc<[Arc<str>]> },
 }
@@ -115,10 +116,16 @@ impl Values {
 }
 
 impl FinishedColumn {
+    /// Of numbers that grow by little from row to row.
+    pub fn of_steps(steps: Steps) -> Self {
+        Self { values: FinishedValues::Steps(steps), valid: None, layout: Layout::Rows }
+    }
+
     /// How many values it has, whatever its layout makes of them.
     pub fn len(&self) -> usize {
         match &self.values {
             FinishedValues::Plain(values) => values.len(),
+            FinishedValues::Steps(steps) => steps.len(),
             FinishedValues::Words { keys, .. } => keys.len(),
         }
     }
@@ -147,7 +154,7 @@ impl FinishedColumn {
     pub fn has_texts(&self, texts: &Arc<[Arc<str>]>) -> bool {
         match &self.values {
             FinishedValues::Words { values, .. } => Arc::ptr_eq(values, texts),
-            FinishedValues::Plain(_) => true,
+            FinishedValues::Plain(_) | FinishedValues::Steps(_) => true,
         }
     }
 

@@ -1,11 +1,11 @@
-//! Ranges on their way into batches: as numbers of blocks, and as runs of rows that were reported in one place.
+//! Ranges on their way into batches: as numbers of blocks, as steps in the trace, and as runs of rows that were executed in one state.
 //!
 //! There are many ranges, and few different ones. A row is the number of its block; columns are computed once for each block,
-//! and once for each place that rows were reported in. Whoever takes the batch expands them, or writes them as they are.
+//! and once for each state. Whoever takes the batch expands them, or writes them as they are.
 
 use std::ops::ControlFlow;
 
-use backsight::decode::Accumulate;
+use backsight::decode::{Accumulate, Stretch};
 use backsight::flow::PathId;
 use backsight::image::Window;
 use backsight::{Event, Item};
@@ -14,7 +14,8 @@ use crate::block_filter::BlockFilter;
 use crate::data::Layout;
 use crate::output::Output;
 use crate::query::Query;
-use crate::rows::{Block, Blocks, Place, RangeRow, Ranges};
+use crate::rows::{Block, Blocks, Distances, Place, RangeRow, Ranges};
+use crate::steps::Steps;
 use crate::table::Field;
 use crate::tracker::{Tracker, Until};
 
@@ -26,48 +27,96 @@ const CHUNK: usize = 4096;
 pub(crate) struct Gathered {
     /// The number of the block of each row.
     pub blocks: Vec<u32>,
-    /// Where rows were reported, with the first row of each place; none if nobody asks.
-    pub places: Vec<(u32, Place)>,
-    /// The same by what held there.
-    pub states: Vec<(u32, Place)>,
+    /// Where each row was reported, as an offset in the stream of the source; empty if nobody asks.
+    pub offsets: Steps,
+    /// How much larger positions in the buffer are than these offsets, from some rows on; empty if nobody asks.
+    pub displacements: Vec<(u32, u64)>,
+    /// What the last of them holds for.
+    stretch: Stretch,
+    /// The number of what held, from some rows on; empty if nobody asks.
+    pub states: Vec<(u32, u32)>,
 }
 
 impl Gathered {
     fn truncate(&mut self, rows: usize) {
-        self.blocks.truncate(rows);
-        for runs in [&mut self.places, &mut self.states] {
-            let kept = runs.partition_point(|(first, _)| (*first as usize) < rows);
-            runs.truncate(kept);
+        if rows >= self.blocks.len() {
+            return;
         }
+        self.blocks.truncate(rows);
+        self.offsets.truncate(rows);
+        truncate_runs(&mut self.displacements, rows);
+        truncate_runs(&mut self.states, rows);
+        self.stretch = Stretch::default();
     }
 
     fn clear(&mut self) {
         self.blocks.clear();
-        self.places.clear();
+        self.offsets.clear();
+        self.displacements.clear();
         self.states.clear();
+        self.stretch = Stretch::default();
     }
 
     /// From the next row on, what holds now may be something else than before.
     #[inline(always)]
     fn state(&mut self, tracker: &mut Tracker) {
         let state = tracker.index();
-        if self.states.last().is_none_or(|(_, last)| last.state != state) {
-            self.states.push((self.blocks.len() as u32, Place { offset: 0, position: 0, state }));
+        if self.states.last().is_none_or(|(_, last)| *last != state) {
+            self.states.push((self.blocks.len() as u32, state));
         }
     }
 
-    /// A row is reported here.
-    fn place(&mut self, row: usize, place: Place) {
-        if self.places.last().is_none_or(|(_, last)| last.offset != place.offset) {
-            self.places.push((row as u32, place));
+    /// The next rows are reported here: the first, and the others by how much their offset is larger than the one before.
+    #[inline(always)]
+    fn place(&mut self, first: &Item<'_, Event>, distances: Distances<'_>, wants: Wants) {
+        let last = first.offset + distances.together;
+        if wants.positions && !(self.stretch.contains(first.offset) && self.stretch.contains(last)) {
+            self.displace(first, distances.steps);
         }
+        self.offsets.extend(first.offset, distances.steps, distances.together);
+    }
+
+    /// The trace goes on elsewhere in the buffer.
+    #[inline(never)]
+    fn displace(&mut self, first: &Item<'_, Event>, steps: &[u8]) {
+        let (row, mut offset) = (self.offsets.len() as u32, first.offset);
+        for (row, &step) in (row..).zip(steps) {
+            offset += u64::from(step);
+            if !self.stretch.contains(offset) {
+                self.stretch = first.stretch_at(offset).unwrap_or_default();
+                self.displacements.push((row, self.stretch.displacement));
+            }
+        }
+    }
+
+    /// Where each row was reported, as a position in the buffer.
+    pub fn positions(&self) -> Steps {
+        self.offsets.displaced(&self.displacements)
+    }
+
+    /// Where the rows from this one on were reported, in the stream of the source and in the buffer; nothing where nobody asks.
+    pub fn places_from(&self, from: usize) -> Vec<Place> {
+        let place = |(row, offset): (usize, u64)| {
+            let displacement = run_of(&self.displacements, row).map_or(0, |(_, displacement)| *displacement);
+            Place { offset, position: offset.wrapping_add(displacement), state: 0 }
+        };
+        let rows = from..self.offsets.len();
+        rows.zip(self.offsets.numbers_from(from)).map(place).collect()
     }
 
     /// Keeps some of the rows from this one on.
     pub fn retain(&mut self, from: usize, keep: &[bool]) {
-        for runs in [&mut self.places, &mut self.states] {
-            retain_runs(runs, from, keep);
+        if self.offsets.len() > from {
+            let kept = self.offsets.numbers_from(from);
+            self.offsets.truncate(from);
+            kept.iter()
+                .zip(keep)
+                .filter(|(_, keep)| **keep)
+                .for_each(|(&offset, _)| self.offsets.push(offset));
         }
+        retain_runs(&mut self.displacements, from, keep);
+        retain_runs(&mut self.states, from, keep);
+        self.stretch = Stretch::default();
         let mut row = 0;
         self.blocks.retain(|_| {
             row += 1;
@@ -76,18 +125,37 @@ impl Gathered {
     }
 }
 
+/// What a run of states says to columns that depend on nothing else.
+pub(crate) fn place_of_state(&(_, state): &(u32, u32)) -> Place {
+    Place { offset: 0, position: 0, state }
+}
+
+/// The run that a row is in.
+pub(crate) fn run_of<T>(runs: &[(u32, T)], row: usize) -> Option<&(u32, T)> {
+    runs.get(number_of_run(runs, row))
+}
+
+/// The number of the run that a row is in.
+pub(crate) fn number_of_run<T>(runs: &[(u32, T)], row: usize) -> usize {
+    runs.partition_point(|(first, _)| *first as usize <= row).saturating_sub(1)
+}
+
+fn truncate_runs<T>(runs: &mut Vec<(u32, T)>, rows: usize) {
+    runs.truncate(runs.partition_point(|(first, _)| (*first as usize) < rows));
+}
+
 /// Keeps the runs of some of the rows from this one on.
-fn retain_runs(runs: &mut Vec<(u32, Place)>, from: usize, keep: &[bool]) {
+fn retain_runs<T: Copy>(runs: &mut Vec<(u32, T)>, from: usize, keep: &[bool]) {
     let before = runs.partition_point(|(first, _)| (*first as usize) < from);
-    let mut kept: Vec<(u32, Place)> = Vec::new();
+    let mut kept = Vec::new();
     let (mut row, mut next) = (from, from as u32);
-    for (number, &(first, place)) in runs.iter().enumerate().skip(before) {
+    for (number, &(first, what)) in runs.iter().enumerate().skip(before) {
         // Rows before this one go on with a run that has begun before.
         next += keep[row - from..first as usize - from].iter().filter(|keep| **keep).count() as u32;
         row = first as usize;
         let end = runs.get(number + 1).map_or(from + keep.len(), |(end, _)| *end as usize);
         if keep[row - from..end - from].contains(&true) {
-            kept.push((next, place));
+            kept.push((next, what));
         }
     }
     runs.truncate(before);
@@ -123,7 +191,7 @@ impl<'q, 'c> Gathering<'q, 'c> {
     pub fn new(table: Ranges<'c>, query: &Query, output: &'q mut Output) -> Self {
         let fields = query.fields();
         let wants = Wants {
-            places: fields.iter().any(|&field| Ranges::layout(field) == Layout::Places),
+            places: fields.iter().any(|&field| Ranges::layout(field) == Layout::Rows),
             positions: fields.contains(&Field::Position),
             states: fields.iter().any(|&field| Ranges::layout(field) == Layout::States),
         };
@@ -162,42 +230,43 @@ impl<'q, 'c> Gathering<'q, 'c> {
         }
     }
 
-    /// Where a row is reported.
-    #[inline(always)]
-    fn place_of(&self, item: &Item<'_, Event>) -> Place {
-        let offset = item.offset;
-        let position = if self.wants.positions { item.position().unwrap_or(offset) } else { 0 };
-        Place { offset, position, state: 0 }
-    }
-
-    /// A row is reported here.
-    #[inline(always)]
-    fn place(&mut self, row: usize, item: &Item<'_, Event>) {
-        if self.rows.places.last().is_none_or(|(_, last)| last.offset != item.offset) {
-            let place = self.place_of(item);
-            self.rows.places.push((row as u32, place));
-        }
-    }
-
     /// A path comes for the first time.
     #[inline(never)]
     fn learn(&mut self, path: PathId, items: &mut dyn Iterator<Item = Item<'_, Event>>) {
-        let (mut ranges, mut places) = (Vec::new(), Vec::new());
-        for item in items {
+        let items: Vec<_> = items.collect();
+        let mut ranges = Vec::with_capacity(items.len());
+        for item in &items {
             if let Event::Range(range) = item.value {
                 ranges.push(range);
-                places.extend(self.wants.places.then(|| self.place_of(&item)));
             }
         }
         self.make_room_for(ranges.len());
-        let first = self.rows.blocks.len();
-        self.state();
         let space = self.table.tracker.now().space;
-        self.rows.blocks.extend_from_slice(self.blocks.learn(path, space, &ranges));
-        for (row, place) in (first..).zip(places) {
-            self.rows.place(row, place);
+        match steps_between(&items) {
+            Some(steps) if steps.len() == ranges.len() => {
+                self.blocks.learn(path, space, &ranges, &steps);
+                self.walk(path, &mut items.into_iter());
+            }
+            _ => items.into_iter().for_each(|item| self.item(item)),
+        }
+    }
+
+    /// Appends the rows of a path; false if it is not known.
+    #[inline(always)]
+    fn walk<'a>(&mut self, path: PathId, items: &mut impl Iterator<Item = Item<'a, Event>>) -> bool {
+        let space = self.table.tracker.now().space;
+        let Some((numbers, distances)) = self.blocks.path(path, space) else { return false };
+        if self.wants.states {
+            self.rows.state(&mut self.table.tracker);
+        }
+        self.rows.blocks.extend_from_slice(numbers);
+        if self.wants.places
+            && let Some(first) = items.next()
+        {
+            self.rows.place(&first, distances, self.wants);
         }
         self.look();
+        true
     }
 
     /// Numbers of blocks begin anew where there are too many: after what has been gathered with them.
@@ -268,16 +337,12 @@ impl<'q, 'c> Gathering<'q, 'c> {
             self.send();
         } else {
             let Self { blocks, rows, .. } = self;
-            let (mut places, mut states) = (rows.places.iter().peekable(), rows.states.iter().peekable());
-            let mut place = Place { offset: 0, position: 0, state: 0 };
+            let mut places = rows.places_from(0).into_iter();
             let mut plain = Vec::with_capacity(rows.blocks.len());
             for (row, &number) in rows.blocks.iter().enumerate() {
-                if let Some((_, next)) = places.next_if(|(first, _)| *first as usize == row) {
-                    place = Place { state: place.state, ..*next };
-                }
-                if let Some((_, next)) = states.next_if(|(first, _)| *first as usize == row) {
-                    place.state = next.state;
-                }
+                let state = run_of(&rows.states, row).map_or(0, |(_, state)| *state);
+                let place = places.next().unwrap_or(Place { offset: 0, position: 0, state });
+                let place = Place { state, ..place };
                 plain.extend(blocks.known().get(number as usize).map(|&block| RangeRow { block, place }));
             }
             self.outcome = self.output.take(&mut self.table, &mut plain);
@@ -303,10 +368,9 @@ impl Accumulate<Event> for Gathering<'_, '_> {
             return;
         };
         self.make_room_for(1);
-        let row = self.rows.blocks.len();
         self.state();
         if self.wants.places {
-            self.place(row, &item);
+            self.rows.place(&item, Distances::NONE, self.wants);
         }
         let space = self.table.tracker.now().space;
         let number = self.blocks.number(Block { space, range });
@@ -328,23 +392,22 @@ impl Accumulate<Event> for Gathering<'_, '_> {
     #[inline(always)]
     fn path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, Event>>) {
         self.table.tracker.turn_to(sub_source);
-        let space = self.table.tracker.now().space;
-        let Some(numbers) = self.blocks.path(path, space) else {
-            let mut items = items;
-            return self.learn(path, &mut items);
-        };
-        let first = self.rows.blocks.len();
-        if self.wants.states {
-            self.rows.state(&mut self.table.tracker);
+        let mut items = items;
+        if !self.walk(path, &mut items) {
+            self.learn(path, &mut items);
         }
-        self.rows.blocks.extend_from_slice(numbers);
-        if self.wants.places {
-            for (row, item) in (first..).zip(items) {
-                self.place(row, &item);
-            }
-        }
-        self.look();
     }
+}
+
+/// By how much the offset of each item is larger than that of the one before it, if that is a small number.
+fn steps_between(items: &[Item<'_, Event>]) -> Option<Vec<u8>> {
+    let mut before = items.first()?.offset;
+    let step = |item: &Item<'_, Event>| {
+        let step = item.offset.checked_sub(before)?;
+        before = item.offset;
+        u8::try_from(step).ok()
+    };
+    items.iter().map(step).collect()
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ mod query;
 mod reader;
 mod rows;
 mod shape;
+mod steps;
 mod table;
 mod texts;
 mod tracker;

@@ -7,12 +7,12 @@ use std::sync::mpsc::SyncSender;
 use crate::Result;
 use crate::data::{ColumnData, FinishedColumn, Layout};
 use crate::filter::{Cell, Cells, Filter};
-use crate::gather::Gathered;
+use crate::gather::{Gathered, place_of_state};
 use crate::query::Query;
 use crate::reader::Batch;
-use crate::rows::{Block, OfSource, Place, Ranges, Rows};
+use crate::rows::{Block, OfSource, Ranges, Rows};
 use crate::shape::{Shape, Spare};
-use crate::table::Column;
+use crate::table::{Column, Field};
 use crate::texts::{Dictionary, Texts};
 
 /// Bytes of texts in a column after which a batch is handed over, however few rows it has.
@@ -216,9 +216,15 @@ impl Output {
             }
             let Chosen { column, data, dictionary, .. } = chosen;
             match layout {
-                Layout::Places | Layout::States => {
-                    let runs = if layout == Layout::Places { &gathered.places } else { &gathered.states };
-                    table.fill_places(column.field, runs.iter().map(|(_, place)| place), data, texts);
+                Layout::Rows => {
+                    let offsets = || gathered.offsets.clone();
+                    let steps =
+                        if column.field == Field::Position { gathered.positions() } else { offsets() };
+                    return Arc::new(FinishedColumn::of_steps(steps));
+                }
+                Layout::States => {
+                    let states = gathered.states.iter().map(place_of_state);
+                    table.fill_places(column.field, states, data, texts);
                 }
                 _ => table.fill_once(column.field, 1, data),
             }
@@ -227,8 +233,8 @@ impl Output {
         let columns = chosen.iter_mut().map(&mut finish).collect();
         let room = spare.take(gathered.blocks.capacity());
         let blocks = std::mem::replace(&mut gathered.blocks, room);
-        let firsts = |runs: &[(u32, Place)]| runs.iter().map(|(first, _)| *first).collect();
-        let shape = Shape { blocks, places: firsts(&gathered.places), states: firsts(&gathered.states) };
+        let states = gathered.states.iter().map(|(first, _)| *first).collect();
+        let shape = Shape { blocks, states };
         self.remaining = self.remaining.saturating_sub(rows as u64);
         match sender.send(Ok(Batch { columns, rows, shape })) {
             Ok(()) if !self.is_full() => ControlFlow::Continue(()),

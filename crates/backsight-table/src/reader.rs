@@ -9,8 +9,6 @@ use std::thread::JoinHandle;
 use backsight::Capture;
 
 use crate::data::FinishedColumn;
-#[cfg(feature = "export")]
-use crate::data::Layout;
 use crate::decode::decode;
 use crate::identity::Guard;
 use crate::output::Output;
@@ -35,10 +33,10 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Are columns laid out by blocks and places?
+    /// Are columns laid out by blocks and states?
     #[cfg(feature = "export")]
     pub(crate) fn is_gathered(&self) -> bool {
-        self.columns.first().is_some_and(|column| column.layout != Layout::Rows)
+        !self.shape.blocks.is_empty()
     }
 
     /// How many rows it has.

@@ -14,8 +14,6 @@ use crate::data::Layout;
 pub(crate) struct Shape {
     /// The number of the block of each row.
     pub blocks: Vec<u32>,
-    /// The first row of each place.
-    pub places: Vec<u32>,
     /// The first row of each state.
     pub states: Vec<u32>,
 }
@@ -36,7 +34,6 @@ impl Shape {
         rows: Range<usize>,
     ) -> impl Iterator<Item = (usize, usize)> + use<'_> {
         let firsts = match layout {
-            Layout::Places => self.places.as_slice(),
             Layout::States => self.states.as_slice(),
             Layout::Once | Layout::Rows | Layout::Blocks => &[],
         };
@@ -61,7 +58,6 @@ impl Shape {
             Layout::Rows => out.extend_from_slice(values.get(rows).unwrap_or_default()),
             Layout::Once => out.resize(rows.len(), values.first().copied().unwrap_or_default()),
             Layout::Blocks => out.extend(self.blocks_of(rows).iter().map(|&block| values[block as usize])),
-            Layout::Places => spread_runs(values, &self.places, rows, &mut out),
             Layout::States => spread_runs(values, &self.states, rows, &mut out),
         }
         out

@@ -6,10 +6,12 @@
 
 use parquet::basic::Encoding;
 use parquet::errors::{ParquetError, Result};
+use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescPtr;
 
-use super::bits::{put_differences, put_run, put_varint};
+use super::bits::{put_run, put_varint};
 use super::dictionary::{Dictionary, statistics};
+use super::differences::{put_differences, put_steps};
 use super::flags;
 use super::keys::{self, Present, put_runs};
 use super::pages::{Body, Chunk, Pages};
@@ -17,6 +19,7 @@ use super::rows::{Page, Rows};
 use super::snappy::Block;
 use crate::data::{FinishedColumn, FinishedValues, Layout, Values};
 use crate::shape::Shape;
+use crate::steps::Steps;
 
 /// How the values of a chunk are written.
 enum Coding<'c> {
@@ -57,6 +60,10 @@ pub(super) fn write(
 ) -> Result<Chunk> {
     let column = rows.column(number);
     let column = column.ok_or_else(|| ParquetError::General("there is no such column".to_owned()))?;
+    if let FinishedValues::Steps(steps) = &column.values {
+        let statistics = statistics(column, &[], 0);
+        return write_steps(description, rows, steps, statistics);
+    }
     let (values, is_missing) = rows.values_of(column);
     let writing = Writing { column, rows, coding: Coding::of(column, &values, rows, is_growing) };
     let encoding = writing.coding.encoding();
@@ -68,10 +75,11 @@ pub(super) fn write(
     }
     let mut nulls = 0;
     for page in &rows.pages {
-        let present = match rows.flags(page, number) {
+        let flags = rows.flags(page, number);
+        let present = match flags {
             _ if values.is_empty() => Present::None,
             _ if !is_missing => Present::All,
-            Some(bits) => Present::Bits(bits),
+            Some(flags) => Present::Bits(&flags.bits),
             None => Present::Runs,
         };
         let levels = if description.max_def_level() > 0 { writing.levels(page, present) } else { Vec::new() };
@@ -80,8 +88,17 @@ pub(super) fn write(
         let body = match &writing.coding {
             _ if known == 0 => Body::Plain(writing.put_nothing(levels)),
             Coding::Dictionary(dictionary, keys @ (Keys::Repeated | Keys::OfBlocks)) => {
-                let mut block = Block::default();
-                pages.search(&levels, &mut block);
+                let searched = |pages: &mut Pages| {
+                    let mut block = Block::default();
+                    pages.search(&levels, &mut block);
+                    block
+                };
+                let mut block = match (present, flags) {
+                    (Present::Bits(_), Some(flags)) => {
+                        flags.levels.get_or_init(|| searched(&mut pages)).clone()
+                    }
+                    _ => searched(&mut pages),
+                };
                 match keys {
                     Keys::OfBlocks => block.append(&page.keys),
                     _ => {
@@ -101,13 +118,42 @@ pub(super) fn write(
             }
             _ => {
                 let mut body = levels;
-                writing.put(page, present, rows.flags(page, number), known, &mut body);
+                writing.put(page, present, flags.map(|flags| flags.bits.as_slice()), known, &mut body);
                 Body::Plain(body)
             }
         };
         pages.put(body, page.rows.len() as u32, encoding)?;
     }
     pages.finish(description, encoding, statistics(column, distinct, nulls), rows.count())
+}
+
+/// Writes numbers that grow by little from row to row as a chunk.
+fn write_steps(
+    description: &ColumnDescPtr,
+    rows: &Rows<'_>,
+    steps: &Steps,
+    statistics: Statistics,
+) -> Result<Chunk> {
+    let mut pages = Pages::new(if rows.compress { None } else { Some(false) });
+    let mut last = 0;
+    for page in &rows.pages {
+        let mut body = Vec::new();
+        if description.max_def_level() > 0 {
+            put_levels(|levels| put_run(1, page.rows.len(), 1, levels), &mut body);
+        }
+        last = put_steps(last, steps, page.rows.clone(), &mut body);
+        pages.put(Body::Plain(body), page.rows.len() as u32, Encoding::DELTA_BINARY_PACKED)?;
+    }
+    pages.finish(description, Encoding::DELTA_BINARY_PACKED, statistics, rows.count())
+}
+
+/// Writes which rows of a page have a value.
+fn put_levels(put: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    put(out);
+    let length = (out.len() - start) as u32 - 4;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
 impl<'c> Coding<'c> {
@@ -177,21 +223,20 @@ impl Writing<'_> {
 
     /// Which rows of a page have a value.
     fn levels(&self, page: &Page, present: Present<'_>) -> Vec<u8> {
-        let mut levels = vec![0; 4];
-        match present {
-            Present::All => put_run(1, page.rows.len(), 1, &mut levels),
-            Present::None => put_run(0, page.rows.len(), 1, &mut levels),
+        let mut levels = Vec::new();
+        let put = |levels: &mut Vec<u8>| match present {
+            Present::All => put_run(1, page.rows.len(), 1, levels),
+            Present::None => put_run(0, page.rows.len(), 1, levels),
             Present::Runs => {
                 let runs = self.runs(page).map(|(number, length)| (self.column.has(number).into(), length));
-                put_runs(runs, 1, &mut levels);
+                put_runs(runs, 1, levels);
             }
             Present::Bits(bits) => {
-                put_varint((bits.len() as u64) << 1 | 1, &mut levels);
+                put_varint((bits.len() as u64) << 1 | 1, levels);
                 levels.extend_from_slice(bits);
             }
-        }
-        let length = levels.len() as u32 - 4;
-        levels[..4].copy_from_slice(&length.to_le_bytes());
+        };
+        put_levels(put, &mut levels);
         levels
     }
 

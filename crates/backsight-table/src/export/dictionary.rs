@@ -53,6 +53,8 @@ impl Dictionary {
                     last = Some((value, key));
                 }
             }
+            // They are differences, and need no dictionary.
+            FinishedValues::Steps(_) => {}
             FinishedValues::Words { keys: texts_of, values: texts } => {
                 let mut known = vec![NONE; texts.len()];
                 for &number in used {
@@ -125,34 +127,40 @@ impl Hasher for NumberHash {
     }
 }
 
+/// The lowest and the highest of numbers, which may have more than 32 bits.
+fn number_statistics(bounds: Option<(u64, u64)>, is_long: bool, nulls: u64) -> Statistics {
+    let (least, most) = bounds.unzip();
+    if is_long {
+        Statistics::int64(least.map(|n| n as i64), most.map(|n| n as i64), None, Some(nulls), false)
+    } else {
+        Statistics::int32(least.map(|n| n as i32), most.map(|n| n as i32), None, Some(nulls), false)
+    }
+}
+
 /// The lowest and the highest of the values with these numbers.
 pub(super) fn statistics(column: &FinishedColumn, used: &[u32], nulls: u64) -> Statistics {
-    let nulls = Some(nulls);
     let used = || used.iter().map(|&number| number as usize);
     match &column.values {
         FinishedValues::Plain(Values::Bool(values)) => {
             let known = || used().map(|number| values[number]);
-            Statistics::boolean(known().min(), known().max(), None, nulls, false)
+            Statistics::boolean(known().min(), known().max(), None, Some(nulls), false)
         }
         FinishedValues::Plain(values) => {
-            let (mut least, mut most) = (None, None);
+            let mut bounds = None;
             for value in used().map(|number| values.number(number)) {
-                least = Some(least.map_or(value, |least| value.min(least)));
-                most = Some(most.map_or(value, |most| value.max(most)));
+                let (least, most) = bounds.unwrap_or((value, value));
+                bounds = Some((value.min(least), value.max(most)));
             }
-            if matches!(values, Values::U64(_)) {
-                Statistics::int64(least.map(|n| n as i64), most.map(|n| n as i64), None, nulls, false)
-            } else {
-                Statistics::int32(least.map(|n| n as i32), most.map(|n| n as i32), None, nulls, false)
-            }
+            number_statistics(bounds, matches!(values, Values::U64(_)), nulls)
         }
+        FinishedValues::Steps(steps) => number_statistics(steps.bounds(), true, nulls),
         FinishedValues::Words { keys, values } => {
             let known = || used().filter_map(|number| values.get(keys[number] as usize));
             let bound = |text: Option<&Arc<str>>| {
                 text.filter(|text| text.len() <= LONGEST_BOUND)
                     .map(|text| ByteArray::from(text.as_bytes().to_vec()))
             };
-            Statistics::byte_array(bound(known().min()), bound(known().max()), None, nulls, false)
+            Statistics::byte_array(bound(known().min()), bound(known().max()), None, Some(nulls), false)
         }
     }
 }

@@ -14,6 +14,7 @@
 mod bits;
 mod chunk;
 mod dictionary;
+mod differences;
 mod flags;
 mod keys;
 mod manifest;

@@ -1,6 +1,7 @@
 //! The rows of a row group, and what all columns need to know of them.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::bits::width_of;
 use super::dictionary::NONE;
@@ -35,9 +36,16 @@ pub(super) struct Page {
     /// Which of them repeat others before them, in columns that depend on blocks.
     pub repeats: Vec<Repeat>,
     /// Bits of the rows, of columns that have any.
-    flags: Vec<Vec<u8>>,
+    flags: Vec<Flags>,
     /// The keys of the rows, of columns of which each block has its own.
     pub keys: Block,
+}
+
+/// Bits of the rows of a page.
+pub(super) struct Flags {
+    pub bits: Vec<u8>,
+    /// The same as levels that say which rows have a value, compressed once for all columns that share them.
+    pub levels: OnceLock<Block>,
 }
 
 impl<'b> Rows<'b> {
@@ -106,25 +114,32 @@ impl<'b> Rows<'b> {
         }
     }
 
+    /// Where functions have no names, they have no offsets either: columns with the same bits share them.
     fn set_flags(&mut self, columns: &[(usize, &[bool])]) {
-        for (slot, (number, _)) in columns.iter().enumerate() {
+        let mut different: Vec<&[bool]> = Vec::new();
+        for (number, flags) in columns {
+            let slot = different.iter().position(|other| other == flags).unwrap_or(different.len());
+            if slot == different.len() {
+                different.push(flags);
+            }
             self.flags_of[*number] = Some(slot);
         }
-        for some in columns.chunks(TOGETHER) {
-            let of_blocks: Vec<_> = some.iter().map(|(_, flags)| *flags).collect();
-            let table = flags::table(&of_blocks);
+        for some in different.chunks(TOGETHER) {
+            let table = flags::table(some);
             let ranges: Vec<_> = self.pages.iter().map(|page| &page.rows).collect();
             let bits = in_parallel(&ranges, |rows| {
                 flags::spread(self.batch.shape.blocks_of(rows.clone()), &table, some.len())
             });
-            self.pages.iter_mut().zip(bits).for_each(|(page, bits)| page.flags.extend(bits));
+            for (page, bits) in self.pages.iter_mut().zip(bits) {
+                page.flags.extend(bits.into_iter().map(|bits| Flags { bits, levels: OnceLock::new() }));
+            }
         }
     }
 
     /// The bits of the rows of a page that belong to a column, if there are any.
-    pub fn flags<'p>(&self, page: &'p Page, number: usize) -> Option<&'p [u8]> {
+    pub fn flags<'p>(&self, page: &'p Page, number: usize) -> Option<&'p Flags> {
         let slot = self.flags_of.get(number).copied().flatten()?;
-        page.flags.get(slot).map(Vec::as_slice)
+        page.flags.get(slot)
     }
 
     /// The numbers of the values that rows have of a column, without those that are missing, and whether some are.

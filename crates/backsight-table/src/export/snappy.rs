@@ -18,7 +18,7 @@ pub(super) const MOST_OFFSET: usize = u16::MAX as usize;
 pub(super) const LONGEST_COPY: usize = 64;
 
 /// A block while it is put together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Block {
     elements: Vec<u8>,
     /// Bytes that it stands for.

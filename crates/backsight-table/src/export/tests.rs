@@ -17,10 +17,11 @@ use super::*;
 use crate::arrow::{data_type, expand};
 use crate::data::{FinishedColumn, FinishedValues, Layout, Values};
 use crate::shape::Shape;
+use crate::steps::Steps;
 use crate::table::Kind;
 
 const KINDS: [Kind; 6] = [Kind::U8, Kind::U16, Kind::U32, Kind::U64, Kind::Bool, Kind::Word];
-const LAYOUTS: [Layout; 4] = [Layout::Once, Layout::Blocks, Layout::Places, Layout::States];
+const LAYOUTS: [Layout; 3] = [Layout::Once, Layout::Blocks, Layout::States];
 
 /// Which values of a column there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,11 +89,8 @@ impl Case {
     /// A batch with a column of each kind, layout and way to have nulls.
     fn batch(&self, random: &mut Random) -> (Batch, SchemaRef) {
         let Self { rows, known, different, is_repetitive } = *self;
-        let shape = Shape {
-            blocks: blocks(rows, known, is_repetitive, random),
-            places: firsts(rows, random),
-            states: firsts(rows, random),
-        };
+        let shape =
+            Shape { blocks: blocks(rows, known, is_repetitive, random), states: firsts(rows, random) };
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for (layout, kind, nulls) in LAYOUTS
             .iter()
@@ -101,7 +99,6 @@ impl Case {
         {
             let count = match layout {
                 Layout::Blocks => known,
-                Layout::Places => shape.places.len(),
                 Layout::States => shape.states.len(),
                 Layout::Once | Layout::Rows => 1,
             };
@@ -119,22 +116,31 @@ impl Case {
             ));
         }
         // Columns that grow, and one that grows and falls.
-        for (name, layout, count) in [
-            ("position", Layout::Places, shape.places.len()),
-            ("offset", Layout::Places, shape.places.len()),
-            ("time", Layout::States, shape.states.len()),
-            ("cycles", Layout::States, shape.states.len()),
-        ] {
+        for name in GROWING {
+            let is_state = ["time", "cycles"].contains(&name);
+            let count = if is_state { shape.states.len() } else { rows };
             let mut at = random.next();
             let most = [2, 5, 300, u64::MAX][random.below(4) as usize];
             let mut grown = |_| {
-                at = at.wrapping_add(random.below(most)).wrapping_sub(if name == "cycles" { 3 } else { 0 });
+                // Many in turn are the same, and now and then there is a leap.
+                if random.below(4) == 0 {
+                    let most = if random.below(500) > 0 { most } else { 10_000 };
+                    at = at.wrapping_add(random.below(most));
+                    at = at.wrapping_sub(if ["offset", "cycles"].contains(&name) { 3 } else { 0 });
+                }
                 at
             };
-            let values = FinishedValues::Plain(Values::U64((0..count).map(&mut grown).collect()));
-            let valid = (name == "time").then(|| (0..count).map(|_| random.below(9) > 0).collect());
-            columns.push(Arc::new(FinishedColumn { values, valid, layout }));
-            fields.push(Field::new(name, DataType::UInt64, name == "time"));
+            let numbers: Vec<_> = (0..count).map(&mut grown).collect();
+            columns.push(Arc::new(if !is_state {
+                let mut steps = Steps::default();
+                numbers.iter().for_each(|&number| steps.push(number));
+                FinishedColumn::of_steps(steps)
+            } else {
+                let values = FinishedValues::Plain(Values::U64(numbers));
+                let valid = (name == "time").then(|| (0..count).map(|_| random.below(9) > 0).collect());
+                FinishedColumn { values, valid, layout: Layout::States }
+            }));
+            fields.push(Field::new(name, DataType::UInt64, ["time", "position"].contains(&name)));
         }
         (Batch { columns, rows, shape }, Arc::new(Schema::new(fields)))
     }

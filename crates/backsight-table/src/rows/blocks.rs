@@ -24,6 +24,22 @@ struct KnownPath {
     /// Its steps: the first, and the one after the last.
     first: u32,
     end: u32,
+    /// By how much the offset of its last step is larger than that of its first.
+    together: u32,
+}
+
+/// How far the rows of a path are from one another in the trace, which is always the same.
+#[derive(Clone, Copy)]
+pub(crate) struct Distances<'b> {
+    /// By how much the offset of each is larger than that of the one before it; 0 of the first.
+    pub steps: &'b [u8],
+    /// All of that.
+    pub together: u64,
+}
+
+impl Distances<'_> {
+    /// Of one row.
+    pub const NONE: Self = Self { steps: &[0], together: 0 };
 }
 
 /// Blocks by number.
@@ -37,13 +53,15 @@ pub(crate) struct Blocks {
     paths: Vec<Option<KnownPath>>,
     /// The numbers of the blocks of all paths.
     steps: Vec<u32>,
+    /// How far each of these is after the one before it.
+    distances: Vec<u8>,
 }
 
 impl Blocks {
     /// Remembers at most so many.
     pub fn new(most: usize) -> Self {
-        let (known, paths, steps) = Default::default();
-        Self { most, slots: vec![0; 1 << 12], known, generation: None, paths, steps }
+        let (known, paths, steps, distances) = Default::default();
+        Self { most, slots: vec![0; 1 << 12], known, generation: None, paths, steps, distances }
     }
 
     /// The blocks, by number.
@@ -68,6 +86,7 @@ impl Blocks {
         self.generation = generation;
         self.paths.clear();
         self.steps.clear();
+        self.distances.clear();
     }
 
     fn first_slot(&self, block: &Block) -> usize {
@@ -110,32 +129,36 @@ impl Blocks {
         self.slots[slot] = number + 1;
     }
 
-    /// The numbers of the blocks of a path in a space, if they are known.
+    /// The numbers of the blocks of a path in a space, if they are known, and how far they are from one another.
     #[inline(always)]
-    pub fn path(&self, path: PathId, space: AddressSpace) -> Option<&[u32]> {
+    pub fn path(&self, path: PathId, space: AddressSpace) -> Option<(&[u32], Distances<'_>)> {
         let known = self.paths.get(path.number as usize)?.as_ref();
         let known = known.filter(|known| self.generation == Some(path.generation) && known.space == space)?;
-        self.steps.get(known.first as usize..known.end as usize)
+        let steps = known.first as usize..known.end as usize;
+        let distances =
+            Distances { steps: self.distances.get(steps.clone())?, together: known.together.into() };
+        Some((self.steps.get(steps)?, distances))
     }
 
-    /// Takes note of the blocks of a path, for which there has to be room, and gives their numbers.
-    pub fn learn(&mut self, path: PathId, space: AddressSpace, ranges: &[Range]) -> &[u32] {
+    /// Takes note of the blocks of a path, for which there has to be room, and of how far each is after the one before it.
+    pub fn learn(&mut self, path: PathId, space: AddressSpace, ranges: &[Range], distances: &[u8]) {
+        debug_assert_eq!(ranges.len(), distances.len());
         if self.generation != Some(path.generation) || self.steps.len() + ranges.len() > MOST_STEPS {
             self.forget_paths(Some(path.generation));
         }
-        let first = self.steps.len();
+        let first = self.steps.len() as u32;
         for &range in ranges {
             let number = self.number(Block { space, range });
             self.steps.push(number);
         }
+        self.distances.extend_from_slice(distances);
+        let end = self.steps.len() as u32;
+        let together = distances.iter().map(|&step| u32::from(step)).sum();
         let index = path.number as usize;
-        if index < MOST_BLOCKS {
-            if self.paths.len() <= index {
-                self.paths.resize(index + 1, None);
-            }
-            self.paths[index] = Some(KnownPath { space, first: first as u32, end: self.steps.len() as u32 });
+        if self.paths.len() <= index {
+            self.paths.resize(index + 1, None);
         }
-        self.steps.get(first..).unwrap_or_default()
+        self.paths[index] = Some(KnownPath { space, first, end, together });
     }
 }
 
@@ -172,10 +195,14 @@ mod tests {
                     .map(|n| range(u64::from(number) * 5 + n + generation, true))
                     .collect();
                 let path = PathId { generation, number };
-                match blocks.path(path, space) {
-                    Some(steps) => numbers.extend_from_slice(steps),
-                    None => numbers.extend_from_slice(blocks.learn(path, space, &ranges)),
+                let distances: Vec<u8> = (0..ranges.len()).map(|step| step as u8 * 3).collect();
+                if blocks.path(path, space).is_none() {
+                    blocks.learn(path, space, &ranges, &distances);
                 }
+                let (steps, found) = blocks.path(path, space).unwrap();
+                numbers.extend_from_slice(steps);
+                assert_eq!(found.steps, distances);
+                assert_eq!(found.together, distances.iter().map(|&step| u64::from(step)).sum::<u64>());
                 truth.extend(ranges.iter().map(|&range| Block { space, range }));
             }
             let found: Vec<_> = numbers.iter().map(|&number| blocks.known()[number as usize]).collect();
@@ -195,9 +222,9 @@ mod tests {
                 blocks.forget();
             }
             let id = PathId { generation: 0, number: path as u32 };
-            let numbers = blocks.learn(id, AddressSpace::ANY, &ranges).to_vec();
+            blocks.learn(id, AddressSpace::ANY, &ranges, &[1; 16]);
+            let (numbers, _) = blocks.path(id, AddressSpace::ANY).unwrap();
             assert_eq!(numbers.len(), ranges.len());
-            assert_eq!(blocks.path(id, AddressSpace::ANY), Some(numbers.as_slice()));
             most = most.max(blocks.known.len());
         }
         assert_eq!(most, MOST_BLOCKS);

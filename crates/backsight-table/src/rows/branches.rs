@@ -138,7 +138,7 @@ impl Rows for Branches<'_> {
                 fill_names(Field::Function, addresses, &mut self.names, out, texts);
             }
             _ if self.of.fill(field, rows.len(), out) => {}
-            _ if Place::fill(field, rows.iter().map(|row| &row.place), states, out, texts) => {}
+            _ if Place::fill(field, rows.iter().map(|row| row.place), states, out, texts) => {}
             _ => {
                 let addresses = rows.iter().map(|row| Some((space(row)?, row.branch.from)));
                 fill_names(field, addresses, &mut self.names, out, texts);

@@ -163,7 +163,7 @@ impl Rows for Events<'_> {
             Field::Master => out.optional_numbers(events.map(|event| Some(channel_of(event)?.0?.into()))),
             Field::Channel => out.optional_numbers(events.map(|event| Some(channel_of(event)?.1.into()))),
             _ if self.of.fill(field, rows.len(), out) => {}
-            _ if Place::fill(field, rows.iter().map(|row| &row.place), &self.tracker.states, out, texts) => {}
+            _ if Place::fill(field, rows.iter().map(|row| row.place), &self.tracker.states, out, texts) => {}
             _ => {
                 let states = &self.tracker.states;
                 let space = |row: &EventRow| states.get(row.place.state as usize).map(|now| now.space);

@@ -21,7 +21,7 @@ use crate::table::Field;
 use crate::texts::{TextId, Texts};
 use crate::tracker::Now;
 
-pub(crate) use blocks::{Block, Blocks, MOST_BLOCKS};
+pub(crate) use blocks::{Block, Blocks, Distances, MOST_BLOCKS};
 pub(crate) use branches::{Branches, Pending};
 pub(crate) use calls::Calls;
 pub(crate) use damage::{Damage, DamageRow};
@@ -110,15 +110,15 @@ pub(crate) struct Place {
 
 impl Place {
     /// Fills a column, if it is one of those that say where, when and in what context something was.
-    fn fill<'p>(
+    fn fill(
         field: Field,
-        places: impl Iterator<Item = &'p Self> + Clone,
+        places: impl Iterator<Item = Self>,
         states: &[Now],
         out: &mut ColumnData,
         texts: &mut Texts,
     ) -> bool {
-        let now = |place: &Self| states.get(place.state as usize);
-        let context = |place: &Self| now(place).and_then(|now| now.context);
+        let now = |place: Self| states.get(place.state as usize);
+        let context = |place: Self| now(place).and_then(|now| now.context);
         match field {
             Field::Offset => out.numbers(places.map(|place| place.offset)),
             Field::Position => out.numbers(places.map(|place| place.position)),

@@ -33,7 +33,7 @@ impl<'c> Ranges<'c> {
     pub fn layout(field: Field) -> Layout {
         match field {
             Field::Capture | Field::Buffer | Field::Source | Field::Core | Field::Thread => Layout::Once,
-            Field::Position | Field::Offset => Layout::Places,
+            Field::Position | Field::Offset => Layout::Rows,
             Field::Hart
             | Field::Space
             | Field::Level
@@ -52,10 +52,10 @@ impl<'c> Ranges<'c> {
     }
 
     /// Fills a column that depends on where and when something was reported.
-    pub fn fill_places<'p>(
+    pub fn fill_places(
         &self,
         field: Field,
-        places: impl Iterator<Item = &'p Place> + Clone,
+        places: impl Iterator<Item = Place>,
         out: &mut ColumnData,
         texts: &mut Texts,
     ) {
@@ -96,12 +96,10 @@ impl Rows for Ranges<'_> {
     fn fill(&mut self, field: Field, rows: &[RangeRow], out: &mut ColumnData, texts: &mut Texts) {
         match Self::layout(field) {
             Layout::Once => self.fill_once(field, rows.len(), out),
-            Layout::Places | Layout::States => {
-                self.fill_places(field, rows.iter().map(|row| &row.place), out, texts)
+            Layout::Rows | Layout::States => {
+                self.fill_places(field, rows.iter().map(|row| row.place), out, texts)
             }
-            Layout::Blocks | Layout::Rows => {
-                self.fill_blocks(field, rows.iter().map(|row| &row.block), out, texts)
-            }
+            Layout::Blocks => self.fill_blocks(field, rows.iter().map(|row| &row.block), out, texts),
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::positions::Positions;
+use super::positions::{Positions, Stretch};
 use crate::{Buffer, Source};
 
 /// Something that was decoded, with where it came from.
@@ -60,6 +60,18 @@ impl<'a, T> Item<'a, T> {
             Origin::Unknown => None,
             Origin::Stream { positions, .. } => Some(positions.of(self.offset)),
             Origin::Known(position, _) => Some(position),
+        }
+    }
+
+    /// Bytes of its source around one that the source sent at about the same time: whoever asks for the positions of many
+    /// items need ask only once for a stretch. `None` if the decode was told that nobody would.
+    pub fn stretch_at(&self, offset: u64) -> Option<Stretch> {
+        match self.origin {
+            Origin::Unknown => None,
+            Origin::Stream { positions, .. } => Some(positions.stretch_of(offset)),
+            Origin::Known(position, _) => {
+                Some(Stretch::of_one(offset, position.wrapping_add(offset.wrapping_sub(self.offset))))
+            }
         }
     }
 
@@ -142,8 +154,8 @@ pub trait Accumulate<T> {
     /// What follows happened in this span of time, which decides what code there was: [`Item::window`].
     fn enter(&mut self, _window: Window) {}
 
-    /// Takes the items of a path of execution that was walked before. `path` always stands for the same values: whoever
-    /// counts need look at them only when it comes for the first time.
+    /// Takes the items of a path of execution that was walked before. `path` always stands for the same values, and for the
+    /// same distances between their offsets: whoever counts need look at them only when it comes for the first time.
     #[inline(always)]
     fn path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
     where

@@ -44,6 +44,7 @@ pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
 use pieces::PieceOptions;
+pub use positions::Stretch;
 use session::{BLOCK, Order, Setup};
 pub use session::{Session, States};
 use source_decoder::Wanted;

@@ -58,21 +58,62 @@ impl Positions {
 
     /// The position of the byte at `offset`; of bytes that are forgotten, that of the oldest which is not.
     pub fn of(&self, offset: u64) -> u64 {
+        let run = self.runs.get(self.run_of(offset));
+        run.map_or(offset, |&(begin, position)| position + offset.saturating_sub(begin))
+    }
+
+    /// The bytes around the one at `offset` that follow one another in the capture, too, as far as they are known.
+    pub fn stretch_of(&self, offset: u64) -> Stretch {
+        let run = self.run_of(offset);
+        let position = self.of(offset);
+        match self.runs.get(run) {
+            Some(&(begin, _)) if begin <= offset && offset < self.end => {
+                let end = self.runs.get(run + 1).map_or(self.end, |&(next, _)| next);
+                Stretch { begin, end, displacement: position.wrapping_sub(offset) }
+            }
+            _ => Stretch::of_one(offset, position),
+        }
+    }
+
+    /// The run of the byte at `offset`.
+    fn run_of(&self, offset: u64) -> usize {
         let latest = self.latest.get();
-        let mut index = latest;
         let begins = |index: usize| self.runs.get(index).map(|&(offset, _)| offset);
         let within = |index| {
             begins(index).is_some_and(|begin| begin <= offset)
                 && begins(index + 1).is_none_or(|next| offset < next)
         };
-        if !within(index) {
-            index = match within(latest + 1) {
-                true => latest + 1,
-                false => self.runs.partition_point(|&(begin, _)| begin <= offset).saturating_sub(1),
-            };
-            self.latest.set(index);
+        if within(latest) {
+            return latest;
         }
-        self.runs.get(index).map_or(offset, |&(begin, position)| position + offset.saturating_sub(begin))
+        let run = match within(latest + 1) {
+            true => latest + 1,
+            false => self.runs.partition_point(|&(begin, _)| begin <= offset).saturating_sub(1),
+        };
+        self.latest.set(run);
+        run
+    }
+}
+
+/// Bytes of a source that follow one another in the buffer, as they do in the stream of the source. None, by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    begin: u64,
+    end: u64,
+    /// How much larger the position of a byte is than its offset; it wraps around where it is smaller.
+    pub displacement: u64,
+}
+
+impl Stretch {
+    /// One byte of which no more is known than its position.
+    pub(crate) const fn of_one(offset: u64, position: u64) -> Self {
+        Self { begin: offset, end: offset.saturating_add(1), displacement: position.wrapping_sub(offset) }
+    }
+
+    /// Is the byte with this offset one of them?
+    #[inline]
+    pub const fn contains(&self, offset: u64) -> bool {
+        self.begin <= offset && offset < self.end
     }
 }
 
@@ -93,8 +134,30 @@ mod tests {
             for question in 0..expected.len() {
                 let offset = question * stride % expected.len();
                 assert_eq!(positions.of(offset as u64), expected[offset]);
+                let stretch = positions.stretch_of(offset as u64);
+                assert!(stretch.contains(offset as u64));
+                let known = expected.iter().zip(0..).filter(|(_, other)| stretch.contains(*other));
+                let known: Vec<_> = known.collect();
+                assert!(known.len() <= 15);
+                for (&position, other) in known {
+                    assert_eq!(position, other + stretch.displacement);
+                }
             }
         }
+    }
+
+    #[test]
+    fn a_stretch_ends_where_the_capture_goes_on_elsewhere() {
+        let mut positions = Positions::starting_at(7);
+        assert_eq!(positions.stretch_of(9), Stretch { begin: 9, end: 10, displacement: 0 });
+        positions.push(100, 10);
+        positions.push(5, 3);
+        let below = 5_u64.wrapping_sub(17);
+        assert_eq!(positions.stretch_of(16), Stretch { begin: 7, end: 17, displacement: 93 });
+        assert_eq!(positions.stretch_of(17), Stretch { begin: 17, end: 20, displacement: below });
+        // Not there yet, and forgotten: what is said of one byte need not hold for the next.
+        assert_eq!(positions.stretch_of(20), Stretch { begin: 20, end: 21, displacement: below });
+        assert_eq!(positions.stretch_of(3), Stretch { begin: 3, end: 4, displacement: 97 });
     }
 
     #[test]

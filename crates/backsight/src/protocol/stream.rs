@@ -16,7 +16,8 @@ pub trait StreamSink<V> {
     /// Takes an item, with the number of the sub-source: the hart, where several share one stream; else 0.
     fn take(&mut self, sub_source: u16, item: Located<V>);
 
-    /// Takes the items of a path that was walked before: `path` always stands for the same values.
+    /// Takes the items of a path that was walked before: `path` always stands for the same values, and for the same distances
+    /// between their offsets.
     #[inline(always)]
     fn take_path(&mut self, sub_source: u16, _path: PathId, items: impl Iterator<Item = Located<V>>) {
         items.for_each(|item| self.take(sub_source, item));
