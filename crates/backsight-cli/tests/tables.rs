@@ -107,7 +107,7 @@ fn pieces_are_listed_for_people_and_for_programs() {
     assert!(lines.iter().all(|line| line.contains("\"identity\"") && line.contains("\"version\":3")));
     let output = run(&["pieces", "-", "--protocol", "etm4"]);
     assert!(!output.status.success());
-    for (options, words) in [(["--id", "99"], "99"), (["--table", "nothing"], "events, damage, profile")] {
+    for (options, words) in [(["--id", "99"], "0x63"), (["--table", "nothing"], "events, damage, profile")] {
         let output = run(&[&["pieces", path.as_str()], options.as_slice()].concat());
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains(words), "{}", said(&output));
