@@ -134,12 +134,13 @@ impl Lanes {
         // How long is a count field that begins here, up to one more than is allowed?
         const AHEAD: usize = LANES + VECTOR;
         let mut count = [0; AHEAD];
-        let ahead: [_; 3] = core::array::from_fn(|distance| from::<AHEAD>(bytes, distance));
+        let (first, second, third) =
+            (from::<AHEAD>(bytes, 0), from::<AHEAD>(bytes, 1), from::<AHEAD>(bytes, 2));
         for at in 0..AHEAD {
-            let second = ahead[0][at] >> 7;
-            let third = ahead[1][at] >> 7 & second;
-            let fourth = ahead[2][at] >> 7 & third;
-            count[at] = 1 + second + third + fourth;
+            let has_second = first[at] >> 7;
+            let has_third = second[at] >> 7 & has_second;
+            let has_fourth = third[at] >> 7 & has_third;
+            count[at] = 1 + has_second + has_third + has_fourth;
         }
         let headers = from::<LANES>(bytes, 0);
         for at in 0..LANES {
@@ -156,28 +157,27 @@ impl Lanes {
         }
     }
 
-    /// Adds the lengths and forms of timestamps and of the counts after them, of which there is one for each length that
-    /// the timestamp may have.
+    /// Adds the lengths and forms of timestamps and of the counts after them.
     #[inline(always)]
     fn add_timestamps(&mut self, bytes: &[u8; READ], count: &[u8; LANES + VECTOR]) {
-        let ahead: [_; 9] = core::array::from_fn(|distance| from::<LANES>(bytes, distance));
-        let counts: [_; TIMESTAMP_BYTES as usize] = core::array::from_fn(|stamp| {
-            count.get(2 + stamp..).and_then(<[u8]>::first_chunk::<LANES>).unwrap_or(&[0; LANES])
-        });
+        // Bytes of a timestamp that go on are passed over as packets are that are a header alone: how many begin here, and how
+        // far it is past the last byte and a count after that?
+        let (mut goes_on, mut over) = ([0; LANES + VECTOR], [0; LANES + VECTOR]);
         for at in 0..LANES {
-            let header = ahead[0][at];
-            // All bits as long as the timestamp goes on.
-            let (mut goes_on, mut stamp, mut field) = (0xFF, 0, 0);
-            for (bytes, counts) in ahead.iter().skip(1).zip(&counts) {
-                let ends = if bytes[at] < 0x80 { goes_on } else { 0 };
-                stamp += goes_on & 1;
-                field |= ends & counts[at];
-                goes_on &= !ends;
-            }
+            goes_on[at] = bytes[at] >> 7;
+            over[at] = 1 + if bytes[at] < 0x80 { count[at + 1] } else { 0 };
+        }
+        double::<1>(&mut goes_on, &mut over);
+        double::<2>(&mut goes_on, &mut over);
+        double::<4>(&mut goes_on, &mut over);
+        let headers = from::<LANES>(bytes, 0);
+        for at in 0..LANES {
+            let (header, stamp) = (headers[at], 1 + goes_on[at + 1]);
+            let field = over[at + 1].wrapping_sub(stamp);
             let with_count = one_of(header, WITH_CYCLES);
-            let too_long = goes_on | with_count & if field > COUNT_BYTES { 0xFF } else { 0 };
-            let is_stamp = one_of(header, TIMESTAMPS) & !too_long;
-            self.over[at] |= is_stamp & (1 + stamp + (field & with_count));
+            let is_too_long = stamp > TIMESTAMP_BYTES || with_count & field > COUNT_BYTES;
+            let is_stamp = one_of(header, TIMESTAMPS) & if is_too_long { 0 } else { 0xFF };
+            self.over[at] |= is_stamp & (1 + stamp).wrapping_add(field & with_count);
             self.form[at] = self.form[at] & !is_stamp | is_stamp & (TIMESTAMP | stamp);
         }
     }
