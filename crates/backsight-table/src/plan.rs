@@ -64,10 +64,7 @@ impl FromStr for Wanted {
         if name == Self::PROFILE {
             return Ok(Self::Profile);
         }
-        Table::named(name).map(Self::Rows).ok_or_else(|| {
-            let names = Table::ALL.iter().map(|table| table.name()).chain([Self::PROFILE]);
-            Error::misuse(format!("table `{name}`: there are {}", names.collect::<Vec<_>>().join(", ")))
-        })
+        Table::named(name).map(Self::Rows).ok_or_else(|| Table::unknown(name, Some(Self::PROFILE)))
     }
 }
 

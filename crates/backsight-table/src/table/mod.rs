@@ -79,6 +79,12 @@ impl Table {
         Self::ALL.into_iter().find(|table| table.name() == name)
     }
 
+    /// There is no table of that name, nor is it the one beside tables that is meant.
+    pub(crate) fn unknown(name: &str, beside: Option<&str>) -> Error {
+        let names: Vec<_> = Self::ALL.iter().map(|table| table.name()).chain(beside).collect();
+        Error::misuse(format!("table `{name}`: there are {}", names.join(", ")))
+    }
+
     /// The column of that name.
     ///
     /// # Errors
@@ -107,10 +113,7 @@ impl FromStr for Table {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::named(name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|table| table.name()).collect();
-            Error::misuse(format!("table `{name}`: there are {}", names.join(", ")))
-        })
+        Self::named(name).ok_or_else(|| Self::unknown(name, None))
     }
 }
 
