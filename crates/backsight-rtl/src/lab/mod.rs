@@ -100,4 +100,6 @@ pub struct Routed {
     pub luts: u64,
     /// Flip-flops.
     pub flip_flops: u64,
+    /// Block RAMs of 18 Kbit.
+    pub block_rams: u64,
 }

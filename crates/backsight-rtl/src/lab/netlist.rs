@@ -28,6 +28,11 @@ enum Cell {
 }
 
 impl Netlist {
+    /// LUTs in all, whatever they are used as.
+    pub const fn all_luts(&self) -> u64 {
+        self.luts + self.memory_luts
+    }
+
     /// Reads a netlist of a single module. Cells of which nothing is known count as logic that takes no LUT.
     pub fn read(blif: &str) -> Self {
         let mut netlist = Self::default();
@@ -212,6 +217,7 @@ mod tests {
 ",
         );
         assert_eq!((netlist.luts, netlist.memory_luts, netlist.flip_flops), (4, 9, 1));
+        assert_eq!(netlist.all_luts(), 13);
         assert!((netlist.block_rams - 0.5).abs() < f64::EPSILON);
         // z through an inverter, a memory, a LUT; then q goes into the LUT6.
         assert_eq!(netlist.depth, 4);

@@ -163,6 +163,7 @@ impl Routed {
             clock,
             luts: used("TRELLIS_COMB:").unwrap_or(0),
             flip_flops: used("TRELLIS_FF:").unwrap_or(0),
+            block_rams: used("DP16KD:").unwrap_or(0),
         })
     }
 }
@@ -182,12 +183,13 @@ mod tests {
 Info: Device utilisation:
 Info: \t          TRELLIS_FF:  1294/83640     1%
 Info: \t        TRELLIS_COMB:  1712/83640     2%
+Info: \t              DP16KD:     5/208       2%
 Info: Max frequency for clock '$glbnet$clk': 120.50 MHz (FAIL at 400.00 MHz)
 Info: Routing..
 Info: Max frequency for clock '$glbnet$clk': 113.25 MHz (FAIL at 400.00 MHz)
 ";
         let routed = Routed::read(log).unwrap();
-        assert_eq!((routed.luts, routed.flip_flops), (1712, 1294));
+        assert_eq!((routed.luts, routed.flip_flops, routed.block_rams), (1712, 1294, 5));
         assert!((routed.clock - 113.25).abs() < 1e-9);
         assert_eq!(Routed::read("Info: Routing failed"), None);
     }

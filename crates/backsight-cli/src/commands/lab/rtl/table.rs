@@ -9,9 +9,9 @@ use super::Measured;
 use super::published::{Row, TABLE};
 
 const NOTES: &str = "\
-LUT6: LUTs of six inputs and the longest path in them, whatever the device (no carry chains; queues of the encoder apart).
-UltraScale+: LUTs of logic, LUTs of memory and shift registers, flip-flops, block RAMs, longest path.
-ECP5: LUTs of four inputs, MHz and MB/s routed on an LFE5U-85F, speed grade 8, without pins, one seed.
+LUT6: LUTs of six inputs and the longest path in them, whatever the device (no carry chains; but for chains memories apart).
+UltraScale+: LUTs in all, and of these memory and shift registers; flip-flops, block RAMs of 36 Kbit, longest path.
+ECP5: LUTs of four inputs (carry chains and memories with them), MHz and MB/s routed on an LFE5U-85F, speed grade 8, without pins, one seed.
 Table II: the published decoder whose chain this one follows (Vivado, xczu5ev-2), about 60 % of the packets in its first version.
 ";
 
@@ -34,8 +34,10 @@ pub fn text(tools: &Tools, measured: &[Measured]) -> String {
             None => text.push_str(&" ".repeat(14)),
         }
         match row.figures.xilinx {
-            Some(Netlist { luts, memory_luts, flip_flops, block_rams, depth }) => {
-                let _ = write!(text, "{luts:>8}{memory_luts:>8}{flip_flops:>7}{block_rams:>6}{depth:>7}");
+            Some(netlist) => {
+                let all = netlist.all_luts();
+                let Netlist { memory_luts, flip_flops, block_rams, depth, .. } = netlist;
+                let _ = write!(text, "{all:>8}{memory_luts:>8}{flip_flops:>7}{block_rams:>6}{depth:>7}");
             }
             None => text.push_str(&" ".repeat(36)),
         }
@@ -65,7 +67,8 @@ fn published(row: &Measured) -> Option<&'static Row> {
 
 fn netlist(netlist: &Netlist) -> Value {
     let Netlist { luts, memory_luts, flip_flops, block_rams, depth } = netlist;
-    json!({ "luts": luts, "memory_luts": memory_luts, "flip_flops": flip_flops, "block_rams": block_rams, "depth": depth })
+    json!({ "luts": luts, "memory_luts": memory_luts, "all_luts": netlist.all_luts(), "flip_flops": flip_flops,
+            "block_rams": block_rams, "depth": depth })
 }
 
 /// One object.
@@ -81,7 +84,7 @@ pub fn json(tools: &Tools, measured: &[Measured]) -> Value {
                 "lut6": row.figures.generic.as_ref().map(netlist),
                 "ultrascale_plus": row.figures.xilinx.as_ref().map(netlist),
                 "ecp5": row.figures.routed.map(|routed| json!({
-                    "luts": routed.luts, "flip_flops": routed.flip_flops, "mhz": routed.clock, "mb_per_second": row.rate(),
+                    "luts": routed.luts, "flip_flops": routed.flip_flops, "block_rams": routed.block_rams, "mhz": routed.clock, "mb_per_second": row.rate(),
                 })),
             })
         })
@@ -101,8 +104,8 @@ pub fn json(tools: &Tools, measured: &[Measured]) -> Value {
 /// A line for each variant; what was not measured is empty.
 pub fn csv(measured: &[Measured]) -> String {
     let mut text = String::from(
-        "name,family,lanes,lut6_luts,lut6_depth,xcup_luts,xcup_memory_luts,xcup_flip_flops,xcup_block_rams,xcup_depth,\
-         ecp5_luts,ecp5_flip_flops,ecp5_mhz,ecp5_mb_per_second,table_ii_luts,table_ii_flip_flops,table_ii_mhz\n",
+        "name,family,lanes,lut6_luts,lut6_depth,xcup_luts,xcup_memory_luts,xcup_all_luts,xcup_flip_flops,xcup_block_rams,xcup_depth,\
+         ecp5_luts,ecp5_flip_flops,ecp5_block_rams,ecp5_mhz,ecp5_mb_per_second,table_ii_luts,table_ii_flip_flops,table_ii_mhz\n",
     );
     for row in measured {
         let (generic, xilinx, routed) = (row.figures.generic, row.figures.xilinx, row.figures.routed);
@@ -115,11 +118,13 @@ pub fn csv(measured: &[Measured]) -> String {
             cell(generic.map(|netlist| netlist.depth)),
             cell(xilinx.map(|netlist| netlist.luts)),
             cell(xilinx.map(|netlist| netlist.memory_luts)),
+            cell(xilinx.as_ref().map(Netlist::all_luts)),
             cell(xilinx.map(|netlist| netlist.flip_flops)),
             cell(xilinx.map(|netlist| netlist.block_rams)),
             cell(xilinx.map(|netlist| netlist.depth)),
             cell(routed.map(|routed| routed.luts)),
             cell(routed.map(|routed| routed.flip_flops)),
+            cell(routed.map(|routed| routed.block_rams)),
             cell(routed.map(|routed| routed.clock)),
             cell(row.rate()),
             cell(published.map(|row| row.luts)),
