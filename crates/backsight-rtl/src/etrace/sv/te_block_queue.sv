@@ -1,6 +1,6 @@
 // Cycles in which blocks ended wait here; their blocks come out one by one, the oldest first.
 //
-// What ended in a cycle is held in registers first: the connector's path ends there.
+// What ended in a cycle is held in registers first: the connector's path ends there. Then it waits in block RAM: entries are wide.
 //
 // When there is no room the blocks of a cycle are lost, and a gap is handed on before the next ones. `stall` asks the hart
 // to wait in time: it may still commit for as many cycles as are left (te_pkg::STALL_AT).
@@ -52,44 +52,49 @@ module te_block_queue (
     localparam int INDEX = $clog2(te_pkg::BLOCK_DEPTH);
     localparam int SLOT = A + R + 1 + 4 + 1 + 2 + C;
     localparam int SHARED = 2 * (te_pkg::PRIV + te_pkg::CONTEXT + te_pkg::TIME) + te_pkg::ECAUSE + A;
-    localparam int WIDTH = SLOTS * SLOT + SHARED + SLOTS + 2;
+    localparam int TODO = SLOTS + 2;
 
-    // What the connector gave in the cycle before.
+    // What the connector gave in the cycle before. Synthesis cannot see that nothing reads some bits of a block RAM: what this
+    // encoder has no use for is 0.
+    localparam logic COUNTS_CYCLES = te_pkg::RESYNC == te_pkg::RESYNC_CYCLES;
     localparam int HELD = SLOTS * SLOT + SHARED;
     logic [HELD-1:0]  held;
     logic [SLOTS-1:0] held_valid;
     logic             held_ended;
     always_ff @(posedge clk) begin
-        held <= {slot_iaddr, slot_iretire, slot_ilastsize, slot_itype, slot_sijump, slot_ctype, slot_cycles,
-            early_priv, priv, early_context, context_id, early_time, core_time, cause, tval};
+        held <= {slot_iaddr, slot_iretire, slot_ilastsize, slot_itype, te_pkg::SIJUMP ? slot_sijump : '0, slot_ctype,
+            COUNTS_CYCLES ? slot_cycles : '0, early_priv, priv, early_context, context_id, early_time, core_time, cause, tval};
         held_valid <= rst ? '0 : slot_valid;
         held_ended <= ended && !rst;
     end
 
-    // Entries: the slots, what they share, whether the end comes after, which are valid, whether a gap comes before.
-    logic [WIDTH-1:0] entries [te_pkg::BLOCK_DEPTH];
-    logic [WIDTH-1:0] written, front;
-    logic [INDEX-1:0] head, tail;
-    logic [INDEX:0]   level;
+    // Entries: the slots and what they share; and what there is to hand on, which is asked for at once: whether the end comes
+    // after, which slots are valid, whether a gap comes before. `head` and `tail` go round twice before they are 0 again:
+    // they are equal when there is no entry.
+    (* ram_style = "block" *)       logic [HELD-1:0] entries [te_pkg::BLOCK_DEPTH];
+    (* ram_style = "distributed" *) logic [TODO-1:0] todos   [te_pkg::BLOCK_DEPTH];
+    logic [HELD-1:0]  front;
+    logic [INDEX:0]   head, tail, level;
     logic             full, write, read, missed, end_waits;
 
+    assign level = tail - head;
     assign full = level == (INDEX + 1)'(te_pkg::BLOCK_DEPTH);
     assign write = !full && (|held_valid || held_ended || end_waits);
-    assign written = {held, held_ended || end_waits, held_valid, missed};
     assign stall = level >= (INDEX + 1)'(te_pkg::STALL_AT);
 
     always_ff @(posedge clk) begin
-        if (write) entries[tail] <= written;
+        if (write) begin
+            entries[tail[INDEX-1:0]] <= held;
+            todos[tail[INDEX-1:0]] <= {held_ended || end_waits, held_valid, missed};
+        end
         if (rst) begin
             head <= '0;
             tail <= '0;
-            level <= '0;
             missed <= 1'b0;
             end_waits <= 1'b0;
         end else begin
-            head <= head + INDEX'(read);
-            tail <= tail + INDEX'(write);
-            level <= level + (INDEX + 1)'(write) - (INDEX + 1)'(read);
+            head <= head + (INDEX + 1)'(read);
+            tail <= tail + (INDEX + 1)'(write);
             missed <= !write && (missed || full && |held_valid);
             end_waits <= full && (end_waits || held_ended);
         end
@@ -107,20 +112,20 @@ module te_block_queue (
     logic [te_pkg::TIME-1:0]    front_early_time, front_time;
     logic [te_pkg::ECAUSE-1:0]  front_cause;
     logic [A-1:0]               front_tval;
-    logic [SLOTS+1:0] todo, first, rest, front_todo;
+    logic [TODO-1:0] todo, first, rest;
     assign out_valid = todo != '0;
 
     assign {iaddr, iretire, ilastsize, itype, sijump, ctype, cycles, front_early_priv, front_priv, front_early_context,
-        front_context, front_early_time, front_time, front_cause, front_tval, front_todo} = front;
-    assign first = todo & (~todo + (SLOTS + 2)'(1));
+        front_context, front_early_time, front_time, front_cause, front_tval} = front;
+    assign first = todo & (~todo + TODO'(1));
     assign rest = todo & ~first;
     assign pick = first[SLOTS:1];
-    assign read = level != '0 && (todo == '0 || out_ready && rest == '0);
+    assign read = head != tail && (todo == '0 || out_ready && rest == '0);
 
     always_ff @(posedge clk) begin
-        if (read) front <= entries[head];
+        if (read) front <= entries[head[INDEX-1:0]];
         if (rst) todo <= '0;
-        else if (read) todo <= entries[head][SLOTS+1:0];
+        else if (read) todo <= todos[head[INDEX-1:0]];
         else if (out_ready) todo <= rest;
     end
 
