@@ -136,13 +136,14 @@ const CHAIN: [(&str, &str); 7] = [
     ("etm4_decoder.sv", include_str!("sv/etm4_decoder.sv")),
 ];
 
-const PREFIX: [(&str, &str); 21] = [
+const PREFIX: [(&str, &str); 22] = [
     ("etm4_prefix_pkg.sv", include_str!("sv/etm4_prefix_pkg.sv")),
     ("word_delay.sv", include_str!("sv/word_delay.sv")),
     ("word_window.sv", include_str!("sv/word_window.sv")),
     ("word_queue.sv", include_str!("sv/word_queue.sv")),
     ("steps.sv", include_str!("sv/steps.sv")),
     ("delay.sv", include_str!("sv/delay.sv")),
+    ("block_delay.sv", include_str!("sv/block_delay.sv")),
     ("lane_packer.sv", include_str!("sv/lane_packer.sv")),
     ("etm4_sections.sv", include_str!("sv/etm4_sections.sv")),
     ("etm4_lengths.sv", include_str!("sv/etm4_lengths.sv")),

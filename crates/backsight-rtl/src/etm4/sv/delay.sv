@@ -1,4 +1,4 @@
-// So many cycles of delay.
+// So many cycles of delay, in registers. None if CYCLES is 0.
 
 module delay #(
     parameter int WIDTH = 1,
@@ -9,16 +9,16 @@ module delay #(
     output logic [WIDTH-1:0] out
 );
 
-    logic [WIDTH*CYCLES-1:0] line;
-
     generate
-        if (CYCLES == 1) begin : g_one
-            always_ff @(posedge clk) line <= in;
+        if (CYCLES == 0) begin : g_none
+            assign out = in;
+        end else if (CYCLES == 1) begin : g_one
+            always_ff @(posedge clk) out <= in;
         end else begin : g_more
+            logic [WIDTH*CYCLES-1:0] line;
+            assign out = line[WIDTH*CYCLES-1-:WIDTH];
             always_ff @(posedge clk) line <= {line[WIDTH*(CYCLES-1)-1:0], in};
         end
     endgenerate
-
-    assign out = line[WIDTH*CYCLES-1-:WIDTH];
 
 endmodule

@@ -8,7 +8,7 @@
 // that begin a new stream.
 //
 // Nothing stalls. Between stages a word is there in cycles in which their `step` is high; words that stages look ahead at make
-// them later, and what is needed beside them waits in a queue.
+// them later, and what is needed beside them waits in a queue. What waits for addresses, which take longest, waits in block RAM.
 // The configuration of the trace unit is compiled in: etm4_pkg, etm4_header and etm4_meaning are written for it.
 
 module etm4_decoder #(
@@ -141,16 +141,16 @@ module etm4_decoder #(
     logic [5*LANES-1:0]  payload;
     logic [4*LANES-1:0]  p_first;
     logic [3*LANES-1:0]  bad;
-    logic [LANES*MEANING-1:0] meaning, o_meaning;
+    logic [LANES*MEANING-1:0] meaning;
     logic [72*LANES-1:0] after, raw;
-    logic [21*LANES-1:0] cycles, counted, o_cycles;
-    logic [16*LANES-1:0] first_two, o_first_two;
+    logic [21*LANES-1:0] cycles;
+    logic [2*LANES-1:0]  cycles_end;
     logic [9*LANES-1:0]  wrote;
     logic [32*LANES-1:0] number, count, vmid, cid;
     etm4_packets_prefix #(.LANES(LANES)) packets (
         .clk, .rst, .step(s_step), .header(s_header), .async(s_async), .complete(s_complete), .data(s_data),
         .length(s_length), .first(s_first), .why(s_why), .next(p_next),
-        .valid, .bytes(p_bytes), .head, .payload, .bad, .meaning, .after, .sf, .cycles, .raw, .wrote, .number, .count,
+        .valid, .bytes(p_bytes), .head, .payload, .bad, .meaning, .after, .sf, .cycles, .cycles_end, .raw, .wrote, .number, .count,
         .info, .vmid, .cid
     );
     always_ff @(posedge clk) p_step <= p_next && !rst;
@@ -163,22 +163,21 @@ module etm4_decoder #(
     );
 
     // What they say with what came before.
-    logic               o_next, o_step, o_restart, o_gap, o_cut;
-    logic [LANES-1:0]   o_keep, o_valid;
+    logic                o_next, o_step, o_gap, o_cut;
+    logic [LANES-1:0]    o_keep, o_valid;
+    logic [6*LANES-1:0]  kind;
+    logic [32*LANES-1:0] threshold_soon;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_good
             logic [MEANING-1:0] m;
             logic stops;
             assign m = meaning[MEANING*i+:MEANING];
             assign good[i] = valid[i] && bad[3*i+:3] == etm4_pkg::WHY_NONE;
-            assign first_two[16*i+:16] = after[72*i+:16];
-            assign counted[21*i+:21] = m[etm4_pkg::M_CYCLES1] ? cycles[21*i+:21]
-                : m[etm4_pkg::M_CYCLES2] ? {17'b0, after[72*i+:4]} : {19'b0, head[8*i+:2]};
             // A bad packet, Discard and Overflow end what is known of the last branch.
             assign stops = bad[3*i+:3] != etm4_pkg::WHY_NONE || (m[etm4_pkg::M_EXTENSION] && after[72*i+:8] != 8'h00);
             assign taken_to[i] = m[etm4_pkg::M_SETS_TAKEN] && !stops;
             assign taken_set[i] = valid[i] && (stops || m[etm4_pkg::M_SETS_TAKEN] || m[etm4_pkg::M_CLEARS_TAKEN]);
-            assign packet_kind[6*i+:6] = o_meaning[MEANING*i+etm4_pkg::M_KIND+:6];
+            assign kind[6*i+:6] = m[etm4_pkg::M_KIND+:6];
         end
     endgenerate
     lane_scan #(.LANES(LANES)) branches (
@@ -187,18 +186,15 @@ module etm4_decoder #(
     etm4_state_prefix #(.LANES(LANES)) state (
         .clk, .rst, .step(p_step), .restart(p_restart), .good, .bytes(p_bytes), .meaning, .after, .stamped(p_first), .sf,
         .next(o_next), .address(packet_address), .is(packet_is), .timestamp(packet_timestamp),
-        .threshold(packet_threshold)
+        .threshold(packet_threshold), .threshold_soon
     );
     always_ff @(posedge clk) o_step <= o_next && !rst;
     delay #(.WIDTH(LANES), .CYCLES(STATE - SCAN)) taken_around_state (.clk, .in(taken), .out(o_taken));
-    word_queue #(.WIDTH((MEANING + 3 + 8 + 16 + 21 + 1) * LANES + 3), .DEPTH(16)) around_state (
-        .clk, .rst, .put(p_step), .in({p_restart, p_gap, p_cut, valid, meaning, bad, head, first_two, counted}),
-        .take(o_next), .out({o_restart, o_gap, o_cut, o_valid, o_meaning, packet_why, packet_header, o_first_two, o_cycles})
-    );
-    word_queue #(.WIDTH((1 + 5 + 72 + 9 + 32 + 32 + 8 + 32 + 32) * LANES), .DEPTH(16)) packets_around_state (
-        .clk, .rst, .put(p_step), .in({p_keep, payload, raw, wrote, number, count, info, vmid, cid}), .take(o_next),
-        .out({o_keep, packet_payload, packet_raw, packet_wrote, packet_number, packet_count, packet_info, packet_vmid,
-              packet_cid})
+    block_delay #(.WIDTH((1 + 1 + 5 + 6 + 3 + 8 + 72 + 9 + 32 + 32 + 8 + 32 + 32) * LANES + 2), .CYCLES(STATE)) around_state (
+        .clk, .rst,
+        .in({p_gap, p_cut, p_keep, valid, payload, kind, bad, head, raw, wrote, number, count, info, vmid, cid}),
+        .out({o_gap, o_cut, o_keep, o_valid, packet_payload, packet_kind, packet_why, packet_header, packet_raw, packet_wrote,
+              packet_number, packet_count, packet_info, packet_vmid, packet_cid})
     );
     assign packet_gap = o_gap && o_step;
     assign packet_cut = o_cut && o_step;
@@ -206,9 +202,8 @@ module etm4_decoder #(
     assign packet_valid = o_step ? o_valid : '0;
 
     etm4_record_prefix #(.LANES(LANES)) record (
-        .clk, .rst, .step(o_step), .restart(o_restart), .gap(o_gap), .valid(o_valid), .bad(packet_why),
-        .head(packet_header), .meaning(o_meaning), .after(o_first_two), .cycles(o_cycles), .taken(o_taken),
-        .address(packet_address), .threshold(packet_threshold),
+        .clk, .rst, .step(p_step), .restart(p_restart), .gap(p_gap), .valid, .bad, .head, .meaning, .after, .cycles,
+        .cycles_end, .threshold(threshold_soon), .taken(o_taken), .address(packet_address),
         .gap_out(record_gap), .kind(record_kind), .cycle(record_cycle), .value(record_value)
     );
 

@@ -71,14 +71,13 @@ module etm4_history_prefix #(
 
     // What comes in; then stage s walks over lanes 2s and 2s + 1, whose bits are formed one cycle before.
     logic [3*ENTRY-1:0]       history  [0:STAGES];  // the newest in the lowest bits
-    logic [ENTRY*LANES-1:0]   results  [0:STAGES];
+    logic [ENTRY*LANES-1:0]   results;              // the newest after each lane, when all lanes have been walked over
     logic [CONTROL*LANES-1:0] controls [0:STAGES];
     logic [PAIR*STAGES-1:0]   pairs    [0:STAGES];
     logic [BYTES-1:0]         later    [0:STAGES];
     logic                     restart_1;
     delay #(.WIDTH(1), .CYCLES(2)) restarts (.clk, .in(restart), .out(restart_1));
     assign history[0] = {old_entry(2'd2, restart_1), old_entry(2'd1, restart_1), old_entry(2'd0, restart_1)};
-    assign results[0] = '0;
     logic [CONTROL*LANES-1:0] control_0;
     logic [PAIR*STAGES-1:0]   pair_0;
     logic [BYTES-1:0]         bytes_0;
@@ -104,14 +103,13 @@ module etm4_history_prefix #(
         end
         for (genvar s = 0; s < STAGES; s++) begin : g_stage
             logic [3*ENTRY-1:0]       history_q, walked, between;
-            logic [ENTRY*LANES-1:0]   results_q;
+            logic [ENTRY-1:0]         between_q;
             logic [CONTROL*LANES-1:0] controls_q;
             logic [PAIR*STAGES-1:0]   pairs_q;
             logic [BYTES-1:0]         later_q;
             logic [CONTROL-1:0]       x, y;
             logic [64:0]              brought;
             assign history[s+1] = history_q;
-            assign results[s+1] = results_q;
             assign controls[s+1] = controls_q;
             assign pairs[s+1] = pairs_q;
             assign later[s+1] = later_q;
@@ -129,8 +127,20 @@ module etm4_history_prefix #(
                 pairs_q <= pairs[s];
                 later_q <= later[s];
                 history_q <= walked;
-                results_q <= results[s];
-                results_q[ENTRY*2*s+:2*ENTRY] <= {walked[0+:ENTRY], between[0+:ENTRY]};
+                between_q <= between[0+:ENTRY];
+            end
+            // The first lanes wait longest.
+            localparam int WAITS = STAGES - 1 - s;
+            logic [2*ENTRY-1:0] pair_q;
+            assign pair_q = {history_q[0+:ENTRY], between_q};
+            if (WAITS < 3) begin : g_soon
+                delay #(.WIDTH(2 * ENTRY), .CYCLES(WAITS)) until_walked (
+                    .clk, .in(pair_q), .out(results[ENTRY*2*s+:2*ENTRY])
+                );
+            end else begin : g_later
+                block_delay #(.WIDTH(2 * ENTRY), .CYCLES(WAITS)) until_walked (
+                    .clk, .rst, .in(pair_q), .out(results[ENTRY*2*s+:2*ENTRY])
+                );
             end
         end
     endgenerate
@@ -150,7 +160,7 @@ module etm4_history_prefix #(
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_out
             always_ff @(posedge clk)
-                {is[i], address[64*i+:64]} <= resolved(results[STAGES][ENTRY*i+:ENTRY], first, second, third);
+                {is[i], address[64*i+:64]} <= resolved(results[ENTRY*i+:ENTRY], first, second, third);
         end
     endgenerate
 

@@ -29,7 +29,8 @@ module etm4_packets_prefix #(
     output logic [LANES*etm4_pkg::MEANING-1:0] meaning,
     output logic [72*LANES-1:0] after,     // the nine bytes after the header, whatever they are
     output logic [LANES-1:0]    sf,        // bit 4 of the information byte of a context
-    output logic [21*LANES-1:0] cycles,    // count of a Cycle Count format 1
+    output logic [21*LANES-1:0] cycles,    // what a Cycle Count counts: seven bits a byte, also of bytes after the last
+    output logic [2*LANES-1:0]  cycles_end, // bit k: bits 7k+13:7k+7 are not part of it
     // The same as etm4_decoder gives them.
     output logic [72*LANES-1:0] raw,
     output logic [9*LANES-1:0]  wrote,
@@ -98,6 +99,7 @@ module etm4_packets_prefix #(
             logic [8:0]                 wrote_s;
             logic [7:0]                 second_result;
             logic [23:0]                y_bytes;
+            logic [6:0]                 y_first;
 
             assign w = window[8*i+:8*18];
             assign h = async_1[i] ? 8'h00 : w[7:0];
@@ -129,6 +131,8 @@ module etm4_packets_prefix #(
                 y_bytes = w[8+:24];
                 if (etm4_pkg::CYCLE_COUNT_HAS_COMMIT)
                     for (int k = 1; k < 6; k++) if (at == 4'(k)) y_bytes = w[8*(k+1)+:24];
+                if (m[etm4_pkg::M_CYCLES1]) y_first = y_bytes[6:0];
+                else y_first = m[etm4_pkg::M_CYCLES2] ? {3'b0, w[11:8]} : {5'b0, w[1:0]};
             end
 
             always_comb begin
@@ -155,7 +159,8 @@ module etm4_packets_prefix #(
                 meaning[MEANING*i+:MEANING] <= m;
                 after[72*i+:72] <= {w[79:16], async_1[i] ? 8'h00 : w[15:8]};
                 sf[i] <= !m[etm4_pkg::M_LONG] ? w[8+4] : !m[etm4_pkg::M_LONG64] ? w[40+4] : w[72+4];
-                cycles[21*i+:21] <= 21'(continued({16'b0, y_bytes}));
+                cycles[21*i+:21] <= {y_bytes[22:16], y_bytes[14:8], y_first};
+                cycles_end[2*i+:2] <= m[etm4_pkg::M_CYCLES1] ? {!(y_bytes[7] && y_bytes[15]), !y_bytes[7]} : 2'b11;
                 raw[72*i+:72] <= raw_s;
                 wrote[9*i+:9] <= wrote_s;
                 number[32*i+:32] <= continued(n_bytes);

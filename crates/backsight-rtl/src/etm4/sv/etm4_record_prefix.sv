@@ -6,11 +6,13 @@
 //   EXCEPTION   bits 9:0 the exception number
 //   GAP         why the trace does not continue: etm4_pkg::WHY_*, or GAP_OVERFLOW, GAP_DISCARD
 //
-// The cycles that packets add are summed by a tree of adders; only the sum of the whole word goes from word to word.
+// What a packet says itself comes in first, and waits in block RAM for what follows from those before it: the cycle count
+// threshold, then the address. The threshold comes so early that cycles are summed while addresses are not there yet: by a
+// tree of adders, of which only the sum of the whole word goes from word to word.
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency: log2(LANES) + 3 cycles.
+// Latency: LAST + 1 cycles; those after the addresses are two, and three with 8 lanes.
 
 module etm4_record_prefix #(
     parameter int LANES = 8
@@ -24,11 +26,13 @@ module etm4_record_prefix #(
     input  logic [3*LANES-1:0]  bad,
     input  logic [8*LANES-1:0]  head,
     input  logic [LANES*etm4_pkg::MEANING-1:0] meaning,
-    input  logic [16*LANES-1:0] after,      // the two bytes after the header
-    input  logic [21*LANES-1:0] cycles,     // what a Cycle Count packet counts above the threshold
-    input  logic [LANES-1:0]    taken,      // an address here would be the target of a branch
-    input  logic [64*LANES-1:0] address,
-    input  logic [32*LANES-1:0] threshold,
+    input  logic [72*LANES-1:0] after,      // the nine bytes after the header
+    input  logic [21*LANES-1:0] cycles,     // what a Cycle Count counts, with bits that are not part of it
+    input  logic [2*LANES-1:0]  cycles_end, // bit k: bits 7k+13:7k+7 are not
+    // The same word, so many cycles later:
+    input  logic [32*LANES-1:0] threshold,  // etm4_prefix_pkg::threshold_cycles(LANES)
+    input  logic [LANES-1:0]    taken,      // state_cycles(LANES); an address here would be the target of a branch
+    input  logic [64*LANES-1:0] address,    // state_cycles(LANES)
     output logic                gap_out,    // bytes were missing before lane 0
     output logic [3*LANES-1:0]  kind,       // etm4_pkg::RECORD_*; 0 for no record
     output logic [etm4_pkg::CYCLE*LANES-1:0] cycle,
@@ -39,71 +43,76 @@ module etm4_record_prefix #(
     localparam int LEVELS = $clog2(LANES);
     localparam int SUM = 32 + LEVELS;
     localparam int C = etm4_pkg::CYCLE;
+    localparam int THRESHOLD = etm4_prefix_pkg::threshold_cycles(LANES);
+    localparam int STATE = etm4_prefix_pkg::state_cycles(LANES);
+    localparam int LAST = THRESHOLD + 1 + LEVELS;  // the sums of a word are there
+    localparam int OWN = 10;
 
-    // The type and the value, and the cycles that each packet adds.
-    logic [3*LANES-1:0]  kind_1, kind_2;
-    logic [64*LANES-1:0] value_1, value_2;
-    logic [SUM*LANES-1:0] added_1;
-    logic [SUM*LANES-1:0] sums [0:LEVELS];
-    assign sums[0] = added_1;
+    // What a packet says itself: the type, the value if it is no address, and how many cycles it counts above the threshold.
+    logic [3*LANES-1:0]   kind_0, kind_s;
+    logic [OWN*LANES-1:0] own_0, own_s;
+    logic [21*LANES-1:0]  count_0, count_t;
+    logic [LANES-1:0]     none_0, none_t;   // it counts no cycles
+    logic                 restart_0, gap_0, restart_s, gap_s;
     generate
-        for (genvar i = 0; i < LANES; i++) begin : g_lane
+        for (genvar i = 0; i < LANES; i++) begin : g_packet
             logic [MEANING-1:0] m;
             logic [7:0]  h;
             logic [15:0] r;
-            logic [2:0]  kind_s, kind_0;
-            logic [9:0]  own_s, own;
-            logic [63:0] target;
-            logic        has_own_s, has_own;   // the value is not an address
-            logic [31:0] over, added;
-            logic [20:0] counted;
-            logic        adds, adds_0;
-            assign added = over + {11'b0, counted};
+            logic [2:0]  kind_p;
+            logic [OWN-1:0] own_p;
+            logic        good, counts;
             assign m = meaning[MEANING*i+:MEANING];
             assign h = head[8*i+:8];
-            assign r = after[16*i+:16];
+            assign r = after[72*i+:16];
+            assign good = valid[i] && bad[3*i+:3] == etm4_pkg::WHY_NONE;
+            assign counts = (m[etm4_pkg::M_CYCLES1] && !h[0]) || m[etm4_pkg::M_CYCLES2] || m[etm4_pkg::M_CYCLES3];
             always_comb begin
-                kind_s = 3'b0;
-                own_s = 10'b0;
-                has_own_s = 1'b1;
+                kind_p = 3'b0;
+                own_p = OWN'(bad[3*i+:3]);
                 if (bad[3*i+:3] != etm4_pkg::WHY_NONE) begin
-                    kind_s = etm4_pkg::RECORD_GAP;
-                    own_s = {7'b0, bad[3*i+:3]};
+                    kind_p = etm4_pkg::RECORD_GAP;
                 end else if (m[etm4_pkg::M_EXTENSION]) begin
-                    if (r[7:0] != 8'h00) kind_s = etm4_pkg::RECORD_GAP;
-                    own_s = 10'(r[2:0] == 3'h5 ? etm4_pkg::GAP_OVERFLOW : etm4_pkg::GAP_DISCARD);
+                    if (r[7:0] != 8'h00) kind_p = etm4_pkg::RECORD_GAP;
+                    own_p = OWN'(r[2:0] == 3'h5 ? etm4_pkg::GAP_OVERFLOW : etm4_pkg::GAP_DISCARD);
                 end else if (m[etm4_pkg::M_EVENT]) begin
-                    kind_s = etm4_pkg::RECORD_EVENT;
-                    own_s = {6'b0, h[3:0]};
+                    kind_p = etm4_pkg::RECORD_EVENT;
+                    own_p = OWN'(h[3:0]);
                 end else if (m[etm4_pkg::M_EXCEPTION]) begin
-                    kind_s = etm4_pkg::RECORD_EXCEPTION;
-                    own_s = {r[7] ? r[12:8] : 5'b0, r[5:1]};
-                end else begin
-                    if (m[etm4_pkg::M_BRANCH] && taken[i]) kind_s = etm4_pkg::RECORD_BRANCH;
-                    has_own_s = 1'b0;
+                    kind_p = etm4_pkg::RECORD_EXCEPTION;
+                    own_p = {r[7] ? r[12:8] : 5'b0, r[5:1]};
+                end else if (m[etm4_pkg::M_BRANCH]) begin
+                    kind_p = etm4_pkg::RECORD_BRANCH;
                 end
-                if (!valid[i]) kind_s = 3'b0;
-
-                adds = valid[i] && bad[3*i+:3] == etm4_pkg::WHY_NONE
-                    && ((m[etm4_pkg::M_CYCLES1] && !h[0]) || m[etm4_pkg::M_CYCLES2] || m[etm4_pkg::M_CYCLES3]);
             end
             always_ff @(posedge clk) begin
-                kind_0 <= kind_s;
-                own <= own_s;
-                has_own <= has_own_s;
-                target <= address[64*i+:64];
-                kind_1[3*i+:3] <= kind_0;
-                value_1[64*i+:64] <= has_own ? {54'b0, own} : target;
-                over <= threshold[32*i+:32];
-                counted <= cycles[21*i+:21];
-                adds_0 <= adds;
-                added_1[SUM*i+:SUM] <= adds_0 ? SUM'(added) : '0;
+                kind_0[3*i+:3] <= valid[i] ? kind_p : 3'b0;
+                own_0[OWN*i+:OWN] <= own_p;
+                none_0[i] <= !(good && counts);
+                count_0[21*i+:7] <= cycles[21*i+:7];
+                count_0[21*i+7+:7] <= cycles_end[2*i] ? 7'b0 : cycles[21*i+7+:7];
+                count_0[21*i+14+:7] <= cycles_end[2*i+1] ? 7'b0 : cycles[21*i+14+:7];
             end
         end
     endgenerate
+    always_ff @(posedge clk) {restart_0, gap_0} <= {restart, gap};
+    block_delay #(.WIDTH(22 * LANES), .CYCLES(THRESHOLD - 1)) until_threshold (
+        .clk, .rst, .in({none_0, count_0}), .out({none_t, count_t})
+    );
+    block_delay #(.WIDTH((3 + OWN) * LANES + 2), .CYCLES(STATE - 1)) until_state (
+        .clk, .rst, .in({restart_0, gap_0, kind_0, own_0}), .out({restart_s, gap_s, kind_s, own_s})
+    );
 
-    // The sums up to each lane.
+    // The cycles that each packet adds, and their sums up to each lane.
+    logic [SUM*LANES-1:0] added;
+    logic [SUM*LANES-1:0] sums [0:LEVELS];
+    assign sums[0] = added;
     generate
+        for (genvar i = 0; i < LANES; i++) begin : g_added
+            logic [31:0] both;
+            assign both = threshold[32*i+:32] + {11'b0, count_t[21*i+:21]};
+            always_ff @(posedge clk) added[SUM*i+:SUM] <= none_t[i] ? '0 : SUM'(both);
+        end
         for (genvar l = 0; l < LEVELS; l++) begin : g_level
             localparam int N = 1 << l;
             logic [SUM*LANES-1:0] sums_q;
@@ -119,14 +128,29 @@ module etm4_record_prefix #(
         end
     endgenerate
 
-    // Those of the words before.
-    localparam int LAST = LEVELS + 2;
-    logic          restart_2, gap_2;
+    // The value, and whether an address is the target of a branch.
+    logic [3*LANES-1:0]  kind_1, kind_2;
+    logic [64*LANES-1:0] value_1, value_2;
+    logic                restart_2, gap_2;
+    generate
+        for (genvar i = 0; i < LANES; i++) begin : g_value
+            logic branch;
+            assign branch = kind_s[3*i+:3] == etm4_pkg::RECORD_BRANCH;
+            always_ff @(posedge clk) begin
+                kind_1[3*i+:3] <= branch && !taken[i] ? 3'b0 : kind_s[3*i+:3];
+                value_1[64*i+:64] <= branch ? address[64*i+:64] : 64'(own_s[OWN*i+:OWN]);
+            end
+        end
+    endgenerate
+    delay #(.WIDTH(67 * LANES), .CYCLES(LAST - STATE - 1)) until_summed (
+        .clk, .in({kind_1, value_1}), .out({kind_2, value_2})
+    );
+    delay #(.WIDTH(2), .CYCLES(LAST - STATE)) restarts (.clk, .in({restart_s, gap_s}), .out({restart_2, gap_2}));
+
+    // What the words before counted.
     logic [LAST:0] at;
     logic [C-1:0]  total, base;
     steps #(.CYCLES(LAST)) stages (.clk, .rst, .step, .at);
-    delay #(.WIDTH(67 * LANES), .CYCLES(LEVELS)) until_summed (.clk, .in({kind_1, value_1}), .out({kind_2, value_2}));
-    delay #(.WIDTH(2), .CYCLES(LAST)) restarts (.clk, .in({restart, gap}), .out({restart_2, gap_2}));
     assign base = restart_2 ? '0 : total;
     generate
         for (genvar i = 0; i < LANES; i++) begin : g_cycle

@@ -4,7 +4,7 @@
 //
 //   LANES   bytes of a word, 8 or 16
 //
-// Latency of all outputs: etm4_prefix_pkg::state_cycles(LANES).
+// Latency of outputs: etm4_prefix_pkg::state_cycles(LANES); of the threshold as soon as it is known, threshold_cycles(LANES).
 
 module etm4_state_prefix #(
     parameter int LANES = 8
@@ -23,12 +23,14 @@ module etm4_state_prefix #(
     output logic [64*LANES-1:0] address,    // the newest address after the packet of a lane
     output logic [LANES-1:0]    is,
     output logic [64*LANES-1:0] timestamp,
-    output logic [32*LANES-1:0] threshold   // after the byte of a lane
+    output logic [32*LANES-1:0] threshold,  // after the byte of a lane
+    output logic [32*LANES-1:0] threshold_soon
 );
 
     localparam int MEANING = etm4_pkg::MEANING;
     localparam int SCAN = etm4_prefix_pkg::scan_cycles(LANES);
     localparam int STATE = etm4_prefix_pkg::state_cycles(LANES);
+    localparam int THRESHOLD = etm4_prefix_pkg::threshold_cycles(LANES);
 
     // Is the processor in AArch64 state before each packet?
     logic [LANES-1:0] context_set, wide;
@@ -77,8 +79,8 @@ module etm4_state_prefix #(
             assign take_2[6*i+:6] = take_1[6*i+:6] | {long_1[i] && !wide[i], 5'b0};
         end
     endgenerate
-    delay #(.WIDTH(14 * LANES + 1), .CYCLES(SCAN)) until_scanned (
-        .clk, .in({restart, push, trace_info, from, take, is1, long_one, long64, zero}),
+    block_delay #(.WIDTH(14 * LANES + 1), .CYCLES(SCAN)) until_scanned (
+        .clk, .rst, .in({restart, push, trace_info, from, take, is1, long_one, long64, zero}),
         .out({restart_1, push_1, forget_1, from_1, take_1, is1_1, long_1, long64_1, zero_1})
     );
     delay #(.WIDTH(8 * (LANES + 8)), .CYCLES(SCAN)) bytes_until_scanned (
@@ -110,12 +112,11 @@ module etm4_state_prefix #(
     register_walk #(.LANES(LANES), .PARTS(9), .BITS(8)) times (
         .clk, .rst, .step, .restart, .clear(trace_info), .write(stamp_write), .data(stamp), .out(stamps)
     );
-    delay #(.WIDTH(64 * LANES), .CYCLES(STATE - LANES / 4 - 1)) timestamps (.clk, .in(time_2), .out(timestamp));
+    block_delay #(.WIDTH(64 * LANES), .CYCLES(STATE - LANES / 4 - 1)) timestamps (.clk, .rst, .in(time_2), .out(timestamp));
 
-    logic [32*LANES-1:0] threshold_2;
     etm4_threshold_prefix #(.LANES(LANES)) cycle_threshold (
-        .clk, .rst, .step, .restart, .trace_info, .control, .bytes(bytes[8*LANES-1:0]), .threshold(threshold_2)
+        .clk, .rst, .step, .restart, .trace_info, .control, .bytes(bytes[8*LANES-1:0]), .threshold(threshold_soon)
     );
-    delay #(.WIDTH(32 * LANES), .CYCLES(STATE - LANES / 4 - 7)) thresholds (.clk, .in(threshold_2), .out(threshold));
+    delay #(.WIDTH(32 * LANES), .CYCLES(STATE - THRESHOLD)) thresholds (.clk, .in(threshold_soon), .out(threshold));
 
 endmodule
