@@ -2,8 +2,11 @@
 //
 // Plain instructions are counted into the block under way; one that may change the flow, or a trap, ends it. All ports are
 // looked at in one cycle, so a block can end at each of them. Slot i + 1 of the output is the block that ended at port i;
-// slot 0 the one that ended before all of them, because this cycle does not continue it, the block was too long, or tracing
-// ends.
+// slot 0 the one that ended before all of them, because this cycle does not continue it, or tracing ends. A block that would be
+// too long with port i ends before it, in slot i.
+//
+// A block begins where the one under way began, or at a port; it is as long as that, or begins with 0, and what this cycle adds.
+// Slots say which (slot_from, slot_same, slot_grown): the address is chosen and the sum made when the block is handed on.
 
 module te_connector (
     input  logic clk,
@@ -18,26 +21,19 @@ module te_connector (
     input  logic [te_pkg::PORTS-1:0]                 special,
     input  logic [4*te_pkg::PORTS-1:0]               itype,
     input  logic                                     apart,
-    input  logic [te_pkg::PRIV-1:0]                  priv,
-    input  logic [te_pkg::CONTEXT-1:0]               context_id,
     input  logic [1:0]                               ctype,
-    input  logic [te_pkg::TIME-1:0]                  core_time,
-    input  logic [te_pkg::PRIV-1:0]                  before_priv,
-    input  logic [te_pkg::CONTEXT-1:0]               before_context,
-    input  logic [te_pkg::TIME-1:0]                  before_time,
-    // Blocks.
+    // Blocks. Privilege, context and time are those of the cycle (te_commit), of slot 0 those of the cycle before.
     output logic [te_pkg::PORTS:0]                   slot_valid,
-    output logic [(te_pkg::PORTS+1)*te_pkg::IADDR-1:0]  slot_iaddr,
-    output logic [(te_pkg::PORTS+1)*te_pkg::RETIRE-1:0] slot_iretire,
+    output logic [te_pkg::IADDR-1:0]                 under_way,     // where the block before this cycle began
+    output logic [te_pkg::RETIRE-1:0]                so_far,        // half-words that it had; 0 if there was none
+    output logic [(te_pkg::PORTS+1)*(te_pkg::PORTS+1)-1:0] slot_from, // begins there (bit 0), or at port j (bit j + 1)
+    output logic [te_pkg::PORTS:0]                   slot_same,     // is the block of the cycle before
+    output logic [(te_pkg::PORTS+1)*te_pkg::GROWTH-1:0] slot_grown, // half-words of this cycle
     output logic [te_pkg::PORTS:0]                   slot_ilastsize,
     output logic [4*(te_pkg::PORTS+1)-1:0]           slot_itype,
     output logic [te_pkg::PORTS:0]                   slot_sijump,
     output logic [2*(te_pkg::PORTS+1)-1:0]           slot_ctype,
     output logic [te_pkg::COUNT*(te_pkg::PORTS+1)-1:0] slot_cycles,
-    // Of slot 0; the others have what the ports share in this cycle.
-    output logic [te_pkg::PRIV-1:0]                  early_priv,
-    output logic [te_pkg::CONTEXT-1:0]               early_context,
-    output logic [te_pkg::TIME-1:0]                  early_time,
     output logic                                     ended          // tracing ended, after the blocks of this cycle
 );
 
@@ -45,11 +41,11 @@ module te_connector (
     localparam int R = te_pkg::RETIRE;
     localparam int C = te_pkg::COUNT;
     localparam int PORTS = te_pkg::PORTS;
+    localparam int SOURCES = PORTS + 1;
+    localparam int GROWTH = te_pkg::GROWTH;
 
     // The block under way, if there is one.
     logic         open;
-    logic [A-1:0] iaddr;                // where it begins
-    logic [R-1:0] iretire;              // half-words; 0 if there is none
     logic         ilastsize, sijump;
     logic [1:0]   block_ctype;
     logic [C-1:0] cycles, cycles_now;
@@ -60,35 +56,28 @@ module te_connector (
     assign early = open && (!enable || apart);
     assign cycles_now = cycles + C'(cycles != '1);
 
-    // One step for each port: n_ is the state after it. Sums are not on the way from port to port: what is is whether the block
-    // is the one of the cycle before, and the half-words that this cycle adds.
-    localparam int GROWTH = $clog2(2 * PORTS + 1);
+    // One step for each port: n_ is the state after it.
     localparam int MARGIN = 1 << GROWTH;
-    logic              n_open, same;
-    logic [GROWTH-1:0] grown, at_cut;
-    logic [A-1:0]      n_iaddr;
-    logic              n_ilastsize, n_sijump;
-    logic [1:0]        n_ctype;
-    logic              unspent;         // no block of this cycle has the cycles counted so far
-    logic              cut, here;
-    logic [R-1:0]      n_iretire;
-
-    function automatic [R-1:0] retired(input [R-1:0] so_far, input is_same, input [GROWTH-1:0] more);
-        retired = (is_same ? so_far : '0) + R'(more);
-    endfunction
+    logic               n_open, same;
+    logic [SOURCES-1:0] n_from;
+    logic [GROWTH-1:0]  grown;
+    logic [A-1:0]       n_iaddr;
+    logic               n_ilastsize, n_sijump;
+    logic [1:0]         n_ctype;
+    logic               unspent;        // no block of this cycle has the cycles counted so far
+    logic               cut, here;
 
     // Half-words until the block is too long, as far as it can grow in a cycle.
     logic            near;
     logic [GROWTH:0] left;
-    assign near = iretire > te_pkg::LONGEST - R'(MARGIN);
-    assign left = (GROWTH + 1)'(te_pkg::LONGEST) - iretire[GROWTH:0];
+    assign near = so_far > te_pkg::LONGEST - R'(MARGIN);
+    assign left = (GROWTH + 1)'(te_pkg::LONGEST) - so_far[GROWTH:0];
 
     always_comb begin
         n_open = open && !early;
         same = n_open;
         grown = '0;
-        at_cut = '0;
-        n_iaddr = iaddr;
+        n_from = SOURCES'(1);
         n_ilastsize = ilastsize;
         n_sijump = sijump;
         n_ctype = early ? te_pkg::CTYPE_UNREPORTED : block_ctype;
@@ -96,43 +85,34 @@ module te_connector (
         cut = 1'b0;
         here = 1'b0;
         slot_valid = '0;
-        slot_iaddr = '0;
-        slot_iretire = '0;
+        slot_from = '0;
+        slot_same = '0;
+        slot_grown = '0;
         slot_ilastsize = '0;
         slot_itype = '0;
         slot_sijump = '0;
         slot_ctype = '0;
         slot_cycles = '0;
         slot_valid[0] = early;
-        slot_iaddr[A-1:0] = iaddr;
+        slot_from[0] = 1'b1;
+        slot_same[0] = 1'b1;
         slot_ilastsize[0] = ilastsize;
         slot_ctype[1:0] = block_ctype;
         slot_cycles[C-1:0] = cycles;
-        early_priv = before_priv;
-        early_context = before_context;
-        early_time = before_time;
         for (int i = 0; i < PORTS; i++) begin
             here = counts[i] || (i == 0 && traps);
             cut = counts[i] && same && near && {1'b0, grown} + (compressed[i] ? (GROWTH + 1)'(1) : (GROWTH + 1)'(2)) > left;
             if (cut) begin
-                // Nothing ended before in this cycle; the block may have grown in it.
-                slot_valid[0] = 1'b1;
-                slot_ilastsize[0] = n_ilastsize;
-                slot_ctype[1:0] = n_ctype;
-                slot_cycles[C-1:0] = cycles_now;
-                at_cut = grown;
-                if (i > 0) begin
-                    early_priv = priv;
-                    early_context = context_id;
-                    early_time = core_time;
-                end
+                // Nothing ended before in this cycle: the slot of the port before has the block as it is, and no type.
+                slot_valid[i] = 1'b1;
+                if (i == 0) slot_cycles[C-1:0] = cycles_now;
                 n_open = 1'b0;
                 same = 1'b0;
                 grown = '0;
                 n_ctype = te_pkg::CTYPE_UNREPORTED;
                 unspent = 1'b0;
             end
-            if (here && !n_open) n_iaddr = pc[A*i+:A];
+            if (here && !n_open) n_from = SOURCES'(1) << (i + 1);
             // The first block after a change reports it.
             if (here && unspent && ctype != te_pkg::CTYPE_UNREPORTED) n_ctype = ctype;
             if (counts[i]) begin
@@ -143,10 +123,11 @@ module te_connector (
             end
 
             slot_valid[i+1] = special[i];
-            slot_iaddr[A*(i+1)+:A] = n_iaddr;
-            slot_iretire[R*(i+1)+:R] = retired(iretire, same, grown);
+            slot_from[SOURCES*(i+1)+:SOURCES] = n_from;
+            slot_same[i+1] = same;
+            slot_grown[GROWTH*(i+1)+:GROWTH] = grown;
             slot_ilastsize[i+1] = n_ilastsize;
-            slot_itype[4*(i+1)+:4] = itype[4*i+:4];
+            slot_itype[4*(i+1)+:4] = special[i] ? itype[4*i+:4] : te_pkg::ITYPE_NONE;
             slot_sijump[i+1] = n_sijump;
             slot_ctype[2*(i+1)+:2] = n_ctype;
             slot_cycles[C*(i+1)+:C] = !unspent ? '0 : early ? C'(1) : cycles_now;
@@ -159,25 +140,25 @@ module te_connector (
                 unspent = 1'b0;
             end
         end
-        slot_iretire[R-1:0] = iretire + R'(at_cut);
-        n_iretire = retired(iretire, same, grown);
+        n_iaddr = {A{n_from[0]}} & under_way;
+        for (int i = 0; i < PORTS; i++) n_iaddr |= {A{n_from[i+1]}} & pc[A*i+:A];
     end
 
     assign ended = enabled && !enable;
 
     always_ff @(posedge clk) begin
-        iaddr <= n_iaddr;
+        under_way <= n_iaddr;
         ilastsize <= n_ilastsize;
         sijump <= n_sijump;
         if (rst) begin
             open <= 1'b0;
-            iretire <= '0;
+            so_far <= '0;
             block_ctype <= te_pkg::CTYPE_UNREPORTED;
             cycles <= '0;
             enabled <= 1'b0;
         end else begin
             open <= n_open;
-            iretire <= n_iretire;
+            so_far <= (same ? so_far : '0) + R'(grown);
             block_ctype <= n_ctype;
             enabled <= enable;
             // The cycle in which slot 0 was ended early belongs to the next block.

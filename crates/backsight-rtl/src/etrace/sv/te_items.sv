@@ -94,11 +94,9 @@ module te_items (
     assign whole = !block || next_trap || is_last && !trap;
     assign in_ready = empty || step && whole;
 
-    // The address of the item if it is not the first instruction: whether it is one is known late.
-    logic [A-1:0] address;
+    // How far into the block the item is.
     logic [R-1:0] half_words;
-    assign half_words = !retired || last_done ? in_iretire : single ? '0 : in_iretire - last_size;
-    assign address = in_iaddr + A'({half_words, 1'b0});
+    assign half_words = !retired || last_done ? in_iretire : is_first || single ? '0 : in_iretire - last_size;
 
     always_ff @(posedge clk) begin
         held <= hold && !rst;
@@ -113,7 +111,7 @@ module te_items (
             last_done <= !whole && is_last;
         end
         if (step) begin
-            cur_address <= is_first ? in_iaddr : address;
+            cur_address <= in_iaddr + A'({half_words, 1'b0});
             cur_end <= in_iaddr + A'({in_iretire, 1'b0});
             cur_trap <= next_trap;
             cur_interrupt <= in_itype == te_pkg::ITYPE_INTERRUPT;

@@ -48,7 +48,7 @@ module te_payload (
     // Stage 1: the address field.
     logic                      a_valid, a_notify, a_updiscon, a_branch, a_thaddr, a_interrupt, a_ienable;
     logic [2:0]                a_kind;
-    logic [te_pkg::IADDR-1:0]  difference;
+    logic [te_pkg::IADDR-1:0]  less, difference;
     logic [F-1:0]              a_field;
     logic [30:0]               a_map;
     logic [4:0]                a_count;
@@ -59,10 +59,15 @@ module te_payload (
     logic                      named, a_failed, a_cached, a_irreport;
     logic [31:0]               a_counted;
     logic [te_pkg::IRETS-1:0]  a_irets;
-    logic                      relative;
+    logic                      relative, full_map, one, unused;
     assign named = req_kind == te_pkg::PACKET_ADDRESS || te_pkg::BRANCH_PREDICTION && req_kind == te_pkg::PACKET_COUNTED;
     assign relative = named && !te_pkg::FULL_ADDRESS;
-    assign difference = req_address - (relative ? req_from : '0);
+    // A full map goes without an address: its last outcome is repeated instead. An address and its complement make ones only,
+    // and one more makes zeros: no multiplexer comes after the sum.
+    assign full_map = req_kind == te_pkg::PACKET_MAP;
+    assign less = full_map ? req_address : relative ? req_from : '0;
+    assign one = !(full_map && req_map[30]);
+    assign {difference, unused} = {req_address, 1'b1} + {~less, one};
     generate
         if (te_pkg::HAS_TIME && te_pkg::HAS_CONTEXT) begin : g_both
             assign shared = {req_context, req_time, req_priv};
@@ -78,8 +83,7 @@ module te_payload (
     always_ff @(posedge clk) begin
         a_valid <= req_valid && !rst;
         a_kind <= req_kind;
-        // A full map goes without an address: its last outcome is repeated instead.
-        a_field <= req_kind == te_pkg::PACKET_MAP ? {F{req_map[30]}} : difference[te_pkg::IADDR-1:te_pkg::LSB];
+        a_field <= difference[te_pkg::IADDR-1:te_pkg::LSB];
         a_map <= req_map;
         a_count <= req_count;
         a_notify <= req_notify && named;

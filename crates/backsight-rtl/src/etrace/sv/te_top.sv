@@ -58,14 +58,14 @@ module te_top (
 );
 
     logic [te_pkg::PORTS:0]                      slot_valid, slot_ilastsize, slot_sijump;
-    logic [(te_pkg::PORTS+1)*te_pkg::IADDR-1:0]  slot_iaddr;
-    logic [(te_pkg::PORTS+1)*te_pkg::RETIRE-1:0] slot_iretire;
+    logic [te_pkg::IADDR-1:0]                    under_way;
+    logic [te_pkg::RETIRE-1:0]                   so_far;
+    logic [(te_pkg::PORTS+1)*(te_pkg::PORTS+1)-1:0] slot_from;
+    logic [te_pkg::PORTS:0]                      slot_same;
+    logic [(te_pkg::PORTS+1)*te_pkg::GROWTH-1:0] slot_grown;
     logic [4*(te_pkg::PORTS+1)-1:0]              slot_itype;
     logic [2*(te_pkg::PORTS+1)-1:0]              slot_ctype;
     logic [te_pkg::COUNT*(te_pkg::PORTS+1)-1:0]  slot_cycles;
-    logic [te_pkg::PRIV-1:0]                     early_priv;
-    logic [te_pkg::CONTEXT-1:0]                  early_context;
-    logic [te_pkg::TIME-1:0]                     early_time;
     logic [te_pkg::IADDR-1:0]                    tval;
     logic                                        ended;
     // What retires, a cycle later.
@@ -87,9 +87,8 @@ module te_top (
     );
     te_connector connector (
         .clk, .rst, .enable(now_enabled), .counts, .traps, .pc, .compressed, .commit_sijump(sijump), .special, .itype,
-        .apart, .priv(now_priv), .context_id(now_context), .ctype(now_ctype), .core_time(now_time), .before_priv,
-        .before_context, .before_time, .slot_valid, .slot_iaddr, .slot_iretire, .slot_ilastsize, .slot_itype,
-        .slot_sijump, .slot_ctype, .slot_cycles, .early_priv, .early_context, .early_time, .ended
+        .apart, .ctype(now_ctype), .slot_valid, .under_way, .so_far, .slot_from, .slot_same, .slot_grown, .slot_ilastsize,
+        .slot_itype, .slot_sijump, .slot_ctype, .slot_cycles, .ended
     );
 
     logic in_valid, in_ready, in_ilastsize, in_sijump;
@@ -103,10 +102,10 @@ module te_top (
     logic [te_pkg::TIME-1:0]    in_time;
     logic [te_pkg::ECAUSE-1:0]  in_cause;
     te_block_queue queue (
-        .clk, .rst, .stall, .slot_valid, .slot_iaddr, .slot_iretire, .slot_ilastsize, .slot_itype, .slot_sijump,
-        .slot_ctype, .slot_cycles, .early_priv, .early_context, .early_time, .priv(now_priv),
-        .context_id(now_context), .core_time(now_time), .cause, .tval, .ended, .out_valid(in_valid), .out_ready(in_ready), .out_kind(in_kind),
-        .out_iaddr(in_iaddr), .out_iretire(in_iretire), .out_ilastsize(in_ilastsize), .out_itype(in_itype),
+        .clk, .rst, .stall, .slot_valid, .under_way, .pc, .so_far, .slot_from, .slot_same, .slot_grown, .slot_ilastsize,
+        .slot_itype, .slot_sijump, .slot_ctype, .slot_cycles, .before_priv, .before_context, .before_time, .priv(now_priv),
+        .context_id(now_context), .core_time(now_time), .cause, .tval, .ended, .out_valid(in_valid), .out_ready(in_ready),
+        .out_kind(in_kind), .out_iaddr(in_iaddr), .out_iretire(in_iretire), .out_ilastsize(in_ilastsize), .out_itype(in_itype),
         .out_sijump(in_sijump), .out_ctype(in_ctype), .out_cycles(in_cycles), .out_priv(in_priv),
         .out_context(in_context), .out_time(in_time), .out_cause(in_cause), .out_tval(in_tval)
     );
