@@ -167,17 +167,20 @@ fn blocks_that_are_too_long_are_cut_where_the_software_cuts_them() {
     }
     let mut unit = rv64();
     unit.settings.resync = Resync { mode: ResyncMode::HalfWords, limit: 1000 };
-    let options = lossless(unit);
-    let simulation = Simulation::build(Simulator::Verilator, "long-blocks", &[], &files(&options));
-    for seed in 0..4 {
-        let cycles = stimulus::plain_cycles(&mut Random(seed), 100_000);
-        let blocks: Vec<_> = stimulus::blocks_of(&cycles, 4).into_iter().flatten().collect();
-        assert!(blocks.len() > 3, "{} blocks", blocks.len());
-        let inputs: Vec<Input> = blocks.into_iter().map(Input::Block).chain([Input::End]).collect();
-        let output =
-            Output::of(&simulation.run(&format!("R ffff\n{}", stimulus::cycle_lines(&cycles, 2, 64))));
-        assert_same(&output.bytes, &software::bytes(&options.unit, &inputs), "long blocks");
-        println!("{} cycles, {} bytes equal", cycles.len(), output.bytes.len());
+    for ports in [2, 4] {
+        let options = Options { ports, ..lossless(unit) };
+        let name = format!("long-blocks-{ports}");
+        let simulation = Simulation::build(Simulator::Verilator, &name, &[], &files(&options));
+        for seed in 0..4 {
+            let cycles = stimulus::plain_cycles(&mut Random(seed), ports.into(), 100_000);
+            let blocks: Vec<_> = stimulus::blocks_of(&cycles, 4).into_iter().flatten().collect();
+            assert!(blocks.len() > 3, "{} blocks", blocks.len());
+            let inputs: Vec<Input> = blocks.into_iter().map(Input::Block).chain([Input::End]).collect();
+            let lines = stimulus::cycle_lines(&cycles, ports.into(), 64);
+            let output = Output::of(&simulation.run(&format!("R ffff\n{lines}")));
+            assert_same(&output.bytes, &software::bytes(&options.unit, &inputs), &name);
+            println!("{name}: {} cycles, {} bytes equal", cycles.len(), output.bytes.len());
+        }
     }
 }
 

@@ -206,7 +206,7 @@ pub fn blocks_of(cycles: &[CoreCycle], itype_width: u8) -> Vec<Vec<Block>> {
 }
 
 /// A core with two ports that runs straight on.
-pub fn plain_cycles(random: &mut Random, count: usize) -> Vec<CoreCycle> {
+pub fn plain_cycles(random: &mut Random, ports: usize, count: usize) -> Vec<CoreCycle> {
     let mut pc = 0x1000;
     let mut port = |random: &mut Random, valid| {
         let compressed = random.below(2) == 0;
@@ -218,13 +218,14 @@ pub fn plain_cycles(random: &mut Random, count: usize) -> Vec<CoreCycle> {
     };
     (0..count)
         .map(|_| {
-            let first = random.below(8) != 0;
-            let second = first && random.below(4) != 0;
-            CoreCycle {
-                ports: vec![port(random, first), port(random, second)],
-                privilege: 3,
-                ..CoreCycle::default()
-            }
+            let mut valid = random.below(8) != 0;
+            let mut next = || {
+                let now = valid;
+                valid = valid && random.below(4) != 0;
+                port(random, now)
+            };
+            let ports = (0..ports).map(|_| next()).collect();
+            CoreCycle { ports, privilege: 3, ..CoreCycle::default() }
         })
         .collect()
 }
