@@ -53,6 +53,8 @@ module te_encoder (
 );
 
     logic [1:0] kind;
+    logic       retired;
+    assign retired = in_iretire != '0;
     te_filter filter (
         .clk, .rst, .trace(filter_trace),
         .iaddr_enable(filter_iaddr_enable), .iaddr_lower(filter_iaddr_lower), .iaddr_upper(filter_iaddr_upper),
@@ -60,14 +62,14 @@ module te_encoder (
         .cause_enable(filter_cause_enable), .cause_lower(filter_cause_lower), .cause_upper(filter_cause_upper),
         .tval_enable(filter_tval_enable), .tval_lower(filter_tval_lower), .tval_upper(filter_tval_upper),
         .tvec_enable(filter_tvec_enable), .tvec_lower(filter_tvec_lower), .tvec_upper(filter_tvec_upper),
-        .taken(in_valid && in_ready), .kind(in_kind), .iaddr(in_iaddr), .retired(in_iretire != '0), .itype(in_itype),
+        .taken(in_valid && in_ready), .kind(in_kind), .iaddr(in_iaddr), .retired, .itype(in_itype),
         .priv(in_priv), .cause(in_cause), .tval(in_tval), .out_kind(kind)
     );
 
-    // Blocks with what the filter makes of them: the decision begins here.
-    localparam int BLOCK = 2 + 2 * te_pkg::IADDR + te_pkg::RETIRE + 1 + 4 + 2 + 2 + te_pkg::COUNT + te_pkg::PRIV
+    // Blocks with what the filter makes of them, and how many instructions retired: the decision begins here.
+    localparam int BLOCK = 2 + 2 * te_pkg::IADDR + te_pkg::RETIRE + 3 + 4 + 2 + 2 + te_pkg::COUNT + te_pkg::PRIV
         + te_pkg::CONTEXT + te_pkg::TIME + te_pkg::ECAUSE;
-    logic                       b_valid, b_ready, b_ilastsize, b_sijump, b_notify;
+    logic                       single, b_valid, b_ready, b_ilastsize, b_retired, b_single, b_sijump, b_notify;
     logic [1:0]                 b_kind, b_ctype;
     logic [te_pkg::IADDR-1:0]   b_iaddr, b_tval;
     logic [te_pkg::RETIRE-1:0]  b_iretire;
@@ -77,13 +79,14 @@ module te_encoder (
     logic [te_pkg::CONTEXT-1:0] b_context;
     logic [te_pkg::TIME-1:0]    b_time;
     logic [te_pkg::ECAUSE-1:0]  b_cause;
+    assign single = in_iretire <= (in_ilastsize ? te_pkg::RETIRE'(2) : te_pkg::RETIRE'(1));
     te_stage #(.WIDTH(BLOCK)) blocks (
         .clk, .rst, .in_valid, .in_ready,
-        .in({kind, in_iaddr, in_iretire, in_ilastsize, in_itype, in_sijump, in_notify, in_ctype, in_cycles, in_priv,
-             in_context, in_time, in_cause, in_tval}),
+        .in({kind, in_iaddr, in_iretire, in_ilastsize, retired, single, in_itype, in_sijump, in_notify, in_ctype, in_cycles,
+             in_priv, in_context, in_time, in_cause, in_tval}),
         .out_valid(b_valid), .out_ready(b_ready),
-        .out({b_kind, b_iaddr, b_iretire, b_ilastsize, b_itype, b_sijump, b_notify, b_ctype, b_cycles, b_priv, b_context,
-              b_time, b_cause, b_tval})
+        .out({b_kind, b_iaddr, b_iretire, b_ilastsize, b_retired, b_single, b_itype, b_sijump, b_notify, b_ctype, b_cycles,
+              b_priv, b_context, b_time, b_cause, b_tval})
     );
 
     // Requests for packets.
@@ -119,8 +122,8 @@ module te_encoder (
     logic [te_pkg::ECAUSE-1:0]  cur_cause;
     te_items items (
         .clk, .rst, .in_valid(b_valid), .in_ready(b_ready), .in_kind(b_kind), .in_iaddr(b_iaddr), .in_iretire(b_iretire),
-        .in_ilastsize(b_ilastsize), .in_itype(b_itype), .in_sijump(b_sijump), .in_notify(b_notify), .in_ctype(b_ctype),
-        .in_cycles(b_cycles), .in_priv(b_priv), .in_context(b_context), .in_time(b_time), .in_cause(b_cause),
+        .in_ilastsize(b_ilastsize), .in_retired(b_retired), .in_single(b_single), .in_itype(b_itype), .in_sijump(b_sijump),
+        .in_notify(b_notify), .in_ctype(b_ctype), .in_cycles(b_cycles), .in_priv(b_priv), .in_context(b_context), .in_time(b_time), .in_cause(b_cause),
         .in_tval(b_tval), .every, .hold, .step, .have, .next_valid, .next_end, .next_trap, .next_priv, .next_ctype,
         .next_context, .next_target, .cur_valid, .cur_address, .cur_end, .cur_trap,
         .cur_interrupt, .cur_itype, .cur_sijump, .cur_notify, .cur_inner, .cur_ctype, .cur_weight, .cur_priv, .cur_context,

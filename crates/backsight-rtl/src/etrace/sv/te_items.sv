@@ -14,6 +14,8 @@ module te_items (
     input  logic [te_pkg::IADDR-1:0]    in_iaddr,
     input  logic [te_pkg::RETIRE-1:0]   in_iretire,
     input  logic                        in_ilastsize,
+    input  logic                        in_retired,     // an instruction or more
+    input  logic                        in_single,      // one at most
     input  logic [3:0]                  in_itype,
     input  logic                        in_sijump,
     input  logic                        in_notify,
@@ -64,28 +66,26 @@ module te_items (
     // Of a step that is held: whether the first instruction is skipped.
     logic held, held_skip;
 
-    logic block, retired, trap, single, skip_now, skip;
+    logic block, trap, skip_now, skip;
     logic is_first, is_last, empty;
     logic [R-1:0] last_size;
     assign block = in_valid && in_kind == te_pkg::IN_BLOCK;
-    assign retired = in_iretire != '0;
     assign trap = in_itype == te_pkg::ITYPE_EXCEPTION || in_itype == te_pkg::ITYPE_INTERRUPT;
     assign last_size = in_ilastsize ? R'(2) : R'(1);
-    assign single = in_iretire <= last_size;
     assign skip_now = !(every || !cur_valid || in_ctype != te_pkg::CTYPE_UNREPORTED || in_priv != cur_priv || cur_trap
         || te_pkg::is_uninferable(cur_itype));
     assign skip = held ? held_skip : skip_now;
-    assign is_first = retired && !single && !first_done && !last_done && !skip;
-    assign is_last = retired && !is_first && !last_done;
+    assign is_first = !next_trap && !in_single && !first_done && !skip;
+    assign is_last = !next_trap && !is_first;
     // Neither instructions nor a trap: nothing.
-    assign empty = block && !retired && !trap;
+    assign empty = block && !in_retired && !trap;
 
     assign have = in_valid && !empty;
     assign next_valid = have && block;
     assign next_end = in_kind == te_pkg::IN_END;
-    assign next_trap = !is_first && !is_last;
+    assign next_trap = !in_retired || last_done;        // neither the first nor the last instruction
     assign next_priv = in_priv;
-    assign next_ctype = next_trap && retired ? te_pkg::CTYPE_UNREPORTED : in_ctype;
+    assign next_ctype = next_trap && in_retired ? te_pkg::CTYPE_UNREPORTED : in_ctype;
     assign next_context = in_context;
     // The first instruction of a block is not passed over there.
     assign next_target = in_iaddr;
@@ -96,7 +96,7 @@ module te_items (
 
     // How far into the block the item is.
     logic [R-1:0] half_words;
-    assign half_words = !retired || last_done ? in_iretire : is_first || single ? '0 : in_iretire - last_size;
+    assign half_words = next_trap ? in_iretire : is_first || in_single ? '0 : in_iretire - last_size;
 
     always_ff @(posedge clk) begin
         held <= hold && !rst;
@@ -118,7 +118,7 @@ module te_items (
             cur_itype <= is_last && !trap ? in_itype : te_pkg::ITYPE_NONE;
             cur_sijump <= in_sijump && is_last;
             cur_notify <= in_notify && is_last;
-            cur_inner <= is_last && !single;
+            cur_inner <= is_last && !in_single;
             cur_ctype <= next_ctype;
             cur_weight <= !is_last ? '0
                 : te_pkg::RESYNC == te_pkg::RESYNC_CYCLES ? in_cycles

@@ -47,7 +47,8 @@ module te_packet_fifo (
             head <= head + (INDEX + 1)'(fetch);
             tail <= tail + (INDEX + 1)'(write);
             out_valid <= fetch || out_valid && !out_ready;
-            given <= given + (INDEX + 1)'(request) - (INDEX + 1)'(leaves);
+            if (request && !leaves) given <= given + (INDEX + 1)'(1);
+            if (leaves && !request) given <= given - (INDEX + 1)'(1);
         end
     end
 

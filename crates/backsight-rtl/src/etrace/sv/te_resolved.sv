@@ -27,6 +27,7 @@ module te_resolved (
 
     localparam int PORTS = te_pkg::PORTS;
     localparam int POP = $clog2(PORTS + 1);
+    localparam int PICK = $clog2(PORTS + 2);
 
     logic [WIDTH-1:0] records [te_pkg::RESOLVED_DEPTH];
     logic [WIDTH-1:0] incoming;
@@ -61,8 +62,18 @@ module te_resolved (
         assign later[WIDTH*i+:WIDTH] = records[index];
         assign valid[i] = level > (INDEX + 1)'(i);
         assign {kind[2*i+:2], taken[i], pc[te_pkg::IADDR*i+:te_pkg::IADDR]} = oldest[WIDTH*i+:WIDTH];
-        always_ff @(posedge clk)
-            oldest[WIDTH*i+:WIDTH] <= left == (INDEX + 1)'(i) ? incoming : all[WIDTH*(i+32'(gone))+:WIDTH];
+
+        // The record so many places on comes here, or the one that comes in. For that each number that may leave is looked at
+        // before it is known which it is.
+        logic [PICK-1:0]  pick;
+        logic [WIDTH-1:0] next;
+        always_comb begin
+            pick = PICK'(gone);
+            for (int j = 0; j <= PORTS; j++) if (pop == POP'(j) && level == (INDEX + 1)'(i + j)) pick = PICK'(PORTS + 1);
+            next = incoming;
+            for (int j = 0; j <= PORTS; j++) if (pick == PICK'(j)) next = all[WIDTH*(i+j)+:WIDTH];
+        end
+        always_ff @(posedge clk) oldest[WIDTH*i+:WIDTH] <= next;
     end
 
 endmodule
