@@ -150,8 +150,8 @@ module etm4_decoder #(
     etm4_packets_prefix #(.LANES(LANES)) packets (
         .clk, .rst, .step(s_step), .header(s_header), .async(s_async), .complete(s_complete), .data(s_data),
         .length(s_length), .first(s_first), .why(s_why), .next(p_next),
-        .valid, .bytes(p_bytes), .head, .payload, .bad, .meaning, .after, .sf, .cycles, .cycles_end, .raw, .wrote, .number, .count,
-        .info, .vmid, .cid
+        .valid, .bytes(p_bytes), .head, .payload, .bad, .meaning, .after, .sf, .cycles, .cycles_end, .raw, .wrote, .number,
+        .count, .info, .vmid, .cid
     );
     always_ff @(posedge clk) p_step <= p_next && !rst;
     word_queue #(.WIDTH(LANES + 3), .DEPTH(16)) kept_with_packets (

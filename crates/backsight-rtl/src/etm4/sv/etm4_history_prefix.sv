@@ -1,7 +1,7 @@
 // The last three addresses of an ETMv4/ETE stream: complete addresses for all packets of a word.
 //
-// An address packet brings some bits of an address and takes the others from one of the last three. The three are walked from lane to
-// lane, two lanes a stage, without the state of the words before: each part of an address is either known, or "that part
+// An address packet brings some bits of an address and takes the others from one of the last three. The three are walked from
+// lane to lane, two lanes a stage, without the state of the words before: each part of an address is either known, or "that part
 // of the old address 0, 1 or 2". The old addresses come in at the end, so that only that choice goes from word to word.
 //
 //   LANES   bytes of a word, a power of two

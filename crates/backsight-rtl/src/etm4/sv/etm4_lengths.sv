@@ -186,8 +186,8 @@ module etm4_lengths #(
             logic [10*PART-1:0] p;  // at the byte after the header and those after it
             assign p = parts_2[PART*(i+1)+:10*PART];
             assign begins = first_2[4*i+:4];
-            // A count may follow after one to nine bytes, a result after one to six, a number after one, two or four, a context after
-            // four or eight.
+            // A count may follow after one to nine bytes, a result after one to six, a number after one, two or four, a context
+            // after four or eight.
             logic [47:0] counts;
             logic [39:0] results;
             logic [2:0]  at_count;

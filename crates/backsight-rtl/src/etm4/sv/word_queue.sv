@@ -1,7 +1,7 @@
 // Words that wait until the stage that needs them has come as far: the first that came in is the first to go out.
 //
-// Both ends move with the same words, so that there is always a word when one is taken. A wide word waits in pieces that count for
-// themselves, so that no counter has to reach memories all over the device.
+// Both ends move with the same words, so that there is always a word when one is taken. A wide word waits in pieces that count
+// for themselves, so that no counter has to reach memories all over the device.
 //
 //   WIDTH   bits of a word
 //   DEPTH   words that wait at most, a power of two

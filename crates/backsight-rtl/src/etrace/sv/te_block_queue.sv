@@ -1,7 +1,7 @@
 // Cycles in which blocks ended wait here; their blocks come out one by one, the oldest first.
 //
-// What ended in a cycle is held in registers first: the connector's path ends there. Then it waits in block RAM: entries are wide.
-// The block that is handed on is in registers too: block RAM is slow, and a filter may follow.
+// What ended in a cycle is held in registers first: the connector's path ends there. Then it waits in block RAM: entries are
+// wide. The block that is handed on is in registers too: block RAM is slow, and a filter may follow.
 //
 // When there is no room the blocks of a cycle are lost, and a gap is handed on before the next ones. `stall` asks the hart
 // to wait in time: it may still commit for as many cycles as are left (te_pkg::STALL_AT).

@@ -1,7 +1,7 @@
 // What the commit ports of a core retire in a cycle, as te_connector needs it one cycle later.
 //
-// All that depends on the ports alone is decided here: the types of instructions, with the records of the branch unit, and whether
-// this cycle does not continue the one before, because privilege or context changed or a trap happened elsewhere.
+// All that depends on the ports alone is decided here: the types of instructions, with the records of the branch unit, and
+// whether this cycle does not continue the one before, because privilege or context changed or a trap happened elsewhere.
 // With a trap only port 0 is looked at.
 
 module te_commit (

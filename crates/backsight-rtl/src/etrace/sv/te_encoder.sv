@@ -1,6 +1,7 @@
 // The encoder: blocks of retired instructions in, words of a trace bus out.
 //
-//   te_filter -> te_stage -> te_items -> te_priority (te_branches, te_returns, te_resync) -> te_payload -> te_packet_fifo -> te_encap
+//   te_filter -> te_stage -> te_items -> te_priority (te_branches, te_returns, te_resync) -> te_payload
+//     -> te_packet_fifo -> te_encap
 //
 // A block is taken when in_valid and in_ready are high. in_kind says what it is: a block (IN_BLOCK), a time in which nothing
 // was observed (IN_GAP), the end of tracing (IN_END).
@@ -123,16 +124,16 @@ module te_encoder (
     te_items items (
         .clk, .rst, .in_valid(b_valid), .in_ready(b_ready), .in_kind(b_kind), .in_iaddr(b_iaddr), .in_iretire(b_iretire),
         .in_ilastsize(b_ilastsize), .in_retired(b_retired), .in_single(b_single), .in_itype(b_itype), .in_sijump(b_sijump),
-        .in_notify(b_notify), .in_ctype(b_ctype), .in_cycles(b_cycles), .in_priv(b_priv), .in_context(b_context), .in_time(b_time), .in_cause(b_cause),
-        .in_tval(b_tval), .every, .hold, .step, .have, .next_valid, .next_end, .next_trap, .next_priv, .next_ctype,
-        .next_context, .next_target, .cur_valid, .cur_address, .cur_end, .cur_trap,
-        .cur_interrupt, .cur_itype, .cur_sijump, .cur_notify, .cur_inner, .cur_ctype, .cur_weight, .cur_priv, .cur_context,
+        .in_notify(b_notify), .in_ctype(b_ctype), .in_cycles(b_cycles), .in_priv(b_priv), .in_context(b_context),
+        .in_time(b_time), .in_cause(b_cause), .in_tval(b_tval), .every, .hold, .step, .have, .next_valid, .next_end, .next_trap,
+        .next_priv, .next_ctype, .next_context, .next_target, .cur_valid, .cur_address, .cur_end, .cur_trap, .cur_interrupt,
+        .cur_itype, .cur_sijump, .cur_notify, .cur_inner, .cur_ctype, .cur_weight, .cur_priv, .cur_context,
         .cur_time, .cur_cause, .cur_tval
     );
     te_priority decide (
         .clk, .rst, .room, .half_empty, .every, .hold, .step, .have, .next_valid, .next_end, .next_trap, .next_priv,
-        .next_ctype, .next_context, .next_target, .cur_valid, .cur_address, .cur_end, .cur_trap, .cur_interrupt, .cur_itype, .cur_sijump,
-        .cur_notify, .cur_inner, .cur_ctype, .cur_weight, .cur_priv, .cur_context, .cur_time, .cur_cause, .cur_tval,
+        .next_ctype, .next_context, .next_target, .cur_valid, .cur_address, .cur_end, .cur_trap, .cur_interrupt, .cur_itype,
+        .cur_sijump, .cur_notify, .cur_inner, .cur_ctype, .cur_weight, .cur_priv, .cur_context, .cur_time, .cur_cause, .cur_tval,
         .req_valid, .req_kind, .req_address, .req_from, .req_map, .req_count, .req_notify, .req_updiscon, .req_branch,
         .req_priv, .req_context, .req_time, .req_thaddr, .req_interrupt, .req_cause, .req_tval, .req_ienable, .req_status,
         .req_counted, .req_failed, .req_cached, .req_irreport, .req_irets, .weighed, .as_index, .lost

@@ -124,22 +124,19 @@ module te_payload (
         else branches = {tail[W-3:0], 2'd2};
     end
 
+    // A trap: its cause, then the address, the trap value, both or neither.
+    logic [ADDRESS_AT-1:0] trap_head;
+    logic [W-1:0]          with_tval, with_address, with_both;
+    assign trap_head = {a_thaddr, a_interrupt, a_cause, a_shared, a_branch, 4'b0111};
+    assign with_tval = {{(W - ADDRESS_AT - te_pkg::IADDR){a_tval[te_pkg::IADDR-1]}}, a_tval, trap_head};
+    assign with_address = {{(W - ADDRESS_AT - F){top}}, a_field, trap_head};
+    assign with_both = {{(W - ADDRESS_AT - F - te_pkg::IADDR){a_tval[te_pkg::IADDR-1]}}, a_tval, a_field, trap_head};
     generate
         if (te_pkg::IMPLICIT_EXCEPTION) begin : g_implicit
-            logic [W-1:0] with_tval, with_address, with_both;
-            assign with_tval = {{(W - ADDRESS_AT - te_pkg::IADDR){a_tval[te_pkg::IADDR-1]}}, a_tval, a_thaddr, a_interrupt,
-                a_cause, a_shared, a_branch, 4'b0111};
-            assign with_address = {{(W - ADDRESS_AT - F){top}}, a_field, a_thaddr, a_interrupt, a_cause, a_shared, a_branch, 4'b0111};
-            assign with_both = {{(W - ADDRESS_AT - F - te_pkg::IADDR){a_tval[te_pkg::IADDR-1]}}, a_tval, a_field, a_thaddr, a_interrupt, a_cause, a_shared,
-                a_branch, 4'b0111};
-            assign trap = a_thaddr && a_interrupt
-                ? {{(W - ADDRESS_AT){1'b1}}, a_thaddr, a_interrupt, a_cause, a_shared, a_branch, 4'b0111}
+            assign trap = a_thaddr && a_interrupt ? {{(W - ADDRESS_AT){1'b1}}, trap_head}
                 : a_thaddr ? with_tval : a_interrupt ? with_address : with_both;
         end else begin : g_explicit
-            assign trap = a_interrupt
-                ? {{(W - ADDRESS_AT - F){top}}, a_field, a_thaddr, a_interrupt, a_cause, a_shared, a_branch, 4'b0111}
-                : {{(W - ADDRESS_AT - F - te_pkg::IADDR){a_tval[te_pkg::IADDR-1]}}, a_tval, a_field, a_thaddr, a_interrupt,
-                   a_cause, a_shared, a_branch, 4'b0111};
+            assign trap = a_interrupt ? with_address : with_both;
         end
     endgenerate
 

@@ -1,7 +1,8 @@
 // Return addresses of the calls under way, for implicit returns: where does the next return go to?
 //
 // With te_pkg::STACK it holds 2^STACK addresses; when it is full the oldest is dropped. With te_pkg::CALLS beside it, an entry
-// counts how often the same call was repeated. With CALLS alone calls are only counted, 2^CALLS at most, and `target` says nothing.
+// counts how often the same call was repeated. With CALLS alone calls are only counted, 2^CALLS at most, and `target` says
+// nothing.
 
 module te_return_stack (
     input  logic                     clk,
