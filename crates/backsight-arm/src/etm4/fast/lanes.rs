@@ -161,11 +161,11 @@ impl Lanes {
     #[inline(always)]
     fn add_timestamps(&mut self, bytes: &[u8; READ], count: &[u8; LANES + VECTOR]) {
         // Bytes of a timestamp that go on are passed over as packets are that are a header alone: how many begin here, and how
-        // far it is past the last byte and a count after that?
+        // far is it past the last byte and a count after that?
         let (mut goes_on, mut over) = ([0; LANES + VECTOR], [0; LANES + VECTOR]);
         for at in 0..LANES {
             goes_on[at] = bytes[at] >> 7;
-            over[at] = 1 + if bytes[at] < 0x80 { count[at + 1] } else { 0 };
+            over[at] = 1 + count[at + 1];
         }
         double::<1>(&mut goes_on, &mut over);
         double::<2>(&mut goes_on, &mut over);
