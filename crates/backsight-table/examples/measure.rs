@@ -41,6 +41,11 @@ fn look_with_position(sums: &mut (u64, u64), item: Item<'_, Event>) {
     sums.1 = sums.1.wrapping_add(place);
 }
 
+/// How many ranges of all sources were looked at.
+fn ranges<S>(counts: &[(S, (u64, u64))]) -> u64 {
+    counts.iter().map(|(_, (ranges, _))| ranges).sum()
+}
+
 fn open(path: &Path, image: Option<&str>) -> backsight::Result<Capture> {
     let options = OpenOptions::new();
     image.into_iter().fold(options, OpenOptions::image).open(path)
@@ -51,13 +56,13 @@ impl Measured {
     fn decoder(&self) -> Outcome {
         let decode = self.capture.execution().positions(false).any_order();
         let (_, counts) = decode.fold(|_| (0, 0), look)?;
-        Ok((counts.iter().map(|(_, (ranges, _))| ranges).sum(), 0))
+        Ok((ranges(&counts), 0))
     }
 
     /// The same, and where they were reported.
     fn decoder_with_positions(&self) -> Outcome {
         let (_, counts) = self.capture.execution().any_order().fold(|_| (0, 0), look_with_position)?;
-        Ok((counts.iter().map(|(_, (ranges, _))| ranges).sum(), 0))
+        Ok((ranges(&counts), 0))
     }
 
     /// The first on all cores, a piece of each source at a time.
@@ -68,7 +73,7 @@ impl Measured {
             look,
             |sums, later| *sums = (sums.0 + later.0, sums.1.wrapping_add(later.1)),
         )?;
-        Ok((counts.iter().map(|(_, (ranges, _))| ranges).sum(), 0))
+        Ok((ranges(&counts), 0))
     }
 
     /// Rows of three columns of numbers.

@@ -205,7 +205,7 @@ pub fn blocks_of(cycles: &[CoreCycle], itype_width: u8) -> Vec<Vec<Block>> {
     all
 }
 
-/// A core with two ports that runs straight on.
+/// A core with so many ports that runs straight on, for so many cycles.
 pub fn plain_cycles(random: &mut Random, ports: usize, count: usize) -> Vec<CoreCycle> {
     let mut pc = 0x1000;
     let mut port = |random: &mut Random, valid| {

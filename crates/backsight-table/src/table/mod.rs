@@ -79,7 +79,7 @@ impl Table {
         Self::ALL.into_iter().find(|table| table.name() == name)
     }
 
-    /// There is no table of that name, nor is it the one beside tables that is meant.
+    /// The error about a name that no table has, where another name may be given beside those of tables.
     pub(crate) fn unknown(name: &str, beside: Option<&str>) -> Error {
         let names: Vec<_> = Self::ALL.iter().map(|table| table.name()).chain(beside).collect();
         Error::misuse(format!("table `{name}`: there are {}", names.join(", ")))
