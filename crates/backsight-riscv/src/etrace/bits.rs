@@ -23,22 +23,34 @@ impl Payload {
     pub(super) fn compressed(bits: i128) -> Self {
         // One bit of sign must remain.
         let significant = LOW + 1 - (bits ^ bits >> 127).leading_zeros() as usize;
-        let mut bytes = [0; CAPACITY];
-        bytes[..16].copy_from_slice(&bits.to_le_bytes());
-        Self { bytes, length: significant.div_ceil(8) as u8 }
+        Self::beginning(bits.to_le_bytes(), significant)
     }
 
     /// The same for `head`, of `width` (1 to 63) bits, and the signed number `tail` above it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn compressed_pair(head: u64, width: u8, tail: i64) -> Self {
         let (low, high) = (head | (tail as u64) << width, tail >> (64 - width));
         let sign = (low as i64) >> 63;
         if high != sign {
-            return Self::compressed(i128::from(high) << 64 | i128::from(low));
+            return Self::compressed_wide(low, high);
         }
-        let significant = 65 - (low as i64 ^ sign).leading_zeros();
+        let significant = 65 - (low as i64 ^ sign).leading_zeros() as usize;
+        Self::beginning(low.to_le_bytes(), significant)
+    }
+
+    #[cold]
+    fn compressed_wide(low: u64, high: i64) -> Self {
+        Self::compressed(i128::from(high) << 64 | i128::from(low))
+    }
+
+    /// The bytes that hold the first `significant` bits; all of them are in `first`. It is stored as one value, so that
+    /// who reads it at once does not wait.
+    #[inline(always)]
+    fn beginning<const N: usize>(first: [u8; N], significant: usize) -> Self {
         let mut bytes = [0; CAPACITY];
-        bytes[..8].copy_from_slice(&low.to_le_bytes());
+        if let Some(beginning) = bytes.first_chunk_mut() {
+            *beginning = first;
+        }
         Self { bytes, length: significant.div_ceil(8) as u8 }
     }
 
@@ -46,9 +58,10 @@ impl Payload {
     #[inline]
     pub fn append_to(&self, out: &mut Vec<u8>) {
         let end = out.len() + usize::from(self.length);
-        // Copies of a fixed size are quick; what is too much is cut off again.
+        // Copies of a fixed size, as they were written, are quick; what is too much is cut off again.
         match self.length {
-            0..=16 => out.extend_from_slice(&self.bytes[..16]),
+            0..=8 => out.extend_from_slice(&self.bytes[..8]),
+            9..=16 => out.extend_from_slice(&self.bytes[..16]),
             _ => out.extend_from_slice(&self.bytes),
         }
         out.truncate(end);

@@ -28,20 +28,28 @@ fn has_clear_flags(reported: &Reported) -> bool {
 
 /// Encodes an address without flags, with the branches before it (format 1) or, without any, alone (format 2). All
 /// bits after the address repeat its sign, so that they compress away.
-#[inline]
+#[inline(always)]
 pub fn encode_address(map: BranchMap, address: u64, params: &Params) -> Payload {
     if params.dialect == Dialect::Cva6 {
-        let packet = map.with_address(Reported { address, ..Reported::default() });
-        return cva6::encode(&packet, params, &Options::default());
+        return encode_address_of_cva6(map, address, params);
     }
     let unused = 64 - params.address_bits().clamp(1, 64);
     let address = (address << unused) as i64 >> unused;
-    if map.count == 0 {
-        return Payload::compressed_pair(2, 2, address);
-    }
-    let width = BranchMap::width(map.count);
-    let bits = u64::from(map.bits) & ((1 << width) - 1);
-    Payload::compressed_pair(1 | u64::from(map.count & 31) << 2 | bits << 7, 7 + width, address)
+    let (head, width) = match map.count {
+        0 => (2, 2),
+        count => {
+            let width = BranchMap::width(count);
+            let bits = u64::from(map.bits) & ((1 << width) - 1);
+            (1 | u64::from(count & 31) << 2 | bits << 7, 7 + width)
+        }
+    };
+    Payload::compressed_pair(head, width, address)
+}
+
+#[cold]
+fn encode_address_of_cva6(map: BranchMap, address: u64, params: &Params) -> Payload {
+    let packet = map.with_address(Reported { address, ..Reported::default() });
+    cva6::encode(&packet, params, &Options::default())
 }
 
 /// Encodes a full map without an address. All bits after it repeat its last one, so that they compress away.

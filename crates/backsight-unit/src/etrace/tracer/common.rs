@@ -126,10 +126,10 @@ impl Common {
         self.class & class::MORE_THAN_AN_OUTCOME == 0 && self.is_common(block)
     }
 
-    /// Is all that there can be to do about the held block to name it, or where its jump leads to?
+    /// The same, but for naming the held block, or where its jump leads to?
     #[inline]
-    pub fn is_simple(&self) -> bool {
-        self.class & class::OTHER == 0
+    pub fn names_at_most(&self, block: &Block) -> bool {
+        self.class & class::OTHER == 0 && self.is_common(block)
     }
 
     /// Can `block` cause nothing but what a branch or jump causes?

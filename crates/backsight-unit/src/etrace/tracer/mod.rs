@@ -158,8 +158,10 @@ impl Tracer {
     pub fn push(&mut self, block: &Block, sink: &mut impl Sink) {
         if self.common.adds_an_outcome_at_most(block) {
             self.push_outcome(block, sink);
+        } else if self.common.names_at_most(block) {
+            self.push_at_jump(block, sink);
         } else {
-            // A copy, so that a caller that makes blocks can keep them in registers on the way above.
+            // A copy, so that a caller that makes blocks can keep them in registers on the ways above.
             self.push_checked(&{ *block }, sink);
         }
     }
@@ -171,12 +173,10 @@ impl Tracer {
 
     #[inline(never)]
     fn push_checked(&mut self, block: &Block, sink: &mut impl Sink) {
-        if !self.common.takes(block) {
-            self.push_any(block, sink);
-        } else if self.common.is_simple() {
-            self.push_at_jump(block, sink);
-        } else {
+        if self.common.takes(block) {
             self.push_with_tables(block, sink);
+        } else {
+            self.push_any(block, sink);
         }
     }
 
