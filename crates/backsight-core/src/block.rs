@@ -41,9 +41,13 @@ pub trait ExecutionSink {
     fn item(&mut self, item: Execution);
 
     /// Straight-line code: the same as its instructions one by one.
-    #[inline]
+    #[inline(always)]
     fn block(&mut self, block: &RetiredBlock<'_>) {
-        block.instructions().for_each(|retired| self.item(Execution::Instruction(retired)));
+        let Some((before, last)) = block.split_last() else { return };
+        for retired in before {
+            self.item(Execution::Instruction(*retired));
+        }
+        self.item(Execution::Instruction(last));
     }
 }
 

@@ -7,8 +7,8 @@
 //! `docs/retired-stream.md`.
 //!
 //! Straight-line code that the table knows always costs the same. Both sides remember such code, so that they need not
-//! look at the table for each of its instructions: the writer where it is given [blocks](RetiredWriter::push_block), the
-//! reader wherever it comes again.
+//! look at the table for each of its instructions, but only for where a block leads: the writer where it is given
+//! [blocks](RetiredWriter::push_block), the reader wherever code comes again.
 //!
 //! ```
 //! use backsight_run::retired::{RetiredReader, RetiredWriter};
@@ -23,15 +23,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod blocks;
+mod error;
 mod item;
 mod read;
-mod straight;
+mod state;
 mod table;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use read::{RetiredError, RetiredReader};
+pub use error::RetiredError;
+pub use read::RetiredReader;
 pub use write::RetiredWriter;
 
 use backsight_core::Isa;

@@ -1,8 +1,9 @@
 //! The instructions that writer and reader both know.
 //!
-//! Most of them are *steady*: they have only ever continued with the instruction after them. Whoever found that all
-//! instructions of a piece of code are steady may rely on it until the [`Mark`] of that code changes: slots lie in groups
-//! of neighbours, and a group counts how often something steady in it changed.
+//! Most of them are *steady*: they have only ever continued with the instruction after them. Whoever found which
+//! instructions a piece of code has, and which of them are steady, may rely on it until the [`Mark`] of that code changes:
+//! slots lie in groups of neighbours, and a group counts how often an instruction in it gave way to another one or stopped
+//! being steady.
 
 use backsight_core::{Address, Isa, Retired};
 
@@ -77,8 +78,25 @@ impl Entry {
     }
 
     /// Is it in use, and has it only ever continued with the instruction after it, in the same cycle?
-    fn is_steady(&self) -> bool {
+    pub fn is_steady(&self) -> bool {
         self.size != 0 && self.next == self.end() && self.cycles == 0 && !self.varies
+    }
+
+    /// Has it gone more than one way? Then it may go any way without a change of a [`Mark`].
+    #[inline]
+    pub fn varies(&self) -> bool {
+        self.varies
+    }
+
+    /// Is it the same instruction, whichever way it went?
+    fn is_same(&self, other: &Self) -> bool {
+        let what = |entry: &Self| (entry.address, entry.opcode, entry.size, entry.isa, entry.cycles);
+        what(self) == what(other)
+    }
+
+    /// As it is in a block: in cycle 0, followed by the instruction after it.
+    pub fn straight(&self) -> Retired {
+        Retired { next: Address(self.end()), taken: true, ..self.retired(0) }
     }
 
     #[inline]
@@ -100,15 +118,34 @@ const GROUP_BITS: u32 = 8;
 /// Bytes of code that lie in two groups at most.
 const NEIGHBOURS: u64 = 2 << GROUP_BITS;
 
-/// How often something steady changed in the two groups of a piece of code.
+/// How often something changed in the two groups of a piece of code: their sum, because neither is ever less than it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark([u64; 2]);
+pub(super) struct Mark(u64);
+
+/// The place of an instruction in the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Slot(u32);
+
+impl Slot {
+    #[inline(always)]
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    #[inline(always)]
+    fn group(self) -> usize {
+        self.index() >> GROUP_BITS
+    }
+}
 
 /// The instructions seen so far; a new one takes the slot of an older one.
 pub(super) struct Table {
     entries: Box<[Entry]>,
     mask: u64,
+    /// Of each group.
     changes: Box<[u64]>,
+    /// Of all groups.
+    all_changes: u64,
 }
 
 impl Table {
@@ -119,18 +156,26 @@ impl Table {
             entries: vec![Entry::EMPTY; count].into(),
             mask: count as u64 - 1,
             changes: vec![0; groups].into(),
+            all_changes: 0,
         }
     }
 
+    /// The slot of this address.
     #[inline(always)]
-    fn slot(&self, address: u64) -> usize {
-        ((address >> 1 ^ address >> 18) & self.mask) as usize
+    pub fn slot(&self, address: u64) -> Slot {
+        Slot(((address >> 1 ^ address >> 18) & self.mask) as u32)
     }
 
     /// What is in the slot of this address.
     #[inline(always)]
     pub fn get(&self, address: u64) -> &Entry {
-        &self.entries[self.slot(address)]
+        &self.entries[self.slot(address).index()]
+    }
+
+    /// What is in this slot. Nothing of it may be changed but where an instruction went that [varies](Entry::varies).
+    #[inline(always)]
+    pub fn in_slot(&mut self, slot: Slot) -> &mut Entry {
+        &mut self.entries[slot.index()]
     }
 
     /// The instruction at this address, if it is known.
@@ -144,25 +189,37 @@ impl Table {
     #[inline(always)]
     pub fn find_varying(&mut self, address: u64) -> Option<&mut Entry> {
         let slot = self.slot(address);
-        Some(&mut self.entries[slot])
-            .filter(|entry| entry.address == address && entry.size != 0 && entry.varies)
+        Some(self.in_slot(slot)).filter(|entry| entry.address == address && entry.size != 0 && entry.varies)
     }
 
     /// Puts an entry into the slot of its address.
     pub fn put(&mut self, entry: Entry) {
         let slot = self.slot(entry.address);
-        let before = std::mem::replace(&mut self.entries[slot], entry);
-        if before.is_steady() && before != entry {
-            self.changes[slot >> GROUP_BITS] += 1;
+        let before = std::mem::replace(self.in_slot(slot), entry);
+        let changes = !before.is_same(&entry) || before.is_steady() && before != entry;
+        if before.size != 0 && changes {
+            self.changes[slot.group()] += 1;
+            self.all_changes += 1;
         }
+    }
+
+    /// As long as this does not change, no mark does.
+    #[inline(always)]
+    pub fn changes(&self) -> u64 {
+        self.all_changes
     }
 
     /// The mark of code from `first` to `last` (addresses of instructions), which lies in two groups at most if it
     /// [is short](Self::is_short).
     #[inline(always)]
     pub fn mark(&self, first: u64, last: u64) -> Mark {
-        let changes = |address| self.changes[self.slot(address) >> GROUP_BITS];
-        Mark([changes(first), changes(last)])
+        self.mark_of(self.slot(first), self.slot(last))
+    }
+
+    /// The same, by slots.
+    #[inline(always)]
+    pub fn mark_of(&self, first: Slot, last: Slot) -> Mark {
+        Mark(self.changes[first.group()].wrapping_add(self.changes[last.group()]))
     }
 
     /// Is code from `first` to `last` short enough for a mark?
@@ -218,8 +275,8 @@ mod tests {
         let table = Table::new(16);
         for first in (0x3_F000..0x4_1000).step_by(2) {
             let groups: std::collections::BTreeSet<_> =
-                (first..first + NEIGHBOURS).step_by(2).map(|at| table.slot(at) >> GROUP_BITS).collect();
-            let ends = [first, first + NEIGHBOURS - 2].map(|at| table.slot(at) >> GROUP_BITS);
+                (first..first + NEIGHBOURS).step_by(2).map(|at| table.slot(at).group()).collect();
+            let ends = [first, first + NEIGHBOURS - 2].map(|at| table.slot(at).group());
             assert!(groups.iter().all(|group| ends.contains(group)), "{first:#x}");
         }
     }

@@ -1,7 +1,7 @@
 //! From items to bytes.
 
 use super::item::{put_access, put_context, put_distance, put_end, put_input, put_number, put_trap};
-use super::table::{Entry, Mark, Table};
+use super::table::{Entry, Mark, Slot, Table};
 use super::{Checksum, LONGEST_RUN, MAGIC, TABLE_BITS, VERSION, isa_number, kind, other};
 use backsight_core::{Access, Address, Execution, Input, Isa, Retired, RetiredBlock};
 use std::io::{self, Write};
@@ -17,12 +17,19 @@ pub(super) const STRAIGHT: u8 = 32;
 /// Blocks that are remembered at a time.
 const BLOCKS: usize = 1 << 13;
 
-/// A block whose instructions before the last were found in the table as they are.
+/// A block whose instructions were found in the table as they are, those before the last with nothing that they ever did
+/// but continue.
 #[derive(Clone, Copy)]
 struct KnownBlock {
     number: u64,
-    /// It holds while the table has this mark for it; `None`: it does not hold.
-    mark: Option<Mark>,
+    start: u64,
+    /// It holds while the table has this mark for it.
+    mark: Mark,
+    /// Changes of the whole table when that was looked at last.
+    changes: u64,
+    /// Where the table has its last instruction.
+    last: Slot,
+    holds: bool,
 }
 
 /// Writes items; [`finish`](Self::finish) completes the file.
@@ -49,12 +56,21 @@ impl<W: Write> RetiredWriter<W> {
         bytes.extend(MAGIC);
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend([isa_number(isa), TABLE_BITS]);
+        let table = Table::new(TABLE_BITS);
+        let none = KnownBlock {
+            number: 0,
+            start: 0,
+            mark: table.mark(0, 0),
+            changes: 0,
+            last: table.slot(0),
+            holds: false,
+        };
         Ok(Self {
             output,
             bytes,
             checksum: Checksum::NEW,
-            table: Table::new(TABLE_BITS),
-            blocks: vec![KnownBlock { number: 0, mark: None }; BLOCKS].into(),
+            table,
+            blocks: vec![none; BLOCKS].into(),
             expected: 0,
             cycle: 0,
             access: 0,
@@ -76,45 +92,76 @@ impl<W: Write> RetiredWriter<W> {
     /// Writes straight-line code that retired: the same as its instructions one by one.
     #[inline]
     pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> io::Result<()> {
-        let Some((before, last)) = block.split_last() else { return Ok(()) };
-        if let Some(first) = before.first() {
-            let count = before.len() as u32;
-            if self.run + count < LONGEST_RUN && self.knows(block.number, first.address.0, last.address.0) {
-                self.run += count;
-                self.instructions += u64::from(count);
-                self.expected = last.address.0;
-            } else {
-                self.unknown_block(block.number, before, last.address.0)?;
+        let count = block.code.len() as u32;
+        let Some(last) = self.known(block.number).filter(|_| self.run + count < LONGEST_RUN) else {
+            return self.unknown_block(block);
+        };
+        let (next, taken) = (block.next.0, block.taken);
+        let entry = self.table.in_slot(last);
+        if (next, taken) == (entry.next, entry.taken) {
+            self.run += count;
+        } else if entry.varies() && (next, taken) == entry.flipped() {
+            entry.went(next, taken);
+            self.run += count - 1;
+            self.token(kind::FLIP);
+            self.hand_on()?;
+        } else if entry.varies() && taken {
+            let distance = next.wrapping_sub(entry.target);
+            entry.went(next, taken);
+            self.run += count - 1;
+            self.token(kind::ELSEWHERE);
+            put_distance(&mut self.bytes, distance);
+            self.hand_on()?;
+        } else {
+            return self.unknown_block(block);
+        }
+        self.expected = next;
+        self.instructions += u64::from(count);
+        Ok(())
+    }
+
+    /// Where the table has the last instruction of the block of this number, if that block comes next and its instructions
+    /// are known.
+    #[inline(always)]
+    fn known(&mut self, number: u64) -> Option<Slot> {
+        let known = &mut self.blocks[number as usize % BLOCKS];
+        if known.number != number || known.start != self.expected || !known.holds || self.cycle != 0 {
+            return None;
+        }
+        if known.changes != self.table.changes() {
+            if known.mark != self.table.mark_of(self.table.slot(known.start), known.last) {
+                return None;
             }
+            known.changes = self.table.changes();
         }
-        self.instruction(&last)
+        Some(known.last)
     }
 
-    /// Would all instructions of the block of this number but its last one do what they did the last time?
-    #[inline]
-    fn knows(&self, number: u64, first: u64, last: u64) -> bool {
-        let known = &self.blocks[number as usize % BLOCKS];
-        known.number == number
-            && known.mark == Some(self.table.mark(first, last))
-            && first == self.expected
-            && self.cycle == 0
-    }
-
-    /// Writes the instructions before the last one of a block.
+    /// Writes a block instruction by instruction, and remembers it.
     #[cold]
-    fn unknown_block(&mut self, number: u64, before: &[Retired], last: u64) -> io::Result<()> {
-        let Some(first) = before.first() else { return Ok(()) };
-        for retired in before {
-            self.instruction(retired)?;
-        }
-        let is_known = |retired: &Retired| {
+    #[inline(never)]
+    fn unknown_block(&mut self, block: &RetiredBlock<'_>) -> io::Result<()> {
+        let (Some(first), Some((before, last))) = (block.code.first(), block.split_last()) else {
+            return Ok(());
+        };
+        block.instructions().try_for_each(|retired| self.instruction(&retired))?;
+        let (start, last) = (first.address.0, last.address.0);
+        let is_steady = |retired: &Retired| {
             self.table.steady(retired.address.0).is_some_and(|entry| entry.retired(0) == *retired)
         };
-        let follow = before.windows(2).all(|pair| pair[0].next == pair[1].address)
-            && before.last().is_some_and(|retired| retired.next.0 == last);
-        let holds = Table::is_short(first.address.0, last) && follow && before.iter().all(is_known);
-        let mark = holds.then(|| self.table.mark(first.address.0, last));
-        self.blocks[number as usize % BLOCKS] = KnownBlock { number, mark };
+        let is_known = |retired: &Retired| {
+            self.table
+                .find(retired.address.0)
+                .is_some_and(|entry| entry.cycles == 0 && entry.straight() == *retired)
+        };
+        let follow = block.code.windows(2).all(|pair| pair[0].next == pair[1].address);
+        let holds = Table::is_short(start, last)
+            && follow
+            && before.iter().all(is_steady)
+            && block.code.last().is_some_and(is_known);
+        let (mark, changes) = (self.table.mark(start, last), self.table.changes());
+        self.blocks[block.number as usize % BLOCKS] =
+            KnownBlock { number: block.number, start, mark, changes, last: self.table.slot(last), holds };
         Ok(())
     }
 
