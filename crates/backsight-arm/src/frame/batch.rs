@@ -1,6 +1,6 @@
 //! The same streams in large pieces, for consumers that want speed.
 
-use super::layout::{FRAME, FrameOutput, plain_data};
+use super::layout::{FRAME, FrameOutput, data_of, join};
 use super::{Chunk, Counts, Deframer, FrameStart, Framing, Loss};
 use backsight_core::TraceId;
 
@@ -128,35 +128,33 @@ impl Demultiplexer {
     }
 }
 
-/// Data bytes of a frame without ID bytes.
-const DATA: usize = FRAME - 1;
-
 impl Buffer {
-    /// How many frames without ID bytes there is room for.
+    /// How many frames there is room for.
     fn room(&self) -> usize {
-        ((CAPACITY - self.length) / DATA).saturating_sub(1).min(RUNS - self.run_count)
+        ((CAPACITY - self.length) / FRAME).min(RUNS - self.run_count)
     }
 
-    /// Puts frames in, for which there is room, up to the first that has ID bytes; gives how many.
-    fn put_frames(&mut self, index: u64, frames: &[[u8; FRAME]]) -> usize {
-        let (mut length, mut next) = (self.length, index);
+    /// Puts frames in, for which there is room, as long as they hold nothing but bytes of the source; gives how many, and how
+    /// many of them repeat its ID.
+    fn put_frames(&mut self, index: u64, frames: &[[u8; FRAME]]) -> (usize, usize) {
+        let (mut length, mut count) = (self.length, 0);
         let runs = self.runs.get_mut(self.run_count..).unwrap_or_default();
         for (frame, run) in frames.iter().zip(runs) {
-            let Some([low, high]) = plain_data(frame) else { break };
-            let Some(data) = self.bytes.get_mut(length..).and_then(<[u8]>::first_chunk_mut::<FRAME>) else {
+            let Some((data, bytes)) = data_of(self.id, frame) else { break };
+            let Some(out) = self.bytes.get_mut(length..).and_then(<[u8]>::first_chunk_mut::<FRAME>) else {
                 break;
             };
-            *data = (u128::from(low) | u128::from(high) << 64).to_le_bytes();
-            *run = Run { index: next, at: length as u32 };
-            (length, next) = (length + DATA, next + FRAME as u64);
+            *out = join(data);
+            *run = Run { index: index + (FRAME * count) as u64, at: length as u32 };
+            length += bytes;
+            count += 1;
         }
-        let count = (length - self.length) / DATA;
-        self.run_count += count;
-        if count > 0 {
-            self.next = next - 1;
+        let bytes = length - self.length;
+        (self.run_count, self.length) = (self.run_count + count, length);
+        if let Some(last) = self.runs.get(self.run_count.wrapping_sub(1)) {
+            self.next = last.index + (length as u64 - u64::from(last.at));
         }
-        self.length = length;
-        count
+        (count, count * (FRAME - 1) - bytes)
     }
 }
 
@@ -206,12 +204,12 @@ impl<F: FnMut(Batch<'_>)> FrameOutput for Batches<'_, F> {
         }
     }
 
-    fn frames(&mut self, id: TraceId, index: u64, frames: &[[u8; FRAME]]) -> usize {
+    fn frames(&mut self, id: TraceId, index: u64, frames: &[[u8; FRAME]]) -> (usize, usize) {
         if id != self.buffer.id {
             self.deliver();
             self.buffer.id = id;
         }
-        let mut taken = 0;
+        let (mut taken, mut ids) = (0, 0);
         while let Some(rest) = frames.get(taken..).filter(|rest| !rest.is_empty()) {
             let room = self.buffer.room();
             if room == 0 {
@@ -219,13 +217,13 @@ impl<F: FnMut(Batch<'_>)> FrameOutput for Batches<'_, F> {
                 continue;
             }
             let group = rest.get(..room).unwrap_or(rest);
-            let count = self.buffer.put_frames(index + (taken * FRAME) as u64, group);
-            taken += count;
+            let (count, repeated) = self.buffer.put_frames(index + (taken * FRAME) as u64, group);
+            (taken, ids) = (taken + count, ids + repeated);
             if count < group.len() {
                 break;
             }
         }
-        taken
+        (taken, ids)
     }
 
     #[inline]

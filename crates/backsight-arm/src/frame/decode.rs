@@ -170,9 +170,9 @@ impl Deframer {
         let (mut frames, rest) = bytes.as_chunks::<FRAME>();
         loop {
             // Most frames belong to the source of the one before.
-            let plain = self.unpacker.plain_frames(frames, self.offset, out);
-            self.offset += (plain * FRAME) as u64;
-            let Some((frame, after)) = frames.get(plain..).and_then(<[_]>::split_first) else { break };
+            let taken = self.unpacker.frames_of_source(frames, self.offset, out);
+            self.offset += (taken * FRAME) as u64;
+            let Some((frame, after)) = frames.get(taken..).and_then(<[_]>::split_first) else { break };
             self.memory_frame(frame, out);
             frames = after;
         }

@@ -21,11 +21,10 @@ const UNKNOWN: u8 = 0x80;
 pub(super) trait FrameOutput {
     /// The 15 data bytes of a frame without ID bytes, with a byte after them that says nothing.
     fn frame(&mut self, id: TraceId, index: u64, halves: [u64; 2]);
-    /// As many of these frames as have no ID bytes, up to the first that has one, in a row from an index on; gives how
-    /// many.
-    fn frames(&mut self, id: TraceId, index: u64, frames: &[[u8; FRAME]]) -> usize {
-        let plain = frames.iter().map_while(plain_data);
-        (index..).step_by(FRAME).zip(plain).map(|(index, halves)| self.frame(id, index, halves)).count()
+    /// As many of these frames, in a row from an index on, as it takes at once of those that hold nothing but bytes of this
+    /// source ([`data_of`]); gives how many, and how many of them repeat the ID.
+    fn frames(&mut self, _id: TraceId, _index: u64, _frames: &[[u8; FRAME]]) -> (usize, usize) {
+        (0, 0)
     }
     /// Bytes `from..to` of `data`, of one source.
     fn data(&mut self, id: TraceId, index: u64, data: &[u8; 2 * FRAME], from: usize, to: usize);
@@ -55,14 +54,32 @@ impl<F: FnMut(Chunk<'_>)> FrameOutput for Runs<'_, F> {
     }
 }
 
-/// The 15 data bytes of a frame, with a byte after them that says nothing; `None` if it has ID bytes. So has a barrier, by
-/// its first byte.
+/// The data of a frame that holds nothing but bytes of a source, with what says nothing after it, and its length: 15 bytes
+/// without ID bytes, 14 with that of the same source, which formatters repeat every so many frames. `None` for other frames,
+/// barriers included.
 #[inline(always)]
-pub(super) fn plain_data(frame: &[u8; FRAME]) -> Option<[u64; 2]> {
-    let bits = u128::from_le_bytes(*frame);
-    let (low, high) = (bits as u64, (bits >> 64) as u64);
-    let aux = frame[15];
-    ((low | high) & ID_FLAGS == 0).then_some([low | spread(aux), high | spread(aux >> 4)])
+pub(super) fn data_of(id: TraceId, frame: &[u8; FRAME]) -> Option<([u64; 2], usize)> {
+    let [low, high] = halves(frame);
+    let aux = (high >> 56) as u8;
+    let data = [low | spread(aux), high | spread(aux >> 4)];
+    if (low | high) & ID_FLAGS == 0 {
+        return Some((data, FRAME - 1));
+    }
+    without_repeated_id(id, [low, high], data).map(|data| (data, FRAME - 2))
+}
+
+/// The data of a frame, with what says nothing after it, whose only ID byte is that of the current source.
+#[inline]
+fn without_repeated_id(id: TraceId, halves: [u64; 2], data: [u64; 2]) -> Option<[u64; 2]> {
+    let (bits, data) = (joined(halves), joined(data));
+    let flag = bits & joined([ID_FLAGS; 2]);
+    let position = flag.trailing_zeros();
+    let is_only = flag.is_power_of_two() && (bits >> position) as u8 >> 1 == id.get();
+    // In the last pair, the bit of the auxiliary byte for an ID says nothing, and is counted where it is set.
+    let is_stray = flag >> (8 * 14) != 0 && bits >> 127 != 0;
+    let before = flag.wrapping_sub(1);
+    let data = data & before | data >> 8 & !before;
+    (is_only && !is_stray).then_some([data as u64, (data >> 64) as u64])
 }
 
 /// Takes frames apart. Knows the current source, which persists from frame to frame.
@@ -104,8 +121,7 @@ impl Unpacker {
     #[inline(always)]
     pub(super) fn frame(&mut self, frame: &[u8; FRAME], offset: u64, out: &mut impl FrameOutput) {
         self.counts.frames += 1;
-        let bits = u128::from_le_bytes(*frame);
-        let (low, high) = (bits as u64, (bits >> 64) as u64);
+        let [low, high] = halves(frame);
         let aux = frame[15];
         let data = [low | spread(aux), high | spread(aux >> 4)];
         let id = TraceId::new(self.current);
@@ -119,9 +135,10 @@ impl Unpacker {
         }
     }
 
-    /// Takes apart frames in a row, the first of which begins at `offset`, up to the first that has ID bytes; gives how many.
+    /// Takes apart frames in a row, the first of which begins at `offset`, as long as they hold nothing but bytes of the
+    /// current source; gives how many.
     #[inline]
-    pub(super) fn plain_frames(
+    pub(super) fn frames_of_source(
         &mut self,
         frames: &[[u8; FRAME]],
         offset: u64,
@@ -131,9 +148,10 @@ impl Unpacker {
         if self.current >= UNKNOWN || !id.is_source() {
             return 0;
         }
-        let count = out.frames(id, offset, frames);
+        let (count, ids) = out.frames(id, offset, frames);
         self.counts.frames += count as u64;
-        self.counts.data[id.get() as usize] += 15 * count as u64;
+        self.counts.ids += ids as u64;
+        self.counts.data[id.get() as usize] += (15 * count - ids) as u64;
         count
     }
 
@@ -217,10 +235,23 @@ impl Unpacker {
     }
 }
 
+/// The halves of a frame as numbers.
+#[inline(always)]
+const fn halves(frame: &[u8; FRAME]) -> [u64; 2] {
+    let bits = u128::from_le_bytes(*frame);
+    [bits as u64, (bits >> 64) as u64]
+}
+
+/// A frame as a number.
+#[inline(always)]
+const fn joined([low, high]: [u64; 2]) -> u128 {
+    low as u128 | (high as u128) << 64
+}
+
 /// The bytes of a frame from its halves.
 #[inline(always)]
-const fn join([low, high]: [u64; 2]) -> [u8; FRAME] {
-    (low as u128 | (high as u128) << 64).to_le_bytes()
+pub(super) const fn join(halves: [u64; 2]) -> [u8; FRAME] {
+    joined(halves).to_le_bytes()
 }
 
 /// Puts bits 0 to 3 of `aux` at bit 0 of the four mixed bytes of half a frame.

@@ -327,35 +327,56 @@ fn batches_hold_the_same_bytes_at_the_same_indices() {
         let stream = random_stream(&mut random);
         for framing in [Framing::Raw, Framing::Coresight, Framing::Tpiu, Framing::TpiuHsync, Framing::Dstream]
         {
-            let (expected, counts) = decode(framing, &stream);
-            let mut demultiplexer = Demultiplexer::new(framing);
-            let mut pieces = Vec::new();
-            for part in stream.chunks(1 + random.below(500) as usize) {
-                demultiplexer.feed(part, &mut |batch| match batch {
-                    Batch::Data { id, bytes, runs } => {
-                        let ends = runs.iter().skip(1).map(|run| run.at as usize).chain([bytes.len()]);
-                        for (run, end) in runs.iter().zip(ends) {
-                            pieces.push(Piece::Data(
-                                id.get(),
-                                run.index,
-                                bytes[run.at as usize..end].to_vec(),
-                            ));
-                        }
-                    }
-                    Batch::Trigger { index } => pieces.push(Piece::Trigger(index)),
-                    Batch::Flush { index } => pieces.push(Piece::Flush(index)),
-                    Batch::Discontinuity { index, why } => pieces.push(Piece::Discontinuity(index, why)),
-                });
-            }
-            demultiplexer.finish(&mut |_| {});
-            assert_eq!(bytes_of(&pieces), bytes_of(&expected), "{framing}");
-            let marks = |pieces: &[Piece]| -> Vec<Piece> {
-                pieces.iter().filter(|piece| !matches!(piece, Piece::Data(..))).cloned().collect()
-            };
-            assert_eq!(marks(&pieces), marks(&expected));
-            assert_eq!(*demultiplexer.counts(), counts);
+            batches_equal_pieces(framing, &stream, 1 + random.below(500) as usize);
         }
     }
+}
+
+#[test]
+fn batches_of_frames_that_repeat_their_id_are_the_same() {
+    let mut random = Random(4);
+    for _ in 0..20 {
+        let mut stream = Vec::new();
+        for _ in 0..600 {
+            let mut frame = [0_u8; 16];
+            frame.iter_mut().for_each(|byte| *byte = random.next() as u8);
+            frame.iter_mut().step_by(2).for_each(|byte| *byte &= 0xFE);
+            // Mostly that of the source, anywhere, with any auxiliary bit.
+            let id = if random.below(100) == 0 { 0x11 } else { 0x10 };
+            if stream.is_empty() || random.below(3) == 0 {
+                frame[2 * random.below(8) as usize] = id << 1 | 1;
+            }
+            stream.extend(frame);
+        }
+        batches_equal_pieces(Framing::Coresight, &stream, 1 + random.below(9600) as usize);
+    }
+}
+
+/// Fed in parts of that length, a demultiplexer gives what a deframer gives, at the same indices.
+fn batches_equal_pieces(framing: Framing, stream: &[u8], part: usize) {
+    let (expected, counts) = decode(framing, stream);
+    let mut demultiplexer = Demultiplexer::new(framing);
+    let mut pieces = Vec::new();
+    for part in stream.chunks(part) {
+        demultiplexer.feed(part, &mut |batch| match batch {
+            Batch::Data { id, bytes, runs } => {
+                let ends = runs.iter().skip(1).map(|run| run.at as usize).chain([bytes.len()]);
+                for (run, end) in runs.iter().zip(ends) {
+                    pieces.push(Piece::Data(id.get(), run.index, bytes[run.at as usize..end].to_vec()));
+                }
+            }
+            Batch::Trigger { index } => pieces.push(Piece::Trigger(index)),
+            Batch::Flush { index } => pieces.push(Piece::Flush(index)),
+            Batch::Discontinuity { index, why } => pieces.push(Piece::Discontinuity(index, why)),
+        });
+    }
+    demultiplexer.finish(&mut |_| {});
+    assert_eq!(bytes_of(&pieces), bytes_of(&expected), "{framing}");
+    let marks = |pieces: &[Piece]| -> Vec<Piece> {
+        pieces.iter().filter(|piece| !matches!(piece, Piece::Data(..))).cloned().collect()
+    };
+    assert_eq!(marks(&pieces), marks(&expected));
+    assert_eq!(*demultiplexer.counts(), counts);
 }
 
 #[test]
