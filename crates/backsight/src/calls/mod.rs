@@ -20,7 +20,6 @@ mod clock;
 mod functions;
 mod stack;
 mod tree;
-mod walked;
 
 #[cfg(test)]
 mod tests;

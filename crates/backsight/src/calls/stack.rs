@@ -1,14 +1,16 @@
 //! The stack of calls, kept beside the execution.
 
 use backsight_core::{Address, AddressSpace, Context, Isa};
-use backsight_flow::{Event, PathId, Range};
+use backsight_flow::{Event, Range};
 use backsight_image::{Code as _, Naming, Symbol};
 use backsight_isa::Class;
 
 use super::clock::{Clock, Cost};
 use super::functions::{Function, FunctionName, Functions};
-use super::walked::{Segment, WalkedPaths};
 use crate::SourceCode;
+use walked::WalkedPaths;
+
+mod walked;
 
 /// Calls that are kept. A program that goes deeper has its oldest forgotten; their depth is not.
 const MOST_FRAMES: usize = 1 << 16;
@@ -63,16 +65,9 @@ struct Frame {
     was_visited: bool,
 }
 
-/// How far a path was walked by what is remembered of it.
-enum Walk {
-    Whole,
-    /// Execution has arrived at the range after so many, which is in another call than it was before.
-    Before(usize),
-}
-
 /// How the last range ended: what is to be expected of the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Departure {
+enum Departure {
     /// It did not: execution goes on, or begins.
     Sequence,
     Jump {
@@ -241,78 +236,6 @@ impl<'i> ShadowStack<'i> {
         self.clock.instructions += instructions;
         self.is_lost = false;
         self.departure = departure;
-    }
-
-    /// Takes the ranges of a path that was walked before: `path` always stands for the same ones. It comes to what
-    /// [`ShadowStack::push`] comes to range by range, and is faster.
-    pub(crate) fn walk(
-        &mut self,
-        path: PathId,
-        mut ranges: impl Iterator<Item = Range>,
-        sink: Stays<'_, 'i>,
-    ) {
-        if self.functions.is_full() {
-            self.renumber();
-        }
-        let mut walked = self.walked.take().unwrap_or_default();
-        match walked.get(path, self.space).map(|segments| self.walk_again(segments, sink)) {
-            Some(Walk::Whole) => {}
-            Some(Walk::Before(count)) => {
-                let mut rest = ranges.skip(count);
-                if let Some(range) = rest.next() {
-                    self.run(range.instructions.into(), self.departure_of(&range));
-                }
-                rest.for_each(|range| self.range(&range, sink));
-            }
-            None if walked.has_room(path) => self.learn(&mut walked, path, &mut ranges, sink),
-            None => ranges.for_each(|range| self.range(&range, sink)),
-        }
-        self.walked = Some(walked);
-    }
-
-    #[inline]
-    fn walk_again(&mut self, segments: &[Segment], sink: Stays<'_, 'i>) -> Walk {
-        let mut ranges = 0;
-        for segment in segments {
-            self.arrive_in(segment.function, sink);
-            if !self.frames.last().is_some_and(|top| top.function.is(segment.function)) {
-                return Walk::Before(ranges);
-            }
-            self.run(segment.instructions.into(), segment.departure);
-            ranges += segment.ranges as usize;
-        }
-        Walk::Whole
-    }
-
-    /// Takes a path range by range, and remembers what it does.
-    #[cold]
-    #[inline(never)]
-    fn learn(
-        &mut self,
-        walked: &mut WalkedPaths,
-        path: PathId,
-        ranges: &mut dyn Iterator<Item = Range>,
-        sink: Stays<'_, 'i>,
-    ) {
-        let first = walked.segments.len();
-        let mut last: Option<Function> = None;
-        for range in ranges {
-            let function = self.function_at(range.start);
-            let goes_on = last.is_some_and(|last| last.is(function))
-                && matches!(self.departure, Departure::Sequence | Departure::Jump { .. });
-            self.range(&range, sink);
-            let (instructions, departure) = (range.instructions, self.departure);
-            match walked.segments.last_mut() {
-                Some(segment) if goes_on => {
-                    segment.ranges += 1;
-                    segment.instructions += instructions;
-                    segment.departure = departure;
-                }
-                _ => walked.segments.push(Segment { function, ranges: 1, instructions, departure }),
-            }
-            last = Some(function);
-        }
-        walked.insert(path, self.space, first);
     }
 
     fn departure_of(&self, range: &Range) -> Departure {

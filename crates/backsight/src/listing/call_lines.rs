@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use backsight_core::Describe as _;
 use backsight_flow::{Event, PathId, Range};
 
-use super::digits::write_decimal;
+use super::digits::{append, short_decimal, write_decimal};
 use super::event_line::{module_members, write_event};
 use super::filter::Filter;
 use super::json::ObjectWriter;
@@ -316,6 +316,9 @@ fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: 
     indent(lines, 2 * stay.depth.min(DEEPEST));
     name.into_iter().for_each(|name| name.write(lines));
     lines.extend_from_slice(b"  ");
+    if is_short(stay) {
+        return write_short_costs(lines, stay.own.instructions, stay.call.map(|call| call.instructions));
+    }
     // What came before the last line, such as an exception, was the end of it.
     let has_own = stay.own.instructions > 0;
     if has_own {
@@ -330,6 +333,33 @@ fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: 
         write_cost(lines, call);
     }
     lines.push(b'\n');
+}
+
+/// Are there only instructions to be written, of its own and of the call if that ended, and few of them?
+#[inline]
+fn is_short(stay: &Stay) -> bool {
+    let is_short = |cost: &Cost| cost.cycles.is_none() && cost.time.is_none() && cost.instructions < 10_000;
+    let has_own = stay.own.instructions > 0 && stay.begin.is_none();
+    has_own && is_short(&stay.own) && stay.call.as_ref().is_none_or(is_short)
+}
+
+/// What a stay cost, of which [`is_short`] is true. How long the numbers are, and whether the call ended, is as good as random
+/// from line to line: all of it is written, and what is too much taken back.
+#[inline]
+fn write_short_costs(lines: &mut Vec<u8>, own: u64, call: Option<u64>) {
+    write_short_cost(lines, own);
+    let end = lines.len();
+    append(lines, b"; call took     ", 12);
+    write_short_cost(lines, call.unwrap_or(0));
+    lines.truncate(if call.is_some() { lines.len() } else { end });
+    lines.push(b'\n');
+}
+
+#[inline(always)]
+fn write_short_cost(lines: &mut Vec<u8>, instructions: u64) {
+    let (digits, length) = short_decimal(instructions);
+    append(lines, &digits, length);
+    append(lines, b" instructions   ", 13 - usize::from(instructions == 1));
 }
 
 #[inline]
@@ -354,5 +384,51 @@ fn write_cost(lines: &mut Vec<u8>, cost: &Cost) {
     if let Some(time) = cost.time.filter(|&time| time > 0) {
         lines.extend_from_slice(b", time ");
         write_decimal(lines, time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_costs_are_written_as_all_others_are() {
+        let cost = |instructions| Cost { instructions, ..Cost::default() };
+        for own in [1, 2, 9, 10, 9_999] {
+            for call in [None, Some(0), Some(1), Some(10), Some(123), Some(9_999)] {
+                let (mut short, mut general) = (Vec::new(), Vec::new());
+                write_short_costs(&mut short, own, call);
+                write_cost(&mut general, &cost(own));
+                if let Some(call) = call {
+                    general.extend_from_slice(b"; call took ");
+                    write_cost(&mut general, &cost(call));
+                }
+                general.push(b'\n');
+                assert_eq!(String::from_utf8(short), String::from_utf8(general));
+            }
+        }
+    }
+
+    #[test]
+    fn stays_with_times_cycles_or_many_instructions_are_not_short() {
+        let short = Stay {
+            function: 0,
+            depth: 0,
+            is_entry: true,
+            begin: None,
+            own: Cost { instructions: 9_999, ..Cost::default() },
+            call: Some(Cost { instructions: 9_999, ..Cost::default() }),
+        };
+        assert!(is_short(&short) && is_short(&Stay { call: None, ..short }));
+        let many = Cost { instructions: 10_000, ..Cost::default() };
+        let with_cycles = Cost { cycles: Some(1), ..short.own };
+        let with_time = Cost { time: Some(1), ..short.own };
+        for own in [many, with_cycles, with_time, Cost::default()] {
+            assert!(!is_short(&Stay { own, ..short }), "{own:?}");
+        }
+        for call in [many, with_cycles, with_time] {
+            assert!(!is_short(&Stay { call: Some(call), ..short }), "{call:?}");
+        }
+        assert!(!is_short(&Stay { begin: Some(1), ..short }));
     }
 }

@@ -1,0 +1,176 @@
+//! What paths of execution do to the stack of calls, remembered.
+//!
+//! Followers name paths that they walk again and again. The ranges of a path that stay in one function, one after the other,
+//! do nothing to the stack but cost: they are one segment. Whether the stack is in that function when a path comes again, it
+//! says itself, and where it is not, the path is taken range by range.
+
+use backsight_core::AddressSpace;
+use backsight_flow::{PathId, Range};
+
+use super::{Departure, ShadowStack, Stays};
+use crate::calls::functions::Function;
+
+/// Most paths and most segments that are remembered.
+const MOST_PATHS: usize = 1 << 15;
+const MOST_SEGMENTS: usize = 1 << 17;
+
+/// Paths of one follower.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WalkedPaths {
+    generation: u64,
+    /// By their numbers.
+    records: Vec<Option<PathRecord>>,
+    /// Segments of all paths but the first of each.
+    segments: Vec<Segment>,
+}
+
+/// A path. Most have one segment or two: the first is in the same line of the cache as the path.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct PathRecord {
+    head: Segment,
+    space: AddressSpace,
+    /// Where its other segments are.
+    first: u32,
+    end: u32,
+}
+
+const _: () = assert!(size_of::<Option<PathRecord>>() == 64);
+
+/// Ranges in one function, each of which goes on in the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    /// The function, by where execution comes to it.
+    pub function: Function,
+    pub ranges: u32,
+    pub instructions: u32,
+    /// How the last range ends.
+    pub departure: Departure,
+}
+
+const _: () = assert!(size_of::<Segment>() <= 48);
+
+impl WalkedPaths {
+    /// The segments of a path: the first, and the others.
+    #[inline]
+    pub fn get(&self, path: PathId, space: AddressSpace) -> Option<(&Segment, &[Segment])> {
+        let record = self.records.get(path.number as usize)?.as_ref();
+        let record = record.filter(|record| self.generation == path.generation && record.space == space)?;
+        Some((&record.head, self.segments.get(record.first as usize..record.end as usize)?))
+    }
+
+    /// Is there room to remember a path? Those that its follower has forgotten are forgotten here.
+    pub fn has_room(&mut self, path: PathId) -> bool {
+        if self.generation != path.generation {
+            *self = Self { generation: path.generation, ..Self::default() };
+        }
+        (path.number as usize) < MOST_PATHS && self.segments.len() < MOST_SEGMENTS
+    }
+
+    /// Remembers a path, unless it has no segments.
+    pub fn insert(&mut self, path: PathId, space: AddressSpace, segments: &[Segment]) {
+        let Some((&head, rest)) = segments.split_first() else { return };
+        let index = path.number as usize;
+        if self.records.len() <= index {
+            self.records.resize(index + 1, None);
+        }
+        let first = self.segments.len();
+        self.segments.extend_from_slice(rest);
+        self.records[index] =
+            Some(PathRecord { head, space, first: first as u32, end: self.segments.len() as u32 });
+    }
+}
+
+/// How far a path was walked by what is remembered of it.
+enum Walk {
+    Whole,
+    /// Execution has arrived at the range after so many, which is in another call than it was before.
+    Before(usize),
+}
+
+impl<'i> ShadowStack<'i> {
+    /// Takes the ranges of a path that was walked before: `path` always stands for the same ones. It comes to what
+    /// [`ShadowStack::push`] comes to range by range, and is faster.
+    pub(crate) fn walk(
+        &mut self,
+        path: PathId,
+        mut ranges: impl Iterator<Item = Range>,
+        sink: Stays<'_, 'i>,
+    ) {
+        if self.functions.is_full() {
+            self.renumber();
+        }
+        let mut walked = self.walked.take().unwrap_or_default();
+        let known = walked.get(path, self.space);
+        match known.map(|(first, others)| self.walk_again(first, others, sink)) {
+            Some(Walk::Whole) => {}
+            Some(Walk::Before(count)) => {
+                let mut rest = ranges.skip(count);
+                if let Some(range) = rest.next() {
+                    self.run(range.instructions.into(), self.departure_of(&range));
+                }
+                rest.for_each(|range| self.range(&range, sink));
+            }
+            None if walked.has_room(path) => self.learn(&mut walked, path, &mut ranges, sink),
+            None => ranges.for_each(|range| self.range(&range, sink)),
+        }
+        self.walked = Some(walked);
+    }
+
+    #[inline]
+    fn walk_again(&mut self, first: &Segment, others: &[Segment], sink: Stays<'_, 'i>) -> Walk {
+        if !self.walk_segment(first, sink) {
+            return Walk::Before(0);
+        }
+        let mut ranges = first.ranges as usize;
+        for segment in others {
+            if !self.walk_segment(segment, sink) {
+                return Walk::Before(ranges);
+            }
+            ranges += segment.ranges as usize;
+        }
+        Walk::Whole
+    }
+
+    /// Execution comes to a segment. Was that all in one call?
+    #[inline(always)]
+    fn walk_segment(&mut self, segment: &Segment, sink: Stays<'_, 'i>) -> bool {
+        self.arrive_in(segment.function, sink);
+        let is_there = self.frames.last().is_some_and(|top| top.function.is(segment.function));
+        if is_there {
+            self.run(segment.instructions.into(), segment.departure);
+        }
+        is_there
+    }
+
+    /// Takes a path range by range, and remembers what it does.
+    #[cold]
+    #[inline(never)]
+    fn learn(
+        &mut self,
+        walked: &mut WalkedPaths,
+        path: PathId,
+        ranges: &mut dyn Iterator<Item = Range>,
+        sink: Stays<'_, 'i>,
+    ) {
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut last: Option<Function> = None;
+        for range in ranges {
+            let function = self.function_at(range.start);
+            let goes_on = last.is_some_and(|last| last.is(function))
+                && matches!(self.departure, Departure::Sequence | Departure::Jump { .. });
+            self.range(&range, sink);
+            let (instructions, departure) = (range.instructions, self.departure);
+            match segments.last_mut() {
+                Some(segment) if goes_on => {
+                    segment.ranges += 1;
+                    segment.instructions += instructions;
+                    segment.departure = departure;
+                }
+                _ => segments.push(Segment { function, ranges: 1, instructions, departure }),
+            }
+            last = Some(function);
+        }
+        walked.insert(path, self.space, &segments);
+    }
+}
