@@ -63,7 +63,7 @@ struct Buffer {
     id: TraceId,
     length: usize,
     run_count: usize,
-    /// The index that would continue the last run.
+    /// The index that would continue the last run. Nothing continues a whole frame: the next one has another index.
     next: u64,
     bytes: [u8; CAPACITY],
     runs: [Run; RUNS],
@@ -151,9 +151,6 @@ impl Buffer {
         }
         let bytes = length - self.length;
         (self.run_count, self.length) = (self.run_count + count, length);
-        if let Some(last) = self.runs.get(self.run_count.wrapping_sub(1)) {
-            self.next = last.index + (length as u64 - u64::from(last.at));
-        }
         (count, count * (FRAME - 1) - bytes)
     }
 }

@@ -152,7 +152,7 @@ impl<'i> CallLines<'i> {
         page: &mut Page<'_>,
         text: &mut Vec<u8>,
         path: PathId,
-        ranges: impl Iterator<Item = Range>,
+        ranges: &mut dyn Iterator<Item = Range>,
     ) {
         self.with_stack(page, text, |stack, sink| stack.walk(path, ranges, sink));
     }

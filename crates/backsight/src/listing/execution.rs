@@ -114,11 +114,11 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
             && let Some(calls) = &mut state.calls
         {
             let mut page = Page { label, hart, object, listed, filter: &state.filter };
-            let ranges = items.filter_map(|item| match item.value {
+            let mut ranges = items.filter_map(|item| match item.value {
                 Event::Range(range) => Some(range),
                 _ => None,
             });
-            return calls.path(&mut page, text, path, ranges);
+            return calls.path(&mut page, text, path, &mut ranges);
         }
         items.for_each(|item| self.item(&item, text));
     }

@@ -90,11 +90,11 @@ enum Walk {
 
 impl<'i> ShadowStack<'i> {
     /// Takes the ranges of a path that was walked before: `path` always stands for the same ones. It comes to what
-    /// [`ShadowStack::push`] comes to range by range, and is faster.
+    /// [`ShadowStack::push`] comes to range by range, and is faster. It seldom looks at the ranges: they stay where they are.
     pub(crate) fn walk(
         &mut self,
         path: PathId,
-        mut ranges: impl Iterator<Item = Range>,
+        ranges: &mut dyn Iterator<Item = Range>,
         sink: Stays<'_, 'i>,
     ) {
         if self.functions.is_full() {
@@ -111,7 +111,7 @@ impl<'i> ShadowStack<'i> {
                 }
                 rest.for_each(|range| self.range(&range, sink));
             }
-            None if walked.has_room(path) => self.learn(&mut walked, path, &mut ranges, sink),
+            None if walked.has_room(path) => self.learn(&mut walked, path, ranges, sink),
             None => ranges.for_each(|range| self.range(&range, sink)),
         }
         self.walked = Some(walked);
@@ -172,5 +172,35 @@ impl<'i> ShadowStack<'i> {
             last = Some(function);
         }
         walked.insert(path, self.space, &segments);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backsight_core::Address;
+
+    use super::*;
+    use crate::calls::{FunctionName, Functions};
+
+    #[test]
+    fn a_path_is_found_in_its_space_until_its_follower_forgets_it() {
+        let spaces = [1, 2].map(|process| AddressSpace::ANY.in_process(process));
+        let name = FunctionName { address: Address(0x1000), symbol: None, module: None };
+        let function = Functions::default().at(spaces[0], name.address, || name);
+        let segment = Segment { function, ranges: 1, instructions: 2, departure: Departure::Return };
+        let mut walked = WalkedPaths::default();
+        let path = PathId { generation: 1, number: 3 };
+        assert!(walked.has_room(path));
+        walked.insert(path, spaces[0], &[segment; 3]);
+        let others = |path, space| walked.get(path, space).map(|(_, others)| others.len());
+        assert_eq!(others(path, spaces[0]), Some(2));
+        assert_eq!(others(path, spaces[1]), None);
+        assert_eq!(others(PathId { number: 2, ..path }, spaces[0]), None);
+        assert_eq!(others(PathId { generation: 2, ..path }, spaces[0]), None);
+        // A path of no segments is not worth remembering.
+        walked.insert(PathId { number: 4, ..path }, spaces[0], &[]);
+        assert!(walked.get(PathId { number: 4, ..path }, spaces[0]).is_none());
+        assert!(walked.has_room(PathId { generation: 2, number: 0 }));
+        assert!(walked.get(path, spaces[0]).is_none());
     }
 }
