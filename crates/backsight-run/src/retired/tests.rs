@@ -170,6 +170,33 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![30 => block, 1 => item().prop_map(Step::Item)]
 }
 
+/// Steps by blocks as a file, and their items. `follow`: each block is the one that the last one led to.
+fn written_by_blocks(codes: &[Vec<Retired>], steps: &[Step], follow: bool) -> (Vec<u8>, Vec<Execution>) {
+    let mut writer = RetiredWriter::new(Vec::new(), Isa::Rv64).unwrap();
+    let mut items = Vec::new();
+    let mut led_to = 0;
+    for step in steps {
+        let (number, next, taken) = match step {
+            Step::Block { number, next, taken } => (number, next, *taken),
+            Step::Item(item) => {
+                writer.push(item).unwrap();
+                items.push(*item);
+                continue;
+            }
+        };
+        let number = if follow { led_to } else { number.index(codes.len()) };
+        let code = &codes[number];
+        led_to = next.map_or(number, |next| next.index(codes.len()));
+        let next = if taken { codes[led_to][0].address } else { code[code.len() - 1].end() };
+        // Numbers that share what a writer remembers of blocks.
+        let number = (number as u64) << 11;
+        let block = RetiredBlock { number, code, next, taken };
+        writer.push_block(&block).unwrap();
+        items.extend(block.instructions().map(Execution::Instruction));
+    }
+    (writer.finish().unwrap(), items)
+}
+
 /// Gives one byte at a time.
 struct Slow<'a>(&'a [u8]);
 
@@ -201,27 +228,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 0..400),
         follow in any::<bool>(),
     ) {
-        let mut writer = RetiredWriter::new(Vec::new(), Isa::Rv64).unwrap();
-        let mut items = Vec::new();
-        let mut led_to = 0;
-        for step in steps {
-            let Step::Block { number, next, taken } = step else {
-                let Step::Item(item) = step else { unreachable!() };
-                writer.push(&item).unwrap();
-                items.push(item);
-                continue;
-            };
-            let number = if follow { led_to } else { number.index(codes.len()) };
-            let code = &codes[number];
-            led_to = next.map_or(number, |next| next.index(codes.len()));
-            let next = if taken { codes[led_to][0].address } else { code[code.len() - 1].end() };
-            // Numbers that share what a writer remembers of blocks.
-            let number = (number as u64) << 11;
-            let block = RetiredBlock { number, code, next, taken };
-            writer.push_block(&block).unwrap();
-            items.extend(block.instructions().map(Execution::Instruction));
-        }
-        let file = writer.finish().unwrap();
+        let (file, items) = written_by_blocks(&codes, &steps, follow);
         prop_assert!(file == written(&items), "other bytes than for the instructions one by one");
         let (read, result) = read(&file);
         prop_assert!(result.is_ok(), "{:?}", result);
@@ -229,6 +236,25 @@ proptest! {
         let one_by_one: Result<Vec<_>, _> = RetiredReader::new(&file[..]).unwrap().collect();
         prop_assert!(one_by_one.unwrap() == items, "other instructions one by one");
         prop_assert!(read_as_blocks(&file, usize::MAX).0 == items, "other instructions in blocks");
+    }
+
+    #[test]
+    fn a_damaged_file_says_the_same_in_blocks_as_one_by_one(
+        codes in proptest::collection::vec(code(), 1..4),
+        steps in proptest::collection::vec(step(), 100..400),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let (mut file, _) = written_by_blocks(&codes, &steps, true);
+        for (at, byte) in changes {
+            // The header stays as it is.
+            let at = 12 + at.index(file.len() - 12);
+            file[at] = byte;
+        }
+        let one_by_one: Vec<_> = RetiredReader::new(&file[..]).unwrap().map_while(Result::ok).collect();
+        let mut collected = Collected::default();
+        let mut reader = RetiredReader::new(&file[..]).unwrap();
+        while let Ok(true) = reader.read_blocks(1000, &mut collected) {}
+        prop_assert!(collected.items == one_by_one, "other items in blocks");
     }
 
     #[test]
