@@ -1,4 +1,5 @@
-//! Any packets through any code: no panic, no endless walk, and the quick way tells what the careful one tells.
+//! Any packets through any code: no panic, no endless walk, and the quick way tells what the careful one tells, also with
+//! what another hart has read of the code.
 #![no_main]
 
 use backsight_core::{Address, AddressSpace, Located};
@@ -45,6 +46,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     settings.longest_path = 1 << 10;
     settings.handlers.base = Some(BASE);
     let clear = Settings { fast_walk: false, ..settings.clone() };
+    let mut other = Follower::new(settings.clone(), &memory);
     let (mut follower, mut reference) = (Follower::new(settings, &memory), Follower::new(clear, &memory));
     let mut decoder = PayloadDecoder::new(params, options);
     let (mut events, mut expected) = (Vec::new(), Vec::new());
@@ -57,6 +59,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         reference.push(packet, &mut |event| expected.push(event));
         assert_eq!(events, expected);
         (events.clear(), expected.clear());
+        if length & 0x40 != 0 {
+            other.push(packet, &mut |_| {});
+        }
+        if length & 0x80 != 0 {
+            follower.exchange_caches(&mut other);
+        }
         offset += 1;
     }
     follower.finish(&mut |event| events.push(event));

@@ -216,6 +216,27 @@ impl Block {
         self.ending = Ending::Stale;
     }
 
+    /// Was it read from the same instructions as another one that begins at the same address?
+    pub(super) fn is_same_code(&self, other: &Self) -> bool {
+        let what = |block: &Self| {
+            (
+                block.range,
+                block.target,
+                block.ending,
+                block.undefined,
+                block.ways,
+                block.stop,
+                block.is_sequential,
+            )
+        };
+        what(self) == what(other)
+    }
+
+    /// Other blocks have other numbers now.
+    pub(super) fn forget_ways(&mut self) {
+        self.next = [NONE; 2];
+    }
+
     /// Must it be read again?
     #[inline]
     pub fn is_stale(&self) -> bool {

@@ -8,6 +8,7 @@
 
 mod block;
 mod cache;
+mod kept;
 mod key;
 mod paths;
 mod riscv;
@@ -20,6 +21,7 @@ use backsight_image::Code;
 use self::block::NONE;
 pub(crate) use self::block::{Block, Ending, Way};
 pub use self::cache::CodeCache;
+pub(crate) use self::kept::KeptBlock;
 pub(crate) use self::key::CodeMode;
 use self::key::{Key, Spaces};
 pub use self::paths::PathId;
@@ -157,8 +159,22 @@ impl<S: Copy> Blocks<S> {
     /// Takes a copy of a block out of reach of changes, and gives its number: execution is inside it, and went there
     /// before the code changed.
     pub fn keep_as_it_is(&mut self, number: u32) -> u32 {
-        let mut block = *self.get(number);
-        let map = self.map(number);
+        match self.get(number).key().is_hidden() {
+            true => number,
+            false => self.add_hidden(*self.get(number), self.map(number)),
+        }
+    }
+
+    /// The same with the block that execution came from.
+    pub fn keep_origin_as_it_is(&mut self, origin: Origin) -> Origin {
+        match self.came_by(origin) {
+            Some((_, taken)) => Origin::new(self.keep_as_it_is(origin.block() as u32), taken),
+            None => origin,
+        }
+    }
+
+    /// Adds a block that is not to be found, and gives its number.
+    fn add_hidden(&mut self, mut block: Block, map: InstructionMap) -> u32 {
         block.set_key(block.key().hidden());
         self.blocks.push(block);
         self.maps.push(map);
@@ -323,8 +339,9 @@ impl<S: Copy> Blocks<S> {
 const LONGEST_INSTRUCTION: u64 = 4;
 
 /// Which pages hold code that was read, as far as a small table can say: pages that fall on the same bit are not told
-/// apart. Most changes of code are to pages that never ran before, and need no search.
-#[derive(Clone, Debug)]
+/// apart. Most changes of code are to pages that never ran before, and need no search. There is no table before there is
+/// code: where followers share a cache, all but one have an empty one.
+#[derive(Clone, Debug, Default)]
 struct Pages(Vec<u64>);
 
 impl Pages {
@@ -338,23 +355,18 @@ impl Pages {
     }
 
     fn add(&mut self, addresses: ops::Range<u64>) {
+        self.0.resize((Self::COUNT / 64) as usize, 0);
         for page in Self::pages(&addresses) {
             self.0[page / 64] |= 1 << (page % 64);
         }
     }
 
     fn may_hold(&self, addresses: &ops::Range<u64>) -> bool {
-        Self::pages(addresses).any(|page| self.0[page / 64] >> (page % 64) & 1 == 1)
+        !self.0.is_empty() && Self::pages(addresses).any(|page| self.0[page / 64] >> (page % 64) & 1 == 1)
     }
 
     fn clear(&mut self) {
         self.0.fill(0);
-    }
-}
-
-impl Default for Pages {
-    fn default() -> Self {
-        Self(vec![0; (Self::COUNT / 64) as usize])
     }
 }
 

@@ -15,7 +15,7 @@ use crate::walk::{CodeReader, Start, Stop};
 const HALF_WORDS: u64 = 64;
 
 /// How RISC-V code is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RiscvReader {
     /// The instruction set.
     pub set: Set,

@@ -67,6 +67,11 @@ impl Destination {
         }
     }
 
+    /// Which block begins there is not known any more.
+    pub fn forget_block(&mut self) {
+        self.block = u32::MAX;
+    }
+
     /// May the walk end at the address without a discontinuity before it?
     #[inline]
     pub fn may_be_passed(&self) -> bool {

@@ -154,7 +154,8 @@ impl<C: Code> Follower<C> {
                 break if ends { Stop::AtBranch } else { Stop::Undecided };
             }
             if sink.is_full() {
-                break Stop::Paused;
+                // Whether the walk ends in a block whose code changed, only its new code says.
+                break if block.is_stale() { Stop::Undecided } else { Stop::Paused };
             }
         };
         let steps = fuel_at_first - fuel;

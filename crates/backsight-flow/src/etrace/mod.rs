@@ -18,6 +18,7 @@ mod outcomes;
 mod remembered;
 mod report;
 mod settings;
+mod shared;
 mod sync;
 mod trap;
 mod walk;
@@ -36,6 +37,7 @@ use self::data::Requests;
 use self::destination::{Destination, Position};
 use self::outcomes::Outcomes;
 pub use self::settings::{Fault, Faults, Handlers, Settings};
+use self::shared::Away;
 use self::trap::Deferred;
 use self::walk::{Paused, Walked};
 use crate::beginning::Beginning;
@@ -72,6 +74,8 @@ pub struct Follower<C> {
     deferred: Option<Deferred>,
     /// A packet that the sink did not want all of.
     paused: Option<Paused>,
+    /// The position's block is still to be found in the cache.
+    away: Option<Away>,
     context: Context,
     context_known: bool,
     beginning: Beginning,
@@ -116,6 +120,7 @@ impl<C: Code> Follower<C> {
             unentered: None,
             deferred: None,
             paused: None,
+            away: None,
             context,
             context_known: false,
             beginning: Beginning::default(),
@@ -182,8 +187,8 @@ impl<C: Code> Follower<C> {
     /// The next packet is here.
     #[inline(always)]
     fn go_to(&mut self, at: Located<()>, sink: &mut impl Sink) {
-        if self.is_paused() {
-            self.drain(sink);
+        if self.is_paused() || self.away.is_some() {
+            self.get_ready(sink);
         }
         self.at = at;
     }
@@ -203,6 +208,11 @@ impl<C: Code> Follower<C> {
     }
 
     #[cold]
+    fn get_ready(&mut self, sink: &mut impl Sink) {
+        self.come_back();
+        self.drain(sink);
+    }
+
     fn drain(&mut self, sink: &mut impl Sink) {
         while self.is_paused() {
             self.resume(sink);
@@ -305,7 +315,7 @@ impl<C: Code> Follower<C> {
     /// The trace ends: gives all that is certain. The follower is as new afterwards, but for what it counted, what it knows
     /// of the code, and the options that support packets announced.
     pub fn finish(&mut self, sink: &mut impl Sink) {
-        self.drain(sink);
+        self.get_ready(sink);
         self.begin(sink);
         self.settle_trap(false, sink);
         self.flush(sink);
@@ -353,6 +363,9 @@ impl<C: Code> Follower<C> {
 
     /// Execution came into the current block before the code changed.
     fn keep_current_block(&mut self) {
+        if self.away.is_some() {
+            return;
+        }
         if let Some(position) = &mut self.position {
             position.block = self.blocks.keep_as_it_is(position.block);
         }

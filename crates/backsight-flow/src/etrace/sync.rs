@@ -79,6 +79,9 @@ impl<C: Code> Follower<C> {
         let before = (*options, sizes(params));
         (*params, *options) = (*self.announced.params(), *self.announced.options());
         self.is_plain = settings::is_plain(options);
+        if options.sijump != before.0.sijump {
+            self.blocks.paths.clear();
+        }
         if (*options, sizes(params)) != before {
             self.outcomes = Outcomes::new(params, options);
         }

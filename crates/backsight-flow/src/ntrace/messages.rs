@@ -220,6 +220,7 @@ impl<C: Code> Follower<C> {
                 self.paused = Some(task);
                 return;
             }
+            self.straight = 0;
             let fits = self.arrive(&task.then, sink);
             if task.repeats == 0 || !fits || self.position == Position::Unknown {
                 break;

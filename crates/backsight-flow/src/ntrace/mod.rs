@@ -11,6 +11,7 @@
 
 mod messages;
 mod remembered;
+mod shared;
 mod walk;
 
 use std::ops;
@@ -21,6 +22,7 @@ use backsight_isa::rv;
 use backsight_riscv::ntrace::{Config, Dialect, Message, Mode, Packet};
 
 use self::messages::Task;
+use self::shared::Away;
 use self::walk::{Outcomes, Position, Unreported};
 use crate::beginning::Beginning;
 use crate::blocks::{Blocks, CodeMode, Origin, RiscvReader};
@@ -59,6 +61,8 @@ pub struct Follower<C> {
     code_mode: CodeMode,
     /// How execution came to the position.
     origin: Origin,
+    /// That is still to be found in the cache.
+    away: Option<Away>,
     position: Position,
     /// The address that was sent last, halved; `None` until synchronisation, and where messages are missing.
     sent: Option<u64>,
@@ -74,6 +78,8 @@ pub struct Follower<C> {
     last_branch: Option<Message>,
     /// A message that the sink did not want all of.
     paused: Option<Task>,
+    /// Instructions since the last branch, in a walk that the sink did not want all of.
+    straight: u32,
     /// The time, once a message gave all of it.
     time: Option<u64>,
     /// Whose messages they are, once that shows; else what the time is if they are SiFive's.
@@ -104,6 +110,7 @@ impl<C: Code> Follower<C> {
             reader: RiscvReader { set, mask, returns_are_jumps: false },
             blocks,
             origin: Origin::UNKNOWN,
+            away: None,
             position: Position::Unknown,
             sent: None,
             to_go: 0,
@@ -113,6 +120,7 @@ impl<C: Code> Follower<C> {
             trace_mode: None,
             last_branch: None,
             paused: None,
+            straight: 0,
             time: None,
             dialect: options.config.known_dialect().ok_or(None),
             not_telling: 0,
@@ -127,7 +135,7 @@ impl<C: Code> Follower<C> {
     /// Takes the next message; gives what is certain by now, or as much of it as the sink wants. What the message before
     /// still stands for is given first, even if the sink has enough.
     pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
-        if self.is_paused() {
+        if self.is_paused() || self.away.is_some() {
             self.drain(sink);
         }
         self.at = packet.map(|_| ());
@@ -144,12 +152,15 @@ impl<C: Code> Follower<C> {
 
     /// Goes on where the sink had enough.
     pub fn resume(&mut self, sink: &mut impl Sink) {
+        self.come_back();
         if let Some(task) = self.paused.take() {
             self.work(task, sink);
         }
     }
 
+    /// Goes on to where the next message begins.
     fn drain(&mut self, sink: &mut impl Sink) {
+        self.come_back();
         while self.is_paused() {
             self.resume(sink);
         }
@@ -172,6 +183,7 @@ impl<C: Code> Follower<C> {
         self.forget();
         self.trace_mode = None;
         self.paused = None;
+        self.straight = 0;
         self.time = None;
         self.dialect = self.options.config.known_dialect().ok_or(None);
         self.not_telling = 0;
@@ -204,6 +216,7 @@ impl<C: Code> Follower<C> {
     fn forget(&mut self) {
         self.position = Position::Unknown;
         self.origin = Origin::UNKNOWN;
+        self.away = self.away.map(|_| Away::default());
         self.sent = None;
         self.to_go = 0;
         self.outcomes = Outcomes::default();
@@ -223,12 +236,14 @@ impl<C: Code> Follower<C> {
 
     /// The code, to change it: all that was remembered of it is forgotten.
     pub fn code_mut(&mut self) -> &mut C {
+        self.origin = self.blocks.keep_origin_as_it_is(self.origin);
         self.blocks.all_code_changed();
         &mut self.code
     }
 
     /// The code, to change it in a range of addresses, as seen from an address space: only what lies there is read again.
     pub fn change_code(&mut self, space: AddressSpace, addresses: ops::Range<u64>) -> &mut C {
+        self.origin = self.blocks.keep_origin_as_it_is(self.origin);
         self.blocks.code_changed(space, addresses);
         &mut self.code
     }

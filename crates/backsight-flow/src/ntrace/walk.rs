@@ -161,13 +161,14 @@ impl<C: Code> Follower<C> {
 
     /// The same, block by block.
     fn walk_blocks(&mut self, undecided: Undecided, sink: &mut impl Sink) -> bool {
-        let mut straight = 0;
+        let mut straight = std::mem::take(&mut self.straight);
         while self.to_go > 0 || !self.outcomes.is_empty() {
             let moved = self.run(undecided, &mut straight, sink);
             if !moved && !self.step(undecided, &mut straight, sink) {
                 break;
             }
             if sink.is_full() && (self.to_go > 0 || !self.outcomes.is_empty()) {
+                self.straight = straight;
                 return false;
             }
         }

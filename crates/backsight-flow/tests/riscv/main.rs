@@ -20,3 +20,4 @@ mod reference;
 mod resync;
 mod retire;
 mod roundtrip;
+mod shared_code;

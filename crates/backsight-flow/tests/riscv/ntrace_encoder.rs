@@ -39,7 +39,12 @@ fn instructions(code: &Program, from: u64, to: u64) -> impl Iterator<Item = u64>
 }
 
 /// Blocks, each with whether it is traced.
-fn blocks(executed: &[Execution], random: &mut Random, filtered: bool, ctype: Ctype) -> Vec<(Ingress, bool)> {
+pub fn blocks(
+    executed: &[Execution],
+    random: &mut Random,
+    filtered: bool,
+    ctype: Ctype,
+) -> Vec<(Ingress, bool)> {
     let mut builder = Builder::new(4, ctype).longest_block([1 << 16, 6, 1][random.below(3) as usize]);
     let (mut blocks, mut traced) = (Vec::new(), true);
     let mut sink = |ingress: Ingress| {
@@ -130,7 +135,7 @@ fn owners(blocks: &[(Ingress, bool)]) -> Vec<(u8, Option<u64>)> {
     owners
 }
 
-fn settings(random: &mut Random) -> Settings {
+pub fn settings(random: &mut Random) -> Settings {
     let mode = [ResyncMode::Off, ResyncMode::Packets, ResyncMode::Cycles, ResyncMode::HalfWords];
     Settings {
         mode: [Mode::History, Mode::History, Mode::Branch][random.below(3) as usize],

@@ -1,5 +1,7 @@
 //! Random programs and random ways through them.
 
+use std::ops::Range;
+
 use backsight_core::{Address, Context, Execution, Isa, Mode, Privilege, Retired, Trap, TrapKind};
 use backsight_isa::rv::{self, JumpKind, Operation, Set, Source};
 use backsight_testing::Random;
@@ -87,6 +89,19 @@ impl Code {
             }
         }
         Self { program: Program(vec![(BASE, bytes)]), starts }
+    }
+
+    /// The same program with other instructions in one place, and where that is.
+    pub fn patched(&self, random: &mut Random) -> (Program, Range<u64>) {
+        let other = Self::new(random, self.starts.len());
+        let (mut program, from) = (self.program.clone(), &other.program.0[0].1);
+        let (base, bytes) = &mut program.0[0];
+        let base = *base;
+        let most = bytes.len().min(from.len());
+        let at = 2 * random.below(most as u64 / 2) as usize;
+        let end = most.min(at + [2, 4, 16][random.below(3) as usize]);
+        bytes[at..end].copy_from_slice(&from[at..end]);
+        (program, base + at as u64..base + end as u64)
     }
 
     /// Where the handler of a cause begins.

@@ -3,12 +3,12 @@
 //! [`all`] are known by name, [`decoded`] ones are decoded. What captures call them, and how their bytes may be framed,
 //! is in their [`Names`].
 
-mod by_sub_source;
 mod etm;
 mod etm3;
 mod etm4;
 mod etm4_data;
 mod etrace;
+mod followers;
 mod itm;
 mod names;
 mod ntrace;

@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use backsight_core::{Accounting, AddressSpace, Describe, Located};
 use backsight_flow::ntrace::{Follower, Options};
-use backsight_flow::{Event, Statistics};
+use backsight_flow::{CodeCache, Event, Statistics};
 use backsight_image::Window;
 use backsight_isa::rv;
 use backsight_riscv::ntrace::{Config, Decoder, Dialect, MOST_SOURCE_BITS, Message, Packet};
 
-use super::by_sub_source::BySubSource;
+use super::followers::{Followers, SharesCode};
 use super::riscv::registers_of;
 use super::stream::{Events, StreamSink, TimedFollower};
 use super::{
@@ -90,7 +90,7 @@ impl Protocol for Ntrace {
         let config = &settings.config;
         let set = settings.set.or_else(|| registers_of(&code)).unwrap_or(rv::Set::RV64);
         let options = Options { strict_image: options.strict_image, config: *config, ..Options::default() };
-        let mut followers = BySubSource::new(MOST_HARTS);
+        let mut followers = Followers::new(MOST_HARTS, code.fixed_image().is_some());
         // Without a field for it there is one hart, even if it says nothing.
         if config.source_bits == 0 {
             followers.of(0, || Follower::with_options(set, code, options));
@@ -204,7 +204,7 @@ pub struct Execution<'c> {
 }
 
 struct Harts<'c> {
-    followers: BySubSource<Follower<SourceCode<'c>>>,
+    followers: Followers<Follower<SourceCode<'c>>>,
     code: SourceCode<'c>,
     set: rv::Set,
     options: Options,
@@ -220,9 +220,9 @@ impl Harts<'_> {
         let (hart, set, code, options) = (packet.value.source, self.set, self.code, self.options);
         // Nobody knows whose the bytes of a bad message were.
         if let Message::Bad(_) = packet.value.message {
-            for (hart, follower) in self.followers.iter_mut() {
+            self.followers.for_each(|hart, follower| {
                 follower.push(packet, &mut Events { sub_source: hart, sink });
-            }
+            });
         } else if let Some(follower) = self.followers.of(hart, || Follower::with_options(set, code, options))
         {
             follower.push(packet, &mut Events { sub_source: hart, sink });
@@ -240,6 +240,20 @@ impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
     }
 }
 
+impl SharesCode for Follower<SourceCode<'_>> {
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        Some(Self::take_cache(self))
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        Self::give_cache(self, cache)
+    }
+
+    fn exchange_caches(&mut self, other: &mut Self) {
+        Self::exchange_caches(self, other);
+    }
+}
+
 impl Stream for Execution<'_> {
     type Value = Event;
 
@@ -251,11 +265,11 @@ impl Stream for Execution<'_> {
     fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, harts } = self;
         decoder.finish(&mut |packet| harts.push(packet, sink));
-        for (hart, follower) in harts.followers.iter_mut() {
+        harts.followers.for_each(|hart, follower| {
             if !sink.is_done() {
                 follower.finish(&mut Events { sub_source: hart, sink });
             }
-        }
+        });
     }
 
     fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
@@ -265,7 +279,15 @@ impl Stream for Execution<'_> {
     fn enter(&mut self, window: Window) {
         // Harts that are met later begin at this time.
         self.harts.code.enter(window);
-        self.harts.followers.iter_mut().for_each(|(_, follower)| TimedFollower::enter(follower, window));
+        self.harts.followers.for_each(|_, follower| TimedFollower::enter(follower, window));
+    }
+
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        self.harts.followers.take_cache()
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.harts.followers.give_cache(cache)
     }
 
     fn accounting(&self) -> Accounting {

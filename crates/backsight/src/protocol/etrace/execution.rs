@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use backsight_core::{Accounting, AddressSpace, Located};
 use backsight_flow::etrace::{Fault, Follower, Settings};
-use backsight_flow::{Event, Statistics};
+use backsight_flow::{CodeCache, Event, Statistics};
 use backsight_image::Window;
 use backsight_riscv::etrace::{BranchPacket, Config, Content, Decoder, Message, MessageSink};
 
-use super::super::by_sub_source::BySubSource;
+use super::super::followers::{Followers, SharesCode};
 use super::super::stream::{Events, Stream, StreamSink, TimedFollower};
 use crate::SourceCode;
 
@@ -26,14 +26,14 @@ struct Harts<'c> {
     /// What a new hart's follower is made from.
     settings: Settings,
     code: SourceCode<'c>,
-    followers: BySubSource<Follower<SourceCode<'c>>>,
+    followers: Followers<Follower<SourceCode<'c>>>,
     messages: u64,
 }
 
 impl<'c> Execution<'c> {
     /// No hart was met yet.
     pub(super) fn new(config: &Config, settings: Settings, code: SourceCode<'c>) -> Self {
-        let followers = BySubSource::new(MOST_HARTS);
+        let followers = Followers::new(MOST_HARTS, code.fixed_image().is_some());
         Self { decoder: Decoder::new(config), harts: Harts { settings, code, followers, messages: 0 } }
     }
 }
@@ -45,6 +45,20 @@ impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
 
     fn renew_space(&mut self) {
         self.renew_space();
+    }
+}
+
+impl SharesCode for Follower<SourceCode<'_>> {
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        Self::take_cache(self)
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        Self::give_cache(self, cache)
+    }
+
+    fn exchange_caches(&mut self, other: &mut Self) {
+        Self::exchange_caches(self, other);
     }
 }
 
@@ -71,7 +85,15 @@ impl Stream for Execution<'_> {
     fn enter(&mut self, window: Window) {
         // Harts that are met later begin at this time.
         self.harts.code.enter(window);
-        self.harts.followers.iter_mut().for_each(|(_, follower)| TimedFollower::enter(follower, window));
+        self.harts.followers.for_each(|_, follower| TimedFollower::enter(follower, window));
+    }
+
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        self.harts.followers.take_cache()
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        self.harts.followers.give_cache(cache)
     }
 
     fn accounting(&self) -> Accounting {
@@ -156,18 +178,18 @@ impl<'c> Harts<'c> {
     }
 
     fn finish(&mut self, sink: &mut impl StreamSink<Event>) {
-        for (hart, follower) in self.followers.iter_mut() {
+        self.followers.for_each(|hart, follower| {
             if !sink.is_done() {
                 follower.finish(&mut Events { sub_source: hart, sink });
             }
-        }
+        });
     }
 
     /// Whose packets bad bytes were, nobody knows: every hart may have lost one.
     #[cold]
     fn take_nobodys(&mut self, message: Located<Message>, sink: &mut impl StreamSink<Event>) {
-        for (number, hart) in self.followers.iter_mut() {
+        self.followers.for_each(|number, hart| {
             hart.push(message, &mut Events { sub_source: number, sink });
-        }
+        });
     }
 }
