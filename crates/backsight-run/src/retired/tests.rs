@@ -288,6 +288,31 @@ proptest! {
 }
 
 #[test]
+fn an_instruction_that_ends_one_block_and_is_inside_another_leaves_both() {
+    const NOP: u32 = 0x13;
+    let nop = |address: u64, next: u64| {
+        let (address, next) = (Address(address), Address(next));
+        let (size, isa) = (4, Isa::Rv64);
+        Execution::Instruction(Retired { address, next, cycle: 0, opcode: NOP, size, isa, taken: true })
+    };
+    let (base, exit) = (0x1000, 0x8000);
+    let straight = |from: u64, to: u64| (from..to).map(move |n| nop(base + 4 * n, base + 4 * n + 4));
+    let mut items = Vec::new();
+    // A block is cut after 64 instructions: the one from 0 on ends with instruction 63, that from 10 on goes on after it.
+    for from in [0, 0, 10, 10, 0, 10] {
+        items.extend(straight(from, 80));
+    }
+    // Then that instruction goes elsewhere.
+    for from in [0, 10, 0, 10] {
+        items.extend(straight(from, 63));
+        items.extend([nop(base + 4 * 63, exit), nop(exit, base)]);
+    }
+    let file = written(&items);
+    let (read, in_blocks) = read_as_blocks(&file, 1 << 20);
+    assert!(read == items && in_blocks > 200, "{in_blocks}");
+}
+
+#[test]
 fn code_that_comes_again_costs_next_to_nothing() {
     let items = looping(100, 1000);
     let file = written(&items);
