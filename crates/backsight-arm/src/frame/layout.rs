@@ -60,8 +60,7 @@ impl<F: FnMut(Chunk<'_>)> FrameOutput for Runs<'_, F> {
 #[inline(always)]
 pub(super) fn data_of(id: TraceId, frame: &[u8; FRAME]) -> Option<([u64; 2], usize)> {
     let [low, high] = halves(frame);
-    let aux = (high >> 56) as u8;
-    let data = [low | spread(aux), high | spread(aux >> 4)];
+    let data = with_low_bits([low, high]);
     if (low | high) & ID_FLAGS == 0 {
         return Some((data, FRAME - 1));
     }
@@ -122,11 +121,10 @@ impl Unpacker {
     pub(super) fn frame(&mut self, frame: &[u8; FRAME], offset: u64, out: &mut impl FrameOutput) {
         self.counts.frames += 1;
         let [low, high] = halves(frame);
-        let aux = frame[15];
-        let data = [low | spread(aux), high | spread(aux >> 4)];
+        let data = with_low_bits([low, high]);
         let id = TraceId::new(self.current);
         if (low | high) & ID_FLAGS != 0 {
-            self.mixed_frame(gather(low) | gather(high) << 4, aux, data, offset, out);
+            self.mixed_frame(gather(low) | gather(high) << 4, frame[15], data, offset, out);
         } else if self.current < UNKNOWN && id.is_source() {
             self.counts.data[id.get() as usize] += 15;
             out.frame(id, offset, data);
@@ -240,6 +238,13 @@ impl Unpacker {
 const fn halves(frame: &[u8; FRAME]) -> [u64; 2] {
     let bits = u128::from_le_bytes(*frame);
     [bits as u64, (bits >> 64) as u64]
+}
+
+/// The halves of a frame whose mixed bytes have the lowest bits that its last byte holds for them.
+#[inline(always)]
+const fn with_low_bits([low, high]: [u64; 2]) -> [u64; 2] {
+    let aux = (high >> 56) as u8;
+    [low | spread(aux), high | spread(aux >> 4)]
 }
 
 /// A frame as a number.
