@@ -6,7 +6,7 @@
 
 use backsight_core::{Address, Located};
 
-use super::forms::{COMPRESSED, LENGTHS, TIMESTAMP, address_form};
+use super::forms::{COMPRESSED, LENGTHS, address_form};
 use super::lanes::{REGION, RUN};
 use crate::etm4::decode::ClearReader;
 use crate::etm4::{
@@ -19,9 +19,6 @@ const CAPACITY: usize = 4096;
 pub(super) const ROOM: usize = REGION + 2 * RUN;
 /// Packets of a batch, at most, that stand apart.
 const LARGE_PACKETS: usize = 64;
-
-/// Above the bits of a count beside a timestamp.
-pub(super) const COUNT_LENGTH: u32 = 24;
 
 /// The header of packets that stand apart, whatever it is in the stream. No packet of this header is a header alone or has
 /// a value.
@@ -73,7 +70,7 @@ pub(super) struct Arrays {
     /// The value of each packet that has one, and its form.
     pub values: [u64; CAPACITY],
     pub forms: [u8; CAPACITY],
-    /// The count beside a timestamp, and from bit [`COUNT_LENGTH`] on the bytes that it was written in.
+    /// The count beside a timestamp.
     pub counts: [u32; CAPACITY],
     pub values_length: usize,
 }
@@ -84,18 +81,10 @@ impl Arrays {
         self.headers.get(..self.length).unwrap_or_default()
     }
 
-    /// The form of each packet that has a value, and the length of the packet.
-    pub fn forms(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
-        let forms = self.forms.get(..self.values_length).unwrap_or_default();
-        forms.iter().zip(&self.counts).map(|(&form, &count)| (form, length(form, count)))
+    /// The form of each packet that has a value.
+    pub fn forms(&self) -> &[u8] {
+        self.forms.get(..self.values_length).unwrap_or_default()
     }
-}
-
-/// The length of a packet of a form that has a value, with the count beside it.
-#[inline(always)]
-const fn length(form: u8, count: u32) -> u8 {
-    let after = if form & 0x70 == TIMESTAMP { (count >> COUNT_LENGTH) as u8 } else { 0 };
-    LENGTHS[form as usize % LENGTHS.len()] + after
 }
 
 /// Consecutive packets of a stream.
@@ -251,7 +240,7 @@ impl PacketBatch {
         let Arrays { values, forms, counts, .. } = &self.arrays;
         let index = next.value % CAPACITY;
         let (value, form, count) = (values[index], forms[index], counts[index]);
-        let mut packet_length = u32::from(length(form, count));
+        let mut packet_length = u32::from(LENGTHS[usize::from(form) % LENGTHS.len()]);
         next.value += 1;
         let packet = match class {
             Class::Alone | Class::Apart => {
@@ -268,8 +257,8 @@ impl PacketBatch {
             Class::SourceAddress => Packet::SourceAddress(address(value, form)),
             Class::Timestamp => {
                 let has_count = Kind::Timestamp.field(header) == 1;
-                let cycles = has_count.then_some(count & ((1 << COUNT_LENGTH) - 1));
-                Packet::Timestamp(Timestamp { value, bytes: form.wrapping_sub(TIMESTAMP), cycles })
+                let cycles = has_count.then_some(count);
+                Packet::Timestamp(Timestamp { value, bytes: 1 + form % 8, cycles })
             }
             Class::CycleCount => {
                 let (format, cycles) = (format(header), Some(value as u32));

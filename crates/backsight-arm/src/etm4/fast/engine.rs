@@ -1,12 +1,12 @@
 //! The loop over the packets that have a value.
 
 use backsight_core::Address;
-use backsight_simd::{InstructionSet, Task};
+use backsight_simd::{InstructionSet, Instructions, Task};
 
-use super::batch::{Arrays, COUNT_LENGTH, PacketBatch, ROOM};
-use super::forms::{COUNT_F2, FORMS, Forms, TIMESTAMP};
-use super::lanes::{COUNTS_ONLY, Lanes, NO_TIMES, READ, REGION, RUN, WITH_TIMESTAMPS};
-use super::sevens::{compact, compact_count};
+use super::batch::{Arrays, PacketBatch, ROOM};
+use super::forms::{Forms, SLOTS, Slots};
+use super::headers::Headers;
+use super::lanes::{Lanes, READ, REGION, RUN, Times};
 use crate::etm4::decode::ClearReader;
 use crate::etm4::{AddressHistory, Is};
 
@@ -18,36 +18,33 @@ const STEP: usize = RUN + 16;
 /// What packets that the engine reads change and need: part of the state of the stream, in the shape that suits it.
 #[derive(Clone, Debug)]
 struct EngineState {
-    /// All addresses of a walk, oldest first, after the history that was there before, each with its instruction set flag
-    /// in bit 0.
-    addresses: [u64; ADDRESSES],
-    /// How many they are.
-    length: usize,
-    timestamp: u64,
+    /// The last values, each kind in its slots; addresses with their instruction set flag in bit 0.
+    values: [u64; SLOTS],
+    /// How many addresses there were.
+    addresses: usize,
 }
 
 /// Entries of the address history.
 const HISTORY: usize = 3;
-/// A power of two, and more than the history and the addresses of a region.
-const ADDRESSES: usize = 2 * REGION;
 
 impl EngineState {
     fn take(&mut self, reader: &ClearReader) {
-        for (entry, index) in self.addresses.iter_mut().zip((0..HISTORY).rev()) {
+        for index in 0..HISTORY {
             let (address, is) = reader.state.history.entry(index as u8);
-            *entry = address.0 | is as u64;
+            self.values[Slots::ADDRESSES.slot(HISTORY - 1 - index)] = address.0 | is as u64;
         }
-        (self.length, self.timestamp) = (HISTORY, reader.state.timestamp);
+        self.addresses = HISTORY;
+        self.values[Slots::TIMESTAMP.slot(0)] = reader.state.timestamp;
     }
 
     fn put(&self, reader: &mut ClearReader) {
         let mut history = AddressHistory::EMPTY;
-        for entry in self.length - HISTORY..self.length {
-            let entry = self.addresses[entry % ADDRESSES];
+        for number in self.addresses - HISTORY..self.addresses {
+            let entry = self.values[Slots::ADDRESSES.slot(number)];
             history.push(Address(entry & !1), if entry & 1 == 0 { Is::Is0 } else { Is::Is1 });
         }
         reader.state.history = history;
-        reader.state.timestamp = self.timestamp;
+        reader.state.timestamp = self.values[Slots::TIMESTAMP.slot(0)];
     }
 }
 
@@ -55,42 +52,31 @@ impl EngineState {
 #[derive(Clone, Debug)]
 pub(in crate::etm4) struct FastEngine {
     pub instruction_set: InstructionSet,
-    common: Common,
+    times: Times,
     threshold: u32,
-    cycle_mask: u32,
     forms: Forms,
+    headers: Headers,
     lanes: Lanes,
     state: EngineState,
-}
-
-/// Which packets with a value are common in a configuration, beside addresses.
-#[derive(Clone, Copy, Debug)]
-struct Common {
-    sources: bool,
-    timestamps: bool,
-    cycle_counts: bool,
-    /// Cycle counts are those of commit mode 1, of one field.
-    counts: bool,
 }
 
 impl FastEngine {
     pub fn new(reader: &ClearReader, batch: &mut PacketBatch) -> Self {
         let config = &reader.config;
-        let common = Common {
-            sources: config.is_ete(),
-            timestamps: config.timestamps(),
-            cycle_counts: config.cycle_counting(),
-            counts: config.commit_mode1(),
+        let times = match (config.timestamps(), config.cycle_counting()) {
+            (true, _) => Times::CountsAndTimestamps,
+            (false, true) => Times::Counts,
+            (false, false) => Times::None,
         };
         batch.put_header_only(reader);
         Self {
             instruction_set: InstructionSet::best(),
-            common,
+            times,
             threshold: reader.state.threshold,
-            cycle_mask: config.cycle_counter_mask(),
-            forms: Forms::new(),
+            forms: Forms::new(config.cycle_counter_mask()),
+            headers: Headers::new(config.is_ete(), config.commit_mode1(), times),
             lanes: Lanes::EMPTY,
-            state: EngineState { addresses: [0; ADDRESSES], length: HISTORY, timestamp: 0 },
+            state: EngineState { values: [0; SLOTS], addresses: HISTORY },
         }
     }
 
@@ -186,24 +172,15 @@ impl Task for Walk<'_> {
     type Output = usize;
 
     #[inline(always)]
-    fn run(self) -> usize {
+    fn run<I: Instructions>(self) -> usize {
         let Self { engine, is_worked_out, block, end, at, arrays } = self;
-        let Common { sources, timestamps, cycle_counts, counts } = engine.common;
-        let is_timed = timestamps || cycle_counts;
-        let lanes = &mut engine.lanes;
-        match (sources, timestamps) {
-            _ if is_worked_out => {}
-            (false, true) => lanes.work_out::<false, WITH_TIMESTAMPS>(block, counts),
-            (true, true) => lanes.work_out::<true, WITH_TIMESTAMPS>(block, counts),
-            (false, _) if is_timed => lanes.work_out::<false, COUNTS_ONLY>(block, counts),
-            (true, _) if is_timed => lanes.work_out::<true, COUNTS_ONLY>(block, counts),
-            (false, _) => lanes.work_out::<false, NO_TIMES>(block, counts),
-            (true, _) => lanes.work_out::<true, NO_TIMES>(block, counts),
+        if !is_worked_out {
+            engine.lanes.work_out::<I>(block, &engine.headers, engine.times);
         }
-        if is_timed {
-            engine.packets::<true>((block, end), at, arrays)
-        } else {
-            engine.packets::<false>((block, end), at, arrays)
+        match engine.times {
+            Times::None => engine.packets::<I, false, false>((block, end), at, arrays),
+            Times::Counts => engine.packets::<I, true, false>((block, end), at, arrays),
+            Times::CountsAndTimestamps => engine.packets::<I, true, true>((block, end), at, arrays),
         }
     }
 }
@@ -211,15 +188,15 @@ impl Task for Walk<'_> {
 impl FastEngine {
     /// Reads packets from a position of a region on; gives where it stops.
     #[inline(always)]
-    fn packets<const TIMED: bool>(
+    fn packets<I: Instructions, const TIMED: bool, const STAMPS: bool>(
         &mut self,
         (block, end): (&[u8; READ], usize),
         mut at: usize,
         arrays: &mut Arrays,
     ) -> usize {
-        let Self { lanes, forms, cycle_mask, state, .. } = self;
-        let (mut known, mut timestamp) = (state.length, state.timestamp);
-        let addresses = &mut state.addresses;
+        let Self { lanes, forms, state, .. } = self;
+        let mut known = state.addresses;
+        let before = &mut state.values;
         let (mut count, mut valued) = (arrays.length, arrays.values_length);
         let Arrays { headers, values, forms: forms_out, counts, .. } = arrays;
         let end = REGION.min(end);
@@ -230,46 +207,37 @@ impl FastEngine {
                 *out = *from;
             }
             let special = at + to;
+            count += to;
             if over == to {
-                count += to;
                 at = special;
                 if to < RUN {
                     break;
                 }
                 continue;
             }
-            let form = lanes.form[special];
-            let payload = word(block, special + 1);
-            let value;
-            if TIMED && form >= COUNT_F2 {
-                let time = &forms.times[usize::from(form) % FORMS];
-                value = u64::from(compact_count((payload & time.bits) as u32).wrapping_add(time.add));
-            } else if TIMED && form >= TIMESTAMP {
-                let time = &forms.times[usize::from(form) % FORMS];
-                value = compact(payload & time.bits) | timestamp & time.keep;
-                timestamp = value;
-                // Whether a count follows is as good as random: it is read in any case.
-                let stamp = usize::from(form - TIMESTAMP);
-                let bytes = (over - to - 1).wrapping_sub(stamp) & 3;
-                let field = word(block, special + 1 + stamp) & LOW[bytes];
-                if let Some(count_out) = counts.get_mut(valued) {
-                    *count_out = compact_count(field as u32) & *cycle_mask | (bytes as u32) << COUNT_LENGTH;
-                }
-            } else {
-                let bits = &forms.addresses[usize::from(form) % FORMS];
-                let entry = addresses[known.wrapping_sub(bits.entry.into()) % ADDRESSES];
-                value = bits.address(payload, entry);
-                addresses[known % ADDRESSES] = value;
-                known += 1;
+            count += 1;
+            at += over;
+            let number = lanes.form[special];
+            let form = forms.form(number);
+            if let Some(out) = forms_out.get_mut(valued) {
+                *out = number;
             }
-            if let (Some(value_out), Some(form_out)) = (values.get_mut(valued), forms_out.get_mut(valued)) {
-                (*value_out, *form_out) = (value, form);
+            if STAMPS && let Some(out) = counts.get_mut(valued) {
+                // Whether a count follows is as good as random: it is read in any case.
+                let field = word(block, special + 1 + usize::from(form.bytes));
+                *out = forms.count::<I>(number, field);
+            }
+            let slots = if TIMED { form.slots } else { Slots::ADDRESSES };
+            let entry = before[slots.slot(known.wrapping_sub(form.entry.into()))];
+            let value = forms.value::<I, TIMED>(number, word(block, special + 1), entry);
+            before[slots.slot(known)] = value;
+            known += if TIMED { form.addresses() } else { 1 };
+            if let Some(out) = values.get_mut(valued) {
+                *out = value;
             }
             valued += 1;
-            count += to + 1;
-            at += over;
         }
-        (state.length, state.timestamp) = (known, timestamp);
+        state.addresses = known;
         (arrays.length, arrays.values_length) = (count, valued);
         at
     }
@@ -277,18 +245,15 @@ impl FastEngine {
 
 /// As many bytes as are passed over at a time.
 #[inline(always)]
-fn run(bytes: &[u8], at: usize) -> Option<&[u8; RUN]> {
+fn run(bytes: &[u8], at: usize) -> Option<&[u8; RUN + 1]> {
     bytes.get(at..)?.first_chunk()
 }
 
 /// The same, to write to.
 #[inline(always)]
-fn run_mut(bytes: &mut [u8], at: usize) -> Option<&mut [u8; RUN]> {
+fn run_mut(bytes: &mut [u8], at: usize) -> Option<&mut [u8; RUN + 1]> {
     bytes.get_mut(at..)?.first_chunk_mut()
 }
-
-/// The lowest so many bytes, of eight.
-const LOW: [u64; 4] = [0, 0xFF, 0xFFFF, 0xFF_FFFF];
 
 /// Eight bytes as a number.
 #[inline(always)]

@@ -7,11 +7,14 @@
 //! ```text
 //! 000HHHHH   address:         the low four bits of its header; 10000 more for a short address of two bytes
 //! 001HHHHH   source address:  likewise
-//! 0100NNNN   timestamp of N bytes
-//! 0101HHHH   cycle count of format 2: the low four bits of its header
-//! 0110NNNN   cycle count of format 1, of N bytes
+//! 01CC0NNN   timestamp of N + 1 bytes, with a count of C bytes beside it
+//! 01001NNN   cycle count of format 1, of N bytes
+//! 01011HHH   cycle count of format 2: the low three bits of its header
 //! ```
 
+use backsight_simd::Instructions;
+
+use super::sevens::{compact, compact_count};
 use crate::etm4::{AddressForm, Kind, lookup};
 
 /// How many forms there may be.
@@ -20,12 +23,14 @@ pub(super) const FORMS: usize = 128;
 pub(super) const SECOND_BYTE: u8 = 0x10;
 /// Added for a source address.
 pub(super) const SOURCE: u8 = 0x20;
-/// Added to the bytes of a timestamp.
+/// Added to the bytes of a timestamp less one.
 pub(super) const TIMESTAMP: u8 = 0x40;
-/// Added to the low bits of the header of a cycle count of format 2.
-pub(super) const COUNT_F2: u8 = 0x50;
+/// Added to it for each byte of the count beside it.
+pub(super) const BESIDE: u8 = 0x10;
 /// Added to the bytes of a cycle count of format 1.
-pub(super) const COUNT_F1: u8 = 0x60;
+pub(super) const COUNT_F1: u8 = 0x48;
+/// Added to the low bits of the header of a cycle count of format 2, one of which is 8.
+pub(super) const COUNT_F2: u8 = 0x50;
 /// The bits of a header that are in a form.
 pub(super) const HEADER_BITS: u8 = 0x0F;
 
@@ -33,7 +38,7 @@ pub(super) const HEADER_BITS: u8 = 0x0F;
 pub(super) const TIMESTAMP_BYTES: u8 = 8;
 pub(super) const COUNT_BYTES: u8 = 3;
 
-/// How to make an address out of payload bytes and the history.
+/// How to make a value out of payload bytes and what was there before.
 ///
 /// ```text
 ///              byte 0        byte 1        bytes 2 …
@@ -41,103 +46,175 @@ pub(super) const COUNT_BYTES: u8 = 3;
 /// short IS1    C, A[7:1]     A[15:8]
 /// long  IS0    0, A[8:2]     0, A[15:9]    A[23:16] …
 /// long  IS1    0, A[7:1]     A[15:8]       A[23:16] …
+/// time, count  C, V[6:0]     C, V[13:7]    C, V[20:14] …
 /// ```
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub(super) struct AddressBits {
-    /// The payload bits that belong two bits higher, one bit higher, and where they are.
-    bits: [u64; 3],
-    /// Address bits from an entry of the history.
+#[repr(align(32))]
+pub(super) struct Form {
+    /// The payload bits that are sent, next to each other in the value.
+    sent: u64,
+    /// What is kept of the value before.
     keep: u64,
-    /// The instruction set flag, in bit 0; an exact match keeps that of its entry.
-    flag: u64,
-    /// Which entry of the history: the newest is 1.
+    /// What is added: the instruction set flag of an address, in bit 0 (an exact match keeps that of its entry); the threshold.
+    add: u32,
+    /// Where the bits that are sent begin.
+    shift: u8,
+    /// Which value before: of addresses, the newest is 1.
     pub entry: u8,
+    /// Which of them it is among, and is put to.
+    pub slots: Slots,
+    /// Payload bytes, without a count beside the value.
+    pub bytes: u8,
+    /// The bits of the count after them.
+    pub beside: u32,
 }
 
-impl AddressBits {
-    const NONE: Self = Self { bits: [0; 3], keep: 0, flag: 0, entry: 1 };
+/// Where the values of a kind are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slots {
+    mask: u8,
+    base: u8,
+}
 
-    const fn new(is1: bool, form: AddressForm) -> Self {
-        let (low, rest, keep) = match form {
-            AddressForm::Exact(index) => return Self { keep: !0, entry: 1 + index, ..Self::NONE },
-            AddressForm::Short1 => (0x7F, 0, !0x1FF),
-            AddressForm::Short2 => (0xFF7F, 0, !0x1_FFFF),
-            // Bit 7 of the second byte is no address bit in a long address of IS0.
-            AddressForm::Long32 => (if is1 { 0xFF7F } else { 0x7F7F }, 0xFFFF_0000, !0 << 32),
-            AddressForm::Long64 => (if is1 { 0xFF7F } else { 0x7F7F }, !0xFFFF, 0),
-        };
-        let is_long = rest != 0;
-        let (first, second) = (low & 0x7F, low & 0xFF00);
-        let bits = if is1 { [0, first, second | rest] } else { [first, second, rest] };
-        let keep = if is1 && !is_long { keep >> 1 | 1 << 63 } else { keep };
-        Self { bits, keep, flag: is1 as u64, entry: 1 }
-    }
+/// How many slots there are.
+pub(super) const SLOTS: usize = 16;
 
-    /// The address that the payload gives, with the flag in bit 0. The entry of the history, on which everything waits,
-    /// comes in last.
+impl Slots {
+    /// Of addresses, the last eight.
+    pub const ADDRESSES: Self = Self { mask: 7, base: 0 };
+    /// Of timestamps, the last.
+    pub const TIMESTAMP: Self = Self { mask: 0, base: 8 };
+    /// Nobody asks for counts.
+    pub const COUNT: Self = Self { mask: 0, base: 9 };
+
+    /// The slot of that one.
     #[inline(always)]
-    pub const fn address(&self, payload: u64, entry: u64) -> u64 {
-        let [two, one, none] = self.bits;
-        let sent = (payload & two) * 4 + (payload & one) * 2 + (payload & none);
-        (sent | self.flag) | entry & self.keep
+    pub const fn slot(self, number: usize) -> usize {
+        ((number & self.mask as usize) + self.base as usize) % SLOTS
     }
 }
 
-/// How to make a timestamp or a cycle count out of payload bytes.
+impl Form {
+    const NONE: Self =
+        Self { sent: 0, keep: 0, add: 0, shift: 0, entry: 1, slots: Slots::COUNT, bytes: 0, beside: 0 };
+
+    const fn address(is1: bool, form: AddressForm) -> Self {
+        // Bit 7 of the second byte is no address bit in a long address of IS0.
+        let low = if is1 { 0xFF7F } else { 0x7F7F };
+        let shift = if is1 { 1 } else { 2 };
+        let (sent, keep, entry) = match form {
+            AddressForm::Exact(index) => (0, !0, 1 + index),
+            AddressForm::Short1 => (0x7F, !0 << (7 + shift), 1),
+            AddressForm::Short2 => (0xFF7F, !0 << (15 + shift), 1),
+            AddressForm::Long32 => (0xFFFF_0000 | low, !0 << 32, 1),
+            AddressForm::Long64 => (!0xFFFF | low, 0, 1),
+        };
+        Self { sent, keep, add: is1 as u32, shift, entry, slots: Slots::ADDRESSES, ..Self::NONE }
+    }
+
+    /// Is it one of an address?
+    #[inline(always)]
+    pub const fn addresses(&self) -> usize {
+        (self.slots.mask & 1) as usize
+    }
+}
+
+/// The payload bits that are sent, by where they belong: for processors that do not put them together by themselves.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub(super) struct TimeBits {
-    /// The bits that count, of bytes with seven each.
-    pub bits: u64,
-    /// What is kept of the last timestamp.
-    pub keep: u64,
-    /// What is added: the threshold.
-    pub add: u32,
+struct Parts {
+    /// Those that belong two bits higher, one bit higher, and where they are.
+    bits: [u64; 3],
+    /// Those of bytes with seven each.
+    sevens: u64,
 }
 
-impl TimeBits {
-    const NONE: Self = Self { bits: 0, keep: 0, add: 0 };
+impl Parts {
+    fn new(form: &Form) -> Self {
+        let sent = form.sent;
+        match form.shift {
+            0 => Self { bits: [0; 3], sevens: sent },
+            1 => Self { bits: [0, sent & 0xFF, sent & !0xFF], sevens: 0 },
+            _ => Self { bits: [sent & 0xFF, sent & 0xFF00, sent & !0xFFFF], sevens: 0 },
+        }
+    }
+
+    #[inline(always)]
+    fn put_together<const TIMED: bool>(&self, payload: u64) -> u64 {
+        let [two, one, none] = self.bits;
+        let address = (payload & two) * 4 + (payload & one) * 2 + (payload & none);
+        if TIMED { address | compact(payload & self.sevens) } else { address }
+    }
 }
 
 /// The forms of a configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Forms {
-    pub addresses: [AddressBits; FORMS],
-    pub times: [TimeBits; FORMS],
+    forms: [Form; FORMS],
+    parts: [Parts; FORMS],
     wide: bool,
     threshold: u32,
 }
 
 impl Forms {
     /// Those of a stream at its beginning: in AArch32 state, with a threshold of 0.
-    pub fn new() -> Self {
-        let mut addresses = [AddressBits::NONE; FORMS];
-        let mut times = [TimeBits::NONE; FORMS];
+    pub fn new(cycle_mask: u32) -> Self {
+        let mut forms = [Form::NONE; FORMS];
         for header in 0..=255 {
             for second in [false, true] {
                 if let Some((form, address, is1)) = address_form(header, second) {
-                    addresses[usize::from(form)] = AddressBits::new(is1, address);
+                    forms[usize::from(form)] = Form::address(is1, address);
                 }
             }
         }
         let sevens = |bytes: u8| SEVENS >> (64 - 8 * bytes);
-        for bytes in 1..=TIMESTAMP_BYTES {
-            let time = &mut times[usize::from(TIMESTAMP + bytes)];
-            let (bits, keep) = (sevens(bytes), !0 << (7 * bytes));
-            *time = TimeBits { bits, keep, add: 0 };
+        for (bytes, beside) in
+            (1..=TIMESTAMP_BYTES).flat_map(|bytes| (0..=COUNT_BYTES).map(move |beside| (bytes, beside)))
+        {
+            let (sent, keep) = (sevens(bytes), !0 << (7 * bytes));
+            let form = &mut forms[usize::from(timestamp(bytes, beside))];
+            *form = Form { sent, keep, slots: Slots::TIMESTAMP, bytes, ..Form::NONE };
+            // A counter may have fewer bits.
+            for bit in (0..7 * u32::from(beside)).filter(|bit| cycle_mask >> bit & 1 == 1) {
+                form.beside |= 1 << (bit / 7 * 8 + bit % 7);
+            }
         }
-        let count = |bits| TimeBits { bits, ..TimeBits::NONE };
         for bytes in 1..=COUNT_BYTES {
-            times[usize::from(COUNT_F1 + bytes)] = count(sevens(bytes));
+            forms[usize::from(COUNT_F1 + bytes)].sent = sevens(bytes);
         }
         for field in 0..=1 {
             let header = Kind::CycleCountF2.with(field).unwrap_or_default();
-            times[usize::from(COUNT_F2 | header & HEADER_BITS)] = count(0xF);
+            forms[usize::from(COUNT_F2 | header & HEADER_BITS)].sent = 0xF;
         }
-        let mut forms = Self { addresses, times, wide: true, threshold: 0 };
+        let parts = forms.map(|form| Parts::new(&form));
+        let mut forms = Self { forms, parts, wide: true, threshold: 0 };
         forms.renew(false, 0);
         forms
+    }
+
+    #[inline(always)]
+    pub fn form(&self, form: u8) -> &Form {
+        &self.forms[usize::from(form) % FORMS]
+    }
+
+    /// The value of a form that the payload gives; one of an address, unless it may be `TIMED`. The value before, on which
+    /// everything waits, comes in last.
+    #[inline(always)]
+    pub fn value<I: Instructions, const TIMED: bool>(&self, form: u8, payload: u64, before: u64) -> u64 {
+        let Form { sent, shift, add, keep, .. } = *self.form(form);
+        let sent = if I::ARE_THERE {
+            I::extract(payload, sent) << shift
+        } else {
+            self.parts[usize::from(form) % FORMS].put_together::<TIMED>(payload)
+        };
+        before & keep | (sent + u64::from(add))
+    }
+
+    /// The count beside a timestamp, of the bytes after it.
+    #[inline(always)]
+    pub fn count<I: Instructions>(&self, form: u8, bytes: u64) -> u32 {
+        let bits = self.form(form).beside;
+        if I::ARE_THERE { I::extract(bytes, bits.into()) as u32 } else { compact_count(bytes as u32 & bits) }
     }
 
     /// Adapts them to the state of the processor and to the threshold.
@@ -148,14 +225,14 @@ impl Forms {
             for kind in [Kind::Address32Is0, Kind::Address32Is1, Kind::Source32Is0, Kind::Source32Is1] {
                 if let Some((form, ..)) = address_form(kind.header(), false) {
                     // In AArch32 state addresses have no upper half.
-                    self.addresses[usize::from(form)].keep = if wide { !0 << 32 } else { 0 };
+                    self.forms[usize::from(form)].keep = if wide { !0 << 32 } else { 0 };
                 }
             }
         }
         if self.threshold != threshold {
             self.threshold = threshold;
-            for form in usize::from(COUNT_F2)..FORMS {
-                self.times[form].add = threshold;
+            for form in self.forms.iter_mut().filter(|form| form.slots == Slots::COUNT) {
+                form.add = threshold;
             }
         }
     }
@@ -203,22 +280,53 @@ pub(super) const COMPRESSED: [AddressForm; FORMS] = {
     forms
 };
 
-/// The length of the packets of each form; of timestamps, without the count after them.
+/// The form of a timestamp of so many bytes, with a count of so many beside it.
+const fn timestamp(bytes: u8, beside: u8) -> u8 {
+    TIMESTAMP + bytes - 1 + BESIDE * beside
+}
+
+/// What is known of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FormKind {
+    /// An address or a source address, compressed like this.
+    Address(AddressForm),
+    /// A timestamp of so many bytes, with a count of so many beside it.
+    Timestamp {
+        bytes: u8,
+        beside: u8,
+    },
+    CycleCountF1 {
+        bytes: u8,
+    },
+    CycleCountF2,
+}
+
+impl FormKind {
+    pub const fn new(form: u8) -> Self {
+        match form {
+            ..TIMESTAMP => Self::Address(COMPRESSED[form as usize]),
+            _ if form & 0x08 == 0 => {
+                Self::Timestamp { bytes: 1 + form % 8, beside: (form - TIMESTAMP) / BESIDE }
+            }
+            COUNT_F2.. => Self::CycleCountF2,
+            _ => Self::CycleCountF1 { bytes: form - COUNT_F1 },
+        }
+    }
+}
+
+/// The length of the packets of each form.
 pub(super) const LENGTHS: [u8; FORMS] = {
     let mut lengths = [1; FORMS];
     let mut form = 0;
     while form < FORMS {
-        lengths[form] += match form as u8 {
-            form @ COUNT_F1.. => form - COUNT_F1,
-            COUNT_F2.. => 1,
-            form @ TIMESTAMP.. => form - TIMESTAMP,
-            _ => match COMPRESSED[form] {
-                AddressForm::Exact(_) => 0,
-                AddressForm::Short1 => 1,
-                AddressForm::Short2 => 2,
-                AddressForm::Long32 => 4,
-                AddressForm::Long64 => 8,
-            },
+        lengths[form] += match FormKind::new(form as u8) {
+            FormKind::Address(AddressForm::Exact(_)) => 0,
+            FormKind::Address(AddressForm::Short1) | FormKind::CycleCountF2 => 1,
+            FormKind::Address(AddressForm::Short2) => 2,
+            FormKind::Address(AddressForm::Long32) => 4,
+            FormKind::Address(AddressForm::Long64) => 8,
+            FormKind::Timestamp { bytes, beside } => bytes + beside,
+            FormKind::CycleCountF1 { bytes } => bytes,
         };
         form += 1;
     }

@@ -14,6 +14,7 @@
 mod batch;
 mod engine;
 mod forms;
+mod headers;
 mod lanes;
 mod sevens;
 mod tally;

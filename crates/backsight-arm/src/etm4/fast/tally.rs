@@ -1,7 +1,7 @@
 //! Counts of packets by kind, taken from batches.
 
 use super::batch::{CLASSES, Class, PacketBatch};
-use super::forms::{COUNT_F1, COUNT_F2, FORMS, TIMESTAMP, address_form};
+use super::forms::{FORMS, FormKind, LENGTHS, address_form};
 use crate::etm4::{Kind, Packet, lookup};
 
 /// Packets and bytes of each kind.
@@ -9,8 +9,8 @@ use crate::etm4::{Kind, Packet, lookup};
 pub struct Tally {
     /// Packets by header, in as many counts as may be added to at the same time: the same header often comes again.
     headers: [[u64; 256]; PARTS],
-    /// Packets with a value, by form.
-    forms: [Sum; FORMS],
+    /// Packets with a value, by form, likewise.
+    forms: [[u64; FORMS]; PARTS],
     /// Packets that stand apart, by name. There are fewer names than entries.
     large: [(&'static str, Sum); 128],
 }
@@ -35,23 +35,13 @@ impl Tally {
     /// Nothing yet.
     pub const fn new() -> Self {
         let none = Sum { packets: 0, bytes: 0 };
-        Self { headers: [[0; 256]; PARTS], forms: [none; FORMS], large: [("", none); 128] }
+        Self { headers: [[0; 256]; PARTS], forms: [[0; FORMS]; PARTS], large: [("", none); 128] }
     }
 
     /// Counts the packets of a batch.
     pub fn add(&mut self, batch: &PacketBatch) {
-        let (groups, rest) = batch.arrays.headers().as_chunks::<PARTS>();
-        for group in groups {
-            for (part, &header) in self.headers.iter_mut().zip(group) {
-                part[usize::from(header)] += 1;
-            }
-        }
-        for &header in rest {
-            self.headers[0][usize::from(header)] += 1;
-        }
-        for (form, length) in batch.arrays.forms() {
-            self.forms[usize::from(form) % FORMS].add(length.into());
-        }
+        count(&mut self.headers, batch.arrays.headers());
+        count(&mut self.forms, batch.arrays.forms());
         for (packet, length) in batch.large() {
             self.add_packet(packet, *length);
         }
@@ -70,14 +60,17 @@ impl Tally {
     /// times.
     pub fn for_each(&self, mut sink: impl FnMut(&'static str, u64, u64)) {
         for (header, class) in (0..=255u8).zip(CLASSES) {
-            let packets = self.headers.iter().map(|part| part[usize::from(header)]).sum();
+            let packets = sum(&self.headers, header);
             // Those of the other classes are counted by form, and as packets that stand apart.
             if class == Class::Alone && packets > 0 {
                 sink(lookup(header).name, packets, packets);
             }
         }
-        for (form, sum) in (0..).zip(&self.forms).filter(|(_, sum)| sum.packets > 0) {
-            sink(name(form), sum.packets, sum.bytes);
+        for (form, length) in (0..).zip(LENGTHS) {
+            let packets = sum(&self.forms, form);
+            if packets > 0 {
+                sink(name(form), packets, packets * u64::from(length));
+            }
         }
         for (name, sum) in self.large.iter().filter(|(_, sum)| sum.packets > 0) {
             sink(name, sum.packets, sum.bytes);
@@ -91,13 +84,31 @@ impl Default for Tally {
     }
 }
 
+/// Adds one to the count of each byte.
+fn count<const N: usize>(counts: &mut [[u64; N]; PARTS], bytes: &[u8]) {
+    let (groups, rest) = bytes.as_chunks::<PARTS>();
+    for group in groups {
+        for (part, &byte) in counts.iter_mut().zip(group) {
+            part[usize::from(byte) % N] += 1;
+        }
+    }
+    for &byte in rest {
+        counts[0][usize::from(byte) % N] += 1;
+    }
+}
+
+/// The count of a byte.
+fn sum<const N: usize>(counts: &[[u64; N]; PARTS], byte: u8) -> u64 {
+    counts.iter().map(|part| part[usize::from(byte) % N]).sum()
+}
+
 /// The name of the packets of a form.
 fn name(form: u8) -> &'static str {
-    match form {
-        COUNT_F1.. => Kind::CycleCountF1.name(),
-        COUNT_F2.. => Kind::CycleCountF2.name(),
-        TIMESTAMP.. => Kind::Timestamp.name(),
-        _ => {
+    match FormKind::new(form) {
+        FormKind::CycleCountF1 { .. } => Kind::CycleCountF1.name(),
+        FormKind::CycleCountF2 => Kind::CycleCountF2.name(),
+        FormKind::Timestamp { .. } => Kind::Timestamp.name(),
+        FormKind::Address(_) => {
             let has_form = |header: &u8| {
                 [false, true]
                     .iter()
