@@ -243,7 +243,7 @@ impl FastEngine {
     }
 }
 
-/// As many bytes as are passed over at a time.
+/// As many bytes as are passed over at a time, and the header after them.
 #[inline(always)]
 fn run(bytes: &[u8], at: usize) -> Option<&[u8; RUN + 1]> {
     bytes.get(at..)?.first_chunk()
