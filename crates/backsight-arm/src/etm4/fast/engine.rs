@@ -3,7 +3,7 @@
 use backsight_core::Address;
 use backsight_simd::{InstructionSet, Instructions, Task};
 
-use super::batch::{Arrays, PacketBatch, ROOM};
+use super::batch::{Arrays, CAPACITY, PacketBatch, ROOM};
 use super::forms::{Forms, SLOTS, Slots};
 use super::headers::Headers;
 use super::lanes::{Lanes, READ, REGION, RUN, Times};
@@ -20,27 +20,28 @@ const STEP: usize = RUN + 16;
 struct EngineState {
     /// The last values, each kind in its slots; addresses with their instruction set flag in bit 0.
     values: [u64; SLOTS],
-    /// How many addresses there were.
-    addresses: usize,
+    /// The number of the next address, which says which slot is its own.
+    next: usize,
 }
 
 /// Entries of the address history.
 const HISTORY: usize = 3;
 
 impl EngineState {
-    fn take(&mut self, reader: &ClearReader) {
+    /// Takes over the state of a stream; the next address has this number.
+    fn take(&mut self, reader: &ClearReader, next: usize) {
         for index in 0..HISTORY {
             let (address, is) = reader.state.history.entry(index as u8);
-            self.values[Slots::ADDRESSES.slot(HISTORY - 1 - index)] = address.0 | is as u64;
+            self.values[Slots::ADDRESSES.slot(next.wrapping_sub(1 + index))] = address.0 | is as u64;
         }
-        self.addresses = HISTORY;
+        self.next = next;
         self.values[Slots::TIMESTAMP.slot(0)] = reader.state.timestamp;
     }
 
     fn put(&self, reader: &mut ClearReader) {
         let mut history = AddressHistory::EMPTY;
-        for number in self.addresses - HISTORY..self.addresses {
-            let entry = self.values[Slots::ADDRESSES.slot(number)];
+        for back in (1..=HISTORY).rev() {
+            let entry = self.values[Slots::ADDRESSES.slot(self.next.wrapping_sub(back))];
             history.push(Address(entry & !1), if entry & 1 == 0 { Is::Is0 } else { Is::Is1 });
         }
         reader.state.history = history;
@@ -76,7 +77,7 @@ impl FastEngine {
             forms: Forms::new(config.cycle_counter_mask()),
             headers: Headers::new(config.is_ete(), config.commit_mode1(), times),
             lanes: Lanes::EMPTY,
-            state: EngineState { values: [0; SLOTS], addresses: HISTORY },
+            state: EngineState { values: [0; SLOTS], next: 0 },
         }
     }
 
@@ -129,7 +130,7 @@ impl FastEngine {
         while at < end {
             self.forms.renew(reader.state.wide, reader.state.threshold);
             let from = at;
-            self.state.take(reader);
+            self.state.take(reader, batch.arrays.values_length);
             let (set, arrays) = (self.instruction_set, &mut batch.arrays);
             at = backsight_simd::run(set, Walk { engine: self, is_worked_out, block, end, at, arrays });
             is_worked_out = true;
@@ -195,12 +196,13 @@ impl FastEngine {
         arrays: &mut Arrays,
     ) -> usize {
         let Self { lanes, forms, state, .. } = self;
-        let mut known = state.addresses;
+        let mut next = state.next;
         let before = &mut state.values;
         let (mut count, mut valued) = (arrays.length, arrays.values_length);
         let Arrays { headers, values, forms: forms_out, counts, .. } = arrays;
         let end = REGION.min(end);
-        while at < end {
+        // There is room for all values of a region: the compiler is to know it, too.
+        while at < end && valued < CAPACITY {
             let (to, over) = (usize::from(lanes.to[at]), usize::from(lanes.over[at]));
             // Whatever they are: those that are no headers are written over.
             if let (Some(out), Some(from)) = (run_mut(headers, count), run(block, at)) {
@@ -217,27 +219,24 @@ impl FastEngine {
             }
             count += 1;
             at += over;
-            let number = lanes.form[special];
-            let form = forms.form(number);
-            if let Some(out) = forms_out.get_mut(valued) {
-                *out = number;
-            }
+            let form = lanes.form[special];
+            let bits = forms.bits(form);
+            forms_out[valued] = form;
             if STAMPS && let Some(out) = counts.get_mut(valued) {
                 // Whether a count follows is as good as random: it is read in any case.
-                let field = word(block, special + 1 + usize::from(form.bytes));
-                *out = forms.count::<I>(number, field);
+                let field = word(block, special + 1 + usize::from(bits.bytes));
+                *out = forms.count::<I>(form, field);
             }
-            let slots = if TIMED { form.slots } else { Slots::ADDRESSES };
-            let entry = before[slots.slot(known.wrapping_sub(form.entry.into()))];
-            let value = forms.value::<I, TIMED>(number, word(block, special + 1), entry);
-            before[slots.slot(known)] = value;
-            known += if TIMED { form.addresses() } else { 1 };
-            if let Some(out) = values.get_mut(valued) {
-                *out = value;
-            }
+            // Where all values are addresses, those have their numbers.
+            let (slots, number) = if TIMED { (bits.slots, next) } else { (Slots::ADDRESSES, valued) };
+            let entry = before[slots.slot(number.wrapping_sub(bits.entry.into()))];
+            let value = forms.value::<I, TIMED>(form, word(block, special + 1), entry);
+            before[slots.slot(number)] = value;
+            next += bits.addresses();
+            values[valued] = value;
             valued += 1;
         }
-        state.addresses = known;
+        state.next = if TIMED { next } else { valued };
         (arrays.length, arrays.values_length) = (count, valued);
         at
     }

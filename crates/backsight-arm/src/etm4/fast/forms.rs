@@ -17,8 +17,8 @@ use backsight_simd::Instructions;
 use super::sevens::{compact, compact_count};
 use crate::etm4::{AddressForm, Kind, lookup};
 
-/// How many forms there may be.
-pub(super) const FORMS: usize = 128;
+/// How many forms there may be: a row for every byte needs no test.
+pub(super) const FORMS: usize = 256;
 /// Added for the second byte of a short address.
 pub(super) const SECOND_BYTE: u8 = 0x10;
 /// Added for a source address.
@@ -50,13 +50,13 @@ pub(super) const COUNT_BYTES: u8 = 3;
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub(super) struct Form {
+pub(super) struct FormBits {
     /// The payload bits that are sent, next to each other in the value.
     sent: u64,
     /// What is kept of the value before.
     keep: u64,
     /// What is added: the instruction set flag of an address, in bit 0 (an exact match keeps that of its entry); the threshold.
-    add: u32,
+    add: u64,
     /// Where the bits that are sent begin.
     shift: u8,
     /// Which value before: of addresses, the newest is 1.
@@ -65,8 +65,6 @@ pub(super) struct Form {
     pub slots: Slots,
     /// Payload bytes, without a count beside the value.
     pub bytes: u8,
-    /// The bits of the count after them.
-    pub beside: u32,
 }
 
 /// Where the values of a kind are kept.
@@ -94,9 +92,8 @@ impl Slots {
     }
 }
 
-impl Form {
-    const NONE: Self =
-        Self { sent: 0, keep: 0, add: 0, shift: 0, entry: 1, slots: Slots::COUNT, bytes: 0, beside: 0 };
+impl FormBits {
+    const NONE: Self = Self { sent: 0, keep: 0, add: 0, shift: 0, entry: 1, slots: Slots::COUNT, bytes: 0 };
 
     const fn address(is1: bool, form: AddressForm) -> Self {
         // Bit 7 of the second byte is no address bit in a long address of IS0.
@@ -109,10 +106,10 @@ impl Form {
             AddressForm::Long32 => (0xFFFF_0000 | low, !0 << 32, 1),
             AddressForm::Long64 => (!0xFFFF | low, 0, 1),
         };
-        Self { sent, keep, add: is1 as u32, shift, entry, slots: Slots::ADDRESSES, ..Self::NONE }
+        Self { sent, keep, add: is1 as u64, shift, entry, slots: Slots::ADDRESSES, ..Self::NONE }
     }
 
-    /// Is it one of an address?
+    /// How many addresses a value of it is: one, or none.
     #[inline(always)]
     pub const fn addresses(&self) -> usize {
         (self.slots.mask & 1) as usize
@@ -130,7 +127,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(form: &Form) -> Self {
+    fn new(form: &FormBits) -> Self {
         let sent = form.sent;
         match form.shift {
             0 => Self { bits: [0; 3], sevens: sent },
@@ -150,7 +147,9 @@ impl Parts {
 /// The forms of a configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Forms {
-    forms: [Form; FORMS],
+    forms: [FormBits; FORMS],
+    /// The bits of the count beside a timestamp.
+    counts: [u32; FORMS],
     parts: [Parts; FORMS],
     wide: bool,
     threshold: u32,
@@ -159,11 +158,11 @@ pub(super) struct Forms {
 impl Forms {
     /// Those of a stream at its beginning: in AArch32 state, with a threshold of 0.
     pub fn new(cycle_mask: u32) -> Self {
-        let mut forms = [Form::NONE; FORMS];
+        let (mut forms, mut counts) = ([FormBits::NONE; FORMS], [0; FORMS]);
         for header in 0..=255 {
             for second in [false, true] {
                 if let Some((form, address, is1)) = address_form(header, second) {
-                    forms[usize::from(form)] = Form::address(is1, address);
+                    forms[usize::from(form)] = FormBits::address(is1, address);
                 }
             }
         }
@@ -173,10 +172,10 @@ impl Forms {
         {
             let (sent, keep) = (sevens(bytes), !0 << (7 * bytes));
             let form = &mut forms[usize::from(timestamp(bytes, beside))];
-            *form = Form { sent, keep, slots: Slots::TIMESTAMP, bytes, ..Form::NONE };
+            *form = FormBits { sent, keep, slots: Slots::TIMESTAMP, bytes, ..FormBits::NONE };
             // A counter may have fewer bits.
             for bit in (0..7 * u32::from(beside)).filter(|bit| cycle_mask >> bit & 1 == 1) {
-                form.beside |= 1 << (bit / 7 * 8 + bit % 7);
+                counts[usize::from(timestamp(bytes, beside))] |= 1 << (bit / 7 * 8 + bit % 7);
             }
         }
         for bytes in 1..=COUNT_BYTES {
@@ -187,13 +186,14 @@ impl Forms {
             forms[usize::from(COUNT_F2 | header & HEADER_BITS)].sent = 0xF;
         }
         let parts = forms.map(|form| Parts::new(&form));
-        let mut forms = Self { forms, parts, wide: true, threshold: 0 };
+        let mut forms = Self { forms, counts, parts, wide: true, threshold: 0 };
         forms.renew(false, 0);
         forms
     }
 
+    /// How values of a form are made.
     #[inline(always)]
-    pub fn form(&self, form: u8) -> &Form {
+    pub fn bits(&self, form: u8) -> &FormBits {
         &self.forms[usize::from(form) % FORMS]
     }
 
@@ -201,19 +201,19 @@ impl Forms {
     /// everything waits, comes in last.
     #[inline(always)]
     pub fn value<I: Instructions, const TIMED: bool>(&self, form: u8, payload: u64, before: u64) -> u64 {
-        let Form { sent, shift, add, keep, .. } = *self.form(form);
+        let FormBits { sent, shift, add, keep, .. } = *self.bits(form);
         let sent = if I::ARE_THERE {
             I::extract(payload, sent) << shift
         } else {
             self.parts[usize::from(form) % FORMS].put_together::<TIMED>(payload)
         };
-        before & keep | (sent + u64::from(add))
+        before & keep | (sent + add)
     }
 
     /// The count beside a timestamp, of the bytes after it.
     #[inline(always)]
     pub fn count<I: Instructions>(&self, form: u8, bytes: u64) -> u32 {
-        let bits = self.form(form).beside;
+        let bits = self.counts[usize::from(form) % FORMS];
         if I::ARE_THERE { I::extract(bytes, bits.into()) as u32 } else { compact_count(bytes as u32 & bits) }
     }
 
@@ -232,7 +232,7 @@ impl Forms {
         if self.threshold != threshold {
             self.threshold = threshold;
             for form in self.forms.iter_mut().filter(|form| form.slots == Slots::COUNT) {
-                form.add = threshold;
+                form.add = threshold.into();
             }
         }
     }
@@ -303,7 +303,7 @@ pub(super) enum FormKind {
 
 impl FormKind {
     pub const fn new(form: u8) -> Self {
-        match form {
+        match form % 128 {
             ..TIMESTAMP => Self::Address(COMPRESSED[form as usize]),
             _ if form & 0x08 == 0 => {
                 Self::Timestamp { bytes: 1 + form % 8, beside: (form - TIMESTAMP) / BESIDE }

@@ -66,7 +66,7 @@ impl Tally {
                 sink(lookup(header).name, packets, packets);
             }
         }
-        for (form, length) in (0..).zip(LENGTHS) {
+        for (form, length) in (0..=255).zip(LENGTHS) {
             let packets = sum(&self.forms, form);
             if packets > 0 {
                 sink(name(form), packets, packets * u64::from(length));
