@@ -19,7 +19,7 @@ use super::item::{Accumulate, Executor, Item, Outcome};
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
 use super::session::Setup;
-use super::source_decoder::{Break, EachItem, ItemSink, Known, SourceDecoder, Wanted};
+use super::source_decoder::{Break, EachItem, ItemSink, Known, Part, SourceDecoder, Wanted};
 use super::split::{Piece, Splitter};
 use super::{Decode, read_blocks};
 use crate::protocol::{SavedState, Stream};
@@ -245,20 +245,20 @@ fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
         probe.restore(piece.offset, &state);
     }
     // One sink for both, so that decoders are compiled once.
-    let take = |decoder: &mut SourceDecoder<S>, bytes: &Piece, sink: Option<&mut C>| {
+    let take = |decoder: &mut SourceDecoder<S>, part: Part<'_>, sink: Option<&mut C>| {
         let mut sink = sink;
         let mut each = |item: Item<'_, S::Value>, _| {
             if let Some(sink) = &mut sink {
                 sink.item(item);
             }
         };
-        let _ = decoder.take(bytes.part(), &mut each);
+        let _ = decoder.take(part, &mut each);
     };
     for part in 0..=StreamPiece::OWN_END {
         let bytes = piece.part(part);
-        take(decoder, &bytes, Some(&mut *sink));
+        take(decoder, bytes.part(), Some(&mut *sink));
         if is_probed && part < StreamPiece::OWN_END {
-            take(probe, &bytes, None);
+            take(probe, bytes.part(), None);
             if decoder.state() == probe.state() {
                 is_probed = false;
                 sink.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1), seek });
@@ -365,18 +365,18 @@ impl Bounds {
             |offset: u64| usize::try_from(offset.saturating_sub(at)).map_or(length, |n| n.min(length));
         let (from, give) = (within(self.sync), within(self.offset));
         let to = self.end.map_or(length, within);
-        let mut take = |part: &Piece, given: bool| {
+        let mut take = |part: Part<'_>, given: bool| {
             sink.is_given = given;
-            decoder.take_to(part.part(), sink)
+            decoder.take_to(part, sink)
         };
         if (from, give, to) == (0, 0, length) {
-            return take(piece, true);
+            return take(piece.part(), true);
         }
         if from < give {
-            take(&piece.slice(from..give), false)?;
+            take(piece.slice(from..give).part(), false)?;
         }
         if give < to {
-            take(&piece.slice(give..to), true)?;
+            take(piece.slice(give..to).part(), true)?;
         }
         ControlFlow::Continue(())
     }

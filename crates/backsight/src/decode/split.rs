@@ -53,12 +53,12 @@ impl Piece {
     }
 
     /// Some of its bytes. A break belongs to the byte after it; one at the very end to the last ones.
-    pub fn slice(&self, range: Range<usize>) -> Self {
+    pub fn slice(&self, range: Range<usize>) -> PieceSlice<'_> {
         let is_end = range.end == self.bytes.len();
         let has = |at: usize| range.contains(&at) || is_end && at == range.end;
         let breaks = self.breaks.iter().filter(|one| has(one.at));
-        Self {
-            bytes: self.bytes.get(range.clone()).unwrap_or_default().to_vec(),
+        PieceSlice {
+            bytes: self.bytes.get(range.clone()).unwrap_or_default(),
             runs: slice_runs(&self.runs, &range),
             arrivals: slice_runs(&self.arrivals, &range),
             breaks: breaks.map(|one| Break { at: one.at - range.start, ..*one }).collect(),
@@ -76,6 +76,29 @@ impl Piece {
 
     fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.breaks.is_empty()
+    }
+}
+
+/// Some bytes of a piece, where they are.
+#[derive(Debug)]
+pub(crate) struct PieceSlice<'a> {
+    pub bytes: &'a [u8],
+    runs: Vec<Run>,
+    arrivals: Vec<Run>,
+    breaks: Vec<Break>,
+}
+
+impl PieceSlice<'_> {
+    /// The same, to be decoded.
+    pub fn part(&self) -> Part<'_> {
+        let Self { bytes, runs, arrivals, breaks } = self;
+        Part { bytes, runs, arrivals, breaks }
+    }
+
+    /// A piece of its own.
+    pub fn into_piece(self) -> Piece {
+        let Self { bytes, runs, arrivals, breaks } = self;
+        Piece { bytes: bytes.to_vec(), runs, arrivals, breaks }
     }
 }
 
@@ -323,10 +346,10 @@ mod tests {
             .map(|at| Break { at, arrival: at as u64, start: Some(at), goes_on_as: None })
             .to_vec();
         for (one, other) in [(0, 0), (0, 30), (14, 16), (30, 30), (50, 99), (100, 100)] {
-            let mut whole = piece.slice(0..one);
+            let mut whole = piece.slice(0..one).into_piece();
             let before_last = whole.breaks.len();
-            whole.append(&piece.slice(one..other));
-            whole.append(&piece.slice(other..100));
+            whole.append(&piece.slice(one..other).into_piece());
+            whole.append(&piece.slice(other..100).into_piece());
             assert_eq!(whole.bytes, piece.bytes);
             let position = |piece: &Piece, byte: u32| {
                 let run = piece.runs.iter().rev().find(|run| run.at <= byte).expect("there is a run");

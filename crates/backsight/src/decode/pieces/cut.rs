@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::decode::split::Piece;
+use crate::decode::split::{Piece, PieceSlice};
 
 /// Two decoders are compared after so many bytes of a piece.
 const CHECKS: [usize; 3] = [64, 256, 1024];
@@ -45,7 +45,7 @@ impl StreamPiece {
     }
 
     /// The bytes of a part.
-    pub fn part(&self, part: usize) -> Piece {
+    pub fn part(&self, part: usize) -> PieceSlice<'_> {
         let start = part.checked_sub(1).map_or(0, |before| self.end_of(before));
         self.data.slice(Range { start, end: self.end_of(part) })
     }
@@ -93,7 +93,7 @@ impl Cutter {
         if !is_sync && most < MOST_WAITING {
             return None;
         }
-        let rest = self.pending.slice(own..bytes.len());
+        let rest = self.pending.slice(own..bytes.len()).into_piece();
         let mut data = std::mem::replace(&mut self.pending, rest);
         data.truncate(own + OVERLAP);
         let &mut Self { offset, can_begin_alone, .. } = self;
