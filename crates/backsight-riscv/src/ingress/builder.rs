@@ -105,8 +105,10 @@ impl Builder {
     #[inline]
     pub fn push_block(&mut self, block: &RetiredBlock<'_>, port: &mut impl Port) {
         let Some(first) = block.code.first() else { return };
-        let known = self.known.look_up(block);
+        let Some(known) = self.known.look_up(block) else { return };
         let (start, end) = (first.address.0, first.address.0.wrapping_add(known.length.into()));
+        let (last_size, itype) = (known.last_size, known.itypes[usize::from(block.taken)]);
+        let sijump = known.sequential_target == Some(block.next);
         if !known.is_straight || known.is_alone && self.upper.is_some() {
             return self.push_one_by_one(block, port);
         }
@@ -117,12 +119,10 @@ impl Builder {
             return self.push_one_by_one(block, port);
         }
         self.end = end;
-        self.last_size = known.last_size;
+        self.last_size = last_size;
         self.time = 0;
         self.upper = None;
-        let itype = known.itypes[usize::from(block.taken)];
         if itype != Itype::None {
-            let sijump = known.sequential_target == Some(block.next);
             self.emit(itype, sijump, (0, 0), block.next.0, port);
         }
     }

@@ -77,22 +77,22 @@ pub(super) struct KnownCodes(Vec<KnownCode>);
 impl KnownCodes {
     /// What is known of the code of a block.
     #[inline]
-    pub fn look_up(&mut self, block: &RetiredBlock<'_>) -> KnownCode {
-        match self.0.get(block.number as usize % REMEMBERED) {
-            Some(known) if known.number == block.number => *known,
-            _ => self.remember(block),
+    pub fn look_up(&mut self, block: &RetiredBlock<'_>) -> Option<&KnownCode> {
+        let slot = block.number as usize % REMEMBERED;
+        if self.0.get(slot).is_none_or(|known| known.number != block.number) {
+            self.remember(block);
         }
+        self.0.get(slot)
     }
 
     #[cold]
     #[inline(never)]
-    fn remember(&mut self, block: &RetiredBlock<'_>) -> KnownCode {
+    fn remember(&mut self, block: &RetiredBlock<'_>) {
         let known = KnownCode::new(block);
         if self.0.is_empty() {
             // In every slot there is what is right for its number.
             self.0 = vec![known; REMEMBERED];
         }
         self.0[block.number as usize % REMEMBERED] = known;
-        known
     }
 }

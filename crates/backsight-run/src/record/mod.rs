@@ -295,14 +295,30 @@ impl Recorder {
     /// Takes what is seen of the program.
     #[inline(always)]
     pub fn push(&mut self, seen: Observation<'_>) {
+        // Nothing is moved: to read again what was only just written costs more than the rest.
+        if let Observation::Block(block) = &seen
+            && !self.is_full
+            && self.system.is_none()
+            && self.writer.instructions() + block.code.len() as u64 <= self.limit
+        {
+            if !self.writer.push_block(block) {
+                self.end();
+            }
+        } else {
+            self.push_other(&seen);
+        }
+    }
+
+    /// Takes anything but a block that the units can have in one piece.
+    #[inline(never)]
+    fn push_other(&mut self, seen: &Observation<'_>) {
         if self.is_full {
             return;
         }
         if self.system.is_some() {
-            return self.push_system(&seen);
+            return self.push_system(seen);
         }
-        // Nothing is moved: to read again what was only just written costs more than the rest.
-        match &seen {
+        match seen {
             Observation::Execution(item) => {
                 if self.writer.instructions() >= self.limit && self.is_beyond(item) {
                     return;
@@ -311,19 +327,13 @@ impl Recorder {
                     self.end();
                 }
             }
-            Observation::Block(block) => {
-                if self.writer.instructions() + block.code.len() as u64 > self.limit {
-                    return self.push_single(block);
-                }
-                if !self.writer.push_block(block) {
-                    self.end();
-                }
-            }
+            // The limit is reached in the middle of it.
+            Observation::Block(block) => self.push_single(block),
             other => self.note(other),
         }
     }
 
-    /// The limit is reached in the middle of a block.
+    /// Takes a block one by one.
     #[cold]
     #[inline(never)]
     fn push_single(&mut self, block: &RetiredBlock<'_>) {

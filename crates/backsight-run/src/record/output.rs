@@ -120,10 +120,17 @@ impl TraceOutput {
     }
 
     /// Does something; what goes wrong ends everything.
+    #[inline(always)]
     fn attempt(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), String>) {
         if let Err(error) = act(&mut self.units) {
-            self.trouble.get_or_insert(error);
+            self.fail(error);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fail(&mut self, error: String) {
+        self.trouble.get_or_insert(error);
     }
 
     fn take_items(&mut self, mut items: &[Execution]) {
@@ -147,7 +154,7 @@ impl TraceOutput {
     }
 
     /// Takes straight-line code that was executed.
-    #[inline]
+    #[inline(always)]
     pub fn take_block(&mut self, block: &RetiredBlock<'_>) {
         let count = block.code.len();
         if self.units.is_framed() {
@@ -156,12 +163,18 @@ impl TraceOutput {
             }
             self.since += count;
         }
-        if let Some(truth) = &mut self.truth
-            && let Err(error) = truth.push_block(block)
-        {
-            self.trouble = Some(format!("{TRUTH}: {error}"));
+        if self.truth.is_some() {
+            self.push_truth(block);
         }
         self.attempt(|units| units.push_block(block));
+    }
+
+    /// Not where blocks go to the units, which costs more the more there is around it.
+    #[inline(never)]
+    fn push_truth(&mut self, block: &RetiredBlock<'_>) {
+        if let Some(Err(error)) = self.truth.as_mut().map(|truth| truth.push_block(block)) {
+            self.trouble = Some(format!("{TRUTH}: {error}"));
+        }
     }
 
     /// A portion ends in the middle of a block.

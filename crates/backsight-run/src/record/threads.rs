@@ -97,7 +97,7 @@ impl ThreadUnits {
     }
 
     /// Straight-line code that the current thread executed.
-    #[inline]
+    #[inline(always)]
     pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> Result<(), String> {
         let Some(ThreadUnit { unit, bytes, now, .. }) = self.current()? else { return Ok(()) };
         *now += block.code.len() as u64;
@@ -105,7 +105,7 @@ impl ThreadUnits {
     }
 
     /// The unit of the thread that executes.
-    #[inline]
+    #[inline(always)]
     fn current(&mut self) -> Result<Option<&mut ThreadUnit>, String> {
         if self.threads.is_empty() {
             self.switch_to(0)?;
