@@ -43,10 +43,10 @@ pub trait Bytes: Copy {
     fn plus(self, other: Self) -> Self;
 
     /// Each byte shifted up by four bits.
-    fn upper(self) -> Self;
+    fn shifted_up(self) -> Self;
 
-    /// The upper four bits of each byte.
-    fn lower(self) -> Self;
+    /// Each byte shifted down by four bits.
+    fn shifted_down(self) -> Self;
 
     /// `then` where the bytes of both are equal, else `otherwise`.
     fn where_equal(self, other: Self, then: Self, otherwise: Self) -> Self;
@@ -133,12 +133,12 @@ impl Bytes for PlainBytes {
     }
 
     #[inline(always)]
-    fn upper(self) -> Self {
+    fn shifted_up(self) -> Self {
         self.map(|byte| byte << 4)
     }
 
     #[inline(always)]
-    fn lower(self) -> Self {
+    fn shifted_down(self) -> Self {
         self.map(|byte| byte >> 4)
     }
 

@@ -75,12 +75,12 @@ impl Bytes for VbmiBytes {
     }
 
     #[inline(always)]
-    fn upper(self) -> Self {
+    fn shifted_up(self) -> Self {
         Self(unsafe { _mm512_slli_epi16::<4>(_mm512_and_si512(self.0, _mm512_set1_epi8(0x0F))) })
     }
 
     #[inline(always)]
-    fn lower(self) -> Self {
+    fn shifted_down(self) -> Self {
         Self(unsafe { _mm512_and_si512(_mm512_srli_epi16::<4>(self.0), _mm512_set1_epi8(0x0F)) })
     }
 

@@ -30,9 +30,10 @@ impl Lanes {
             if TIMES != NO_TIMES {
                 let field = field_after(bytes, at, second);
                 let length = field.where_equal(B::splat(TOO_LONG), zero, field.plus(B::splat(BYTE)));
-                let is_count = form;
-                step = is_count.where_equal(B::splat(COUNT_F1), length, step);
-                form = is_count.where_equal(B::splat(COUNT_F1), form.plus(field.lower()), form);
+                // Only the form says whether it is one.
+                let so_far = form;
+                step = so_far.where_equal(B::splat(COUNT_F1), length, step);
+                form = so_far.where_equal(B::splat(COUNT_F1), form.plus(field.shifted_down()), form);
                 if TIMES == TIMESTAMPS {
                     let stamp = next.stamp_after(header.where_high(B::splat(1), field));
                     let bytes = stamp.and(B::splat(ALONE));
@@ -41,19 +42,18 @@ impl Lanes {
                         stamp.and(B::splat(!ALONE)),
                         zero,
                     );
-                    let length = bytes.upper().plus(field).plus(B::splat(2 * BYTE));
+                    let length = bytes.shifted_up().plus(field).plus(B::splat(2 * BYTE));
                     let length = field.where_equal(B::splat(TOO_LONG), zero, length);
                     let length = bytes.where_equal(B::splat(TIMESTAMP_BYTES), zero, length);
-                    let is_stamp = form;
-                    step = is_stamp.where_equal(B::splat(TIMESTAMP), length, step);
-                    let with_bytes = form.plus(bytes).plus(field);
-                    form = is_stamp.where_equal(B::splat(TIMESTAMP), with_bytes, form);
+                    let so_far = form;
+                    step = so_far.where_equal(B::splat(TIMESTAMP), length, step);
+                    form = so_far.where_equal(B::splat(TIMESTAMP), form.plus(bytes).plus(field), form);
                 }
             }
             let step = next.step(step);
             let to = step.and(B::splat(ALONE));
             put(&mut self.to, at, to);
-            put(&mut self.over, at, to.plus(step.lower()));
+            put(&mut self.over, at, to.plus(step.shifted_down()));
             put(&mut self.form, at, form);
         }
     }
@@ -79,7 +79,7 @@ struct Next<B> {
 }
 
 impl<B: Bytes> Next<B> {
-    /// Steps over up to [`RUN`] packets that are a header alone, out of steps over up to one.
+    /// Steps over up to [`super::RUN`] packets that are a header alone, out of steps over up to one.
     #[inline(always)]
     fn step(&mut self, one: B) -> B {
         let two = further::<B, 1, 1>(one, self.steps[0]);
