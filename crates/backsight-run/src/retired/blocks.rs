@@ -6,7 +6,7 @@
 use backsight_core::Retired;
 use backsight_isa::{Class, classify_retired};
 
-use super::table::{Entry, Mark, Slot, Table};
+use super::table::{Entry, FoundCode, Slot, Table};
 
 /// Blocks that are remembered at a time.
 const BLOCKS: usize = 1 << 13;
@@ -18,13 +18,8 @@ const LONGEST: usize = 64;
 /// Instructions that follow each other in memory. Those before the last always did so when they were executed.
 #[derive(Clone, Copy)]
 struct Known {
-    start: u64,
-    /// It holds while the table has this mark for it.
-    mark: Mark,
-    /// Changes of the whole table when that was looked at last.
-    changes: u64,
-    /// Where the table has its last instruction.
-    last: Slot,
+    code: FoundCode,
+    /// Where the instructions are.
     first: u32,
     /// 0: it is no block.
     count: u16,
@@ -72,15 +67,7 @@ pub(super) struct Block<'a> {
 
 impl Blocks {
     pub fn new(table: &Table) -> Self {
-        let none = Known {
-            start: 0,
-            mark: table.mark(0, 0),
-            changes: 0,
-            last: table.slot(0),
-            first: 0,
-            count: 0,
-            after: [Place(0); 2],
-        };
+        let none = Known { code: FoundCode::new(table, 0, 0), first: 0, count: 0, after: [Place(0); 2] };
         Self { known: Box::new([none; BLOCKS]), instructions: Vec::new(), forgotten: 0 }
     }
 
@@ -97,7 +84,7 @@ impl Blocks {
     /// Where the block is that begins at an address and comes after the one at `before`, with a guess that may be right.
     #[inline(always)]
     pub fn place(&mut self, start: u64, guess: Place, before: Place) -> Place {
-        if self.known[guess.index()].start == start {
+        if self.known[guess.index()].code.start == start {
             return guess;
         }
         let place = Place::of(start);
@@ -110,27 +97,23 @@ impl Blocks {
     #[inline(always)]
     pub fn at(&mut self, start: u64, place: Place, table: &Table) -> Option<Block<'_>> {
         let mut known = &self.known[place.index()];
-        if known.start != start || known.changes != table.changes() || known.count == 0 {
+        if known.code.start != start || !known.code.is_certain(table) || known.count == 0 {
             self.look_again(start, place, table)?;
             known = &self.known[place.index()];
         }
         let (first, count) = (known.first as usize, usize::from(known.count));
         let number = self.forgotten * MOST_INSTRUCTIONS as u64 + first as u64;
-        Some(Block { number, code: self.instructions.get(first..first + count)?, last: known.last })
+        Some(Block { number, code: self.instructions.get(first..first + count)?, last: known.code.last })
     }
 
     /// Makes sure that a block is known, if there is one.
     #[inline(never)]
     fn look_again(&mut self, start: u64, place: Place, table: &Table) -> Option<()> {
         let known = &mut self.known[place.index()];
-        let holds = known.start == start
-            && known.count != 0
-            && known.mark == table.mark_of(table.slot(start), known.last);
-        if !holds {
-            return self.collect(start, place, table);
+        if known.code.start == start && known.count != 0 && known.code.is_there(table) {
+            return Some(());
         }
-        known.changes = table.changes();
-        Some(())
+        self.collect(start, place, table)
     }
 
     #[cold]
@@ -157,17 +140,15 @@ impl Blocks {
             address = entry.next;
         }
         let known = &mut self.known[place.index()];
-        let (mark, changes) = (table.mark(start, last), table.changes());
+        let code = FoundCode::new(table, start, last);
         // Something changed near it, but not the block: its number goes on to stand for it.
         let (before, now) = self.instructions.split_at(first);
         let old = known.first as usize..known.first as usize + usize::from(known.count);
-        if known.start == start && known.count != 0 && before.get(old) == Some(now) {
+        if known.code.start == start && known.count != 0 && before.get(old) == Some(now) {
             self.instructions.truncate(first);
-            (known.mark, known.changes) = (mark, changes);
+            known.code = code;
         } else {
-            let count = now.len() as u16;
-            *known =
-                Known { start, mark, changes, last: table.slot(last), first: first as u32, count, ..*known };
+            *known = Known { code, first: first as u32, count: now.len() as u16, ..*known };
         }
         Some(())
     }

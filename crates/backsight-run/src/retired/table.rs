@@ -120,7 +120,46 @@ const NEIGHBOURS: u64 = 2 << GROUP_BITS;
 
 /// How often something changed in the two groups of a piece of code: their sum, because neither is ever less than it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark(u64);
+struct Mark(u64);
+
+/// Code that was found in the table. What was seen of it there is right as long as it is [there](Self::is_there).
+#[derive(Clone, Copy)]
+pub(super) struct FoundCode {
+    /// Address of its first instruction.
+    pub start: u64,
+    /// Where the table has its last one.
+    pub last: Slot,
+    mark: Mark,
+    /// Changes of the whole table when the mark was looked at last.
+    changes: u64,
+}
+
+impl FoundCode {
+    /// Code from `start` to `last` (addresses of instructions), which [is short](Table::is_short).
+    pub fn new(table: &Table, start: u64, last: u64) -> Self {
+        let (mark, changes) = (table.mark(start, last), table.all_changes);
+        Self { start, last: table.slot(last), mark, changes }
+    }
+
+    /// Is it there for certain, without a look at its mark?
+    #[inline(always)]
+    pub fn is_certain(&self, table: &Table) -> bool {
+        self.changes == table.all_changes
+    }
+
+    /// Is it still there as it was?
+    #[inline(always)]
+    pub fn is_there(&mut self, table: &Table) -> bool {
+        if self.is_certain(table) {
+            return true;
+        }
+        let is_there = self.mark == table.mark_of(table.slot(self.start), self.last);
+        if is_there {
+            self.changes = table.all_changes;
+        }
+        is_there
+    }
+}
 
 /// The place of an instruction in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,7 +183,7 @@ pub(super) struct Table {
     mask: u64,
     /// Of each group.
     changes: Box<[u64]>,
-    /// Of all groups.
+    /// Of all groups: as long as this does not change, no mark does.
     all_changes: u64,
 }
 
@@ -203,22 +242,15 @@ impl Table {
         }
     }
 
-    /// As long as this does not change, no mark does.
-    #[inline(always)]
-    pub fn changes(&self) -> u64 {
-        self.all_changes
-    }
-
     /// The mark of code from `first` to `last` (addresses of instructions), which lies in two groups at most if it
     /// [is short](Self::is_short).
-    #[inline(always)]
-    pub fn mark(&self, first: u64, last: u64) -> Mark {
+    fn mark(&self, first: u64, last: u64) -> Mark {
         self.mark_of(self.slot(first), self.slot(last))
     }
 
     /// The same, by slots.
     #[inline(always)]
-    pub fn mark_of(&self, first: Slot, last: Slot) -> Mark {
+    fn mark_of(&self, first: Slot, last: Slot) -> Mark {
         Mark(self.changes[first.group()].wrapping_add(self.changes[last.group()]))
     }
 

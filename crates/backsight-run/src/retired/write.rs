@@ -1,7 +1,7 @@
 //! From items to bytes.
 
 use super::item::{put_access, put_context, put_distance, put_end, put_input, put_number, put_trap};
-use super::table::{Entry, Mark, Slot, Table};
+use super::table::{Entry, FoundCode, Slot, Table};
 use super::{Checksum, LONGEST_RUN, MAGIC, TABLE_BITS, VERSION, isa_number, kind, other};
 use backsight_core::{Access, Address, Execution, Input, Isa, Retired, RetiredBlock};
 use std::io::{self, Write};
@@ -22,13 +22,8 @@ const BLOCKS: usize = 1 << 13;
 #[derive(Clone, Copy)]
 struct KnownBlock {
     number: u64,
-    start: u64,
-    /// It holds while the table has this mark for it.
-    mark: Mark,
-    /// Changes of the whole table when that was looked at last.
-    changes: u64,
-    /// Where the table has its last instruction.
-    last: Slot,
+    code: FoundCode,
+    /// It was found so.
     holds: bool,
 }
 
@@ -57,14 +52,7 @@ impl<W: Write> RetiredWriter<W> {
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend([isa_number(isa), TABLE_BITS]);
         let table = Table::new(TABLE_BITS);
-        let none = KnownBlock {
-            number: 0,
-            start: 0,
-            mark: table.mark(0, 0),
-            changes: 0,
-            last: table.slot(0),
-            holds: false,
-        };
+        let none = KnownBlock { number: 0, code: FoundCode::new(&table, 0, 0), holds: false };
         Ok(Self {
             output,
             bytes,
@@ -124,17 +112,11 @@ impl<W: Write> RetiredWriter<W> {
     /// are known.
     #[inline(always)]
     fn known(&mut self, number: u64) -> Option<Slot> {
-        let known = &mut self.blocks[number as usize % BLOCKS];
-        if known.number != number || known.start != self.expected || !known.holds || self.cycle != 0 {
+        let KnownBlock { number: known, code, holds } = &mut self.blocks[number as usize % BLOCKS];
+        if *known != number || code.start != self.expected || !*holds || self.cycle != 0 {
             return None;
         }
-        if known.changes != self.table.changes() {
-            if known.mark != self.table.mark_of(self.table.slot(known.start), known.last) {
-                return None;
-            }
-            known.changes = self.table.changes();
-        }
-        Some(known.last)
+        code.is_there(&self.table).then_some(code.last)
     }
 
     /// Writes a block instruction by instruction, and remembers it.
@@ -159,9 +141,8 @@ impl<W: Write> RetiredWriter<W> {
             && follow
             && before.iter().all(is_steady)
             && block.code.last().is_some_and(is_known);
-        let (mark, changes) = (self.table.mark(start, last), self.table.changes());
-        self.blocks[block.number as usize % BLOCKS] =
-            KnownBlock { number: block.number, start, mark, changes, last: self.table.slot(last), holds };
+        let code = FoundCode::new(&self.table, start, last);
+        self.blocks[block.number as usize % BLOCKS] = KnownBlock { number: block.number, code, holds };
         Ok(())
     }
 
