@@ -303,7 +303,9 @@ pub(super) enum FormKind {
 
 impl FormKind {
     pub const fn new(form: u8) -> Self {
-        match form % 128 {
+        // Rows beyond the forms, which nobody asks for, are like those of the lower seven bits.
+        let form = form % 128;
+        match form {
             ..TIMESTAMP => Self::Address(COMPRESSED[form as usize]),
             _ if form & 0x08 == 0 => {
                 Self::Timestamp { bytes: 1 + form % 8, beside: (form - TIMESTAMP) / BESIDE }

@@ -85,21 +85,21 @@ impl Default for Tally {
 }
 
 /// Adds one to the count of each byte.
-fn count<const N: usize>(counts: &mut [[u64; N]; PARTS], bytes: &[u8]) {
+fn count(counts: &mut [[u64; 256]; PARTS], bytes: &[u8]) {
     let (groups, rest) = bytes.as_chunks::<PARTS>();
     for group in groups {
         for (part, &byte) in counts.iter_mut().zip(group) {
-            part[usize::from(byte) % N] += 1;
+            part[usize::from(byte)] += 1;
         }
     }
     for &byte in rest {
-        counts[0][usize::from(byte) % N] += 1;
+        counts[0][usize::from(byte)] += 1;
     }
 }
 
 /// The count of a byte.
-fn sum<const N: usize>(counts: &[[u64; N]; PARTS], byte: u8) -> u64 {
-    counts.iter().map(|part| part[usize::from(byte) % N]).sum()
+fn sum(counts: &[[u64; 256]; PARTS], byte: u8) -> u64 {
+    counts.iter().map(|part| part[usize::from(byte)]).sum()
 }
 
 /// The name of the packets of a form.
