@@ -29,9 +29,86 @@ impl<'a> RetiredBlock<'a> {
     }
 
     /// All instructions as they retired.
-    pub fn instructions(&self) -> impl Iterator<Item = Retired> + 'a {
+    pub fn instructions(&self) -> impl Iterator<Item = Retired> + use<'a> {
         let (before, last) = self.split_last().map_or((&[][..], None), |(before, last)| (before, Some(last)));
         before.iter().copied().chain(last)
+    }
+}
+
+/// The code of a block, for every time that it retires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockCode {
+    /// The first of its instructions: an index into [`RetiredBlocks::instructions`].
+    pub first: u32,
+    /// How many there are: at least one.
+    pub count: u32,
+}
+
+/// One of several blocks that retired one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockStep {
+    /// Where the last instruction led.
+    pub next: Address,
+    /// Its code: an index into [`RetiredBlocks::codes`].
+    pub code: u32,
+    /// Was the last instruction taken?
+    pub taken: bool,
+}
+
+/// Blocks that retired one after the other, with nothing between them. Those who take many at once lose no time with the
+/// way from one to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetiredBlocks<'a> {
+    /// The blocks.
+    pub steps: &'a [BlockStep],
+    /// The code that the source knows, some of which the steps name.
+    pub codes: &'a [BlockCode],
+    /// The number of the first code; those of the others follow.
+    pub first_number: u64,
+    /// The instructions of all code, as in [`RetiredBlock::code`].
+    pub instructions: &'a [Retired],
+}
+
+impl<'a> RetiredBlocks<'a> {
+    /// The number of the code of one of the steps.
+    #[inline(always)]
+    pub fn number(&self, step: &BlockStep) -> u64 {
+        self.first_number.wrapping_add(step.code.into())
+    }
+
+    /// Each block.
+    #[inline(always)]
+    pub fn iter(&self) -> impl Iterator<Item = RetiredBlock<'a>> + use<'a> {
+        let blocks = *self;
+        self.steps.iter().map(move |step| {
+            let BlockCode { first, count } = blocks.codes[step.code as usize];
+            let code = &blocks.instructions[first as usize..][..count as usize];
+            RetiredBlock { number: blocks.number(step), code, next: step.next, taken: step.taken }
+        })
+    }
+
+    /// Gives a single block to `act`.
+    #[inline]
+    pub fn of_one<R>(block: &RetiredBlock<'_>, act: impl FnOnce(&RetiredBlocks<'_>) -> R) -> R {
+        let codes = [BlockCode { first: 0, count: block.code.len() as u32 }];
+        let steps = [BlockStep { next: block.next, code: 0, taken: block.taken }];
+        act(&RetiredBlocks {
+            steps: &steps,
+            codes: &codes,
+            first_number: block.number,
+            instructions: block.code,
+        })
+    }
+
+    /// Instructions of all of them.
+    pub fn count(&self) -> u64 {
+        self.steps.iter().map(|step| u64::from(self.codes[step.code as usize].count)).sum()
+    }
+
+    /// The first so many blocks, and the others.
+    pub fn split_at(&self, count: usize) -> (Self, Self) {
+        let (first, rest) = self.steps.split_at(count.min(self.steps.len()));
+        (Self { steps: first, ..*self }, Self { steps: rest, ..*self })
     }
 }
 

@@ -17,7 +17,7 @@ mod located;
 mod retired;
 
 pub use address::{Address, Isa, TraceId};
-pub use block::{EachItem, ExecutionSink, RetiredBlock};
+pub use block::{BlockCode, BlockStep, EachItem, ExecutionSink, RetiredBlock, RetiredBlocks};
 pub use context::{AddressSpace, Context, Mode, Privilege, Security};
 pub use describe::{Describe, Field, Text, Value};
 pub use exception::Cause;

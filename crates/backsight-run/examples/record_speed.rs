@@ -176,16 +176,18 @@ impl Kept {
         let mut kept = Self { codes: Vec::new(), executed: Vec::new() };
         let mut numbers = std::collections::HashMap::new();
         source.run_blocks(&mut |seen| {
-            let Observation::Block(block) = seen else { return };
-            if kept.executed.len() == KEPT {
-                return stop.request_at_once();
+            let Observation::Blocks(blocks) = seen else { return };
+            for block in blocks.iter() {
+                if kept.executed.len() == KEPT {
+                    return stop.request_at_once();
+                }
+                let codes = &mut kept.codes;
+                let number = *numbers.entry(block.number).or_insert_with(|| {
+                    codes.push(block.code.to_vec());
+                    codes.len() - 1
+                });
+                kept.executed.push((number, block.next, block.taken));
             }
-            let codes = &mut kept.codes;
-            let number = *numbers.entry(block.number).or_insert_with(|| {
-                codes.push(block.code.to_vec());
-                codes.len() - 1
-            });
-            kept.executed.push((number, block.next, block.taken));
         })?;
         Ok(kept)
     }
@@ -212,7 +214,7 @@ impl Kept {
 fn instructions(seen: &Observation<'_>) -> u64 {
     match seen {
         Observation::Execution(Execution::Instruction(_)) => 1,
-        Observation::Block(block) => block.code.len() as u64,
+        Observation::Blocks(blocks) => blocks.count(),
         _ => 0,
     }
 }

@@ -36,7 +36,7 @@ impl Journal {
     pub fn note(&mut self, time: Option<u64>, item: &Observation<'_>, records: &mut Vec<Record>) {
         let mut push = |item| records.push(Record { line: records.len() as u32 + 1, time, item });
         match *item {
-            Observation::Execution(_) | Observation::Block(_) => {}
+            Observation::Execution(_) | Observation::Blocks(_) => {}
             Observation::ProcessStarts { pid } => self.pid = Pid::Process(pid.into()),
             Observation::ThreadStarts { thread, tid } => {
                 self.threads.insert(thread, tid.into());

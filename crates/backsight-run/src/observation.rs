@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use backsight_core::{Address, Execution, RetiredBlock};
+use backsight_core::{Address, Execution, RetiredBlocks};
 
 /// What is seen of a program, in the order in which it happens: what it executes, and what happens to the code that
 /// it executes and to its threads.
@@ -11,9 +11,9 @@ pub enum Observation<'a> {
     /// What the program did. [`Execution::Thread`] says which thread does what follows; threads are numbered from 0
     /// in the order in which they started.
     Execution(Execution),
-    /// Straight-line code that the program executed. Only who asks for [blocks](crate::ExecutionSource::run_blocks) gets
-    /// them; all others get the instructions, one by one.
-    Block(RetiredBlock<'a>),
+    /// Blocks of straight-line code that the program executed. Only who asks for
+    /// [them](crate::ExecutionSource::run_blocks) gets them; all others get the instructions, one by one.
+    Blocks(RetiredBlocks<'a>),
     /// A process begins, and what follows is of it.
     ProcessStarts {
         /// Its number in the operating system.

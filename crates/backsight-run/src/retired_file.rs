@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use backsight_core::{Execution, ExecutionSink, Isa, RetiredBlock};
+use backsight_core::{Execution, ExecutionSink, Isa, RetiredBlock, RetiredBlocks};
 
 use crate::retired::{RetiredError, RetiredReader};
 use crate::{Ended, Ending, Error, ExecutionSource, Observation, Stop};
@@ -66,7 +66,7 @@ impl<F: FnMut(Observation<'_>)> ExecutionSink for Observed<'_, F> {
 
     #[inline]
     fn block(&mut self, block: &RetiredBlock<'_>) {
-        (self.0)(Observation::Block(*block));
+        RetiredBlocks::of_one(block, |blocks| (self.0)(Observation::Blocks(*blocks)));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backsight_core::{Address, Execution, Input, Isa, RetiredBlock};
+use backsight_core::{Address, Execution, Input, Isa, RetiredBlocks};
 use backsight_image::elf_headers::{ElfHeaders, PF_W, PF_X, PT_LOAD, ProgramHeader};
 use backsight_sim::{Event, Exit, Hart, Observer, Options, Simulator, Watch};
 
@@ -136,8 +136,8 @@ impl<F: FnMut(Observation<'_>), const BLOCKS: bool> Observer for PlainObserver<'
     const BLOCKS: bool = BLOCKS;
 
     #[inline(always)]
-    fn block(&mut self, block: &RetiredBlock<'_>) {
-        (self.0)(Observation::Block(*block));
+    fn blocks(&mut self, blocks: &RetiredBlocks<'_>) {
+        (self.0)(Observation::Blocks(*blocks));
     }
 
     #[inline(always)]

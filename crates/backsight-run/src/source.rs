@@ -33,7 +33,7 @@ pub trait ExecutionSource {
     /// If there is nothing to execute, or what is read makes no sense. A program that fails or crashes is no error.
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error>;
 
-    /// The same, with straight-line code as [blocks](Observation::Block) where the source knows it as such: that is faster.
+    /// The same, with straight-line code as [blocks](Observation::Blocks) where the source knows it as such: that is faster.
     ///
     /// # Errors
     /// As for [`run`](Self::run).

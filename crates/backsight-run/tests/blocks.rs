@@ -30,7 +30,7 @@ impl<S: ExecutionSource> ExecutionSource for Single<S> {
 
     fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
         self.0.run(&mut |seen| {
-            assert!(!matches!(seen, Observation::Block(_)), "nobody asked for blocks");
+            assert!(!matches!(seen, Observation::Blocks(_)), "nobody asked for blocks");
             sink(seen);
         })
     }

@@ -1,6 +1,7 @@
 //! Opcodes, taken apart once and executed many times.
 
 use crate::compressed::expand;
+use backsight_core::{Address, Isa, Retired};
 
 /// A register number that stands for "nowhere": x0 as a destination.
 pub const NOWHERE: u8 = 32;
@@ -46,6 +47,8 @@ pub struct Op {
     pub rs2: u8,
     /// Bytes: 2 or 4.
     pub size: u8,
+    /// Bytes from the start of its block.
+    pub offset: u16,
 }
 
 impl Op {
@@ -55,9 +58,41 @@ impl Op {
         use Kind::*;
         matches!(self.kind, Jal | Jalr | Beq | Bne | Blt | Bge | Bltu | Bgeu | Ecall | Ebreak | Csr | Illegal)
     }
+
+    /// Its address in the block that begins at `start`.
+    #[inline(always)]
+    pub fn address(&self, start: u64) -> u64 {
+        start.wrapping_add(u64::from(self.offset))
+    }
+
+    /// The address after it.
+    #[inline(always)]
+    pub fn end(&self, start: u64) -> u64 {
+        self.address(start).wrapping_add(u64::from(self.size))
+    }
+
+    /// Where it branches or jumps to.
+    #[inline(always)]
+    pub fn target(&self, start: u64) -> u64 {
+        self.address(start).wrapping_add(i64::from(self.imm) as u64)
+    }
+
+    /// The instruction as it is reported.
+    #[inline(always)]
+    pub fn retired(&self, start: u64, next: u64, taken: bool) -> Retired {
+        Retired {
+            address: Address(self.address(start)),
+            next: Address(next),
+            cycle: 0,
+            opcode: self.opcode,
+            size: self.size,
+            isa: Isa::Rv64,
+            taken,
+        }
+    }
 }
 
-/// Decodes the instruction that begins with halfword `first`; `second` is the one after it.
+/// Decodes the instruction that begins with halfword `first`, as the first of a block; `second` is the one after it.
 pub fn decode(first: u16, second: u16) -> Op {
     if first & 3 == 3 {
         return full(u32::from(second) << 16 | u32::from(first));
@@ -65,7 +100,8 @@ pub fn decode(first: u16, second: u16) -> Op {
     match expand(first) {
         Some(opcode) => Op { opcode: u32::from(first), size: 2, ..full(opcode) },
         None => {
-            Op { opcode: u32::from(first), imm: 0, kind: Kind::Illegal, rd: NOWHERE, rs1: 0, rs2: 0, size: 2 }
+            let (opcode, kind, rd) = (u32::from(first), Kind::Illegal, NOWHERE);
+            Op { opcode, imm: 0, kind, rd, rs1: 0, rs2: 0, size: 2, offset: 0 }
         }
     }
 }
@@ -105,6 +141,7 @@ fn full(opcode: u32) -> Op {
         rs1: (opcode >> 15 & 0x1F) as u8,
         rs2: (opcode >> 20 & 0x1F) as u8,
         size: 4,
+        offset: 0,
     }
 }
 

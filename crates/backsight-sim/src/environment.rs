@@ -19,11 +19,11 @@ pub enum After {
 
 /// What a hart runs in.
 pub trait Environment {
-    /// Loads `N` bytes.
-    fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause>;
+    /// Loads `N` bytes, zero-extended.
+    fn load<const N: usize>(&mut self, address: u64) -> Result<u64, Cause>;
 
-    /// Stores `N` bytes.
-    fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause>;
+    /// Stores the low `N` bytes of a value.
+    fn store<const N: usize>(&mut self, address: u64, value: u64) -> Result<(), Cause>;
 
     /// Could a store of this many bytes succeed?
     fn check_store(&mut self, address: u64, size: u64) -> Result<(), Cause>;

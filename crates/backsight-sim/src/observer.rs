@@ -1,24 +1,24 @@
 //! Who watches a run, and what there is to see besides the instructions.
 
 use crate::hart::Hart;
-use backsight_core::{Address, Execution, RetiredBlock};
+use backsight_core::{Address, Execution, RetiredBlocks};
 
 /// Receives what a program does.
 ///
 /// Between them, the functions receive everything in order: an event about code comes before the first instruction
 /// of that code, an event about memory after the instruction that called the kernel.
 pub trait Observer {
-    /// Instructions are reported block by block where that is possible: it costs less. Without, [`block`](Self::block) is
+    /// Instructions are reported as blocks where that is possible: it costs less. Without, [`blocks`](Self::blocks) is
     /// never called.
     const BLOCKS: bool = false;
 
     /// One step of execution.
     fn execution(&mut self, item: Execution);
 
-    /// Straight-line code retired. Its number stands for the same instructions as long as the program runs.
-    #[inline]
-    fn block(&mut self, block: &RetiredBlock<'_>) {
-        block.instructions().for_each(|retired| self.execution(Execution::Instruction(retired)));
+    /// Blocks of straight-line code retired. Their numbers stand for the same instructions as long as the program runs.
+    fn blocks(&mut self, blocks: &RetiredBlocks<'_>) {
+        let instructions = blocks.iter().flat_map(|block| block.instructions());
+        instructions.for_each(|retired| self.execution(Execution::Instruction(retired)));
     }
 
     /// Something that is not execution. Nothing has to be done about it.

@@ -29,17 +29,15 @@ impl<F: FnMut(u64)> Recorder<'_, F> {
 
 impl<F: FnMut(u64)> Environment for Recorder<'_, F> {
     #[inline(always)]
-    fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
-        let bytes = self.kernel.load::<N>(address)?;
-        let mut value = [0; 8];
-        value[..N].copy_from_slice(&bytes);
-        (self.value)(u64::from_le_bytes(value));
-        Ok(bytes)
+    fn load<const N: usize>(&mut self, address: u64) -> Result<u64, Cause> {
+        let value = self.kernel.load::<N>(address)?;
+        (self.value)(value);
+        Ok(value)
     }
 
     #[inline(always)]
-    fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
-        self.kernel.store(address, bytes)
+    fn store<const N: usize>(&mut self, address: u64, value: u64) -> Result<(), Cause> {
+        self.kernel.store::<N>(address, value)
     }
 
     fn check_store(&mut self, address: u64, size: u64) -> Result<(), Cause> {

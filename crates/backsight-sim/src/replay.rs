@@ -51,16 +51,19 @@ struct Recorded<'a, I> {
     fault: Option<Fault>,
 }
 
+/// A mask of the low bytes of a value: 1 to 8 of them.
+const fn low_bytes(count: usize) -> u64 {
+    u64::MAX >> (64 - 8 * count)
+}
+
 impl<I: Inputs> Environment for Recorded<'_, I> {
-    fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
-        let value = self.values.load(address, N as u8).ok_or(Cause::EndOfRecording)?.to_le_bytes();
-        value.first_chunk().copied().ok_or(Cause::EndOfRecording)
+    fn load<const N: usize>(&mut self, address: u64) -> Result<u64, Cause> {
+        let value = self.values.load(address, N as u8).ok_or(Cause::EndOfRecording)?;
+        Ok(value & low_bytes(N))
     }
 
-    fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
-        let mut value = [0; 8];
-        value[..N].copy_from_slice(&bytes);
-        self.values.store(address, N as u8, u64::from_le_bytes(value));
+    fn store<const N: usize>(&mut self, address: u64, value: u64) -> Result<(), Cause> {
+        self.values.store(address, N as u8, value & low_bytes(N));
         Ok(())
     }
 

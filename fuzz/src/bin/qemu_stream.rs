@@ -28,9 +28,9 @@ fn read(mut reader: StreamReader, stream: &[u8], piece: usize, tail: &[u8]) -> (
         items += 1;
         match item {
             Observation::Execution(Execution::Instruction(retired)) => instruction(retired),
-            Observation::Block(block) => {
-                items += block.code.len() as u64 - 1;
-                block.instructions().for_each(&mut instruction);
+            Observation::Blocks(blocks) => {
+                items += blocks.count() - 1;
+                blocks.iter().flat_map(|block| block.instructions()).for_each(&mut instruction);
             }
             Observation::Code { address, bytes } => {
                 code = code.wrapping_add(address.0).wrapping_add(bytes.len() as u64)

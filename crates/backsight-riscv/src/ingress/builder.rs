@@ -1,6 +1,6 @@
 //! Blocks from executed instructions.
 
-use backsight_core::{Address, Execution, Isa, Retired, RetiredBlock, Trap, TrapKind};
+use backsight_core::{Address, Execution, Isa, Retired, RetiredBlock, RetiredBlocks, Trap, TrapKind};
 use backsight_isa::rv::{self, Decoded, Operation, QuickLook, Set};
 
 use super::known_code::KnownCodes;
@@ -20,6 +20,13 @@ pub trait Port {
     /// Takes a block.
     fn block(&mut self, block: &Block);
 
+    /// Takes a block that goes on where the one before it led. False: it was not taken, and goes to
+    /// [`block`](Self::block).
+    #[inline]
+    fn continuation(&mut self, _block: &Continuation) -> bool {
+        false
+    }
+
     /// Execution was not observed for a while.
     fn gap(&mut self);
 }
@@ -34,6 +41,21 @@ impl<F: FnMut(Ingress)> Port for F {
     fn gap(&mut self) {
         self(Ingress::Gap);
     }
+}
+
+/// A block with the privilege and context of the one before. Neither has a time, a trap or a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Continuation {
+    /// As in [`Block::iaddr`].
+    pub iaddr: u64,
+    /// As in [`Block::iretire`]; not 0.
+    pub iretire: u32,
+    /// As in [`Block::ilastsize`].
+    pub ilastsize: u8,
+    /// As in [`Block::itype`].
+    pub itype: Itype,
+    /// As in [`Block::sijump`].
+    pub sijump: bool,
 }
 
 /// Collects executed instructions of one hart into blocks.
@@ -59,6 +81,8 @@ pub struct Builder {
     time_before: u64,
     /// The latest instruction, if it sets an upper immediate.
     upper: Option<(Decoded, Address)>,
+    /// The block before has no time and no trap, and the next one has its privilege and context.
+    is_continued: bool,
     /// What is known of code that came as a block.
     known: KnownCodes,
 }
@@ -81,6 +105,7 @@ impl Builder {
             time: 0,
             time_before: 0,
             upper: None,
+            is_continued: false,
             known: KnownCodes::default(),
         }
     }
@@ -99,6 +124,48 @@ impl Builder {
         } else {
             self.push_other(execution, port);
         }
+    }
+
+    /// Takes blocks that retired one after the other.
+    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, port: &mut impl Port) {
+        let mut rest = *blocks;
+        loop {
+            let taken = self.push_continuations(&rest, port);
+            rest = rest.split_at(taken).1;
+            let Some(block) = rest.iter().next() else { return };
+            self.push_block(&block, port);
+            rest = rest.split_at(1).1;
+        }
+    }
+
+    /// Takes blocks as long as each is whole, known, where the one before it led, and nothing else has to be said of it.
+    /// Gives how many it took.
+    #[inline(always)]
+    fn push_continuations(&mut self, blocks: &RetiredBlocks<'_>, port: &mut impl Port) -> usize {
+        if !self.is_continued || self.iaddr != self.end || self.upper.is_some() {
+            return 0;
+        }
+        let mut iaddr = self.iaddr;
+        let taken = blocks.steps.iter().take_while(|step| {
+            let Some(known) = self.known.get(blocks.number(step)) else { return false };
+            if known.start != iaddr || !known.is_whole || u64::from(known.length) > self.longest {
+                return false;
+            }
+            let itype = known.itypes[usize::from(step.taken)];
+            let block = Continuation {
+                iaddr,
+                iretire: known.length / 2,
+                ilastsize: u8::from(known.last_size == 4),
+                itype: if self.itype_width == 3 { itype.narrow() } else { itype },
+                sijump: known.sequential_target == Some(step.next),
+            };
+            let is_taken = port.continuation(&block);
+            iaddr = if is_taken { step.next.0 } else { iaddr };
+            is_taken
+        });
+        let taken = taken.count();
+        self.begin(iaddr);
+        taken
     }
 
     /// Takes straight-line code that retired: the same as its instructions one by one.
@@ -139,6 +206,7 @@ impl Builder {
             Execution::Trap(trap) => self.trap(trap, port),
             Execution::Context(context) => {
                 self.finish(port);
+                self.is_continued = false;
                 if context.context_id != self.context_id {
                     self.next_ctype = self.ctype;
                 }
@@ -271,6 +339,7 @@ impl Builder {
             sijump,
             ..Block::default()
         };
+        self.is_continued = block.time == 0 && block.cycles == 0 && !itype.is_trap();
         self.begin(next);
         self.next_ctype = Ctype::Unreported;
         self.time_before = self.time_before.max(self.time);

@@ -16,6 +16,8 @@ const REMEMBERED: usize = 1 << 12;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownCode {
     number: u64,
+    /// Address of the first instruction.
+    pub start: u64,
     /// Where the last instruction leads according to the one before it.
     pub sequential_target: Option<Address>,
     /// Bytes of all instructions together.
@@ -27,18 +29,22 @@ pub(super) struct KnownCode {
     pub is_alone: bool,
     /// No instruction before the last is special, and the last one says nothing about the one after it.
     pub is_straight: bool,
+    /// The same, and the last one ends a block for an encoder.
+    pub is_whole: bool,
 }
 
 impl KnownCode {
     fn new(block: &RetiredBlock<'_>) -> Self {
         let none = Self {
             number: block.number,
+            start: block.code.first().map_or(0, |first| first.address.0),
             sequential_target: None,
             length: 0,
             last_size: 0,
             itypes: [Itype::None; 2],
             is_alone: false,
             is_straight: false,
+            is_whole: false,
         };
         let [before @ .., last] = block.code else { return none };
         let mut upper: Option<(Decoded, Address)> = None;
@@ -54,13 +60,16 @@ impl KnownCode {
         let decoded = rv::decode(set, last.opcode, last.address);
         let is_branch = rv::quick_look(set, last.opcode) == QuickLook::Branch;
         let upper = upper.filter(|_| !is_branch);
+        let itypes = [false, true].map(|taken| Itype::of(&decoded, taken));
+        is_straight &= !is_upper(&decoded);
         Self {
             sequential_target: upper.and_then(|(before, at)| decoded.sequential_target(set, &before, at)),
             length: length + u32::from(last.size),
             last_size: last.size,
-            itypes: [false, true].map(|taken| Itype::of(&decoded, taken)),
+            itypes,
             is_alone: before.is_empty(),
-            is_straight: is_straight && !is_upper(&decoded),
+            is_straight,
+            is_whole: is_straight && !itypes.contains(&Itype::None),
             ..none
         }
     }
@@ -83,6 +92,12 @@ impl KnownCodes {
             self.remember(block);
         }
         self.0.get(slot)
+    }
+
+    /// What is known of the code with a number.
+    #[inline(always)]
+    pub fn get(&self, number: u64) -> Option<&KnownCode> {
+        self.0.get(number as usize % REMEMBERED).filter(|known| known.number == number)
     }
 
     #[cold]

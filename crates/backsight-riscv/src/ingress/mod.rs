@@ -14,6 +14,6 @@ mod known_code;
 mod log;
 
 pub use block::{Block, Ctype, Itype};
-pub use builder::{Builder, Ingress, Port};
+pub use builder::{Builder, Continuation, Ingress, Port};
 pub use data::{DataAccess, DataRecord, Dtype};
 pub use log::{LogError, LogReader};

@@ -51,7 +51,7 @@ pub struct EmulationOptions {
     pub output: bool,
     /// Record the children that the program forks, too.
     pub children: bool,
-    /// Hand out code that ran from its beginning to its end as [blocks](Observation::Block).
+    /// Hand out code that ran from its beginning to its end as [blocks](Observation::Blocks).
     pub blocks: bool,
     /// Send what the program writes to its standard output nowhere.
     pub silent: bool,

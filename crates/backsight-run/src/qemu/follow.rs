@@ -4,7 +4,9 @@
 //! always one block late. Where the next block does not follow from the last, the kernel was in between:
 //! a system call, a fault, a signal.
 
-use backsight_core::{Access, Address, Execution, Input, Isa, Retired, RetiredBlock, Trap, TrapKind};
+use backsight_core::{
+    Access, Address, Execution, Input, Isa, Retired, RetiredBlock, RetiredBlocks, Trap, TrapKind,
+};
 
 use super::Damage;
 use super::block::{End, TranslatedBlock, TranslatedBlocks};
@@ -210,7 +212,8 @@ impl ThreadReader {
                 let code = process.blocks.instructions(block);
                 process.instructions += code.len() as u64;
                 let (number, next) = (number.into(), Address(next));
-                sink(Observation::Block(RetiredBlock { number, code, next, taken }));
+                let block = RetiredBlock { number, code, next, taken };
+                RetiredBlocks::of_one(&block, |blocks| sink(Observation::Blocks(*blocks)));
                 return Ok(isa);
             }
         }

@@ -67,7 +67,7 @@ impl StreamReader {
         Self::default()
     }
 
-    /// The same, with [blocks](Observation::Block) where they ran to their end.
+    /// The same, with [blocks](Observation::Blocks) where they ran to their end.
     pub fn with_blocks() -> Self {
         Self { gives_blocks: true, ..Self::default() }
     }

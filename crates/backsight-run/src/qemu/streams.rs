@@ -200,7 +200,7 @@ impl ProcessStreams {
             // Changed where it is: a copy takes longer.
             let mut seen = seen;
             match &mut seen {
-                Observation::Block(block) => block.number |= first_number,
+                Observation::Blocks(blocks) => blocks.first_number |= first_number,
                 Observation::Map(map) if map.program && is_given(map.path) => map.path = program,
                 Observation::ProcessStarts { pid: own } => *pid = Some(*own),
                 Observation::Execution(Execution::Thread(thread)) => {

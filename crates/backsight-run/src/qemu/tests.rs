@@ -107,7 +107,9 @@ fn execution_from(
     let mut items = Vec::new();
     let mut sink = |item: Observation<'_>| match item {
         Observation::Execution(execution) => items.push(execution),
-        Observation::Block(block) => items.extend(block.instructions().map(Execution::Instruction)),
+        Observation::Blocks(blocks) => {
+            items.extend(blocks.iter().flat_map(|block| block.instructions()).map(Execution::Instruction));
+        }
         _ => {}
     };
     let mut result = pieces.iter().try_for_each(|piece| reader.feed(piece, &mut sink));

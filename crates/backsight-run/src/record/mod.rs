@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 use backsight_capture::events::{self, EventLog};
 use backsight_capture::{Buffer, Capture, ContextIdLayout, Format};
-use backsight_core::{Address, Execution, Isa, RetiredBlock};
+use backsight_core::{Address, Execution, Isa, RetiredBlocks};
 
 use self::code::RecordedCode;
 use self::description::Facts;
@@ -189,7 +189,7 @@ impl Recording {
         let mut recorder = self.start(path, source.isa(), source.has_threads(), source.stop())?;
         let mut shown = 0;
         let ending = source.run_blocks(&mut |seen| {
-            recorder.push(seen);
+            recorder.push(&seen);
             if recorder.instructions() - shown >= PROGRESS {
                 shown = recorder.instructions();
                 progress(shown);
@@ -293,25 +293,7 @@ pub struct Recorded {
 
 impl Recorder {
     /// Takes what is seen of the program.
-    #[inline(always)]
-    pub fn push(&mut self, seen: Observation<'_>) {
-        // Nothing is moved: to read again what was only just written costs more than the rest.
-        if let Observation::Block(block) = &seen
-            && !self.is_full
-            && self.system.is_none()
-            && self.writer.instructions() + block.code.len() as u64 <= self.limit
-        {
-            if !self.writer.push_block(block) {
-                self.end();
-            }
-        } else {
-            self.push_other(&seen);
-        }
-    }
-
-    /// Takes anything but a block that the units can have in one piece.
-    #[inline(never)]
-    fn push_other(&mut self, seen: &Observation<'_>) {
+    pub fn push(&mut self, seen: &Observation<'_>) {
         if self.is_full {
             return;
         }
@@ -327,18 +309,19 @@ impl Recorder {
                     self.end();
                 }
             }
-            // The limit is reached in the middle of it.
-            Observation::Block(block) => self.push_single(block),
+            Observation::Blocks(blocks) => self.push_blocks(blocks),
             other => self.note(other),
         }
     }
 
-    /// Takes a block one by one.
-    #[cold]
-    #[inline(never)]
-    fn push_single(&mut self, block: &RetiredBlock<'_>) {
-        for retired in block.instructions() {
-            self.push(Observation::Execution(Execution::Instruction(retired)));
+    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>) {
+        if self.writer.instructions() + blocks.count() > self.limit {
+            // The limit is reached in the middle of them.
+            for retired in blocks.iter().flat_map(|block| block.instructions()) {
+                self.push(&Observation::Execution(Execution::Instruction(retired)));
+            }
+        } else if !self.writer.push_blocks(blocks) {
+            self.end();
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use backsight_core::{Execution, Isa, RetiredBlock};
+use backsight_core::{Execution, Isa, RetiredBlock, RetiredBlocks};
 
 use super::batch::{Batch, KnownCode, Step};
 use super::threads::ThreadUnits;
@@ -90,7 +90,9 @@ impl TraceOutput {
                     self.take_items(now);
                     items = later;
                 }
-                Step::Block { slot, next, taken } => self.take_block(&known.block(slot, next, taken)),
+                Step::Block { slot, next, taken } => {
+                    RetiredBlocks::of_one(&known.block(slot, next, taken), |block| self.take_blocks(block));
+                }
                 Step::Code { number, count } => {
                     let (now, later) = code.split_at(count as usize);
                     known.put(number, now);
@@ -120,7 +122,6 @@ impl TraceOutput {
     }
 
     /// Does something; what goes wrong ends everything.
-    #[inline(always)]
     fn attempt(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), String>) {
         if let Err(error) = act(&mut self.units) {
             self.fail(error);
@@ -153,28 +154,37 @@ impl TraceOutput {
         }
     }
 
-    /// Takes straight-line code that was executed.
-    #[inline(always)]
-    pub fn take_block(&mut self, block: &RetiredBlock<'_>) {
-        let count = block.code.len();
-        if self.units.is_framed() {
-            if self.since + count >= PORTION {
-                return self.take_single(block);
+    /// Takes blocks that were executed.
+    pub fn take_blocks(&mut self, blocks: &RetiredBlocks<'_>) {
+        if !self.units.is_framed() {
+            return self.take_whole_blocks(blocks);
+        }
+        // All blocks that are in a portion from their first instruction to their last go to the units at once.
+        let mut rest = *blocks;
+        while let Some(block) = rest.iter().next() {
+            let fits = |block: &RetiredBlock<'_>| {
+                let fits = self.since + block.code.len() < PORTION;
+                self.since += if fits { block.code.len() } else { 0 };
+                fits
+            };
+            let (now, later) = rest.split_at(rest.iter().take_while(fits).count());
+            rest = later;
+            if now.steps.is_empty() {
+                self.take_single(&block);
+                rest = rest.split_at(1).1;
+            } else {
+                self.take_whole_blocks(&now);
             }
-            self.since += count;
         }
-        if self.truth.is_some() {
-            self.push_truth(block);
-        }
-        self.attempt(|units| units.push_block(block));
     }
 
-    /// Not where blocks go to the units, which costs more the more there is around it.
-    #[inline(never)]
-    fn push_truth(&mut self, block: &RetiredBlock<'_>) {
-        if let Some(Err(error)) = self.truth.as_mut().map(|truth| truth.push_block(block)) {
+    fn take_whole_blocks(&mut self, blocks: &RetiredBlocks<'_>) {
+        if let Some(truth) = &mut self.truth
+            && let Err(error) = blocks.iter().try_for_each(|block| truth.push_block(&block))
+        {
             self.trouble = Some(format!("{TRUTH}: {error}"));
         }
+        self.attempt(|units| units.push_blocks(blocks));
     }
 
     /// A portion ends in the middle of a block.

@@ -6,7 +6,7 @@
 
 use backsight_arm::frame::{FormatterConfig, Framing};
 use backsight_capture::events::Item;
-use backsight_core::{Execution, RetiredBlock, TraceId};
+use backsight_core::{Execution, RetiredBlocks, TraceId};
 use backsight_unit::Funnel;
 
 use crate::units::{EventCause, MessageUnit, TraceUnit, UnitDescription, UnitFigures, UnitTemplate};
@@ -96,12 +96,14 @@ impl ThreadUnits {
         }
     }
 
-    /// Straight-line code that the current thread executed.
-    #[inline(always)]
-    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> Result<(), String> {
+    /// Blocks that the current thread executed.
+    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>) -> Result<(), String> {
+        let has_messages = self.has_messages();
         let Some(ThreadUnit { unit, bytes, now, .. }) = self.current()? else { return Ok(()) };
-        *now += block.code.len() as u64;
-        unit.push_block(block, bytes)
+        if has_messages {
+            *now += blocks.count();
+        }
+        unit.push_blocks(blocks, bytes)
     }
 
     /// The unit of the thread that executes.

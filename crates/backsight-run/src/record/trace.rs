@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use backsight_capture::events::Item;
-use backsight_core::{Execution, RetiredBlock};
+use backsight_core::{Execution, RetiredBlocks};
 
 use super::batch::{Batch, Collector, KnownCode};
 use super::output::TraceOutput;
@@ -62,23 +62,21 @@ impl TraceWriter {
         if self.collector.push(item) { self.hand_on() } else { true }
     }
 
-    /// Straight-line code that was executed. False: nothing more can be written.
-    #[inline(always)]
-    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> bool {
-        self.instructions += block.code.len() as u64;
+    /// Blocks that were executed. False: nothing more can be written.
+    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>) -> bool {
+        self.instructions += blocks.count();
         if let Units::Here { .. } = self.units {
-            return self.push_block_here(block);
+            return self.push_blocks_here(blocks);
         }
-        if self.collector.push_block(block) { self.hand_on() } else { true }
+        blocks.iter().all(|block| !self.collector.push_block(&block) || self.hand_on())
     }
 
-    /// The code of a block that goes to the units at once need not be copied.
-    #[inline(always)]
-    fn push_block_here(&mut self, block: &RetiredBlock<'_>) -> bool {
+    /// The code of blocks that go to the units at once need not be copied.
+    fn push_blocks_here(&mut self, blocks: &RetiredBlocks<'_>) -> bool {
         let goes_on = self.collector.is_empty() || self.hand_on();
         let Units::Here { output, .. } = &mut self.units else { return false };
-        output.output.take_block(block);
-        self.blocks += 1;
+        output.output.take_blocks(blocks);
+        self.blocks += blocks.steps.len();
         if self.blocks < FEW {
             return goes_on;
         }

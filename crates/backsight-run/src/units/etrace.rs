@@ -1,6 +1,6 @@
 //! RISC-V E-Trace: how a unit is programmed by `KEY=VALUE`, and how a capture describes it.
 
-use backsight_core::{Execution, Isa, RetiredBlock, TraceId};
+use backsight_core::{Execution, Isa, RetiredBlock, RetiredBlocks, TraceId};
 use backsight_riscv::encap::{Encapsulation, Framing};
 use backsight_riscv::etrace::{Dialect, ImplicitReturn, Options, Params, SupportLayout, set};
 use backsight_unit::cva6::Fidelity;
@@ -77,6 +77,11 @@ impl TraceUnit for Unit {
 
     fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
         Unit::push_block(self, block, out);
+        Ok(())
+    }
+
+    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        Unit::push_blocks(self, blocks, out);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ pub use self::etrace::etrace_unit;
 pub use self::messages::{MessageKind, MessageUnit};
 pub use self::model::EventCause;
 use backsight_capture::Register;
-use backsight_core::{Execution, Isa, RetiredBlock, TraceId};
+use backsight_core::{Execution, Isa, RetiredBlock, RetiredBlocks, TraceId};
 use backsight_unit::etrace::Losses;
 use backsight_unit::model::ModelConfig;
 use backsight_unit::riscv::retire::Figures;
@@ -125,6 +125,14 @@ pub trait TraceUnit: Send {
     /// If the unit cannot go on.
     fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
         block.instructions().try_for_each(|retired| self.push(&[Execution::Instruction(retired)], out))
+    }
+
+    /// Blocks that retired one after the other.
+    ///
+    /// # Errors
+    /// If the unit cannot go on.
+    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        blocks.iter().try_for_each(|block| self.push_block(&block, out))
     }
 
     /// A timestamp is wanted here. Units of which [`UnitTemplate::for_system`] makes none have nothing to write.

@@ -41,18 +41,14 @@ fn access(address: u64, size: u8, value: u64, store: bool) -> Option<Access> {
 
 fn load<E: Environment>(environment: &mut E, address: u64, size: u8) -> Result<u64, Cause> {
     if size == 8 {
-        environment.load::<8>(address).map(u64::from_le_bytes)
+        environment.load::<8>(address)
     } else {
-        environment.load::<4>(address).map(|bytes| i32::from_le_bytes(bytes) as u64)
+        environment.load::<4>(address).map(|word| word as i32 as u64)
     }
 }
 
 fn store<E: Environment>(environment: &mut E, address: u64, size: u8, value: u64) -> Result<(), Cause> {
-    if size == 8 {
-        environment.store::<8>(address, value.to_le_bytes())
-    } else {
-        environment.store::<4>(address, (value as u32).to_le_bytes())
-    }
+    if size == 8 { environment.store::<8>(address, value) } else { environment.store::<4>(address, value) }
 }
 
 fn load_reserved<E: Environment>(

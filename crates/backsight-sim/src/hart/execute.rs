@@ -5,7 +5,8 @@ use crate::decode::{Kind, Op};
 use crate::environment::Environment;
 use crate::fault::Cause;
 use crate::observer::Observer;
-use backsight_core::{Access, Address, Execution, Isa, Retired};
+use backsight_core::{Access, Address, Execution};
+use std::hint::black_box;
 
 /// How a block ended.
 pub enum End {
@@ -19,17 +20,46 @@ pub enum End {
     Fault(Cause, u64),
 }
 
-fn word(value: u64) -> u64 {
-    value as i32 as u64
+/// How execution leaves a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockExit {
+    /// To the instruction after it.
+    FallThrough,
+    /// By a branch or jump that always has the same target.
+    Direct,
+    /// To the address in a register.
+    Indirect,
 }
 
 /// What straight-line code did.
 pub struct Ran {
     pub end: End,
+    pub exit: BlockExit,
     /// Instructions that retired.
-    pub retired: u64,
+    pub retired: usize,
     /// The last of them was taken.
     pub taken: bool,
+}
+
+/// How a block is left.
+struct Left {
+    end: End,
+    exit: BlockExit,
+    taken: bool,
+    /// Where execution goes on.
+    pc: u64,
+}
+
+impl Left {
+    /// To the instruction after it, which is at `pc`.
+    #[inline(always)]
+    fn to(pc: u64) -> Self {
+        Self { end: End::Next, exit: BlockExit::FallThrough, taken: true, pc }
+    }
+}
+
+fn word(value: u64) -> u64 {
+    value as i32 as u64
 }
 
 /// Executes straight-line code; only the last instruction can go elsewhere than to the next. With `SINGLE`, each
@@ -41,21 +71,28 @@ pub fn run_block<const SINGLE: bool, const ACCESSES: bool, E: Environment>(
     environment: &mut E,
     observer: &mut impl Observer,
 ) -> Ran {
-    let mut pc = hart.pc;
-    let mut end = End::Next;
-    let mut retired = 0;
-    let mut taken = true;
-    for op in ops {
-        let mut next = pc.wrapping_add(u64::from(op.size));
-        if SINGLE {
-            taken = true;
-        }
+    let start = hart.pc;
+    let mut retired = ops.len();
+    let mut rest = ops.iter();
+    let left = loop {
+        let Some(op) = rest.next() else {
+            break Left::to(ops.last().map_or(start, |op| op.end(start)));
+        };
         let mut accesses: atomic::Accesses = [None, None];
 
+        macro_rules! leave {
+            ($left:expr) => {{
+                let left = $left;
+                if SINGLE {
+                    observer.execution(Execution::Instruction(op.retired(start, left.pc, left.taken)));
+                }
+                break left;
+            }};
+        }
         macro_rules! fail {
             ($cause:expr, $value:expr) => {{
-                end = End::Fault($cause, $value);
-                break;
+                retired = ops.len() - rest.len() - 1;
+                break Left { end: End::Fault($cause, $value), ..Left::to(op.address(start)) };
             }};
         }
         macro_rules! x {
@@ -77,20 +114,21 @@ pub fn run_block<const SINGLE: bool, const ACCESSES: bool, E: Environment>(
         }
         macro_rules! branch {
             ($condition:expr) => {{
-                taken = $condition;
-                if taken {
-                    next = pc.wrapping_add(x!(imm));
+                if $condition {
+                    // Keeps this a branch of the host, whose processor then foresees the block that comes next.
+                    black_box(());
+                    leave!(Left { exit: BlockExit::Direct, ..Left::to(op.target(start)) });
                 }
+                leave!(Left { taken: false, ..Left::to(op.end(start)) });
             }};
         }
-        macro_rules! loaded {
-            ($type:ty) => {{
+        macro_rules! load {
+            ($size:literal) => {{
                 let address = x!(rs1).wrapping_add(x!(imm));
-                match environment.load::<{ size_of::<$type>() }>(address) {
-                    Ok(bytes) => {
-                        let value = <$type>::from_le_bytes(bytes);
+                match environment.load::<$size>(address) {
+                    Ok(value) => {
                         if ACCESSES {
-                            accesses[0] = access(address, bytes, false);
+                            accesses[0] = access(address, value, $size, false);
                         }
                         value
                     }
@@ -99,14 +137,14 @@ pub fn run_block<const SINGLE: bool, const ACCESSES: bool, E: Environment>(
             }};
         }
         macro_rules! store {
-            ($value:expr, $type:ty) => {{
+            ($size:literal, $value:expr) => {{
                 let address = x!(rs1).wrapping_add(x!(imm));
-                let bytes = ($value as $type).to_le_bytes();
-                if let Err(cause) = environment.store(address, bytes) {
+                let value = $value;
+                if let Err(cause) = environment.store::<$size>(address, value) {
                     fail!(cause, address);
                 }
                 if ACCESSES {
-                    accesses[0] = access(address, bytes, true);
+                    accesses[0] = access(address, value, $size, true);
                 }
             }};
         }
@@ -120,15 +158,15 @@ pub fn run_block<const SINGLE: bool, const ACCESSES: bool, E: Environment>(
 
         match op.kind {
             Kind::Lui => set!(x!(imm)),
-            Kind::Auipc => set!(pc.wrapping_add(x!(imm))),
+            Kind::Auipc => set!(op.address(start).wrapping_add(x!(imm))),
             Kind::Jal => {
-                set!(next);
-                next = pc.wrapping_add(x!(imm));
+                set!(op.end(start));
+                leave!(Left { exit: BlockExit::Direct, ..Left::to(op.target(start)) });
             }
             Kind::Jalr => {
                 let target = x!(rs1).wrapping_add(x!(imm)) & !1;
-                set!(next);
-                next = target;
+                set!(op.end(start));
+                leave!(Left { exit: BlockExit::Indirect, ..Left::to(target) });
             }
             Kind::Beq => branch!(x!(rs1) == x!(rs2)),
             Kind::Bne => branch!(x!(rs1) != x!(rs2)),
@@ -137,17 +175,17 @@ pub fn run_block<const SINGLE: bool, const ACCESSES: bool, E: Environment>(
             Kind::Bltu => branch!(x!(rs1) < x!(rs2)),
             Kind::Bgeu => branch!(x!(rs1) >= x!(rs2)),
 
-            Kind::Lb => set!(loaded!(i8) as u64),
-            Kind::Lh => set!(loaded!(i16) as u64),
-            Kind::Lw => set!(loaded!(i32) as u64),
-            Kind::Ld => set!(loaded!(u64)),
-            Kind::Lbu => set!(u64::from(loaded!(u8))),
-            Kind::Lhu => set!(u64::from(loaded!(u16))),
-            Kind::Lwu => set!(u64::from(loaded!(u32))),
-            Kind::Sb => store!(x!(rs2), u8),
-            Kind::Sh => store!(x!(rs2), u16),
-            Kind::Sw => store!(x!(rs2), u32),
-            Kind::Sd => store!(x!(rs2), u64),
+            Kind::Lb => set!(load!(1) as i8 as u64),
+            Kind::Lh => set!(load!(2) as i16 as u64),
+            Kind::Lw => set!(load!(4) as i32 as u64),
+            Kind::Ld => set!(load!(8)),
+            Kind::Lbu => set!(load!(1)),
+            Kind::Lhu => set!(load!(2)),
+            Kind::Lwu => set!(load!(4)),
+            Kind::Sb => store!(1, x!(rs2)),
+            Kind::Sh => store!(2, x!(rs2)),
+            Kind::Sw => store!(4, x!(rs2)),
+            Kind::Sd => store!(8, x!(rs2)),
 
             Kind::Addi => set!(x!(rs1).wrapping_add(x!(imm))),
             Kind::Slti => set!(u64::from((x!(rs1) as i64) < i64::from(op.imm))),
@@ -215,15 +253,15 @@ pub fn run_block<const SINGLE: bool, const ACCESSES: bool, E: Environment>(
             }),
 
             Kind::Flw => {
-                let value = loaded!(u32);
-                hart.set_f(op.rd, 0xFFFF_FFFF_0000_0000 | u64::from(value));
+                let value = load!(4);
+                hart.set_f(op.rd, 0xFFFF_FFFF_0000_0000 | value);
             }
             Kind::Fld => {
-                let value = loaded!(u64);
+                let value = load!(8);
                 hart.set_f(op.rd, value);
             }
-            Kind::Fsw => store!(hart.f(op.rs2), u32),
-            Kind::Fsd => store!(hart.f(op.rs2), u64),
+            Kind::Fsw => store!(4, hart.f(op.rs2)),
+            Kind::Fsd => store!(8, hart.f(op.rs2)),
             Kind::FloatFused => legal!(float::fused(hart, op.opcode)),
             Kind::Float => legal!(float::execute(hart, op.opcode)),
             Kind::Atomic => match atomic::execute(hart, environment, op.opcode, op.rd) {
@@ -233,56 +271,40 @@ pub fn run_block<const SINGLE: bool, const ACCESSES: bool, E: Environment>(
             },
             // Stores to decoded code are noticed when they happen.
             Kind::Fence | Kind::FenceI => {}
-            Kind::Ecall => end = End::SystemCall,
-            Kind::Ebreak => fail!(Cause::Breakpoint, pc),
+            Kind::Ecall => leave!(Left { end: End::SystemCall, ..Left::to(op.end(start)) }),
+            Kind::Ebreak => fail!(Cause::Breakpoint, op.address(start)),
             Kind::Csr => {
-                // The counters include what this block has retired already.
-                hart.retired += retired;
+                // The counters include what this block has retired already: all the others, because this ends it.
+                let before = ops.len() as u64 - 1;
+                hart.retired += before;
                 let legal = csr::execute(hart, environment, op.opcode);
-                hart.retired -= retired;
+                hart.retired -= before;
                 match legal {
                     Ok(legal) => legal!(legal),
-                    Err(cause) => fail!(cause, pc),
+                    Err(cause) => fail!(cause, op.address(start)),
                 }
                 if csr::is_time(op.opcode) {
-                    end = End::TimeRead;
+                    leave!(Left { end: End::TimeRead, ..Left::to(op.end(start)) });
                 }
             }
             Kind::Illegal => legal!(false),
         }
 
-        retired += 1;
         if SINGLE {
-            observer.execution(Execution::Instruction(Retired {
-                address: Address(pc),
-                next: Address(next),
-                cycle: 0,
-                opcode: op.opcode,
-                size: op.size,
-                isa: Isa::Rv64,
-                taken,
-            }));
+            observer.execution(Execution::Instruction(op.retired(start, op.end(start), true)));
         }
         if ACCESSES {
             for access in accesses.into_iter().flatten() {
                 observer.execution(Execution::Access(access));
             }
         }
-        pc = next;
-    }
-    hart.pc = pc;
-    hart.retired += retired;
-    Ran { end, retired, taken }
+    };
+    hart.pc = left.pc;
+    hart.retired += retired as u64;
+    Ran { end: left.end, exit: left.exit, retired, taken: left.taken }
 }
 
-fn access<const N: usize>(address: u64, bytes: [u8; N], store: bool) -> Option<Access> {
-    let mut value = [0; 8];
-    value[..N].copy_from_slice(&bytes);
-    Some(Access {
-        address: Address(address),
-        value: u64::from_le_bytes(value),
-        size: N as u8,
-        store,
-        known: true,
-    })
+fn access(address: u64, value: u64, size: u8, store: bool) -> Option<Access> {
+    let value = value & (u64::MAX >> (64 - 8 * size));
+    Some(Access { address: Address(address), value, size, store, known: true })
 }

@@ -12,8 +12,8 @@ use crate::float::Rounding;
 /// The registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hart {
-    /// Integer registers; those from 32 on catch what is written to x0. (64 so that no index needs a check.)
-    x: [u64; 64],
+    /// Integer registers; those from 32 on catch what is written to x0. (256 so that no index needs a check.)
+    x: [u64; 256],
     /// Floating-point registers; single precision is boxed in ones.
     f: [u64; 32],
     /// Address of the next instruction.
@@ -30,7 +30,7 @@ pub struct Hart {
 
 impl Default for Hart {
     fn default() -> Self {
-        Self { x: [0; 64], f: [0; 32], pc: 0, fflags: 0, frm: 0, reservation: None, retired: 0 }
+        Self { x: [0; 256], f: [0; 32], pc: 0, fflags: 0, frm: 0, reservation: None, retired: 0 }
     }
 }
 
@@ -38,13 +38,13 @@ impl Hart {
     /// Integer register `n`.
     #[inline(always)]
     pub fn x(&self, n: u8) -> u64 {
-        self.x[usize::from(n & 31)]
+        self.x[usize::from(n)]
     }
 
     /// Writes integer register `n`; [`NOWHERE`] is one.
     #[inline(always)]
     pub fn set_x(&mut self, n: u8, value: u64) {
-        self.x[usize::from(n & 63)] = value;
+        self.x[usize::from(n)] = value;
     }
 
     /// Floating-point register `n`, as bits.

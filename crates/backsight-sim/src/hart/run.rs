@@ -1,13 +1,13 @@
 //! The loop that runs a program: block by block, with the kernel called in between.
 
 use super::Hart;
-use super::execute::{End, Ran, run_block};
-use crate::blocks::{Blocks, DecodedBlock, fetch};
+use super::execute::{BlockExit, End, Ran, run_block};
+use crate::blocks::{Blocks, fetch};
 use crate::environment::{After, Environment};
 use crate::fault::{Cause, Fault};
 use crate::observer::Observer;
 use crate::simulator::Exit;
-use backsight_core::{Address, Execution, RetiredBlock};
+use backsight_core::Execution;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Instructions after which another thread continues, and between two looks at the interrupt.
@@ -22,7 +22,7 @@ pub struct Bounds<'a> {
 }
 
 /// Executes until the program ends or a bound is reached. Every instruction that retires is reported,
-/// followed by its accesses if `ACCESSES`; without accesses, block by block to an observer of blocks.
+/// followed by its accesses if `ACCESSES`; without accesses, in blocks to an observer of blocks.
 pub fn run<const ACCESSES: bool, E: Environment>(
     hart: &mut Hart,
     blocks: &mut Blocks,
@@ -76,53 +76,77 @@ fn run_slice<const ACCESSES: bool, E: Environment>(
     exact: u64,
     observer: &mut impl Observer,
 ) -> Option<End> {
-    while hart.retired < slice_end {
-        let end = match blocks.at(hart.pc) {
-            Some(block) => {
-                let room = exact - hart.retired;
-                run_decoded::<ACCESSES, E, _>(hart, block, room, environment, observer)
+    let mut found = None;
+    let end = loop {
+        if hart.retired >= slice_end {
+            break None;
+        }
+        let Some(index) = found.or_else(|| blocks.at(hart.pc)) else {
+            if let Err(cause) = find(hart, blocks, environment, observer) {
+                break Some(End::Fault(cause, hart.pc));
             }
-            None => match find(hart, blocks, environment, observer) {
-                Ok(()) => continue,
-                Err(cause) => End::Fault(cause, hart.pc),
-            },
+            continue;
         };
-        match end {
-            End::Next => {}
+        let room = exact - hart.retired;
+        let (end, exit) = run_decoded::<ACCESSES, E, _>(hart, blocks, index, room, environment, observer);
+        found = match end {
+            End::Next => blocks.follow(index, exit, hart.pc),
             End::Fault(Cause::CodeWritten, address) => {
-                let end = write_code::<ACCESSES, E>(hart, blocks, environment, address, observer);
-                if !matches!(end, End::Next) {
-                    return Some(end);
+                match write_code::<ACCESSES, E>(hart, blocks, environment, address, observer) {
+                    End::Next => None,
+                    end => break Some(end),
                 }
             }
-            end => return Some(end),
-        }
-    }
-    None
+            end => break Some(end),
+        };
+    };
+    blocks.report(observer);
+    end
 }
 
-/// Executes a block, or as many of its instructions as there is room for.
+/// Executes a block, or as many of its instructions as there is room for. Gives how it ended, and how execution left it.
 #[inline(always)]
 fn run_decoded<const ACCESSES: bool, E: Environment, O: Observer>(
     hart: &mut Hart,
-    block: DecodedBlock<'_>,
+    blocks: &mut Blocks,
+    index: u32,
     room: u64,
     environment: &mut E,
     observer: &mut O,
-) -> End {
-    let DecodedBlock { ops, code, number } = block;
-    let ops = if (ops.len() as u64) > room { &ops[..room as usize] } else { ops };
+) -> (End, BlockExit) {
+    let ops = blocks.ops(index, room);
     if ACCESSES || !O::BLOCKS {
-        return run_block::<true, ACCESSES, E>(hart, ops, environment, observer).end;
+        let Ran { end, exit, .. } = run_block::<true, ACCESSES, E>(hart, ops, environment, observer);
+        return (end, exit);
     }
-    let Ran { end, retired, taken } = run_block::<false, false, E>(hart, ops, environment, observer);
-    if retired == code.len() as u64 {
-        observer.block(&RetiredBlock { number, code, next: Address(hart.pc), taken });
-    } else {
-        // It broke off: what retired of it is all straight.
-        code.iter().take(retired as usize).for_each(|&each| observer.execution(Execution::Instruction(each)));
+    let Ran { end, exit, retired, taken } = run_block::<false, false, E>(hart, ops, environment, observer);
+    if retired < ops.len() || retired as u64 == room {
+        report_partly(blocks, index, retired, hart.pc, taken, observer);
+    } else if blocks.retire(index, hart.pc, taken) {
+        blocks.report(observer);
     }
-    end
+    (end, exit)
+}
+
+/// A block broke off, or may have been cut.
+#[cold]
+#[inline(never)]
+fn report_partly(
+    blocks: &mut Blocks,
+    index: u32,
+    retired: usize,
+    pc: u64,
+    taken: bool,
+    observer: &mut impl Observer,
+) {
+    if retired == blocks.code(index).len() {
+        blocks.retire(index, pc, taken);
+        return blocks.report(observer);
+    }
+    blocks.report(observer);
+    // What retired of it is all straight.
+    let code = blocks.code(index).iter().take(retired);
+    code.for_each(|&each| observer.execution(Execution::Instruction(each)));
 }
 
 #[cold]
@@ -133,6 +157,7 @@ fn find<E: Environment>(
     environment: &mut E,
     observer: &mut impl Observer,
 ) -> Result<(), Cause> {
+    blocks.report(observer);
     let found = blocks.find(hart.pc, environment);
     environment.report(observer);
     found
@@ -148,6 +173,7 @@ fn write_code<const ACCESSES: bool, E: Environment>(
     address: u64,
     observer: &mut impl Observer,
 ) -> End {
+    blocks.report(observer);
     // The instruction itself may be among what it overwrites.
     let op = match fetch(hart.pc, environment) {
         Ok(op) => op,

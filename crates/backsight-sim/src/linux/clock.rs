@@ -91,8 +91,8 @@ const TIMER_SIGNALS: [u8; 3] = [SIGALRM, SIGVTALRM, SIGPROF];
 impl Kernel {
     /// A `struct timespec` or, with a unit of 1,000, `struct timeval`, in nanoseconds.
     fn load_time(&mut self, address: u64, unit: u64) -> Result<u64, Errno> {
-        let seconds = u64::from_le_bytes(self.memory.load(address)?);
-        let rest = u64::from_le_bytes(self.memory.load(address.wrapping_add(8))?);
+        let seconds = self.memory.load::<8>(address)?;
+        let rest = self.memory.load::<8>(address.wrapping_add(8))?;
         if rest >= NANOSECONDS / unit || seconds > i64::MAX as u64 {
             return Err(Errno::INVAL);
         }

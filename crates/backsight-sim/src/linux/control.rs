@@ -72,7 +72,7 @@ impl Kernel {
                 self.put(a[2], &available.to_le_bytes())
             }
             (FIONBIO, _) => {
-                let on = u32::from_le_bytes(self.memory.load(a[2])?) != 0;
+                let on = self.memory.load::<4>(a[2])? != 0;
                 let open = self.files.get(a[0])?;
                 open.flags = open.flags & !O_NONBLOCK | if on { O_NONBLOCK } else { 0 };
                 Ok(0)

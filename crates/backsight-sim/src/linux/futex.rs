@@ -53,7 +53,7 @@ impl Kernel {
     }
 
     fn word(&mut self, address: u64) -> Result<u32, Errno> {
-        Ok(u32::from_le_bytes(self.memory.load(address)?))
+        Ok(self.memory.load::<4>(address)? as u32)
     }
 
     fn wait_at(&mut self, address: u64, value: u32, bits: u32, deadline: Option<u64>) -> Result<u64, Errno> {
@@ -164,7 +164,7 @@ impl Kernel {
     fn words<const N: usize>(&mut self, address: u64) -> Option<[u64; N]> {
         let mut words = [0; N];
         for (number, word) in (0..).zip(&mut words) {
-            *word = u64::from_le_bytes(self.memory.load(address.wrapping_add(number * 8)).ok()?);
+            *word = self.memory.load::<8>(address.wrapping_add(number * 8)).ok()?;
         }
         Some(words)
     }

@@ -162,13 +162,13 @@ impl Kernel {
 
 impl Environment for Kernel {
     #[inline(always)]
-    fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
-        self.memory.load(address)
+    fn load<const N: usize>(&mut self, address: u64) -> Result<u64, Cause> {
+        self.memory.load::<N>(address)
     }
 
     #[inline(always)]
-    fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
-        self.memory.store(address, bytes)
+    fn store<const N: usize>(&mut self, address: u64, value: u64) -> Result<(), Cause> {
+        self.memory.store::<N>(address, value)
     }
 
     fn check_store(&mut self, address: u64, size: u64) -> Result<(), Cause> {

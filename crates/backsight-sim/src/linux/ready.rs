@@ -66,8 +66,8 @@ impl Kernel {
         let mut host = None;
         for number in 0..count {
             let entry = list.wrapping_add(number * 8);
-            let fd = i32::from_le_bytes(self.memory.load(entry)?);
-            let wanted = u16::from_le_bytes(self.memory.load(entry.wrapping_add(4))?);
+            let fd = self.memory.load::<4>(entry)? as i32;
+            let wanted = self.memory.load::<2>(entry.wrapping_add(4))? as u16;
             let bits = if fd < 0 {
                 0
             } else {
@@ -106,8 +106,8 @@ impl Kernel {
             return Err(Errno::INVAL);
         }
         if mask != 0 {
-            let address = u64::from_le_bytes(self.memory.load(mask)?);
-            let size = u64::from_le_bytes(self.memory.load(mask.wrapping_add(8))?);
+            let address = self.memory.load::<8>(mask)?;
+            let size = self.memory.load::<8>(mask.wrapping_add(8))?;
             self.mask_while_waiting(address, size)?;
         }
         let bytes = (count as usize).div_ceil(64) * 8;

@@ -149,8 +149,8 @@ impl Kernel {
         let mut done: u64 = 0;
         for number in 0..count {
             let entry = vectors.wrapping_add(number * 16);
-            let address = u64::from_le_bytes(self.memory.load(entry)?);
-            let length = u64::from_le_bytes(self.memory.load(entry.wrapping_add(8))?);
+            let address = self.memory.load::<8>(entry)?;
+            let length = self.memory.load::<8>(entry.wrapping_add(8))?;
             if length == 0 {
                 continue;
             }
@@ -184,7 +184,7 @@ impl Kernel {
     ) -> Result<u64, Errno> {
         let offset = |kernel: &mut Self, address: u64| match address {
             0 => Ok(None),
-            address => kernel.memory.load(address).map(|bytes| Some(u64::from_le_bytes(bytes))),
+            address => kernel.memory.load::<8>(address).map(Some),
         };
         let (read_at, write_at) = (offset(self, from_at)?, offset(self, to_at)?);
         let mut buffer = vec![0; count.min(PIECE as u64) as usize];

@@ -54,6 +54,14 @@ fn slot(address: u64) -> usize {
     (address / PAGE) as usize % ENTRIES
 }
 
+/// At most 8 bytes, little-endian.
+#[inline(always)]
+fn number<const N: usize>(bytes: [u8; N]) -> u64 {
+    let mut all = [0; 8];
+    all[..N].copy_from_slice(&bytes);
+    u64::from_le_bytes(all)
+}
+
 impl Memory {
     /// Nothing mapped; at most `limit` bytes will ever be in use.
     pub fn new(limit: u64) -> Self {
@@ -186,9 +194,9 @@ impl Memory {
         self.fill_write(address, size).map(|_| ())
     }
 
-    /// Loads `N` bytes, little-endian.
+    /// Loads `N` bytes, at most 8, as a number: little-endian, zero-extended.
     #[inline(always)]
-    pub fn load<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
+    pub fn load<const N: usize>(&mut self, address: u64) -> Result<u64, Cause> {
         // For an aligned access this is the address of the page; else it is the address of none.
         let page = address & !(PAGE - N as u64);
         let entry = self.reads[slot(address)];
@@ -197,18 +205,18 @@ impl Memory {
         } else if page.is_multiple_of(PAGE) {
             self.fill_read(address)?
         } else {
-            return self.load_misaligned(address);
+            return self.load_misaligned::<N>(address);
         };
         let at = (address & (PAGE - N as u64)) as usize;
         match self.frames.get(frame as usize).and_then(|frame| frame[at..].first_chunk()) {
-            Some(bytes) => Ok(*bytes),
+            Some(&bytes) => Ok(number::<N>(bytes)),
             None => Err(Cause::LoadPageFault),
         }
     }
 
-    /// Stores `N` bytes, little-endian.
+    /// Stores the low `N` bytes, at most 8, of a number: little-endian.
     #[inline(always)]
-    pub fn store<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
+    pub fn store<const N: usize>(&mut self, address: u64, value: u64) -> Result<(), Cause> {
         let page = address & !(PAGE - N as u64);
         let entry = self.writes[slot(address)];
         let frame = if entry.page == page {
@@ -216,12 +224,12 @@ impl Memory {
         } else if page.is_multiple_of(PAGE) {
             self.fill_write(address, N as u64)?
         } else {
-            return self.store_misaligned(address, bytes);
+            return self.store_misaligned::<N>(address, value);
         };
         let at = (address & (PAGE - N as u64)) as usize;
-        match self.frames.get_mut(frame as usize).and_then(|frame| frame[at..].first_chunk_mut()) {
+        match self.frames.get_mut(frame as usize).and_then(|frame| frame[at..].first_chunk_mut::<N>()) {
             Some(target) => {
-                *target = bytes;
+                target.copy_from_slice(&value.to_le_bytes()[..N]);
                 Ok(())
             }
             None => Err(Cause::StorePageFault),
@@ -230,21 +238,21 @@ impl Memory {
 
     #[cold]
     #[inline(never)]
-    fn load_misaligned<const N: usize>(&mut self, address: u64) -> Result<[u8; N], Cause> {
+    fn load_misaligned<const N: usize>(&mut self, address: u64) -> Result<u64, Cause> {
         let mut bytes = [0; N];
         self.read(address, &mut bytes)?;
-        Ok(bytes)
+        Ok(number(bytes))
     }
 
     #[cold]
     #[inline(never)]
-    fn store_misaligned<const N: usize>(&mut self, address: u64, bytes: [u8; N]) -> Result<(), Cause> {
+    fn store_misaligned<const N: usize>(&mut self, address: u64, value: u64) -> Result<(), Cause> {
         // All of it must be writable before the first byte is written.
         for number in 0..N as u64 {
             self.fill_write(address.wrapping_add(number), 1)?;
         }
-        for (number, byte) in (0..).zip(bytes) {
-            self.store(address.wrapping_add(number), [byte])?;
+        for (number, byte) in (0..N as u64).zip(value.to_le_bytes()) {
+            self.store::<1>(address.wrapping_add(number), byte.into())?;
         }
         Ok(())
     }
@@ -358,11 +366,11 @@ impl Memory {
     pub fn text(&mut self, address: u64) -> Result<Vec<u8>, Cause> {
         let mut text = Vec::new();
         while text.len() < 4096 {
-            let [byte] = self.load::<1>(address.wrapping_add(text.len() as u64))?;
+            let byte = self.load::<1>(address.wrapping_add(text.len() as u64))?;
             if byte == 0 {
                 break;
             }
-            text.push(byte);
+            text.push(byte as u8);
         }
         Ok(text)
     }
@@ -382,25 +390,25 @@ mod tests {
     fn misaligned_accesses_cross_pages() {
         let mut memory = memory();
         let at = 2 * PAGE - 3;
-        assert_eq!(memory.store(at, 0x1122_3344_5566_7788u64.to_le_bytes()), Ok(()));
-        assert_eq!(memory.load(at), Ok(0x1122_3344_5566_7788u64.to_le_bytes()));
-        assert_eq!(memory.load::<1>(2 * PAGE), Ok([0x55]));
+        assert_eq!(memory.store::<8>(at, 0x1122_3344_5566_7788), Ok(()));
+        assert_eq!(memory.load::<8>(at), Ok(0x1122_3344_5566_7788));
+        assert_eq!(memory.load::<1>(2 * PAGE), Ok(0x55));
     }
 
     #[test]
     fn a_store_that_half_fails_writes_nothing() {
         let mut memory = memory();
-        assert_eq!(memory.store(3 * PAGE - 4, [0xFF; 8]), Err(Cause::StorePageFault));
-        assert_eq!(memory.load::<4>(3 * PAGE - 4), Ok([0; 4]));
+        assert_eq!(memory.store::<8>(3 * PAGE - 4, u64::MAX), Err(Cause::StorePageFault));
+        assert_eq!(memory.load::<4>(3 * PAGE - 4), Ok(0));
     }
 
     #[test]
     fn protection_takes_effect_at_once() {
         let mut memory = memory();
-        assert_eq!(memory.store(PAGE, [1; 4]), Ok(()));
+        assert_eq!(memory.store::<4>(PAGE, 1), Ok(()));
         assert!(memory.protect(PAGE, 2 * PAGE, Protection::READ));
-        assert_eq!(memory.store(PAGE, [2; 4]), Err(Cause::StorePageFault));
-        assert_eq!(memory.load::<4>(PAGE), Ok([1; 4]));
+        assert_eq!(memory.store::<4>(PAGE, 2), Err(Cause::StorePageFault));
+        assert_eq!(memory.load::<4>(PAGE), Ok(1));
         assert!(memory.unmap(PAGE, 2 * PAGE));
         assert_eq!(memory.load::<4>(PAGE), Err(Cause::LoadPageFault));
     }
@@ -408,17 +416,17 @@ mod tests {
     #[test]
     fn memory_mapped_again_is_zero() {
         let mut memory = memory();
-        assert_eq!(memory.store(PAGE, [7; 8]), Ok(()));
+        assert_eq!(memory.store::<8>(PAGE, 7), Ok(()));
         assert!(memory.map(PAGE, 2 * PAGE, Protection::DATA));
-        assert_eq!(memory.load::<8>(PAGE), Ok([0; 8]));
+        assert_eq!(memory.load::<8>(PAGE), Ok(0));
     }
 
     #[test]
     fn only_touched_pages_count_against_the_limit() {
         let mut memory = Memory::new(2 * PAGE);
         assert!(memory.map(0, 1 << 30, Protection::DATA));
-        assert_eq!(memory.store(0, [1]), Ok(()));
-        assert_eq!(memory.store(1 << 20, [1]), Ok(()));
-        assert_eq!(memory.store(1 << 21, [1]), Err(Cause::OutOfMemory));
+        assert_eq!(memory.store::<1>(0, 1), Ok(()));
+        assert_eq!(memory.store::<1>(1 << 20, 1), Ok(()));
+        assert_eq!(memory.store::<1>(1 << 21, 1), Err(Cause::OutOfMemory));
     }
 }

@@ -1,7 +1,7 @@
 //! Block by block, a program does what it does instruction by instruction.
 
 use crate::support::{assembled, program, quiet};
-use backsight_core::{Execution, Retired, RetiredBlock};
+use backsight_core::{Execution, Retired, RetiredBlocks};
 use backsight_sim::{Event, Exit, Observer, Options, Simulator, Watch};
 use std::collections::HashMap;
 
@@ -29,12 +29,14 @@ impl<const BLOCKS: bool> Observer for Witness<BLOCKS> {
         self.seen.push(Seen::Execution(item));
     }
 
-    fn block(&mut self, block: &RetiredBlock<'_>) {
+    fn blocks(&mut self, blocks: &RetiredBlocks<'_>) {
         assert!(BLOCKS, "nobody asked for blocks");
-        self.blocks += 1;
-        let known = self.code.entry(block.number).or_insert_with(|| block.code.to_vec());
-        assert_eq!(known[..], *block.code, "block {} has other code than before", block.number);
-        block.instructions().for_each(|retired| self.execution(Execution::Instruction(retired)));
+        for block in blocks.iter() {
+            self.blocks += 1;
+            let known = self.code.entry(block.number).or_insert_with(|| block.code.to_vec());
+            assert_eq!(known[..], *block.code, "block {} has other code than before", block.number);
+            block.instructions().for_each(|retired| self.execution(Execution::Instruction(retired)));
+        }
     }
 
     fn event(&mut self, event: Event<'_>) {

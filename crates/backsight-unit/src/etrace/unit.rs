@@ -1,6 +1,6 @@
 //! The unit itself: port, filter, tracer and transport put together.
 
-use backsight_core::{Execution, RetiredBlock};
+use backsight_core::{Execution, RetiredBlock, RetiredBlocks};
 use backsight_riscv::encap::Framing;
 use backsight_riscv::etrace::{Options, Packet, Params, Payload};
 use backsight_riscv::ingress::{Block, Ctype};
@@ -168,6 +168,19 @@ impl Unit {
             return builder.push_block(block, &mut tracer.port(&mut sink));
         }
         port.push_block(block, tracer, &mut |packet| transport.send_packet(packet, out));
+    }
+
+    /// Blocks that retired one after the other.
+    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) {
+        let Self { port, tracer, transport } = self;
+        if let (Port::Blocks(builder), Some(AnyTracer::Standard(tracer))) = (&mut *port, tracer.unfiltered())
+        {
+            let mut sink = Payloads(|payload: &Payload| transport.send_payload(payload, out));
+            return builder.push_blocks(blocks, &mut tracer.port(&mut sink));
+        }
+        for block in blocks.iter() {
+            port.push_block(&block, tracer, &mut |packet| transport.send_packet(packet, out));
+        }
     }
 
     /// One step of execution; packets go to `sink`.

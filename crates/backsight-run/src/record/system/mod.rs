@@ -92,8 +92,9 @@ impl System {
     pub fn push(&mut self, seen: &Observation<'_>, sink: &mut impl FnMut(Step)) -> Result<(), Error> {
         match *seen {
             Observation::Execution(item) => self.execute(item, sink),
-            Observation::Block(block) => {
-                block.instructions().for_each(|retired| self.execute(Execution::Instruction(retired), sink));
+            Observation::Blocks(blocks) => {
+                let instructions = blocks.iter().flat_map(|block| block.instructions());
+                instructions.for_each(|retired| self.execute(Execution::Instruction(retired), sink));
             }
             Observation::ProcessStarts { pid } => {
                 self.process = pid;

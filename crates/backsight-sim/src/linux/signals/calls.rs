@@ -19,7 +19,7 @@ fn signal(number: u64) -> Result<u8, Errno> {
 
 impl Kernel {
     fn load_word(&mut self, address: u64) -> Result<u64, Errno> {
-        Ok(u64::from_le_bytes(self.memory.load(address)?))
+        Ok(self.memory.load::<8>(address)?)
     }
 
     /// `kill`: a process, or a group of processes that has one.
@@ -188,7 +188,7 @@ impl Kernel {
         let mut next = stack;
         if new != 0 {
             let start = self.load_word(new)?;
-            let flags = u32::from_le_bytes(self.memory.load(new.wrapping_add(8))?);
+            let flags = self.memory.load::<4>(new.wrapping_add(8))? as u32;
             let size = self.load_word(new.wrapping_add(16))?;
             if active {
                 return Err(Errno::PERM);

@@ -5,7 +5,7 @@
 //! these blocks can do is to add an outcome to the map.
 
 use backsight_riscv::etrace::Options;
-use backsight_riscv::ingress::{Block, Ctype, Itype};
+use backsight_riscv::ingress::{Block, Continuation, Ctype, Itype};
 
 use super::decide::Departure;
 use super::item::Item;
@@ -35,7 +35,7 @@ const NEAR: u64 = 8;
 
 /// What is kept of a common block. Field by field, so that a block that was never in memory need not go there.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+pub(super) struct Held {
     iaddr: u64,
     context: u64,
     time: u64,
@@ -49,9 +49,16 @@ struct Held {
 
 impl Held {
     #[inline(always)]
-    fn new(block: &Block) -> Self {
+    pub(super) fn new(block: &Block) -> Self {
         let &Block { iaddr, context, time, iretire, cycles, ilastsize, itype, privilege, sijump, .. } = block;
         Self { iaddr, context, time, iretire, cycles, ilastsize, itype, privilege, sijump }
+    }
+
+    /// The block that comes next.
+    #[inline(always)]
+    fn continued(&self, block: &Continuation) -> Self {
+        let &Continuation { iaddr, iretire, ilastsize, itype, sijump } = block;
+        Self { iaddr, iretire, ilastsize, itype, sijump, ..*self }
     }
 
     fn block(&self) -> Block {
@@ -149,10 +156,10 @@ impl Common {
     }
 
     #[inline]
-    fn hold(&mut self, block: &Block, after: Jump) {
-        self.held = Held::new(block);
+    fn hold(&mut self, held: Held, after: Jump) {
+        self.held = held;
         self.after = after;
-        self.class = self.class_of(block.itype);
+        self.class = self.class_of(held.itype);
         match after {
             Jump::Inferable => {}
             Jump::Uninferable => self.class |= self.target,
@@ -179,7 +186,7 @@ impl Tracer {
             && !self.context_pending;
         if self.common.on {
             self.current = None;
-            self.common.hold(block, previous.jump);
+            self.common.hold(Held::new(block), previous.jump);
         }
     }
 
@@ -204,11 +211,25 @@ impl Tracer {
         }
     }
 
-    #[inline]
-    pub(super) fn push_outcome(&mut self, block: &Block, sink: &mut impl Sink) {
+    /// Takes a block that goes on where the held one led. False: it may need more than the ways above.
+    #[inline(always)]
+    pub(super) fn push_continuation(&mut self, block: &Continuation, sink: &mut impl Sink) -> bool {
+        let next = self.common.held.continued(block);
+        if self.common.class & class::MORE_THAN_AN_OUTCOME == 0 {
+            self.push_outcome(next, sink);
+        } else if self.common.class & class::OTHER == 0 {
+            self.push_at_jump(&{ next }, sink);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    #[inline(always)]
+    pub(super) fn push_outcome(&mut self, next: Held, sink: &mut impl Sink) {
         let class = self.common.class;
-        self.common.class = self.common.class_of(block.itype);
-        self.common.held = Held::new(block);
+        self.common.class = self.common.class_of(next.itype);
+        self.common.held = next;
         // Only the outcome is data that a processor cannot foresee; whether there is a branch goes with the path.
         if class & class::BRANCH != 0 && self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
             self.send_full_map(sink);
@@ -222,8 +243,8 @@ impl Tracer {
     }
 
     /// The held block ends in an uninferable jump, or execution came to it by one.
-    #[inline]
-    pub(super) fn push_at_jump(&mut self, block: &Block, sink: &mut impl Sink) {
+    #[inline(never)]
+    pub(super) fn push_at_jump(&mut self, next: &Held, sink: &mut impl Sink) {
         let class = self.common.class;
         if class & class::TARGET != 0 {
             self.branches.push_some(class & class::BRANCH, class >> 1 & 1);
@@ -231,13 +252,13 @@ impl Tracer {
         }
         let mut after = Jump::Inferable;
         if class & class::JUMP != 0 {
-            if block.is_single() {
+            if next.block().is_single() {
                 after = Jump::Uninferable;
             } else {
-                self.send_target(block.iaddr, sink);
+                self.send_target(next.iaddr, sink);
             }
         }
-        self.common.hold(block, after);
+        self.common.hold(*next, after);
         self.leave_common_way_if_needed();
     }
 
@@ -262,7 +283,7 @@ impl Tracer {
             self.pass(block.iaddr, jump, sink);
             after = Jump::Inferable;
         }
-        self.common.hold(block, after);
+        self.common.hold(Held::new(block), after);
         self.leave_common_way_if_needed();
     }
 

@@ -6,7 +6,7 @@
 use backsight_riscv::etrace::{
     BranchMap, Options, Packet, Params, Payload, Reported, encode, encode_address,
 };
-use backsight_riscv::ingress::{Block, Port};
+use backsight_riscv::ingress::{Block, Continuation, Port};
 
 use super::Tracer;
 
@@ -70,6 +70,11 @@ impl<S: Sink> Port for TracerPort<'_, S> {
     #[inline(always)]
     fn block(&mut self, block: &Block) {
         self.encoder.push(block, self.sink);
+    }
+
+    #[inline(always)]
+    fn continuation(&mut self, block: &Continuation) -> bool {
+        self.encoder.push_continuation(block, self.sink)
     }
 
     #[inline]
