@@ -14,7 +14,8 @@ const LOW: usize = 128;
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     bytes: [u8; CAPACITY],
-    length: u8,
+    /// As wide as it is read: a processor waits for a narrower one.
+    length: usize,
 }
 
 impl Payload {
@@ -51,13 +52,13 @@ impl Payload {
         if let Some(beginning) = bytes.first_chunk_mut() {
             *beginning = first;
         }
-        Self { bytes, length: significant.div_ceil(8) as u8 }
+        Self { bytes, length: significant.div_ceil(8) }
     }
 
     /// Puts the bytes at the end of `out`.
     #[inline]
     pub fn append_to(&self, out: &mut Vec<u8>) {
-        let end = out.len() + usize::from(self.length);
+        let end = out.len() + self.length;
         // Copies of a fixed size, as they were written, are quick; what is too much is cut off again.
         match self.length {
             0..=8 => out.extend_from_slice(&self.bytes[..8]),
@@ -70,7 +71,7 @@ impl Payload {
     /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.length)).unwrap_or(&self.bytes)
+        self.bytes.get(..self.length).unwrap_or(&self.bytes)
     }
 }
 
@@ -291,7 +292,7 @@ impl BitWriter {
         for (chunk, word) in bytes.chunks_exact_mut(16).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
-        Payload { bytes, length: self.position.div_ceil(8).max(1) as u8 }
+        Payload { bytes, length: self.position.div_ceil(8).max(1) }
     }
 }
 

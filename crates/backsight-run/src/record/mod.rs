@@ -315,12 +315,13 @@ impl Recorder {
     }
 
     fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>) {
-        if self.writer.instructions() + blocks.count() > self.limit {
+        let instructions = blocks.count();
+        if self.writer.instructions() + instructions > self.limit {
             // The limit is reached in the middle of them.
             for retired in blocks.iter().flat_map(|block| block.instructions()) {
                 self.push(&Observation::Execution(Execution::Instruction(retired)));
             }
-        } else if !self.writer.push_blocks(blocks) {
+        } else if !self.writer.push_blocks(blocks, instructions) {
             self.end();
         }
     }

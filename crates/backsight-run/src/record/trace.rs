@@ -62,9 +62,9 @@ impl TraceWriter {
         if self.collector.push(item) { self.hand_on() } else { true }
     }
 
-    /// Blocks that were executed. False: nothing more can be written.
-    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>) -> bool {
-        self.instructions += blocks.count();
+    /// Blocks of so many instructions that were executed. False: nothing more can be written.
+    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, instructions: u64) -> bool {
+        self.instructions += instructions;
         if let Units::Here { .. } = self.units {
             return self.push_blocks_here(blocks);
         }

@@ -76,32 +76,55 @@ fn run_slice<const ACCESSES: bool, E: Environment>(
     exact: u64,
     observer: &mut impl Observer,
 ) -> Option<End> {
-    let mut found = None;
     let end = loop {
         if hart.retired >= slice_end {
             break None;
         }
-        let Some(index) = found.or_else(|| blocks.at(hart.pc)) else {
-            if let Err(cause) = find(hart, blocks, environment, observer) {
-                break Some(End::Fault(cause, hart.pc));
+        let Some(first) = blocks.at(hart.pc) else {
+            match find(hart, blocks, environment, observer) {
+                Ok(()) => continue,
+                Err(cause) => break Some(End::Fault(cause, hart.pc)),
             }
-            continue;
         };
-        let room = exact - hart.retired;
-        let (end, exit) = run_decoded::<ACCESSES, E, _>(hart, blocks, index, room, environment, observer);
-        found = match end {
-            End::Next => blocks.follow(index, exit, hart.pc),
+        let end = run_chain::<ACCESSES, E>(hart, blocks, first, environment, slice_end, exact, observer);
+        match end {
+            End::Next => {}
             End::Fault(Cause::CodeWritten, address) => {
                 match write_code::<ACCESSES, E>(hart, blocks, environment, address, observer) {
-                    End::Next => None,
+                    End::Next => {}
                     end => break Some(end),
                 }
             }
             end => break Some(end),
-        };
+        }
     };
     blocks.report(observer);
     end
+}
+
+/// Executes blocks from the `first` on, as long as each leads to one that is known and the slice has not ended.
+#[inline(always)]
+fn run_chain<const ACCESSES: bool, E: Environment>(
+    hart: &mut Hart,
+    blocks: &mut Blocks,
+    first: u32,
+    environment: &mut E,
+    slice_end: u64,
+    exact: u64,
+    observer: &mut impl Observer,
+) -> End {
+    let mut index = first;
+    loop {
+        let room = exact - hart.retired;
+        let (end, exit) = run_decoded::<ACCESSES, E, _>(hart, blocks, index, room, environment, observer);
+        if !matches!(end, End::Next) || hart.retired >= slice_end {
+            return end;
+        }
+        match blocks.follow(index, exit, hart.pc) {
+            Some(next) => index = next,
+            None => return End::Next,
+        }
+    }
 }
 
 /// Executes a block, or as many of its instructions as there is room for. Gives how it ended, and how execution left it.

@@ -155,7 +155,7 @@ impl Common {
         reasons == 0 && block.iretire > 0
     }
 
-    #[inline]
+    #[inline(always)]
     fn hold(&mut self, held: Held, after: Jump) {
         self.held = held;
         self.after = after;
@@ -218,7 +218,7 @@ impl Tracer {
         if self.common.class & class::MORE_THAN_AN_OUTCOME == 0 {
             self.push_outcome(next, sink);
         } else if self.common.class & class::OTHER == 0 {
-            self.push_at_jump(&{ next }, sink);
+            self.push_at_jump(next, sink);
         } else {
             return false;
         }
@@ -243,8 +243,8 @@ impl Tracer {
     }
 
     /// The held block ends in an uninferable jump, or execution came to it by one.
-    #[inline(never)]
-    pub(super) fn push_at_jump(&mut self, next: &Held, sink: &mut impl Sink) {
+    #[inline(always)]
+    pub(super) fn push_at_jump(&mut self, next: Held, sink: &mut impl Sink) {
         let class = self.common.class;
         if class & class::TARGET != 0 {
             self.branches.push_some(class & class::BRANCH, class >> 1 & 1);
@@ -258,7 +258,7 @@ impl Tracer {
                 self.send_target(next.iaddr, sink);
             }
         }
-        self.common.hold(*next, after);
+        self.common.hold(next, after);
         self.leave_common_way_if_needed();
     }
 

@@ -159,7 +159,7 @@ impl Tracer {
         if self.common.adds_an_outcome_at_most(block) {
             self.push_outcome(Held::new(block), sink);
         } else if self.common.names_at_most(block) {
-            self.push_at_jump(&Held::new(block), sink);
+            self.push_at_jump(Held::new(block), sink);
         } else {
             // A copy, so that a caller that makes blocks can keep them in registers on the ways above.
             self.push_checked(&{ *block }, sink);

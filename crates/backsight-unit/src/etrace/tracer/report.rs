@@ -150,7 +150,7 @@ impl Tracer {
 
     /// The same about the target of an uninferable jump, where none of the options that look further is on, and
     /// nothing but the jump wants it named.
-    #[inline]
+    #[inline(never)]
     pub(super) fn send_target(&mut self, address: u64, sink: &mut impl Sink) {
         let (map, field) = (self.branches.map(), self.difference(address));
         self.last_address = address;
