@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use backsight_core::{Address, Isa, Retired};
+use backsight_core::{Address, BlockCode, BlockStep, Isa, Retired, RetiredBlocks};
 use backsight_isa::{Class, classify_retired};
 
 use super::Damage;
@@ -43,7 +43,8 @@ pub struct TranslatedBlock {
     /// The instruction set; `None` until it is known.
     pub isa: Option<Isa>,
     first: u32,
-    count: u32,
+    /// Instructions.
+    pub count: u32,
 }
 
 /// All blocks of a stream.
@@ -51,6 +52,8 @@ pub struct TranslatedBlock {
 pub struct TranslatedBlocks {
     target: Option<Target>,
     blocks: Vec<TranslatedBlock>,
+    /// The same, as they are handed out.
+    codes: Vec<BlockCode>,
     instructions: Vec<Retired>,
     flags: Vec<u8>,
     /// 32-bit Arm: the instruction set at places that are known to be instructions.
@@ -71,6 +74,11 @@ impl TranslatedBlocks {
     #[inline]
     pub fn instructions(&self, block: &TranslatedBlock) -> &[Retired] {
         &self.instructions[block.first as usize..(block.first + block.count) as usize]
+    }
+
+    /// Blocks that ran to their end.
+    pub fn retired<'a>(&'a self, steps: &'a [BlockStep]) -> RetiredBlocks<'a> {
+        RetiredBlocks { steps, codes: &self.codes, first_number: 0, instructions: &self.instructions }
     }
 
     fn flags(&self, block: &TranslatedBlock) -> &[u8] {
@@ -142,6 +150,7 @@ impl TranslatedBlocks {
         let end = if last_size == 0 { End::Helper } else { End::Plain };
         let number = self.blocks.len() as u32;
         let count = flags.len() as u32;
+        self.codes.push(BlockCode { first, count });
         self.blocks.push(TranslatedBlock { address, end_address: at, end, isa: None, first, count });
         if let Some(isa) = isa {
             self.settle(number, isa);

@@ -4,14 +4,14 @@
 //! always one block late. Where the next block does not follow from the last, the kernel was in between:
 //! a system call, a fault, a signal.
 
-use backsight_core::{
-    Access, Address, Execution, Input, Isa, Retired, RetiredBlock, RetiredBlocks, Trap, TrapKind,
-};
+use backsight_core::{Access, Address, BlockStep, Execution, Input, Isa, Retired, Trap, TrapKind};
 
 use super::Damage;
 use super::block::{End, TranslatedBlock, TranslatedBlocks};
 use crate::{Observation, Target};
 
+/// Blocks that run before they are handed out.
+const UNREPORTED: usize = 256;
 /// More accesses of one instruction than this are refused.
 const MOST_ACCESSES: usize = 4096;
 
@@ -22,6 +22,8 @@ pub struct Process {
     pub blocks: TranslatedBlocks,
     /// Blocks that run to their end are handed out as such.
     pub gives_blocks: bool,
+    /// Those that ran and were not handed out yet.
+    unreported: Vec<BlockStep>,
     /// Handlers of the signals 0 to 64.
     pub handlers: [u64; 65],
     /// Instructions handed out.
@@ -87,7 +89,23 @@ impl Target {
 impl Process {
     pub fn new(target: Target, gives_blocks: bool) -> Self {
         let blocks = TranslatedBlocks::new(target);
-        Self { target, blocks, gives_blocks, handlers: [0; 65], instructions: 0, traps: 0 }
+        Self {
+            target,
+            blocks,
+            gives_blocks,
+            unreported: Vec::new(),
+            handlers: [0; 65],
+            instructions: 0,
+            traps: 0,
+        }
+    }
+
+    /// Hands out the blocks that ran. Nothing else may be handed out before.
+    pub fn report_blocks(&mut self, sink: &mut (impl FnMut(Observation<'_>) + ?Sized)) {
+        if !self.unreported.is_empty() {
+            sink(Observation::Blocks(self.blocks.retired(&self.unreported)));
+            self.unreported.clear();
+        }
     }
 
     /// The cause of an exception that led to `handler`, if one of its signals is that of an instruction.
@@ -179,12 +197,13 @@ impl ThreadReader {
         process: &mut Process,
         sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
     ) -> Result<(), Damage> {
-        let next = *process.blocks.get(number)?;
+        let next = process.blocks.get(number)?;
+        let (address, is_settled) = (next.address, next.isa.is_some());
         let mut isa = process.target.isa();
         if let Some(previous) = self.block {
-            isa = self.complete(previous, next.address, process, sink)?;
+            isa = self.complete(previous, address, process, sink)?;
         }
-        if next.isa.is_none() {
+        if !is_settled {
             process.blocks.settle_arrival(number, isa);
         }
         self.block = Some(number);
@@ -209,15 +228,16 @@ impl ThreadReader {
         if process.gives_blocks && !is_rare && self.done == 0 {
             let (follows, isa) = process.leads_to(block, next);
             if let Some(taken) = follows {
-                let code = process.blocks.instructions(block);
-                process.instructions += code.len() as u64;
-                let (number, next) = (number.into(), Address(next));
-                let block = RetiredBlock { number, code, next, taken };
-                RetiredBlocks::of_one(&block, |blocks| sink(Observation::Blocks(*blocks)));
+                process.instructions += u64::from(block.count);
+                process.unreported.push(BlockStep { next: Address(next), code: number, taken });
+                if process.unreported.len() >= UNREPORTED {
+                    process.report_blocks(sink);
+                }
                 return Ok(isa);
             }
         }
         let block = *block;
+        process.report_blocks(sink);
         let sink = &mut |item| sink(Observation::Execution(item));
         if is_rare {
             return self.complete_rare(&block, next, process, sink);

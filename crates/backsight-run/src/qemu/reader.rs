@@ -271,16 +271,9 @@ impl StreamReader {
             return Err(Damage::Position);
         }
         thread.read += bytes.len() as u64;
-        let mut fields = ChunkFields(bytes);
-        while let Some(word) = fields.word() {
-            if word >> 31 == 0 {
-                thread.follower.block(word, process, sink)?;
-            } else {
-                let (kind, argument) = (word >> 24 & 0x7F, word & 0x00FF_FFFF);
-                event(number, thread, process, kind, argument, &mut fields, sink)?;
-            }
-        }
-        if fields.0.is_empty() { Ok(()) } else { Err(Damage::EventContents(0)) }
+        let read = read_words(number, thread, process, bytes, sink);
+        process.report_blocks(sink);
+        read
     }
 
     /// Reads a tail file: what QEMU had not written when it died. First that of the definitions, then those of threads.
@@ -367,6 +360,27 @@ impl StreamReader {
             unread: self.pending.len() as u64,
         }
     }
+}
+
+/// Reads blocks and events of a thread. The last blocks that ran are not handed out yet then.
+fn read_words(
+    number: u32,
+    thread: &mut Thread,
+    process: &mut Process,
+    bytes: &[u8],
+    sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
+) -> Result<(), Damage> {
+    let mut fields = ChunkFields(bytes);
+    while let Some(word) = fields.word() {
+        if word >> 31 == 0 {
+            thread.follower.block(word, process, sink)?;
+        } else {
+            let (kind, argument) = (word >> 24 & 0x7F, word & 0x00FF_FFFF);
+            process.report_blocks(sink);
+            event(number, thread, process, kind, argument, &mut fields, sink)?;
+        }
+    }
+    if fields.0.is_empty() { Ok(()) } else { Err(Damage::EventContents(0)) }
 }
 
 /// An event of a thread, and the words that belong to it.

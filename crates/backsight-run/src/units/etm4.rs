@@ -2,7 +2,7 @@
 
 use backsight_arm::etm4::{Config, ConfigError};
 use backsight_capture::Register;
-use backsight_core::{Execution, Isa, RetiredBlock, TraceId};
+use backsight_core::{Execution, Isa, RetiredBlock, RetiredBlocks, TraceId};
 use backsight_unit::etm4::{Fifo, FrontEnd, Unit, UnitConfig};
 use backsight_unit::model::{CoreModel, ModelConfig};
 
@@ -146,6 +146,11 @@ impl TraceUnit for Unit {
 
     fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
         Unit::push_block(self, block, out);
+        Ok(())
+    }
+
+    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+        Unit::push_blocks(self, blocks, out);
         Ok(())
     }
 

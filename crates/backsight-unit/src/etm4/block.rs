@@ -7,7 +7,7 @@
 use super::classify::{Classifier, Kind};
 use super::port::Output;
 use super::unit::{Mode, Target, Unit};
-use backsight_core::{Isa, Retired, RetiredBlock};
+use backsight_core::{Address, Isa, Retired, RetiredBlock, RetiredBlocks};
 use backsight_isa::{Class, Instruction, classify_retired};
 
 /// Blocks that are remembered at a time.
@@ -17,6 +17,9 @@ const REMEMBERED: usize = 1 << 12;
 #[derive(Clone, Copy)]
 struct KnownBlock {
     number: u64,
+    start: Address,
+    /// Instructions.
+    count: u32,
     /// All instructions before the last are plain, and follow each other.
     is_straight: bool,
     /// How many of these there are up to the last one that is not plain at a quick look.
@@ -27,7 +30,12 @@ struct KnownBlock {
     /// It is straight, and its last instruction a branch that returns from no exception: all that a decoder need learn
     /// is an atom, and where an indirect one went.
     ends_in_branch: bool,
+    /// The same, and that branch has one target, in the same instruction set.
+    ends_in_direct_branch: bool,
     last: Instruction,
+    /// The address after the last instruction, and its instruction set.
+    end: Address,
+    isa: Isa,
 }
 
 /// Blocks by number; a new one takes the slot of an older one.
@@ -42,6 +50,11 @@ impl KnownBlocks {
             self.remember(block, classifier)?;
         }
         self.0.get(slot)
+    }
+
+    #[inline(always)]
+    fn get(&self, number: u64) -> Option<&KnownBlock> {
+        self.0.get(number as usize % REMEMBERED).filter(|known| known.number == number)
     }
 
     #[cold]
@@ -59,17 +72,25 @@ impl KnownBlocks {
         }
         let instruction = classify_retired(last);
         let kind = classifier.kind(last, &instruction);
+        let ends_in_branch = is_straight
+            && kind == Kind::P0
+            && matches!(instruction.class, Class::DirectBranch | Class::IndirectBranch)
+            && !instruction.flags.exception_return;
         let known = KnownBlock {
             number: block.number,
+            start: block.code[0].address,
+            count: block.code.len() as u32,
             is_straight,
             looked_at,
             kind,
             is_quick: classifier.is_plain(last),
-            ends_in_branch: is_straight
-                && kind == Kind::P0
-                && matches!(instruction.class, Class::DirectBranch | Class::IndirectBranch)
-                && !instruction.flags.exception_return,
+            ends_in_branch,
+            ends_in_direct_branch: ends_in_branch
+                && instruction.class == Class::DirectBranch
+                && instruction.target_isa == last.isa,
             last: instruction,
+            end: last.end(),
+            isa: last.isa,
         };
         if self.0.is_empty() {
             // In every slot there is what is right for its number.
@@ -95,6 +116,59 @@ impl Unit {
             && !self.context_changed
             && self.sent_context.is_some()
             && self.packer.port.since_sync() < self.sync_period
+    }
+
+    /// Blocks that retired one after the other.
+    pub(super) fn blocks_of_instructions(&mut self, blocks: &RetiredBlocks<'_>, out: &mut impl Output) {
+        let mut rest = *blocks;
+        loop {
+            let taken = self.direct_branches(&rest, out);
+            rest = rest.split_at(taken).1;
+            let Some(block) = rest.iter().next() else { return };
+            self.block_of_instructions(&block, out);
+            rest = rest.split_at(1).1;
+        }
+    }
+
+    /// Takes blocks as long as nothing but an atom has to be written of each: they are known, each begins where the one
+    /// before it led, and ends in a direct branch. Gives how many it took.
+    #[inline(always)]
+    fn direct_branches(&mut self, blocks: &RetiredBlocks<'_>, out: &mut impl Output) -> usize {
+        let Some(mut position) = self.position else { return 0 };
+        let is_plain = self.is_basic
+            && self.steady
+            && self.signals.is_empty()
+            && self.target == Target::Known
+            && self.context.wide == (self.isa == Isa::A64)
+            && !self.context_changed
+            && self.sent_context.is_some();
+        if !is_plain {
+            return 0;
+        }
+        let (mut taken, mut instructions) = (0, 0);
+        for step in blocks.steps {
+            let Some(known) = self.known.get(blocks.number(step)) else { break };
+            let next = if step.taken { known.last.target } else { known.end };
+            let follows = known.start == position && known.isa == self.isa && next == step.next;
+            if !follows || !known.ends_in_direct_branch || self.packer.port.since_sync() >= self.sync_period {
+                break;
+            }
+            if known.last.flags.link && step.taken {
+                self.stack.push(known.end, known.isa);
+            }
+            position = next;
+            instructions += u64::from(known.count);
+            taken += 1;
+            self.packer.atom(step.taken, out);
+        }
+        if taken > 0 {
+            self.reach(position);
+            self.statistics.instructions += instructions;
+            self.statistics.traced += self.block + instructions;
+            self.block = 0;
+            self.clock.now = self.statistics.instructions;
+        }
+        taken
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use super::speculation::Speculation;
 use super::stack::ReturnStack;
 use super::view::View;
 use backsight_arm::etm4::Packet;
-use backsight_core::{Address, Context, Execution, Isa, Retired, RetiredBlock};
+use backsight_core::{Address, Context, Execution, Isa, Retired, RetiredBlock, RetiredBlocks};
 use backsight_isa::{Instruction, classify_retired};
 
 /// A trace unit.
@@ -203,6 +203,11 @@ impl Unit {
     #[inline]
     pub fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) {
         self.block_of_instructions(block, out);
+    }
+
+    /// Blocks that retired one after the other.
+    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) {
+        self.blocks_of_instructions(blocks, out);
     }
 
     /// One step of execution, with packets instead of bytes.
