@@ -126,7 +126,7 @@ impl Process {
 
     /// Can the last instruction of a block have led to `next`, and was it taken then? And the instruction set there, if
     /// that tells it.
-    #[inline]
+    #[inline(always)]
     fn leads_to(&self, block: &TranslatedBlock, next: u64) -> (Option<bool>, Option<Isa>) {
         match block.end {
             End::Plain => ((next == block.end_address).then_some(true), block.isa),
@@ -187,6 +187,42 @@ impl ThreadReader {
     /// Is there a block that was not handed out in full?
     pub fn is_busy(&self) -> bool {
         self.block.is_some()
+    }
+
+    /// Takes words as long as each is a known block, to which the one before it led by itself. Gives how many it took.
+    pub fn known_blocks(
+        &mut self,
+        words: &[[u8; 4]],
+        process: &mut Process,
+        sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
+    ) -> usize {
+        let is_rare = self.after != After::Nothing || !self.held.is_empty() || self.done > 0;
+        let Some(mut number) = self.block.filter(|_| process.gives_blocks && !is_rare) else { return 0 };
+        let Ok(mut block) = process.blocks.get(number) else { return 0 };
+        let mut taken = 0;
+        for word in words {
+            let word = u32::from_le_bytes(*word);
+            let Ok(next) = process.blocks.get(word) else { break };
+            let (Some(is_taken), Some(_)) = (process.leads_to(block, next.address).0, next.isa) else {
+                break;
+            };
+            process.instructions += u64::from(block.count);
+            let step = BlockStep { next: Address(next.address), code: number, taken: is_taken };
+            process.unreported.push(step);
+            (number, block) = (word, next);
+            taken += 1;
+            if process.unreported.len() >= UNREPORTED {
+                break;
+            }
+        }
+        if taken > 0 {
+            self.block = Some(number);
+            self.called = false;
+        }
+        if process.unreported.len() >= UNREPORTED {
+            process.report_blocks(sink);
+        }
+        taken
     }
 
     /// A block begins.

@@ -371,7 +371,10 @@ fn read_words(
     sink: &mut (impl FnMut(Observation<'_>) + ?Sized),
 ) -> Result<(), Damage> {
     let mut fields = ChunkFields(bytes);
-    while let Some(word) = fields.word() {
+    loop {
+        let known = thread.follower.known_blocks(fields.0.as_chunks().0, process, sink);
+        fields.0 = &fields.0[4 * known..];
+        let Some(word) = fields.word() else { break };
         if word >> 31 == 0 {
             thread.follower.block(word, process, sink)?;
         } else {

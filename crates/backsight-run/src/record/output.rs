@@ -26,7 +26,7 @@ pub fn trace_name(stream: usize) -> String {
 /// Trace bytes that are written at a time.
 const PIECE: usize = 1 << 16;
 /// Steps of execution after which the bytes of a unit are handed on, where several travel together.
-const PORTION: usize = 256;
+const PORTION: usize = 4096;
 
 /// Where batches go.
 pub struct TraceOutput {

@@ -90,7 +90,7 @@ impl Packer {
     fn write_atoms(&mut self, out: &mut impl Output) {
         if let Some(atoms) = self.atoms.take() {
             self.deeper(u32::from(atoms.count));
-            self.port.write(Packet::Atoms(atoms), out);
+            self.port.write_atoms(atoms, out);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The way out of the unit: packets become bytes, pass a buffer of limited size, and are counted.
 
-use backsight_arm::etm4::{Config, Encoder, Packet};
+use backsight_arm::etm4::{Atoms, Config, Encoder, Packet};
 
 /// Whatever takes the packets of a unit.
 pub(super) trait Output {
@@ -91,16 +91,35 @@ impl Port {
         self.fill.as_mut().is_none_or(|fill| fill.bytes_at(now) <= u64::from(fill.fifo.capacity / 2))
     }
 
+    /// Writes a packet of atoms: one byte, which nothing before it changes.
+    #[inline]
+    pub(super) fn write_atoms(&mut self, atoms: Atoms, out: &mut impl Output) {
+        match atoms.header() {
+            Some(header) => {
+                self.count(1);
+                out.packet(&Packet::Atoms(atoms), &[header]);
+            }
+            None => self.write(Packet::Atoms(atoms), out),
+        }
+    }
+
+    /// So many bytes are written.
+    #[inline]
+    fn count(&mut self, bytes: u64) {
+        self.since_sync += bytes;
+        if let Some(fill) = &mut self.fill {
+            fill.level += bytes * 1024;
+        }
+    }
+
     /// Writes a packet.
     #[inline]
     pub(super) fn write(&mut self, packet: Packet, out: &mut impl Output) {
         let encoded = self.encoder.encode(&packet);
         debug_assert!(encoded.is_ok(), "{packet:?}: {encoded:?}");
         let Ok(bytes) = encoded else { return };
-        self.since_sync += bytes.len() as u64;
-        if let Some(fill) = &mut self.fill {
-            fill.level += bytes.len() as u64 * 1024;
-        }
+        let length = bytes.len() as u64;
         out.packet(&packet, bytes);
+        self.count(length);
     }
 }

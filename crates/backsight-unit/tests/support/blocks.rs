@@ -1,6 +1,6 @@
 //! Execution cut into blocks.
 
-use backsight_core::{Execution, Retired, RetiredBlock};
+use backsight_core::{BlockCode, BlockStep, Execution, Retired, RetiredBlock, RetiredBlocks};
 use backsight_testing::Random;
 use std::collections::HashMap;
 
@@ -72,5 +72,36 @@ impl Codes {
         let code = &self.codes[number as usize];
         // Some numbers share what units remember of blocks.
         RetiredBlock { number: number << (number % 3 * 6), code, next: last.next, taken: last.taken }
+    }
+
+    /// All code together, with numbers so far apart.
+    pub fn together(&self, apart: usize) -> Together {
+        let mut together = Together { codes: Vec::new(), instructions: Vec::new(), apart };
+        for code in &self.codes {
+            let place = BlockCode { first: together.instructions.len() as u32, count: code.len() as u32 };
+            together.codes.extend(std::iter::repeat_n(place, apart));
+            together.instructions.extend_from_slice(code);
+        }
+        together
+    }
+}
+
+/// Code of which several blocks can be given at once.
+pub struct Together {
+    codes: Vec<BlockCode>,
+    instructions: Vec<Retired>,
+    apart: usize,
+}
+
+impl Together {
+    /// A step of a block.
+    pub fn step(&self, number: u64, last: &Retired) -> BlockStep {
+        BlockStep { next: last.next, code: number as u32 * self.apart as u32, taken: last.taken }
+    }
+
+    /// Several blocks.
+    pub fn blocks<'a>(&'a self, steps: &'a [BlockStep]) -> RetiredBlocks<'a> {
+        let first_number = 1 << 40 | 77;
+        RetiredBlocks { steps, codes: &self.codes, first_number, instructions: &self.instructions }
     }
 }

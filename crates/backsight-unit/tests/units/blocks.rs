@@ -1,4 +1,4 @@
-//! Units write the same bytes whether they take blocks or single instructions.
+//! Units write the same bytes whether they take blocks, many of them at once, or single instructions.
 
 use crate::support::blocks::{Codes, Step};
 use crate::support::{Flavour, Program, Walk, Walker};
@@ -7,8 +7,8 @@ use backsight_run::UnitKind;
 use backsight_sim::{Options, Simulator, Streams};
 use backsight_testing::{Random, repository};
 
-/// Programs the same unit twice; gives the bytes by single instructions and by blocks.
-fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: u64) -> (Vec<u8>, Vec<u8>) {
+/// Programs the same unit three times; gives the bytes by single instructions, by blocks, and by many blocks at once.
+fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: u64) -> [Vec<u8>; 3] {
     let pairs: Vec<(String, String)> = settings
         .iter()
         .map(|setting| {
@@ -19,27 +19,50 @@ fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: 
     let kind = UnitKind::named(kind).expect("a unit");
     let template = kind.program(isa, &pairs).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
     let build = || template.build(template.first_id()).expect("a unit");
-    let (mut single, mut by_blocks) = (build(), build());
-    let (mut expected, mut bytes) = (Vec::new(), Vec::new());
+    let (mut single, mut by_blocks, mut by_many) = (build(), build(), build());
+    let (mut expected, mut bytes, mut bytes_of_many) = (Vec::new(), Vec::new(), Vec::new());
     single.push(items, &mut expected).expect("a unit that goes on");
     single.finish(&mut expected).expect("a unit that goes on");
     let mut codes = Codes::default();
-    for step in codes.cut(items, &mut Random(seed)) {
+    let steps = codes.cut(items, &mut Random(seed));
+    for step in &steps {
         match step {
-            Step::Item(item) => by_blocks.push(&[item], &mut bytes),
-            Step::Block { number, last } => by_blocks.push_block(&codes.block(number, &last), &mut bytes),
+            Step::Item(item) => by_blocks.push(&[*item], &mut bytes),
+            Step::Block { number, last } => by_blocks.push_block(&codes.block(*number, last), &mut bytes),
         }
         .expect("a unit that goes on");
     }
     by_blocks.finish(&mut bytes).expect("a unit that goes on");
-    (expected, bytes)
+    // With numbers far apart, blocks share what units remember of them.
+    let together = codes.together(if seed % 2 == 0 { 1 } else { 64 });
+    let most = 1 + Random(seed).below(300) as usize;
+    for alike in steps.chunk_by(|a, b| matches!((a, b), (Step::Block { .. }, Step::Block { .. }))) {
+        let mut many = Vec::new();
+        for step in alike {
+            match step {
+                Step::Item(item) => by_many.push(&[*item], &mut bytes_of_many).expect("a unit that goes on"),
+                Step::Block { number, last } => many.push(together.step(*number, last)),
+            }
+        }
+        for steps in many.chunks(most) {
+            let pushed = by_many.push_blocks(&together.blocks(steps), &mut bytes_of_many);
+            pushed.expect("a unit that goes on");
+        }
+    }
+    by_many.finish(&mut bytes_of_many).expect("a unit that goes on");
+    [expected, bytes, bytes_of_many]
 }
 
 /// Gives the number of bytes.
 fn assert_same(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: u64) -> usize {
-    let (expected, bytes) = traced(kind, isa, settings, items, seed);
-    let differs = expected.iter().zip(&bytes).position(|(a, b)| a != b);
-    assert!(expected == bytes, "{kind} {settings:?}, seed {seed}: other bytes from {differs:?} on");
+    let [expected, bytes, bytes_of_many] = traced(kind, isa, settings, items, seed);
+    for (bytes, how) in [(bytes, "blocks"), (bytes_of_many, "many blocks")] {
+        let differs = expected.iter().zip(&bytes).position(|(a, b)| a != b);
+        assert!(
+            expected == bytes,
+            "{kind} {settings:?}, seed {seed}, {how}: other bytes from {differs:?} on"
+        );
+    }
     expected.len()
 }
 
