@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::data::accesses::DataScheme;
 use crate::pack::{Chunk, Packer, Unpacker};
 use crate::scheme::Scheme;
-use backsight_core::{Address, Execution, ExecutionSink, Retired, RetiredBlock};
+use backsight_core::{Address, Execution, ExecutionSink, Retired, RetiredBlock, RetiredBlocks};
 use backsight_sim::{Observer, Simulator, Watch};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -39,13 +39,15 @@ impl Observer for Executed {
         self.steps.push(Step::Item(item));
     }
 
-    fn block(&mut self, block: &RetiredBlock<'_>) {
+    fn blocks(&mut self, blocks: &RetiredBlocks<'_>) {
         let Self { codes, numbers, steps } = self;
-        let code = *numbers.entry(block.number).or_insert_with(|| {
-            codes.push(block.code.to_vec());
-            codes.len() - 1
-        });
-        steps.push(Step::Block { code, next: block.next, taken: block.taken });
+        for block in blocks.iter() {
+            let code = *numbers.entry(block.number).or_insert_with(|| {
+                codes.push(block.code.to_vec());
+                codes.len() - 1
+            });
+            steps.push(Step::Block { code, next: block.next, taken: block.taken });
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every scheme restores what the bundled programs did.
 
-use backsight_core::{Execution, Isa, RetiredBlock};
+use backsight_core::{Execution, Isa, RetiredBlocks};
 use backsight_sim::{Elf, Observer, Options, Simulator, Streams, Watch};
 use backsight_squeeze::{Code, DataScheme, PRESETS, Packer, Scheme, Section, Unpacker};
 
@@ -42,11 +42,13 @@ impl Observer for Packing {
         assert_eq!(self.packer.push(&item).unwrap(), None);
     }
 
-    fn block(&mut self, block: &RetiredBlock<'_>) {
-        if self.packer.push_block(block) {
-            self.blocks += 1;
-        } else {
-            block.instructions().for_each(|retired| self.execution(Execution::Instruction(retired)));
+    fn blocks(&mut self, blocks: &RetiredBlocks<'_>) {
+        for block in blocks.iter() {
+            if self.packer.push_block(&block) {
+                self.blocks += 1;
+            } else {
+                block.instructions().for_each(|retired| self.execution(Execution::Instruction(retired)));
+            }
         }
     }
 }

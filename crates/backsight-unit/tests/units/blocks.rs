@@ -34,7 +34,7 @@ fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: 
     }
     by_blocks.finish(&mut bytes).expect("a unit that goes on");
     // With numbers far apart, blocks share what units remember of them.
-    let together = codes.together(if seed % 2 == 0 { 1 } else { 64 });
+    let together = codes.together(if seed.is_multiple_of(2) { 1 } else { 64 });
     let most = 1 + Random(seed).below(300) as usize;
     for alike in steps.chunk_by(|a, b| matches!((a, b), (Step::Block { .. }, Step::Block { .. }))) {
         let mut many = Vec::new();
