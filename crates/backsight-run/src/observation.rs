@@ -13,7 +13,7 @@ pub enum Observation<'a> {
     Execution(Execution),
     /// Blocks of straight-line code that the program executed. Only who asks for
     /// [them](crate::ExecutionSource::run_blocks) gets them; all others get the instructions, one by one.
-    Blocks(RetiredBlocks<'a>),
+    Blocks(&'a RetiredBlocks<'a>),
     /// A process begins, and what follows is of it.
     ProcessStarts {
         /// Its number in the operating system.

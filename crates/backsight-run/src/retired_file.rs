@@ -66,7 +66,7 @@ impl<F: FnMut(Observation<'_>)> ExecutionSink for Observed<'_, F> {
 
     #[inline]
     fn block(&mut self, block: &RetiredBlock<'_>) {
-        RetiredBlocks::of_one(block, |blocks| (self.0)(Observation::Blocks(*blocks)));
+        RetiredBlocks::of_one(block, |blocks| (self.0)(Observation::Blocks(blocks)));
     }
 }
 

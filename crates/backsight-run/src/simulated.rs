@@ -137,7 +137,7 @@ impl<F: FnMut(Observation<'_>), const BLOCKS: bool> Observer for PlainObserver<'
 
     #[inline(always)]
     fn blocks(&mut self, blocks: &RetiredBlocks<'_>) {
-        (self.0)(Observation::Blocks(*blocks));
+        (self.0)(Observation::Blocks(blocks));
     }
 
     #[inline(always)]

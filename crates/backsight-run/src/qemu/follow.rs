@@ -103,7 +103,7 @@ impl Process {
     /// Hands out the blocks that ran. Nothing else may be handed out before.
     pub fn report_blocks(&mut self, sink: &mut (impl FnMut(Observation<'_>) + ?Sized)) {
         if !self.unreported.is_empty() {
-            sink(Observation::Blocks(self.blocks.retired(&self.unreported)));
+            sink(Observation::Blocks(&self.blocks.retired(&self.unreported)));
             self.unreported.clear();
         }
     }

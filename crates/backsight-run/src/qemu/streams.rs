@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
-use backsight_core::Execution;
+use backsight_core::{Execution, RetiredBlocks};
 
 use super::{StreamError, StreamReader, Summary};
 use crate::{Observation, Stop};
@@ -200,7 +200,10 @@ impl ProcessStreams {
             // Changed where it is: a copy takes longer.
             let mut seen = seen;
             match &mut seen {
-                Observation::Blocks(blocks) => blocks.first_number |= first_number,
+                Observation::Blocks(blocks) => {
+                    let first_number = first_number | blocks.first_number;
+                    return sink(Observation::Blocks(&RetiredBlocks { first_number, ..**blocks }));
+                }
                 Observation::Map(map) if map.program && is_given(map.path) => map.path = program,
                 Observation::ProcessStarts { pid: own } => *pid = Some(*own),
                 Observation::Execution(Execution::Thread(thread)) => {

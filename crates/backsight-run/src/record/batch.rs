@@ -1,13 +1,16 @@
 //! What a program did, collected until the units take all of it at once, perhaps on another thread.
 //!
-//! A block of code goes into a batch by the number of its slot. The code itself goes along when the slot does not have
-//! it already: both sides change their slots in the same order.
+//! Straight-line code goes along with the first block of it, and gets a number; after that the number is enough. Both sides
+//! forget all code at the same step, when there is much of it.
 
 use backsight_capture::events::Item;
-use backsight_core::{Address, Execution, Retired, RetiredBlock};
+use backsight_core::{BlockCode, BlockStep, Execution, Retired, RetiredBlock, RetiredBlocks};
 
-/// Blocks whose code is known on both sides at a time.
+/// Numbers of a source that are found again at a time.
 const SLOTS: usize = 1 << 13;
+
+/// Instructions of code that is kept before all is forgotten.
+const MOST_CODE: usize = 1 << 20;
 
 /// Bytes of output in a full batch.
 const MOST_OUTPUT: usize = 1 << 16;
@@ -17,10 +20,12 @@ const MOST_OUTPUT: usize = 1 << 16;
 pub enum Step {
     /// The next so many items.
     Items(u32),
-    /// The code of this slot.
-    Block { slot: u16, next: Address, taken: bool },
-    /// The next so many instructions are the code of a slot.
-    Code { number: u64, count: u32 },
+    /// The next so many blocks.
+    Blocks(u32),
+    /// The next so many instructions are code, which gets the next number.
+    Code { count: u32 },
+    /// All code is forgotten.
+    ForgetCode,
     /// The program wrote the next so many bytes to its standard output (1) or error (2).
     Output { stream: u8, count: u32 },
     /// The operating system did the next thing at a time.
@@ -34,6 +39,7 @@ pub enum Step {
 pub struct Batch {
     pub steps: Vec<Step>,
     pub items: Vec<Execution>,
+    pub blocks: Vec<BlockStep>,
     pub code: Vec<Retired>,
     pub output: Vec<u8>,
     pub events: Vec<Item>,
@@ -43,6 +49,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.steps.clear();
         self.items.clear();
+        self.blocks.clear();
         self.code.clear();
         self.output.clear();
         self.events.clear();
@@ -53,21 +60,26 @@ impl Batch {
 #[derive(Debug)]
 pub struct Collector {
     batch: Batch,
-    /// Steps, or items, of a full batch.
+    /// Items, blocks or other steps of a full batch.
     most: usize,
-    /// One more than the number of the code in each slot of those who take the batches; 0: there is none.
-    numbers: Box<[u64]>,
+    /// Numbers of the source, each with the index of its code for those who take the batches.
+    sent: Box<[Option<Sent>]>,
+    /// Pieces of code that they have, and the instructions of these.
+    codes: u32,
+    instructions: usize,
 }
 
-/// The slot of a block.
-fn slot_of(number: u64) -> usize {
-    number as usize % SLOTS
+/// Code that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    number: u64,
+    index: u32,
 }
 
 impl Collector {
     /// A batch is full with so many steps.
     pub fn new(most: usize) -> Self {
-        Self { batch: Batch::default(), most, numbers: vec![0; SLOTS].into() }
+        Self { batch: Batch::default(), most, sent: vec![None; SLOTS].into(), codes: 0, instructions: 0 }
     }
 
     /// Was nothing collected?
@@ -78,7 +90,8 @@ impl Collector {
 
     #[inline(always)]
     fn is_full(&self) -> bool {
-        self.batch.steps.len() >= self.most || self.batch.items.len() >= self.most
+        let Batch { steps, items, blocks, .. } = &self.batch;
+        steps.len().max(items.len()).max(blocks.len()) >= self.most
     }
 
     /// One step of execution. True: the batch is full.
@@ -92,15 +105,35 @@ impl Collector {
         self.is_full()
     }
 
-    /// Straight-line code that retired. True: the batch is full.
-    #[inline(always)]
-    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> bool {
-        let slot = slot_of(block.number);
-        if self.numbers[slot] != block.number.wrapping_add(1) {
-            self.send_code(block);
+    /// Blocks that retired. True: the batch is full.
+    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>) -> bool {
+        let mut begun = self.batch.blocks.len();
+        for (step, position) in blocks.steps.iter().zip(0..) {
+            let number = blocks.number(step);
+            let known = self.sent[number as usize % SLOTS].filter(|sent| sent.number == number);
+            let index = match known {
+                Some(Sent { index, .. }) => index,
+                None => {
+                    self.end_blocks(begun);
+                    begun = self.batch.blocks.len();
+                    let Some(block) = blocks.split_at(position).1.iter().next() else { continue };
+                    self.send_code(&block)
+                }
+            };
+            self.batch.blocks.push(BlockStep { code: index, ..*step });
         }
-        self.batch.steps.push(Step::Block { slot: slot as u16, next: block.next, taken: block.taken });
+        self.end_blocks(begun);
         self.is_full()
+    }
+
+    /// The blocks since `begun` are all that come one after the other.
+    fn end_blocks(&mut self, begun: usize) {
+        let count = (self.batch.blocks.len() - begun) as u32;
+        match self.batch.steps.last_mut() {
+            _ if count == 0 => {}
+            Some(Step::Blocks(before)) => *before += count,
+            _ => self.batch.steps.push(Step::Blocks(count)),
+        }
     }
 
     /// The program wrote to its standard output or error. True: the batch is full.
@@ -123,12 +156,22 @@ impl Collector {
         self.is_full()
     }
 
+    /// Sends code; gives its index.
     #[cold]
     #[inline(never)]
-    fn send_code(&mut self, block: &RetiredBlock<'_>) {
-        self.numbers[slot_of(block.number)] = block.number.wrapping_add(1);
-        self.batch.steps.push(Step::Code { number: block.number, count: block.code.len() as u32 });
+    fn send_code(&mut self, block: &RetiredBlock<'_>) -> u32 {
+        if self.instructions + block.code.len() > MOST_CODE {
+            self.batch.steps.push(Step::ForgetCode);
+            self.sent.fill(None);
+            (self.codes, self.instructions) = (0, 0);
+        }
+        self.batch.steps.push(Step::Code { count: block.code.len() as u32 });
         self.batch.code.extend_from_slice(block.code);
+        let (number, index) = (block.number, self.codes);
+        self.sent[number as usize % SLOTS] = Some(Sent { number, index });
+        self.codes += 1;
+        self.instructions += block.code.len();
+        index
     }
 
     /// Gives what was collected, to be taken in this order, for an empty batch.
@@ -138,34 +181,97 @@ impl Collector {
 }
 
 /// The code of the blocks in batches.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KnownCode {
-    slots: Box<[Slot]>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Slot {
-    number: u64,
-    code: Vec<Retired>,
+    /// The number of the first code: none comes twice, although code is forgotten.
+    first_number: u64,
+    codes: Vec<BlockCode>,
+    instructions: Vec<Retired>,
 }
 
 impl KnownCode {
-    pub fn new() -> Self {
-        Self { slots: vec![Slot::default(); SLOTS].into() }
-    }
-
     /// Code came with a batch.
-    pub fn put(&mut self, number: u64, code: &[Retired]) {
-        let slot = &mut self.slots[slot_of(number)];
-        slot.number = number;
-        slot.code.clear();
-        slot.code.extend_from_slice(code);
+    pub fn put(&mut self, code: &[Retired]) {
+        self.codes.push(BlockCode { first: self.instructions.len() as u32, count: code.len() as u32 });
+        self.instructions.extend_from_slice(code);
     }
 
-    /// The block of a slot that led to `next`.
-    #[inline(always)]
-    pub fn block(&self, slot: u16, next: Address, taken: bool) -> RetiredBlock<'_> {
-        let Slot { number, code } = &self.slots[usize::from(slot) % SLOTS];
-        RetiredBlock { number: *number, code, next, taken }
+    /// All code is forgotten.
+    pub fn forget(&mut self) {
+        self.first_number += self.codes.len() as u64;
+        self.codes.clear();
+        self.instructions.clear();
+    }
+
+    /// Blocks of that code.
+    pub fn blocks<'a>(&'a self, steps: &'a [BlockStep]) -> RetiredBlocks<'a> {
+        let Self { first_number, codes, instructions } = self;
+        RetiredBlocks { steps, codes, first_number: *first_number, instructions }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use backsight_core::{Address, Isa};
+    use backsight_testing::Random;
+
+    fn retired(address: u64) -> Retired {
+        let (next, isa) = (Address(address + 4), Isa::Rv64);
+        Retired { address: Address(address), next, cycle: 0, opcode: 0x13, size: 4, isa, taken: true }
+    }
+
+    /// What those who take batches see.
+    fn seen(batch: &Batch, known: &mut KnownCode) -> Vec<Retired> {
+        let (mut blocks, mut code, mut seen) = (&batch.blocks[..], &batch.code[..], Vec::new());
+        for step in &batch.steps {
+            match *step {
+                Step::Blocks(count) => {
+                    let (now, later) = blocks.split_at(count as usize);
+                    seen.extend(known.blocks(now).iter().flat_map(|block| block.instructions()));
+                    blocks = later;
+                }
+                Step::Code { count } => {
+                    let (now, later) = code.split_at(count as usize);
+                    known.put(now);
+                    code = later;
+                }
+                Step::ForgetCode => known.forget(),
+                _ => panic!("only blocks were collected"),
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn blocks_come_as_they_were_although_code_is_forgotten() {
+        const LENGTH: usize = 400;
+        // More code than is kept, and numbers that share their slots.
+        let count = MOST_CODE / LENGTH + 200;
+        let instructions: Vec<Retired> = (0..(count * LENGTH) as u64).map(|at| retired(4 * at)).collect();
+        let places = (0..count).map(|code| (code * LENGTH) as u32);
+        let codes: Vec<BlockCode> = places.map(|first| BlockCode { first, count: LENGTH as u32 }).collect();
+        let (mut collector, mut known) = (Collector::new(64), KnownCode::default());
+        let (mut random, mut numbers) = (Random(1), std::collections::HashSet::new());
+        for round in 0..600 {
+            let step = |_| {
+                let code = if random.below(2) == 0 { random.below(20) } else { random.below(count as u64) };
+                BlockStep {
+                    next: Address(random.below(1 << 20)),
+                    code: code as u32,
+                    taken: random.below(2) == 0,
+                }
+            };
+            let steps: Vec<BlockStep> = (0..1 + round % 30).map(step).collect();
+            let first_number = [0, 5 << 32 | 1][round % 2];
+            let blocks =
+                RetiredBlocks { steps: &steps, codes: &codes, first_number, instructions: &instructions };
+            collector.push_blocks(&blocks);
+            let batch = collector.take(Batch::default());
+            let expected: Vec<Retired> = blocks.iter().flat_map(|block| block.instructions()).collect();
+            assert!(seen(&batch, &mut known) == expected, "round {round}");
+            numbers.insert(known.first_number);
+        }
+        assert!(numbers.len() > 1, "nothing was forgotten");
     }
 }

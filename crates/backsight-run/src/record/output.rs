@@ -81,7 +81,8 @@ impl TraceOutput {
         if self.has_failed() {
             return;
         }
-        let (mut items, mut code, mut output) = (&batch.items[..], &batch.code[..], &batch.output[..]);
+        let (mut items, mut blocks) = (&batch.items[..], &batch.blocks[..]);
+        let (mut code, mut output) = (&batch.code[..], &batch.output[..]);
         let mut events = batch.events.iter();
         for step in &batch.steps {
             match *step {
@@ -90,14 +91,17 @@ impl TraceOutput {
                     self.take_items(now);
                     items = later;
                 }
-                Step::Block { slot, next, taken } => {
-                    RetiredBlocks::of_one(&known.block(slot, next, taken), |block| self.take_blocks(block));
+                Step::Blocks(count) => {
+                    let (now, later) = blocks.split_at(count as usize);
+                    self.take_blocks(&known.blocks(now));
+                    blocks = later;
                 }
-                Step::Code { number, count } => {
+                Step::Code { count } => {
                     let (now, later) = code.split_at(count as usize);
-                    known.put(number, now);
+                    known.put(now);
                     code = later;
                 }
+                Step::ForgetCode => known.forget(),
                 Step::Output { stream, count } => {
                     let (now, later) = output.split_at(count as usize);
                     self.between(|units| units.output(stream, now));

@@ -47,7 +47,7 @@ impl TraceWriter {
     /// With units that work here, or `elsewhere`: on a thread of their own.
     pub fn new(output: TraceOutput, elsewhere: bool) -> Self {
         let has_messages = output.units().has_messages();
-        let output = Box::new(KnownOutput { output, known: KnownCode::new() });
+        let output = Box::new(KnownOutput { output, known: KnownCode::default() });
         let (size, units) = match elsewhere {
             true => (MANY, Units::Elsewhere(UnitThread::new(output))),
             false => (FEW, Units::Here { output, spare: Batch::default() }),
@@ -68,7 +68,7 @@ impl TraceWriter {
         if let Units::Here { .. } = self.units {
             return self.push_blocks_here(blocks);
         }
-        blocks.iter().all(|block| !self.collector.push_block(&block) || self.hand_on())
+        if self.collector.push_blocks(blocks) { self.hand_on() } else { true }
     }
 
     /// The code of blocks that go to the units at once need not be copied.
