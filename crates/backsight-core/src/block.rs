@@ -144,9 +144,8 @@ mod tests {
     use super::*;
     use crate::Isa;
 
-    #[test]
-    fn only_the_last_instruction_of_a_block_leads_elsewhere() {
-        let code = [0x1000, 0x1004].map(|address| Retired {
+    fn retired(address: u64) -> Retired {
+        Retired {
             address: Address(address),
             next: Address(address + 4),
             cycle: 0,
@@ -154,10 +153,35 @@ mod tests {
             size: 4,
             isa: Isa::A64,
             taken: true,
-        });
+        }
+    }
+
+    #[test]
+    fn only_the_last_instruction_of_a_block_leads_elsewhere() {
+        let code = [0x1000, 0x1004].map(retired);
         let block = RetiredBlock { number: 0, code: &code, next: Address(0x2000), taken: false };
         let led = block.instructions().map(|retired| (retired.next.0, retired.taken));
         assert!(led.eq([(0x1004, true), (0x2000, false)]));
         assert_eq!(RetiredBlock { code: &[], ..block }.instructions().count(), 0);
+    }
+
+    #[test]
+    fn many_blocks_are_the_same_as_each_of_them() {
+        let instructions = [0x1000, 0x1004, 0x2000].map(retired);
+        let codes = [BlockCode { first: 0, count: 2 }, BlockCode { first: 2, count: 1 }];
+        let step = |code, next, taken| BlockStep { next: Address(next), code, taken };
+        let steps = [step(0, 0x2000, true), step(1, 0x1000, true), step(0, 0x1008, false)];
+        let blocks =
+            RetiredBlocks { steps: &steps, codes: &codes, first_number: 7, instructions: &instructions };
+        assert_eq!(blocks.count(), 5);
+        assert!(blocks.iter().map(|block| block.number).eq([7, 8, 7]));
+        let led = blocks.iter().flat_map(|block| block.instructions()).map(|retired| retired.next.0);
+        assert!(led.eq([0x1004, 0x2000, 0x1000, 0x1004, 0x1008]));
+        let (first, rest) = blocks.split_at(1);
+        assert!(first.iter().chain(rest.iter()).eq(blocks.iter()));
+        assert_eq!(blocks.split_at(9).1.steps, []);
+        for block in blocks.iter() {
+            assert!(RetiredBlocks::of_one(&block, |one| one.iter().eq([block])));
+        }
     }
 }

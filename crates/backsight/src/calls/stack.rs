@@ -115,7 +115,9 @@ fn is_resumed(return_address: Address, address: Address) -> bool {
 }
 
 /// Takes stays, with the functions that their numbers are of.
-type Stays<'a, 'i> = &'a mut dyn FnMut(&Functions<'i>, &Stay);
+pub(crate) trait Stays<'i>: FnMut(&Functions<'i>, &Stay) {}
+
+impl<'i, F: FnMut(&Functions<'i>, &Stay)> Stays<'i> for F {}
 
 /// Takes stays with the names of functions.
 fn with_names<'i>(sink: &mut dyn FnMut(Visit<'i>)) -> impl FnMut(&Functions<'i>, &Stay) {
@@ -164,7 +166,7 @@ impl<'i> ShadowStack<'i> {
 
     /// As [`ShadowStack::push`], with the numbers of functions. A stay that goes on is given as far as it has come, if
     /// `is_interrupted`.
-    pub(crate) fn take_numbered(&mut self, event: &Event, is_interrupted: bool, sink: Stays<'_, 'i>) {
+    pub(crate) fn take_numbered(&mut self, event: &Event, is_interrupted: bool, sink: &mut impl Stays<'i>) {
         self.take(event, sink);
         if is_interrupted {
             self.end_visit(None, sink);
@@ -172,7 +174,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// As [`ShadowStack::finish`], with the numbers of functions.
-    pub(crate) fn end(&mut self, sink: Stays<'_, 'i>) {
+    pub(crate) fn end(&mut self, sink: &mut impl Stays<'i>) {
         self.lose(sink);
         self.end_visit(None, sink);
         self.frames.clear();
@@ -186,7 +188,7 @@ impl<'i> ShadowStack<'i> {
         self.functions.renumber(self.frames.iter_mut().map(|frame| &mut frame.function));
     }
 
-    fn take(&mut self, event: &Event, sink: Stays<'_, 'i>) {
+    fn take(&mut self, event: &Event, sink: &mut impl Stays<'i>) {
         if self.functions.is_full() {
             self.renumber();
         }
@@ -225,7 +227,7 @@ impl<'i> ShadowStack<'i> {
         }
     }
 
-    fn range(&mut self, range: &Range, sink: Stays<'_, 'i>) {
+    fn range(&mut self, range: &Range, sink: &mut impl Stays<'i>) {
         self.arrive(range.start, sink);
         self.run(range.instructions.into(), self.departure_of(range));
     }
@@ -266,7 +268,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// An exception is taken: if that is before the first instruction of a function that was called, it is in it anyway.
-    fn exception(&mut self, return_address: Option<Address>, sink: Stays<'_, 'i>) {
+    fn exception(&mut self, return_address: Option<Address>, sink: &mut impl Stays<'i>) {
         if let Some(address) = return_address
             && !self.is_lost
             && self.departure != Departure::Sequence
@@ -280,7 +282,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Something is missing. What is known to have returned before that has.
-    fn lose(&mut self, sink: Stays<'_, 'i>) {
+    fn lose(&mut self, sink: &mut impl Stays<'i>) {
         if self.departure == Departure::Return && !self.frames.is_empty() {
             self.leave(self.frames.len() - 1, sink);
             self.departure = Departure::Sequence;
@@ -311,13 +313,13 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Execution is at an address: whose call is that?
-    fn arrive(&mut self, address: Address, sink: Stays<'_, 'i>) {
+    fn arrive(&mut self, address: Address, sink: &mut impl Stays<'i>) {
         let function = self.function_at(address);
         self.arrive_in(function, sink);
     }
 
     #[inline]
-    fn arrive_in(&mut self, function: Function, sink: Stays<'_, 'i>) {
+    fn arrive_in(&mut self, function: Function, sink: &mut impl Stays<'i>) {
         let Some(top) = self.frames.last() else {
             return self.enter(function, None, false, sink);
         };
@@ -328,7 +330,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Execution comes to an address, and not in the course of one call.
-    fn arrive_elsewhere(&mut self, function: Function, sink: Stays<'_, 'i>) {
+    fn arrive_elsewhere(&mut self, function: Function, sink: &mut impl Stays<'i>) {
         let Some(top) = self.frames.last() else { return };
         let (is_same, from_handler) = (top.function.is(function), top.is_handler);
         let address = function.address;
@@ -373,7 +375,13 @@ impl<'i> ShadowStack<'i> {
 
     /// A return. It goes to where it was called from, unless somebody changed that: longjmp goes back to a function that
     /// called setjmp, a signal handler to code that ends it.
-    fn return_to(&mut self, address: Address, function: Function, from_handler: bool, sink: Stays<'_, 'i>) {
+    fn return_to(
+        &mut self,
+        address: Address,
+        function: Function,
+        from_handler: bool,
+        sink: &mut impl Stays<'i>,
+    ) {
         if self.unwind_to_address(address, false, sink) {
             return;
         }
@@ -383,7 +391,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Nobody knows how execution came here: to a function that is under way, or to another in place of the last.
-    fn continue_in(&mut self, function: Function, sink: Stays<'_, 'i>) {
+    fn continue_in(&mut self, function: Function, sink: &mut impl Stays<'i>) {
         if self.frames.is_empty() {
             self.enter(function, None, false, sink);
         } else if !self.unwind_to_function(function, sink) {
@@ -392,7 +400,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Leaves the call that returns to this address, and whatever it called.
-    fn unwind_to_address(&mut self, address: Address, of_handler: bool, sink: Stays<'_, 'i>) -> bool {
+    fn unwind_to_address(&mut self, address: Address, of_handler: bool, sink: &mut impl Stays<'i>) -> bool {
         let returns = |frame: &Frame| match frame.return_address {
             Some(expected) if frame.is_handler => is_resumed(expected, address),
             expected => expected == Some(address) && !of_handler,
@@ -409,7 +417,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Leaves what a function has called that is under way.
-    fn unwind_to_function(&mut self, function: Function, sink: Stays<'_, 'i>) -> bool {
+    fn unwind_to_function(&mut self, function: Function, sink: &mut impl Stays<'i>) -> bool {
         let found = self.frames.iter().rposition(|frame| frame.function.is(function));
         if let Some(index) = found
             && index + 1 < self.frames.len()
@@ -424,7 +432,7 @@ impl<'i> ShadowStack<'i> {
         function: Function,
         return_address: Option<Address>,
         is_handler: bool,
-        sink: Stays<'_, 'i>,
+        sink: &mut impl Stays<'i>,
     ) {
         self.end_visit(None, sink);
         if self.frames.len() == MOST_FRAMES {
@@ -442,7 +450,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// A tail call: another function in place of the last, which returns to the same address.
-    fn replace(&mut self, function: Function, sink: Stays<'_, 'i>) {
+    fn replace(&mut self, function: Function, sink: &mut impl Stays<'i>) {
         self.end_visit(None, sink);
         if let Some(top) = self.frames.last_mut() {
             top.function = function;
@@ -451,14 +459,14 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Calls from this one on have ended.
-    fn leave(&mut self, index: usize, sink: Stays<'_, 'i>) {
+    fn leave(&mut self, index: usize, sink: &mut impl Stays<'i>) {
         let top = self.frames.last().filter(|top| top.is_beginning_known);
         let cost = top.map(|top| self.clock.since(&top.entered));
         self.end_visit(cost, sink);
         self.frames.truncate(index);
     }
 
-    fn end_visit(&mut self, call: Option<Cost>, sink: Stays<'_, 'i>) {
+    fn end_visit(&mut self, call: Option<Cost>, sink: &mut impl Stays<'i>) {
         let own = self.clock.since(&self.began);
         let depth = (self.forgotten + self.frames.len()).saturating_sub(1);
         if let Some(top) = self.frames.last_mut()

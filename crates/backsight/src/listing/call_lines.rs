@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use backsight_core::Describe as _;
 use backsight_flow::{Event, PathId, Range};
 
-use super::digits::{append, short_decimal, write_decimal};
+use super::digits::{append, write_decimal};
 use super::event_line::{module_members, write_event};
 use super::filter::Filter;
 use super::json::ObjectWriter;
@@ -13,7 +13,7 @@ use super::label::Label;
 use super::printable::Printable;
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;
-use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Visit};
+use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Stays, Visit};
 
 /// Deepest indentation.
 const DEEPEST: usize = 60;
@@ -31,7 +31,7 @@ pub(super) struct CallLines<'i> {
     lines: Vec<u8>,
 }
 
-/// Texts of functions that were listed before, by their numbers.
+/// Texts of functions that were listed before, with what comes after them in a line, by their numbers.
 #[derive(Default)]
 struct Names {
     /// The functions are numbered as they were then.
@@ -47,10 +47,12 @@ struct NameText {
     length: usize,
 }
 
-const BLOCK: usize = 32;
+/// Nearly every name, and nearly every indentation, is one block: how many there are need not be foreseen.
+const BLOCK: usize = 64;
 
 impl NameText {
     fn new(text: &str) -> Self {
+        let text = &format!("{text}  ");
         let blocks = text.as_bytes().chunks(BLOCK).map(|part| {
             let mut block = [0; BLOCK];
             block[..part.len()].copy_from_slice(part);
@@ -137,12 +139,21 @@ impl<'i> CallLines<'i> {
         if self.is_json {
             self.index = index();
         }
-        self.with_stack_to(page, out, |stack, sink| stack.take_numbered(event, is_shown, sink))?;
+        self.with_lines(out, |calls, lines| {
+            let (stack, mut sink) = calls.stack_and_sink(page, lines);
+            stack.take_numbered(event, is_shown, &mut sink);
+        })?;
         match is_shown && is_wanted && self.tree.is_none() {
             true if self.is_json => page.json_event(out, event, self.index),
             true => write_event(out, page.label, page.hart, event),
             false => Ok(()),
         }
+    }
+
+    /// Takes a path that was walked before, if nothing has to be written of it.
+    #[inline(always)]
+    pub fn path_within_call(&mut self, path: PathId) -> bool {
+        self.stack.walk_within(path)
     }
 
     /// Takes the ranges of a path that was walked before. Not for JSON, which says where each event was reported.
@@ -154,12 +165,16 @@ impl<'i> CallLines<'i> {
         path: PathId,
         ranges: &mut dyn Iterator<Item = Range>,
     ) {
-        self.with_stack(page, text, |stack, sink| stack.walk(path, ranges, sink));
+        let (stack, mut sink) = self.stack_and_sink(page, text);
+        stack.walk(path, ranges, &mut sink);
     }
 
     /// The trace ends.
     pub fn end(&mut self, page: &mut Page<'_>, out: &mut dyn Write) -> io::Result<()> {
-        self.with_stack_to(page, out, |stack, sink| stack.end(sink))?;
+        self.with_lines(out, |calls, lines| {
+            let (stack, mut sink) = calls.stack_and_sink(page, lines);
+            stack.end(&mut sink);
+        })?;
         match self.tree.take() {
             Some(tree) if self.is_json => page.json_tree(out, &tree, self.index),
             Some(tree) => page.text_tree(out, &tree),
@@ -167,32 +182,31 @@ impl<'i> CallLines<'i> {
         }
     }
 
-    fn with_stack_to(
+    /// Collects lines, and writes them.
+    fn with_lines(
         &mut self,
-        page: &mut Page<'_>,
         out: &mut dyn Write,
-        go_on: impl FnOnce(&mut ShadowStack<'i>, &mut dyn FnMut(&Functions<'i>, &Stay)),
+        collect: impl FnOnce(&mut Self, &mut Vec<u8>),
     ) -> io::Result<()> {
         let mut lines = std::mem::take(&mut self.lines);
-        self.with_stack(page, &mut lines, go_on);
+        collect(self, &mut lines);
         let written = if lines.is_empty() { Ok(()) } else { out.write_all(&lines) };
         lines.clear();
         self.lines = lines;
         written
     }
 
-    /// Lets the stack go on, and writes the stays that it gives.
+    /// The stack, and what takes the stays that it gives.
     #[inline]
-    fn with_stack(
-        &mut self,
-        page: &mut Page<'_>,
-        lines: &mut Vec<u8>,
-        go_on: impl FnOnce(&mut ShadowStack<'i>, &mut dyn FnMut(&Functions<'i>, &Stay)),
-    ) {
+    fn stack_and_sink<'a>(
+        &'a mut self,
+        page: &'a mut Page<'_>,
+        lines: &'a mut Vec<u8>,
+    ) -> (&'a mut ShadowStack<'i>, impl Stays<'i>) {
         let Self { is_json, stack, tree, index, names, .. } = self;
         let Page { label, hart, object, listed, filter } = page;
         let (is_text, takes_all) = (!*is_json && tree.is_none(), filter.takes_all());
-        go_on(stack, &mut |functions, stay| {
+        let sink = move |functions: &Functions<'i>, stay: &Stay| {
             let is_wanted = || {
                 let function = functions.name(stay.function);
                 filter.wants_now() && function.is_some_and(|name| filter.wants_address(name.address))
@@ -215,7 +229,8 @@ impl<'i> CallLines<'i> {
                     let _ = object.end(lines);
                 }
             }
-        });
+        };
+        (stack, sink)
     }
 }
 
@@ -314,8 +329,10 @@ fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: 
     // Memory takes everything.
     let _ = label.write(lines, hart);
     indent(lines, 2 * stay.depth.min(DEEPEST));
-    name.into_iter().for_each(|name| name.write(lines));
-    lines.extend_from_slice(b"  ");
+    match name {
+        Some(name) => name.write(lines),
+        None => lines.extend_from_slice(b"  "),
+    }
     if is_short(stay) {
         return write_short_costs(lines, stay.own.instructions, stay.call.map(|call| call.instructions));
     }
@@ -338,28 +355,67 @@ fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: 
 /// Are there only instructions to be written, of its own and of the call if that ended, and few of them?
 #[inline]
 fn is_short(stay: &Stay) -> bool {
-    let is_short = |cost: &Cost| cost.cycles.is_none() && cost.time.is_none() && cost.instructions < 10_000;
+    let is_short =
+        |cost: &Cost| cost.cycles.is_none() && cost.time.is_none() && cost.instructions < SHORT as u64;
     let has_own = stay.own.instructions > 0 && stay.begin.is_none();
     has_own && is_short(&stay.own) && stay.call.as_ref().is_none_or(is_short)
 }
 
 /// What a stay cost, of which [`is_short`] is true. How long the numbers are, and whether the call ended, is as good as random
-/// from line to line: all of it is written, and what is too much taken back.
+/// from line to line: whatever comes, it is two copies of the same size.
 #[inline]
 fn write_short_costs(lines: &mut Vec<u8>, own: u64, call: Option<u64>) {
-    write_short_cost(lines, own);
-    let end = lines.len();
-    append(lines, b"; call took     ", 12);
-    write_short_cost(lines, call.unwrap_or(0));
-    lines.truncate(if call.is_some() { lines.len() } else { end });
-    lines.push(b'\n');
+    const END_OF_LINE: CostText = CostText { text: [b'\n'; 47], length: 1 };
+    let own = &COSTS[own as usize % SHORT];
+    let own_text = own.text[CALL_TOOK.len()..].first_chunk::<COST>();
+    append(lines, own_text.unwrap_or(&[b' '; COST]), usize::from(own.length) - CALL_TOOK.len() - 1);
+    let call = call.map_or(&END_OF_LINE, |call| &COSTS[call as usize % SHORT]);
+    append(lines, call.text.first_chunk::<COST>().unwrap_or(&[b' '; COST]), call.length.into());
 }
 
-#[inline(always)]
-fn write_short_cost(lines: &mut Vec<u8>, instructions: u64) {
-    let (digits, length) = short_decimal(instructions);
-    append(lines, &digits, length);
-    append(lines, b" instructions   ", 13 - usize::from(instructions == 1));
+/// Costs with fewer instructions are short.
+const SHORT: usize = 1000;
+/// Bytes that the text of one fits into.
+const COST: usize = 32;
+
+const CALL_TOOK: &[u8] = b"; call took ";
+
+/// What a call took, with the end of the line.
+#[derive(Clone, Copy)]
+struct CostText {
+    text: [u8; 47],
+    length: u8,
+}
+
+/// The text of each number of instructions.
+static COSTS: [CostText; SHORT] = {
+    let mut costs = [CostText { text: [b' '; 47], length: 0 }; SHORT];
+    let mut number = 0;
+    while number < SHORT {
+        let mut text = CostText { text: [b' '; 47], length: 0 }.with(CALL_TOOK);
+        if number >= 100 {
+            text = text.with(&[b'0' + (number / 100) as u8]);
+        }
+        if number >= 10 {
+            text = text.with(&[b'0' + (number / 10 % 10) as u8]);
+        }
+        text = text.with(&[b'0' + (number % 10) as u8]);
+        costs[number] = text.with(if number == 1 { b" instruction\n" } else { b" instructions\n" });
+        number += 1;
+    }
+    costs
+};
+
+impl CostText {
+    const fn with(mut self, more: &[u8]) -> Self {
+        let mut at = 0;
+        while at < more.len() {
+            self.text[self.length as usize] = more[at];
+            self.length += 1;
+            at += 1;
+        }
+        self
+    }
 }
 
 #[inline]
@@ -394,8 +450,8 @@ mod tests {
     #[test]
     fn short_costs_are_written_as_all_others_are() {
         let cost = |instructions| Cost { instructions, ..Cost::default() };
-        for own in [1, 2, 9, 10, 9_999] {
-            for call in [None, Some(0), Some(1), Some(10), Some(123), Some(9_999)] {
+        for own in [1, 2, 9, 10, 99, 100, 101, 999] {
+            for call in [None, Some(0), Some(1), Some(10), Some(123), Some(999)] {
                 let (mut short, mut general) = (Vec::new(), Vec::new());
                 write_short_costs(&mut short, own, call);
                 write_cost(&mut general, &cost(own));
@@ -416,11 +472,11 @@ mod tests {
             depth: 0,
             is_entry: true,
             begin: None,
-            own: Cost { instructions: 9_999, ..Cost::default() },
-            call: Some(Cost { instructions: 9_999, ..Cost::default() }),
+            own: Cost { instructions: 999, ..Cost::default() },
+            call: Some(Cost { instructions: 999, ..Cost::default() }),
         };
         assert!(is_short(&short) && is_short(&Stay { call: None, ..short }));
-        let many = Cost { instructions: 10_000, ..Cost::default() };
+        let many = Cost { instructions: 1_000, ..Cost::default() };
         let with_cycles = Cost { cycles: Some(1), ..short.own };
         let with_time = Cost { time: Some(1), ..short.own };
         for own in [many, with_cycles, with_time, Cost::default()] {

@@ -54,17 +54,6 @@ pub(super) fn write_decimal(out: &mut Vec<u8>, number: u64) {
     }
 }
 
-/// The digits of a number below 10,000, with what says nothing after them, and how many they are: found without a question
-/// that depends on the number.
-#[inline(always)]
-pub(super) fn short_decimal(number: u64) -> ([u8; 8], usize) {
-    let ([first, second], [third, fourth]) =
-        (PAIRS[(number / 100 % 100) as usize], PAIRS[(number % 100) as usize]);
-    let digits = u32::from_le_bytes([first, second, third, fourth]);
-    let zeros = usize::from(number < 10) + usize::from(number < 100) + usize::from(number < 1000);
-    ((u64::from(digits) >> (8 * zeros)).to_le_bytes(), 4 - zeros)
-}
-
 /// Appends the first so many of these bytes. To copy a fixed number takes a moment, to copy so and so many takes longer.
 #[inline(always)]
 pub(super) fn append<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], length: usize) {
@@ -103,15 +92,5 @@ mod tests {
             assert_eq!(written, number.to_string().as_bytes());
         }
         assert_eq!(hexadecimal(0x0F), *b"0f");
-    }
-
-    #[test]
-    fn short_numbers_have_the_same_digits() {
-        for number in 0..10_000 {
-            let mut written = b"= ".to_vec();
-            let (digits, length) = short_decimal(number);
-            append(&mut written, &digits, length);
-            assert_eq!(written, format!("= {number}").into_bytes());
-        }
     }
 }

@@ -113,6 +113,9 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
             && style.format != ExecutionFormat::Json
             && let Some(calls) = &mut state.calls
         {
+            if calls.path_within_call(path) {
+                return;
+            }
             let mut page = Page { label, hart, object, listed, filter: &state.filter };
             let mut ranges = items.filter_map(|item| match item.value {
                 Event::Range(range) => Some(range),

@@ -52,7 +52,7 @@ const _: () = assert!(size_of::<Segment>() <= 48);
 
 impl WalkedPaths {
     /// The segments of a path: the first, and the others.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, path: PathId, space: AddressSpace) -> Option<(&Segment, &[Segment])> {
         let record = self.records.get(path.number as usize)?.as_ref();
         let record = record.filter(|record| self.generation == path.generation && record.space == space)?;
@@ -89,13 +89,27 @@ enum Walk {
 }
 
 impl<'i> ShadowStack<'i> {
+    /// Takes a path that was walked before, if it does not leave the call that execution is in: then it only costs.
+    #[inline(always)]
+    pub(crate) fn walk_within(&mut self, path: PathId) -> bool {
+        let known = self.walked.as_ref().and_then(|walked| walked.get(path, self.space));
+        let (Some((segment, [])), Some(top)) = (known, self.frames.last()) else { return false };
+        let goes_on = matches!(self.departure, Departure::Sequence | Departure::Jump { .. });
+        if !goes_on || !top.function.is(segment.function) {
+            return false;
+        }
+        let &Segment { instructions, departure, .. } = segment;
+        self.run(instructions.into(), departure);
+        true
+    }
+
     /// Takes the ranges of a path that was walked before: `path` always stands for the same ones. It comes to what
     /// [`ShadowStack::push`] comes to range by range, and is faster. It seldom looks at the ranges: they stay where they are.
     pub(crate) fn walk(
         &mut self,
         path: PathId,
         ranges: &mut dyn Iterator<Item = Range>,
-        sink: Stays<'_, 'i>,
+        sink: &mut impl Stays<'i>,
     ) {
         if self.functions.is_full() {
             self.renumber();
@@ -118,7 +132,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     #[inline]
-    fn walk_again(&mut self, first: &Segment, others: &[Segment], sink: Stays<'_, 'i>) -> Walk {
+    fn walk_again(&mut self, first: &Segment, others: &[Segment], sink: &mut impl Stays<'i>) -> Walk {
         if !self.walk_segment(first, sink) {
             return Walk::Before(0);
         }
@@ -134,7 +148,7 @@ impl<'i> ShadowStack<'i> {
 
     /// Execution comes to a segment. Was that all in one call?
     #[inline(always)]
-    fn walk_segment(&mut self, segment: &Segment, sink: Stays<'_, 'i>) -> bool {
+    fn walk_segment(&mut self, segment: &Segment, sink: &mut impl Stays<'i>) -> bool {
         self.arrive_in(segment.function, sink);
         let is_there = self.frames.last().is_some_and(|top| top.function.is(segment.function));
         if is_there {
@@ -151,7 +165,7 @@ impl<'i> ShadowStack<'i> {
         walked: &mut WalkedPaths,
         path: PathId,
         ranges: &mut dyn Iterator<Item = Range>,
-        sink: Stays<'_, 'i>,
+        sink: &mut impl Stays<'i>,
     ) {
         let mut segments: Vec<Segment> = Vec::new();
         let mut last: Option<Function> = None;
