@@ -17,6 +17,8 @@ use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Stays, Vi
 
 /// Deepest indentation.
 const DEEPEST: usize = 60;
+/// Spaces that are copied at a time: as many as nearly every indentation has.
+const SPACES: usize = 64;
 
 /// The calls of one hart, on their way to the listing.
 pub(super) struct CallLines<'i> {
@@ -36,36 +38,43 @@ pub(super) struct CallLines<'i> {
 struct Names {
     /// The functions are numbered as they were then.
     generation: u32,
-    texts: Vec<Option<NameText>>,
+    texts: Vec<NameText>,
 }
 
-/// A text in blocks, the last of which it need not fill: to copy a block takes a moment, to copy so and so many bytes takes
-/// longer.
+/// A text. To copy a fixed number of bytes takes a moment, to copy so and so many takes longer: nearly every text is one
+/// copy, of one line of the cache.
 #[derive(Clone)]
+#[repr(align(64))]
 struct NameText {
-    blocks: Box<[[u8; BLOCK]]>,
-    length: usize,
+    first: [u8; FIRST],
+    /// Bytes of `first` that are of it; [`UNKNOWN`] where no text was asked for.
+    length: u32,
+    /// What does not fit.
+    rest: Option<Box<[u8]>>,
 }
 
-/// Nearly every name, and nearly every indentation, is one block: how many there are need not be foreseen.
-const BLOCK: usize = 64;
+const FIRST: usize = 44;
+const UNKNOWN: u32 = u32::MAX;
+
+const _: () = assert!(size_of::<NameText>() == 64);
 
 impl NameText {
+    const UNKNOWN: Self = Self { first: [b' '; FIRST], length: UNKNOWN, rest: None };
+
     fn new(text: &str) -> Self {
-        let text = &format!("{text}  ");
-        let blocks = text.as_bytes().chunks(BLOCK).map(|part| {
-            let mut block = [0; BLOCK];
-            block[..part.len()].copy_from_slice(part);
-            block
-        });
-        Self { blocks: blocks.collect(), length: text.len() }
+        let (first, rest) = text.as_bytes().split_at(text.len().min(FIRST));
+        let mut name = Self { length: first.len() as u32, ..Self::UNKNOWN };
+        name.first[..first.len()].copy_from_slice(first);
+        name.rest = (!rest.is_empty()).then(|| rest.into());
+        name
     }
 
     #[inline]
     fn write(&self, lines: &mut Vec<u8>) {
-        let end = lines.len() + self.length;
-        self.blocks.iter().for_each(|block| lines.extend_from_slice(block));
-        lines.truncate(end);
+        append(lines, &self.first, self.length as usize);
+        if let Some(rest) = &self.rest {
+            lines.extend_from_slice(rest);
+        }
     }
 }
 
@@ -74,10 +83,11 @@ impl Names {
     #[inline]
     fn of(&mut self, functions: &Functions<'_>, number: u32) -> Option<&NameText> {
         let index = number as usize;
-        if functions.generation != self.generation || self.texts.get(index).is_none_or(Option::is_none) {
+        let is_unknown = |text: &NameText| text.length == UNKNOWN;
+        if functions.generation != self.generation || self.texts.get(index).is_none_or(is_unknown) {
             self.learn(functions, number);
         }
-        self.texts.get(index)?.as_ref()
+        self.texts.get(index)
     }
 
     #[cold]
@@ -87,10 +97,10 @@ impl Names {
         }
         let index = number as usize;
         if self.texts.len() <= index {
-            self.texts.resize(index + 1, None);
+            self.texts.resize(index + 1, NameText::UNKNOWN);
         }
-        let text = functions.name(number).map(|name| Printable(&name.to_string()).to_string());
-        self.texts[index] = text.as_deref().map(NameText::new);
+        let name = functions.name(number).map(|name| Printable(&name.to_string()).to_string());
+        self.texts[index] = NameText::new(&format!("{}  ", name.unwrap_or_default()));
     }
 }
 
@@ -421,7 +431,7 @@ impl CostText {
 #[inline]
 fn indent(lines: &mut Vec<u8>, width: usize) {
     let end = lines.len() + width;
-    (0..width.div_ceil(BLOCK)).for_each(|_| lines.extend_from_slice(&[b' '; BLOCK]));
+    (0..width.div_ceil(SPACES)).for_each(|_| lines.extend_from_slice(&[b' '; SPACES]));
     lines.truncate(end);
 }
 
