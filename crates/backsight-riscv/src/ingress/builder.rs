@@ -323,12 +323,20 @@ impl Builder {
         port: &mut impl Port,
     ) {
         let iretire = (self.end.wrapping_sub(self.iaddr) / 2) as u32;
+        let ilastsize = u8::from(self.last_size == 4 && iretire > 0);
+        let itype = if self.itype_width == 3 { itype.narrow() } else { itype };
+        if self.is_continued && self.time == 0 && iretire > 0 && !itype.is_trap() {
+            let block = Continuation { iaddr: self.iaddr, iretire, ilastsize, itype, sijump };
+            if port.continuation(&block) {
+                return self.begin(next);
+            }
+        }
         let cycles = self.time.saturating_sub(self.time_before);
         let block = Block {
             iaddr: self.iaddr,
             iretire,
-            ilastsize: u8::from(self.last_size == 4 && iretire > 0),
-            itype: if self.itype_width == 3 { itype.narrow() } else { itype },
+            ilastsize,
+            itype,
             privilege: self.privilege,
             context: self.context,
             ctype: self.next_ctype,

@@ -51,7 +51,7 @@ struct Left {
 }
 
 impl Left {
-    /// To the instruction after it, which is at `pc`.
+    /// Execution goes on at `pc`: the instruction after it, unless more is said.
     #[inline(always)]
     fn to(pc: u64) -> Self {
         Self { end: End::Next, exit: BlockExit::FallThrough, taken: true, pc }

@@ -33,63 +33,12 @@ mod class {
 /// Packets before a resynchronisation from which on items are looked at: more than one block can cause.
 const NEAR: u64 = 8;
 
-/// What is kept of a common block. Field by field, so that a block that was never in memory need not go there.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Held {
-    iaddr: u64,
-    context: u64,
-    time: u64,
-    iretire: u32,
-    cycles: u32,
-    ilastsize: u8,
-    itype: Itype,
-    privilege: u8,
-    sijump: bool,
-}
-
-impl Held {
-    #[inline(always)]
-    pub(super) fn new(block: &Block) -> Self {
-        let &Block { iaddr, context, time, iretire, cycles, ilastsize, itype, privilege, sijump, .. } = block;
-        Self { iaddr, context, time, iretire, cycles, ilastsize, itype, privilege, sijump }
-    }
-
-    /// The block that comes next.
-    #[inline(always)]
-    fn continued(&self, block: &Continuation) -> Self {
-        let &Continuation { iaddr, iretire, ilastsize, itype, sijump } = block;
-        Self { iaddr, iretire, ilastsize, itype, sijump, ..*self }
-    }
-
-    fn block(&self) -> Block {
-        let Self { iaddr, context, time, iretire, cycles, ilastsize, itype, privilege, sijump } = *self;
-        Block {
-            iaddr,
-            context,
-            time,
-            iretire,
-            cycles,
-            ilastsize,
-            itype,
-            privilege,
-            sijump,
-            ..Block::default()
-        }
-    }
-
-    /// Address of the last instruction.
-    #[inline]
-    fn last(&self) -> u64 {
-        self.block().last()
-    }
-}
-
 /// What is kept on the common way.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
     /// The item to decide about is the last instruction of `held`, and nothing but its jump can matter.
     on: bool,
-    held: Held,
+    held: Block,
     /// What the held block can do: more than to add an outcome where nothing is held.
     class: u8,
     /// How execution came to `held`.
@@ -114,7 +63,7 @@ impl Common {
         };
         Self {
             on: false,
-            held: Held::default(),
+            held: Block::default(),
             class: class::OTHER,
             after: Jump::Inferable,
             classes: core::array::from_fn(|code| Itype::from_code(code as u8).map_or(class::OTHER, class)),
@@ -156,8 +105,8 @@ impl Common {
     }
 
     #[inline(always)]
-    fn hold(&mut self, held: Held, after: Jump) {
-        self.held = held;
+    fn hold(&mut self, held: &Block, after: Jump) {
+        self.held = *held;
         self.after = after;
         self.class = self.class_of(held.itype);
         match after {
@@ -170,7 +119,7 @@ impl Common {
     /// How execution leaves the held block.
     #[inline]
     fn departure(&self) -> Departure {
-        Departure { itype: self.held.itype, end: self.held.block().end(), sijump: self.held.sijump }
+        Departure { itype: self.held.itype, end: self.held.end(), sijump: self.held.sijump }
     }
 }
 
@@ -186,7 +135,7 @@ impl Tracer {
             && !self.context_pending;
         if self.common.on {
             self.current = None;
-            self.common.hold(Held::new(block), previous.jump);
+            self.common.hold(block, previous.jump);
         }
     }
 
@@ -196,7 +145,7 @@ impl Tracer {
         if self.common.on {
             self.common.on = false;
             self.common.class = class::OTHER;
-            self.current = Some(Item::last(&self.common.held.block(), false, &self.settings));
+            self.current = Some(Item::last(&self.common.held, false, &self.settings));
             if let Some(previous) = &mut self.previous {
                 previous.jump = self.common.after;
             }
@@ -214,11 +163,12 @@ impl Tracer {
     /// Takes a block that goes on where the held one led. False: it may need more than the ways above.
     #[inline(always)]
     pub(super) fn push_continuation(&mut self, block: &Continuation, sink: &mut impl Sink) -> bool {
-        let next = self.common.held.continued(block);
+        let &Continuation { iaddr, iretire, ilastsize, itype, sijump } = block;
+        let next = Block { iaddr, iretire, ilastsize, itype, sijump, ..self.common.held };
         if self.common.class & class::MORE_THAN_AN_OUTCOME == 0 {
-            self.push_outcome(next, sink);
+            self.push_outcome(&next, sink);
         } else if self.common.class & class::OTHER == 0 {
-            self.push_at_jump(next, sink);
+            self.push_at_jump(&next, sink);
         } else {
             return false;
         }
@@ -226,10 +176,10 @@ impl Tracer {
     }
 
     #[inline(always)]
-    pub(super) fn push_outcome(&mut self, next: Held, sink: &mut impl Sink) {
+    pub(super) fn push_outcome(&mut self, next: &Block, sink: &mut impl Sink) {
         let class = self.common.class;
         self.common.class = self.common.class_of(next.itype);
-        self.common.held = next;
+        self.common.held = *next;
         // Only the outcome is data that a processor cannot foresee; whether there is a branch goes with the path.
         if class & class::BRANCH != 0 && self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
             self.send_full_map(sink);
@@ -244,7 +194,7 @@ impl Tracer {
 
     /// The held block ends in an uninferable jump, or execution came to it by one.
     #[inline(always)]
-    pub(super) fn push_at_jump(&mut self, next: Held, sink: &mut impl Sink) {
+    pub(super) fn push_at_jump(&mut self, next: &Block, sink: &mut impl Sink) {
         let class = self.common.class;
         if class & class::TARGET != 0 {
             self.branches.push_some(class & class::BRANCH, class >> 1 & 1);
@@ -252,7 +202,7 @@ impl Tracer {
         }
         let mut after = Jump::Inferable;
         if class & class::JUMP != 0 {
-            if next.block().is_single() {
+            if next.is_single() {
                 after = Jump::Uninferable;
             } else {
                 self.send_target(next.iaddr, sink);
@@ -283,7 +233,7 @@ impl Tracer {
             self.pass(block.iaddr, jump, sink);
             after = Jump::Inferable;
         }
-        self.common.hold(Held::new(block), after);
+        self.common.hold(block, after);
         self.leave_common_way_if_needed();
     }
 

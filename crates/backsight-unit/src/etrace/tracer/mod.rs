@@ -22,7 +22,7 @@ use backsight_riscv::etrace::{
 use backsight_riscv::ingress::{Block, Ctype};
 
 use self::branches::Branches;
-use self::common::{Common, Held};
+use self::common::Common;
 use self::item::Item;
 pub use self::settings::{Algorithm, Settings, UnitError};
 pub use self::sink::{Payloads, Sink, TracerPort};
@@ -157,9 +157,9 @@ impl Tracer {
     #[inline(always)]
     pub fn push(&mut self, block: &Block, sink: &mut impl Sink) {
         if self.common.adds_an_outcome_at_most(block) {
-            self.push_outcome(Held::new(block), sink);
+            self.push_outcome(block, sink);
         } else if self.common.names_at_most(block) {
-            self.push_at_jump(Held::new(block), sink);
+            self.push_at_jump(block, sink);
         } else {
             // A copy, so that a caller that makes blocks can keep them in registers on the ways above.
             self.push_checked(&{ *block }, sink);
