@@ -142,7 +142,8 @@ impl Builder {
     /// Gives how many it took.
     #[inline(always)]
     fn push_continuations(&mut self, blocks: &RetiredBlocks<'_>, port: &mut impl Port) -> usize {
-        if !self.is_continued || self.iaddr != self.end || self.upper.is_some() {
+        // Where nothing is under way, the instruction before sets no upper immediate.
+        if !self.is_continued || self.iaddr != self.end {
             return 0;
         }
         let mut iaddr = self.iaddr;
@@ -160,7 +161,9 @@ impl Builder {
                 sijump: known.sequential_target == Some(step.next),
             };
             let is_taken = port.continuation(&block);
-            iaddr = if is_taken { step.next.0 } else { iaddr };
+            if is_taken {
+                iaddr = step.next.0;
+            }
             is_taken
         });
         let taken = taken.count();

@@ -2,7 +2,7 @@
 
 use crate::support::blocks::{Codes, Step};
 use crate::support::{Flavour, Program, Walk, Walker};
-use backsight_core::{Execution, Isa};
+use backsight_core::{Context, Execution, Isa, Retired};
 use backsight_run::UnitKind;
 use backsight_sim::{Options, Simulator, Streams};
 use backsight_testing::{Random, repository};
@@ -83,6 +83,37 @@ fn simulated(name: &str, instructions: u64) -> Vec<Execution> {
     items
 }
 
+/// The same with what a program does not do by itself: changes of context and of privilege, cycles that are known for a
+/// while, instructions that nobody saw, with a notice and without.
+fn disturbed(items: &[Execution], random: &mut Random) -> Vec<Execution> {
+    let (mut disturbed, mut unseen, mut cycles) = (Vec::new(), 0, 0);
+    for (number, item) in (1..).zip(items) {
+        if unseen > 0 {
+            unseen -= 1;
+            continue;
+        }
+        match random.below(400) {
+            0 => {
+                let context = Context::riscv(random.below(2) as u8 * 3, true);
+                let context_id = [None, Some(5), Some(6)][random.below(3) as usize];
+                disturbed.push(Execution::Context(Context { context_id, ..context }));
+            }
+            1 => disturbed.push(Execution::Gap),
+            2 => unseen = random.below(20),
+            3 => cycles = random.below(30),
+            _ => {}
+        }
+        disturbed.push(match item {
+            Execution::Instruction(retired) if cycles > 0 => {
+                cycles -= 1;
+                Execution::Instruction(Retired { cycle: number, ..*retired })
+            }
+            item => *item,
+        });
+    }
+    disturbed
+}
+
 const RISCV_PROGRAMS: [&str; 8] = ["calls", "isa", "jit", "pack", "signals", "sort", "threads", "vm"];
 
 #[test]
@@ -91,9 +122,9 @@ fn etrace_is_the_same_with_every_option() {
         "branch_prediction=1",
         "implicit_return=1",
         "jump_target_cache=1",
-        "sijump=1",
+        "sijump_enable=1",
         "full_address=1",
-        "itype_width=3 implicit_return=0 sijump=0",
+        "itype_width=3 implicit_return=0 sijump_enable=0",
         "resync=16",
         "resync=200:halfwords",
         "resync=100:cycles",
@@ -111,8 +142,12 @@ fn etrace_is_the_same_with_every_option() {
         assert!(assert_same("etrace", Isa::Rv64, &[], &items, 1) > 100, "{name}: hardly a byte");
         for seed in 0..12 {
             let random = &mut Random(seed * 100 + number as u64);
-            assert_same("etrace", Isa::Rv64, &some(random, &settings, 6), &items, seed);
+            let settings = some(random, &settings, 6);
+            assert_same("etrace", Isa::Rv64, &settings, &items, seed);
+            assert_same("etrace", Isa::Rv64, &settings, &disturbed(&items, random), seed);
         }
+        assert_same("etrace", Isa::Rv64, &["sijump_enable=1".to_owned()], &items, 4);
+        assert_same("etrace", Isa::Rv64, &[], &disturbed(&items, &mut Random(number as u64)), 3);
         assert_same("etrace", Isa::Rv64, &["algorithm=cva6".to_owned()], &items, 2);
     }
 }
