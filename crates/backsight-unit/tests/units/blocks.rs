@@ -2,10 +2,13 @@
 
 use crate::support::blocks::{Codes, Step};
 use crate::support::{Flavour, Program, Walk, Walker};
-use backsight_core::{Context, Execution, Isa, Retired};
+use backsight_core::{Address, Context, Execution, Isa, Retired};
+use backsight_riscv::etrace::{ImplicitReturn, Options, Params, Payload};
+use backsight_riscv::ingress::{Builder, Ctype, Ingress};
 use backsight_run::UnitKind;
-use backsight_sim::{Options, Simulator, Streams};
+use backsight_sim::{Simulator, Streams};
 use backsight_testing::{Random, repository};
+use backsight_unit::etrace::{Payloads, Settings, Tracer};
 
 /// Programs the same unit three times; gives the bytes by single instructions, by blocks, and by many blocks at once.
 fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: u64) -> [Vec<u8>; 3] {
@@ -75,7 +78,8 @@ fn some(random: &mut Random, settings: &[&str], one_of: u64) -> Vec<String> {
 fn simulated(name: &str, instructions: u64) -> Vec<Execution> {
     let path = repository().join("testdata/programs/riscv64").join(name);
     let file = std::fs::read(&path).expect("a bundled program");
-    let options = Options { streams: Streams::none(), host_files: false, instructions, ..Options::default() };
+    let streams = Streams::none();
+    let options = backsight_sim::Options { streams, host_files: false, instructions, ..Default::default() };
     let mut items = Vec::new();
     Simulator::load(&file, options).expect("a static program").run(&mut |item| items.push(item));
     // One unit watches one thread.
@@ -84,8 +88,10 @@ fn simulated(name: &str, instructions: u64) -> Vec<Execution> {
 }
 
 /// The same with what a program does not do by itself: changes of context and of privilege, cycles that are known for a
-/// while, instructions that nobody saw, with a notice and without.
+/// while, instructions that nobody saw, with a notice and without, and branches that led elsewhere.
 fn disturbed(items: &[Execution], random: &mut Random) -> Vec<Execution> {
+    let has_riscv = |item: &Execution| matches!(item, Execution::Instruction(it) if it.isa == Isa::Rv64);
+    let is_riscv = items.iter().any(has_riscv);
     let (mut disturbed, mut unseen, mut cycles) = (Vec::new(), 0, 0);
     for (number, item) in (1..).zip(items) {
         if unseen > 0 {
@@ -93,7 +99,7 @@ fn disturbed(items: &[Execution], random: &mut Random) -> Vec<Execution> {
             continue;
         }
         match random.below(400) {
-            0 => {
+            0 if is_riscv => {
                 let context = Context::riscv(random.below(2) as u8 * 3, true);
                 let context_id = [None, Some(5), Some(6)][random.below(3) as usize];
                 disturbed.push(Execution::Context(Context { context_id, ..context }));
@@ -107,6 +113,9 @@ fn disturbed(items: &[Execution], random: &mut Random) -> Vec<Execution> {
             Execution::Instruction(retired) if cycles > 0 => {
                 cycles -= 1;
                 Execution::Instruction(Retired { cycle: number, ..*retired })
+            }
+            Execution::Instruction(retired) if random.below(200) == 0 && retired.next != retired.end() => {
+                Execution::Instruction(Retired { next: Address(retired.next.0 ^ 0x40), ..*retired })
             }
             item => *item,
         });
@@ -146,9 +155,83 @@ fn etrace_is_the_same_with_every_option() {
             assert_same("etrace", Isa::Rv64, &settings, &items, seed);
             assert_same("etrace", Isa::Rv64, &settings, &disturbed(&items, random), seed);
         }
-        assert_same("etrace", Isa::Rv64, &["sijump_enable=1".to_owned()], &items, 4);
         assert_same("etrace", Isa::Rv64, &[], &disturbed(&items, &mut Random(number as u64)), 3);
         assert_same("etrace", Isa::Rv64, &["algorithm=cva6".to_owned()], &items, 2);
+    }
+}
+
+/// A loop of two jumps, each with the instruction before it that says where it goes.
+fn jumps_that_follow_from_the_instruction_before() -> Vec<Execution> {
+    // auipc t1, 1; jr 0(t1) at 0x1000; nop; auipc t1, -1; jr -4(t1) at 0x2000.
+    let code: [(u64, u32, u64); 5] = [
+        (0x1000, 0x0000_1317, 0x1004),
+        (0x1004, 0x0003_0067, 0x2000),
+        (0x2000, 0x0000_0013, 0x2004),
+        (0x2004, 0xFFFF_F317, 0x2008),
+        (0x2008, 0xFFC3_0067, 0x1000),
+    ];
+    let instruction = |(address, opcode, next)| {
+        let (address, next, isa) = (Address(address), Address(next), Isa::Rv64);
+        Execution::Instruction(Retired { address, next, cycle: 0, opcode, size: 4, isa, taken: true })
+    };
+    code.map(instruction).into_iter().cycle().take(2000).collect()
+}
+
+/// What a tracer sends, if its builder may say of blocks only what is new, and if it may not.
+fn payloads(items: &[Execution], params: Params, options: Options) -> [Vec<Vec<u8>>; 2] {
+    let new = || {
+        let tracer = Tracer::new(params, options, Settings::default()).expect("options that fit");
+        (tracer, Builder::new(params.itype_width, Ctype::Precise), Vec::new())
+    };
+    let (mut tracer, mut builder, mut continued) = new();
+    let mut sink = Payloads(|payload: &Payload| continued.push(payload.to_vec()));
+    items.iter().for_each(|item| builder.push(item, &mut tracer.port(&mut sink)));
+    builder.finish(&mut tracer.port(&mut sink));
+    tracer.finish(&mut sink);
+    let (mut tracer, mut builder, mut whole) = new();
+    let mut sink = Payloads(|payload: &Payload| whole.push(payload.to_vec()));
+    let mut take = |ingress: Ingress| match ingress {
+        Ingress::Block(block) => tracer.push(&block, &mut sink),
+        Ingress::Gap => tracer.unqualified(&mut sink),
+    };
+    items.iter().for_each(|item| builder.push(item, &mut take));
+    builder.finish(&mut take);
+    tracer.finish(&mut sink);
+    [continued, whole]
+}
+
+#[test]
+fn etrace_needs_of_most_blocks_only_what_is_new() {
+    let params = Params {
+        iaddress_width: 64,
+        itype_width: 4,
+        context_width: 8,
+        bpred_size: 8,
+        cache_size: 6,
+        return_stack_size: 4,
+        f0s_width: 1,
+        sijump: 1,
+        implicit_return: ImplicitReturn::Returns,
+        ..Params::default()
+    };
+    let none = Options::default();
+    let all = [
+        none,
+        Options { implicit_return: true, ..none },
+        Options { jump_target_cache: true, ..none },
+        Options { branch_prediction: true, ..none },
+        Options { sijump: true, ..none },
+    ];
+    let mut programs: Vec<_> = RISCV_PROGRAMS.iter().map(|name| simulated(name, 20_000)).collect();
+    programs.push(jumps_that_follow_from_the_instruction_before());
+    for (number, items) in (1..).zip(programs) {
+        for options in all {
+            for items in [&items, &disturbed(&items, &mut Random(number))] {
+                let [continued, whole] = payloads(items, params, options);
+                assert!(continued == whole, "program {number}, {options:?}");
+            }
+        }
+        assert_same("etrace", Isa::Rv64, &["sijump_enable=1".to_owned()], &items, number);
     }
 }
 
@@ -198,6 +281,9 @@ fn arm_units_are_the_same_with_every_option() {
         let items = Walker::run(&program, walk);
         let isa = if flavour == Flavour::A64 { Isa::A64 } else { Isa::A32 };
         assert_same("etm4", isa, &some(random, &etm4, 5), &items, seed);
+        assert_same("etm4", isa, &["return_stack=1".to_owned()], &items, seed);
+        assert_same("etm4", isa, &some(random, &etm4, 5), &disturbed(&items, random), seed);
+        assert_same("etm4", isa, &[], &disturbed(&items, random), seed);
         assert!(assert_same("etm4", isa, &[], &items, seed) > 100, "seed {seed}: hardly a byte");
         assert_same("ete", isa, &some(random, &etm4[..7], 5), &items, seed);
         if flavour == Flavour::AArch32 {
