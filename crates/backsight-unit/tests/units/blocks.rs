@@ -9,6 +9,7 @@ use backsight_run::UnitKind;
 use backsight_sim::{Simulator, Streams};
 use backsight_testing::{Random, repository};
 use backsight_unit::etrace::{Payloads, Settings, Tracer};
+use backsight_unit::riscv::{Resync, ResyncMode};
 
 /// Programs the same unit three times; gives the bytes by single instructions, by blocks, and by many blocks at once.
 fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: u64) -> [Vec<u8>; 3] {
@@ -160,27 +161,30 @@ fn etrace_is_the_same_with_every_option() {
     }
 }
 
-/// A loop of two jumps, each with the instruction before it that says where it goes.
+/// A loop of two jumps, each with the instruction before it that says where it goes; before one of them is a branch.
 fn jumps_that_follow_from_the_instruction_before() -> Vec<Execution> {
-    // auipc t1, 1; jr 0(t1) at 0x1000; nop; auipc t1, -1; jr -4(t1) at 0x2000.
+    // auipc t1, 1; jr 0(t1) at 0x1000; beq zero, ra, .+8; auipc t1, -1; jr -4(t1) at 0x2000.
     let code: [(u64, u32, u64); 5] = [
         (0x1000, 0x0000_1317, 0x1004),
         (0x1004, 0x0003_0067, 0x2000),
-        (0x2000, 0x0000_0013, 0x2004),
+        (0x2000, 0x0010_0463, 0x2004),
         (0x2004, 0xFFFF_F317, 0x2008),
         (0x2008, 0xFFC3_0067, 0x1000),
     ];
     let instruction = |(address, opcode, next)| {
-        let (address, next, isa) = (Address(address), Address(next), Isa::Rv64);
-        Execution::Instruction(Retired { address, next, cycle: 0, opcode, size: 4, isa, taken: true })
+        let (taken, isa) = (address != 0x2000, Isa::Rv64);
+        let (address, next) = (Address(address), Address(next));
+        Execution::Instruction(Retired { address, next, cycle: 0, opcode, size: 4, isa, taken })
     };
     code.map(instruction).into_iter().cycle().take(2000).collect()
 }
 
 /// What a tracer sends, if its builder may say of blocks only what is new, and if it may not.
 fn payloads(items: &[Execution], params: Params, options: Options) -> [Vec<Vec<u8>>; 2] {
+    let resync = Resync { mode: ResyncMode::Packets, limit: 20 };
     let new = || {
-        let tracer = Tracer::new(params, options, Settings::default()).expect("options that fit");
+        let settings = Settings { resync, ..Settings::default() };
+        let tracer = Tracer::new(params, options, settings).expect("options that fit");
         (tracer, Builder::new(params.itype_width, Ctype::Precise), Vec::new())
     };
     let (mut tracer, mut builder, mut continued) = new();
@@ -205,7 +209,10 @@ fn etrace_needs_of_most_blocks_only_what_is_new() {
     let params = Params {
         iaddress_width: 64,
         itype_width: 4,
+        nocontext: 0,
         context_width: 8,
+        notime: 0,
+        time_width: 16,
         bpred_size: 8,
         cache_size: 6,
         return_stack_size: 4,
