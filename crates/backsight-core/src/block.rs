@@ -105,6 +105,13 @@ impl<'a> RetiredBlocks<'a> {
         self.steps.iter().map(|step| u64::from(self.codes[step.code as usize].count)).sum()
     }
 
+    /// The first block, and the others; `None` if there is none.
+    #[inline(always)]
+    pub fn split_first(&self) -> Option<(RetiredBlock<'a>, Self)> {
+        let (_, others) = self.steps.split_first()?;
+        self.iter().next().map(|block| (block, Self { steps: others, ..*self }))
+    }
+
     /// The first so many blocks, and the others.
     pub fn split_at(&self, count: usize) -> (Self, Self) {
         let (first, rest) = self.steps.split_at(count.min(self.steps.len()));
@@ -180,6 +187,8 @@ mod tests {
         let (first, rest) = blocks.split_at(1);
         assert!(first.iter().chain(rest.iter()).eq(blocks.iter()));
         assert_eq!(blocks.split_at(9).1.steps, []);
+        assert_eq!(blocks.split_first(), blocks.iter().next().map(|first| (first, rest)));
+        assert_eq!(blocks.split_at(3).1.split_first(), None);
         for block in blocks.iter() {
             assert!(RetiredBlocks::of_one(&block, |one| one.iter().eq([block])));
         }

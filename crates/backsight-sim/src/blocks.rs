@@ -115,7 +115,7 @@ impl Blocks {
 
     /// The instructions of the block of this index, as they are reported.
     pub fn code(&self, index: u32) -> &[Retired] {
-        let BlockCode { first, count, .. } = self.codes[index as usize];
+        let BlockCode { first, count } = self.codes[index as usize];
         &self.instructions[first as usize..][..count as usize]
     }
 

@@ -131,10 +131,9 @@ impl Builder {
         let mut rest = *blocks;
         loop {
             let taken = self.push_continuations(&rest, port);
-            rest = rest.split_at(taken).1;
-            let Some(block) = rest.iter().next() else { return };
+            let Some((block, others)) = rest.split_at(taken).1.split_first() else { return };
             self.push_block(&block, port);
-            rest = rest.split_at(1).1;
+            rest = others;
         }
     }
 

@@ -116,7 +116,7 @@ impl Collector {
                 None => {
                     self.end_blocks(begun);
                     begun = self.batch.blocks.len();
-                    let Some(block) = blocks.split_at(position).1.iter().next() else { continue };
+                    let Some((block, _)) = blocks.split_at(position).1.split_first() else { continue };
                     self.send_code(&block)
                 }
             };

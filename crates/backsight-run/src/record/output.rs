@@ -165,19 +165,19 @@ impl TraceOutput {
         }
         // All blocks that are in a portion from their first instruction to their last go to the units at once.
         let mut rest = *blocks;
-        while let Some(block) = rest.iter().next() {
+        while let Some((block, others)) = rest.split_first() {
             let fits = |block: &RetiredBlock<'_>| {
                 let fits = self.since + block.code.len() < PORTION;
                 self.since += if fits { block.code.len() } else { 0 };
                 fits
             };
             let (now, later) = rest.split_at(rest.iter().take_while(fits).count());
-            rest = later;
             if now.steps.is_empty() {
                 self.take_single(&block);
-                rest = rest.split_at(1).1;
+                rest = others;
             } else {
                 self.take_whole_blocks(&now);
+                rest = later;
             }
         }
     }

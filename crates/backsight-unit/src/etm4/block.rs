@@ -123,10 +123,9 @@ impl Unit {
         let mut rest = *blocks;
         loop {
             let taken = self.direct_branches(&rest, out);
-            rest = rest.split_at(taken).1;
-            let Some(block) = rest.iter().next() else { return };
+            let Some((block, others)) = rest.split_at(taken).1.split_first() else { return };
             self.block_of_instructions(&block, out);
-            rest = rest.split_at(1).1;
+            rest = others;
         }
     }
 
