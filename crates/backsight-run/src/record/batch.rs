@@ -17,7 +17,7 @@ const MOST_OUTPUT: usize = 1 << 16;
 
 /// Something that a program did, or that goes along.
 #[derive(Clone, Copy, Debug)]
-pub enum Step {
+enum Step {
     /// The next so many items.
     Items(u32),
     /// The next so many blocks.
@@ -37,15 +37,47 @@ pub enum Step {
 /// What happened, in order; and what the steps need of each kind.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub steps: Vec<Step>,
-    pub items: Vec<Execution>,
-    pub blocks: Vec<BlockStep>,
-    pub code: Vec<Retired>,
-    pub output: Vec<u8>,
-    pub events: Vec<Item>,
+    steps: Vec<Step>,
+    items: Vec<Execution>,
+    blocks: Vec<BlockStep>,
+    code: Vec<Retired>,
+    output: Vec<u8>,
+    events: Vec<Item>,
+}
+
+/// What happened, with all that belongs to it.
+#[derive(Debug)]
+pub enum Happened<'a> {
+    Items(&'a [Execution]),
+    Blocks(RetiredBlocks<'a>),
+    Output { stream: u8, bytes: &'a [u8] },
+    Event { time: u64, item: &'a Item },
+    Timestamp { time: u64 },
 }
 
 impl Batch {
+    /// Gives all of it in order. `known` is the code that came with the batches before, and with this one then.
+    pub fn give(&self, known: &mut KnownCode, mut sink: impl FnMut(Happened<'_>)) {
+        let (mut items, mut blocks) = (&self.items[..], &self.blocks[..]);
+        let (mut code, mut output) = (&self.code[..], &self.output[..]);
+        let mut events = self.events.iter();
+        for step in &self.steps {
+            match *step {
+                Step::Items(count) => sink(Happened::Items(first(&mut items, count))),
+                Step::Blocks(count) => sink(Happened::Blocks(known.blocks(first(&mut blocks, count)))),
+                Step::Code { count } => known.put(first(&mut code, count)),
+                Step::ForgetCode => known.forget(),
+                Step::Output { stream, count } => {
+                    sink(Happened::Output { stream, bytes: first(&mut output, count) });
+                }
+                Step::Event { time } => {
+                    events.next().into_iter().for_each(|item| sink(Happened::Event { time, item }));
+                }
+                Step::Timestamp { time } => sink(Happened::Timestamp { time }),
+            }
+        }
+    }
+
     pub fn clear(&mut self) {
         self.steps.clear();
         self.items.clear();
@@ -54,6 +86,13 @@ impl Batch {
         self.output.clear();
         self.events.clear();
     }
+}
+
+/// Takes the next so many.
+fn first<'a, T>(rest: &mut &'a [T], count: u32) -> &'a [T] {
+    let (now, later) = rest.split_at(count as usize);
+    *rest = later;
+    now
 }
 
 /// Fills batches.
@@ -191,20 +230,20 @@ pub struct KnownCode {
 
 impl KnownCode {
     /// Code came with a batch.
-    pub fn put(&mut self, code: &[Retired]) {
+    fn put(&mut self, code: &[Retired]) {
         self.codes.push(BlockCode { first: self.instructions.len() as u32, count: code.len() as u32 });
         self.instructions.extend_from_slice(code);
     }
 
     /// All code is forgotten.
-    pub fn forget(&mut self) {
+    fn forget(&mut self) {
         self.first_number += self.codes.len() as u64;
         self.codes.clear();
         self.instructions.clear();
     }
 
     /// Blocks of that code.
-    pub fn blocks<'a>(&'a self, steps: &'a [BlockStep]) -> RetiredBlocks<'a> {
+    fn blocks<'a>(&'a self, steps: &'a [BlockStep]) -> RetiredBlocks<'a> {
         let Self { first_number, codes, instructions } = self;
         RetiredBlocks { steps, codes, first_number: *first_number, instructions }
     }
@@ -223,23 +262,11 @@ mod tests {
 
     /// What those who take batches see.
     fn seen(batch: &Batch, known: &mut KnownCode) -> Vec<Retired> {
-        let (mut blocks, mut code, mut seen) = (&batch.blocks[..], &batch.code[..], Vec::new());
-        for step in &batch.steps {
-            match *step {
-                Step::Blocks(count) => {
-                    let (now, later) = blocks.split_at(count as usize);
-                    seen.extend(known.blocks(now).iter().flat_map(|block| block.instructions()));
-                    blocks = later;
-                }
-                Step::Code { count } => {
-                    let (now, later) = code.split_at(count as usize);
-                    known.put(now);
-                    code = later;
-                }
-                Step::ForgetCode => known.forget(),
-                _ => panic!("only blocks were collected"),
-            }
-        }
+        let mut seen = Vec::new();
+        batch.give(known, |happened| match happened {
+            Happened::Blocks(blocks) => seen.extend(blocks.iter().flat_map(|block| block.instructions())),
+            other => panic!("only blocks were collected: {other:?}"),
+        });
         seen
     }
 

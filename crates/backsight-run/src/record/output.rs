@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use backsight_core::{Execution, Isa, RetiredBlock, RetiredBlocks};
 
-use super::batch::{Batch, KnownCode, Step};
+use super::batch::{Batch, Happened, KnownCode};
 use super::threads::ThreadUnits;
 use crate::retired::RetiredWriter;
 use crate::units::EventCause;
@@ -81,40 +81,13 @@ impl TraceOutput {
         if self.has_failed() {
             return;
         }
-        let (mut items, mut blocks) = (&batch.items[..], &batch.blocks[..]);
-        let (mut code, mut output) = (&batch.code[..], &batch.output[..]);
-        let mut events = batch.events.iter();
-        for step in &batch.steps {
-            match *step {
-                Step::Items(count) => {
-                    let (now, later) = items.split_at(count as usize);
-                    self.take_items(now);
-                    items = later;
-                }
-                Step::Blocks(count) => {
-                    let (now, later) = blocks.split_at(count as usize);
-                    self.take_blocks(&known.blocks(now));
-                    blocks = later;
-                }
-                Step::Code { count } => {
-                    let (now, later) = code.split_at(count as usize);
-                    known.put(now);
-                    code = later;
-                }
-                Step::ForgetCode => known.forget(),
-                Step::Output { stream, count } => {
-                    let (now, later) = output.split_at(count as usize);
-                    self.between(|units| units.output(stream, now));
-                    output = later;
-                }
-                Step::Event { time } => {
-                    if let Some(item) = events.next() {
-                        self.between(|units| units.event(time, item));
-                    }
-                }
-                Step::Timestamp { time } => self.between(|units| units.request_timestamp(time)),
-            }
-        }
+        batch.give(known, |happened| match happened {
+            Happened::Items(items) => self.take_items(items),
+            Happened::Blocks(blocks) => self.take_blocks(&blocks),
+            Happened::Output { stream, bytes } => self.between(|units| units.output(stream, bytes)),
+            Happened::Event { time, item } => self.between(|units| units.event(time, item)),
+            Happened::Timestamp { time } => self.between(|units| units.request_timestamp(time)),
+        });
         self.write_ready();
     }
 
