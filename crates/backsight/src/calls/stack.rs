@@ -104,8 +104,8 @@ pub struct ShadowStack<'i> {
     clock: Clock,
     /// When the stay began that goes on.
     began: Clock,
-    /// Paths that came before, where any did.
-    walked: Option<Box<WalkedPaths>>,
+    /// Paths that came before.
+    walked: WalkedPaths,
 }
 
 /// Does execution go on after an exception? A system call of RISC-V is reported with the address of its instruction, and
@@ -139,14 +139,14 @@ impl<'i> ShadowStack<'i> {
             is_lost: true,
             clock: Clock::default(),
             began: Clock::default(),
-            walked: None,
+            walked: WalkedPaths::default(),
         }
     }
 
     /// How functions are named.
     #[must_use]
     pub fn naming(self, naming: Naming) -> Self {
-        Self { naming, functions: Functions::default(), walked: None, ..self }
+        Self { naming, functions: Functions::default(), walked: WalkedPaths::default(), ..self }
     }
 
     /// Takes what happened next. Stays that ended are given to `sink`.
@@ -156,7 +156,7 @@ impl<'i> ShadowStack<'i> {
 
     /// Gives the stay that goes on, as far as it has come.
     pub fn flush(&mut self, sink: &mut dyn FnMut(Visit<'i>)) {
-        self.end_visit(None, &mut with_names(sink));
+        self.end_visit(false, &mut with_names(sink));
     }
 
     /// The trace ends.
@@ -169,14 +169,14 @@ impl<'i> ShadowStack<'i> {
     pub(crate) fn take_numbered(&mut self, event: &Event, is_interrupted: bool, sink: &mut impl Stays<'i>) {
         self.take(event, sink);
         if is_interrupted {
-            self.end_visit(None, sink);
+            self.end_visit(false, sink);
         }
     }
 
     /// As [`ShadowStack::finish`], with the numbers of functions.
     pub(crate) fn end(&mut self, sink: &mut impl Stays<'i>) {
         self.lose(sink);
-        self.end_visit(None, sink);
+        self.end_visit(false, sink);
         self.frames.clear();
         self.forgotten = 0;
     }
@@ -184,7 +184,7 @@ impl<'i> ShadowStack<'i> {
     /// Numbers that nobody needs any more are given anew.
     #[cold]
     pub(super) fn renumber(&mut self) {
-        self.walked = None;
+        self.walked = WalkedPaths::default();
         self.functions.renumber(self.frames.iter_mut().map(|frame| &mut frame.function));
     }
 
@@ -295,7 +295,7 @@ impl<'i> ShadowStack<'i> {
         self.code = code;
         self.space = self.context.map_or(self.space, |context| code.space_of(&context));
         self.functions.name_anew();
-        self.walked = None;
+        self.walked = WalkedPaths::default();
     }
 
     fn function_at(&mut self, address: Address) -> Function {
@@ -434,7 +434,7 @@ impl<'i> ShadowStack<'i> {
         is_handler: bool,
         sink: &mut impl Stays<'i>,
     ) {
-        self.end_visit(None, sink);
+        self.end_visit(false, sink);
         if self.frames.len() == MOST_FRAMES {
             self.frames.drain(..MOST_FRAMES / 2);
             self.forgotten += MOST_FRAMES / 2;
@@ -451,7 +451,7 @@ impl<'i> ShadowStack<'i> {
 
     /// A tail call: another function in place of the last, which returns to the same address.
     fn replace(&mut self, function: Function, sink: &mut impl Stays<'i>) {
-        self.end_visit(None, sink);
+        self.end_visit(false, sink);
         if let Some(top) = self.frames.last_mut() {
             top.function = function;
             top.was_visited = false;
@@ -460,18 +460,17 @@ impl<'i> ShadowStack<'i> {
 
     /// Calls from this one on have ended.
     fn leave(&mut self, index: usize, sink: &mut impl Stays<'i>) {
-        let top = self.frames.last().filter(|top| top.is_beginning_known);
-        let cost = top.map(|top| self.clock.since(&top.entered));
-        self.end_visit(cost, sink);
+        self.end_visit(true, sink);
         self.frames.truncate(index);
     }
 
-    fn end_visit(&mut self, call: Option<Cost>, sink: &mut impl Stays<'i>) {
+    /// The stay in a function ends, and with it the call if `returns`.
+    fn end_visit(&mut self, returns: bool, sink: &mut impl Stays<'i>) {
         let own = self.clock.since(&self.began);
         let depth = (self.forgotten + self.frames.len()).saturating_sub(1);
-        if let Some(top) = self.frames.last_mut()
-            && (own.instructions > 0 || call.is_some())
-        {
+        let Some(top) = self.frames.last_mut() else { return self.began = self.clock };
+        let call = (returns && top.is_beginning_known).then(|| self.clock.since(&top.entered));
+        if own.instructions > 0 || call.is_some() {
             let is_entry = !std::mem::replace(&mut top.was_visited, true);
             let (function, begin) = (top.function.number, self.began.time);
             sink(&self.functions, &Stay { function, depth, is_entry, begin, own, call });

@@ -345,7 +345,7 @@ fn paths_come_to_what_their_ranges_come_to() {
                         known.len() - 1
                     });
                     let path = PathId { generation, number: number as u32 };
-                    fast.walk(path, &mut ranges.into_iter(), &mut |functions, stay| {
+                    fast.walk(path, ranges.into_iter(), &mut |functions, stay| {
                         each(stay.named(functions).expect("a function that has a number"));
                     });
                 }

@@ -34,19 +34,27 @@ impl<'a, W, E> Pages<'a, W, E> {
         Self { writers: Vec::new(), current: 0, text: Vec::new(), make, output, failure: None }
     }
 
-    /// Lets the writer of a source write. Text goes on when there is enough of it.
+    /// The writer of a source, and where it writes. Nothing is called back: what is handed to the writer can then stay in
+    /// registers.
     #[inline(always)]
-    fn write(&mut self, source: &Source, write: impl FnOnce(&mut W, &mut Vec<u8>)) -> ControlFlow<()> {
+    fn page_of(&mut self, source: &Source) -> Option<(&mut W, &mut Vec<u8>)> {
         let id = source.frame_id();
-        if self.writers.get(self.current).is_none_or(|(other, _)| *other != id)
-            && let Err(error) = self.turn_to(id, source)
-        {
-            return self.fail(error);
+        if self.writers.get(self.current).is_none_or(|(other, _)| *other != id) {
+            self.turn_to(id, source);
         }
-        if let Some((_, writer)) = self.writers.get_mut(self.current) {
-            write(writer, &mut self.text);
+        self.writers.get_mut(self.current).map(|(_, writer)| (writer, &mut self.text))
+    }
+
+    /// Something was written: text goes on when there is enough of it.
+    #[inline(always)]
+    fn go_on(&mut self) -> ControlFlow<()> {
+        if self.failure.is_some() {
+            ControlFlow::Break(())
+        } else if self.text.len() >= ENOUGH_TEXT {
+            self.flush()
+        } else {
+            ControlFlow::Continue(())
         }
-        if self.text.len() >= ENOUGH_TEXT { self.flush() } else { ControlFlow::Continue(()) }
     }
 
     /// A source ends.
@@ -63,28 +71,23 @@ impl<'a, W, E> Pages<'a, W, E> {
 
     /// The next items are of this source.
     #[cold]
-    fn turn_to(&mut self, id: TraceId, source: &Source) -> Result<(), E> {
+    fn turn_to(&mut self, id: TraceId, source: &Source) {
         let known = self.writers.iter().position(|(other, _)| *other == id);
         self.current = known.unwrap_or(self.writers.len());
         if known.is_none() {
-            self.writers.push((id, (self.make)(source)?));
+            match (self.make)(source) {
+                Ok(writer) => self.writers.push((id, writer)),
+                Err(error) => self.failure = Some(error),
+            }
         }
-        Ok(())
     }
 
     /// Hands on what was written.
     pub fn flush(&mut self) -> ControlFlow<()> {
         let written = (self.output)(&self.text);
         self.text.clear();
-        match written {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => self.fail(error),
-        }
-    }
-
-    fn fail(&mut self, error: E) -> ControlFlow<()> {
-        self.failure = Some(error);
-        ControlFlow::Break(())
+        self.failure = self.failure.take().or(written.err());
+        if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -92,7 +95,10 @@ impl<T, W: Writer<T>, E> ItemSink<T> for Pages<'_, W, E> {
     type Says = ControlFlow<()>;
 
     fn take(&mut self, item: Item<'_, T>, _known: Known) -> ControlFlow<()> {
-        self.write(item.source, |writer, text| writer.item(&item, text))
+        if let Some((writer, text)) = self.page_of(item.source) {
+            writer.item(&item, text);
+        }
+        self.go_on()
     }
 
     #[inline(always)]
@@ -105,6 +111,9 @@ impl<T, W: Writer<T>, E> ItemSink<T> for Pages<'_, W, E> {
     where
         T: 'a,
     {
-        self.write(executor.source, |writer, text| writer.path(path, executor, items, text))
+        if let Some((writer, text)) = self.page_of(executor.source) {
+            writer.path(path, executor, items, text);
+        }
+        self.go_on()
     }
 }

@@ -13,7 +13,7 @@ use super::label::Label;
 use super::printable::Printable;
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;
-use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Stays, Visit};
+use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Visit};
 
 /// Deepest indentation.
 const DEEPEST: usize = 60;
@@ -22,15 +22,20 @@ const SPACES: usize = 64;
 
 /// The calls of one hart, on their way to the listing.
 pub(super) struct CallLines<'i> {
-    is_json: bool,
     stack: ShadowStack<'i>,
+    form: Form,
+    /// Lines that are on their way.
+    lines: Vec<u8>,
+}
+
+/// What becomes of stays in functions.
+struct Form {
+    is_json: bool,
     /// Where calls are added up, and not listed one by one.
     tree: Option<CallTree>,
     /// Where the last event was reported.
     index: u64,
     names: Names,
-    /// Lines that are on their way.
-    lines: Vec<u8>,
 }
 
 /// Texts of functions that were listed before, with what comes after them in a line, by their numbers.
@@ -124,8 +129,8 @@ impl<'i> CallLines<'i> {
         };
         let is_json = style.format == ExecutionFormat::Json;
         let stack = ShadowStack::new(code).naming(style.naming);
-        let (names, lines) = Default::default();
-        Some(Self { is_json, stack, tree, index: 0, names, lines })
+        let form = Form { is_json, tree, index: 0, names: Names::default() };
+        Some(Self { stack, form, lines: Vec::new() })
     }
 
     /// The code is not what it was.
@@ -146,47 +151,41 @@ impl<'i> CallLines<'i> {
             event,
             Event::Range(_) | Event::CycleCount(_) | Event::Timestamp { .. } | Event::Context(..)
         );
-        if self.is_json {
-            self.index = index();
+        if self.form.is_json {
+            self.form.index = index();
         }
-        self.with_lines(out, |calls, lines| {
-            let (stack, mut sink) = calls.stack_and_sink(page, lines);
+        self.with_lines(out, |stack, form, lines| {
+            let mut sink = |functions: &Functions<'i>, stay: &Stay| form.write(page, lines, functions, stay);
             stack.take_numbered(event, is_shown, &mut sink);
         })?;
-        match is_shown && is_wanted && self.tree.is_none() {
-            true if self.is_json => page.json_event(out, event, self.index),
+        match is_shown && is_wanted && self.form.tree.is_none() {
+            true if self.form.is_json => page.json_event(out, event, self.form.index),
             true => write_event(out, page.label, page.hart, event),
             false => Ok(()),
         }
     }
 
-    /// Takes a path that was walked before, if nothing has to be written of it.
-    #[inline(always)]
-    pub fn path_within_call(&mut self, path: PathId) -> bool {
-        self.stack.walk_within(path)
-    }
-
     /// Takes the ranges of a path that was walked before. Not for JSON, which says where each event was reported.
-    #[inline]
+    #[inline(always)]
     pub fn path(
         &mut self,
         page: &mut Page<'_>,
         text: &mut Vec<u8>,
         path: PathId,
-        ranges: &mut dyn Iterator<Item = Range>,
+        ranges: impl Iterator<Item = Range>,
     ) {
-        let (stack, mut sink) = self.stack_and_sink(page, text);
+        let Self { stack, form, .. } = self;
+        let mut sink = |functions: &Functions<'i>, stay: &Stay| form.write(page, text, functions, stay);
         stack.walk(path, ranges, &mut sink);
     }
 
     /// The trace ends.
     pub fn end(&mut self, page: &mut Page<'_>, out: &mut dyn Write) -> io::Result<()> {
-        self.with_lines(out, |calls, lines| {
-            let (stack, mut sink) = calls.stack_and_sink(page, lines);
-            stack.end(&mut sink);
+        self.with_lines(out, |stack, form, lines| {
+            stack.end(&mut |functions: &Functions<'i>, stay: &Stay| form.write(page, lines, functions, stay));
         })?;
-        match self.tree.take() {
-            Some(tree) if self.is_json => page.json_tree(out, &tree, self.index),
+        match self.form.tree.take() {
+            Some(tree) if self.form.is_json => page.json_tree(out, &tree, self.form.index),
             Some(tree) => page.text_tree(out, &tree),
             None => Ok(()),
         }
@@ -196,51 +195,43 @@ impl<'i> CallLines<'i> {
     fn with_lines(
         &mut self,
         out: &mut dyn Write,
-        collect: impl FnOnce(&mut Self, &mut Vec<u8>),
+        collect: impl FnOnce(&mut ShadowStack<'i>, &mut Form, &mut Vec<u8>),
     ) -> io::Result<()> {
-        let mut lines = std::mem::take(&mut self.lines);
-        collect(self, &mut lines);
-        let written = if lines.is_empty() { Ok(()) } else { out.write_all(&lines) };
+        let Self { stack, form, lines } = self;
+        collect(stack, form, lines);
+        let written = if lines.is_empty() { Ok(()) } else { out.write_all(lines) };
         lines.clear();
-        self.lines = lines;
         written
     }
+}
 
-    /// The stack, and what takes the stays that it gives.
-    #[inline]
-    fn stack_and_sink<'a>(
-        &'a mut self,
-        page: &'a mut Page<'_>,
-        lines: &'a mut Vec<u8>,
-    ) -> (&'a mut ShadowStack<'i>, impl Stays<'i>) {
-        let Self { is_json, stack, tree, index, names, .. } = self;
-        let Page { label, hart, object, listed, filter } = page;
-        let (is_text, takes_all) = (!*is_json && tree.is_none(), filter.takes_all());
-        let sink = move |functions: &Functions<'i>, stay: &Stay| {
-            let is_wanted = || {
-                let function = functions.name(stay.function);
-                filter.wants_now() && function.is_some_and(|name| filter.wants_address(name.address))
-            };
-            if !takes_all && !is_wanted() {
-                return;
-            }
-            **listed += stay.own.instructions;
-            if is_text {
-                return write_stay(lines, label, *hart, stay, names.of(functions, stay.function));
-            }
-            let Some(visit) = stay.named(functions) else { return };
-            match tree {
-                Some(tree) => tree.add(&visit),
-                None => {
-                    object.text("event", "visit");
-                    label.members(object, *hart, *index);
-                    visit_members(object, &visit);
-                    // Memory takes everything.
-                    let _ = object.end(lines);
-                }
-            }
+impl Form {
+    /// Writes a stay, if it is wanted.
+    #[inline(always)]
+    fn write(&mut self, page: &mut Page<'_>, lines: &mut Vec<u8>, functions: &Functions<'_>, stay: &Stay) {
+        let Self { is_json, tree, index, names } = self;
+        let is_wanted = || {
+            let function = functions.name(stay.function);
+            page.filter.wants_now() && function.is_some_and(|name| page.filter.wants_address(name.address))
         };
-        (stack, sink)
+        if !page.filter.takes_all() && !is_wanted() {
+            return;
+        }
+        *page.listed += stay.own.instructions;
+        if !*is_json && tree.is_none() {
+            return write_stay(lines, page.label, page.hart, stay, names.of(functions, stay.function));
+        }
+        let Some(visit) = stay.named(functions) else { return };
+        match tree {
+            Some(tree) => tree.add(&visit),
+            None => {
+                page.object.text("event", "visit");
+                page.label.members(page.object, page.hart, *index);
+                visit_members(page.object, &visit);
+                // Memory takes everything.
+                let _ = page.object.end(lines);
+            }
+        }
     }
 }
 

@@ -113,15 +113,12 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
             && style.format != ExecutionFormat::Json
             && let Some(calls) = &mut state.calls
         {
-            if calls.path_within_call(path) {
-                return;
-            }
             let mut page = Page { label, hart, object, listed, filter: &state.filter };
-            let mut ranges = items.filter_map(|item| match item.value {
+            let ranges = items.filter_map(|item| match item.value {
                 Event::Range(range) => Some(range),
                 _ => None,
             });
-            return calls.path(&mut page, text, path, &mut ranges);
+            return calls.path(&mut page, text, path, ranges);
         }
         items.for_each(|item| self.item(&item, text));
     }

@@ -51,12 +51,12 @@ pub(super) struct Segment {
 const _: () = assert!(size_of::<Segment>() <= 48);
 
 impl WalkedPaths {
-    /// The segments of a path: the first, and the others.
+    /// The segments of a path: the first, and where the others are.
     #[inline(always)]
-    pub fn get(&self, path: PathId, space: AddressSpace) -> Option<(&Segment, &[Segment])> {
+    fn get(&self, path: PathId, space: AddressSpace) -> Option<(Segment, std::ops::Range<usize>)> {
         let record = self.records.get(path.number as usize)?.as_ref();
         let record = record.filter(|record| self.generation == path.generation && record.space == space)?;
-        Some((&record.head, self.segments.get(record.first as usize..record.end as usize)?))
+        Some((record.head, record.first as usize..record.end as usize))
     }
 
     /// Is there room to remember a path? Those that its follower has forgotten are forgotten here.
@@ -86,64 +86,69 @@ enum Walk {
     Whole,
     /// Execution has arrived at the range after so many, which is in another call than it was before.
     Before(usize),
+    /// Nothing is remembered of it.
+    Unknown,
 }
 
 impl<'i> ShadowStack<'i> {
-    /// Takes a path that was walked before, if it does not leave the call that execution is in: then it only costs.
-    #[inline(always)]
-    pub(crate) fn walk_within(&mut self, path: PathId) -> bool {
-        let known = self.walked.as_ref().and_then(|walked| walked.get(path, self.space));
-        let (Some((segment, [])), Some(top)) = (known, self.frames.last()) else { return false };
-        let goes_on = matches!(self.departure, Departure::Sequence | Departure::Jump { .. });
-        if !goes_on || !top.function.is(segment.function) {
-            return false;
-        }
-        let &Segment { instructions, departure, .. } = segment;
-        self.run(instructions.into(), departure);
-        true
-    }
-
     /// Takes the ranges of a path that was walked before: `path` always stands for the same ones. It comes to what
     /// [`ShadowStack::push`] comes to range by range, and is faster. It seldom looks at the ranges: they stay where they are.
+    #[inline(always)]
     pub(crate) fn walk(
         &mut self,
         path: PathId,
+        ranges: impl Iterator<Item = Range>,
+        sink: &mut impl Stays<'i>,
+    ) {
+        match self.walk_again(path, sink) {
+            Walk::Whole => {}
+            walk => self.walk_ranges(path, walk, &mut { ranges }, sink),
+        }
+    }
+
+    #[inline(always)]
+    fn walk_again(&mut self, path: PathId, sink: &mut impl Stays<'i>) -> Walk {
+        let Some((first, others)) = self.walked.get(path, self.space) else { return Walk::Unknown };
+        if !self.walk_segment(&first, sink) {
+            return Walk::Before(0);
+        }
+        let mut ranges = first.ranges as usize;
+        for index in others {
+            // It is there: nothing is forgotten on the way.
+            let Some(&segment) = self.walked.segments.get(index) else { break };
+            if !self.walk_segment(&segment, sink) {
+                return Walk::Before(ranges);
+            }
+            ranges += segment.ranges as usize;
+        }
+        Walk::Whole
+    }
+
+    /// Takes the ranges of a path of which not enough is remembered.
+    #[cold]
+    #[inline(never)]
+    fn walk_ranges(
+        &mut self,
+        path: PathId,
+        walk: Walk,
         ranges: &mut dyn Iterator<Item = Range>,
         sink: &mut impl Stays<'i>,
     ) {
         if self.functions.is_full() {
             self.renumber();
         }
-        let mut walked = self.walked.take().unwrap_or_default();
-        let known = walked.get(path, self.space);
-        match known.map(|(first, others)| self.walk_again(first, others, sink)) {
-            Some(Walk::Whole) => {}
-            Some(Walk::Before(count)) => {
+        match walk {
+            Walk::Whole => {}
+            Walk::Before(count) => {
                 let mut rest = ranges.skip(count);
                 if let Some(range) = rest.next() {
                     self.run(range.instructions.into(), self.departure_of(&range));
                 }
                 rest.for_each(|range| self.range(&range, sink));
             }
-            None if walked.has_room(path) => self.learn(&mut walked, path, ranges, sink),
-            None => ranges.for_each(|range| self.range(&range, sink)),
+            Walk::Unknown if self.walked.has_room(path) => self.learn(path, ranges, sink),
+            Walk::Unknown => ranges.for_each(|range| self.range(&range, sink)),
         }
-        self.walked = Some(walked);
-    }
-
-    #[inline]
-    fn walk_again(&mut self, first: &Segment, others: &[Segment], sink: &mut impl Stays<'i>) -> Walk {
-        if !self.walk_segment(first, sink) {
-            return Walk::Before(0);
-        }
-        let mut ranges = first.ranges as usize;
-        for segment in others {
-            if !self.walk_segment(segment, sink) {
-                return Walk::Before(ranges);
-            }
-            ranges += segment.ranges as usize;
-        }
-        Walk::Whole
     }
 
     /// Execution comes to a segment. Was that all in one call?
@@ -158,15 +163,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Takes a path range by range, and remembers what it does.
-    #[cold]
-    #[inline(never)]
-    fn learn(
-        &mut self,
-        walked: &mut WalkedPaths,
-        path: PathId,
-        ranges: &mut dyn Iterator<Item = Range>,
-        sink: &mut impl Stays<'i>,
-    ) {
+    fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = Range>, sink: &mut impl Stays<'i>) {
         let mut segments: Vec<Segment> = Vec::new();
         let mut last: Option<Function> = None;
         for range in ranges {
@@ -185,7 +182,7 @@ impl<'i> ShadowStack<'i> {
             }
             last = Some(function);
         }
-        walked.insert(path, self.space, &segments);
+        self.walked.insert(path, self.space, &segments);
     }
 }
 
