@@ -172,7 +172,7 @@ impl Accumulate<Event> for Counter<'_> {
         self.change_code(window);
     }
 
-    #[inline]
+    #[inline(always)]
     fn path<'a>(&mut self, path: PathId, hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
         let range = |item: Item<'_, Event>| match item.value {
             Event::Range(range) => Some(range),
@@ -183,21 +183,27 @@ impl Accumulate<Event> for Counter<'_> {
 }
 
 impl Counter<'_> {
-    /// A hart walked along a path.
-    #[inline]
-    fn walk(&mut self, hart: u16, path: PathId, mut ranges: impl Iterator<Item = Range>) {
+    /// A hart walked along a path. Always part of the caller's loop: the ranges, which hardly any path needs, are not even
+    /// put together there.
+    #[inline(always)]
+    fn walk(&mut self, hart: u16, path: PathId, ranges: impl Iterator<Item = Range>) {
         if hart != self.hart.number {
             self.switch_hart(hart);
         }
         if self.needs_order || self.hart.counts_cycles || path.number >= MOST {
-            ranges.for_each(|range| self.range(&range));
+            self.take_each(&mut { ranges });
         } else if !self.walk_again(path) {
-            self.learn(path, &mut ranges);
+            self.learn(path, &mut { ranges });
         }
     }
 
+    #[inline(never)]
+    fn take_each(&mut self, ranges: &mut dyn Iterator<Item = Range>) {
+        ranges.for_each(|range| self.range(&range));
+    }
+
     /// Counts a path that is known. False if it is not.
-    #[inline]
+    #[inline(always)]
     fn walk_again(&mut self, path: PathId) -> bool {
         let Self { tree, timeline, hart, .. } = self;
         let Hart { walked, stack, clock, space, block, way, .. } = hart;
