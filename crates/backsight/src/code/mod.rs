@@ -1,5 +1,6 @@
 //! The code that a trace is followed through: what the capture brings along, and what the user names.
 
+mod dumps;
 mod files;
 mod history;
 mod holders;
@@ -11,12 +12,13 @@ mod search;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use backsight_capture::events::{Item, Mapping, Pid, State};
 use backsight_capture::{Capture, EventClock, MemoryDump};
 use backsight_core::{Address, AddressSpace, Context};
 use backsight_image::{Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
+use dumps::{Dumps, View, Views};
 use files::{Files, MappedBytes};
 use history::{History, Moment};
 use over_time::OverTime;
@@ -52,10 +54,9 @@ fn bias_of(elf: &Elf, mapping: &Mapping, is_kernel: bool) -> u64 {
 pub struct Code {
     capture: Arc<Capture>,
     specs: Arc<[ImageSpec]>,
-    /// All of it, whenever it was there. Made when somebody asks: where code changes, most never do.
-    shared: OnceLock<Image>,
-    /// Of cores that have memory of their own: their numbers in the capture, and the same.
-    own: BTreeMap<String, (usize, OnceLock<Image>)>,
+    dumps: Dumps,
+    /// All of it, whenever it was there.
+    views: Views,
     /// The number of each core.
     cores: BTreeMap<String, u32>,
     processes: Arc<Processes>,
@@ -182,16 +183,12 @@ impl Code {
         let cores = numbered
             .map(|(core, index)| (core.name.clone(), number_in(&core.name).unwrap_or(index)))
             .collect();
-        let with_memory: BTreeSet<usize> = capture.memory.iter().filter_map(|dump| dump.core).collect();
-        // If the memory of one core is all there is, everyone sees it.
-        let several = Some(&with_memory).filter(|cores| cores.len() > 1).into_iter().flatten();
-        let own = several
-            .filter_map(|&number| Some((capture.cores.get(number)?.name.clone(), (number, OnceLock::new()))));
+        let dumps = Dumps::of(&capture);
         let mut code = Self {
-            own: own.collect(),
+            views: Views::of(&capture, &dumps),
+            dumps,
             cores,
             processes: Arc::new(Processes::of(&capture)),
-            shared: OnceLock::new(),
             history: None,
             over_time: None,
             files,
@@ -205,17 +202,14 @@ impl Code {
             code.add_dumps(&mut dumps, None);
             let history = History::new(events, code.processes.clone(), Some(code.files.clone()));
             // What never changes is looked up by time, too, where the log says all that is needed: no file is opened then.
-            if !is_constant || code.own.is_empty() && !history.has_unsized() {
+            if !is_constant || code.views.are_one() && !history.has_unsized() {
                 let (files, nameless) = (code.files.clone(), Image::new());
                 code.over_time = Some(OverTime { files, named, dumps, nameless, is_constant });
             }
             code.history = Some(history);
         }
         if code.over_time.is_none() {
-            code.image();
-            for core in code.own.keys() {
-                code.of_core(Some(core));
-            }
+            code.views.iter().for_each(|view| _ = code.image_of(view));
         }
         Ok(code)
     }
@@ -249,16 +243,16 @@ impl Code {
     }
 
     fn of_core(&self, core: Option<&str>) -> &Image {
-        let own = core.and_then(|core| self.own.get(core));
-        own.map_or_else(
-            || self.image(),
-            |(number, image)| image.get_or_init(|| self.make_image(Some(*number))),
-        )
+        self.image_of(self.views.of_core(core))
+    }
+
+    fn image_of<'v>(&self, view: &'v View) -> &'v Image {
+        view.image.get_or_init(|| self.make_image(view.core))
     }
 
     /// The code as nobody in particular sees it, whenever it was there.
     pub fn image(&self) -> &Image {
-        self.shared.get_or_init(|| self.make_image(None))
+        self.of_core(None)
     }
 
     /// Files outside the capture that its event log names, by the names that find them again in a package.
@@ -281,9 +275,9 @@ impl Code {
 
     /// What could not be used of names and lines, in words. They are read when they are asked for: ask for this afterwards.
     pub fn problems(&self) -> Vec<String> {
-        let own = self.own.values().filter_map(|(_, image)| image.get());
+        let made = self.views.iter().filter_map(|view| view.image.get());
         let named = self.over_time.iter().map(|over_time| &over_time.named);
-        let images = self.shared.get().into_iter().chain(own).chain(named);
+        let images = made.chain(named);
         let mut problems: BTreeSet<String> = images.flat_map(Image::problems).collect();
         problems.extend(self.history.iter().flat_map(History::problems));
         problems.into_iter().collect()
@@ -310,11 +304,8 @@ impl Code {
 
     /// Adds memory contents: those of a core hide those of others.
     fn add_dumps(&self, image: &mut Image, core: Option<usize>) {
-        let own = |dump: &&MemoryDump| dump.core.is_none() || dump.core == core;
-        // What is not there was reported when the capture was opened.
-        let there = self.capture.memory.iter().filter(|dump| dump.file.exists());
-        let (mine, others): (Vec<_>, Vec<_>) = there.partition(own);
-        for dump in others.into_iter().chain(mine) {
+        for index in self.dumps.indices(core) {
+            let dump = &self.capture.memory[index];
             // A process has a space of its own.
             let space = dump.pid.map_or(dump.space, |pid| self.processes.add(dump.space, pid));
             let contents = self.files.search().contents(&dump.file);

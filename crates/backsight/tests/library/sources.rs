@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use backsight::core::{Address, AddressSpace};
 use backsight::description::Format;
-use backsight::{Capture, Error, OpenOptions};
+use backsight::image::{Code as _, Image};
+use backsight::{Capture, Error, OpenOptions, Source};
 use backsight_testing::repository;
 
 /// A folder on disk that goes away again.
@@ -165,4 +167,79 @@ fn bytes_readers_and_files_are_the_same() {
     assert_eq!(packets(&capture), expected);
     let again = capture.packets().count().unwrap_err().to_string();
     assert!(again.contains("read before"), "{again}");
+}
+
+/// A capture of four cores with memory. A dump is a letter, which stands for its contents, and an address.
+fn cores_with_memory(name: &str, dumps: [&str; 4]) -> Capture {
+    let scratch = Scratch::new(name);
+    let mut files = vec![("data.bin".to_owned(), String::new())];
+    let (mut devices, mut buffers, mut cores) = (String::new(), String::new(), String::new());
+    for (number, dumps) in dumps.into_iter().enumerate() {
+        let mut core = format!("[device]\nname=cpu_{number}\nclass=core\ntype=Cortex-A53\n");
+        for (index, dump) in dumps.split_whitespace().enumerate() {
+            let (letter, address) = dump.split_at(1);
+            core += &format!("[dump{index}]\nfile={letter}.bin\naddress={address}\n");
+            files.push((format!("{letter}.bin"), letter.repeat(8)));
+        }
+        let unit =
+            DEVICE.replace("ETM_0", &format!("ETM_{number}")).replace("0x10", &format!("{:#x}", 16 + number));
+        files.extend([(format!("cpu_{number}.ini"), core), (format!("etm_{number}.ini"), unit)]);
+        devices += &format!("cpu{number}=cpu_{number}.ini\netm{number}=etm_{number}.ini\n");
+        buffers += &format!("ETM_{number}=ETB_0\n");
+        cores += &format!("cpu_{number}=ETM_{number}\n");
+    }
+    files.push(("snapshot.ini".to_owned(), SNAPSHOT.replace("device0=etm.ini\n", &devices)));
+    let trace = TRACE.replace("ETM_0=ETB_0\n", &format!("{buffers}[core_trace_sources]\n{cores}"));
+    files.push(("trace.ini".to_owned(), trace));
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let capture = scratch.write(&files).unwrap_or_else(|error| panic!("{error}"));
+    // Files are mapped before they are removed.
+    capture.code().unwrap_or_else(|error| panic!("{error}"));
+    capture
+}
+
+/// What each core has at some addresses: a letter, or a point for nothing.
+fn memory_of_cores(capture: &Capture, addresses: &[u64]) -> Vec<String> {
+    let code = capture.code().unwrap();
+    let sources: Vec<_> = capture.buffers()[0].sources().collect();
+    let at = |source: &Source, address: &u64| {
+        let bytes = code.of(source).bytes_at(AddressSpace::ANY, Address(*address));
+        bytes.and_then(|bytes| bytes.first()).map_or('.', |&byte| char::from(byte))
+    };
+    sources.iter().map(|source| addresses.iter().map(|address| at(source, address)).collect()).collect()
+}
+
+/// Which cores share what they see: those with the same number.
+fn views_of_cores(capture: &Capture) -> Vec<usize> {
+    let code = capture.code().unwrap();
+    let images: Vec<_> = capture.buffers()[0].sources().map(|source| code.of(source)).collect();
+    let first = |image: &Image| images.iter().position(|&other| std::ptr::eq(other, image)).unwrap();
+    images.iter().map(|image| first(image)).collect()
+}
+
+#[test]
+fn cores_that_see_the_same_memory_share_it() {
+    let all = cores_with_memory("same", ["a0x1000 b0x2000"; 4]);
+    assert_eq!(views_of_cores(&all), [0, 0, 0, 0]);
+    assert_eq!(memory_of_cores(&all, &[0x1000, 0x2007, 0x3000]), ["ab."; 4]);
+    // Others have something else there, or something more: those see something else.
+    let some = cores_with_memory("some", ["a0x1000", "c0x1000", "a0x1000", "a0x1000 b0x2000"]);
+    assert_eq!(memory_of_cores(&some, &[0x1000, 0x2000]), ["ab", "cb", "ab", "ab"]);
+    let views = views_of_cores(&some);
+    assert_eq!((views[0], views[1], views[2]), (0, 1, 0));
+}
+
+#[test]
+fn of_memory_that_overlaps_a_core_sees_its_own_and_the_latest() {
+    // The same dumps, in another order: what lies over what is not the same.
+    let orders =
+        cores_with_memory("orders", ["a0x1000 b0x1004", "b0x1004 a0x1000", "a0x1000 b0x1004", "c0x2000"]);
+    assert_eq!(memory_of_cores(&orders, &[0x1003, 0x1004, 0x1008, 0x2000]), ["abbc", "aabc", "abbc", "abbc"]);
+    assert_eq!(views_of_cores(&orders)[..3], [0, 1, 0]);
+    // What comes again is hidden only by what came in between if that is later.
+    let again = cores_with_memory(
+        "again",
+        ["a0x1000 b0x1000 a0x1000", "b0x1000 a0x1000", "b0x1000", "a0x1000 b0x1000"],
+    );
+    assert_eq!(memory_of_cores(&again, &[0x1000]), ["a", "a", "b", "b"]);
 }
