@@ -14,7 +14,7 @@ use crate::etm4::{
 };
 
 /// Packets that a batch holds at most.
-pub(super) const CAPACITY: usize = 4096;
+pub(super) const CAPACITY: usize = 2048;
 /// Packets that a region may have: as many as bytes begin in it, and a run that ends after it.
 pub(super) const ROOM: usize = REGION + 2 * RUN;
 /// Packets of a batch, at most, that stand apart.
