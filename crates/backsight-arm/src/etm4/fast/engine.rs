@@ -12,6 +12,9 @@ use crate::etm4::{AddressHistory, Is};
 
 /// Fewer bytes than this are left to the clear reader.
 const LEAST: usize = 64;
+/// How far ahead bytes are asked for. A processor finds out by itself that they are read one after the other, but begins anew
+/// with each page.
+const AHEAD: usize = 2048;
 /// Bytes that must be there from where the engine begins a step: those of a run, and of the longest packet with a value.
 const STEP: usize = RUN + 16;
 
@@ -106,6 +109,7 @@ impl FastEngine {
 
     /// Reads the packets that begin in the first bytes; gives how many bytes those have.
     fn region(&mut self, reader: &mut ClearReader, rest: &[u8], batch: &mut PacketBatch) -> usize {
+        backsight_simd::prefetch(rest.get(AHEAD..AHEAD + REGION).unwrap_or_default());
         match rest.first_chunk::<READ>() {
             Some(block) => self.block(reader, rest, (block, REGION), batch),
             None => {
