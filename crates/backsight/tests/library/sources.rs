@@ -222,6 +222,8 @@ fn cores_that_see_the_same_memory_share_it() {
     let all = cores_with_memory("same", ["a0x1000 b0x2000"; 4]);
     assert_eq!(views_of_cores(&all), [0, 0, 0, 0]);
     assert_eq!(memory_of_cores(&all, &[0x1000, 0x2007, 0x3000]), ["ab."; 4]);
+    let moved = cores_with_memory("moved", ["a0x1000 a0x2000", "a0x1000", "a0x2000", "a0x2000 a0x1000"]);
+    assert_eq!(memory_of_cores(&moved, &[0x1000, 0x2000]), ["aa"; 4]);
     // Others have something else there, or something more: those see something else.
     let some = cores_with_memory("some", ["a0x1000", "c0x1000", "a0x1000", "a0x1000 b0x2000"]);
     assert_eq!(memory_of_cores(&some, &[0x1000, 0x2000]), ["ab", "cb", "ab", "ab"]);
