@@ -8,7 +8,7 @@
 //! This crate is the only one with `unsafe` code. Calling a function that was compiled for certain instructions is
 //! unsafe, because a processor that lacks them does something undefined: so each call is next to the question whether
 //! the processor has them. The instructions of `vbmi` are called by what was called so, and nowhere else; they read and
-//! write arrays of the right size.
+//! write arrays of the right size. [`prefetch`] needs an instruction that is unsafe by name only.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![deny(unsafe_op_in_unsafe_fn)]
