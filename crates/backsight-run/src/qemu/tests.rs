@@ -15,6 +15,7 @@ const NOP: u32 = 0xD503_201F;
 const LDR: u32 = 0xF940_0000; // ldr x0, [x0]
 const SVC: u32 = 0xD400_0001;
 const B_NE_16: u32 = 0x5400_0081; // b.ne .+16
+const B_BACK_28: u32 = 0x17FF_FFF9; // b .-28
 const BR: u32 = 0xD61F_0000; // br x0
 
 /// Writes a stream as the plugin does.
@@ -93,21 +94,24 @@ fn tail(source: u32, position: u64, begun: u64, expected: u64, payload: &[u8]) -
 
 /// What was executed; the same with blocks.
 fn execution(pieces: &[&[u8]], tails: &[Vec<u8>]) -> (Vec<Execution>, Result<Summary, StreamError>) {
-    let single = execution_from(StreamReader::new(), pieces, tails);
-    let by_blocks = execution_from(StreamReader::with_blocks(), pieces, tails);
+    let (single, blocks) = execution_from(StreamReader::new(), pieces, tails);
+    assert_eq!(blocks, 0, "nobody asked for blocks");
+    let (by_blocks, _) = execution_from(StreamReader::with_blocks(), pieces, tails);
     assert_eq!(by_blocks, single, "other execution with blocks");
     single
 }
 
+/// The same, and how many blocks it was given in.
 fn execution_from(
     mut reader: StreamReader,
     pieces: &[&[u8]],
     tails: &[Vec<u8>],
-) -> (Vec<Execution>, Result<Summary, StreamError>) {
-    let mut items = Vec::new();
+) -> ((Vec<Execution>, Result<Summary, StreamError>), usize) {
+    let (mut items, mut given) = (Vec::new(), 0);
     let mut sink = |item: Observation<'_>| match item {
         Observation::Execution(execution) => items.push(execution),
         Observation::Blocks(blocks) => {
+            given += blocks.steps.len();
             items.extend(blocks.iter().flat_map(|block| block.instructions()).map(Execution::Instruction));
         }
         _ => {}
@@ -117,7 +121,7 @@ fn execution_from(
         result = result.and_then(|()| reader.tail(tail, &mut sink));
     }
     let summary = reader.finish(&mut sink);
-    (items, result.map(|()| summary))
+    ((items, result.map(|()| summary)), given)
 }
 
 /// What a stream says, in short: `a->n` retired, `!a->h` exception, `?a->h` interrupt.
@@ -287,6 +291,41 @@ fn accesses_follow_their_instruction_and_those_of_a_fault_are_dropped() {
         "s8 9008=0",
         "100c->1010",
     ];
+    assert_eq!(observed(&writer.end()), expected);
+}
+
+/// A loop of two blocks, the first of which has two loads, and a block elsewhere.
+fn two_blocks_around() -> (StreamWriter, [&'static str; 5]) {
+    let mut writer = StreamWriter::new(1);
+    let [ldr, branch, nop, back] = [LDR, B_NE_16, NOP, B_BACK_28].map(u32::to_le_bytes);
+    writer.define(0x1000, &[(&ldr, WATCHED), (&ldr, WATCHED), (&branch, 0)]);
+    writer.define(0x1018, &[(&nop, 0), (&back, 0)]);
+    writer.words_at(0x2000, &[NOP]);
+    (writer, ["1000->1004", "1004->1008", "1008->1018", "1018->101c", "101c->1000"])
+}
+
+#[test]
+fn accesses_come_after_the_known_blocks_before_them() {
+    let (mut writer, around) = two_blocks_around();
+    let load = |index: u32, value: u32| [event(2, index | 3 << 9 | 1 << 13), 0x8000, 0, value, 0];
+    let (first, both) = (load(0, 5), [load(0, 6), load(1, 7)].concat());
+    writer.thread(0, &[&[0], &first[..], &[1, 0, 1, 0], &both, &[1, 0]].concat());
+    let [one, two, ..] = around;
+    let expected = [
+        &["#0", one, "l8 8000=5"],
+        &around[1..],
+        &around,
+        &[one, "l8 8000=6", two, "l8 8000=7"],
+        &around[2..],
+    ];
+    assert_eq!(observed(&writer.end())[..expected.concat().len()], expected.concat());
+}
+
+#[test]
+fn an_interrupt_comes_after_the_known_blocks_before_it() {
+    let (mut writer, around) = two_blocks_around();
+    writer.thread(0, &[0, 1, 0, 1, 0, 1, 2]);
+    let expected = [&["#0"], &around[..], &around, &around, &["?14 1000->2000", "2000->2004"]].concat();
     assert_eq!(observed(&writer.end()), expected);
 }
 
