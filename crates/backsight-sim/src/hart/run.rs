@@ -186,7 +186,8 @@ fn find<E: Environment>(
     found
 }
 
-/// Executes the instruction at `pc`, which writes to code that was decoded, alone: the code after it may be new.
+/// Executes the instruction at `pc`, which writes to code that was decoded, alone: the code after it may be new. What ran
+/// before it was reported when its block broke off.
 #[cold]
 #[inline(never)]
 fn write_code<const ACCESSES: bool, E: Environment>(
@@ -196,7 +197,6 @@ fn write_code<const ACCESSES: bool, E: Environment>(
     address: u64,
     observer: &mut impl Observer,
 ) -> End {
-    blocks.report(observer);
     // The instruction itself may be among what it overwrites.
     let op = match fetch(hart.pc, environment) {
         Ok(op) => op,
