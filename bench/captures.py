@@ -1,12 +1,20 @@
 """What is decoded: streams of the costliest packets, real captures, and larger ones that are made of these."""
 import configparser
+import pathlib
 import subprocess
 
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 
-def worst_cases(repository, folder):
+
+def run_example(name, *arguments):
+    """Runs an example of `backsight-arm`."""
+    command = ["cargo", "run", "--release", "--quiet", "-p", "backsight-arm", "--example", name, "--", *arguments]
+    subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.DEVNULL)
+
+
+def worst_cases(folder):
     """Streams of the packets that cost most: each byte a packet; addresses only; cycle counts and timestamps."""
-    make = ["cargo", "run", "--release", "--quiet", "-p", "backsight-arm", "--example", "make_worst_cases", "--", folder]
-    subprocess.run(make, cwd=repository, check=True, stdout=subprocess.DEVNULL)
+    run_example("make_worst_cases", folder)
     cases = []
     for registers in sorted(folder.glob("*.regs")):
         stream = registers.with_suffix(".bin")
@@ -88,8 +96,9 @@ def longer_capture(capture, folder, times):
 
 def many_sources(capture, folder, count):
     """The source of the capture as many sources, each under its own ID, all in the same frames."""
-    streams = streams_in_frames((capture / "cstrace.bin").read_bytes())
-    identifier, stream = max(streams.items(), key=lambda item: len(item[1]))
+    run_example("deframe", capture / "cstrace.bin", folder / "streams")
+    stream = max((folder / "streams").iterdir(), key=lambda file: file.stat().st_size)
+    identifier = int(stream.stem, 16)
     device = next(d for d in capture.glob("etm_*.ini") if int(dict(section(d, "regs"))["TRCTRACEIDR(0x010)"], 0) == identifier)
     registers = [(name, value) for name, value in section(device, "regs") if not name.startswith("TRCTRACEIDR")]
     many = folder / f"{count}-sources"
@@ -102,9 +111,7 @@ def many_sources(capture, folder, count):
         lines = [f"{name}={value}" for name, value in [*registers, ("TRCTRACEIDR(0x010)", hex(1 + number))]]
         head = f"[device]\nname=etm_{number}\nclass=trace_source\ntype=ETM4\n\n[regs]\n"
         (many / f"etm_{number}.ini").write_text(head + "\n".join(lines) + "\n")
-    frames = [frames_of(1 + number, stream) for number in range(count)]
-    in_turn = (frame for frames_at_once in zip(*frames) for frame in frames_at_once)
-    (many / "cstrace.bin").write_bytes(b"".join(in_turn))
+    (many / "cstrace.bin").write_bytes(frames(stream.read_bytes(), range(1, 1 + count)))
     devices = [f"{kind}_{number}" for kind in ("cpu", "etm") for number in range(count)]
     listed = "".join(f"device{number}={name}.ini\n" for number, name in enumerate(devices))
     (many / "snapshot.ini").write_text(f"[snapshot]\nversion=1.0\n\n[device_list]\n{listed}\n[trace]\nmetadata=trace.ini\n")
@@ -139,40 +146,16 @@ def many_dumps(capture, folder, count):
     return many
 
 
-FRAME = 16
-
-
-def streams_in_frames(frames):
-    """The bytes of each source, by its ID."""
-    streams, source = {}, 0
-    for at in range(0, len(frames) - FRAME + 1, FRAME):
-        frame, delayed = frames[at : at + FRAME], None
-        for index in range(FRAME - 1):
-            byte, flag = frame[index], frame[FRAME - 1] >> index // 2 & 1
-            if index % 2 == 0 and byte & 1:
-                # The flag says that the byte after it is of the source before.
-                source, delayed = (source, byte >> 1) if flag else (byte >> 1, None)
-                continue
-            value = byte | flag if index % 2 == 0 else byte
-            streams.setdefault(source, bytearray()).append(value)
-            if delayed is not None:
-                source, delayed = delayed, None
-        if delayed is not None:
-            source = delayed
-    return streams
-
-
-def frames_of(source, stream):
-    """A stream in frames, each of which says at its beginning whose it is."""
-    payload = FRAME - 2
-    for at in range(0, len(stream) - payload + 1, payload):
-        frame, flags = bytearray([source << 1 | 1]), 0
-        for index, byte in enumerate(stream[at : at + payload], start=1):
-            if index % 2 == 0:
-                flags |= (byte & 1) << index // 2
-                byte &= 0xFE
-            frame.append(byte)
-        yield bytes(frame) + bytes([flags])
+def frames(stream, ids):
+    """Frames of the simplest kind, the same bytes for each source: an ID byte, 14 bytes, their lowest bits."""
+    out = bytearray()
+    for place in range(0, len(stream) // 14 * 14, 14):
+        data = stream[place:place + 14]
+        low = sum((data[2 * mixed - 1] & 1) << mixed for mixed in range(1, 8))
+        mixed = bytes(byte & 0xFE if at % 2 else byte for at, byte in enumerate(data))
+        for source in ids:
+            out += bytes([source << 1 | 1]) + mixed + bytes([low])
+    return bytes(out)
 
 
 def images_of(capture, core):

@@ -291,7 +291,7 @@ impl Counter<'_> {
     #[inline(never)]
     fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = Range>) {
         if self.hart.walked.is_known(path) {
-            return ranges.for_each(|range| self.range(&range));
+            return self.take_each(ranges);
         }
         if self.hart.walked.generation != Some(path.generation) {
             self.hart.walked.begin(path.generation, &mut self.blocks);
