@@ -140,17 +140,18 @@ pub fn run<T: Task>(set: InstructionSet, task: T) -> T::Output {
 /// Bytes of a line of the processor's cache.
 const LINE: usize = 64;
 
-/// These bytes are needed soon: a processor that can be told so brings them closer.
-#[inline]
+/// A value is needed soon: a processor that can be told so brings it closer.
+#[inline(always)]
 #[allow(unsafe_code)]
-pub fn prefetch(bytes: &[u8]) {
+pub fn prefetch<T: ?Sized>(value: &T) {
     #[cfg(target_arch = "x86_64")]
-    for line in bytes.chunks(LINE) {
+    for at in (0..size_of_val(value)).step_by(LINE) {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let line = (&raw const *value).cast::<i8>().wrapping_add(at);
         // SAFETY: every x86-64 has the instruction. It reads nothing that a program could notice.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
     }
-    let _ = (bytes, LINE);
+    let _ = (value, LINE);
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -204,6 +204,12 @@ impl<S: Copy> Blocks<S> {
         self.blocks.len()
     }
 
+    /// All blocks, by their numbers.
+    #[inline]
+    pub fn all(&self) -> &[Block] {
+        &self.blocks
+    }
+
     /// A block by its number.
     #[inline]
     pub fn get(&self, block: u32) -> &Block {

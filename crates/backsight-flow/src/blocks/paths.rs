@@ -80,6 +80,8 @@ pub(crate) struct Path {
     pub note: u8,
     /// It can be walked by looking it up. Else only the follower's clear way decides.
     pub is_plain: bool,
+    /// The slot of the path that was found after this one last time.
+    next: u16,
 }
 
 const _: () = assert!(size_of::<Option<Path>>() == 64);
@@ -89,6 +91,8 @@ const _: () = assert!(size_of::<Option<Path>>() == 64);
 pub(crate) struct Paths<S = Range> {
     /// A power of two of slots, or none.
     slots: Vec<Option<Path>>,
+    /// The one whose path was found last.
+    last: usize,
     /// How many were filled since all was forgotten.
     filled: usize,
     generation: Generation,
@@ -123,8 +127,9 @@ impl Clone for Generation {
     }
 }
 
-/// Slots at first, and at most.
+/// Slots at first, and at most: a path names the slot of another one.
 const SLOTS: (usize, usize) = (1 << 8, 1 << 15);
+const _: () = assert!(SLOTS.1 <= 1 << u16::BITS);
 /// A path is looked for in so many slots, one after the other.
 const NEIGHBOURS: usize = 4;
 /// Bytes of steps that are stored at most: they stay in the processor's second cache.
@@ -144,6 +149,7 @@ impl<S> Default for Paths<S> {
         let (filled, remembered, used) = (0, 0, 0);
         Self {
             slots,
+            last: 0,
             filled,
             generation,
             remembered,
@@ -174,20 +180,41 @@ impl<S: Copy> Paths<S> {
         self.used = 0;
     }
 
-    /// A path was gone along.
+    /// A path was gone along: between two reviews that is not often enough to overflow.
     #[inline]
     pub const fn count_use(&mut self) {
-        self.used = self.used.saturating_add(1);
+        self.used = self.used.wrapping_add(1);
     }
 
     /// The path of a key, if it was walked before.
     #[inline(always)]
     pub fn get(&self, key: PathKey) -> Option<&Path> {
+        self.slots.get(self.slot_of(key)?)?.as_ref()
+    }
+
+    /// The same for a path that is gone along now. The one after it will mostly be the one that came after it last time: its
+    /// slot is fetched meanwhile.
+    #[inline(always)]
+    pub fn follow(&mut self, key: PathKey) -> Option<&Path> {
+        let slot = self.slot_of(key)?;
+        if let Some(Some(last)) = self.slots.get_mut(self.last) {
+            last.next = slot as u16;
+        }
+        self.last = slot;
+        let path = self.slots.get(slot)?.as_ref()?;
+        if let Some(next) = self.slots.get(usize::from(path.next)) {
+            backsight_simd::prefetch(next);
+        }
+        Some(path)
+    }
+
+    #[inline(always)]
+    fn slot_of(&self, key: PathKey) -> Option<usize> {
         let mask = self.slots.len().wrapping_sub(1);
         for next in 0..NEIGHBOURS {
-            let path = self.slots.get(key.hash().wrapping_add(next) & mask)?.as_ref()?;
-            if path.key == key {
-                return Some(path);
+            let slot = key.hash().wrapping_add(next) & mask;
+            if self.slots.get(slot)?.as_ref()?.key == key {
+                return Some(slot);
             }
         }
         None
@@ -276,6 +303,7 @@ impl<S: Copy> Paths<S> {
             outcomes: walked.outcomes,
             note: end.note,
             is_plain,
+            next: 0,
         };
         self.steps.extend_from_slice(&walked.steps);
         self.remembered += u32::from(!walked.steps.is_empty());

@@ -94,7 +94,7 @@ impl<C: Code> Flow<C> {
                 return run.after(AtomRun::MOST);
             }
             let key = key(self.position.address, self.mode_here(), run.packets);
-            run = match self.blocks.paths.get(key) {
+            run = match self.blocks.paths.follow(key) {
                 Some(&path) if path.is_plain => {
                     self.blocks.paths.count_use();
                     self.go_along(&path, run, sink)
@@ -124,11 +124,15 @@ impl<C: Code> Flow<C> {
     fn go_along(&mut self, path: &Path, run: Run, sink: &mut impl Sink) -> Run {
         self.statistics.count_path(path);
         let steps = self.blocks.paths.steps(path);
-        let ranges = steps.iter().map(|&step| {
-            let range = Range { executed: step.is_taken(), ..self.blocks.get(step.block()).range };
-            run.at(step.packet()).map(|()| range)
-        });
-        sink.take_path(self.blocks.paths.id(path), ranges);
+        // All blocks of a path are there; but a loop that could end at each of them would not be unrolled.
+        let blocks = self.blocks.all();
+        if let Some(last) = blocks.len().checked_sub(1) {
+            let ranges = steps.iter().map(|&step| {
+                let block = &blocks[last.min(step.block() as usize)];
+                run.at(step.packet()).map(|()| Range { executed: step.is_taken(), ..block.range })
+            });
+            sink.take_path(self.blocks.paths.id(path), ranges);
+        }
         // In this order: a processor foresees the first, which hardly ever changes.
         if self.remembers_calls() && path.note & CALLS != 0 {
             for &step in steps {
