@@ -34,13 +34,13 @@ impl AtomRun {
     /// Most packets of a run.
     pub const MOST: u32 = 8;
 
-    /// The run that begins with the first of these bytes, up to `most` packets long; empty if that is no Atom header.
+    /// The run that begins with the first of these bytes; empty if that is no Atom header.
     #[inline(always)]
-    pub const fn leading(bytes: u64, most: u32) -> Self {
-        const HIGHEST: u64 = 0x8080_8080_8080_8080;
-        let others = !(bytes & bytes << 1) & HIGHEST;
-        let length = others.trailing_zeros() / 8;
-        Self(bytes).first(if length < most { length } else { most })
+    pub const fn leading(bytes: u64) -> Self {
+        const LOWEST: u64 = 0x0101_0101_0101_0101;
+        // The lowest bit of each byte that is none, and all bits below the first of them.
+        let others = !(bytes >> 7 & bytes >> 6) & LOWEST;
+        Self(bytes & !others & others.wrapping_sub(1))
     }
 
     /// Is this byte the header of an Atom packet?
@@ -146,7 +146,7 @@ mod tests {
                 let mut bytes = [0xF7; 8];
                 bytes[at] = header;
                 let is_atoms = Atoms::from_header(header).count > 0;
-                let run = AtomRun::leading(u64::from_le_bytes(bytes), 8);
+                let run = AtomRun::leading(u64::from_le_bytes(bytes));
                 assert_eq!(run.len(), if is_atoms { 8 } else { at as u32 }, "{header:#x} {at}");
                 assert_eq!(AtomRun::begins_with(header), is_atoms);
             }
@@ -155,11 +155,11 @@ mod tests {
 
     #[test]
     fn parts_of_a_run_are_runs() {
-        let run = AtomRun::leading(u64::from_le_bytes([0xF7, 0xF6, 0xFB, 0xD5, 0, 0xF7, 0, 0]), 8);
+        let run = AtomRun::leading(u64::from_le_bytes([0xF7, 0xF6, 0xFB, 0xD5, 0, 0xF7, 0, 0]));
         assert_eq!((run.len(), run.atoms()), (4, 1 + 1 + 3 + 5));
         assert_eq!((run.first(2).len(), run.after(3).len(), run.after(8).is_empty()), (2, 1, true));
         assert_eq!(run.after(2).first_atoms(), Atoms::from_header(0xFB));
-        assert_eq!(AtomRun::leading(!0, 3).len(), 3);
+        assert_eq!(AtomRun::leading(!0).len(), 8);
         let at = Located { offset: 7, length: 4, value: run };
         let packets: std::vec::Vec<_> = packets_of(at).map(|packet| (packet.offset, packet.value)).collect();
         assert_eq!(packets[3], (10, Packet::Atoms(Atoms::from_header(0xD5))));

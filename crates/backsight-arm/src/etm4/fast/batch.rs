@@ -14,7 +14,7 @@ use crate::etm4::{
 };
 
 /// Packets that a batch holds at most.
-pub(super) const CAPACITY: usize = 2048;
+pub(super) const CAPACITY: usize = 1152;
 /// Packets that a region may have: as many as bytes begin in it, and a run that ends after it.
 pub(super) const ROOM: usize = REGION + 2 * RUN;
 /// Packets of a batch, at most, that stand apart.
@@ -170,6 +170,13 @@ impl PacketBatch {
         }
     }
 
+    /// There are no more packets. After the last header comes one that no run of Atom packets goes on with.
+    pub(super) fn end(&mut self) {
+        if let Some(after) = self.arrays.headers.get_mut(self.arrays.length) {
+            *after = APART;
+        }
+    }
+
     /// The packets that stand apart, each with its length.
     pub(super) fn large(&self) -> &[(Packet, u32)] {
         self.large.get(..self.large_length).unwrap_or_default()
@@ -206,7 +213,8 @@ impl PacketBatch {
                 sink.take(Located { offset: next.offset, length: 1, value });
                 next.offset += 1;
             } else if class == Class::Address {
-                let (value, form) = (values[next.value % CAPACITY], forms[next.value % CAPACITY]);
+                let value = values.get(next.value).copied().unwrap_or_default();
+                let form = forms.get(next.value).copied().unwrap_or_default();
                 let length = u32::from(LENGTHS[usize::from(form) % LENGTHS.len()]);
                 let address = Located { offset: next.offset, length, value: address(value, form) };
                 next.offset += u64::from(length);
@@ -228,9 +236,8 @@ impl PacketBatch {
     /// The run of Atom packets that begins with that one, which is at this offset.
     #[inline(always)]
     fn run(&self, at: usize, offset: u64) -> Located<AtomRun> {
-        let Arrays { headers, length, .. } = &self.arrays;
-        let window = headers.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-        let run = AtomRun::leading(u64::from_le_bytes(window), (*length - at).min(8) as u32);
+        let window = self.arrays.headers.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+        let run = AtomRun::leading(u64::from_le_bytes(window));
         Located { offset, length: run.len(), value: run }
     }
 
@@ -238,7 +245,8 @@ impl PacketBatch {
     #[inline(never)]
     fn other(&self, header: u8, class: Class, next: &mut Next) -> Located<Packet> {
         let Arrays { values, forms, counts, .. } = &self.arrays;
-        let index = next.value % CAPACITY;
+        // A packet that has no value may come after the last one.
+        let index = next.value.min(CAPACITY - 1);
         let (value, form, count) = (values[index], forms[index], counts[index]);
         let mut packet_length = u32::from(LENGTHS[usize::from(form) % LENGTHS.len()]);
         next.value += 1;

@@ -104,6 +104,7 @@ impl FastEngine {
             }
             used += taken;
         }
+        batch.end();
         used
     }
 

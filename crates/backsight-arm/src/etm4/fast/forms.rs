@@ -127,7 +127,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(form: &FormBits) -> Self {
+    const fn new(form: &FormBits) -> Self {
         let sent = form.sent;
         match form.shift {
             0 => Self { bits: [0; 3], sevens: sent },
@@ -144,13 +144,69 @@ impl Parts {
     }
 }
 
+/// All forms in AArch64 state, with a threshold of 0.
+static FORM_BITS: [FormBits; FORMS] = {
+    let mut forms = [FormBits::NONE; FORMS];
+    let mut header = 0;
+    while header < 256 {
+        let mut second = false;
+        loop {
+            if let Some((form, address, is1)) = address_form(header as u8, second) {
+                forms[form as usize] = FormBits::address(is1, address);
+            }
+            if second {
+                break;
+            }
+            second = true;
+        }
+        header += 1;
+    }
+    let mut bytes = 1;
+    while bytes <= TIMESTAMP_BYTES {
+        let (sent, keep) = (sevens(bytes), !0 << (7 * bytes));
+        let form = FormBits { sent, keep, slots: Slots::TIMESTAMP, bytes, ..FormBits::NONE };
+        let mut beside = 0;
+        while beside <= COUNT_BYTES {
+            forms[timestamp(bytes, beside) as usize] = form;
+            beside += 1;
+        }
+        bytes += 1;
+    }
+    let mut bytes = 1;
+    while bytes <= COUNT_BYTES {
+        forms[(COUNT_F1 + bytes) as usize].sent = sevens(bytes);
+        bytes += 1;
+    }
+    let mut field = 0;
+    while let Some(header) = Kind::CycleCountF2.with(field) {
+        forms[(COUNT_F2 | header & HEADER_BITS) as usize].sent = 0xF;
+        field += 1;
+    }
+    forms
+};
+
+/// The parts of all forms.
+static PARTS: [Parts; FORMS] = {
+    let mut parts = [Parts::new(&FormBits::NONE); FORMS];
+    let mut form = 0;
+    while form < FORMS {
+        parts[form] = Parts::new(&FORM_BITS[form]);
+        form += 1;
+    }
+    parts
+};
+
+/// The low seven bits of so many bytes.
+const fn sevens(bytes: u8) -> u64 {
+    SEVENS >> (64 - 8 * bytes)
+}
+
 /// The forms of a configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Forms {
     forms: [FormBits; FORMS],
     /// The bits of the count beside a timestamp.
     counts: [u32; FORMS],
-    parts: [Parts; FORMS],
     wide: bool,
     threshold: u32,
 }
@@ -158,35 +214,16 @@ pub(super) struct Forms {
 impl Forms {
     /// Those of a stream at its beginning: in AArch32 state, with a threshold of 0.
     pub fn new(cycle_mask: u32) -> Self {
-        let (mut forms, mut counts) = ([FormBits::NONE; FORMS], [0; FORMS]);
-        for header in 0..=255 {
-            for second in [false, true] {
-                if let Some((form, address, is1)) = address_form(header, second) {
-                    forms[usize::from(form)] = FormBits::address(is1, address);
-                }
-            }
-        }
-        let sevens = |bytes: u8| SEVENS >> (64 - 8 * bytes);
+        let mut counts = [0; FORMS];
         for (bytes, beside) in
             (1..=TIMESTAMP_BYTES).flat_map(|bytes| (0..=COUNT_BYTES).map(move |beside| (bytes, beside)))
         {
-            let (sent, keep) = (sevens(bytes), !0 << (7 * bytes));
-            let form = &mut forms[usize::from(timestamp(bytes, beside))];
-            *form = FormBits { sent, keep, slots: Slots::TIMESTAMP, bytes, ..FormBits::NONE };
             // A counter may have fewer bits.
             for bit in (0..7 * u32::from(beside)).filter(|bit| cycle_mask >> bit & 1 == 1) {
                 counts[usize::from(timestamp(bytes, beside))] |= 1 << (bit / 7 * 8 + bit % 7);
             }
         }
-        for bytes in 1..=COUNT_BYTES {
-            forms[usize::from(COUNT_F1 + bytes)].sent = sevens(bytes);
-        }
-        for field in 0..=1 {
-            let header = Kind::CycleCountF2.with(field).unwrap_or_default();
-            forms[usize::from(COUNT_F2 | header & HEADER_BITS)].sent = 0xF;
-        }
-        let parts = forms.map(|form| Parts::new(&form));
-        let mut forms = Self { forms, counts, parts, wide: true, threshold: 0 };
+        let mut forms = Self { forms: FORM_BITS, counts, wide: true, threshold: 0 };
         forms.renew(false, 0);
         forms
     }
@@ -205,7 +242,7 @@ impl Forms {
         let sent = if I::ARE_THERE {
             I::extract(payload, sent) << shift
         } else {
-            self.parts[usize::from(form) % FORMS].put_together::<TIMED>(payload)
+            PARTS[usize::from(form) % FORMS].put_together::<TIMED>(payload)
         };
         before & keep | (sent + add)
     }
