@@ -34,7 +34,7 @@ impl<'a, W, E> Pages<'a, W, E> {
         Self { writers: Vec::new(), current: 0, text: Vec::new(), make, output, failure: None }
     }
 
-    /// The writer of a source, and where it writes. Nothing is called back: what is handed to the writer can then stay in
+    /// The writer of a source, and where it writes; `None` after a failure. Nothing is called back: what is handed to the writer can then stay in
     /// registers.
     #[inline(always)]
     fn page_of(&mut self, source: &Source) -> Option<(&mut W, &mut Vec<u8>)> {
@@ -48,13 +48,7 @@ impl<'a, W, E> Pages<'a, W, E> {
     /// Something was written: text goes on when there is enough of it.
     #[inline(always)]
     fn go_on(&mut self) -> ControlFlow<()> {
-        if self.failure.is_some() {
-            ControlFlow::Break(())
-        } else if self.text.len() >= ENOUGH_TEXT {
-            self.flush()
-        } else {
-            ControlFlow::Continue(())
-        }
+        if self.text.len() >= ENOUGH_TEXT { self.flush() } else { ControlFlow::Continue(()) }
     }
 
     /// A source ends.
@@ -95,9 +89,8 @@ impl<T, W: Writer<T>, E> ItemSink<T> for Pages<'_, W, E> {
     type Says = ControlFlow<()>;
 
     fn take(&mut self, item: Item<'_, T>, _known: Known) -> ControlFlow<()> {
-        if let Some((writer, text)) = self.page_of(item.source) {
-            writer.item(&item, text);
-        }
+        let Some((writer, text)) = self.page_of(item.source) else { return ControlFlow::Break(()) };
+        writer.item(&item, text);
         self.go_on()
     }
 
@@ -111,9 +104,8 @@ impl<T, W: Writer<T>, E> ItemSink<T> for Pages<'_, W, E> {
     where
         T: 'a,
     {
-        if let Some((writer, text)) = self.page_of(executor.source) {
-            writer.path(path, executor, items, text);
-        }
+        let Some((writer, text)) = self.page_of(executor.source) else { return ControlFlow::Break(()) };
+        writer.path(path, executor, items, text);
         self.go_on()
     }
 }

@@ -22,6 +22,8 @@ const SPACES: usize = 64;
 
 /// The calls of one hart, on their way to the listing.
 pub(super) struct CallLines<'i> {
+    /// Whole paths are taken: everything is wanted, and nobody asks where it was reported.
+    pub takes_paths: bool,
     stack: ShadowStack<'i>,
     form: Form,
     /// Lines that are on their way.
@@ -31,6 +33,8 @@ pub(super) struct CallLines<'i> {
 /// What becomes of stays in functions.
 struct Form {
     is_json: bool,
+    /// Instructions that were listed.
+    listed: u64,
     /// Where calls are added up, and not listed one by one.
     tree: Option<CallTree>,
     /// Where the last event was reported.
@@ -74,7 +78,7 @@ impl NameText {
         name
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, lines: &mut Vec<u8>) {
         append(lines, &self.first, self.length as usize);
         if let Some(rest) = &self.rest {
@@ -85,7 +89,7 @@ impl NameText {
 
 impl Names {
     /// The text of a function.
-    #[inline]
+    #[inline(always)]
     fn of(&mut self, functions: &Functions<'_>, number: u32) -> Option<&NameText> {
         let index = number as usize;
         let is_unknown = |text: &NameText| text.length == UNKNOWN;
@@ -109,19 +113,17 @@ impl Names {
     }
 }
 
-/// Where the lines of a hart go, and what is wanted of them.
+/// How lines of events are written, and which are wanted.
 pub(super) struct Page<'a> {
     pub label: &'a Label,
     pub hart: u16,
     pub object: &'a mut ObjectWriter,
-    /// Instructions that were listed.
-    pub listed: &'a mut u64,
     pub filter: &'a Filter,
 }
 
 impl<'i> CallLines<'i> {
     /// `None` if no calls are listed in that style.
-    pub fn new(style: Style, code: SourceCode<'i>) -> Option<Self> {
+    pub fn new(style: Style, code: SourceCode<'i>, filter: &Filter) -> Option<Self> {
         let tree = match style.detail {
             Detail::Ranges | Detail::Instructions => return None,
             Detail::Calls => None,
@@ -129,8 +131,13 @@ impl<'i> CallLines<'i> {
         };
         let is_json = style.format == ExecutionFormat::Json;
         let stack = ShadowStack::new(code).naming(style.naming);
-        let form = Form { is_json, tree, index: 0, names: Names::default() };
-        Some(Self { stack, form, lines: Vec::new() })
+        let form = Form { is_json, listed: 0, tree, index: 0, names: Names::default() };
+        Some(Self { takes_paths: !is_json && filter.takes_all(), stack, form, lines: Vec::new() })
+    }
+
+    /// Instructions that were listed.
+    pub const fn listed(&self) -> u64 {
+        self.form.listed
     }
 
     /// The code is not what it was.
@@ -165,17 +172,18 @@ impl<'i> CallLines<'i> {
         }
     }
 
-    /// Takes the ranges of a path that was walked before. Not for JSON, which says where each event was reported.
+    /// Takes the ranges of a path that was walked before, if it [takes paths](Self::takes_paths).
     #[inline(always)]
     pub fn path(
         &mut self,
-        page: &mut Page<'_>,
+        label: &Label,
+        hart: u16,
         text: &mut Vec<u8>,
         path: PathId,
         ranges: impl Iterator<Item = Range>,
     ) {
         let Self { stack, form, .. } = self;
-        let mut sink = |functions: &Functions<'i>, stay: &Stay| form.write(page, text, functions, stay);
+        let mut sink = |functions: &Functions<'i>, stay: &Stay| form.text(label, hart, text, functions, stay);
         stack.walk(path, ranges, &mut sink);
     }
 
@@ -197,7 +205,7 @@ impl<'i> CallLines<'i> {
         out: &mut dyn Write,
         collect: impl FnOnce(&mut ShadowStack<'i>, &mut Form, &mut Vec<u8>),
     ) -> io::Result<()> {
-        let Self { stack, form, lines } = self;
+        let Self { stack, form, lines, .. } = self;
         collect(stack, form, lines);
         let written = if lines.is_empty() { Ok(()) } else { out.write_all(lines) };
         lines.clear();
@@ -207,30 +215,41 @@ impl<'i> CallLines<'i> {
 
 impl Form {
     /// Writes a stay, if it is wanted.
-    #[inline(always)]
     fn write(&mut self, page: &mut Page<'_>, lines: &mut Vec<u8>, functions: &Functions<'_>, stay: &Stay) {
-        let Self { is_json, tree, index, names } = self;
+        let &mut Page { label, hart, ref mut object, filter } = page;
         let is_wanted = || {
             let function = functions.name(stay.function);
-            page.filter.wants_now() && function.is_some_and(|name| page.filter.wants_address(name.address))
+            filter.wants_now() && function.is_some_and(|name| filter.wants_address(name.address))
         };
-        if !page.filter.takes_all() && !is_wanted() {
+        if !filter.takes_all() && !is_wanted() {
             return;
         }
-        *page.listed += stay.own.instructions;
-        if !*is_json && tree.is_none() {
-            return write_stay(lines, page.label, page.hart, stay, names.of(functions, stay.function));
+        if !self.is_json || self.tree.is_some() {
+            return self.text(label, hart, lines, functions, stay);
         }
+        self.listed += stay.own.instructions;
         let Some(visit) = stay.named(functions) else { return };
-        match tree {
-            Some(tree) => tree.add(&visit),
-            None => {
-                page.object.text("event", "visit");
-                page.label.members(page.object, page.hart, *index);
-                visit_members(page.object, &visit);
-                // Memory takes everything.
-                let _ = page.object.end(lines);
-            }
+        object.text("event", "visit");
+        label.members(object, hart, self.index);
+        visit_members(object, &visit);
+        // Memory takes everything.
+        let _ = object.end(lines);
+    }
+
+    /// Writes a stay as text, or adds it to the tree.
+    #[inline(always)]
+    fn text(
+        &mut self,
+        label: &Label,
+        hart: u16,
+        lines: &mut Vec<u8>,
+        functions: &Functions<'_>,
+        stay: &Stay,
+    ) {
+        self.listed += stay.own.instructions;
+        match &mut self.tree {
+            None => write_stay(lines, label, hart, stay, self.names.of(functions, stay.function)),
+            Some(tree) => stay.named(functions).iter().for_each(|visit| tree.add(visit)),
         }
     }
 }
@@ -325,7 +344,7 @@ fn cost_members(object: &mut ObjectWriter, names: &CostNames, cost: &Cost) {
 }
 
 /// Name, what the stay cost, and where it is the last of a call what that cost.
-#[inline]
+#[inline(always)]
 fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: Option<&NameText>) {
     // Memory takes everything.
     let _ = label.write(lines, hart);
@@ -334,9 +353,16 @@ fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: 
         Some(name) => name.write(lines),
         None => lines.extend_from_slice(b"  "),
     }
-    if is_short(stay) {
-        return write_short_costs(lines, stay.own.instructions, stay.call.map(|call| call.instructions));
+    match is_short(stay) {
+        true => write_short_costs(lines, stay.own.instructions, stay.call.map(|call| call.instructions)),
+        false => write_costs(lines, *stay),
     }
+}
+
+/// What a stay cost. It is taken as a copy: else all others would have to be in memory, too.
+#[cold]
+#[inline(never)]
+fn write_costs(lines: &mut Vec<u8>, stay: Stay) {
     // What came before the last line, such as an exception, was the end of it.
     let has_own = stay.own.instructions > 0;
     if has_own {
@@ -354,7 +380,7 @@ fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: 
 }
 
 /// Are there only instructions to be written, of its own and of the call if that ended, and few of them?
-#[inline]
+#[inline(always)]
 fn is_short(stay: &Stay) -> bool {
     let is_short =
         |cost: &Cost| cost.cycles.is_none() && cost.time.is_none() && cost.instructions < SHORT as u64;
@@ -364,7 +390,7 @@ fn is_short(stay: &Stay) -> bool {
 
 /// What a stay cost, of which [`is_short`] is true. How long the numbers are, and whether the call ended, is as good as random
 /// from line to line: whatever comes, it is two copies of the same size.
-#[inline]
+#[inline(always)]
 fn write_short_costs(lines: &mut Vec<u8>, own: u64, call: Option<u64>) {
     const END_OF_LINE: CostText = CostText { text: [b'\n'; 47], length: 1 };
     let own = &COSTS[own as usize % SHORT];
@@ -419,7 +445,7 @@ impl CostText {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn indent(lines: &mut Vec<u8>, width: usize) {
     let end = lines.len() + width;
     (0..width.div_ceil(SPACES)).for_each(|_| lines.extend_from_slice(&[b' '; SPACES]));

@@ -106,19 +106,16 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
         text: &mut Vec<u8>,
     ) {
         self.enter(window);
-        let Self { style, label, harts, current, listed, object, .. } = self;
-        if let Some(state) = harts.get_mut(*current)
+        if let Some(state) = self.harts.get_mut(self.current)
             && state.number == hart
-            && state.filter.takes_all()
-            && style.format != ExecutionFormat::Json
             && let Some(calls) = &mut state.calls
+            && calls.takes_paths
         {
-            let mut page = Page { label, hart, object, listed, filter: &state.filter };
             let ranges = items.filter_map(|item| match item.value {
                 Event::Range(range) => Some(range),
                 _ => None,
             });
-            return calls.path(&mut page, text, path, ranges);
+            return calls.path(&self.label, hart, text, path, ranges);
         }
         items.for_each(|item| self.item(&item, text));
     }
@@ -233,7 +230,7 @@ impl<'i> ExecutionWriter<'i> {
         }
         let is_wanted = state.filter.wants(event);
         if let Some(calls) = &mut state.calls {
-            let mut page = Page { label, hart, object, listed, filter: &state.filter };
+            let mut page = Page { label, hart, object, filter: &state.filter };
             return calls.event(&mut page, out, is_wanted, index, event);
         }
         if !is_wanted {
@@ -272,7 +269,7 @@ impl<'i> ExecutionWriter<'i> {
                 instruction_text: InstructionText::default(),
                 lines: self.lines.clone(),
                 texts: RangeTexts::new(self.counts.listings.load(Ordering::Relaxed)),
-                calls: CallLines::new(self.style, self.code),
+                calls: CallLines::new(self.style, self.code, &self.filter),
             };
             self.harts.insert(self.current, state);
         }
@@ -284,12 +281,12 @@ impl<'i> ExecutionWriter<'i> {
     /// # Errors
     /// If `out` fails.
     pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { label, harts, listed, object, .. } = self;
+        let Self { label, harts, object, .. } = self;
         for state in harts {
             write_lines(out, label, |each| state.lines.finish(each))?;
             if let Some(calls) = &mut state.calls {
                 let hart = state.number;
-                calls.end(&mut Page { label, hart, object, listed, filter: &state.filter }, out)?;
+                calls.end(&mut Page { label, hart, object, filter: &state.filter }, out)?;
             }
         }
         Ok(())
@@ -299,6 +296,7 @@ impl<'i> ExecutionWriter<'i> {
 /// What was listed is counted, however the listing ends.
 impl Drop for ExecutionWriter<'_> {
     fn drop(&mut self) {
-        self.counts.add(self.listed);
+        let by_calls = self.harts.iter().filter_map(|hart| hart.calls.as_ref()).map(CallLines::listed);
+        self.counts.add(self.listed + by_calls.sum::<u64>());
     }
 }

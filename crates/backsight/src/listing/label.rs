@@ -22,15 +22,25 @@ pub(super) struct Label {
 
 impl Label {
     /// What a line of text begins with.
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, out: &mut (impl Write + ?Sized), hart: u16) -> io::Result<()> {
+        let [high, low] = hexadecimal(self.id.get());
+        match self.numbers_harts || self.time.is_some() {
+            true => self.write_long(out, hart),
+            false => out.write_all(&[b'0', b'x', high, low, b' ', b' ']),
+        }
+    }
+
+    /// The same with time or hart.
+    #[inline(never)]
+    fn write_long(&self, out: &mut (impl Write + ?Sized), hart: u16) -> io::Result<()> {
         if let Some(time) = &self.time {
             write!(out, "{time:<28}  ")?;
         }
-        let [high, low] = hexadecimal(self.id.get());
+        write!(out, "{}", self.id)?;
         match self.numbers_harts {
-            true => write!(out, "0x{}{}.{hart}  ", char::from(high), char::from(low)),
-            false => out.write_all(&[b'0', b'x', high, low, b' ', b' ']),
+            true => write!(out, ".{hart}  "),
+            false => out.write_all(b"  "),
         }
     }
 
