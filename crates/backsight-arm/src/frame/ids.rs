@@ -27,3 +27,12 @@ impl NamedIds {
         self.0 >> id.get() & 1 != 0
     }
 }
+
+/// What either was shown.
+impl core::ops::BitOr for NamedIds {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}

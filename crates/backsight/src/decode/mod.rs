@@ -365,7 +365,7 @@ impl<'c, K: Kind> Decode<'c, K> {
             return Spread::None;
         }
         let is_one_piece = is_smaller(2 * self.piece as u64);
-        match (!is_one_piece).then(|| pieces::only_source(setup)).flatten() {
+        match (!is_one_piece).then(|| pieces::only_source(setup, self.threads)).flatten() {
             Some(id) => Spread::Pieces(id),
             None if setup.buffer.is_raw() || setup.order == Order::Capture => Spread::None,
             None => Spread::Sources,

@@ -180,24 +180,24 @@ impl<'c, K: Kind> Decode<'c, K> {
         if decoder.state().is_none() || !setup.buffer.continued.is_empty() {
             return Ok(());
         }
-        let mut cutter = Cutter::new(size);
+        let (mut cutter, mut gathered) = (Cutter::new(size), Piece::default());
         let mut stream = SourceStream::new(&setup, id, None);
         let mut seeks = VecDeque::new();
         self.blocks(setup.buffer, false, &mut |block| {
             for block in block.chunks(SEEK) {
                 seeks.extend(stream.seek());
                 stream.feed(block, &mut |piece, _| {
-                    cutter.push(piece);
+                    gathered.append(piece);
                     ControlFlow::Continue(())
                 })?;
             }
-            while let Some(piece) = next_piece(&mut decoder, &mut cutter) {
+            while let Some(piece) = next_piece(&mut decoder, &mut cutter, &mut gathered) {
                 let seek = latest(&mut seeks, piece.offset);
                 look_for_cut(&piece, seek, &mut decoder, &mut probe, sink);
             }
             ControlFlow::Continue(())
         })?;
-        let rest = cutter.rest();
+        let rest = cutter.rest(&mut gathered);
         look_for_cut(&rest, latest(&mut seeks, rest.offset), &mut decoder, &mut probe, sink);
         Ok(())
     }
@@ -218,9 +218,13 @@ fn starting_state<S: Stream>(decoder: &mut SourceDecoder<S>, offset: u64) -> Opt
     Some(decoder.stream.resumable()?.starting_at(offset))
 }
 
-fn next_piece<S: Stream>(decoder: &mut SourceDecoder<S>, cutter: &mut Cutter) -> Option<StreamPiece> {
+fn next_piece<S: Stream>(
+    decoder: &mut SourceDecoder<S>,
+    cutter: &mut Cutter,
+    gathered: &mut Piece,
+) -> Option<StreamPiece> {
     let stream = decoder.stream.resumable()?;
-    cutter.next(&|bytes| stream.last_sync(bytes))
+    cutter.next(gathered, &|bytes| stream.last_sync(bytes))
 }
 
 /// The last of the places that come before an offset of the stream. Those before it are not needed any more.

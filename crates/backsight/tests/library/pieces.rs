@@ -258,3 +258,52 @@ fn who_has_enough_of_a_source_in_pieces_gets_no_more() {
     let written = decode.write(|_| Ok(Lines { count: 0, is_local: true }), write);
     assert!(written.is_err_and(|error| error.to_string().contains("enough")) && left == 0);
 }
+
+/// A snapshot of two trace units that share a buffer of so many frames: the first one's, but for this one.
+fn snapshot_of_two(folder: &Path, frames: usize, of_second: Option<usize>) -> Capture {
+    let device = |id: u8| {
+        format!(
+            "[device]\nname=ETM_{id}\nclass=trace_source\ntype=ETM4\n[regs]\nTRCTRACEIDR={id}\nTRCCONFIGR=1\n\
+             TRCIDR0=0x28000EA1\nTRCIDR2=0x488\n"
+        )
+    };
+    let snapshot =
+        "[snapshot]\nversion=1.0\n[device_list]\ndevice0=1.ini\ndevice1=2.ini\n[trace]\nmetadata=trace.ini\n";
+    let trace = "[trace_buffers]\nbuffers=buffer0\n[buffer0]\nname=ETB_0\nfile=data.bin\nformat=coresight\n\
+        [source_buffers]\nETM_1=ETB_0\nETM_2=ETB_0\n";
+    let mut data = vec![0; 16 * frames];
+    let mut name = |frame: usize, id: u8| data[16 * frame] = id << 1 | 1;
+    name(0, 1);
+    if let Some(frame) = of_second {
+        name(frame, 2);
+        if frame + 1 < frames {
+            name(frame + 1, 1);
+        }
+    }
+    std::fs::create_dir_all(folder).unwrap();
+    for (name, text) in
+        [("snapshot.ini", snapshot), ("trace.ini", trace), ("1.ini", &device(1)), ("2.ini", &device(2))]
+    {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    std::fs::write(folder.join("data.bin"), data).unwrap();
+    Capture::open(folder).unwrap()
+}
+
+#[test]
+fn a_source_is_not_alone_if_another_has_one_frame_anywhere() {
+    let folder = std::env::temp_dir().join(format!("backsight-alone-{}", std::process::id()));
+    let frames = 70_001;
+    let is_alone = |of_second, threads| {
+        let capture = snapshot_of_two(&folder, frames, of_second);
+        capture.execution().threads(threads).piece_size(1_000).is_in_pieces().unwrap()
+    };
+    for threads in [2, 3, 7] {
+        assert!(is_alone(None, threads));
+        // Threads look at parts of whole blocks, of 2^14 frames.
+        for frame in [0, 1, (1 << 14) - 1, 1 << 14, 3 << 14, (4 << 14) - 1, 4 << 14, frames - 1] {
+            assert!(!is_alone(Some(frame), threads), "{frame}, {threads} threads");
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -24,10 +24,10 @@ pub(super) use self::cut::{Cutter, StreamPiece};
 use self::worker::{Counts, Job, Mark, Reply, decode_part, work};
 use super::consumers::Consumer;
 use super::kind::Kind;
-use super::parallel::BlockSink;
+use super::parallel::{self, BlockSink};
 use super::read_blocks;
-use super::session::{Setup, buffer_summary};
-use super::source_decoder::SourceDecoder;
+use super::session::{BLOCK, Setup, buffer_summary};
+use super::source_decoder::{Break, SourceDecoder};
 use super::span::count_frames;
 use super::split::{Piece, Splitter};
 use super::summary::{BufferSummary, SourceSummary};
@@ -52,7 +52,7 @@ pub(super) struct PieceOptions {
 
 /// The one source of a buffer that is wanted, if it can be decoded in pieces. Where several are described, frames say which
 /// ones there are.
-pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>) -> Option<TraceId> {
+pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>, threads: usize) -> Option<TraceId> {
     let buffer = setup.buffer;
     let can_resume = |id: TraceId| setup.decoder(id).is_some_and(|mut decoder| decoder.state().is_some());
     if buffer.is_raw() {
@@ -65,8 +65,8 @@ pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>) -> Option<TraceId> {
     }
     if ids.len() > 1 {
         // What cannot be read to its end cannot be read twice.
-        buffer.size()?;
-        let named = named_ids(buffer).ok()?;
+        let size = buffer.size()?;
+        let named = named_ids(buffer, size, threads).ok()?;
         ids.retain(|&id| named.is_none_or(|named| named.has(id)));
     }
     if ids.len() > 1 {
@@ -79,17 +79,27 @@ pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>) -> Option<TraceId> {
     }
 }
 
-/// The sources that the frames of a buffer name, where these are simple enough to see that.
-fn named_ids(buffer: &Buffer) -> Result<Option<NamedIds>> {
+/// The sources that the frames of a buffer name, where these are simple enough to see that. Nothing else can be done before
+/// it is known: each thread reads a part of the buffer.
+fn named_ids(buffer: &Buffer, size: u64, threads: usize) -> Result<Option<NamedIds>> {
     if buffer.framing() != Framing::Coresight || !buffer.starts.is_empty() {
         return Ok(None);
     }
-    let mut named = NamedIds::default();
-    read_blocks(buffer, 0, true, &mut |block| {
-        named.look(block);
-        ControlFlow::Continue(())
-    })?;
-    Ok(Some(named))
+    // A frame is in one part.
+    let part = size.max(1).div_ceil(threads.max(1) as u64).next_multiple_of(BLOCK as u64);
+    let parts = (0..size.div_ceil(part)).map(|number| number * part).collect();
+    let look = |start: u64, _| {
+        let is_last = start + part >= size;
+        let (mut named, mut left) = (NamedIds::default(), if is_last { u64::MAX } else { part });
+        read_blocks(buffer, start, true, &mut |block| {
+            named.look(block);
+            left = left.saturating_sub(block.len() as u64);
+            if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        Ok(named)
+    };
+    let named: Result<Vec<_>> = parallel::map(parts, threads, look).into_iter().collect();
+    Ok(Some(named?.into_iter().fold(NamedIds::default(), |all, some| all | some)))
 }
 
 /// Decodes the only source of a buffer. `make` makes a consumer for each thread; `output` gets the portions in order.
@@ -134,6 +144,7 @@ where
         id,
         splitter: Splitter::new(setup.buffer, setup.wanted),
         cutter: Cutter::new(options.size),
+        raw: Piece::default(),
         undecoded: Vec::new(),
     };
     let (reading, outcome) = std::thread::scope(|scope| {
@@ -147,7 +158,7 @@ where
             outcome
         });
         if reading.is_ok() && outcome.is_continue() && gathering.is_met() {
-            outcome = chain.finish(gathering.cutter.rest());
+            outcome = chain.finish(gathering.rest());
         }
         // Threads end when there is nobody to ask them.
         chain.jobs = None;
@@ -170,6 +181,8 @@ struct Gathering<'s, 'c, K> {
     id: TraceId,
     splitter: Splitter,
     cutter: Cutter,
+    /// What there is of a buffer without frames; else the splitter has it.
+    raw: Piece,
     undecoded: Vec<TraceId>,
 }
 
@@ -179,11 +192,13 @@ impl<'c, K: Kind> Gathering<'_, 'c, K> {
     where
         C: Consumer<K::Value>,
     {
-        let Self { setup, id, splitter, cutter, undecoded } = self;
+        let Self { setup, id, splitter, cutter, raw, undecoded } = self;
         if setup.buffer.is_raw() {
             let (index, breaks) = splitter.feed_raw(block);
-            let runs = vec![Run { index, at: 0 }];
-            cutter.push(&Piece { bytes: block.to_vec(), runs, arrivals: Vec::new(), breaks });
+            let at = raw.bytes.len();
+            raw.runs.push(Run { index, at: at as u32 });
+            raw.breaks.extend(breaks.iter().map(|one| Break { at: at + one.at, ..*one }));
+            raw.bytes.extend_from_slice(block);
         } else {
             splitter.feed(block, &mut |met| {
                 if met != *id && setup.wants(met) {
@@ -191,12 +206,18 @@ impl<'c, K: Kind> Gathering<'_, 'c, K> {
                 }
                 met == *id
             });
-            splitter.pieces(|_, piece| cutter.push(piece));
         }
-        while let Some(piece) = chain.cut(cutter) {
+        let gathered = splitter.gathered().next().map_or(raw, |(_, piece)| piece);
+        while let Some(piece) = chain.cut(cutter, gathered) {
             chain.take(piece)?;
         }
         ControlFlow::Continue(())
+    }
+
+    /// What is left at the end.
+    fn rest(&mut self) -> StreamPiece {
+        let Self { splitter, cutter, raw, .. } = self;
+        cutter.rest(splitter.gathered().next().map_or(raw, |(_, piece)| piece))
     }
 
     /// Were there bytes of the source?
@@ -243,9 +264,9 @@ struct Chain<'o, S: Stream, C: Consumer<S::Value>> {
 
 impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
     /// The next piece, where there is enough for one.
-    fn cut(&mut self, cutter: &mut Cutter) -> Option<StreamPiece> {
+    fn cut(&mut self, cutter: &mut Cutter, gathered: &mut Piece) -> Option<StreamPiece> {
         let stream = self.decoder.stream.resumable()?;
-        cutter.next(&|bytes| stream.last_sync(bytes))
+        cutter.next(gathered, &|bytes| stream.last_sync(bytes))
     }
 
     /// Hands out a piece, and puts out what comes of the oldest one if there are many.
