@@ -318,7 +318,7 @@ impl<'i> ShadowStack<'i> {
         self.arrive_in(function, sink);
     }
 
-    /// One test after the other, the commonest first, is predicted better than a jump.
+    /// Execution comes to a function. One test after the other, the commonest first, is predicted better than a jump.
     #[inline(always)]
     fn arrive_in(&mut self, function: Function, sink: &mut impl Stays<'i>) {
         let Some(top) = self.frames.last() else {

@@ -34,8 +34,8 @@ impl<'a, W, E> Pages<'a, W, E> {
         Self { writers: Vec::new(), current: 0, text: Vec::new(), make, output, failure: None }
     }
 
-    /// The writer of a source, and where it writes; `None` after a failure. Nothing is called back: what is handed to the writer can then stay in
-    /// registers.
+    /// The writer of a source, and where it writes; `None` after a failure. Nothing is called back: what is handed to the
+    /// writer can then stay in registers.
     #[inline(always)]
     fn page_of(&mut self, source: &Source) -> Option<(&mut W, &mut Vec<u8>)> {
         let id = source.frame_id();

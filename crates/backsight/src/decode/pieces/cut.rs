@@ -58,21 +58,29 @@ impl StreamPiece {
 
 /// Cuts the bytes of a source that somebody gathers.
 pub(in crate::decode) struct Cutter {
-    /// Bytes that a piece is to have at least.
+    /// How many bytes have to be there for a piece, and how many of them it has at most, if it can.
     size: usize,
+    most: usize,
     /// Offset of the first byte that is not cut off.
     offset: u64,
     can_begin_alone: bool,
 }
 
 impl Cutter {
-    /// Pieces are of about so many bytes, or up to twice as many.
+    /// Pieces are of about so many bytes.
     pub fn new(size: usize) -> Self {
-        Self { size: size.max(OVERLAP + 1), offset: 0, can_begin_alone: false }
+        let size = size.max(OVERLAP + 1);
+        Self { size, most: size, offset: 0, can_begin_alone: false }
+    }
+
+    /// The same; but where more bytes are there, up to twice as many. What is left has to be moved: it is less then.
+    pub fn up_to_twice(size: usize) -> Self {
+        let cutter = Self::new(size);
+        Self { most: 2 * cutter.size, ..cutter }
     }
 
     /// Cuts off the next piece of what was gathered, if there is enough for one. `last_sync` finds the last synchronisation
-    /// in some bytes. What is left has to be moved: the cut is made late.
+    /// in some bytes.
     pub fn next(
         &mut self,
         gathered: &mut Piece,
@@ -80,7 +88,7 @@ impl Cutter {
     ) -> Option<StreamPiece> {
         let bytes = &gathered.bytes;
         let most = bytes.len().checked_sub(OVERLAP).filter(|&most| most >= self.size)?;
-        let mut end = most.min(2 * self.size);
+        let mut end = most.min(self.most);
         let (own, is_sync) = loop {
             if let Some(found) = bytes.get(OVERLAP..end).and_then(last_sync) {
                 break (OVERLAP + found, true);
@@ -119,8 +127,8 @@ mod tests {
         bytes.iter().rposition(|&byte| byte == 0xFF)
     }
 
-    fn pieces(bytes: &[u8], size: usize, block: usize) -> Vec<StreamPiece> {
-        let (mut cutter, mut gathered) = (Cutter::new(size), Piece::default());
+    fn pieces(bytes: &[u8], mut cutter: Cutter, block: usize) -> Vec<StreamPiece> {
+        let mut gathered = Piece::default();
         let mut pieces = Vec::new();
         for block in bytes.chunks(block) {
             gathered.bytes.extend_from_slice(block);
@@ -134,9 +142,16 @@ mod tests {
     fn pieces_begin_with_a_synchronisation_and_overlap() {
         let bytes: Vec<u8> =
             (0..100_000).map(|n| if n % 1500 == 7 { 0xFF } else { n as u8 & 0x7F }).collect();
-        for block in [100, 4096, 100_000] {
-            let pieces = pieces(&bytes, 4000, block);
-            assert!((100_000 / 8000..100_000 / 2500).contains(&pieces.len()), "{}", pieces.len());
+        let all_at_once = bytes.len();
+        for (block, is_larger) in
+            [100, 4096, all_at_once].into_iter().flat_map(|block| [(block, false), (block, true)])
+        {
+            let cutter = if is_larger { Cutter::up_to_twice(4000) } else { Cutter::new(4000) };
+            let pieces = pieces(&bytes, cutter, block);
+            let longest = pieces.iter().map(|piece| piece.own).max().unwrap_or(0);
+            let most = if is_larger { 8000 } else { 4000 };
+            assert!(longest <= most && pieces.len() > all_at_once / most, "{longest}, {}", pieces.len());
+            assert!(longest > 4000 || !is_larger || block < all_at_once, "{longest}");
             let mut own = Vec::new();
             for piece in &pieces {
                 assert_eq!(piece.offset, own.len() as u64);
@@ -155,14 +170,14 @@ mod tests {
     #[test]
     fn a_stream_without_synchronisation_is_cut_all_the_same() {
         let bytes = vec![1; 3 * MOST_WAITING];
-        let pieces = pieces(&bytes, 1 << 16, 1 << 18);
+        let pieces = pieces(&bytes, Cutter::up_to_twice(1 << 16), 1 << 18);
         assert!(pieces.len() > 2 && pieces.iter().all(|piece| !piece.can_begin_alone));
         assert!(pieces.iter().all(|piece| piece.own <= MOST_WAITING + (1 << 18)));
     }
 
     #[test]
     fn a_short_stream_is_one_piece() {
-        let pieces = pieces(&[0xFF; 10], 1 << 16, 3);
+        let pieces = pieces(&[0xFF; 10], Cutter::new(1 << 16), 3);
         assert!(pieces.len() == 1 && pieces[0].is_last && pieces[0].part(0).bytes.len() == 10);
     }
 }

@@ -143,7 +143,7 @@ where
         setup,
         id,
         splitter: Splitter::new(setup.buffer, setup.wanted),
-        cutter: Cutter::new(options.size),
+        cutter: Cutter::up_to_twice(options.size),
         raw: Piece::default(),
         undecoded: Vec::new(),
     };
