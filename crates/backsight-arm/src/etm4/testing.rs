@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::{
     AddressForm, AddressPacket, Atoms, ConditionalResult, Config, Context, CycleCount, CycleCountFormat,
-    Decoder, Encoder, Exception, InstructionSet, Is, Packet, Q, Tally, Timestamp, TraceInfo,
+    Decoder, Encoder, Exception, InstructionSet, Is, Packet, PacketSink, Q, Tally, Timestamp, TraceInfo,
 };
 
 /// The bytes of an Async.
@@ -77,8 +77,30 @@ pub(super) fn decode_pieces(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Pa
     for set in InstructionSet::ALL.into_iter().filter(|set| set.is_available()) {
         assert_eq!(decode_batches(config, pieces, set), (found.clone(), counts), "{}", set.name());
     }
+    assert_eq!(decode_runs(config, pieces), found);
     assert_eq!(counts.total(), pieces.iter().map(|piece| piece.len() as u64).sum::<u64>());
     found
+}
+
+/// Takes runs of Atom packets at once.
+struct Runs(Vec<Located<Packet>>);
+
+impl PacketSink for Runs {
+    const TAKES_RUNS: bool = true;
+
+    fn take(&mut self, packet: Located<Packet>) {
+        self.0.push(packet);
+    }
+}
+
+/// The same for a sink that takes runs, of which each is taken apart again.
+fn decode_runs(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Packet>> {
+    let (mut decoder, mut runs) = (Decoder::new(config), Runs(Vec::new()));
+    for piece in pieces {
+        decoder.feed_to(piece, &mut runs);
+    }
+    decoder.finish(&mut |packet| runs.0.push(packet));
+    runs.0
 }
 
 /// The same in batches, with some vector instructions. Checks that the tally of each is that of its packets.

@@ -74,6 +74,17 @@ proptest! {
     }
 }
 
+/// Atoms alone: a batch ends in the middle of them, and what comes after it belongs to the next.
+#[test]
+fn runs_of_atoms_end_where_a_batch_does() {
+    let config = Config::etm4_default();
+    for length in 4000..4040 {
+        let bytes: Vec<u8> =
+            ASYNC.into_iter().chain((0..length).map(|n| 0xC0 | (n * 7 % 64) as u8)).collect();
+        assert_eq!(decode(&config, &bytes), packets(&config, &bytes).collect::<Vec<_>>());
+    }
+}
+
 /// Where a region of the engine ends, and what is left to the clear reader, depends on where the input ends.
 #[test]
 fn the_fast_engine_gives_the_same_packets_wherever_the_input_is_cut() {
