@@ -27,7 +27,7 @@ use super::kind::Kind;
 use super::parallel::{self, BlockSink};
 use super::read_blocks;
 use super::session::{BLOCK, Setup, buffer_summary};
-use super::source_decoder::{Break, SourceDecoder};
+use super::source_decoder::SourceDecoder;
 use super::span::count_frames;
 use super::split::{Piece, Splitter};
 use super::summary::{BufferSummary, SourceSummary};
@@ -195,10 +195,8 @@ impl<'c, K: Kind> Gathering<'_, 'c, K> {
         let Self { setup, id, splitter, cutter, raw, undecoded } = self;
         if setup.buffer.is_raw() {
             let (index, breaks) = splitter.feed_raw(block);
-            let at = raw.bytes.len();
-            raw.runs.push(Run { index, at: at as u32 });
-            raw.breaks.extend(breaks.iter().map(|one| Break { at: at + one.at, ..*one }));
-            raw.bytes.extend_from_slice(block);
+            let runs = vec![Run { index, at: 0 }];
+            raw.append(&Piece { bytes: block.to_vec(), runs, arrivals: Vec::new(), breaks });
         } else {
             splitter.feed(block, &mut |met| {
                 if met != *id && setup.wants(met) {
