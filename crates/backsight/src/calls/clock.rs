@@ -33,13 +33,27 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// What was spent since then. In line: what it gives would be read back from memory before it is there.
+    /// Has the trace told nothing else so far?
     #[inline(always)]
-    pub fn since(&self, then: &Self) -> Cost {
-        Cost {
+    pub const fn counts_instructions_only(&self) -> bool {
+        self.cycles.is_none() && self.time.is_none()
+    }
+
+    /// What was spent since then, and the latest timestamp then.
+    #[inline(always)]
+    pub fn since(&self, then: &Self) -> (Cost, Option<u64>) {
+        let cost = Cost {
             instructions: self.instructions - then.instructions,
             cycles: self.cycles.map(|cycles| cycles - then.cycles.unwrap_or(0)),
             time: self.time.zip(then.time).and_then(|(now, then)| now.checked_sub(then)),
-        }
+        };
+        (cost, then.time)
+    }
+
+    /// The same where it [counts instructions only](Self::counts_instructions_only).
+    #[inline(always)]
+    pub const fn instructions_since(&self, then: &Self) -> (Cost, Option<u64>) {
+        let instructions = self.instructions - then.instructions;
+        (Cost { instructions, cycles: None, time: None }, None)
     }
 }

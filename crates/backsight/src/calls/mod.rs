@@ -27,6 +27,6 @@ mod tests;
 pub use clock::Cost;
 pub use functions::FunctionName;
 pub(crate) use functions::Functions;
-pub(crate) use stack::Stay;
 pub use stack::{ShadowStack, Visit};
+pub(crate) use stack::{Stay, Stays};
 pub use tree::{CallTree, Node};

@@ -65,6 +65,17 @@ struct Frame {
     was_visited: bool,
 }
 
+impl Frame {
+    /// Does execution go on in its caller, if it comes to that address?
+    #[inline]
+    fn returns_to(&self, address: Address) -> bool {
+        match self.return_address {
+            Some(expected) if self.is_handler => is_resumed(expected, address),
+            expected => expected == Some(address),
+        }
+    }
+}
+
 /// How the last range ended: what is to be expected of the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Departure {
@@ -115,9 +126,15 @@ fn is_resumed(return_address: Address, address: Address) -> bool {
 }
 
 /// Takes stays, with the functions that their numbers are of.
-pub(crate) trait Stays<'i>: FnMut(&Functions<'i>, &Stay) {}
+pub(crate) trait Stays<'i> {
+    fn take(&mut self, functions: &Functions<'i>, stay: &Stay);
+}
 
-impl<'i, F: FnMut(&Functions<'i>, &Stay)> Stays<'i> for F {}
+impl<'i, F: FnMut(&Functions<'i>, &Stay)> Stays<'i> for F {
+    fn take(&mut self, functions: &Functions<'i>, stay: &Stay) {
+        self(functions, stay);
+    }
+}
 
 /// Takes stays with the names of functions.
 fn with_names<'i>(sink: &mut dyn FnMut(Visit<'i>)) -> impl FnMut(&Functions<'i>, &Stay) {
@@ -156,7 +173,7 @@ impl<'i> ShadowStack<'i> {
 
     /// Gives the stay that goes on, as far as it has come.
     pub fn flush(&mut self, sink: &mut dyn FnMut(Visit<'i>)) {
-        self.end_visit(false, &mut with_names(sink));
+        self.interrupt(&mut with_names(sink));
     }
 
     /// The trace ends.
@@ -169,14 +186,14 @@ impl<'i> ShadowStack<'i> {
     pub(crate) fn take_numbered(&mut self, event: &Event, is_interrupted: bool, sink: &mut impl Stays<'i>) {
         self.take(event, sink);
         if is_interrupted {
-            self.end_visit(false, sink);
+            self.interrupt(sink);
         }
     }
 
     /// As [`ShadowStack::finish`], with the numbers of functions.
     pub(crate) fn end(&mut self, sink: &mut impl Stays<'i>) {
         self.lose(sink);
-        self.end_visit(false, sink);
+        self.interrupt(sink);
         self.frames.clear();
         self.forgotten = 0;
     }
@@ -335,6 +352,10 @@ impl<'i> ShadowStack<'i> {
         {
             return self.enter(function, Some(return_address), false, sink);
         }
+        let (above, address) = (self.frames.len() - 1, function.address);
+        if departure == Departure::Return && above > 0 && top.returns_to(address) {
+            return self.leave(above, sink);
+        }
         self.arrive_elsewhere(function, sink);
     }
 
@@ -403,10 +424,7 @@ impl<'i> ShadowStack<'i> {
     /// Leaves the call that returns to where execution came to, and whatever it called.
     fn unwind_to_caller(&mut self, function: Function, of_handler: bool, sink: &mut impl Stays<'i>) -> bool {
         let address = function.address;
-        let returns = |frame: &Frame| match frame.return_address {
-            Some(expected) if frame.is_handler => is_resumed(expected, address),
-            expected => expected == Some(address) && !of_handler,
-        };
+        let returns = |frame: &Frame| frame.returns_to(address) && (frame.is_handler || !of_handler);
         let found = self.frames.iter().rposition(returns);
         if let Some(index) = found {
             self.leave(index, sink);
@@ -436,7 +454,7 @@ impl<'i> ShadowStack<'i> {
         is_handler: bool,
         sink: &mut impl Stays<'i>,
     ) {
-        self.end_visit(false, sink);
+        self.end_visit::<false>(sink);
         if self.frames.len() == MOST_FRAMES {
             self.frames.drain(..MOST_FRAMES / 2);
             self.forgotten += MOST_FRAMES / 2;
@@ -453,7 +471,7 @@ impl<'i> ShadowStack<'i> {
 
     /// A tail call: another function in place of the last, which returns to the same address.
     fn replace(&mut self, function: Function, sink: &mut impl Stays<'i>) {
-        self.end_visit(false, sink);
+        self.interrupt(sink);
         if let Some(top) = self.frames.last_mut() {
             top.function = function;
             top.was_visited = false;
@@ -461,22 +479,51 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Calls from this one on have ended.
+    #[inline(never)]
     fn leave(&mut self, index: usize, sink: &mut impl Stays<'i>) {
-        self.end_visit(true, sink);
+        self.end_visit::<true>(sink);
         self.frames.truncate(index);
     }
 
-    /// The stay in a function ends, and with it the call if `returns`.
-    fn end_visit(&mut self, returns: bool, sink: &mut impl Stays<'i>) {
-        let own = self.clock.since(&self.began);
-        let depth = (self.forgotten + self.frames.len()).saturating_sub(1);
-        let Some(top) = self.frames.last_mut() else { return self.began = self.clock };
-        let call = (returns && top.is_beginning_known).then(|| self.clock.since(&top.entered));
+    /// The stay in a function ends, and the call goes on.
+    #[inline(never)]
+    fn interrupt(&mut self, sink: &mut impl Stays<'i>) {
+        self.end_visit::<false>(sink);
+    }
+
+    /// The stay in a function ends, and with it the call if `RETURNS`.
+    #[inline(always)]
+    fn end_visit<const RETURNS: bool>(&mut self, sink: &mut impl Stays<'i>) {
+        if self.clock.counts_instructions_only() {
+            self.end_stay::<RETURNS>(Clock::instructions_since, sink);
+            // The rest of it is the same.
+            self.began.instructions = self.clock.instructions;
+        } else {
+            self.end_timed_stay::<RETURNS>(sink);
+        }
+    }
+
+    /// The same where cycles or time are known.
+    #[inline(never)]
+    fn end_timed_stay<const RETURNS: bool>(&mut self, sink: &mut impl Stays<'i>) {
+        self.end_stay::<RETURNS>(Clock::since, sink);
+        self.began = self.clock;
+    }
+
+    #[inline(always)]
+    fn end_stay<const RETURNS: bool>(
+        &mut self,
+        since: impl Fn(&Clock, &Clock) -> (Cost, Option<u64>),
+        sink: &mut impl Stays<'i>,
+    ) {
+        let (own, begin) = since(&self.clock, &self.began);
+        let depth = self.forgotten + self.frames.len();
+        let Some(top) = self.frames.last_mut() else { return };
+        let call = (RETURNS && top.is_beginning_known).then(|| since(&self.clock, &top.entered).0);
         if own.instructions > 0 || call.is_some() {
             let is_entry = !std::mem::replace(&mut top.was_visited, true);
-            let (function, begin) = (top.function.number, self.began.time);
-            sink(&self.functions, &Stay { function, depth, is_entry, begin, own, call });
+            let function = top.function.number;
+            sink.take(&self.functions, &Stay { function, depth: depth - 1, is_entry, begin, own, call });
         }
-        self.began = self.clock;
     }
 }

@@ -8,7 +8,7 @@ use backsight_isa::{Class, Flags};
 use backsight_testing::Random;
 
 use super::functions::{Function, Functions};
-use super::{CallTree, FunctionName, ShadowStack, Visit};
+use super::{CallTree, FunctionName, ShadowStack, Stay, Visit};
 use crate::Capture;
 
 /// How a range ends.
@@ -345,7 +345,7 @@ fn paths_come_to_what_their_ranges_come_to() {
                         known.len() - 1
                     });
                     let path = PathId { generation, number: number as u32 };
-                    fast.walk(path, ranges.into_iter(), &mut |functions, stay| {
+                    fast.walk(path, ranges.into_iter(), &mut |functions: &Functions<'_>, stay: &Stay| {
                         each(stay.named(functions).expect("a function that has a number"));
                     });
                 }

@@ -236,17 +236,18 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
         if self.is_done() {
             return;
         }
-        let (source, origin, window, base) = (self.source, self.origin, *self.window, self.base);
+        // Most never look at an item: what is in all of them is copied for those who do.
+        let Self { source, ref origin, ref window, base, ref mut sink, .. } = *self;
         let items = items.map(|Located { offset, length, value }| Item {
             source,
             sub_source,
             offset: offset + base,
             length,
-            window,
+            window: **window,
             value,
-            origin,
+            origin: *origin,
         });
-        let outcome = self.sink.take_path(path, Executor { source, sub_source, window }, items);
+        let outcome = sink.take_path(path, Executor { source, sub_source, window: **window }, items);
         if F::Says::CAN_END {
             self.outcome = outcome;
         }

@@ -5,20 +5,15 @@ use std::io::{self, Write};
 use backsight_core::Describe as _;
 use backsight_flow::{Event, PathId, Range};
 
-use super::digits::{append, write_decimal};
 use super::event_line::{module_members, write_event};
 use super::filter::Filter;
 use super::json::ObjectWriter;
 use super::label::Label;
 use super::printable::Printable;
+use super::stay_line::{NameTexts, indentation, write_stay};
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;
-use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Visit};
-
-/// Deepest indentation.
-const DEEPEST: usize = 60;
-/// Spaces that are copied at a time: as many as nearly every indentation has.
-const SPACES: usize = 64;
+use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Stays, Visit};
 
 /// The calls of one hart, on their way to the listing.
 pub(super) struct CallLines<'i> {
@@ -39,78 +34,7 @@ struct Form {
     tree: Option<CallTree>,
     /// Where the last event was reported.
     index: u64,
-    names: Names,
-}
-
-/// Texts of functions that were listed before, with what comes after them in a line, by their numbers.
-#[derive(Default)]
-struct Names {
-    /// The functions are numbered as they were then.
-    generation: u32,
-    texts: Vec<NameText>,
-}
-
-/// A text. To copy a fixed number of bytes takes a moment, to copy so and so many takes longer: nearly every text is one
-/// copy, of one line of the cache.
-#[derive(Clone)]
-#[repr(align(64))]
-struct NameText {
-    first: [u8; FIRST],
-    /// Bytes of `first` that are of it; [`UNKNOWN`] where no text was asked for.
-    length: u32,
-    /// What does not fit.
-    rest: Option<Box<[u8]>>,
-}
-
-const FIRST: usize = 44;
-const UNKNOWN: u32 = u32::MAX;
-
-const _: () = assert!(size_of::<NameText>() == 64);
-
-impl NameText {
-    const UNKNOWN: Self = Self { first: [b' '; FIRST], length: UNKNOWN, rest: None };
-
-    fn new(text: &str) -> Self {
-        let (first, rest) = text.as_bytes().split_at(text.len().min(FIRST));
-        let mut name = Self { length: first.len() as u32, ..Self::UNKNOWN };
-        name.first[..first.len()].copy_from_slice(first);
-        name.rest = (!rest.is_empty()).then(|| rest.into());
-        name
-    }
-
-    #[inline(always)]
-    fn write(&self, lines: &mut Vec<u8>) {
-        append(lines, &self.first, self.length as usize);
-        if let Some(rest) = &self.rest {
-            lines.extend_from_slice(rest);
-        }
-    }
-}
-
-impl Names {
-    /// The text of a function.
-    #[inline(always)]
-    fn of(&mut self, functions: &Functions<'_>, number: u32) -> Option<&NameText> {
-        let index = number as usize;
-        let is_unknown = |text: &NameText| text.length == UNKNOWN;
-        if functions.generation != self.generation || self.texts.get(index).is_none_or(is_unknown) {
-            self.learn(functions, number);
-        }
-        self.texts.get(index)
-    }
-
-    #[cold]
-    fn learn(&mut self, functions: &Functions<'_>, number: u32) {
-        if functions.generation != self.generation {
-            *self = Self { generation: functions.generation, texts: Vec::new() };
-        }
-        let index = number as usize;
-        if self.texts.len() <= index {
-            self.texts.resize(index + 1, NameText::UNKNOWN);
-        }
-        let name = functions.name(number).map(|name| Printable(&name.to_string()).to_string());
-        self.texts[index] = NameText::new(&format!("{}  ", name.unwrap_or_default()));
-    }
+    names: NameTexts,
 }
 
 /// How lines of events are written, and which are wanted.
@@ -131,7 +55,7 @@ impl<'i> CallLines<'i> {
         };
         let is_json = style.format == ExecutionFormat::Json;
         let stack = ShadowStack::new(code).naming(style.naming);
-        let form = Form { is_json, listed: 0, tree, index: 0, names: Names::default() };
+        let form = Form { is_json, listed: 0, tree, index: 0, names: NameTexts::default() };
         Some(Self { takes_paths: !is_json && filter.takes_all(), stack, form, lines: Vec::new() })
     }
 
@@ -183,8 +107,7 @@ impl<'i> CallLines<'i> {
         ranges: impl Iterator<Item = Range>,
     ) {
         let Self { stack, form, .. } = self;
-        let mut sink = |functions: &Functions<'i>, stay: &Stay| form.text(label, hart, text, functions, stay);
-        stack.walk(path, ranges, &mut sink);
+        stack.walk(path, ranges, &mut TextLines { form, label, hart, text });
     }
 
     /// The trace ends.
@@ -210,6 +133,21 @@ impl<'i> CallLines<'i> {
         let written = if lines.is_empty() { Ok(()) } else { out.write_all(lines) };
         lines.clear();
         written
+    }
+}
+
+/// Writes every stay, as text. It is no closure, which nobody could ask to be compiled into where it is called from.
+struct TextLines<'a> {
+    form: &'a mut Form,
+    label: &'a Label,
+    hart: u16,
+    text: &'a mut Vec<u8>,
+}
+
+impl<'i> Stays<'i> for TextLines<'_> {
+    #[inline(always)]
+    fn take(&mut self, functions: &Functions<'i>, stay: &Stay) {
+        self.form.text(self.label, self.hart, self.text, functions, stay);
     }
 }
 
@@ -290,8 +228,8 @@ impl Page<'_> {
             if has_cycles {
                 write!(out, "{:>14}", total.cycles.unwrap_or(0))?;
             }
-            let indentation = 2 * depth.min(&DEEPEST);
-            writeln!(out, "  {:indentation$}{}", "", Printable(name))?;
+            let width = indentation(*depth);
+            writeln!(out, "  {:width$}{}", "", Printable(name))?;
         }
         if tree.folded() > 0 {
             label.write(out, hart)?;
@@ -340,178 +278,5 @@ fn cost_members(object: &mut ObjectWriter, names: &CostNames, cost: &Cost) {
     }
     if let Some(duration) = cost.time {
         object.number(time, duration);
-    }
-}
-
-/// Name, what the stay cost, and where it is the last of a call what that cost.
-#[inline(always)]
-fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: Option<&NameText>) {
-    // Memory takes everything.
-    let _ = label.write(lines, hart);
-    indent(lines, 2 * stay.depth.min(DEEPEST));
-    match name {
-        Some(name) => name.write(lines),
-        None => lines.extend_from_slice(b"  "),
-    }
-    match is_short(stay) {
-        true => write_short_costs(lines, stay.own.instructions, stay.call.map(|call| call.instructions)),
-        false => write_costs(lines, *stay),
-    }
-}
-
-/// What a stay cost. It is taken as a copy: else all others would have to be in memory, too.
-#[cold]
-#[inline(never)]
-fn write_costs(lines: &mut Vec<u8>, stay: Stay) {
-    // What came before the last line, such as an exception, was the end of it.
-    let has_own = stay.own.instructions > 0;
-    if has_own {
-        write_cost(lines, &stay.own);
-        stay.begin.map_or(Ok(()), |time| write!(lines, ", at {time:#x}")).unwrap_or_default();
-    }
-    if let Some(call) = &stay.call {
-        match has_own {
-            true => lines.extend_from_slice(b"; call took "),
-            false => lines.extend_from_slice(b"call took "),
-        }
-        write_cost(lines, call);
-    }
-    lines.push(b'\n');
-}
-
-/// Are there only instructions to be written, of its own and of the call if that ended, and few of them?
-#[inline(always)]
-fn is_short(stay: &Stay) -> bool {
-    let is_short =
-        |cost: &Cost| cost.cycles.is_none() && cost.time.is_none() && cost.instructions < SHORT as u64;
-    let has_own = stay.own.instructions > 0 && stay.begin.is_none();
-    has_own && is_short(&stay.own) && stay.call.as_ref().is_none_or(is_short)
-}
-
-/// What a stay cost, of which [`is_short`] is true. How long the numbers are, and whether the call ended, is as good as random
-/// from line to line: whatever comes, it is two copies of the same size.
-#[inline(always)]
-fn write_short_costs(lines: &mut Vec<u8>, own: u64, call: Option<u64>) {
-    const END_OF_LINE: CostText = CostText { text: [b'\n'; 47], length: 1 };
-    let own = &COSTS[own as usize % SHORT];
-    let own_text = own.text[CALL_TOOK.len()..].first_chunk::<COST>();
-    append(lines, own_text.unwrap_or(&[b' '; COST]), usize::from(own.length) - CALL_TOOK.len() - 1);
-    let call = call.map_or(&END_OF_LINE, |call| &COSTS[call as usize % SHORT]);
-    append(lines, call.text.first_chunk::<COST>().unwrap_or(&[b' '; COST]), call.length.into());
-}
-
-/// Costs with fewer instructions are short.
-const SHORT: usize = 1000;
-/// Bytes that the text of one fits into.
-const COST: usize = 32;
-
-const CALL_TOOK: &[u8] = b"; call took ";
-
-/// What a call took, with the end of the line.
-#[derive(Clone, Copy)]
-struct CostText {
-    text: [u8; 47],
-    length: u8,
-}
-
-/// The text of each number of instructions.
-static COSTS: [CostText; SHORT] = {
-    let mut costs = [CostText { text: [b' '; 47], length: 0 }; SHORT];
-    let mut number = 0;
-    while number < SHORT {
-        let mut text = CostText { text: [b' '; 47], length: 0 }.with(CALL_TOOK);
-        if number >= 100 {
-            text = text.with(&[b'0' + (number / 100) as u8]);
-        }
-        if number >= 10 {
-            text = text.with(&[b'0' + (number / 10 % 10) as u8]);
-        }
-        text = text.with(&[b'0' + (number % 10) as u8]);
-        costs[number] = text.with(if number == 1 { b" instruction\n" } else { b" instructions\n" });
-        number += 1;
-    }
-    costs
-};
-
-impl CostText {
-    const fn with(mut self, more: &[u8]) -> Self {
-        let mut at = 0;
-        while at < more.len() {
-            self.text[self.length as usize] = more[at];
-            self.length += 1;
-            at += 1;
-        }
-        self
-    }
-}
-
-#[inline(always)]
-fn indent(lines: &mut Vec<u8>, width: usize) {
-    let end = lines.len() + width;
-    (0..width.div_ceil(SPACES)).for_each(|_| lines.extend_from_slice(&[b' '; SPACES]));
-    lines.truncate(end);
-}
-
-#[inline]
-fn write_cost(lines: &mut Vec<u8>, cost: &Cost) {
-    write_decimal(lines, cost.instructions);
-    match cost.instructions {
-        1 => lines.extend_from_slice(b" instruction"),
-        _ => lines.extend_from_slice(b" instructions"),
-    }
-    if let Some(cycles) = cost.cycles {
-        lines.extend_from_slice(b", ");
-        write_decimal(lines, cycles);
-        lines.extend_from_slice(if cycles == 1 { b" cycle" } else { b" cycles" });
-    }
-    if let Some(time) = cost.time.filter(|&time| time > 0) {
-        lines.extend_from_slice(b", time ");
-        write_decimal(lines, time);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_costs_are_written_as_all_others_are() {
-        let cost = |instructions| Cost { instructions, ..Cost::default() };
-        for own in [1, 2, 9, 10, 99, 100, 101, 999] {
-            for call in [None, Some(0), Some(1), Some(10), Some(123), Some(999)] {
-                let (mut short, mut general) = (Vec::new(), Vec::new());
-                write_short_costs(&mut short, own, call);
-                write_cost(&mut general, &cost(own));
-                if let Some(call) = call {
-                    general.extend_from_slice(b"; call took ");
-                    write_cost(&mut general, &cost(call));
-                }
-                general.push(b'\n');
-                assert_eq!(String::from_utf8(short), String::from_utf8(general));
-            }
-        }
-    }
-
-    #[test]
-    fn stays_with_times_cycles_or_many_instructions_are_not_short() {
-        let short = Stay {
-            function: 0,
-            depth: 0,
-            is_entry: true,
-            begin: None,
-            own: Cost { instructions: 999, ..Cost::default() },
-            call: Some(Cost { instructions: 999, ..Cost::default() }),
-        };
-        assert!(is_short(&short) && is_short(&Stay { call: None, ..short }));
-        let many = Cost { instructions: 1_000, ..Cost::default() };
-        let with_cycles = Cost { cycles: Some(1), ..short.own };
-        let with_time = Cost { time: Some(1), ..short.own };
-        for own in [many, with_cycles, with_time, Cost::default()] {
-            assert!(!is_short(&Stay { own, ..short }), "{own:?}");
-        }
-        for call in [many, with_cycles, with_time] {
-            assert!(!is_short(&Stay { call: Some(call), ..short }), "{call:?}");
-        }
-        assert!(!is_short(&Stay { begin: Some(1), ..short }));
     }
 }

@@ -54,14 +54,6 @@ pub(super) fn write_decimal(out: &mut Vec<u8>, number: u64) {
     }
 }
 
-/// Appends the first so many of these bytes. To copy a fixed number takes a moment, to copy so and so many takes longer.
-#[inline(always)]
-pub(super) fn append<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], length: usize) {
-    let end = out.len() + length.min(N);
-    out.extend_from_slice(bytes);
-    out.truncate(end);
-}
-
 /// The two digits of a byte.
 pub(super) fn hexadecimal(byte: u8) -> [u8; 2] {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];

@@ -24,11 +24,17 @@ impl Label {
     /// What a line of text begins with.
     #[inline(always)]
     pub fn write(&self, out: &mut (impl Write + ?Sized), hart: u16) -> io::Result<()> {
-        let [high, low] = hexadecimal(self.id.get());
-        match self.numbers_harts || self.time.is_some() {
-            true => self.write_long(out, hart),
-            false => out.write_all(&[b'0', b'x', high, low, b' ', b' ']),
+        match self.short() {
+            Some(text) => out.write_all(&text),
+            None => self.write_long(out, hart),
         }
+    }
+
+    /// The same if it is nothing but an ID.
+    #[inline(always)]
+    pub fn short(&self) -> Option<[u8; 6]> {
+        let [high, low] = hexadecimal(self.id.get());
+        (!self.numbers_harts && self.time.is_none()).then_some([b'0', b'x', high, low, b' ', b' '])
     }
 
     /// The same with time or hart.

@@ -17,6 +17,7 @@ mod message_lines;
 mod packet;
 mod printable;
 mod range_text;
+mod stay_line;
 mod style;
 
 pub use branches::{BranchWriter, EventNames};

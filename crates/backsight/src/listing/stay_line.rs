@@ -1,0 +1,300 @@
+//! A stay in a function, as a line of text.
+//!
+//! Calls are listed by the million, and hardly any line differs from the others but by its indentation, its name and two small
+//! numbers. Those are put together by copies of fixed sizes, each of which overwrites what the one before copied too much: to
+//! copy a fixed number of bytes takes a moment, to copy so and so many takes longer.
+
+use std::io::Write as _;
+
+use super::digits::write_decimal;
+use super::label::Label;
+use super::printable::Printable;
+use crate::calls::{Cost, Functions, Stay};
+
+/// Deepest call that is indented deeper than its caller.
+const DEEPEST: usize = 60;
+
+/// Bytes that the parts of a short line fit into: label and indentation, name, costs.
+const START: usize = 64;
+const NAME: usize = 62;
+const OWN: usize = 16;
+const CALL: usize = 31;
+
+/// Bytes that a short line is put together in.
+const LINE: usize = (START + NAME + OWN + CALL).next_multiple_of(16);
+
+/// Costs with fewer instructions are short.
+const SHORT: usize = 1000;
+
+/// Spaces before the name of a function.
+pub(super) fn indentation(depth: usize) -> usize {
+    2 * depth.min(DEEPEST)
+}
+
+/// Texts of functions that were listed before, with what comes after them in a line, by their numbers.
+#[derive(Default)]
+pub(super) struct NameTexts {
+    /// The functions are numbered as they were then.
+    generation: u32,
+    texts: Vec<NameText>,
+}
+
+/// A text, in one line of the cache if it is short.
+#[derive(Clone)]
+#[repr(align(64))]
+pub(super) enum NameText {
+    /// Nobody has asked for it.
+    Unknown,
+    Short {
+        length: u8,
+        text: [u8; NAME],
+    },
+    Long(Box<[u8]>),
+}
+
+const _: () = assert!(size_of::<NameText>() == 64);
+
+impl NameText {
+    fn new(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        if bytes.len() > NAME {
+            return Self::Long(bytes.into());
+        }
+        let mut text = [b' '; NAME];
+        text[..bytes.len()].copy_from_slice(bytes);
+        Self::Short { length: bytes.len() as u8, text }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Unknown => &[],
+            Self::Short { length, text } => text.get(..usize::from(*length)).unwrap_or(text),
+            Self::Long(text) => text,
+        }
+    }
+}
+
+impl NameTexts {
+    /// The text of a function.
+    #[inline(always)]
+    pub fn of(&mut self, functions: &Functions<'_>, number: u32) -> &NameText {
+        let index = number as usize;
+        let is_unknown = |text: &NameText| matches!(text, NameText::Unknown);
+        if functions.generation != self.generation || self.texts.get(index).is_none_or(is_unknown) {
+            self.learn(functions, number);
+        }
+        self.texts.get(index).unwrap_or(&NameText::Unknown)
+    }
+
+    #[cold]
+    fn learn(&mut self, functions: &Functions<'_>, number: u32) {
+        if functions.generation != self.generation {
+            *self = Self { generation: functions.generation, texts: Vec::new() };
+        }
+        let index = number as usize;
+        if self.texts.len() <= index {
+            self.texts.resize(index + 1, NameText::Unknown);
+        }
+        let name = functions.name(number).map(|name| Printable(&name.to_string()).to_string());
+        self.texts[index] = NameText::new(&format!("{}  ", name.unwrap_or_default()));
+    }
+}
+
+/// Writes who and where, what the stay cost, and where it is the last of a call what that cost.
+#[inline(always)]
+pub(super) fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &Stay, name: &NameText) {
+    match (name, label.short(), short_costs(stay)) {
+        (NameText::Short { length, text }, Some(label), Some(costs))
+            if stay.depth <= (START - label.len()) / 2 =>
+        {
+            write_short(lines, label, stay.depth, (text, *length), costs);
+        }
+        _ => write_any(lines, label, hart, *stay, name),
+    }
+}
+
+/// What the stay and, if it ended, the call took, in instructions: if nothing else is known of it, and they are few.
+#[inline(always)]
+fn short_costs(stay: &Stay) -> Option<(u64, Option<u64>)> {
+    let is_short =
+        |cost: &Cost| cost.cycles.is_none() && cost.time.is_none() && cost.instructions < SHORT as u64;
+    let has_own = stay.own.instructions > 0 && stay.begin.is_none();
+    let are_short = has_own && is_short(&stay.own) && stay.call.as_ref().is_none_or(is_short);
+    are_short.then_some((stay.own.instructions, stay.call.map(|call| call.instructions)))
+}
+
+#[inline(always)]
+fn write_short(
+    lines: &mut Vec<u8>,
+    label: [u8; 6],
+    depth: usize,
+    (name, name_length): (&[u8; NAME], u8),
+    (own, call): (u64, Option<u64>),
+) {
+    let own = COSTS.get(own as usize).unwrap_or(&END_OF_LINE);
+    // Whether the call ended is as good as random from line to line: whatever comes, it is one copy of the same size.
+    let call = call.map_or(&END_OF_LINE, |call| COSTS.get(call as usize).unwrap_or(&END_OF_LINE));
+    let begin = lines.len();
+    lines.resize(begin + LINE, b' ');
+    let Some(line) = lines[begin..].first_chunk_mut::<LINE>() else { return };
+    line[..label.len()].copy_from_slice(&label);
+    let mut end = label.len() + 2 * depth;
+    line[end..][..NAME].copy_from_slice(name);
+    end += usize::from(name_length);
+    line[end..][..OWN].copy_from_slice(&own.text[CALL_TOOK.len()..][..OWN]);
+    end += usize::from(own.length) - CALL_TOOK.len() - 1;
+    line[end..][..CALL].copy_from_slice(&call.text);
+    end += usize::from(call.length);
+    lines.truncate(begin + end);
+}
+
+/// Writes any stay. It is taken as a copy: else all others would have to be in memory, too.
+#[cold]
+#[inline(never)]
+fn write_any(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: Stay, name: &NameText) {
+    // Memory takes everything.
+    let _ = label.write(lines, hart);
+    lines.resize(lines.len() + indentation(stay.depth), b' ');
+    lines.extend_from_slice(name.bytes());
+    // What came before the last line, such as an exception, was the end of it.
+    let has_own = stay.own.instructions > 0;
+    if has_own {
+        write_cost(lines, &stay.own);
+        stay.begin.map_or(Ok(()), |time| write!(lines, ", at {time:#x}")).unwrap_or_default();
+    }
+    if let Some(call) = &stay.call {
+        lines.extend_from_slice(if has_own { CALL_TOOK } else { b"call took " });
+        write_cost(lines, call);
+    }
+    lines.push(b'\n');
+}
+
+#[inline]
+fn write_cost(lines: &mut Vec<u8>, cost: &Cost) {
+    write_decimal(lines, cost.instructions);
+    match cost.instructions {
+        1 => lines.extend_from_slice(b" instruction"),
+        _ => lines.extend_from_slice(b" instructions"),
+    }
+    if let Some(cycles) = cost.cycles {
+        lines.extend_from_slice(b", ");
+        write_decimal(lines, cycles);
+        lines.extend_from_slice(if cycles == 1 { b" cycle" } else { b" cycles" });
+    }
+    if let Some(time) = cost.time.filter(|&time| time > 0) {
+        lines.extend_from_slice(b", time ");
+        write_decimal(lines, time);
+    }
+}
+
+const CALL_TOOK: &[u8] = b"; call took ";
+
+/// What a call took, with the end of the line.
+#[derive(Clone, Copy)]
+struct CostText {
+    text: [u8; CALL],
+    length: u8,
+}
+
+const END_OF_LINE: CostText = CostText { text: [b'\n'; CALL], length: 1 };
+
+/// The text of each number of instructions.
+static COSTS: [CostText; SHORT] = {
+    let mut costs = [CostText { text: [b' '; CALL], length: 0 }; SHORT];
+    let mut number = 0;
+    while number < SHORT {
+        let mut text = costs[number].with(CALL_TOOK);
+        if number >= 100 {
+            text = text.with(&[b'0' + (number / 100) as u8]);
+        }
+        if number >= 10 {
+            text = text.with(&[b'0' + (number / 10 % 10) as u8]);
+        }
+        text = text.with(&[b'0' + (number % 10) as u8]);
+        costs[number] = text.with(if number == 1 { b" instruction\n" } else { b" instructions\n" });
+        number += 1;
+    }
+    costs
+};
+
+impl CostText {
+    const fn with(mut self, more: &[u8]) -> Self {
+        let mut at = 0;
+        while at < more.len() {
+            self.text[self.length as usize] = more[at];
+            self.length += 1;
+            at += 1;
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use backsight_core::TraceId;
+
+    use super::*;
+
+    fn stay(own: u64, call: Option<u64>) -> Stay {
+        let cost = |instructions| Cost { instructions, ..Cost::default() };
+        Stay { function: 0, depth: 0, is_entry: true, begin: None, own: cost(own), call: call.map(cost) }
+    }
+
+    /// Both ways to write a stay: the one that is chosen, and the one that is for all.
+    fn lines(label: &Label, stay: &Stay, name: &NameText) -> [String; 2] {
+        let (mut chosen, mut any) = (b"before\n".to_vec(), b"before\n".to_vec());
+        write_stay(&mut chosen, label, 3, stay, name);
+        write_any(&mut any, label, 3, *stay, name);
+        [chosen, any].map(|text| String::from_utf8(text).expect("text"))
+    }
+
+    #[test]
+    fn short_lines_are_written_as_all_others_are() {
+        let label = Label { id: TraceId::new(0x1F), numbers_harts: false, buffer: None, time: None };
+        let labels = [label.clone(), Label { numbers_harts: true, ..label }];
+        let names = [0, 1, 9, NAME - 3, NAME - 2, NAME - 1, NAME, 200].map(|length| "n".repeat(length));
+        let stays = [0, 1, 2, 9, 10, 99, 100, 101, 999, 1000].into_iter().flat_map(|own| {
+            [None, Some(0), Some(1), Some(10), Some(123), Some(999), Some(1000)].map(|call| stay(own, call))
+        });
+        for stay in stays {
+            for depth in [0, 1, 2, 28, 29, 30, DEEPEST - 1, DEEPEST, DEEPEST + 1, 1000] {
+                for (label, name) in
+                    labels.iter().flat_map(|label| names.iter().map(move |name| (label, name)))
+                {
+                    let text = NameText::new(&format!("{name}  "));
+                    let [chosen, any] = lines(label, &Stay { depth, ..stay }, &text);
+                    assert_eq!(chosen, any);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_says_who_where_and_what_it_cost() {
+        let label = Label { id: TraceId::new(0x12), numbers_harts: false, buffer: None, time: None };
+        let name = NameText::new("main  ");
+        let line =
+            |stay: &Stay| lines(&label, stay, &name).map(|text| text.replace("before\n", ""))[0].clone();
+        let deep = Stay { depth: 2, ..stay(7, Some(123)) };
+        assert_eq!(line(&deep), "0x12      main  7 instructions; call took 123 instructions\n");
+        assert_eq!(line(&stay(1, None)), "0x12  main  1 instruction\n");
+        assert_eq!(line(&stay(0, Some(4321))), "0x12  main  call took 4321 instructions\n");
+    }
+
+    #[test]
+    fn stays_with_times_cycles_or_many_instructions_are_not_short() {
+        let short = stay(999, Some(999));
+        assert_eq!(short_costs(&short), Some((999, Some(999))));
+        assert_eq!(short_costs(&Stay { call: None, ..short }), Some((999, None)));
+        let many = Cost { instructions: 1_000, ..Cost::default() };
+        let with_cycles = Cost { cycles: Some(1), ..short.own };
+        let with_time = Cost { time: Some(1), ..short.own };
+        for own in [many, with_cycles, with_time, Cost::default()] {
+            assert_eq!(short_costs(&Stay { own, ..short }), None, "{own:?}");
+        }
+        for call in [many, with_cycles, with_time] {
+            assert_eq!(short_costs(&Stay { call: Some(call), ..short }), None, "{call:?}");
+        }
+        assert_eq!(short_costs(&Stay { begin: Some(1), ..short }), None);
+    }
+}
