@@ -282,6 +282,34 @@ fn a_stack_deeper_than_is_kept_keeps_its_depth() {
     assert_eq!(deepest, 69_999);
 }
 
+#[test]
+fn returns_from_exceptions_end_handlers_before_they_end_calls() {
+    let capture = capture();
+    let mut script = Script::new(&capture);
+    script.run("program", 0, Call);
+    script.run("hanoi", 0, Plain);
+    script.exception("hanoi", 8);
+    // The handler goes on where the interrupted function would have returned to: both end, each with its cost.
+    script.run("put", 0, ExceptionReturn);
+    script.run("program", 8, Plain);
+    script.ends_as(&["program 4", "  hanoi 4", "    put 4 call 4", "  hanoi 0 call 8", "program 4"]);
+}
+
+#[test]
+fn returns_from_the_oldest_call_that_is_kept_lose_nothing() {
+    let capture = capture();
+    let script = Script::new(&capture);
+    let address = |offset| script.address("hanoi", offset);
+    let calls = (0..70_000).map(|_| range(address(0), Call));
+    let returns = (0..60_000).map(|_| range(address(8), Return));
+    let (mut stack, mut own) = (script.stack.clone(), 0);
+    for range in calls.chain(returns) {
+        stack.push(&Event::Range(range), &mut |visit| own += visit.own.instructions);
+    }
+    stack.finish(&mut |visit| own += visit.own.instructions);
+    assert_eq!(own, 4 * 130_000);
+}
+
 /// A random execution of a few functions: ranges, some of them out of place, exceptions, gaps, time.
 fn random_event(script: &Script<'_>, random: &mut Random) -> Event {
     const FUNCTIONS: [&str; 4] = ["program", "hanoi", "put", "grow"];
