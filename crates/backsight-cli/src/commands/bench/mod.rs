@@ -45,10 +45,10 @@ pub struct Bench {
     #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = parse_seconds)]
     seconds: f64,
 
-    /// Decode several sources on up to N cores. A single one is decoded in pieces, read from where it is stored: then the
-    /// code has to be met anew in each pass
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
+    /// Decode several sources on up to N cores. A single one is decoded in pieces, as by commands: it is read from where it
+    /// is stored, and its code met anew, in each pass; with 1, too, which is what to compare 2 with
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
 
     /// One JSON object a line for each stage
     #[arg(long)]
@@ -56,6 +56,12 @@ pub struct Bench {
 
     #[command(flatten)]
     output: OutputArgs,
+}
+
+impl Bench {
+    fn cores(&self) -> usize {
+        self.threads.unwrap_or(1).max(1)
+    }
 }
 
 fn parse_seconds(text: &str) -> std::result::Result<f64, String> {
@@ -157,7 +163,7 @@ pub fn run(command: &Bench) -> Result {
             let mut pass = Work::default();
             let begin = Instant::now();
             for (bench, contents) in benches.iter_mut().zip(&contents) {
-                pass += bench.pass(contents, command.threads)?;
+                pass += bench.pass(contents, command.cores())?;
                 if passes == 0 && !command.output.quiet {
                     bench.undecoded().iter().for_each(say);
                 }
@@ -344,14 +350,12 @@ impl<'c> Measured<'c> {
                     let decode = command.capture.choose(capture.execution(), capture, true);
                     decode.only(buffer.name()).any_order().positions(false)
                 };
-                match decode().threads(command.threads.max(1)).is_in_pieces()? {
-                    true => Self::Pieces(Pieces {
-                        capture,
-                        arguments: &command.capture,
-                        buffer: buffer.name().to_owned(),
-                        threads: command.threads,
-                    }),
-                    false => Self::Flow(Followed::new(decode().session()?)),
+                match command.threads {
+                    Some(threads) if decode().threads(threads.max(2)).is_in_pieces()? => {
+                        let (arguments, buffer) = (&command.capture, buffer.name().to_owned());
+                        Self::Pieces(Pieces { capture, arguments, buffer, threads })
+                    }
+                    _ => Self::Flow(Followed::new(decode().session()?)),
                 }
             }
         })
@@ -411,7 +415,7 @@ fn report(
             "instructions": instructions,
             "text_bytes": text,
             "passes": passes,
-            "threads": command.threads,
+            "threads": command.cores(),
             "seconds": seconds,
             "mb_per_second": rate,
             "packets_per_second": packets as f64 / seconds,
