@@ -13,7 +13,7 @@ use crate::{Class, Flags, Instruction};
 mod compressed;
 mod quick_look;
 
-pub use quick_look::{QuickLook, is_plain, quick_look};
+pub use quick_look::{QuickLook, is_plain, look_at_special, quick_look};
 
 /// Which encodings the processor has. Zcmp and Zcmt take the place of the compressed stores of double-precision
 /// registers, so that a processor with C and D cannot have them.

@@ -53,13 +53,13 @@ pub const fn is_plain(set: Set, opcode: u32) -> bool {
 /// A quick look at an opcode.
 #[inline(always)]
 pub const fn quick_look(set: Set, opcode: u32) -> QuickLook {
-    if is_plain(set, opcode) {
-        QuickLook::Plain
-    } else if opcode & 0x7F == 0x63 || opcode & 0xC003 == 0xC001 {
-        QuickLook::Branch
-    } else {
-        look(set, opcode)
-    }
+    if is_plain(set, opcode) { QuickLook::Plain } else { look_at_special(set, opcode) }
+}
+
+/// The same of an instruction that is not certainly [plain](is_plain).
+#[inline(always)]
+pub const fn look_at_special(set: Set, opcode: u32) -> QuickLook {
+    if opcode & 0x7F == 0x63 || opcode & 0xC003 == 0xC001 { QuickLook::Branch } else { look(set, opcode) }
 }
 
 /// The same of an instruction that is neither certainly plain nor a branch.

@@ -199,7 +199,7 @@ impl Block {
     /// Is the first instruction the last, too?
     #[inline]
     pub const fn is_single(&self) -> bool {
-        self.iretire <= 1 << (self.ilastsize & 3)
+        is_single(self.iretire, self.ilastsize)
     }
 
     /// Address after the last instruction: where execution falls through to, and the return address of a call.
@@ -207,6 +207,12 @@ impl Block {
     pub const fn end(&self) -> u64 {
         self.iaddr.wrapping_add(2 * self.iretire as u64)
     }
+}
+
+/// Is the first instruction of a block the last, too?
+#[inline]
+pub(super) const fn is_single(iretire: u32, ilastsize: u8) -> bool {
+    iretire <= 1 << (ilastsize & 3)
 }
 
 #[cfg(test)]

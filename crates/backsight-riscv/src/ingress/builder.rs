@@ -3,6 +3,7 @@
 use backsight_core::{Address, Execution, Isa, Retired, RetiredBlock, RetiredBlocks, Trap, TrapKind};
 use backsight_isa::rv::{self, Decoded, Operation, QuickLook, Set};
 
+use super::block::is_single;
 use super::known_code::KnownCodes;
 use super::{Block, Ctype, Itype};
 
@@ -56,6 +57,24 @@ pub struct Continuation {
     pub itype: Itype,
     /// As in [`Block::sijump`].
     pub sijump: bool,
+}
+
+impl Continuation {
+    /// Takes the place of the block before.
+    #[inline(always)]
+    pub const fn replace(&self, block: &mut Block) {
+        block.iaddr = self.iaddr;
+        block.iretire = self.iretire;
+        block.ilastsize = self.ilastsize;
+        block.itype = self.itype;
+        block.sijump = self.sijump;
+    }
+
+    /// As [`Block::is_single`].
+    #[inline]
+    pub const fn is_single(&self) -> bool {
+        is_single(self.iretire, self.ilastsize)
+    }
 }
 
 /// Collects executed instructions of one hart into blocks.
@@ -268,7 +287,7 @@ impl Builder {
 
     #[inline(never)]
     fn retire_special(&mut self, retired: &Retired, port: &mut impl Port) {
-        let (itype, sijump) = match rv::quick_look(set_of(retired), retired.opcode) {
+        let (itype, sijump) = match rv::look_at_special(set_of(retired), retired.opcode) {
             QuickLook::Branch => (if retired.taken { Itype::Taken } else { Itype::NotTaken }, false),
             QuickLook::Jump { kind, direct } if self.upper.is_none() => (Itype::of_jump(kind, direct), false),
             _ => self.look(retired),
@@ -333,23 +352,23 @@ impl Builder {
                 return self.begin(next);
             }
         }
+        let block =
+            Block { iaddr: self.iaddr, iretire, ilastsize, itype, cause, tval, sijump, ..Block::default() };
+        self.emit_block(block, next, port);
+    }
+
+    #[inline(never)]
+    fn emit_block(&mut self, block: Block, next: u64, port: &mut impl Port) {
         let cycles = self.time.saturating_sub(self.time_before);
         let block = Block {
-            iaddr: self.iaddr,
-            iretire,
-            ilastsize,
-            itype,
             privilege: self.privilege,
             context: self.context,
             ctype: self.next_ctype,
             time: self.time,
             cycles: cycles.min(u32::MAX.into()) as u32,
-            cause,
-            tval,
-            sijump,
-            ..Block::default()
+            ..block
         };
-        self.is_continued = block.time == 0 && block.cycles == 0 && !itype.is_trap();
+        self.is_continued = block.time == 0 && block.cycles == 0 && !block.itype.is_trap();
         self.begin(next);
         self.next_ctype = Ctype::Unreported;
         self.time_before = self.time_before.max(self.time);

@@ -33,6 +33,61 @@ mod class {
 /// Packets before a resynchronisation from which on items are looked at: more than one block can cause.
 const NEAR: u64 = 8;
 
+/// A block that can be held next.
+pub(super) trait Next {
+    fn iaddr(&self) -> u64;
+    fn itype(&self) -> Itype;
+    fn is_single(&self) -> bool;
+
+    /// Is held from now on.
+    fn replace(&self, held: &mut Block);
+}
+
+impl Next for Block {
+    #[inline(always)]
+    fn iaddr(&self) -> u64 {
+        self.iaddr
+    }
+
+    #[inline(always)]
+    fn itype(&self) -> Itype {
+        self.itype
+    }
+
+    #[inline(always)]
+    fn is_single(&self) -> bool {
+        self.is_single()
+    }
+
+    #[inline(always)]
+    fn replace(&self, held: &mut Block) {
+        *held = *self;
+    }
+}
+
+/// All else is as in the held block, and stays where it is.
+impl Next for Continuation {
+    #[inline(always)]
+    fn iaddr(&self) -> u64 {
+        self.iaddr
+    }
+
+    #[inline(always)]
+    fn itype(&self) -> Itype {
+        self.itype
+    }
+
+    #[inline(always)]
+    fn is_single(&self) -> bool {
+        self.is_single()
+    }
+
+    #[inline(always)]
+    fn replace(&self, held: &mut Block) {
+        self.replace(held);
+    }
+}
+
 /// What is kept on the common way.
 #[derive(Clone, Debug)]
 pub(super) struct Common {
@@ -105,10 +160,10 @@ impl Common {
     }
 
     #[inline(always)]
-    fn hold(&mut self, held: &Block, after: Jump) {
-        self.held = *held;
+    fn hold(&mut self, next: &impl Next, after: Jump) {
+        next.replace(&mut self.held);
         self.after = after;
-        self.class = self.class_of(held.itype);
+        self.class = self.class_of(next.itype());
         match after {
             Jump::Inferable => {}
             Jump::Uninferable => self.class |= self.target,
@@ -163,12 +218,10 @@ impl Tracer {
     /// Takes a block that goes on where the held one led. False: it may need more than the ways above.
     #[inline(always)]
     pub(super) fn push_continuation(&mut self, block: &Continuation, sink: &mut impl Sink) -> bool {
-        let &Continuation { iaddr, iretire, ilastsize, itype, sijump } = block;
-        let next = Block { iaddr, iretire, ilastsize, itype, sijump, ..self.common.held };
         if self.common.class & class::MORE_THAN_AN_OUTCOME == 0 {
-            self.push_outcome(&next, sink);
+            self.push_outcome(block, sink);
         } else if self.common.class & class::OTHER == 0 {
-            self.push_at_jump(&next, sink);
+            self.push_at_jump(block, sink);
         } else {
             return false;
         }
@@ -176,10 +229,10 @@ impl Tracer {
     }
 
     #[inline(always)]
-    pub(super) fn push_outcome(&mut self, next: &Block, sink: &mut impl Sink) {
+    pub(super) fn push_outcome(&mut self, next: &impl Next, sink: &mut impl Sink) {
         let class = self.common.class;
-        self.common.class = self.common.class_of(next.itype);
-        self.common.held = *next;
+        self.common.class = self.common.class_of(next.itype());
+        next.replace(&mut self.common.held);
         // Only the outcome is data that a processor cannot foresee; whether there is a branch goes with the path.
         if class & class::BRANCH != 0 && self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
             self.send_full_map(sink);
@@ -194,7 +247,7 @@ impl Tracer {
 
     /// The held block ends in an uninferable jump, or execution came to it by one.
     #[inline(always)]
-    pub(super) fn push_at_jump(&mut self, next: &Block, sink: &mut impl Sink) {
+    pub(super) fn push_at_jump(&mut self, next: &impl Next, sink: &mut impl Sink) {
         let class = self.common.class;
         if class & class::TARGET != 0 {
             self.branches.push_some(class & class::BRANCH, class >> 1 & 1);
@@ -205,7 +258,7 @@ impl Tracer {
             if next.is_single() {
                 after = Jump::Uninferable;
             } else {
-                self.send_target(next.iaddr, sink);
+                self.send_target(next.iaddr(), sink);
             }
         }
         self.common.hold(next, after);
