@@ -28,6 +28,8 @@ pub(super) struct EventLine<'a, 'i> {
     pub index: &'a dyn Fn() -> u64,
     pub lines: &'a mut opencsd::Lines,
     pub texts: &'a mut RangeTexts,
+    /// Listings that there are.
+    pub listings: usize,
 }
 
 impl EventLine<'_, '_> {
@@ -62,7 +64,7 @@ impl EventLine<'_, '_> {
             ExecutionFormat::Json => around_index(&line),
             _ => RangeText { before: &line, after: &[] },
         };
-        self.texts.insert(range, self.space, text);
+        self.texts.insert(range, self.space, text, self.listings);
         text.write(out, self.index)
     }
 

@@ -237,9 +237,20 @@ impl<'i> ExecutionWriter<'i> {
             return Ok(());
         }
         let Hart { filter, space, instruction_text, lines, texts, .. } = state;
-        let (style, space) = (*style, *space);
-        let mut line =
-            EventLine { style, label, hart, code, space, instruction_text, object, index, lines, texts };
+        let (style, space, listings) = (*style, *space, counts.listings.load(Ordering::Relaxed));
+        let mut line = EventLine {
+            style,
+            label,
+            hart,
+            code,
+            space,
+            instruction_text,
+            object,
+            index,
+            lines,
+            texts,
+            listings,
+        };
         let Event::Range(range) = event else { return line.event(out, event) };
         let mut outcome = Ok(());
         filter.parts(range, space, code, |part| {
@@ -268,7 +279,7 @@ impl<'i> ExecutionWriter<'i> {
                 space: AddressSpace::ANY,
                 instruction_text: InstructionText::default(),
                 lines: self.lines.clone(),
-                texts: RangeTexts::new(self.counts.listings.load(Ordering::Relaxed)),
+                texts: RangeTexts::default(),
                 calls: CallLines::new(self.style, self.code, &self.filter),
             };
             self.harts.insert(self.current, state);

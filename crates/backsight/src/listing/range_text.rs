@@ -12,10 +12,8 @@ use backsight_flow::Range;
 use super::digits::Decimal;
 
 /// Texts by range.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RangeTexts {
-    /// Slots and bytes of text, at most.
-    most: (usize, usize),
     /// A power of two of slots, or none.
     slots: Vec<Option<Slot>>,
     filled: usize,
@@ -26,9 +24,9 @@ pub(super) struct RangeTexts {
 struct Slot {
     range: Range,
     space: AddressSpace,
-    first: usize,
-    length: usize,
-    gap: usize,
+    first: u32,
+    length: u32,
+    gap: u32,
 }
 
 /// The text of a range.
@@ -58,18 +56,17 @@ const SLOTS: (usize, usize) = (1 << 6, 1 << 15);
 /// Bytes of text that are kept.
 const MOST_TEXT: usize = 4 << 20;
 /// So many listings have as much as they like; more of them share what these would have.
-const FULL_SHARES: usize = 4;
+const FULL_SHARES: usize = 2;
 /// The part of its room that one text may have.
 const LARGEST_PART: usize = 16;
 
-impl RangeTexts {
-    /// None yet. There are so many listings that share the memory.
-    pub fn new(listings: usize) -> Self {
-        let shares = listings.max(1).next_power_of_two().div_ceil(FULL_SHARES);
-        let most = ((SLOTS.1 / shares).max(SLOTS.0), MOST_TEXT / shares);
-        Self { most, slots: Vec::new(), filled: 0, text: Vec::new() }
-    }
+/// Slots and bytes of text, at most, where there are so many listings.
+fn most(listings: usize) -> (usize, usize) {
+    let shares = listings.max(1).next_power_of_two().div_ceil(FULL_SHARES);
+    ((SLOTS.1 / shares).max(SLOTS.0), MOST_TEXT / shares)
+}
 
+impl RangeTexts {
     /// The text of a range, if it was listed before.
     #[inline]
     pub fn get(&self, range: &Range, space: AddressSpace) -> Option<RangeText<'_>> {
@@ -77,15 +74,19 @@ impl RangeTexts {
         if slot.range != *range || slot.space != space {
             return None;
         }
-        let text = self.text.get(slot.first..slot.first + slot.length)?;
-        let (before, after) = text.split_at_checked(slot.gap)?;
+        let text = self.text.get(slot.first as usize..)?.get(..slot.length as usize)?;
+        let (before, after) = text.split_at_checked(slot.gap as usize)?;
         Some(RangeText { before, after })
     }
 
-    /// Keeps the text of a range.
-    pub fn insert(&mut self, range: &Range, space: AddressSpace, text: RangeText<'_>) {
+    /// Keeps the text of a range. There are so many listings that share the memory.
+    pub fn insert(&mut self, range: &Range, space: AddressSpace, text: RangeText<'_>, listings: usize) {
         let length = text.before.len() + text.after.len();
-        let (most_slots, most_text) = self.most;
+        let (most_slots, most_text) = most(listings);
+        if self.slots.len() > most_slots {
+            // Others came, and get their share.
+            *self = Self::default();
+        }
         if length > most_text / LARGEST_PART {
             return;
         }
@@ -98,7 +99,7 @@ impl RangeTexts {
             self.slots = vec![None; slots];
         }
         let slot = self.slot(range);
-        let (first, gap) = (self.text.len(), text.before.len());
+        let (first, length, gap) = (self.text.len() as u32, length as u32, text.before.len() as u32);
         self.slots[slot] = Some(Slot { range: *range, space, first, length, gap });
         self.text.extend_from_slice(text.before);
         self.text.extend_from_slice(text.after);
@@ -145,9 +146,9 @@ mod tests {
 
     #[test]
     fn a_text_is_found_by_all_of_its_range_and_its_space() {
-        let (mut texts, space) = (RangeTexts::new(1), AddressSpace::ANY);
+        let (mut texts, space) = (RangeTexts::default(), AddressSpace::ANY);
         assert_eq!(texts.get(&range(0, true), space), None);
-        texts.insert(&range(0, true), space, text("taken"));
+        texts.insert(&range(0, true), space, text("taken"), 1);
         assert_eq!(texts.get(&range(0, true), space), Some(text("taken")));
         assert_eq!(texts.get(&range(0, false), space), None);
         assert_eq!(texts.get(&Range { instructions: 3, ..range(0, true) }, space), None);
@@ -155,24 +156,26 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_what_is_found_was_kept() {
-        for (listings, share) in [(1, 1), (4, 1), (64, 16)] {
-            check_memory(listings, share);
+        let mut texts = RangeTexts::default();
+        // Of more and more listings, each gets less, what it has included.
+        for (listings, share) in [(1, 1), (2, 1), (4, 2), (64, 32)] {
+            check_memory(&mut texts, listings, share);
         }
     }
 
-    fn check_memory(listings: usize, share: usize) {
-        let (mut texts, space) = (RangeTexts::new(listings), AddressSpace::ANY);
+    fn check_memory(texts: &mut RangeTexts, listings: usize, share: usize) {
+        let space = AddressSpace::ANY;
         for start in 0..200_000 {
             let words = format!("{start:#x}").repeat(1 + start as usize % 40);
-            texts.insert(&range(start, true), space, text(&words));
+            texts.insert(&range(start, true), space, text(&words), listings);
             assert_eq!(texts.get(&range(start, true), space), Some(text(&words)));
             let found = texts.get(&range(start / 2, true), space);
             let earlier = format!("{:#x}", start / 2).repeat(1 + start as usize / 2 % 40);
             assert!(found.is_none_or(|found| found == text(&earlier)));
         }
-        assert!(texts.text.len() <= MOST_TEXT / share && texts.slots.len() == SLOTS.1 / share);
+        assert!(texts.text.capacity() <= 2 * MOST_TEXT / share && texts.slots.len() == SLOTS.1 / share);
         let long = ".".repeat(MOST_TEXT / share / LARGEST_PART);
-        texts.insert(&range(1, false), space, text(&long));
+        texts.insert(&range(1, false), space, text(&long), listings);
         assert_eq!(texts.get(&range(1, false), space), None);
     }
 }
