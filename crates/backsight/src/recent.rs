@@ -21,7 +21,12 @@ impl<T> Default for Recent<T> {
 impl<T> Recent<T> {
     /// What is known for an address, if `is_it`; else what `find` finds.
     #[inline]
-    pub fn get(&mut self, address: Address, is_it: impl FnOnce(&T) -> bool, find: impl FnOnce() -> T) -> &T {
+    pub fn get(
+        &mut self,
+        address: Address,
+        is_it: impl FnOnce(&T) -> bool,
+        find: impl FnOnce() -> T,
+    ) -> &mut T {
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, || None);
         }

@@ -40,6 +40,7 @@ impl fmt::Display for FunctionName<'_> {
 /// A function that execution came to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function {
+    /// [`NO_NUMBER`] if nobody has asked for it: most of what is executed only shows that a call goes on.
     pub number: u32,
     /// Execution came into it, and not to its beginning.
     pub is_inside: bool,
@@ -52,7 +53,21 @@ pub(super) struct Function {
 /// Instead of the beginning of a function: no function begins at the last address.
 const NO_NAME: u64 = u64::MAX;
 
+/// Instead of a number: there are never so many.
+const NO_NUMBER: u32 = u32::MAX;
+
 impl Function {
+    fn new(address: Address, symbol: Option<Symbol<'_>>) -> Self {
+        let is_inside = symbol.is_some_and(|symbol| symbol.offset > 0);
+        let start = symbol.map_or(NO_NAME, |symbol| symbol.start.0);
+        Self { number: NO_NUMBER, is_inside, address, start }
+    }
+
+    #[inline]
+    pub fn has_number(self) -> bool {
+        self.number != NO_NUMBER
+    }
+
     /// Are both the same? Two addresses without a name may be of one function: nobody knows better.
     #[inline]
     pub fn is(self, other: Self) -> bool {
@@ -66,32 +81,42 @@ impl Function {
 pub(crate) struct Functions<'i> {
     names: Vec<FunctionName<'i>>,
     numbers: HashMap<(AddressSpace, Address), u32>,
-    /// The numbers that were asked for last.
-    recent: Recent<(AddressSpace, Address, u32)>,
+    /// Those that were asked for last.
+    recent: Recent<(AddressSpace, Function)>,
     /// How often they were renumbered.
     pub generation: u32,
 }
 
 impl<'i> Functions<'i> {
-    /// The function at an address of a space, which `name` names if it is not known.
+    /// The function at an address of a space, by its `symbol` if it is not known.
     pub(super) fn at(
         &mut self,
         space: AddressSpace,
         address: Address,
+        symbol: impl FnOnce() -> Option<Symbol<'i>>,
+    ) -> Function {
+        let is_it = |known: &(AddressSpace, Function)| (known.0, known.1.address) == (space, address);
+        self.recent.get(address, is_it, || (space, Function::new(address, symbol()))).1
+    }
+
+    /// The same function with a number, and a `name` if it has none yet.
+    pub(super) fn numbered(
+        &mut self,
+        space: AddressSpace,
+        function: Function,
         name: impl FnOnce() -> FunctionName<'i>,
     ) -> Function {
         let Self { names, numbers, recent, .. } = self;
-        let is_it = |known: &(AddressSpace, Address, u32)| (known.0, known.1) == (space, address);
-        let &(_, _, number) = recent.get(address, is_it, || {
-            let number = *numbers.entry((space, address)).or_insert_with(|| {
+        let address = function.address;
+        let is_it = |known: &(AddressSpace, Function)| (known.0, known.1.address) == (space, address);
+        let (_, known) = recent.get(address, is_it, || (space, function));
+        if !known.has_number() {
+            known.number = *numbers.entry((space, address)).or_insert_with(|| {
                 names.push(name());
                 names.len() as u32 - 1
             });
-            (space, address, number)
-        });
-        let symbol = self.name(number).and_then(|name| name.symbol);
-        let is_inside = symbol.is_some_and(|symbol| symbol.offset > 0);
-        Function { number, is_inside, address, start: symbol.map_or(NO_NAME, |symbol| symbol.start.0) }
+        }
+        *known
     }
 
     /// The name of a number.

@@ -316,8 +316,20 @@ impl<'i> ShadowStack<'i> {
     }
 
     fn function_at(&mut self, address: Address) -> Function {
-        let (code, naming, space) = (self.code, self.naming, self.space);
-        self.functions.at(space, address, || {
+        let (code, space) = (self.code, self.space);
+        self.functions.at(space, address, || code.names_at(space, address).symbolise(space, address))
+    }
+
+    /// The same function with a number: it is called, or comes in place of another.
+    #[inline(always)]
+    fn numbered(&mut self, function: Function) -> Function {
+        if function.has_number() { function } else { self.number(function) }
+    }
+
+    #[inline(never)]
+    fn number(&mut self, function: Function) -> Function {
+        let (code, naming, space, address) = (self.code, self.naming, self.space, function.address);
+        self.functions.numbered(space, function, || {
             let image = code.names_at(space, address);
             let symbol = image.symbolise(space, address).map(|symbol| match naming {
                 Naming::Demangled => symbol,
@@ -459,6 +471,7 @@ impl<'i> ShadowStack<'i> {
             self.frames.drain(..MOST_FRAMES / 2);
             self.forgotten += MOST_FRAMES / 2;
         }
+        let function = self.numbered(function);
         self.frames.push(Frame {
             function,
             return_address,
@@ -472,6 +485,7 @@ impl<'i> ShadowStack<'i> {
     /// A tail call: another function in place of the last, which returns to the same address.
     fn replace(&mut self, function: Function, sink: &mut impl Stays<'i>) {
         self.interrupt(sink);
+        let function = self.numbered(function);
         if let Some(top) = self.frames.last_mut() {
             top.function = function;
             top.was_visited = false;

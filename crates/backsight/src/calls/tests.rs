@@ -392,11 +392,10 @@ fn functions_at_the_same_address_in_several_spaces_are_several() {
     let mut functions = Functions::default();
     let spaces = [1, 2].map(|process| AddressSpace::ANY.in_process(process));
     let at = |functions: &mut Functions<'static>, which: usize| {
-        functions.at(spaces[which], Address(0x1000), || FunctionName {
-            address: Address(0x1000),
-            symbol: None,
-            module: Some((Path::new("library"), which as u64)),
-        })
+        let (space, address) = (spaces[which], Address(0x1000));
+        let function = functions.at(space, address, || None);
+        let module = Some((Path::new("library"), which as u64));
+        functions.numbered(space, function, || FunctionName { address, symbol: None, module })
     };
     let mut both = [at(&mut functions, 0), at(&mut functions, 1)];
     let names = |functions: &Functions<'static>, both: [Function; 2]| {
@@ -404,6 +403,9 @@ fn functions_at_the_same_address_in_several_spaces_are_several() {
     };
     assert_eq!(names(&functions, both), [0, 1].map(|which| Some((Path::new("library"), which))));
     assert_eq!(at(&mut functions, 0).number, both[0].number);
+    // What nobody has asked a number for has none.
+    assert!(functions.at(spaces[0], Address(0x1000), || None).has_number());
+    assert!(!functions.at(spaces[0], Address(0x2000), || None).has_number());
     // Those that are needed keep their names, under other numbers.
     functions.renumber(both.iter_mut().skip(1));
     assert_eq!((both[1].number, functions.generation), (0, 1));

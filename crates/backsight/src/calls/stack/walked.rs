@@ -178,7 +178,11 @@ impl<'i> ShadowStack<'i> {
                     segment.instructions += instructions;
                     segment.departure = departure;
                 }
-                _ => segments.push(Segment { function, ranges: 1, instructions, departure }),
+                _ => {
+                    // With its number, if it was called.
+                    let function = self.function_at(range.start);
+                    segments.push(Segment { function, ranges: 1, instructions, departure });
+                }
             }
             last = Some(function);
         }
@@ -191,13 +195,12 @@ mod tests {
     use backsight_core::Address;
 
     use super::*;
-    use crate::calls::{FunctionName, Functions};
+    use crate::calls::Functions;
 
     #[test]
     fn a_path_is_found_in_its_space_until_its_follower_forgets_it() {
         let spaces = [1, 2].map(|process| AddressSpace::ANY.in_process(process));
-        let name = FunctionName { address: Address(0x1000), symbol: None, module: None };
-        let function = Functions::default().at(spaces[0], name.address, || name);
+        let function = Functions::default().at(spaces[0], Address(0x1000), || None);
         let segment = Segment { function, ranges: 1, instructions: 2, departure: Departure::Return };
         let mut walked = WalkedPaths::default();
         let path = PathId { generation: 1, number: 3 };
