@@ -45,8 +45,8 @@ pub struct Bench {
     #[arg(long, value_name = "S", default_value_t = 2.0, value_parser = parse_seconds)]
     seconds: f64,
 
-    /// Decode several sources on up to N cores. A single one is decoded in pieces, as by commands: it is read from where it
-    /// is stored, and its code met anew, in each pass; with 1, too, which is what to compare 2 with
+    /// Decode on up to N cores, as commands do: the capture is read from where it is stored in each pass, and a single source
+    /// is decoded in pieces, its code met anew; with 1, too, which is what to compare 2 with
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
@@ -146,7 +146,7 @@ pub fn run(command: &Bench) -> Result {
     command.capture.check_buffers(&capture)?;
     let mut contents = Vec::new();
     for buffer in command.capture.chosen(&capture) {
-        contents.push(Contents::new(buffer, !once)?);
+        contents.push(Contents::new(buffer, !once && command.threads.is_none())?);
     }
     let mut output = Output::open(command.output.output.as_deref())?;
     for &stage in &command.stage {
@@ -191,9 +191,9 @@ struct Contents<'c> {
 }
 
 impl<'c> Contents<'c> {
-    fn new(buffer: &'c Buffer, again: bool) -> Result<Self> {
+    fn new(buffer: &'c Buffer, is_held: bool) -> Result<Self> {
         let mut bytes = None;
-        if again && buffer.size().is_some_and(|size| size <= MOST_IN_MEMORY) {
+        if is_held && buffer.size().is_some_and(|size| size <= MOST_IN_MEMORY) {
             let mut all = Vec::new();
             read(buffer, &mut |block| all.extend_from_slice(block))?;
             bytes = Some(all);
