@@ -75,6 +75,19 @@ impl Function {
     }
 }
 
+type RecentFunctions = Recent<(AddressSpace, Function)>;
+
+/// The function at an address of a space, if it was asked for lately; else what `find` finds.
+fn known(
+    recent: &mut RecentFunctions,
+    space: AddressSpace,
+    address: Address,
+    find: impl FnOnce() -> Function,
+) -> &mut Function {
+    let is_it = |known: &(AddressSpace, Function)| (known.0, known.1.address) == (space, address);
+    &mut recent.get(address, is_it, || (space, find())).1
+}
+
 /// The functions that a hart came to. An address of a space has one number, and a number one name, until the functions are
 /// [renumbered](Functions::renumber).
 #[derive(Clone, Debug, Default)]
@@ -82,7 +95,7 @@ pub(crate) struct Functions<'i> {
     names: Vec<FunctionName<'i>>,
     numbers: HashMap<(AddressSpace, Address), u32>,
     /// Those that were asked for last.
-    recent: Recent<(AddressSpace, Function)>,
+    recent: RecentFunctions,
     /// How often they were renumbered.
     pub generation: u32,
 }
@@ -95,8 +108,7 @@ impl<'i> Functions<'i> {
         address: Address,
         symbol: impl FnOnce() -> Option<Symbol<'i>>,
     ) -> Function {
-        let is_it = |known: &(AddressSpace, Function)| (known.0, known.1.address) == (space, address);
-        self.recent.get(address, is_it, || (space, Function::new(address, symbol()))).1
+        *known(&mut self.recent, space, address, || Function::new(address, symbol()))
     }
 
     /// The same function with a number, and a `name` if it has none yet.
@@ -107,11 +119,9 @@ impl<'i> Functions<'i> {
         name: impl FnOnce() -> FunctionName<'i>,
     ) -> Function {
         let Self { names, numbers, recent, .. } = self;
-        let address = function.address;
-        let is_it = |known: &(AddressSpace, Function)| (known.0, known.1.address) == (space, address);
-        let (_, known) = recent.get(address, is_it, || (space, function));
+        let known = known(recent, space, function.address, || function);
         if !known.has_number() {
-            known.number = *numbers.entry((space, address)).or_insert_with(|| {
+            known.number = *numbers.entry((space, function.address)).or_insert_with(|| {
                 names.push(name());
                 names.len() as u32 - 1
             });

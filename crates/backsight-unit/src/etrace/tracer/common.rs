@@ -35,9 +35,8 @@ const NEAR: u64 = 8;
 
 /// A block that can be held next.
 pub(super) trait Next {
-    fn iaddr(&self) -> u64;
-    fn itype(&self) -> Itype;
-    fn is_single(&self) -> bool;
+    /// What differs between a block and one that continues it.
+    fn continuation(&self) -> Continuation;
 
     /// Is held from now on.
     fn replace(&self, held: &mut Block);
@@ -45,18 +44,9 @@ pub(super) trait Next {
 
 impl Next for Block {
     #[inline(always)]
-    fn iaddr(&self) -> u64 {
-        self.iaddr
-    }
-
-    #[inline(always)]
-    fn itype(&self) -> Itype {
-        self.itype
-    }
-
-    #[inline(always)]
-    fn is_single(&self) -> bool {
-        self.is_single()
+    fn continuation(&self) -> Continuation {
+        let &Self { iaddr, iretire, ilastsize, itype, sijump, .. } = self;
+        Continuation { iaddr, iretire, ilastsize, itype, sijump }
     }
 
     #[inline(always)]
@@ -68,18 +58,8 @@ impl Next for Block {
 /// All else is as in the held block, and stays where it is.
 impl Next for Continuation {
     #[inline(always)]
-    fn iaddr(&self) -> u64 {
-        self.iaddr
-    }
-
-    #[inline(always)]
-    fn itype(&self) -> Itype {
-        self.itype
-    }
-
-    #[inline(always)]
-    fn is_single(&self) -> bool {
-        self.is_single()
+    fn continuation(&self) -> Continuation {
+        *self
     }
 
     #[inline(always)]
@@ -163,7 +143,7 @@ impl Common {
     fn hold(&mut self, next: &impl Next, after: Jump) {
         next.replace(&mut self.held);
         self.after = after;
-        self.class = self.class_of(next.itype());
+        self.class = self.class_of(next.continuation().itype);
         match after {
             Jump::Inferable => {}
             Jump::Uninferable => self.class |= self.target,
@@ -231,7 +211,7 @@ impl Tracer {
     #[inline(always)]
     pub(super) fn push_outcome(&mut self, next: &impl Next, sink: &mut impl Sink) {
         let class = self.common.class;
-        self.common.class = self.common.class_of(next.itype());
+        self.common.class = self.common.class_of(next.continuation().itype);
         next.replace(&mut self.common.held);
         // Only the outcome is data that a processor cannot foresee; whether there is a branch goes with the path.
         if class & class::BRANCH != 0 && self.branches.push_some(class & class::BRANCH, class >> 1 & 1) {
@@ -255,10 +235,10 @@ impl Tracer {
         }
         let mut after = Jump::Inferable;
         if class & class::JUMP != 0 {
-            if next.is_single() {
+            if next.continuation().is_single() {
                 after = Jump::Uninferable;
             } else {
-                self.send_target(next.iaddr(), sink);
+                self.send_target(next.continuation().iaddr, sink);
             }
         }
         self.common.hold(next, after);
