@@ -8,7 +8,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 
 def run_example(name, *arguments):
     """Runs an example of `backsight-arm`."""
-    command = ["cargo", "run", "--release", "--quiet", "-p", "backsight-arm", "--example", name, "--", *arguments]
+    command = ["cargo", "run", "--profile", "dist", "--quiet", "-p", "backsight-arm", "--example", name, "--", *arguments]
     subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -106,6 +106,7 @@ impl CaptureArgs {
     }
 
     /// The same for another capture.
+    #[cfg(feature = "tables")]
     pub fn at(&self, capture: &Path) -> Self {
         Self { capture: capture.to_owned(), ..self.clone() }
     }
@@ -159,6 +160,7 @@ impl CaptureArgs {
     }
 
     /// The IDs that the user wants and no source of the capture is said to have. What the frames of a bare file hold, nobody says.
+    #[cfg(feature = "tables")]
     pub fn unknown_ids(&self, capture: &Capture) -> Vec<u64> {
         if self.protocol.is_some() {
             return Vec::new();
@@ -171,6 +173,7 @@ impl CaptureArgs {
     }
 
     /// Refuses an ID that none of several captures has.
+    #[cfg(feature = "tables")]
     pub fn check_known(unknown: &[u64]) -> Result {
         match unknown.first() {
             Some(id) => {

@@ -19,3 +19,11 @@ pub mod record;
 pub mod report;
 pub mod rtl;
 pub mod session;
+
+/// What `export` and `pieces` say in a program that was built without tables.
+#[cfg(not(feature = "tables"))]
+fn without_tables() -> crate::failure::Failure {
+    crate::failure::Failure::new(
+        "this backsight was built without tables: cargo build --release --features tables builds it with them",
+    )
+}

@@ -35,7 +35,8 @@ fn help_names_every_command_and_every_command_has_help() {
 #[cfg(not(feature = "tables"))]
 fn a_program_without_tables_says_how_to_build_one_with_them() {
     line("export FIRST --parquet /nonexistent/out").could_not("--features tables");
-    line("export FIRST --table all --describe").done();
+    line("export FIRST --table all --describe").could_not("--features tables");
+    line("pieces FIRST").could_not("--features tables");
 }
 
 #[test]

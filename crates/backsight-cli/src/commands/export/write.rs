@@ -1,94 +1,17 @@
-//! `backsight export`: tables for Parquet and Arrow.
+//! Tables as files and streams.
 
-use std::path::PathBuf;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use backsight_table::export::{self, Step};
 use backsight_table::{Query, Table};
-use clap::{ArgGroup, Args, ValueEnum};
 
-use crate::args::{CaptureArgs, ImageArgs, parse_number};
+use super::{Compression, Export};
+use crate::args::CaptureArgs;
 use crate::failure::{Failure, Result};
-use crate::output::Output;
-
-/// Write captures as tables, for DuckDB, Polars, pandas, Spark and whatever else reads Parquet or Arrow
-///
-/// Tables: sources, packets, ranges (what was executed), branches, calls, events, damage; docs/tables.md describes their
-/// columns. --parquet writes DIR/TABLE/capture=NAME/source=ID/part-0.parquet; a run that was interrupted goes on where it was,
-/// and what is there already is not done again. --arrow writes one table as a stream of Arrow. A capture that cannot be read
-/// becomes a row of the table damage, and the others are exported; the exit status is 1 then.
-#[derive(Args, Debug)]
-#[command(group = ArgGroup::new("target").required(true).args(["parquet", "arrow", "describe"]), after_help = EXAMPLES)]
-pub struct Export {
-    #[command(flatten)]
-    capture: CaptureArgs,
-
-    /// More captures
-    #[arg(value_name = "CAPTURE")]
-    others: Vec<PathBuf>,
-
-    #[command(flatten)]
-    images: ImageArgs,
-
-    /// Which tables, with commas between them; `all` is all of them
-    #[arg(long, value_name = "TABLE", value_delimiter = ',', default_value = "ranges")]
-    table: Vec<String>,
-
-    /// Write files of Parquet into this folder
-    #[arg(long, value_name = "DIR")]
-    parquet: Option<PathBuf>,
-
-    /// Write one table as a stream of Arrow (IPC) to this file; `-` is standard output
-    #[arg(long, value_name = "FILE")]
-    arrow: Option<PathBuf>,
-
-    /// List the columns of the tables, and what they say
-    #[arg(long)]
-    describe: bool,
-
-    /// Only these columns, with commas between them: the others are not computed
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
-    columns: Vec<String>,
-
-    /// Only rows of which this is true, as in "function == 'main' and time >= 0x1000"
-    #[arg(long = "where", value_name = "FILTER")]
-    filter: Option<String>,
-
-    /// At most so many rows of each table
-    #[arg(long, value_name = "N")]
-    limit: Option<u64>,
-
-    /// Read each source until its first timestamp after this one: what comes later is not decoded
-    #[arg(long, value_name = "TIME", value_parser = parse_number)]
-    until: Option<u64>,
-
-    /// How pages of Parquet are compressed, where that saves something; `snappy` if nothing is said
-    #[arg(long, value_name = "HOW", value_enum, conflicts_with_all = ["arrow", "describe"])]
-    compression: Option<Compression>,
-
-    /// Rows of a row group of Parquet, about; 1048576 if nothing is said
-    #[arg(long, value_name = "N", conflicts_with_all = ["arrow", "describe"],
-        value_parser = clap::value_parser!(u32).range(1..))]
-    row_group: Option<u32>,
-
-    /// No summary, no progress, no warnings
-    #[arg(long, short)]
-    quiet: bool,
-}
-
-/// How pages are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Compression {
-    /// Not at all.
-    None,
-    /// By Snappy.
-    Snappy,
-}
-
-const EXAMPLES: &str = "Examples:
-  backsight export capture/ --table ranges,calls --parquet out
-  duckdb -c \"select function, sum(instructions) n from 'out/ranges/**/*.parquet' group by 1 order by 2 desc limit 20\"
-  backsight export boards/*/capture --table all --parquet fleet
-  backsight export capture/ --columns start,function --where \"function in ('read', 'write')\" --arrow - | python3 -c '…'
-  backsight export capture/ --table all --describe";
+use crate::output::{Output, counted, say};
+use crate::progress::Progress;
 
 /// Runs the command.
 ///
@@ -153,23 +76,7 @@ impl From<backsight_table::Error> for Failure {
     }
 }
 
-#[cfg(not(feature = "tables"))]
-fn write(_: &Export, _: Vec<Query>) -> Result {
-    Err(Failure::new(
-        "this backsight was built without tables: cargo build --release --features tables builds it with them",
-    ))
-}
-
-#[cfg(feature = "tables")]
 fn write(command: &Export, queries: Vec<Query>) -> Result {
-    use std::cell::RefCell;
-    use std::path::Path;
-    use std::sync::Arc;
-
-    use crate::output::{counted, say};
-    use crate::progress::Progress;
-    use backsight_table::export::{self, Step};
-
     let captures: Vec<PathBuf> =
         std::iter::once(&command.capture.capture).chain(&command.others).cloned().collect();
     if captures.iter().any(|capture| capture == Path::new("-")) {
