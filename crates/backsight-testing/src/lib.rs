@@ -20,13 +20,23 @@ pub fn corpus() -> Option<PathBuf> {
     None
 }
 
-/// Says that a test, or a part of one, was skipped, and why. It is said past the test harness, which keeps what tests that
-/// pass print: `.ci/run` collects these lines.
+/// Says that a test, or a part of one, was skipped, and why: `skipped: TEST: WHY`, TEST being `PROGRAM::path::of::the_test`. It
+/// is said past the test harness, which keeps what tests that pass print. `.ci/check-skips` compares these lines with the list of
+/// tests that may be skipped.
 pub fn skipped(why: impl fmt::Display) {
+    let program = std::env::current_exe().unwrap_or_default();
     let thread = std::thread::current();
-    let line = format!("skipped: {why} ({})\n", thread.name().unwrap_or("?"));
+    let line = announcement(&program, thread.name().unwrap_or("?"), &why.to_string());
     // Whoever closed standard error does not want to know.
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// The line that says it. Cargo puts a hash behind the names of programs, and the harness calls threads like their tests.
+fn announcement(program: &Path, test: &str, why: &str) -> String {
+    let program = program.file_stem().unwrap_or_default().to_string_lossy();
+    let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
+    let why: Vec<&str> = why.lines().map(str::trim).collect();
+    format!("skipped: {program}::{test}: {}\n", why.join(" "))
 }
 
 /// The root of the checkout.
@@ -100,5 +110,20 @@ impl Random {
     /// A number below `bound`; `bound` is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skip_names_the_test_and_is_one_line() {
+        let said = announcement(
+            Path::new("/target/debug/deps/arm-0123456789abcdef"),
+            "etm4::a_test",
+            "no\n  QEMU\n",
+        );
+        assert_eq!(said, "skipped: arm::etm4::a_test: no QEMU\n");
     }
 }

@@ -103,8 +103,9 @@ fn exceptions_sources_and_gaps_are_listed() {
 /// With branch broadcast the list of targets is the same as the one that the code gives.
 #[test]
 fn broadcast_targets_are_those_of_the_flow() {
+    let Some(buffers) = corpus::buffers(None) else { return };
     let mut targets = 0;
-    for buffer in corpus::buffers(None) {
+    for buffer in buffers {
         for unit in buffer.sources.iter().filter(|unit| unit.config.branch_broadcast()) {
             let listed: Vec<_> = records(
                 &unit.config,

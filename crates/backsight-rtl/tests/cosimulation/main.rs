@@ -132,10 +132,8 @@ fn the_parallel_prefix_form_of_sixteen_bytes_decodes_them_too() {
 }
 
 #[test]
+#[ignore = "minutes: tests/rtl/run"]
 fn every_width_and_configuration_decodes_random_streams() {
-    if !is_long() {
-        return;
-    }
     for (name, config) in configurations() {
         for lanes in [1, 2, 3, 5, 6, 8, 16] {
             let design = format!("chain{lanes}-{name}");
@@ -227,10 +225,8 @@ fn a_mutation_of_each_emitted_table_is_noticed() {
 }
 
 #[test]
+#[ignore = "minutes: tests/rtl/run"]
 fn a_mutation_of_each_table_of_the_parallel_prefix_form_is_noticed() {
-    if !is_long() {
-        return;
-    }
     let of_prefix = [
         ("etm4_header.sv", "12'h001, 1'b0", "12'h002, 1'b0"),
         ("etm4_pkg.sv", "CID_BYTES = 4", "CID_BYTES = 3"),

@@ -161,8 +161,9 @@ fn random_commit_cycles_make_the_blocks_and_bytes_of_the_software() {
 
 /// A core without a jump for longer than a block can be: where blocks are cut, resynchronisation by half-words shows.
 #[test]
+#[ignore = "minutes: tests/rtl/run"]
 fn blocks_that_are_too_long_are_cut_where_the_software_cuts_them() {
-    if !is_long() || !Simulator::Verilator.is_there() {
+    if !Simulator::Verilator.is_there() {
         return;
     }
     let mut unit = rv64();

@@ -79,20 +79,23 @@ pub struct Buffer {
     pub framing: Framing,
 }
 
-/// All buffers of the corpus with ETMv4 or ETE sources and expected elements, or only those of one capture.
-pub fn buffers(only: Option<&str>) -> Vec<Buffer> {
-    let Some(corpus) = backsight_testing::corpus() else { return Vec::new() };
+/// All buffers of the corpus with ETMv4 or ETE sources and expected elements, or only those of one capture. `None`, and a
+/// word about it, without a corpus.
+pub fn buffers(only: Option<&str>) -> Option<Vec<Buffer>> {
+    let corpus = backsight_testing::corpus()?;
     let mut captures: Vec<_> = fs::read_dir(corpus.join("opencsd"))
         .expect("corpus")
         .map(|entry| entry.expect("entry").path())
         .collect();
     captures.sort();
-    captures
+    let buffers: Vec<Buffer> = captures
         .into_iter()
         .filter(|path| only.is_none_or(|only| path.ends_with(only)))
         .flat_map(|path| capture(&path))
         .filter(|buffer| buffer.expected.exists())
-        .collect()
+        .collect();
+    assert!(!buffers.is_empty(), "{only:?}: the corpus has no such capture");
+    Some(buffers)
 }
 
 fn capture(path: &Path) -> Vec<Buffer> {
