@@ -5,7 +5,7 @@
 //! called and by whom. [`export`] writes it in the formats of others.
 //!
 //! ```
-//! let capture = backsight::Capture::open("../../testdata/captures/calls-riscv64")?;
+//! let capture = backsight::Capture::open("captures/calls-riscv64")?;
 //! let (profile, _) = backsight_profile::count(&capture, capture.execution(), &Default::default())?;
 //! assert_eq!(profile.totals.instructions, 40_000);
 //! let hottest = profile.functions.iter().max_by_key(|function| function.instructions);

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use backsight_table::{Query, Table};
-//! let capture = backsight::Capture::open("../../testdata/captures/first")?;
+//! let capture = backsight::Capture::open("captures/first")?;
 //! let query = Query::new(Table::Ranges).columns(["start", "function"])?.filter("instructions > 4")?.limit(100);
 //! let rows: usize = query.read(&capture)?.map(|batch| batch.map(|batch| batch.rows())).sum::<Result<_, _>>()?;
 //! assert_eq!(rows, 100);

@@ -19,7 +19,7 @@ use crate::{OpenOptions, Result};
 /// A capture: trace, and what is known about it.
 ///
 /// ```
-/// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+/// let capture = backsight::Capture::open("captures/first")?;
 /// for buffer in capture.buffers() {
 ///     println!("{buffer}");
 ///     for source in buffer.sources() {

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! let capture = backsight::Capture::open("../../testdata/captures/first")?;
+//! let capture = backsight::Capture::open("captures/first")?;
 //! let image = capture.code()?.image();
 //! let mut functions: BTreeMap<String, u64> = BTreeMap::new();
 //! capture.execution().run(|item| {

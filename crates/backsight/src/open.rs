@@ -22,7 +22,7 @@ use crate::{Error, Result, settings as overrides, sources, trace_events, wrapped
 /// reader and bytes in memory have none: at least the protocol must be named.
 ///
 /// ```
-/// # let bytes = std::fs::read("../../testdata/captures/first/trace.bin").unwrap();
+/// # let bytes = std::fs::read("captures/first/trace.bin").unwrap();
 /// let capture = backsight::OpenOptions::new()
 ///     .protocol("etm4")
 ///     .framing("coresight")

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use backsight::calls::ShadowStack;
-//! let capture = backsight::Capture::open("../../testdata/captures/calls-riscv64")?;
+//! let capture = backsight::Capture::open("captures/calls-riscv64")?;
 //! let mut stack = ShadowStack::new(capture.code()?.seen_by_all());
 //! let mut deepest = 0;
 //! capture.execution().run(|item| stack.push(&item.value, &mut |visit| deepest = deepest.max(visit.depth)))?;

@@ -15,7 +15,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// source. Gives the states. Nothing is handed from thread to thread: this is the way to use many cores.
     ///
     /// ```
-    /// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+    /// let capture = backsight::Capture::open("captures/first")?;
     /// let (_, ranges) = capture.execution().threads(0).fold(
     ///     |_source| 0,
     ///     |count, item| *count += u32::from(matches!(item.value, backsight::Event::Range(_))),
@@ -52,7 +52,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     ///     }
     /// }
     ///
-    /// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+    /// let capture = backsight::Capture::open("captures/first")?;
     /// let (_, counted) = capture.execution().accumulate(|_source| Ranges::default())?;
     /// assert!(counted.iter().all(|(_, ranges)| ranges.0 > 0));
     /// # Ok::<(), backsight::Error>(())
@@ -96,7 +96,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// them together, in their order. This is the way to use many cores for a single source.
     ///
     /// ```
-    /// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+    /// let capture = backsight::Capture::open("captures/first")?;
     /// let (_, instructions) = capture.execution().threads(0).reduce(
     ///     |_source| 0_u64,
     ///     |sum, item| {

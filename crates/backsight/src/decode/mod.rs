@@ -65,7 +65,7 @@ const PIECE: usize = 1 << 17;
 /// with a result is called.
 ///
 /// ```
-/// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+/// let capture = backsight::Capture::open("captures/first")?;
 /// let mut instructions = 0;
 /// let summary = capture.execution().id(0x10).run(|item| {
 ///     if let backsight::Event::Range(range) = item.value {
@@ -309,7 +309,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// Decodes on a thread of its own, a few thousand items ahead of whoever asks for them. Progress is not reported.
     ///
     /// ```
-    /// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+    /// let capture = backsight::Capture::open("captures/first")?;
     /// let mut items = capture.packets().iter();
     /// for item in items.by_ref().take(3) {
     ///     let item = item?;

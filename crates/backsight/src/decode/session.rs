@@ -86,7 +86,7 @@ pub(super) enum End<'a, T> {
 /// A buffer while it is decoded: bytes are pushed in, items come out. The bytes may come from anywhere and in any pieces.
 ///
 /// ```
-/// # let bytes = std::fs::read("../../testdata/captures/first/trace.bin").unwrap();
+/// # let bytes = std::fs::read("captures/first/trace.bin").unwrap();
 /// # let received = bytes.chunks(100);
 /// let capture = backsight::OpenOptions::new().protocol("etm4").framing("coresight").live()?;
 /// let mut session = capture.packets().session()?;

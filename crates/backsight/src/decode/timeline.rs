@@ -66,7 +66,7 @@ impl<'c> Decode<'c, Execution> {
     /// items of one source stay in their order. Memory is bounded, whatever the sources send.
     ///
     /// ```
-    /// let capture = backsight::Capture::open("../../testdata/captures/first")?;
+    /// let capture = backsight::Capture::open("captures/first")?;
     /// let mut times = Vec::new();
     /// capture.execution().run_by_time(|_item, time| times.extend(time.estimate))?;
     /// assert!(times.is_sorted());

@@ -87,10 +87,10 @@ const EXAMPLES: &str = "Examples:
 
 /// Programs that are always at hand: what they executed under QEMU.
 const BUNDLED: [(&str, &[u8]); 4] = [
-    ("calls", include_bytes!("../../../../../../testdata/retired/calls.retired")),
-    ("pack", include_bytes!("../../../../../../testdata/retired/pack.retired")),
-    ("sort", include_bytes!("../../../../../../testdata/retired/sort.retired")),
-    ("vm", include_bytes!("../../../../../../testdata/retired/vm.retired")),
+    ("calls", include_bytes!("retired/calls.retired")),
+    ("pack", include_bytes!("retired/pack.retired")),
+    ("sort", include_bytes!("retired/sort.retired")),
+    ("vm", include_bytes!("retired/vm.retired")),
 ];
 
 /// Instructions of a loop: it repeats itself.

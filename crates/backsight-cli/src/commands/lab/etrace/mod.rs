@@ -61,11 +61,11 @@ pub struct Etrace {
 
 /// Programs that are always at hand.
 const BUNDLED: [(&str, &[u8]); 5] = [
-    ("calls", include_bytes!("../../../../../../testdata/programs/riscv64/calls")),
-    ("isa", include_bytes!("../../../../../../testdata/programs/riscv64/isa")),
-    ("pack", include_bytes!("../../../../../../testdata/programs/riscv64/pack")),
-    ("sort", include_bytes!("../../../../../../testdata/programs/riscv64/sort")),
-    ("vm", include_bytes!("../../../../../../testdata/programs/riscv64/vm")),
+    ("calls", include_bytes!("programs/calls")),
+    ("isa", include_bytes!("programs/isa")),
+    ("pack", include_bytes!("programs/pack")),
+    ("sort", include_bytes!("programs/sort")),
+    ("vm", include_bytes!("programs/vm")),
 ];
 
 /// Runs the command.
