@@ -44,7 +44,7 @@ First steps:
   backsight flow /tmp/run --color always | less -R
 
 Environment:
-  BACKSIGHT_QEMU_PLUGIN  the plugin that QEMU loads for `record`, if it is not beside this program
+  BACKSIGHT_QEMU_PLUGIN  the plugin that QEMU loads for `record`, if it is not installed with this program
   NO_COLOR               if it is set and not empty, no colours unless --color always is given";
 
 #[derive(Subcommand)]

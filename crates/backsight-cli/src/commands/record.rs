@@ -101,7 +101,7 @@ pub struct Record {
     cpu: Option<String>,
 
     /// The plugin that QEMU loads; without it, the file that BACKSIGHT_QEMU_PLUGIN names, or libbacksight_qemu.so beside
-    /// this program
+    /// this program or, if that is installed, in ../lib/backsight
     #[arg(long, value_name = "FILE")]
     qemu_plugin: Option<PathBuf>,
 

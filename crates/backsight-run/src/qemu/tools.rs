@@ -24,8 +24,8 @@ pub struct Tools {
 
 impl Tools {
     /// Finds both. QEMU: `qemu`, else `qemu-TARGET` of the search path. The plugin: `plugin`, else the file that
-    /// `BACKSIGHT_QEMU_PLUGIN` names, else the one beside this executable. It is looked for nowhere else: what QEMU loads
-    /// runs with all rights of the user.
+    /// `BACKSIGHT_QEMU_PLUGIN` names, else the one beside this executable or, of an executable in `PREFIX/bin`, in
+    /// `PREFIX/lib/backsight`. It is looked for nowhere else: what QEMU loads runs with all rights of the user.
     ///
     /// # Errors
     /// If one of them is not there; the message says how to get it.
@@ -36,18 +36,27 @@ impl Tools {
         };
         let qemu = qemu.filter(|qemu| qemu.is_file()).ok_or(QemuError::NoQemu(target))?;
         let named = plugin.map(Path::to_path_buf).or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from));
-        let beside = std::env::current_exe().ok().map(|executable| executable.with_file_name(PLUGIN));
+        let places = std::env::current_exe().map_or_else(|_| vec![PLUGIN.into()], |program| places(&program));
         let plugin = match named {
             Some(named) if named.is_file() => Some(named),
             Some(named) => return Err(QemuError::PluginMissing(named)),
-            None => beside.clone().filter(|file| file.is_file()),
+            None => places.iter().find(|file| file.is_file()).cloned(),
         };
         match plugin {
             // QEMU looks for a name without a slash elsewhere.
             Some(plugin) => Ok(Self { qemu, plugin: plugin.canonicalize().unwrap_or(plugin) }),
-            None => Err(QemuError::NoPlugin(beside.unwrap_or_else(|| PLUGIN.into()))),
+            None => Err(QemuError::NoPlugin(places)),
         }
     }
+}
+
+/// Where the plugin is looked for if nobody names one: beside the program, and where it belongs if that was installed. The last
+/// is the one to put it into.
+fn places(program: &Path) -> Vec<PathBuf> {
+    let mut places = vec![program.with_file_name(PLUGIN)];
+    let folder = program.parent().filter(|folder| folder.file_name() == Some("bin".as_ref()));
+    places.extend(folder.and_then(Path::parent).map(|prefix| prefix.join("lib/backsight").join(PLUGIN)));
+    places
 }
 
 fn in_search_path(name: &str) -> Option<PathBuf> {
@@ -57,7 +66,7 @@ fn in_search_path(name: &str) -> Option<PathBuf> {
 
 /// The command that builds the plugin and puts it where it is looked for, and where to type it: anywhere while the
 /// checkout that this program was built from is still there.
-fn build_command(checkout: &Path, beside: &Path) -> (&'static str, String) {
+fn build_command(checkout: &Path, to: &Path) -> (&'static str, String) {
     let package = Path::new("tools/qemu-plugin");
     let known = checkout.join(package).join("Cargo.toml").is_file();
     let (where_to, package) = match known {
@@ -66,8 +75,8 @@ fn build_command(checkout: &Path, beside: &Path) -> (&'static str, String) {
     };
     let manifest = in_shell(&package.join("Cargo.toml"));
     let built = in_shell(&package.join("target/release").join(PLUGIN));
-    let to = in_shell(beside);
-    (where_to, format!("cargo build --release --manifest-path {manifest} && cp {built} {to}"))
+    let to = in_shell(to);
+    (where_to, format!("cargo build --release --manifest-path {manifest} && install -D {built} {to}"))
 }
 
 /// A path as a shell reads it.
@@ -92,7 +101,7 @@ pub enum QemuError {
     /// QEMU is not installed.
     NoQemu(Target),
     /// There is no plugin, and nobody named one: where it was looked for.
-    NoPlugin(PathBuf),
+    NoPlugin(Vec<PathBuf>),
     /// The plugin that was named is not there.
     PluginMissing(PathBuf),
     /// QEMU cannot be started.
@@ -133,13 +142,15 @@ impl fmt::Display for QemuError {
                 "qemu-{target} is not installed; on Debian 12: apt-get install qemu-user (version 7.2; \
                  versions that are linked statically load no plugins)"
             ),
-            Self::NoPlugin(beside) => {
-                let (where_to, command) = build_command(Path::new(CHECKOUT), beside);
+            Self::NoPlugin(places) => {
+                let to = places.last().map_or(Path::new(PLUGIN), PathBuf::as_path);
+                let (where_to, command) = build_command(Path::new(CHECKOUT), to);
+                let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
                 write!(
                     f,
                     "the QEMU plugin is not built, or not where it is looked for ({}). Build it and put it there{where_to}:\n    {command}\nor name \
                      the file with {VARIABLE} or --qemu-plugin",
-                    beside.display(),
+                    places.join(", "),
                 )
             }
             Self::PluginMissing(plugin) => {
@@ -198,6 +209,25 @@ mod tests {
         assert!(command.ends_with(" '/opt/my tools/libbacksight_qemu.so'"), "{command}");
         let (where_to, command) = build_command(Path::new("/nowhere"), beside);
         assert_eq!(where_to, ", in the checkout of Backsight");
-        assert!(command.contains("--manifest-path tools/qemu-plugin/Cargo.toml && cp tools/"), "{command}");
+        assert!(
+            command.contains("--manifest-path tools/qemu-plugin/Cargo.toml && install -D tools/"),
+            "{command}"
+        );
+    }
+
+    #[test]
+    fn an_installed_program_has_its_plugin_in_the_folder_of_libraries() {
+        let of = |program: &str| places(Path::new(program));
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        assert_eq!(
+            of("/usr/bin/backsight"),
+            paths(&["/usr/bin/libbacksight_qemu.so", "/usr/lib/backsight/libbacksight_qemu.so"])
+        );
+        assert_eq!(
+            of("/home/me/backsight/target/release/backsight"),
+            paths(&["/home/me/backsight/target/release/libbacksight_qemu.so"])
+        );
+        let error = QemuError::NoPlugin(of("/home/me/.cargo/bin/backsight")).to_string();
+        assert!(error.contains(" /home/me/.cargo/lib/backsight/libbacksight_qemu.so\nor name"), "{error}");
     }
 }
