@@ -18,8 +18,8 @@ build() { # folder, compiler with its flags, programs
     done
 }
 
-build riscv64 "riscv64-linux-gnu-gcc -march=rv64gc -mabi=lp64d -Wl,-z,separate-code" sort vm pack calls threads signals jit
+build riscv64 "riscv64-linux-gnu-gcc -march=rv64gc -mabi=lp64d -Wl,-z,separate-code" sort vm pack calls loops threads signals jit
 build riscv64 "riscv64-linux-gnu-gcc -march=rv64gc -mabi=lp64d -s -Wl,-z,separate-code" isa
-build aarch64 "aarch64-linux-gnu-gcc -mno-outline-atomics -mgeneral-regs-only" sort vm pack calls threads
+build aarch64 "aarch64-linux-gnu-gcc -mno-outline-atomics -mgeneral-regs-only" sort vm pack calls loops threads
 build arm "arm-linux-gnueabihf-gcc -marm -march=armv7-a -mfpu=vfpv3-d16 -mthumb-interwork" interwork sort
-build arm "arm-linux-gnueabihf-gcc -mthumb -march=armv7-a -mfpu=vfpv3-d16" vm calls pack
+build arm "arm-linux-gnueabihf-gcc -mthumb -march=armv7-a -mfpu=vfpv3-d16" vm calls loops pack

@@ -139,7 +139,7 @@ fn functions_are_entered_as_often_as_their_first_instruction_is_come_to_from_out
     let mut checked = 0;
     for function in profile.functions.iter().filter(|function| function.start.is_some()) {
         let start = function.start.unwrap_or(0);
-        // Rounds of a loop that begins with the function are no entries.
+        // Iterations of a loop that begins with the function are no entries.
         let inside = |address: u64| (start..start + function.size).contains(&address);
         let looped: u64 = profile
             .edges

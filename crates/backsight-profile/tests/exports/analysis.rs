@@ -72,11 +72,11 @@ fn loops_of_a_program_are_inside_of_each_other_and_go_around() {
     for (number, found) in loops.iter().enumerate() {
         assert!(found.blocks.contains(&found.header));
         assert!(found.parent.is_none_or(|parent| parent < number));
-        assert!(found.entries <= found.rounds, "{found:?}");
+        assert!(found.entries <= found.iterations, "{found:?}");
         let around = found.parent.map(|parent| &loops[parent]);
         assert!(around.is_none_or(|around| found.blocks.iter().all(|block| around.blocks.contains(block))));
         // Every block of a loop is of its function.
         assert!(found.blocks.iter().all(|&block| profile.blocks[block as usize].function == found.function));
     }
-    assert!(loops.iter().any(|found| found.rounds > found.entries), "{loops:?}");
+    assert!(loops.iter().any(|found| found.iterations > found.entries), "{loops:?}");
 }

@@ -50,7 +50,14 @@ pub fn record(capture: &Path, program: &Path, unit: &str, settings: &[&str], lim
         })
         .collect();
     let is_riscv = unit == "etrace" || unit == "ntrace";
-    let isa = if is_riscv { Isa::Rv64 } else { Isa::A64 };
+    let is_a32 = matches!(unit, "ptm" | "etm3");
+    let isa = if is_riscv {
+        Isa::Rv64
+    } else if is_a32 {
+        Isa::A32
+    } else {
+        Isa::A64
+    };
     let unit = kind.program(isa, &settings).expect("a unit");
     let recording = Recording::new(unit).truth(true).limit(limit).replace(true);
     let recorded = if is_riscv {
