@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use super::addresses::{Ranges, chosen};
+use super::bolt_names::BoltNames;
 use super::{ExportError, ExportOptions, Format, Need};
-use crate::{Module, Profile};
+use crate::Profile;
 
 pub(super) const PREAGGREGATED: Format = Format {
     name: "bolt",
@@ -48,18 +49,11 @@ fn fdata(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
         let why = "has no symbols, and fdata has no other names: use --format bolt";
         return Err(ExportError::Missing(format!("{} {why}", module.name())));
     }
+    let names = BoltNames::of(module);
     let all = ranges.branches.iter().chain(&ranges.onwards);
     for (&(from, to), count) in all {
-        let (Some(from), Some(to)) = (named(module, from), named(module, to)) else { continue };
+        let (Some(from), Some(to)) = (names.at(from), names.at(to)) else { continue };
         writeln!(out, "{from} {to} 0 {count}")?;
     }
     Ok(())
-}
-
-fn named(module: &Module, address: u64) -> Option<String> {
-    let functions = module.functions();
-    let after = functions.partition_point(|function| function.start <= address);
-    let function = functions[..after].iter().rev().take(32).find(|one| address - one.start < one.size)?;
-    let name = function.mangled.replace('\\', "\\\\").replace(' ', "\\ ");
-    Some(format!("1 {name} {:x}", address - function.start))
 }

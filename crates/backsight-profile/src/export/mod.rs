@@ -4,6 +4,7 @@ mod addresses;
 mod afl;
 mod autofdo;
 mod bolt;
+mod bolt_names;
 mod callgrind;
 mod chrome;
 mod cobertura;
@@ -174,6 +175,11 @@ impl Format {
     /// Does it show outcomes of branches by path ([`CountOptions::paths`](crate::CountOptions::paths))?
     pub fn needs_paths(&self) -> bool {
         self.needs.contains(&Need::Paths)
+    }
+
+    /// Has it room for one file ([`ExportOptions::module`])?
+    pub fn needs_one_module(&self) -> bool {
+        self.needs.contains(&Need::OneModule)
     }
 
     /// What is missing for a good result, in words, and what to do about it.

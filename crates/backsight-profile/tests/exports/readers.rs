@@ -107,6 +107,26 @@ fn llvm_profgen_makes_the_same_heads_of_the_same_ranges() {
     }
 }
 
+/// Functions between which, or in which, fdata has branches.
+fn functions_of_fdata(fdata: &str) -> std::collections::BTreeSet<&str> {
+    fdata.lines().flat_map(|line| line.split(' ').skip(1).step_by(3).take(2)).collect()
+}
+
+#[test]
+fn llvm_bolt_knows_every_function_of_fdata_local_ones_too() {
+    let Some(bolt) = tool(&["llvm-bolt", "llvm-bolt-19"]) else { return };
+    let scratch = Scratch::new("fdata");
+    let fdata = exported(&profile_of(&capture("calls-aarch64")), "fdata");
+    let text = String::from_utf8(fdata.clone()).expect("text");
+    let functions = functions_of_fdata(&text);
+    assert!(functions.contains("ackermann/1") && functions.contains("program"), "{functions:?}");
+    let file = scratch.write("program.fdata", &fdata);
+    let rewritten = scratch.0.join("rewritten");
+    let said = output(Command::new(bolt).arg(program()).arg("-data").arg(&file).arg("-o").arg(&rewritten));
+    assert!(!said.contains("objects were ignored") && !said.contains("profile ignored"), "{said}");
+    assert!(said.contains(&format!("{} out of ", functions.len())), "{functions:?}: {said}");
+}
+
 #[test]
 fn perf2bolt_finds_no_range_that_the_code_contradicts() {
     let Some(bolt) = tool(&["perf2bolt"]) else { return };
