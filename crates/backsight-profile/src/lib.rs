@@ -21,6 +21,7 @@ mod count;
 mod debug;
 mod events;
 pub mod export;
+mod inclusive;
 mod json;
 mod loops;
 mod merge;
@@ -33,9 +34,11 @@ mod wire;
 
 use backsight::core::Context;
 use backsight::decode::{Decode, Execution, Span, Summary};
-use backsight::{Capture, Error, Result};
+use backsight::listing::Filter;
+use backsight::{Capture, Error, Result, Source};
 
 pub use branches::{Branch, entropy};
+use count::ThreadNames;
 pub use count::{BranchWindows, CountOptions, Counter, Handover};
 pub use debug::{
     DebugInfo, DescribedFunction, InlineFrame, Line, Probe, ProbeFrame, ProbeKind, ProbedFunction, Probes,
@@ -56,14 +59,31 @@ pub fn count(
     options: &CountOptions,
 ) -> Result<(Profile, Summary)> {
     let code = capture.code()?;
-    let (summary, counters) = decode
-        .any_order()
-        .positions(false)
-        .accumulate(|source| Counter::new(source, code.seen_by(source), options))?;
+    let sources = || capture.buffers().iter().flat_map(|buffer| buffer.sources());
+    let has_several_harts = sources().filter(|source| source.is_decoded()).count() > 1
+        || sources().any(|source| source.numbers_harts());
+    let joins_threads = has_several_harts && code.names_threads() && !options.by_core;
+    let filter_of = |source: &Source| match options.filter.is_selective() {
+        true => Filter::new(&options.filter, || code.of(source)).map(Some),
+        false => Ok(None),
+    };
+    sources().filter(|source| source.is_decoded()).try_for_each(|source| filter_of(source).map(drop))?;
+    let (summary, counters) = decode.any_order().positions(false).accumulate(|source| {
+        let counter = Counter::new(source, code.seen_by(source), options);
+        counter.joining_threads(joins_threads).selecting(filter_of(source).unwrap_or_default())
+    })?;
     let mut profile = Profile::default();
-    for (_, counter) in counters {
-        profile.merge(counter.finish());
+    let mut sources = Vec::new();
+    for (number, (source, counter)) in counters.into_iter().enumerate() {
+        let mut counted = counter.finish();
+        counted.stretches.iter_mut().for_each(|stretch| stretch.source = number);
+        profile.merge(counted);
+        sources.push(source);
     }
+    profile.join_threads(&ThreadNames {
+        of_thread: &|number| code.thread_name(number),
+        of_hart: &|source, hart| sources.get(source).map_or_else(String::new, |one| one.hart_name(hart)),
+    });
     profile.threads.iter_mut().for_each(|thread| capture.name().clone_into(&mut thread.capture));
     Ok((profile, summary))
 }

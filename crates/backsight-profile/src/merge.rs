@@ -119,6 +119,15 @@ impl<'a> Merger<'a> {
             thread.slices.iter_mut().for_each(|slice| slice.function = new(&functions, slice.function));
             self.profile.threads.push(thread);
         }
+        for mut stretch in other.stretches {
+            stretch.root = new(&nodes, stretch.root);
+            stretch.function = new(&functions, stretch.function);
+            for frame in &mut stretch.frames {
+                (frame.node, frame.function) = (new(&nodes, frame.node), new(&functions, frame.function));
+            }
+            stretch.slices.iter_mut().for_each(|slice| slice.function = new(&functions, slice.function));
+            self.profile.stretches.push(stretch);
+        }
         for events in other.events {
             self.events(&events, &|block| new(&blocks, block), &|function| new(&functions, function));
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use backsight::core::{Address, Cause, Isa};
 use backsight::isa::{Class, Flags, classify};
 
+use crate::count::Stretch;
 use crate::events::EventProfile;
 use crate::module::Module;
 use crate::paths::PathProfile;
@@ -38,6 +39,8 @@ pub struct Profile {
     pub totals: Totals,
     /// The code of blocks.
     pub(crate) code: Vec<u8>,
+    /// Stretches of threads whose calls were not put together yet.
+    pub(crate) stretches: Vec<Stretch>,
 }
 
 /// A function that was executed.
@@ -189,7 +192,8 @@ pub struct CallNode {
     pub cycles: u64,
 }
 
-/// What ran by itself: a core or hart or, where the trace names contexts, each of them.
+/// What ran by itself: a core or hart or, where the trace names contexts, each of them. Where a thread ran on several
+/// cores that give the time, it is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
     /// Its name.
@@ -200,7 +204,7 @@ pub struct Thread {
     pub node: u32,
     /// Its calls over time, where they were asked for, by their beginning.
     pub slices: Vec<Slice>,
-    /// Instructions that its core had executed, and the time of the trace then, where calls over time were asked for.
+    /// Instructions as calls over time count them, and the time of the trace then, where calls over time were asked for.
     pub timestamps: Vec<(u64, u64)>,
     /// Of which part of a source it is, where a source was counted in parts.
     pub(crate) part: Option<ThreadPart>,
@@ -234,7 +238,7 @@ pub struct Slice {
     pub function: u32,
     /// Calls around it.
     pub depth: u32,
-    /// Instructions that its core had executed when it began.
+    /// Instructions that its core had executed when it began; of a thread that went from core to core, the thread.
     pub begin: u64,
     /// And when it ended.
     pub end: u64,
@@ -269,11 +273,15 @@ pub struct Totals {
     pub folded_calls: u64,
     /// Calls over time that were too short to be kept.
     pub short_slices: u64,
+    /// Threads that ran on several cores whose turns no timestamps order: their calls are kept by core.
+    pub unordered_threads: u64,
+    /// Times that a thread may have gone on on another core, and was taken to go on on the same one: there were too many.
+    pub unjoined_turns: u64,
 }
 
 impl Totals {
     /// All of them, in the order in which they travel.
-    pub(crate) fn all_mut(&mut self) -> [&mut u64; 13] {
+    pub(crate) fn all_mut(&mut self) -> [&mut u64; 15] {
         let Self {
             instructions,
             unknown_path,
@@ -288,6 +296,8 @@ impl Totals {
             uncounted_edges,
             folded_calls,
             short_slices,
+            unordered_threads,
+            unjoined_turns,
         } = self;
         [
             instructions,
@@ -303,6 +313,8 @@ impl Totals {
             uncounted_edges,
             folded_calls,
             short_slices,
+            unordered_threads,
+            unjoined_turns,
         ]
     }
 }

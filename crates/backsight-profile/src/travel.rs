@@ -10,7 +10,7 @@ use crate::profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Thread,
 use crate::wire::{LastInstruction, Reader, Writer};
 
 /// The first bytes: what it is, and the version of the format.
-const MAGIC: &[u8] = b"backsight profile 1\n";
+const MAGIC: &[u8] = b"backsight profile 2\n";
 
 const EDGE_KINDS: [EdgeKind; 10] = [
     EdgeKind::Sequence,
@@ -41,9 +41,10 @@ impl Profile {
             events,
             totals,
             code,
+            stretches,
         } = self;
         let has_slices = threads.iter().any(|thread| !thread.slices.is_empty());
-        if paths.is_some() || !events.is_empty() || has_slices {
+        if paths.is_some() || !events.is_empty() || has_slices || !stretches.is_empty() {
             return None;
         }
         let mut out = Writer { bytes: MAGIC.to_vec() };

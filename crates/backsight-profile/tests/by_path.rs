@@ -29,7 +29,7 @@ fn by_range(capture: &Capture, options: &CountOptions) -> Profile {
 
 /// Counts in both ways. Gives the instructions.
 fn check(capture: &Capture, what: &str) -> u64 {
-    let options = CountOptions { timeline: 1000, ..CountOptions::default() };
+    let options = CountOptions { timeline: 1000, by_core: true, ..CountOptions::default() };
     // Some captures have no code.
     let Ok((profile, _)) = count(capture, capture.execution(), &options) else { return 0 };
     let clear = by_range(capture, &options);

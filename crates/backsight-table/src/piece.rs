@@ -82,7 +82,7 @@ impl Piece {
     }
 
     /// Counts what was executed in it. The profiles of all pieces of a capture, merged in whatever order, are the profile of the
-    /// capture. `stop` ends the count early where it is set.
+    /// capture with calls [by core](CountOptions::by_core). `stop` ends the count early where it is set.
     ///
     /// # Errors
     /// If the capture is not what it was, or the piece was planned for something else than profiles.
@@ -109,7 +109,8 @@ impl Piece {
             )?
         } else {
             let decode = execution().buffer(&self.buffer).id(source.into());
-            backsight_profile::count(capture, decode, &CountOptions::default())?.0
+            let options = CountOptions { by_core: true, ..CountOptions::default() };
+            backsight_profile::count(capture, decode, &options)?.0
         };
         profile.threads.iter_mut().for_each(|thread| self.name.clone_into(&mut thread.capture));
         guard.check()?;

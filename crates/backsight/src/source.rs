@@ -71,6 +71,13 @@ impl Source {
         self.0.core.as_deref()
     }
 
+    /// What a hart of it is called: the core, or the source where the capture names no core, and the number of the hart where
+    /// the trace gives it.
+    pub fn hart_name(&self, hart: u16) -> String {
+        let name = self.core().unwrap_or(self.name());
+        if self.numbers_harts() { format!("{name} hart {hart}") } else { name.to_owned() }
+    }
+
     /// The thread that all of its trace belongs to, in a capture of single threads.
     pub fn thread(&self) -> Option<u64> {
         self.0.thread

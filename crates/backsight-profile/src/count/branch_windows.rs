@@ -6,9 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::blocks::{Blocks, NONE, Way};
-use super::calls::Tree;
-use super::hash::NumberMap;
+use super::blocks::Way;
+use super::selection::{Selection, Step};
 
 /// How to sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,31 +21,15 @@ pub struct BranchWindows {
 /// Most blocks in a window: some code takes no branches for long.
 const MOST_STEPS: usize = 1 << 12;
 
-/// A step to a block.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WindowStep {
-    /// The block before; [`NONE`] if that is not known.
-    pub from: u32,
-    pub way: Way,
-    pub block: u32,
-    /// The innermost call.
-    pub node: u32,
-    pub instructions: u32,
-    /// It is the first of a call.
-    pub is_call: bool,
-}
-
 /// Takes samples.
 #[derive(Debug)]
 pub(crate) struct WindowSampler {
     windows: BranchWindows,
-    steps: VecDeque<WindowStep>,
+    steps: VecDeque<Step>,
     taken: u32,
     /// Instructions since the last sample.
     since: u64,
-    edges: NumberMap<(u32, u32, u8), u64>,
-    entries: NumberMap<u32, u64>,
-    nodes: NumberMap<u32, (u64, u64)>,
+    pub selection: Selection,
     pub samples: u64,
 }
 
@@ -57,15 +40,13 @@ impl WindowSampler {
             steps: VecDeque::new(),
             taken: 0,
             since: 0,
-            edges: NumberMap::default(),
-            entries: NumberMap::default(),
-            nodes: NumberMap::default(),
+            selection: Selection::default(),
             samples: 0,
         }
     }
 
     /// Execution comes to a block.
-    pub fn step(&mut self, step: WindowStep) {
+    pub fn step(&mut self, step: Step) {
         self.taken += u32::from(step.way != Way::Onwards);
         self.steps.push_back(step);
         while self.taken > self.windows.branches || self.steps.len() > MOST_STEPS {
@@ -88,38 +69,18 @@ impl WindowSampler {
     fn sample(&mut self) {
         self.samples += 1;
         self.taken = 0;
-        for step in self.steps.drain(..) {
-            match step.from {
-                NONE => *self.entries.entry(step.block).or_default() += 1,
-                from => *self.edges.entry((from, step.block, step.way as u8)).or_default() += 1,
-            }
-            let (calls, instructions) = self.nodes.entry(step.node).or_default();
-            *calls += u64::from(step.is_call);
-            *instructions += u64::from(step.instructions);
-        }
-    }
-
-    /// Puts what was sampled in place of what was counted.
-    pub fn replace(&self, blocks: &mut Blocks, tree: &mut Tree) {
-        for edge in &mut blocks.edges {
-            edge.count = self.edges.get(&(edge.from, edge.to, edge.way as u8)).copied().unwrap_or(0);
-        }
-        for (block, number) in blocks.blocks.iter_mut().zip(0..) {
-            block.entries = self.entries.get(&number).copied().unwrap_or(0);
-        }
-        for (node, number) in tree.nodes.iter_mut().zip(0..) {
-            (node.calls, node.instructions) = self.nodes.get(&number).copied().unwrap_or((0, 0));
-        }
+        self.steps.drain(..).for_each(|step| self.selection.add(step));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::count::NONE;
 
-    fn step(from: u32, block: u32, taken: bool) -> WindowStep {
+    fn step(from: u32, block: u32, taken: bool) -> Step {
         let way = if taken { Way::Taken } else { Way::Onwards };
-        WindowStep { from, way, block, node: 0, instructions: 10, is_call: false }
+        Step { from, way, block, node: 0, instructions: 10, is_call: false }
     }
 
     #[test]
@@ -130,20 +91,20 @@ mod tests {
             sampler.step(step(block, block + 1, block != 2));
         }
         assert_eq!(sampler.samples, 1);
-        let mut counted: Vec<_> = sampler.edges.keys().map(|&(from, to, _)| (from, to)).collect();
+        let mut counted: Vec<_> = sampler.selection.edges.keys().map(|&(from, to, _)| (from, to)).collect();
         counted.sort_unstable();
         assert_eq!(counted, [(1, 2), (2, 3), (3, 4)]);
-        assert!(sampler.entries.is_empty());
+        assert!(sampler.selection.entries.is_empty());
     }
 
     #[test]
     fn windows_do_not_overlap_and_none_goes_across_a_gap() {
         let mut sampler = WindowSampler::new(BranchWindows { period: 20, branches: 32 });
         (0..8).for_each(|_| sampler.step(step(1, 1, true)));
-        assert_eq!((sampler.samples, sampler.edges[&(1, 1, Way::Taken as u8)]), (4, 8));
+        assert_eq!((sampler.samples, sampler.selection.edges[&(1, 1, Way::Taken as u8)]), (4, 8));
         sampler.step(step(1, 2, true));
         sampler.lose();
         sampler.step(step(NONE, 3, false));
-        assert_eq!((sampler.edges.len(), sampler.entries[&3]), (1, 1));
+        assert_eq!((sampler.selection.edges.len(), sampler.selection.entries[&3]), (1, 1));
     }
 }

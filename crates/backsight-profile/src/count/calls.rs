@@ -8,6 +8,7 @@ use backsight::core::Address;
 use super::blocks::NONE;
 use super::handover::Handing;
 use super::hash::NumberMap;
+use super::stretches::{Stretch, TimePoint};
 use super::timeline::{Slice, Timeline};
 use crate::wire::{Reader, Writer};
 
@@ -42,6 +43,10 @@ pub(crate) struct Tree {
     children: NumberMap<(u32, u32), u32>,
     /// Calls that were added to their caller, for want of room.
     pub folded: u64,
+    /// Stretches of threads that may go on elsewhere.
+    pub stretches: Vec<Stretch>,
+    /// Times that a thread may have gone on elsewhere, and was taken to go on here for want of room.
+    pub unjoined: u64,
 }
 
 impl Tree {
@@ -103,6 +108,11 @@ impl Tree {
         }
     }
 
+    /// Is there room for another stretch? Half of the nodes are for those of one thread.
+    pub fn has_room(&self) -> bool {
+        self.nodes.len() < MOST_NODES / 2
+    }
+
     fn parent(&self, node: u32) -> u32 {
         self.nodes.get(node as usize).map_or(NONE, |node| node.parent)
     }
@@ -149,27 +159,41 @@ impl Arrival {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Frame {
-    node: u32,
-    function: u32,
+pub(crate) struct Frame {
+    pub node: u32,
+    pub function: u32,
     /// Where it will return to, if its call was seen.
-    return_address: Option<Address>,
+    pub return_address: Option<Address>,
     /// Entered by an exception, an interrupt or a signal, and not called.
-    is_handler: bool,
+    pub is_handler: bool,
     /// Instructions executed before it.
-    began: u64,
+    pub began: u64,
 }
 
 /// The calls of one thread.
 #[derive(Debug)]
 pub(crate) struct CallStack {
-    frames: Vec<Frame>,
-    /// The node of the thread.
-    root: u32,
+    pub frames: Vec<Frame>,
+    /// The node of the thread, or of the stretch that goes on.
+    pub root: u32,
     /// Something is missing between the last block and what comes next.
-    is_lost: bool,
+    pub is_lost: bool,
     /// Instructions executed before the stay in the top frame that goes on.
-    began: u64,
+    pub began: u64,
+    /// Where the thread may go on elsewhere.
+    pub moving: Option<Box<Moving>>,
+}
+
+/// A thread that may go on elsewhere: what was called before a stretch began is not known here.
+#[derive(Debug)]
+pub(crate) struct Moving {
+    pub hart: u16,
+    /// The number of the thread in the trace.
+    pub thread: u64,
+    /// The stretch that goes on.
+    pub stretch: Option<usize>,
+    /// The last time that the trace gave.
+    pub time: Option<TimePoint>,
 }
 
 /// What the stack of calls works on.
@@ -188,7 +212,12 @@ fn is_resumed(return_address: Address, address: Address) -> bool {
 
 impl CallStack {
     pub fn new(tree: &mut Tree, clock: u64) -> Self {
-        Self { frames: Vec::new(), root: tree.thread(), is_lost: true, began: clock }
+        Self::below(tree.thread(), clock)
+    }
+
+    /// No call is known, below a node.
+    pub fn below(root: u32, clock: u64) -> Self {
+        Self { frames: Vec::new(), root, is_lost: true, began: clock, moving: None }
     }
 
     /// Writes it down for whoever goes on.
@@ -216,7 +245,7 @@ impl CallStack {
                 began: clock,
             })
         })?;
-        Some(Self { frames, root, is_lost, began: clock })
+        Some(Self { frames, is_lost, ..Self::below(root, clock) })
     }
 
     /// The node of the innermost call.
@@ -229,7 +258,10 @@ impl CallStack {
     pub fn arrive(&mut self, how: Arrival, address: Address, function: u32, ledger: &mut Ledger<'_>) {
         let is_lost = std::mem::replace(&mut self.is_lost, false);
         let Some(top) = self.frames.last().copied() else {
-            return self.enter(function, None, false, ledger);
+            return match self.moving.is_some() {
+                true => self.begin_stretch(how, is_lost, address, function, ledger),
+                false => self.enter(function, None, false, ledger),
+            };
         };
         let is_same = top.function == function;
         match how {
@@ -252,7 +284,9 @@ impl CallStack {
                 }
             }
             Arrival::ExceptionReturn => {
-                if !self.unwind_to_address(address, function, true, ledger) {
+                if !self.unwind_to_address(address, function, true, ledger)
+                    && !self.depends_on_callers(how, address, function, ledger)
+                {
                     if let Some(handler) = self.frames.iter().rposition(|frame| frame.is_handler) {
                         self.leave(handler, ledger);
                     }
@@ -261,7 +295,12 @@ impl CallStack {
             }
             Arrival::Sequence if is_lost => self.continue_in(function, ledger),
             // Out of several calls at once, by longjmp: into a function, not to its beginning.
-            Arrival::Jump { into_middle } if into_middle || is_lost => self.continue_in(function, ledger),
+            Arrival::Jump { into_middle } if into_middle || is_lost => {
+                let is_known = self.frames.iter().any(|frame| frame.function == function);
+                if is_known || !self.depends_on_callers(how, address, function, ledger) {
+                    self.continue_in(function, ledger);
+                }
+            }
             Arrival::Sequence | Arrival::Jump { .. } => self.replace(function, ledger),
         }
     }
@@ -272,12 +311,14 @@ impl CallStack {
             self.leave(self.frames.len() - 1, ledger);
         }
         self.is_lost = true;
+        self.end_turn(after, ledger);
     }
 
     /// Execution goes to another thread, or the trace ends.
     pub fn pause(&mut self, ledger: &mut Ledger<'_>) {
         self.end_stay(ledger);
         self.is_lost = true;
+        self.end_turn(None, ledger);
     }
 
     /// Execution comes back to this thread.
@@ -287,13 +328,18 @@ impl CallStack {
 
     /// The trace ends.
     pub fn finish(&mut self, ledger: &mut Ledger<'_>) {
-        self.leave(0, ledger);
+        match self.moving.is_some() {
+            true => self.end_stretch(Arrival::Sequence, ledger),
+            false => self.leave(0, ledger),
+        }
     }
 
     /// A return. It goes to where it was called from, unless somebody changed that: longjmp goes back to a function that
     /// called setjmp, a signal handler to code that ends it.
     fn return_to(&mut self, address: Address, function: u32, from_handler: bool, ledger: &mut Ledger<'_>) {
-        if self.unwind_to_address(address, function, false, ledger) {
+        if self.unwind_to_address(address, function, false, ledger)
+            || self.depends_on_callers(Arrival::Return, address, function, ledger)
+        {
             return;
         }
         if from_handler || !self.unwind_to_function(function, ledger) {
@@ -352,7 +398,7 @@ impl CallStack {
     ) {
         self.end_stay(ledger);
         let node = ledger.tree.callee(self.node(), function);
-        if self.frames.len() == MOST_FRAMES {
+        if self.frames.len() >= MOST_FRAMES {
             self.frames.drain(..MOST_FRAMES / 2);
         }
         self.push(node, function, return_address, is_handler, ledger);
@@ -398,11 +444,15 @@ impl CallStack {
 
     fn close(&self, frame: &Frame, ledger: &mut Ledger<'_>) {
         let depth = self.frames.len() as u32;
+        // When the first call of a stretch began is not known here.
+        if depth == 0 && self.moving.is_some() {
+            return;
+        }
         let (begin, end) = (frame.began, ledger.clock);
         ledger.timeline.add(Slice { root: self.root, function: frame.function, depth, begin, end });
     }
 
-    fn end_stay(&mut self, ledger: &mut Ledger<'_>) {
+    pub fn end_stay(&mut self, ledger: &mut Ledger<'_>) {
         let own = ledger.clock - std::mem::replace(&mut self.began, ledger.clock);
         if let Some(node) = ledger.tree.nodes.get_mut(self.node() as usize) {
             node.instructions += own;

@@ -309,6 +309,8 @@ impl<'c> Counter<'c> {
             counts_cycles,
             window: CycleWindow { stays },
             axis: TimeAxis::default(),
+            time: None,
+            untimed: 0,
         })
     }
 

@@ -12,9 +12,12 @@ mod events;
 mod functions;
 mod handover;
 mod hash;
+mod join;
 mod paths;
 mod pc_samples;
 mod result;
+mod selection;
+mod stretches;
 mod timeline;
 mod walked;
 
@@ -23,21 +26,26 @@ use std::collections::BTreeMap;
 use backsight::core::{Address, AddressSpace, Cause, Context};
 use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::{Code as _, Window};
+use backsight::listing::{Filter, FilterOptions};
 use backsight::{Source, SourceCode};
 
 use crate::{EventChoice, Totals};
 pub(crate) use blocks::NONE;
 use blocks::{BlockRecord, Blocks, Departure, Followed, Way, way_of};
 pub use branch_windows::BranchWindows;
-use branch_windows::{WindowSampler, WindowStep};
+use branch_windows::WindowSampler;
 use calls::{Arrival, CallStack, Ledger, Tree};
 use cycles::{CertainCycles, CycleWindow, Stay};
 use events::EventCounter;
 use functions::Functions;
 pub use handover::Handover;
 pub(crate) use hash::NumberMap;
+pub(crate) use join::ThreadNames;
 use paths::PathCounter;
 use pc_samples::PcSamples;
+use selection::{Selection, Step};
+pub(crate) use stretches::Stretch;
+use stretches::TimePoint;
 use timeline::{TimeAxis, Timeline};
 use walked::WalkedPaths;
 
@@ -54,6 +62,10 @@ pub struct CountOptions {
     pub skid: (u32, u32),
     /// Count only windows of branches that end in a sample.
     pub windows: Option<BranchWindows>,
+    /// Count only this part of the execution: whole blocks, of which some instruction is wanted.
+    pub filter: FilterOptions,
+    /// Keep the calls of threads that ran on several cores apart by core, as parts of sources do that are counted alone.
+    pub by_core: bool,
 }
 
 /// Counts what one source executed.
@@ -76,11 +88,17 @@ pub struct Counter<'c> {
     paths: Option<PathCounter>,
     events: Option<EventCounter>,
     sampler: Option<WindowSampler>,
+    /// What counts, and its counts, where not everything does.
+    filter: Option<(Filter, Selection)>,
     samples: PcSamples,
     /// Somebody asks for every range in its order: nothing is counted by paths.
     needs_order: bool,
+    /// Not everything counts.
+    selects: bool,
     /// Somebody asks for the time of calls.
     keeps_time: bool,
+    /// Threads may go on on other harts.
+    joins_threads: bool,
     totals: Totals,
 }
 
@@ -117,6 +135,10 @@ struct Hart {
     counts_cycles: bool,
     window: CycleWindow,
     axis: TimeAxis,
+    /// The last time that the trace gave.
+    time: Option<TimePoint>,
+    /// The first stretch that may have begun since.
+    untimed: usize,
 }
 
 /// Threads of a hart whose calls are kept. Where there are more, those that do not run are forgotten.
@@ -141,6 +163,8 @@ impl Hart {
             counts_cycles,
             window: CycleWindow::default(),
             axis: TimeAxis::default(),
+            time: None,
+            untimed: 0,
         }
     }
 }
@@ -164,13 +188,31 @@ impl<'c> Counter<'c> {
             exceptions: BTreeMap::new(),
             certain_cycles: CertainCycles::default(),
             sampler: options.windows.map(WindowSampler::new),
+            filter: None,
             samples: PcSamples::default(),
             events: (!options.events.is_empty()).then(|| EventCounter::new(&options.events, options.skid)),
             paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
             keeps_time: options.timeline > 0,
+            joins_threads: false,
+            selects: options.windows.is_some(),
             needs_order: options.paths > 0 || !options.events.is_empty() || options.windows.is_some(),
             totals: Totals::default(),
         }
+    }
+
+    /// Threads may go on on other harts, of this source or of others: their calls are put together when all sources have
+    /// been counted.
+    #[must_use]
+    pub(crate) fn joining_threads(self, joins_threads: bool) -> Self {
+        Self { joins_threads, ..self }
+    }
+
+    /// Only what a filter wants counts. Calls are rebuilt from everything.
+    #[must_use]
+    pub fn selecting(self, filter: Option<Filter>) -> Self {
+        let (needs_order, selects) = (self.needs_order || filter.is_some(), self.selects || filter.is_some());
+        let filter = filter.map(|filter| (filter, Selection::default()));
+        Self { filter, needs_order, selects, ..self }
     }
 
     /// Takes what happened next on one of the harts of the source.
@@ -191,14 +233,15 @@ impl<'c> Counter<'c> {
         if range.instructions == 0 {
             return;
         }
-        let before = self.sampler.as_ref().map(|_| (self.hart.block, self.hart.way, self.hart.stack.node()));
+        let is_wanted = !self.selects || self.wants(&Event::Range(*range));
+        let before = self.selects.then(|| (self.hart.block, self.hart.way, self.hart.stack.node()));
         self.step(range);
         let block = self.hart.block;
         if let Some(paths) = &mut self.paths {
             paths.step(block, range);
         }
-        if let Some(before) = before {
-            self.sample(before, block, range.instructions);
+        if let Some(before) = before.filter(|_| is_wanted) {
+            self.select(before, block, range.instructions);
         }
         if let Some(events) = &mut self.events {
             let (functions, space) = (&self.functions, self.hart.space);
@@ -206,8 +249,15 @@ impl<'c> Counter<'c> {
         }
         if self.hart.counts_cycles {
             let (node, instructions) = (self.hart.stack.node(), range.instructions);
+            let (block, node) = if is_wanted { (block, node) } else { (NONE, NONE) };
             self.hart.window.push(Stay { block, node, instructions });
         }
+    }
+
+    /// Takes note of an event, and says whether it counts.
+    #[inline(never)]
+    fn wants(&mut self, event: &Event) -> bool {
+        self.filter.as_mut().is_none_or(|(filter, _)| filter.wants(event))
     }
 
     /// Execution comes to a block and goes through it. Gives the edge that led there, or [`NONE`].
@@ -227,15 +277,16 @@ impl<'c> Counter<'c> {
         edge
     }
 
-    /// A step for whoever samples: where it came from, and whether it is a call.
+    /// A step that may count, where not everything does: where it came from, and whether it is a call.
     #[inline(never)]
-    fn sample(&mut self, (from, way, caller): (u32, Way, u32), block: u32, instructions: u32) {
+    fn select(&mut self, (from, way, caller): (u32, Way, u32), block: u32, instructions: u32) {
         let node = self.hart.stack.node();
         let is_known = from != NONE && self.blocks.has_edge(from, block, way);
         let is_call = self.tree.nodes.get(node as usize).is_some_and(|node| node.parent == caller);
         let from = if is_known { from } else { NONE };
-        let step = WindowStep { from, way, block, node, instructions, is_call };
+        let step = Step { from, way, block, node, instructions, is_call };
         self.sampler.iter_mut().for_each(|sampler| sampler.step(step));
+        self.filter.iter_mut().for_each(|(_, selection)| selection.add(step));
     }
 
     /// A block that did not follow the last one before, or follows nothing.
@@ -370,8 +421,12 @@ impl<'c> Counter<'c> {
 
     #[inline(never)]
     fn other(&mut self, event: &Event) {
+        let is_wanted = self.wants(event);
         match *event {
-            Event::Exception { cause, return_address, .. } => self.exception(cause, return_address),
+            Event::Exception { cause, return_address, .. } => {
+                *self.exceptions.entry(cause).or_default() += u64::from(is_wanted);
+                self.exception(return_address);
+            }
             Event::ExceptionReturn if self.hart.block == NONE => {
                 self.hart.before_gap = Arrival::ExceptionReturn;
             }
@@ -380,6 +435,9 @@ impl<'c> Counter<'c> {
             Event::Timestamp { value, cycles } => {
                 if self.keeps_time {
                     self.hart.axis.add(self.hart.clock, value);
+                }
+                if self.joins_threads && value != 0 {
+                    self.give_time(value);
                 }
                 cycles.into_iter().for_each(|cycles| self.count_cycles(cycles.into()));
             }
@@ -392,7 +450,11 @@ impl<'c> Counter<'c> {
                 self.hart.clock += u64::from(instructions);
                 self.lose();
             }
-            Event::Hardware(event) => self.samples.take(&event),
+            Event::Hardware(event) => {
+                if self.filter.as_ref().is_none_or(|(filter, _)| filter.wants_now()) {
+                    self.samples.take(&event);
+                }
+            }
             Event::UncountedLoop { .. } => self.totals.uncounted_loops += 1,
             // Filters leave out the handler.
             Event::TraceOn(TraceOn::Begin) => {
@@ -410,8 +472,7 @@ impl<'c> Counter<'c> {
     }
 
     /// An exception is taken: if that is before the first instruction of a function that was called, it is in it anyway.
-    fn exception(&mut self, cause: Cause, return_address: Option<Address>) {
-        *self.exceptions.entry(cause).or_default() += 1;
+    fn exception(&mut self, return_address: Option<Address>) {
         if self.hart.block == NONE {
             self.hart.before_gap = Arrival::Exception { return_address };
             return;
@@ -474,20 +535,24 @@ impl<'c> Counter<'c> {
         self.hart.space = self.functions.code().space_of(context);
         self.hart.context = Some(*context);
         let before = self.hart.context_id;
-        if context.context_id.is_none() || context.context_id == before {
+        let context_id = self.functions.code().context_id(context);
+        if context_id.is_none() || context_id == before {
             return;
         }
-        self.hart.context_id = context.context_id;
+        self.hart.context_id = context_id;
+        if self.joins_threads {
+            return self.change_thread(context_id);
+        }
         let Self { tree, timeline, hart, threads, .. } = self;
         let Some(before) = before else {
             // The first context of a hart: this is what runs on it.
             let thread = threads.iter_mut().rev().find(|thread| thread.hart == hart.number);
-            thread.into_iter().for_each(|thread| thread.context_id = context.context_id);
+            thread.into_iter().for_each(|thread| thread.context_id = context_id);
             return;
         };
         let mut ledger = Ledger { tree, timeline, clock: hart.clock };
         hart.stack.pause(&mut ledger);
-        let id = context.context_id.unwrap_or(0);
+        let id = context_id.unwrap_or(0);
         let mut next = hart.paused.remove(&id).unwrap_or_else(|| {
             let stack = CallStack::new(tree, hart.clock);
             threads.push(ThreadRecord { root: stack.node(), hart: hart.number, context_id: Some(id) });
@@ -498,12 +563,54 @@ impl<'c> Counter<'c> {
             hart.paused.clear();
         }
         hart.paused.insert(before, std::mem::replace(&mut hart.stack, next));
+        self.forget_last_block();
+    }
+
+    /// The last block was of another thread.
+    fn forget_last_block(&mut self) {
         self.paths.iter_mut().for_each(PathCounter::forget);
         let hart = &mut self.hart;
         hart.block = NONE;
         hart.way = Way::Onwards;
         hart.interrupted = None;
         hart.before_gap = Arrival::Sequence;
+    }
+
+    /// Another thread has its turn, which may have run on another hart before.
+    fn change_thread(&mut self, thread: Option<u64>) {
+        let Self { tree, timeline, hart, .. } = self;
+        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
+        hart.stack.pause(&mut ledger);
+        let id = thread.unwrap_or(0);
+        let new = || CallStack::of_moving(hart.number, id, hart.time, hart.clock);
+        let mut next = hart.paused.remove(&id).unwrap_or_else(new);
+        next.resume(hart.clock);
+        next.moving.iter_mut().for_each(|moving| moving.time = hart.time);
+        let mut last = std::mem::replace(&mut hart.stack, next);
+        if last.moving.is_none() {
+            last.finish(&mut ledger);
+        }
+        // Calls are kept here only where there is no room to put them together later.
+        if let Some(moving) = last.moving.as_ref().filter(|moving| moving.stretch.is_some()) {
+            if hart.paused.len() >= MOST_THREADS {
+                hart.paused.clear();
+            }
+            hart.paused.insert(moving.thread, last);
+        }
+        self.forget_last_block();
+    }
+
+    /// The trace gives the time: that of the instruction before, unless an exception was taken since.
+    fn give_time(&mut self, time: u64) {
+        let Self { tree, hart, .. } = self;
+        let point = TimePoint { time, clock: hart.clock };
+        hart.time = Some(point);
+        let first = std::mem::replace(&mut hart.untimed, tree.stretches.len());
+        for stretch in tree.stretches.iter_mut().skip(first).filter(|one| one.hart == hart.number) {
+            stretch.time.after = Some(point);
+        }
+        let is_running = hart.block != NONE && hart.way != Way::Exception;
+        hart.stack.set_time(point, is_running, &mut tree.stretches);
     }
 
     /// What follows is of another hart.

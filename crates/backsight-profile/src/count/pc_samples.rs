@@ -64,11 +64,11 @@ impl Counter<'_> {
         self.totals.sleeping_samples += samples.sleeping;
         let root = self.hart.stack.node();
         for ((address, isa), count) in counts {
-            let isa = if isa == Isa::T32 as u8 { Isa::T32 } else { Isa::Rv64 };
-            let Some(range) = self.instruction_at(Address(address), isa) else {
-                self.totals.uncounted += count;
+            if self.filter.as_ref().is_some_and(|(filter, _)| !filter.wants_address(Address(address))) {
                 continue;
-            };
+            }
+            let isa = if isa == Isa::T32 as u8 { Isa::T32 } else { Isa::Rv64 };
+            let range = self.instruction_at(Address(address), isa);
             let Some(block) = self.add(&range) else { continue };
             let Some(record) = self.blocks.blocks.get_mut(block as usize) else { continue };
             record.entries += count;
@@ -80,19 +80,21 @@ impl Counter<'_> {
         }
     }
 
-    fn instruction_at(&self, address: Address, isa: Isa) -> Option<Range> {
+    /// The instruction at an address. Without code, it is taken to have the size of the shortest.
+    fn instruction_at(&self, address: Address, isa: Isa) -> Range {
         let (bytes, length) = self.functions.code().opcode_at(AddressSpace::ANY, address);
-        let instruction = classify(isa, bytes.get(..length)?, address)?;
-        Some(Range {
+        let instruction = classify(isa, bytes.get(..length).unwrap_or_default(), address);
+        let size = instruction.map_or(2, |instruction| instruction.size);
+        Range {
             start: address,
-            end: address.plus(instruction.size.into()),
+            end: address.plus(size.into()),
             instructions: 1,
             isa,
             // How it was left is not known.
             class: Class::Other,
             flags: Flags::NONE,
-            last_size: instruction.size,
+            last_size: size,
             executed: true,
-        })
+        }
     }
 }

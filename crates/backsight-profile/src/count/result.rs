@@ -7,7 +7,7 @@ use backsight::isa::Class;
 use super::blocks::{BlockRecord, Departure, EdgeRecord, Way};
 use super::calls::Ledger;
 use super::paths::{INDIRECT, PathCounter};
-use super::{Counter, Hart, NONE, ThreadRecord};
+use super::{Counter, Hart, NONE, NumberMap, ThreadRecord};
 use crate::module::Module;
 use crate::paths::{PathContext, PathElement, PathProfile};
 use crate::profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Slice, Thread};
@@ -24,8 +24,13 @@ impl Counter<'_> {
         }
         self.count_samples();
         if let Some(sampler) = self.sampler.take() {
-            sampler.replace(&mut self.blocks, &mut self.tree);
+            sampler.selection.replace(&mut self.blocks, &mut self.tree);
             self.totals.windows = sampler.samples;
+        }
+        if let Some((_, selection)) = self.filter.take().filter(|_| self.totals.samples == 0) {
+            selection.replace(&mut self.blocks, &mut self.tree);
+            self.exceptions.retain(|_, count| *count > 0);
+            (self.totals.cycles, self.totals.unattributed_cycles) = (self.cycles.iter().sum(), 0);
         }
         let events = self.events.take();
         let mut profile = Profile { exceptions: self.exceptions.clone(), ..Profile::default() };
@@ -33,6 +38,7 @@ impl Counter<'_> {
         self.add_blocks(&mut profile);
         self.add_calls(&mut profile);
         self.add_threads(&harts, &mut profile);
+        self.add_stretches(&harts, &mut profile);
         profile.paths = self.paths.as_ref().map(path_profile);
         let block_of = |number: u32| {
             profile.blocks.get(number as usize).map_or((NONE, 1), |block| (block.function, block.count))
@@ -42,6 +48,7 @@ impl Counter<'_> {
         profile.totals.instructions =
             profile.blocks.iter().map(|block| block.count * u64::from(block.instructions)).sum();
         profile.totals.folded_calls = self.tree.folded;
+        profile.totals.unjoined_turns = self.tree.unjoined;
         profile.totals.short_slices = self.timeline.left_out;
         profile.count_functions();
         profile
@@ -166,12 +173,32 @@ impl Counter<'_> {
         }
     }
 
+    /// Stretches of threads that may have gone on elsewhere, with the part of the timeline that is theirs.
+    fn add_stretches(&mut self, others: &[Hart], profile: &mut Profile) {
+        profile.stretches = std::mem::take(&mut self.tree.stretches);
+        let numbers: NumberMap<u32, usize> =
+            profile.stretches.iter().enumerate().map(|(number, stretch)| (stretch.root, number)).collect();
+        for slice in &self.timeline.slices {
+            if let Some(stretch) = numbers.get(&slice.root).and_then(|&one| profile.stretches.get_mut(one)) {
+                let &super::timeline::Slice { function, depth, begin, end, .. } = slice;
+                stretch.slices.push(Slice { function, depth, begin, end });
+            }
+        }
+        for hart in others.iter().chain([&self.hart]) {
+            let points = &hart.axis.points;
+            let of_hart = profile.stretches.iter_mut().filter(|stretch| stretch.hart == hart.number);
+            for stretch in of_hart.filter(|_| !points.is_empty()) {
+                let (begin, end) = stretch.clock;
+                let first = points.partition_point(|&(clock, _)| clock < begin);
+                let inside = points.iter().skip(first).take_while(|&&(clock, _)| clock <= end);
+                stretch.timestamps.extend(inside);
+            }
+        }
+    }
+
     /// The core and, where several threads ran on it, the context.
     fn name_of(&self, thread: &ThreadRecord) -> String {
-        let mut name = self.source.core().unwrap_or(self.source.name()).to_owned();
-        if self.source.numbers_harts() {
-            name.push_str(&format!(" hart {}", thread.hart));
-        }
+        let mut name = self.source.hart_name(thread.hart);
         let several = self.threads.iter().filter(|other| other.hart == thread.hart).count() > 1;
         if several && let Some(id) = thread.context_id {
             name.push_str(&format!(" context {id:#x}"));

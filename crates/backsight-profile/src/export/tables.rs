@@ -84,9 +84,10 @@ fn event_fields(events: &[SharesByNumber<'_>], number: u32) -> String {
 fn functions(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
     writeln!(
         out,
-        "module,address,size,function,entries,instructions,cycles,certain_cycles{}",
+        "module,address,size,function,entries,instructions,cycles,certain_cycles,inclusive_instructions,inclusive_cycles{}",
         event_titles(profile)
     )?;
+    let inclusive = (profile.inclusive_instructions(), profile.inclusive_cycles());
     let mut sorted: Vec<_> = profile.functions.iter().zip(0..).collect();
     sorted.sort_by_key(|(function, _)| std::cmp::Reverse(function.instructions));
     let events: Vec<_> = profile.events.iter().map(|events| by_number(&events.functions)).collect();
@@ -95,7 +96,7 @@ fn functions(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -
         let start = function.start.map(|start| format!("{start:#x}")).unwrap_or_default();
         writeln!(
             out,
-            "{},{start},{},{},{},{},{},{}{}",
+            "{},{start},{},{},{},{},{},{},{},{}{}",
             field(module),
             function.size,
             field(&function.name),
@@ -103,6 +104,8 @@ fn functions(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -
             function.instructions,
             function.cycles,
             function.certain_cycles,
+            inclusive.0[number as usize],
+            inclusive.1[number as usize],
             event_fields(&events, number)
         )?;
     }

@@ -88,6 +88,7 @@ fn functions(profile: &Profile) -> Vec<Value> {
     let cost = |number: u32| profile.functions.get(number as usize).map_or(0, |one| one.instructions);
     sorted.sort_by_key(|&number| std::cmp::Reverse(cost(number)));
     let mut listings = code::Listings::new(profile);
+    let inclusive = profile.inclusive_instructions();
     sorted
         .iter()
         .take(MOST_FUNCTIONS)
@@ -98,7 +99,8 @@ fn functions(profile: &Profile) -> Vec<Value> {
             let listing = if rank < MOST_DETAILS { listings.of(number) } else { Vec::new() };
             Some(json!({
                 "name": function.name, "module": module, "entries": function.entries,
-                "instructions": function.instructions, "cycles": function.cycles, "code": listing,
+                "instructions": function.instructions, "inclusive": inclusive.get(number as usize),
+                "cycles": function.cycles, "code": listing,
             }))
         })
         .collect()
@@ -122,17 +124,16 @@ fn branches(profile: &Profile) -> Vec<Value> {
 
 fn loops(profile: &Profile) -> Vec<Value> {
     let mut loops = profile.loops();
-    loops.sort_by_key(|found| std::cmp::Reverse(found.rounds));
+    loops.sort_by_key(|found| std::cmp::Reverse(found.iterations));
     loops
         .iter()
         .take(MOST_LOOPS)
-        .filter_map(|found| {
-            let header = profile.blocks.get(found.header as usize)?;
-            let (function, line) = line_of(profile, found.header, header.start);
-            Some(json!({
-                "address": format!("{:#x}", header.start), "function": function, "line": line,
-                "rounds": found.rounds, "entries": found.entries, "depth": found.depth,
-            }))
+        .map(|found| {
+            let (function, line) = line_of(profile, found.header, found.address);
+            json!({
+                "address": format!("{:#x}", found.address), "function": function, "line": line,
+                "iterations": found.iterations, "entries": found.entries, "depth": found.depth,
+            })
         })
         .collect()
 }

@@ -65,7 +65,8 @@ fn count_alone(piece: &Piece, capture: &Capture) -> Profile {
 /// Checks a capture that is cut wherever it can be. Gives the number of pieces.
 fn check(path: &Path, bytes: usize, what: &str, random: &mut Random) -> usize {
     let capture = Capture::open(path).expect("a capture");
-    let whole = backsight_profile::count(&capture, capture.execution(), &CountOptions::default());
+    let options = CountOptions { by_core: true, ..CountOptions::default() };
+    let whole = backsight_profile::count(&capture, capture.execution(), &options);
     let expected = counts(&whole.expect("a profile").0);
     let pieces = plan(Wanted::Profile, &capture, path, PlanOptions { bytes }).expect("a plan");
     let mut parts: Vec<Profile> = pieces.iter().map(|piece| count_alone(piece, &capture)).collect();

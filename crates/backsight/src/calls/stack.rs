@@ -1,5 +1,7 @@
 //! The stack of calls, kept beside the execution.
 
+use std::collections::HashMap;
+
 use backsight_core::{Address, AddressSpace, Context, Isa};
 use backsight_flow::{Event, Range};
 use backsight_image::{Code as _, Naming, Symbol};
@@ -14,6 +16,9 @@ mod walked;
 
 /// Calls that are kept. A program that goes deeper has its oldest forgotten; their depth is not.
 const MOST_FRAMES: usize = 1 << 16;
+
+/// Threads whose calls are kept. Where there are more, those that do not run are forgotten.
+const MOST_THREADS: usize = 1 << 12;
 
 /// A stay in a function, from the time that execution comes to it until it goes elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +114,10 @@ pub struct ShadowStack<'i> {
     frames: Vec<Frame>,
     /// Frames below, which are forgotten.
     forgotten: usize,
+    /// The thread whose calls these are, where the trace names it.
+    thread: Option<u64>,
+    /// The calls of others, with how many are forgotten.
+    paused: HashMap<u64, (Vec<Frame>, usize)>,
     departure: Departure,
     /// Something is missing between the last range and what comes next.
     is_lost: bool,
@@ -152,6 +161,8 @@ impl<'i> ShadowStack<'i> {
             space: AddressSpace::ANY,
             frames: Vec::new(),
             forgotten: 0,
+            thread: None,
+            paused: HashMap::new(),
             departure: Departure::Sequence,
             is_lost: true,
             clock: Clock::default(),
@@ -195,6 +206,7 @@ impl<'i> ShadowStack<'i> {
         self.lose(sink);
         self.interrupt(sink);
         self.frames.clear();
+        self.paused.clear();
         self.forgotten = 0;
     }
 
@@ -202,7 +214,8 @@ impl<'i> ShadowStack<'i> {
     #[cold]
     pub(super) fn renumber(&mut self) {
         self.walked = WalkedPaths::default();
-        self.functions.renumber(self.frames.iter_mut().map(|frame| &mut frame.function));
+        let paused = self.paused.values_mut().flat_map(|(frames, _)| frames);
+        self.functions.renumber(self.frames.iter_mut().chain(paused).map(|frame| &mut frame.function));
     }
 
     fn take(&mut self, event: &Event, sink: &mut impl Stays<'i>) {
@@ -215,6 +228,10 @@ impl<'i> ShadowStack<'i> {
             Event::ExceptionReturn => self.departure = Departure::ExceptionReturn,
             Event::Context(context, _) => {
                 (self.context, self.space) = (Some(context), self.code.space_of(&context));
+                let thread = self.code.context_id(&context);
+                if thread.is_some() && thread != self.thread {
+                    self.change_thread(thread, sink);
+                }
             }
             Event::Timestamp { value, .. } => self.clock.time = Some(value),
             Event::CycleCount(Some(cycles)) => {
@@ -296,6 +313,22 @@ impl<'i> ShadowStack<'i> {
             Some(return_address) => Departure::Exception { return_address },
             None => Departure::ExceptionSomewhere,
         };
+    }
+
+    /// Another thread has its turn, with calls of its own.
+    fn change_thread(&mut self, thread: Option<u64>, sink: &mut impl Stays<'i>) {
+        let Some(before) = std::mem::replace(&mut self.thread, thread) else { return };
+        self.lose(sink);
+        self.interrupt(sink);
+        if self.paused.len() >= MOST_THREADS {
+            self.paused.clear();
+        }
+        let next = thread.and_then(|thread| self.paused.remove(&thread)).unwrap_or_default();
+        let (frames, forgotten) = (std::mem::replace(&mut self.frames, next.0), self.forgotten);
+        self.paused.insert(before, (frames, forgotten));
+        self.forgotten = next.1;
+        self.departure = Departure::Sequence;
+        self.began = self.clock;
     }
 
     /// Something is missing. What is known to have returned before that has.

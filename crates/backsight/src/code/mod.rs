@@ -95,6 +95,11 @@ impl<'c> SourceCode<'c> {
         is_fixed.then(|| self.image())
     }
 
+    /// The number that the operating system gave to a context: in CONTEXTIDR, or in the field for virtual machines.
+    pub fn context_id(&self, context: &Context) -> Option<u64> {
+        self.code.processes.context_id(context)
+    }
+
     /// What says how code was at the time, if that can be said.
     fn over_time(&self) -> Option<(&'c OverTime, (Moment<'c>, Window))> {
         let over_time = self.code.over_time.as_ref()?;
@@ -171,6 +176,17 @@ impl backsight_image::Code for SourceCode<'_> {
 }
 
 impl Code {
+    /// Does a context ID stand for one thread, as far as the capture says, and not for all those of a process?
+    pub fn names_threads(&self) -> bool {
+        self.processes.names_threads()
+    }
+
+    /// What a context ID stands for, in words: a thread or a process, where the capture says what the operating system
+    /// keeps in CONTEXTIDR.
+    pub fn thread_name(&self, context_id: u64) -> String {
+        self.processes.thread_name(context_id)
+    }
+
     /// Reads what has to be known before anything is looked up. Files that the event log names are opened when something
     /// in them is asked for.
     pub(crate) fn read(

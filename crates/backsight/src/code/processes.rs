@@ -44,6 +44,31 @@ impl Processes {
         }))
     }
 
+    /// The number that the operating system gave to a context.
+    pub fn context_id(&self, context: &Context) -> Option<u64> {
+        if self.in_vmid { context.vmid.map(u64::from) } else { context.context_id }
+    }
+
+    /// Does a context ID stand for one thread, and not for all those of a process?
+    pub fn names_threads(&self) -> bool {
+        use ContextIdLayout::{AsidTid, None as Nothing, Tid};
+        matches!(self.layout, Some(Tid | AsidTid | Nothing) | None)
+    }
+
+    /// What a context ID stands for, in words.
+    pub fn thread_name(&self, id: u64) -> String {
+        match self.layout {
+            Some(ContextIdLayout::Tid) => format!("thread {id}"),
+            Some(ContextIdLayout::AsidTid) if id >> 8 != 0 => format!("thread {}", id >> 8),
+            Some(ContextIdLayout::Pid) => format!("process {id}"),
+            Some(ContextIdLayout::AsidPid) if id >> 8 != 0 => format!("process {}", id >> 8),
+            Some(ContextIdLayout::Asid | ContextIdLayout::AsidPid | ContextIdLayout::AsidTid) => {
+                format!("ASID {}", id & 0xFF)
+            }
+            Some(ContextIdLayout::None) | None => format!("context {id:#x}"),
+        }
+    }
+
     /// The space of a context in a span of time. As long as the trace does not name a context, code of every process is
     /// seen.
     pub fn space_of(&self, context: &Context, seen: &Seen<'_>) -> AddressSpace {
@@ -54,8 +79,7 @@ impl Processes {
         if let Some(tid) = seen.thread {
             return space.in_process(self.number(self.pid(ContextIdLayout::Tid, tid, seen)));
         }
-        let id = if self.in_vmid { context.vmid.map(u64::from) } else { context.context_id };
-        match id {
+        match self.context_id(context) {
             Some(id) if layout != ContextIdLayout::None => {
                 space.in_process(self.number(self.pid(layout, id, seen)))
             }

@@ -1,0 +1,202 @@
+//! Threads that go from CPU to CPU have the calls that each of them made.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use backsight::Capture;
+use backsight::calls::{CallTree, ShadowStack};
+use backsight::core::{Cause, Context, Execution, Isa, Retired};
+use backsight::flow::{Event, Range, TraceOn};
+use backsight::image::Window;
+use backsight::isa::classify_retired;
+use backsight_profile::{CountOptions, Profile, count};
+use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
+use backsight_run::retired::RetiredReader;
+use backsight_run::{Recording, SystemOptions, TRUTH, UnitKind};
+use support::{Scratch, program};
+
+/// Calls and own instructions, by the names of functions from the outermost on.
+type Calls = BTreeMap<String, (u64, u64)>;
+
+/// Records `threads` on two CPUs, with the truth; false, and a word about it, where QEMU is missing.
+fn record(capture: &Path, slice: u64, settings: &[(String, String)]) -> bool {
+    let Some(plugin) = backsight_testing::qemu_plugin() else {
+        backsight_testing::skipped("the QEMU plugin is not built (tools/qemu-plugin)");
+        return false;
+    };
+    let options = EmulationOptions {
+        program: program("aarch64", "threads"),
+        plugin: Some(plugin),
+        silent: true,
+        ..EmulationOptions::default()
+    };
+    let mut source = match EmulatedProgram::new(options) {
+        Ok(source) => source,
+        Err(error) => {
+            backsight_testing::skipped(error);
+            return false;
+        }
+    };
+    let kind = UnitKind::named("etm4").expect("the unit");
+    let unit =
+        kind.program(Isa::A64, &settings.to_vec()).expect("a unit").for_system(true).expect("for systems");
+    let system = SystemOptions { cpus: NonZeroU32::new(2).expect("two"), slice, ..SystemOptions::default() };
+    let recording = Recording::new(unit).truth(true).replace(true).system(Some(system));
+    recording.record(&mut source, capture, &mut |_| {}).expect("a recording");
+    true
+}
+
+fn range_of(retired: &Retired) -> Range {
+    let instruction = classify_retired(retired);
+    Range {
+        start: retired.address,
+        end: retired.end(),
+        instructions: 1,
+        isa: retired.isa,
+        class: instruction.class,
+        flags: instruction.flags,
+        last_size: retired.size,
+        executed: retired.taken,
+    }
+}
+
+/// What each thread called, by the truth, which is in the order of time.
+fn calls_of_truth(path: &Path) -> BTreeMap<String, Calls> {
+    let capture = Capture::open(path).expect("a capture");
+    let code = capture.code().expect("code");
+    let file = std::fs::File::open(path.join(TRUTH)).expect("the truth");
+    let mut threads: BTreeMap<u64, (ShadowStack<'_>, CallTree)> = BTreeMap::new();
+    let (mut cpu, mut now, mut on): (u32, u64, BTreeMap<u32, Context>) = (0, 0, BTreeMap::new());
+    for item in RetiredReader::new(BufReader::new(file)).expect("the truth") {
+        let item = item.expect("an item");
+        match item {
+            Execution::Thread(number) => cpu = number,
+            Execution::Context(context) => drop(on.insert(cpu, context)),
+            _ => {}
+        }
+        let (Some(&context), Execution::Instruction(_) | Execution::Trap(_) | Execution::Gap) =
+            (on.get(&cpu), item)
+        else {
+            continue;
+        };
+        if let Execution::Instruction(retired) = item {
+            now = retired.cycle;
+        }
+        // Names are those of its process, which the log has by time.
+        let new = || {
+            let mut code = code.seen_by_all();
+            code.enter(Window { from: now, to: now });
+            let mut stack = ShadowStack::new(code);
+            stack.push(&Event::Context(context, Isa::A64), &mut |_| {});
+            (stack, CallTree::default())
+        };
+        let thread = context.context_id.expect("a thread");
+        let (stack, tree) = threads.entry(thread).or_insert_with(new);
+        let event = match item {
+            Execution::Instruction(retired) => Event::Range(range_of(&retired)),
+            Execution::Trap(trap) => Event::Exception {
+                cause: Cause::Arm(trap.cause as u16),
+                return_address: Some(trap.return_address),
+                is_branch_target: false,
+                fault_pending: false,
+                value: 0,
+            },
+            Execution::Gap => Event::TraceOn(TraceOn::Begin),
+            _ => continue,
+        };
+        stack.push(&event, &mut |visit| tree.add(&visit));
+    }
+    let mut calls = BTreeMap::new();
+    for (thread, (mut stack, mut tree)) in threads {
+        stack.finish(&mut |visit| tree.add(&visit));
+        let mut path: Vec<String> = Vec::new();
+        let mut of_thread = Calls::new();
+        for node in tree.nodes() {
+            path.truncate(node.depth);
+            path.push(node.name.clone());
+            of_thread.insert(path.join(";"), (node.calls, node.own.instructions));
+        }
+        calls.insert(format!("thread {thread}"), of_thread);
+    }
+    calls
+}
+
+/// The same as counted.
+fn calls_of_profile(profile: &Profile) -> BTreeMap<String, Calls> {
+    let mut calls: BTreeMap<String, Calls> = BTreeMap::new();
+    let mut paths: Vec<(String, String)> = Vec::new();
+    for (node, number) in profile.calls.iter().zip(0_u32..) {
+        let thread = profile.threads.iter().find(|thread| thread.node == number);
+        let (thread, path) = match (thread, node.parent, node.function) {
+            (Some(thread), ..) => (thread.name.clone(), String::new()),
+            (None, Some(parent), Some(function)) => {
+                let (thread, path) = &paths[parent as usize];
+                let separator = if path.is_empty() { "" } else { ";" };
+                (thread.clone(), format!("{path}{separator}{}", profile.functions[function as usize].name))
+            }
+            (None, None, None) => (String::new(), String::new()),
+            _ => panic!("node {number} belongs to nothing"),
+        };
+        if node.function.is_some() && (node.instructions > 0 || node.calls > 0) {
+            calls.entry(thread.clone()).or_default().insert(path.clone(), (node.calls, node.instructions));
+        }
+        paths.push((thread, path));
+    }
+    calls
+}
+
+fn profile_of(path: &Path) -> Profile {
+    let capture = Capture::open(path).expect("a capture");
+    count(&capture, capture.execution(), &CountOptions::default()).expect("a profile").0
+}
+
+#[test]
+fn threads_that_go_from_cpu_to_cpu_have_the_calls_that_the_truth_says() {
+    let scratch = Scratch::new("threads");
+    for slice in [997, 5000, 20_000] {
+        let capture = scratch.path("capture");
+        if !record(&capture, slice, &[]) {
+            return;
+        }
+        let (profile, truth) = (profile_of(&capture), calls_of_truth(&capture));
+        assert_eq!((profile.totals.unordered_threads, profile.totals.unjoined_turns), (0, 0));
+        let counted = calls_of_profile(&profile);
+        let names = |calls: &BTreeMap<String, Calls>| calls.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&counted), names(&truth), "slices of {slice}");
+        assert!(truth.len() >= 4, "{} threads", truth.len());
+        for (thread, expected) in &truth {
+            let counted = &counted[thread];
+            for (path, costs) in expected {
+                assert_eq!(counted.get(path), Some(costs), "slices of {slice}, {thread}: {path}");
+            }
+            let more = counted.iter().find(|(path, costs)| costs.1 > 0 && !expected.contains_key(*path));
+            assert_eq!(more, None, "slices of {slice}, {thread}");
+        }
+    }
+}
+
+#[test]
+fn calls_over_time_of_a_thread_are_inside_of_each_other_wherever_it_ran() {
+    let scratch = Scratch::new("threads-timeline");
+    let path = scratch.path("capture");
+    if !record(&path, 3000, &[]) {
+        return;
+    }
+    let capture = Capture::open(&path).expect("a capture");
+    let options = CountOptions { timeline: 100_000, ..CountOptions::default() };
+    let (profile, _) = count(&capture, capture.execution(), &options).expect("a profile");
+    for thread in &profile.threads {
+        let mut open: Vec<(u32, u64)> = Vec::new();
+        for slice in &thread.slices {
+            open.retain(|&(depth, end)| depth < slice.depth && end > slice.begin);
+            assert!(slice.begin <= slice.end, "{}: {slice:?}", thread.name);
+            assert!(open.iter().all(|&(_, end)| slice.end <= end), "{}: {slice:?} in {open:?}", thread.name);
+            open.push((slice.depth, slice.end));
+        }
+        assert!(!thread.slices.is_empty(), "{}", thread.name);
+    }
+}
