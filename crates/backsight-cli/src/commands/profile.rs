@@ -1,20 +1,23 @@
 //! `backsight profile`: counts what was executed.
 
+mod table;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use backsight::Capture;
 use backsight::decode::Summary;
+use backsight::listing::FilterOptions;
 use backsight_profile::export::{ExportError, ExportOptions, FORMATS, Format, Weight};
-use backsight_profile::{
-    BranchWindows, CountOptions, EventChoice, EventProfile, EventShare, Module, Profile,
-};
+use backsight_profile::{BranchWindows, CountOptions, EventChoice, Profile};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 
+use super::flow::FilterArgs;
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
 use crate::output::{Output, counted, say};
+use table::{SortKey, TableOptions};
 
 /// Count what was executed, and write a profile
 ///
@@ -37,10 +40,6 @@ pub struct ProfileCommand {
     /// What calls are weighed by
     #[arg(long, value_enum, default_value_t)]
     weight: WeightName,
-
-    /// The file that the profile is for, where a format has room for one; without it, the one with most instructions
-    #[arg(long, value_name = "NAME")]
-    module: Option<String>,
 
     /// Add what another capture counts; may be given several times
     #[arg(long, value_name = "CAPTURE")]
@@ -79,16 +78,25 @@ pub struct ProfileCommand {
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
+    /// What the functions of the table to read are sorted by
+    #[arg(long, value_enum, default_value_t, conflicts_with = "format")]
+    sort: SortKey,
+
     /// Follow several sources on up to N cores; 0, the default, is as many as there are
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
+
+    #[command(flatten)]
+    filter: FilterArgs,
 
     #[command(flatten)]
     output: OutputArgs,
 }
 
 const EXAMPLES: &str = "Examples:
-  backsight profile capture/                                   the hottest functions and branches
+  backsight profile capture/                                   the hottest functions, branches and loops
+  backsight profile capture/ --sort inclusive                  by what functions cost with all that they called
+  backsight profile capture/ --context 1742 --time 5000..9000  one thread, between two timestamps
   backsight profile capture/ --format llvm -o program.prof     clang -fprofile-sample-use=program.prof
   backsight profile capture/ --format bolt -o program.bolt     llvm-bolt program -pa -p program.bolt -o faster
   backsight profile capture/ --format lcov -o program.info     genhtml --branch-coverage program.info -o html
@@ -173,6 +181,8 @@ pub fn run(command: &ProfileCommand) -> Result {
             events: command.event.clone(),
             skid: command.skid,
             windows: command.sample,
+            filter: filter_of(command, format)?,
+            by_core: false,
         },
         threads: command.threads,
         quiet,
@@ -188,7 +198,15 @@ pub fn run(command: &ProfileCommand) -> Result {
     if let Some(factor) = command.scale {
         profile.scale(factor);
     }
+    if profile.totals.instructions == 0 && counting.options.filter.is_selective() {
+        return Err(Failure::new(
+            "nothing that was executed is what --range, --function, --module, --context and --time ask for",
+        ));
+    }
     check(&profile, command.weight)?;
+    if command.sort == SortKey::Cycles && !profile.has_cycles() {
+        return Err(Failure::new("--sort cycles: the trace counts none; record with --config cyclecount=1"));
+    }
     if !quiet {
         for events in profile.events.iter().filter(|events| events.total == 0) {
             say(format_args!(
@@ -200,7 +218,7 @@ pub fn run(command: &ProfileCommand) -> Result {
     }
     let options = ExportOptions {
         weight: command.weight.into(),
-        module: command.module.clone(),
+        module: command.filter.module.first().cloned(),
         title: command.capture.capture.display().to_string(),
     };
     match format {
@@ -214,14 +232,38 @@ pub fn run(command: &ProfileCommand) -> Result {
             write(format, &profile, &options, path)?;
         }
         None => {
+            let table = TableOptions { top: command.top, sort: command.sort };
             let mut output = Output::for_people(path)?;
-            output.put(|out| list(&profile, command.top, out))?;
+            output.put(|out| table::write(&profile, table, out))?;
             output.finish()?;
         }
     }
     match command.output.strict && damaged {
         true => Err(Failure::new("the trace or the image is damaged (--strict)")),
         false => Ok(()),
+    }
+}
+
+/// Which part of the execution counts. A format that has room for one file takes that file of a whole profile.
+fn filter_of(command: &ProfileCommand, format: Option<&Format>) -> Result<FilterOptions> {
+    let mut filter = command.filter.options();
+    if format.is_some_and(Format::needs_one_module) {
+        filter.modules.clear();
+    }
+    let conflict = match () {
+        () if !filter.is_selective() => None,
+        () if command.sample.is_some() => Some("--sample"),
+        () if command.paths.is_some() => Some("--paths"),
+        () if !command.event.is_empty() => Some("--event"),
+        () if format.is_some_and(Format::needs_timeline) => Some("--format of calls over time"),
+        () if format.is_some_and(Format::needs_paths) => Some("--format paths"),
+        () => None,
+    };
+    match conflict {
+        Some(what) => Err(Failure::usage(format!(
+            "{what} takes the whole execution: leave out --range, --function, --module, --context and --time"
+        ))),
+        None => Ok(filter),
     }
 }
 
@@ -256,13 +298,33 @@ impl Counting<'_> {
         if !self.quiet {
             let code = capture.code()?;
             let problems = code.problems();
-            for what in code.warnings().iter().chain(&problems) {
+            for what in code.warnings().iter().chain(&problems).chain(&thread_problems(&profile)) {
                 say(format_args!("warning: {what}"));
             }
             say(&summary);
         }
         Ok((profile, summary, capture))
     }
+}
+
+/// What is doubtful about the calls of threads.
+fn thread_problems(profile: &Profile) -> Vec<String> {
+    let totals = &profile.totals;
+    let mut problems = Vec::new();
+    if totals.unordered_threads > 0 {
+        problems.push(format!(
+            "{} ran on several CPUs, and no timestamps say in which order: their calls are kept by CPU; record with \
+             timestamps",
+            counted(totals.unordered_threads, "thread")
+        ));
+    }
+    if totals.unjoined_turns > 0 {
+        problems.push(format!(
+            "threads were interrupted too often: {} they were taken to go on on the same CPU",
+            counted(totals.unjoined_turns, "time")
+        ));
+    }
+    problems
 }
 
 /// Protocols of messages that programs write, and of samples.
@@ -341,153 +403,5 @@ impl Write for OnFirstWrite<'_> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
-    }
-}
-
-/// Tables to read.
-fn list(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<()> {
-    let total = profile.totals.instructions.max(1);
-    writeln!(
-        out,
-        "{} in {} of {}, {}",
-        counted(profile.totals.instructions, "instruction"),
-        counted(profile.blocks.len() as u64, "block"),
-        counted(profile.functions.len() as u64, "function"),
-        counted(profile.edges.len() as u64, "edge"),
-    )?;
-    let totals = &profile.totals;
-    if totals.windows > 0 {
-        let instructions = totals.instructions as f64 / totals.windows as f64;
-        writeln!(
-            out,
-            "in {}, {instructions:.1} instructions each: counts are samples",
-            counted(totals.windows, "window")
-        )?;
-    }
-    if totals.samples > 0 {
-        writeln!(
-            out,
-            "{} of the program counter ({} more asleep): an instruction is a sample, edges are not known",
-            counted(totals.samples, "sample"),
-            totals.sleeping_samples
-        )?;
-    }
-    let cycles = if profile.has_cycles() { "      cycles     certain" } else { "" };
-    writeln!(out, "\n     %  instructions{cycles}      entries  function")?;
-    let mut functions: Vec<_> = profile.functions.iter().collect();
-    functions.sort_by_key(|function| std::cmp::Reverse(function.instructions));
-    for function in functions.iter().take(top) {
-        let share = 100.0 * function.instructions as f64 / total as f64;
-        write!(out, "{share:6.2} {:13}", function.instructions)?;
-        if profile.has_cycles() {
-            write!(out, " {:11} {:11}", function.cycles, function.certain_cycles)?;
-        }
-        let module = profile.module_of(function).map_or("", Module::short_name);
-        writeln!(out, " {:12}  {} ({module})", function.entries, function.name)?;
-    }
-    let branches = profile.branches();
-    writeln!(out, "\n  rarer way      executed   taken  branch that is hard to predict")?;
-    for branch in branches.iter().filter(|branch| branch.rarer() > 0).take(top) {
-        let taken = 100.0 * branch.frequency();
-        write!(out, "{:11} {:13} {taken:6.1}%  {:#x}", branch.rarer(), branch.executed(), branch.address)?;
-        writeln!(out, "{}", place(profile, branch.block, branch.address))?;
-    }
-    list_loops(profile, top, out)?;
-    profile.events.iter().try_for_each(|events| list_events(profile, events, top, out))?;
-    list_paths(profile, top, out)?;
-    for (cause, count) in &profile.exceptions {
-        writeln!(out, "\n{cause}: {}", counted(*count, "time"))?;
-    }
-    Ok(())
-}
-
-fn list_events(
-    profile: &Profile,
-    events: &EventProfile,
-    top: usize,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    let EventProfile { choice, total, unattributed, .. } = events;
-    if *total == 0 {
-        return writeln!(out, "\n{} (event {}): 0 times", choice.name, choice.number);
-    }
-    let sorted = |shares: &[EventShare]| {
-        let mut shares = shares.to_vec();
-        shares.sort_by(|one, other| other.expected.total_cmp(&one.expected).then(one.of.cmp(&other.of)));
-        shares.truncate(top);
-        shares
-    };
-    let percent = |shares: &[EventShare]| 100.0 * EventProfile::uncertainty(shares, events.attributed());
-    writeln!(
-        out,
-        "\n{} (event {}): {}, {unattributed} not attributed; each can have happened in {:.2} blocks; \
-         uncertain for {:.1} % by function, {:.1} % by block",
-        choice.name,
-        choice.number,
-        counted(*total, "time"),
-        events.mean_window(),
-        percent(&events.functions),
-        percent(&events.blocks),
-    )?;
-    writeln!(out, "   expected    certain   possible  function")?;
-    for EventShare { of, expected, certain, possible } in sorted(&events.functions) {
-        let name = profile.functions.get(of as usize).map_or("?", |function| &function.name);
-        writeln!(out, "{expected:11.1} {certain:10} {possible:10}  {name}")?;
-    }
-    writeln!(out, "   expected    certain   possible  block")?;
-    for EventShare { of, expected, certain, possible } in sorted(&events.blocks) {
-        let Some(block) = profile.blocks.get(of as usize) else { continue };
-        write!(out, "{expected:11.1} {certain:10} {possible:10}  {:#x}..{:#x}", block.start, block.end)?;
-        writeln!(out, "{}", place(profile, of, block.start))?;
-    }
-    Ok(())
-}
-
-fn list_loops(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<()> {
-    let mut loops = profile.loops();
-    loops.sort_by_key(|found| std::cmp::Reverse(found.rounds));
-    writeln!(out, "\n     rounds       entries    trips  loop")?;
-    for found in loops.iter().take(top) {
-        let Some(header) = profile.blocks.get(found.header as usize) else { continue };
-        write!(
-            out,
-            "{:11} {:13} {:8.1}  {:#x}",
-            found.rounds,
-            found.entries,
-            found.trip_count(),
-            header.start
-        )?;
-        writeln!(out, "{}", place(profile, found.header, header.start))?;
-    }
-    Ok(())
-}
-
-fn list_paths(profile: &Profile, top: usize, out: &mut dyn Write) -> std::io::Result<()> {
-    let Some(paths) = &profile.paths else { return Ok(()) };
-    writeln!(
-        out,
-        "\n  bits known   entropy   by path  branch that depends on the last {} branches",
-        paths.window
-    )?;
-    for found in profile.path_branches().iter().filter(|found| found.gain > 0.0).take(top) {
-        let (address, block) = (found.branch.address, found.branch.block);
-        write!(
-            out,
-            "{:12.0} {:9.3} {:9.3}  {address:#x}",
-            found.gain, found.entropy, found.conditional_entropy
-        )?;
-        writeln!(out, "{}", place(profile, block, address))?;
-    }
-    Ok(())
-}
-
-/// Function, file and line of an address in a block, in words.
-fn place(profile: &Profile, block: u32, address: u64) -> String {
-    let block = profile.blocks.get(block as usize);
-    let Some(function) = block.and_then(|block| profile.function_of(block)) else { return String::new() };
-    let debug = profile.module_of(function).map(Module::debug);
-    match debug.and_then(|debug| Some((debug, debug.line(address)?))) {
-        Some((debug, line)) => format!(" {} ({}:{})", function.name, debug.file(line.file), line.line),
-        None => format!(" {}", function.name),
     }
 }

@@ -41,9 +41,14 @@ fn every_format_that_the_help_lists_is_written_and_nothing_else_is_printed() {
 #[test]
 fn tables_to_read_name_functions_branches_and_loops() {
     let run = on("calls-aarch64", "profile --top 3 --paths 4").done();
-    for expected in
-        ["40000 instructions in ", "function", "hard to predict", "loop", "the last 4 branches", "(calls)"]
-    {
+    for expected in [
+        "40000 instructions in ",
+        "function",
+        "hardest to predict",
+        "iterations per entry",
+        "the last 4 branches",
+        "(calls)",
+    ] {
         assert!(run.out.contains(expected), "expected `{expected}` in {}", run.out);
     }
 }
@@ -98,8 +103,51 @@ fn samples_of_the_program_counter_are_a_profile() {
     let arguments =
         format!("profile {} --protocol itm --framing raw --image {}", file.display(), program.display());
     let run = line(&arguments).done();
-    assert!(run.out.contains("3 samples of the program counter (1 more asleep)"), "{}{}", run.out, run.err);
+    assert!(run.out.contains("4 samples of the program counter (1 more asleep)"), "{}{}", run.out, run.err);
     assert!(run.out.contains("_start"), "{}", run.out);
+    // Without code, addresses are all that is known.
+    let run = line(&format!("profile {} --protocol itm --framing raw", file.display())).done();
+    assert!(run.out.contains(&format!("75.00             3  {:#x}", entry & !1)), "{}{}", run.out, run.err);
+    assert!(run.out.contains("25.00             1  0xffff0000"), "{}", run.out);
+}
+
+#[test]
+fn functions_are_sorted_as_asked_and_inclusive_costs_have_all_that_they_called() {
+    let column = |options: &str, number: usize| -> Vec<f64> {
+        let table = on("calls-aarch64", &format!("profile --top 8 {options}")).done().out;
+        let rows = table.lines().skip_while(|line| !line.starts_with("self %")).skip(1);
+        let rows = rows.take_while(|line| !line.is_empty());
+        rows.filter_map(|row| row.split_whitespace().nth(number)?.parse().ok()).collect()
+    };
+    for (options, number) in [("", 1), ("--sort inclusive", 3), ("--sort calls", 4)] {
+        let values = column(options, number);
+        assert!(values.len() == 4 && values.is_sorted_by(|one, other| one >= other), "{options}: {values:?}");
+    }
+    // Everything is called by the first function.
+    assert_eq!(column("--sort inclusive", 3)[0], 40_000.0);
+    let (own, inclusive) = (column("", 1), column("", 3));
+    assert!(own.iter().zip(&inclusive).all(|(own, inclusive)| own <= inclusive));
+}
+
+#[test]
+fn filters_count_what_flow_lists() {
+    let listed = |options: &str| {
+        let run = on("calls-aarch64", &format!("flow --format pcs {options}")).done();
+        run.out.lines().count()
+    };
+    for options in ["--function program", "--function ackermann --function start", "--module calls"] {
+        let run = on("calls-aarch64", &format!("profile {options}")).done();
+        let expected = format!("{} instructions in ", listed(options));
+        assert!(run.out.starts_with(&expected), "{options}: expected {expected} in {}", run.out);
+    }
+    on("calls-aarch64", "profile --function nobody").could_not("nobody");
+    // Who called what counts is listed with it.
+    let run = on("calls-aarch64", "profile --function ackermann --sort inclusive").done();
+    assert!(run.out.contains("  0.00             0   100.00         39963"), "{}", run.out);
+    on("calls-aarch64", "profile --sort cycles").could_not("the trace counts none");
+    on("calls-aarch64", "profile --context 77").could_not("nothing that was executed is what");
+    on("calls-aarch64", "profile --function program --paths 4")
+        .wrong_use("--paths takes the whole execution");
 }
 
 #[test]

@@ -139,7 +139,7 @@ enum MessageText {
 
 /// Which part of the execution to list.
 #[derive(Args, Clone, Debug, Default)]
-struct FilterArgs {
+pub struct FilterArgs {
     /// Only instructions at these addresses; may be given several times
     #[arg(long, value_name = "FROM..TO", help_heading = "Filters", value_parser = parse_range)]
     range: Vec<std::ops::Range<u64>>,
@@ -150,7 +150,7 @@ struct FilterArgs {
 
     /// Only instructions of this file, by its name with or without the path; may be given several times
     #[arg(long, value_name = "FILE", help_heading = "Filters")]
-    module: Vec<String>,
+    pub module: Vec<String>,
 
     /// Only what ran with this context ID; may be given several times
     #[arg(long, value_name = "ID", help_heading = "Filters", value_parser = parse_number)]
@@ -158,11 +158,12 @@ struct FilterArgs {
 
     /// Only what ran between these timestamps
     #[arg(long, value_name = "FROM..TO", help_heading = "Filters", value_parser = parse_range)]
-    time: Option<std::ops::Range<u64>>,
+    pub time: Option<std::ops::Range<u64>>,
 }
 
 impl FilterArgs {
-    fn options(&self) -> FilterOptions {
+    /// The same for the library.
+    pub fn options(&self) -> FilterOptions {
         FilterOptions {
             ranges: self.range.clone(),
             functions: self.function.clone(),
