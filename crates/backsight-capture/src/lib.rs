@@ -51,4 +51,4 @@ pub use open::ReadOptions;
 /// The file of a trace package that holds every executed instruction, where a recording kept them.
 pub const TRUTH: &str = "truth.retired";
 
-pub use write::{DirectoryOutput, Output, pack};
+pub use write::{DirectoryOutput, Note, Output, pack};

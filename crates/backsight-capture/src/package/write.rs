@@ -2,11 +2,12 @@
 
 use super::ENTRY;
 use crate::events::{Item, PatchCode};
-use crate::folder::FileRef;
+use crate::folder::{FileRef, LONGEST_LOG};
+use crate::ini::{Dialect, short};
 use crate::model::{Buffer, Capture, EventClock, MemoryDump, Source, Start};
 use crate::repack::{Converted, WithoutFooters};
 use crate::snapshot::space_name;
-use crate::write::{Files, Output, plain};
+use crate::write::{Files, Note, Output, SectionLines, plain};
 use crate::{Error, Format};
 use backsight_arm::frame::Framing;
 use backsight_core::TraceId;
@@ -16,7 +17,7 @@ use std::fmt::Write;
 const LOG: &str = "system-event-log";
 
 /// Writes the capture as a trace package; gives what a package cannot hold.
-pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<String>, Error> {
+pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<Note>, Error> {
     let metadata: Vec<String> =
         (0..capture.buffers.len()).map(|number| format!("trace{number}.ini")).collect();
     let mut reserved: Vec<&str> = metadata.iter().map(String::as_str).collect();
@@ -29,7 +30,7 @@ pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<St
     writer.write_memory(&mut contents)?;
     writer.write_system(&mut contents)?;
     writer.files.text(ENTRY, &contents)?;
-    Ok(writer.lost)
+    Ok(writer.files.copies.into_iter().chain(writer.lost.into_iter().map(Note::Lost)).collect())
 }
 
 struct PackageWriter<'a> {
@@ -59,7 +60,7 @@ impl PackageWriter<'_> {
                 "buffer".to_owned()
             };
             let ids = self.ids(number);
-            write_description(&mut metadata, &section, buffer, ids.first().copied());
+            write_description(&mut metadata, &section, buffer, ids.first().copied().flatten());
             if shared && number > 0 {
                 continue;
             }
@@ -67,8 +68,12 @@ impl PackageWriter<'_> {
                 let _ = writeln!(contents, "metadata{number}=trace{number}.ini");
             }
             let mut sources = String::new();
-            for (source, id) in self.capture.sources_of(number).zip(ids) {
-                self.write_source(&mut sources, source, id);
+            let capture = self.capture;
+            for (source, id) in capture.sources_of(number).zip(ids) {
+                match id {
+                    Some(id) => self.write_source(&mut sources, source, id),
+                    None => self.lost.push(format!("source {}: no trace ID is left for it", source.name)),
+                }
             }
             if !shared {
                 self.files.text(
@@ -89,13 +94,13 @@ impl PackageWriter<'_> {
     }
 
     /// The trace IDs to write for the sources of a buffer: their own, or a free one where none is known.
-    fn ids(&self, buffer: usize) -> Vec<TraceId> {
+    fn ids(&self, buffer: usize) -> Vec<Option<TraceId>> {
         let known: Vec<Option<TraceId>> = self.capture.sources_of(buffer).map(|source| source.id).collect();
-        let mut ids: Vec<TraceId> = Vec::new();
+        let mut ids: Vec<Option<TraceId>> = Vec::new();
         for id in &known {
-            let fits = |id: &TraceId| id.get() <= 0x6F && !ids.contains(id);
+            let fits = |id: &TraceId| id.get() <= 0x6F && !ids.contains(&Some(*id));
             let free = || (1..=0x6F).map(TraceId::new).find(|id| fits(id) && !known.contains(&Some(*id)));
-            ids.push(id.filter(fits).or_else(free).unwrap_or(TraceId::NULL));
+            ids.push(id.filter(fits).or_else(free));
         }
         ids
     }
@@ -113,33 +118,34 @@ impl PackageWriter<'_> {
     }
 
     fn write_source(&mut self, text: &mut String, source: &Source, id: TraceId) {
-        let _ = write!(text, "\n[trace_{}]\n", id.get());
-        let mut line = |key: &str, value: &str| {
-            let _ = writeln!(text, "{}: {}", plain(key, &['=', ':']), plain(value, &[]));
-        };
-        line("format", &source.format);
-        line("source", &source.name);
+        let own = ["format", "source", "stream", "core", "core_name", "location"];
+        let mut lines = SectionLines::new(Dialect::Package, ": ", &own);
+        lines.own("format", &source.format);
+        lines.own("source", &source.name);
         if source.stream != 0 {
-            line("stream", &source.stream.to_string());
+            lines.own("stream", &source.stream.to_string());
         }
         if let Some(core) = source.core.and_then(|core| self.capture.cores.get(core)) {
             if !core.kind.is_empty() {
-                line("core", &core.kind);
+                lines.own("core", &core.kind);
             }
-            line("core_name", &core.name);
+            lines.own("core_name", &core.name);
         }
         if let Some(location) = &source.location {
-            line("location", location);
+            lines.own("location", location);
         }
-        for register in &source.registers {
-            match register.value {
-                Some(value) => line(&register.name, &format!("{value:#010x}")),
-                None => line(&register.name, &register.text),
+        let number = |value: u64| format!("{value:#010x}");
+        let registers = source
+            .registers
+            .iter()
+            .map(|register| (&register.name, register.value.map_or_else(|| register.text.clone(), number)));
+        let options = source.options.iter().map(|(key, value)| (key, value.clone()));
+        for (key, value) in registers.chain(options) {
+            if !lines.add(key, &value) {
+                self.lost.push(format!("source {}: `{}` cannot be written", source.name, short(key)));
             }
         }
-        for (key, value) in &source.options {
-            line(key, value);
-        }
+        let _ = write!(text, "\n[trace_{}]\n{}", id.get(), lines.text);
     }
 
     fn write_events(&mut self, contents: &mut String) -> Result<(), Error> {
@@ -150,7 +156,14 @@ impl PackageWriter<'_> {
         contents.push_str("\n[events]\n");
         if let Some(log) = &capture.events {
             let _ = writeln!(contents, "log={LOG}");
-            self.files.text(LOG, &log.log().to_string())?;
+            let text = log.log().to_string();
+            match text.len() as u64 <= LONGEST_LOG {
+                true => self.files.put(LOG, &mut text.as_bytes())?,
+                false => self.lost.push(format!(
+                    "the event log would have {} bytes, and readers take {LONGEST_LOG}: it is left out",
+                    text.len()
+                )),
+            }
         }
         if let Some(layout) = capture.contextidr {
             let _ = writeln!(contents, "contextidr={}", layout.name());
@@ -168,26 +181,32 @@ impl PackageWriter<'_> {
     }
 
     fn write_images(&mut self, contents: &mut String) -> Result<(), Error> {
-        let mut lines = String::new();
+        let mut lines = ImageLines::default();
         for image in &self.capture.images {
-            if image.name.contains(['=', '\n']) || image.name.contains(": ") {
-                self.lost.push(format!("image {}: its name cannot be written", image.name));
+            if !lines.can_hold(&image.name) {
+                self.lost.push(format!(
+                    "image {}: its name cannot be written, or is there twice",
+                    short(&image.name)
+                ));
             } else if image.file.exists() {
                 let file = self.files.copy(&image.file)?;
-                let _ = writeln!(lines, "{}={file}", image.name);
+                lines.add(&image.name, &file);
             } else {
                 self.lost.push(format!("{}: this image is not there", image.file));
             }
         }
         // Images and code that the log leads to without an entry.
         for (name, file) in self.mentioned() {
+            if name.as_ref().is_some_and(|name| !lines.can_hold(name)) {
+                continue;
+            }
             let file = self.files.copy(&file)?;
             if let Some(name) = name {
-                let _ = writeln!(lines, "{name}={file}");
+                lines.add(&name, &file);
             }
         }
-        if !lines.is_empty() {
-            let _ = write!(contents, "\n[images]\n{lines}");
+        if !lines.0.is_empty() {
+            let _ = write!(contents, "\n[images]\n{}", lines.text());
         }
         Ok(())
     }
@@ -206,7 +225,7 @@ impl PackageWriter<'_> {
                         continue;
                     }
                     let by_id = mapping.build_id.as_ref().is_some_and(|id| listed(&format!("build-id:{id}")));
-                    if by_id || listed(image) || image.contains(['=', '\n']) {
+                    if by_id || listed(image) {
                         continue;
                     }
                     let inside = image.trim_start_matches('/');
@@ -265,25 +284,26 @@ impl PackageWriter<'_> {
 
     fn write_system(&mut self, contents: &mut String) -> Result<(), Error> {
         let truth = self.copy_truth()?;
-        let mut lines = String::new();
-        let mut line = |key: &str, value: &str| {
-            let _ = writeln!(lines, "{}={}", plain(key, &['=', ':']), plain(value, &[]));
-        };
+        let mut lines =
+            SectionLines::new(Dialect::Package, "=", &["description", "timestamp_frequency", "truth"]);
         if let Some(description) = &self.capture.description {
-            line("description", description);
+            lines.own("description", description);
         }
         if let Some(frequency) = self.capture.timestamp_frequency {
-            line("timestamp_frequency", &frequency.to_string());
+            lines.own("timestamp_frequency", &frequency.to_string());
         }
         if matches!(self.capture.format, Format::Package | Format::Perf | Format::ElfCore) {
-            let others = self.capture.system.iter().filter(|(key, _)| key != "truth");
-            others.for_each(|(key, value)| line(key, value));
+            for (key, value) in self.capture.system.iter().filter(|(key, _)| key != "truth") {
+                if !lines.add(key, value) {
+                    self.lost.push(format!("`{}` of [system] cannot be written", short(key)));
+                }
+            }
         }
         if let Some(file) = truth {
-            line("truth", &file);
+            lines.own("truth", &file);
         }
-        if !lines.is_empty() {
-            let _ = write!(contents, "\n[system]\n{lines}");
+        if !lines.text.is_empty() {
+            let _ = write!(contents, "\n[system]\n{}", lines.text);
         }
         if self.capture.cores.iter().any(|core| !core.registers.is_empty()) {
             self.lost.push("a package has no place for the registers of cores".to_owned());
@@ -296,20 +316,41 @@ impl PackageWriter<'_> {
         let Some((_, path)) = self.capture.system.iter().find(|(key, _)| key == "truth") else {
             return Ok(None);
         };
-        let file = FileRef::new(&self.capture.folder, path)?;
-        if !file.exists() {
-            self.lost.push(format!("{file}: these retired instructions are not there"));
+        let file = FileRef::new(&self.capture.folder, path).ok().filter(FileRef::exists);
+        let Some(file) = file else {
+            self.lost.push(format!("{}: these retired instructions are not there", short(path)));
             return Ok(None);
-        }
+        };
         self.files.copy(&file).map(Some)
+    }
+}
+
+/// The lines of `[images]`: names are those by which images are found, and stay as they are.
+#[derive(Default)]
+struct ImageLines(Vec<(String, String)>, HashSet<String>);
+
+impl ImageLines {
+    fn can_hold(&self, name: &str) -> bool {
+        let lines = SectionLines::new(Dialect::Package, "=", &[]);
+        !self.1.contains(name) && lines.can_hold(name, "file")
+    }
+
+    fn add(&mut self, name: &str, file: &str) {
+        self.1.insert(name.to_owned());
+        self.0.push((name.to_owned(), file.to_owned()));
+    }
+
+    fn text(&self) -> String {
+        self.0.iter().map(|(name, file)| format!("{name}={file}\n")).collect()
     }
 }
 
 fn write_description(text: &mut String, section: &str, buffer: &Buffer, source: Option<TraceId>) {
     let separator = if text.is_empty() { "" } else { "\n" };
-    let _ = writeln!(text, "{separator}[{section}]");
+    let own = ["format", "id", "wrapped", "starts", "thread", "source"];
+    let mut lines = SectionLines::new(Dialect::Package, ": ", &own);
     for (key, value) in &buffer.details {
-        let _ = writeln!(text, "{}: {}", plain(key, &['=', ':']), plain(value, &[]));
+        lines.add(key, value);
     }
     let format = match buffer.framing {
         Framing::Coresight => "coresight",
@@ -317,21 +358,23 @@ fn write_description(text: &mut String, section: &str, buffer: &Buffer, source: 
         Framing::TpiuHsync => "tpiu_hsync",
         Framing::Raw => buffer.packet_framing().unwrap_or("raw"),
     };
-    let _ = write!(text, "format: {format}\nid: {}\n", plain(&buffer.name, &[]));
+    lines.own("format", format);
+    lines.own("id", &buffer.name);
     if buffer.wrapped {
-        text.push_str("wrapped: 1\n");
+        lines.own("wrapped", "1");
     }
     if !buffer.starts.is_empty() {
         let start = |start: &Start| match start.time {
             Some(time) => format!("{}@{time}", start.offset),
             None => start.offset.to_string(),
         };
-        let _ = writeln!(text, "starts: {}", buffer.starts.iter().map(start).collect::<Vec<_>>().join(" "));
+        lines.own("starts", &buffer.starts.iter().map(start).collect::<Vec<_>>().join(" "));
     }
     if let Some(thread) = buffer.thread {
-        let _ = writeln!(text, "thread: {thread}");
+        lines.own("thread", &thread.to_string());
     }
     if let (Framing::Raw, Some(source)) = (buffer.framing, source) {
-        let _ = writeln!(text, "source: {}", source.get());
+        lines.own("source", &source.get().to_string());
     }
+    let _ = write!(text, "{separator}[{section}]\n{}", lines.text);
 }

@@ -1,9 +1,10 @@
 //! Writing a snapshot.
 
 use super::{ENTRY, space_name};
+use crate::ini::{Dialect, short};
 use crate::model::{Buffer, Capture, MemoryDump, Register, Source};
 use crate::repack::{Converted, Repacked};
-use crate::write::{Files, Output, plain};
+use crate::write::{Files, Note, Output, SectionLines, plain};
 use crate::{Error, Format};
 use backsight_arm::frame::Framing;
 use std::collections::BTreeSet;
@@ -11,10 +12,10 @@ use std::fmt::Write;
 
 const TRACE: &str = "trace.ini";
 /// Characters that mean something else wherever they stand, or separate names in lists.
-const FORBIDDEN: [char; 7] = [';', '#', '=', ',', '(', ')', '@'];
+const FORBIDDEN: [char; 11] = [';', '#', '=', ',', '(', ')', '@', '[', ']', '"', '\''];
 
 /// Writes the capture as a snapshot; gives what a snapshot cannot hold.
-pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<String>, Error> {
+pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<Note>, Error> {
     let count = capture.cores.len() + capture.sources.len() * capture.buffers.len().max(1) + 1;
     let devices: Vec<String> = (0..=count).map(|number| format!("device{number}.ini")).collect();
     let mut reserved: Vec<&str> = devices.iter().map(String::as_str).collect();
@@ -28,7 +29,7 @@ pub(crate) fn write(capture: &Capture, output: &mut dyn Output) -> Result<Vec<St
         lost: Vec::new(),
     };
     writer.write()?;
-    Ok(writer.lost)
+    Ok(writer.files.copies.into_iter().chain(writer.lost.into_iter().map(Note::Lost)).collect())
 }
 
 struct SnapshotWriter<'a> {
@@ -107,10 +108,13 @@ impl SnapshotWriter<'_> {
             let _ = writeln!(text, "device{number}={file}");
         }
         if self.capture.format == Format::Snapshot && !self.capture.system.is_empty() {
-            text.push_str("\n[clusters]\n");
+            let mut lines = SectionLines::new(Dialect::Snapshot, "=", &[]);
             for (name, members) in &self.capture.system {
-                let _ = writeln!(text, "{}={}", plain(name, &FORBIDDEN), plain(members, &[';', '#']));
+                if !lines.add(&plain(name, &FORBIDDEN), members) {
+                    self.lost.push(format!("`{}` of [clusters] cannot be written", short(name)));
+                }
             }
+            let _ = write!(text, "\n[clusters]\n{}", lines.text);
         }
         let _ = write!(text, "\n[trace]\nmetadata={TRACE}\n");
         self.files.text(ENTRY, &text)
@@ -217,10 +221,13 @@ impl SnapshotWriter<'_> {
         }
         write_registers(&mut text, &source.registers);
         if !source.options.is_empty() {
-            text.push_str("\n[options]\n");
+            let mut lines = SectionLines::new(Dialect::Snapshot, "=", &[]);
             for (key, value) in &source.options {
-                let _ = writeln!(text, "{}={}", plain(key, &[';', '#', '=']), plain(value, &[';', '#']));
+                if !lines.add(key, value) {
+                    self.lost.push(format!("source {}: `{}` cannot be written", source.name, short(key)));
+                }
             }
+            let _ = write!(text, "\n[options]\n{}", lines.text);
         }
         self.device(&text)?;
         Ok(name)
@@ -232,14 +239,15 @@ fn write_registers(text: &mut String, registers: &[Register]) {
         return;
     }
     text.push_str("\n[regs]\n");
+    let mut lines = SectionLines::new(Dialect::Snapshot, "=", &[]);
     for register in registers {
         let name = plain(&register.name, &FORBIDDEN);
-        let value = plain(&register.text, &[';', '#']);
-        let _ = match register.info.as_str() {
-            "" => writeln!(text, "{name}={value}"),
-            info => writeln!(text, "{name}({})={value}", plain(info, &[';', '#', '='])),
+        match register.info.as_str() {
+            "" => lines.add(&name, &register.text),
+            info => lines.add(&format!("{name}({})", plain(info, &[])), &register.text),
         };
     }
+    text.push_str(&lines.text);
 }
 
 /// A name like `wanted` that none of `taken` has.

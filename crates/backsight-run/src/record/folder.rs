@@ -11,7 +11,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use backsight_capture::{Capture, Format, Output};
+use backsight_capture::{Capture, Format, Note, Output};
 
 use crate::Error;
 
@@ -85,7 +85,10 @@ impl CaptureFolder {
         let recorded = self.recorded.get_or_insert_with(|| capture.folder.files().into_iter().collect());
         let mut output = InPlace { recorded, folder: &self.part, full: false };
         let lost = capture.write(self.format, &mut output);
-        lost.map_err(|error| DescribeError { error: error.into(), full: output.full })
+        let lost = lost.map_err(|error| DescribeError { error: error.into(), full: output.full })?;
+        // What is copied is the recording's own.
+        let words = |note| if let Note::Lost(what) = note { Some(what) } else { None };
+        Ok(lost.into_iter().filter_map(words).collect())
     }
 
     /// The capture is complete: gives it its name.
