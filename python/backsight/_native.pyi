@@ -16,6 +16,7 @@ def open(
     *,
     images: Sequence[_Path] = ...,
     symfs: Sequence[_Path] = ...,
+    host_files: bool = ...,
     protocol: Optional[str] = None,
     framing: Optional[str] = None,
     config: Sequence[str] = ...,

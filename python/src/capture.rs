@@ -20,10 +20,11 @@ use crate::table::{TableObject, query};
 /// `protocol`, a bare file of trace.
 ///
 /// `images` are files of code besides what the capture brings along: "FILE" or "FILE@ADDRESS". `symfs` are folders that hold
-/// files as the traced system had them. `config` are settings of its sources, "KEY=VALUE" or "ID:KEY=VALUE". `label` is the
+/// files as the traced system had them; with `host_files`, this machine's own files are used too that the capture names, if they
+/// are ELF files with the recorded build ID. `config` are settings of its sources, "KEY=VALUE" or "ID:KEY=VALUE". `label` is the
 /// trace ID that the one source of a bare file is shown with.
 #[pyfunction]
-#[pyo3(signature = (path, *, images=Vec::new(), symfs=Vec::new(), protocol=None, framing=None, config=Vec::new(),
+#[pyo3(signature = (path, *, images=Vec::new(), symfs=Vec::new(), host_files=false, protocol=None, framing=None, config=Vec::new(),
     label=None, wrapped=false, follow_links=false, archive_budget=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn open(
@@ -31,6 +32,7 @@ pub fn open(
     path: PathBuf,
     images: Vec<PathBuf>,
     symfs: Vec<PathBuf>,
+    host_files: bool,
     protocol: Option<String>,
     framing: Option<String>,
     config: Vec<String>,
@@ -46,7 +48,7 @@ pub fn open(
     if let Some(image) = images.iter().find(|image| !image.file.is_file()) {
         return Err(error::image(format!("images {}: there is no such file", image.file.display())));
     }
-    let mut options = OpenOptions::new().wrapped(wrapped).follow_links(follow_links);
+    let mut options = OpenOptions::new().wrapped(wrapped).follow_links(follow_links).host_files(host_files);
     options = protocol.iter().fold(options, |options, name| options.protocol(name));
     options = framing.iter().fold(options, |options, name| options.framing(name));
     options = config.iter().fold(options, |options, setting| options.config(setting));

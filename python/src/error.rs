@@ -17,6 +17,7 @@ const ARGUMENTS: [(&str, &str); 12] = [
     ("force", "force=True"),
     ("format", "format"),
     ("framing", "framing"),
+    ("host-files", "host_files=True"),
     ("image", "images"),
     ("module", "module"),
     ("protocol", "protocol"),

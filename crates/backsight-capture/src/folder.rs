@@ -1,7 +1,8 @@
 //! The files of a capture, wherever they are: a directory, a ZIP archive, memory, standard input.
 
 use crate::Error;
-use std::collections::{BTreeMap, HashMap};
+use backsight_image::GivenFolder;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -167,75 +168,40 @@ pub fn safe_path(path: &str) -> Result<String, String> {
 /// A directory on disk. A capture may come from anyone: only regular files that are really inside the directory are
 /// opened, whatever the links in it say. Others could block for ever, have no end, or belong to somebody else.
 #[derive(Debug)]
-pub struct Directory {
-    path: PathBuf,
-    /// Where folders in it really are: a capture may have thousands of files in one.
-    folders: Mutex<HashMap<PathBuf, PathBuf>>,
-}
+pub struct Directory(GivenFolder);
 
 impl Directory {
     /// The directory of this path.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), folders: Mutex::default() }
-    }
-
-    /// Where a folder is, whatever links lead to it.
-    fn real_folder(&self, folder: &Path) -> io::Result<PathBuf> {
-        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(real) = folders.get(folder) {
-            return Ok(real.clone());
-        }
-        let real = fs::canonicalize(folder)?;
-        folders.insert(folder.to_owned(), real.clone());
-        Ok(real)
-    }
-
-    /// The file, if it is a regular one inside the directory.
-    fn inside(&self, path: &str) -> io::Result<PathBuf> {
-        let file = self.path.join(path);
-        let named = file.parent().zip(file.file_name());
-        let real = named.map(|(folder, name)| Ok::<_, io::Error>(self.real_folder(folder)?.join(name)));
-        let file = match real.transpose()? {
-            Some(real) if !fs::symlink_metadata(&real)?.is_symlink() => real,
-            _ => fs::canonicalize(&file)?,
-        };
-        if !file.starts_with(self.real_folder(&self.path)?) {
-            let what = format!("it is a link that leads out of the capture, to {}", file.display());
-            return Err(io::Error::other(what));
-        }
-        match fs::symlink_metadata(&file)? {
-            metadata if metadata.is_file() => Ok(file),
-            metadata if metadata.is_dir() => Err(io::Error::other("it is a directory")),
-            _ => Err(io::Error::other("it is no regular file")),
-        }
+        Self(GivenFolder::new(path))
     }
 }
 
 impl Folder for Directory {
     fn open(&self, path: &str) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(fs::File::open(self.inside(path)?)?))
+        Ok(Box::new(self.0.open(path)?.0))
     }
 
     fn open_at(&self, path: &str, position: u64) -> io::Result<Box<dyn Read + Send>> {
-        file_at(fs::File::open(self.inside(path)?)?, position)
+        file_at(self.0.open(path)?.0, position)
     }
 
     fn length(&self, path: &str) -> io::Result<Option<u64>> {
-        Ok(Some(fs::metadata(self.inside(path)?)?.len()))
+        Ok(Some(self.0.find(path)?.1.len()))
     }
 
     fn location(&self, path: &str) -> Option<PathBuf> {
-        self.inside(path).ok()
+        Some(self.0.find(path).ok()?.0)
     }
 
     fn files(&self) -> Vec<String> {
-        let mut files = files_below(&self.path);
-        files.retain(|path| self.inside(path).is_ok());
+        let mut files = files_below(self.0.path());
+        files.retain(|path| self.0.find(path).is_ok());
         files
     }
 
     fn describe(&self, path: &str) -> String {
-        self.path.join(path).display().to_string()
+        self.0.path().join(path).display().to_string()
     }
 }
 

@@ -64,14 +64,14 @@ impl ReadOptions {
     }
 
     fn directory(&self, path: &Path) -> Result<Capture, Error> {
-        if perf::is_folder(path) {
-            let store = Store::File(path.join(perf::ENTRY));
-            return perf::read(store, &path.display().to_string());
-        }
         let folder: Arc<dyn Folder> = match self.follow_links {
             true => Arc::new(LinkedDirectory(path.to_owned())),
             false => Arc::new(Directory::new(path)),
         };
+        let is_ours = [snapshot::ENTRY, package::ENTRY].iter().any(|entry| folder.length(entry).is_ok());
+        if let Some(file) = (!is_ours).then(|| perf::file_in(path, self.follow_links)).flatten() {
+            return perf::read(Store::File(file), &path.display().to_string());
+        }
         self.read(folder, &path.display().to_string())
     }
 

@@ -62,10 +62,22 @@ pub struct ImageArgs {
     #[arg(long, value_name = "FILE[@ADDRESS]", help_heading = "Code")]
     pub image: Vec<ImageSpec>,
 
+    #[command(flatten)]
+    pub files: FileArgs,
+}
+
+/// Where names in a capture may lead to outside of it.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FileArgs {
     /// Folder with files of the traced system: by their paths there, by their names alone, or by build ID as in perf's
     /// cache. May be given several times
     #[arg(long, value_name = "FOLDER", help_heading = "Code")]
     pub symfs: Vec<PathBuf>,
+
+    /// Use this machine's own files that the capture names, if they are ELF files with the recorded build ID: for
+    /// captures that were recorded here
+    #[arg(long, help_heading = "Code")]
+    pub host_files: bool,
 }
 
 /// What every command that writes results takes.
@@ -119,7 +131,7 @@ impl CaptureArgs {
         if self.is_standard_input() && self.protocol.is_none() {
             return Err(Failure::usage("standard input is a bare stream: --protocol says what it holds"));
         }
-        if let Some(folder) = images.symfs.iter().find(|folder| !folder.is_dir()) {
+        if let Some(folder) = images.files.symfs.iter().find(|folder| !folder.is_dir()) {
             return Err(Failure::new(format!("--symfs {}: there is no such folder", folder.display())));
         }
         Ok(())
@@ -134,7 +146,8 @@ impl CaptureArgs {
         options = self.id.first().iter().fold(options, |options, id| options.label(**id as u8));
         options = self.archive_budget.iter().fold(options, |options, budget| options.archive_budget(*budget));
         options = images.image.iter().fold(options, |options, image| options.image_file(image.clone()));
-        options = images.symfs.iter().fold(options, |options, folder| options.symfs(folder));
+        options = images.files.symfs.iter().fold(options, |options, folder| options.symfs(folder));
+        options = options.host_files(images.files.host_files);
         options.open(&self.capture)
     }
 

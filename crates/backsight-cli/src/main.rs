@@ -75,6 +75,7 @@ fn main() -> ExitCode {
     let program = Program::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
     color::set(program.color);
     let_writes_fail();
+    say_bus_errors();
     match run(&program.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -115,3 +116,32 @@ fn let_writes_fail() {
     // Without a handler the default holds.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
+
+/// A mapped file that somebody shortens is a bus error at the next access. It is to be said, and not to end us without a word.
+#[cfg(unix)]
+fn say_bus_errors() {
+    use signal_hook::{consts::SIGBUS, low_level::pipe};
+    use std::io::Read;
+    let Ok((mut errors, handler)) = std::os::unix::net::UnixStream::pair() else { return };
+    if pipe::register(SIGBUS, handler).is_err() {
+        return;
+    }
+    // The thread that the error came to tries again and again; this one ends the program.
+    let watch = move || {
+        if errors.read_exact(&mut [0]).is_ok() {
+            output::say(
+                "backsight: a file that is in use was shortened, or cannot be read any more (bus error): the result is \
+                 not complete; run the command again when images and captures stay as they are",
+            );
+            std::process::exit(1);
+        }
+    };
+    // Without it the error would be repeated for ever.
+    if std::thread::Builder::new().name("bus errors".to_owned()).spawn(watch).is_err() {
+        output::say("backsight: no thread can be started");
+        std::process::exit(1);
+    }
+}
+
+#[cfg(not(unix))]
+fn say_bus_errors() {}

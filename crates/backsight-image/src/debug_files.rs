@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSection};
 
+use crate::allowed::{AllowedFiles, GivenFolder, hexadecimal};
 use crate::{Contents, Elf};
 
 /// A file with debug information, as a user gave it.
@@ -56,40 +57,46 @@ fn link_of(bytes: &[u8]) -> Option<Link<'_>> {
     plain.then_some(Link { name: OsStr::new(name), checksum })
 }
 
-/// The file with the debug information of a program, among those that the user gave, then in folders that hold such
-/// files, then beside the program.
+/// The file with the debug information of a program, among those that the user gave, then where names may lead to
+/// (folders, by build identifier and by the path of the program), then beside the program.
 pub(crate) fn find(
     elf: &Elf,
     contents: &Contents,
     given: &[DebugFile],
-    directories: &[PathBuf],
+    allowed: &AllowedFiles,
 ) -> Option<Contents> {
     if let Some(file) = given.iter().find(|file| file.belongs_to(elf, contents)) {
         return Some(file.contents.clone());
     }
-    if let Some(id) = elf.build_id.as_ref().filter(|id| id.len() > 1) {
-        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = format!(".build-id/{}/{}.debug", &hex[..2], &hex[2..]);
-        let same = |contents: &Contents| {
-            let file = object::File::parse(&**contents).ok();
-            file.is_some_and(|file| file.build_id().ok().flatten() == Some(id))
-        };
-        let found = directories.iter().filter_map(|directory| open(&directory.join(&path)));
-        if let Some(contents) = found.into_iter().find(same) {
-            return Some(contents);
-        }
+    if let Some(found) = elf.build_id.as_ref().and_then(|id| find_by_id(id, allowed)) {
+        return Some(found);
     }
     let link = link_of(contents)?;
-    let folder = contents.file()?.parent()?.canonicalize().ok()?;
-    let beside = [folder.join(link.name), folder.join(".debug").join(link.name)];
-    let inside = folder.strip_prefix("/").unwrap_or(&folder);
-    let apart = directories.iter().map(|directory| directory.join(inside).join(link.name));
-    let mut found = beside.into_iter().chain(apart).filter_map(|path| open(&path));
+    let beside = contents.file()?.parent()?.canonicalize().ok()?;
+    let folder = GivenFolder::new(&beside);
+    let names = [PathBuf::from(link.name), Path::new(".debug").join(link.name)];
+    let near = names.iter().map(|name| folder.contents(name));
+    let apart = allowed.folders().iter().filter_map(|root| {
+        let inside = beside.strip_prefix(root.real_path().ok()?).ok()?.to_owned();
+        Some((root, inside.join(link.name)))
+    });
+    let apart = apart
+        .flat_map(|(root, inside)| DEBUG_FOLDERS.map(|place| root.contents(Path::new(place).join(&inside))));
+    let mut found = near.chain(apart).flatten();
     found.find(|other| other.identity() != contents.identity() && crc32fast::hash(other) == link.checksum)
 }
 
-/// A regular file, where there is one.
-fn open(path: &Path) -> Option<Contents> {
-    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    Contents::open(path).ok()
+/// Where debug information lies in the file system of a machine, and in a folder that holds nothing else.
+const DEBUG_FOLDERS: [&str; 2] = ["usr/lib/debug", ""];
+
+fn find_by_id(id: &[u8], allowed: &AllowedFiles) -> Option<Contents> {
+    let hex = hexadecimal(id);
+    let path = hex.split_at_checked(2).map(|(first, rest)| format!(".build-id/{first}/{rest}.debug"))?;
+    let same = |contents: &Contents| {
+        let file = object::File::parse(&**contents).ok();
+        file.is_some_and(|file| file.build_id().ok().flatten() == Some(id))
+    };
+    let places = allowed.folders().iter().flat_map(|root| DEBUG_FOLDERS.map(|place| (root, place)));
+    let mut beneath = places.filter_map(|(root, place)| root.contents(Path::new(place).join(&path)).ok());
+    beneath.find(same).or_else(|| allowed.host_debug_file(&Path::new("/usr/lib/debug").join(&path), same))
 }

@@ -75,6 +75,11 @@ impl Elf {
         Ok(elf)
     }
 
+    /// Is it a relocatable file (ET_REL): an object file, a kernel module? An image links it where it is added.
+    pub fn is_object(bytes: &[u8]) -> bool {
+        crate::relocate::is_object(bytes)
+    }
+
     /// Does a file have the debug information of a program, but no code? What was code has an address and a size, and
     /// nothing in the file.
     pub fn is_debug_only(bytes: &[u8]) -> bool {

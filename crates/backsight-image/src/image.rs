@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use backsight_core::{Address, AddressSpace};
+use backsight_core::{Address, AddressSpace, Isa};
 
 use crate::debug_files::DebugFile;
 use crate::memory::{Memory, Piece};
 use crate::module::{ElfFile, Settings};
-use crate::{Budget, Code, Contents, Elf, ElfKind, ImageError, ImageSpec, Module};
+use crate::{
+    AllowedFiles, Budget, Code, Contents, Elf, ElfKind, ImageError, ImageSpec, Mapping, Module, relocate,
+};
 
 /// The code of a traced system, as files and dumps describe it.
 ///
@@ -54,10 +56,10 @@ impl Image {
         self.settings.budget = budget;
     }
 
-    /// Folders that hold debug information: by build identifier (`.build-id/12/345678.debug`) and by the path of the
-    /// program. Without this, `/usr/lib/debug`.
-    pub fn set_debug_directories(&mut self, directories: Vec<PathBuf>) {
-        self.settings.debug_directories = directories;
+    /// Where debug information of programs is looked for, by build identifier (`.build-id/12/345678.debug`, also beneath
+    /// `usr/lib/debug`) and by the path of the program, besides beside the program. Without this, nowhere.
+    pub fn set_allowed_files(&mut self, allowed: AllowedFiles) {
+        self.settings.allowed = allowed;
         self.forget_names(|_| true);
     }
 
@@ -82,9 +84,25 @@ impl Image {
         self.add_dump_contents(&spec.file, contents, 0, None, address, space).map(drop)
     }
 
+    /// Adds files as a user names them. Those that are not linked come last: they are linked to the others.
+    ///
+    /// # Errors
+    /// As [`Image::add`].
+    pub fn add_all(&mut self, specs: &[ImageSpec], space: AddressSpace) -> Result<(), ImageError> {
+        let mut objects = Vec::new();
+        for spec in specs {
+            match Elf::is_object(&self.open(&spec.file)?) {
+                true => objects.push(spec),
+                false => self.add(spec, space)?,
+            }
+        }
+        objects.into_iter().try_for_each(|spec| self.add(spec, space))
+    }
+
     /// Adds the loadable segments of an ELF file. A relocatable one (a position-independent program, a shared object)
     /// lies `load_address` above its own addresses; a fixed one lies where it was linked to, whatever `load_address`
-    /// says.
+    /// says. One that is not linked (a kernel module) has its code at `load_address`, and is linked to functions of
+    /// files that were added before.
     ///
     /// # Errors
     /// If the file cannot be read, is no linked ELF file, or is cut off.
@@ -110,11 +128,51 @@ impl Image {
         load_address: Option<Address>,
         space: AddressSpace,
     ) -> Result<&Elf, ImageError> {
-        let file = self.elf_file(name, contents.into())?;
+        let contents = contents.into();
+        if Elf::is_object(&contents) {
+            let functions = self.targets(space);
+            return self.add_object(name, &contents, load_address, space, &functions);
+        }
+        let file = self.elf_file(name, contents)?;
         let bias = match file.elf.kind {
             ElfKind::Relocatable => load_address.map_or(0, |address| address.0),
             ElfKind::Fixed | ElfKind::Core => 0,
         };
+        self.place_elf(name, file, bias, space)
+    }
+
+    /// Where functions are, by their names in files, for files that are to be linked to them; those in T32 code have bit 0
+    /// set.
+    pub fn targets(&self, space: AddressSpace) -> HashMap<String, u64> {
+        let mut targets = HashMap::new();
+        for function in self.functions() {
+            let is_t32 = self.mapping(space, function.start) == Some(Mapping::Code(Isa::T32));
+            targets.entry(function.mangled.to_owned()).or_insert(function.start.0 | u64::from(is_t32));
+        }
+        targets
+    }
+
+    /// Adds the code of a file that is not linked, at its load address, linked to these functions.
+    ///
+    /// # Errors
+    /// If it is damaged, or has no code.
+    pub fn add_object(
+        &mut self,
+        name: &Path,
+        contents: &Contents,
+        load_address: Option<Address>,
+        space: AddressSpace,
+        functions: &HashMap<String, u64>,
+    ) -> Result<&Elf, ImageError> {
+        let bias = load_address.map_or(0, |address| address.0);
+        let linked = relocate::link(name, contents, bias, &|name| functions.get(name).copied())?;
+        self.settings.report(name, linked.problem);
+        let contents = Contents::made(linked.bytes)
+            .ok_or_else(|| ImageError::other(name, "is not linked, and too many files are"))?;
+        self.settings.budget.count_file(contents.len() as u64);
+        let identity = contents.identity();
+        let file = Arc::new(ElfFile::new(linked.elf, contents));
+        self.files.insert(identity, file.clone());
         self.place_elf(name, file, bias, space)
     }
 

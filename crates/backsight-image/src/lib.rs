@@ -1,11 +1,12 @@
 //! Which code was at an address: ELF files, memory dumps, symbols, source lines.
 //!
 //! Trace says only which way branches went; the instructions come from here. An [`Image`] is put together from the
-//! files that the traced memory was loaded from and from dumps of it. Files are mapped, and their bytes are handed
+//! files that the traced memory was loaded from and from dumps of it. Large files are mapped, and bytes are handed
 //! out where they are.
 
 #![deny(unsafe_code)]
 
+mod allowed;
 mod budget;
 mod contents;
 mod debug_files;
@@ -21,10 +22,12 @@ mod lookup;
 mod memory;
 mod module;
 mod plt;
+mod relocate;
 mod spec;
 mod symbols;
 mod timeline;
 
+pub use allowed::{AllowedFiles, GivenFolder, SourceFolders, is_same_id};
 pub use budget::Budget;
 pub use contents::Contents;
 #[cfg(feature = "disassemble")]

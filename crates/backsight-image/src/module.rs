@@ -9,7 +9,7 @@ use backsight_core::Address;
 use crate::debug_files::{self, DebugFile};
 use crate::lines::Lines;
 use crate::symbols::{FunctionEntry, Symbols};
-use crate::{Budget, Contents, Elf, Frame, Function, Mapping, SourceLine, Symbol};
+use crate::{AllowedFiles, Budget, Contents, Elf, Frame, Function, Mapping, SourceLine, Symbol};
 
 /// A file that memory was made from.
 #[derive(Debug)]
@@ -32,29 +32,18 @@ pub(crate) struct ElfFile {
 }
 
 /// What is needed to find names, for all modules of an image.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Settings {
     pub budget: Budget,
-    /// Folders that hold debug information by build identifier and by path.
-    pub debug_directories: Vec<PathBuf>,
+    /// Where names of debug files may lead to.
+    pub allowed: AllowedFiles,
     pub debug_files: Vec<DebugFile>,
     /// What could not be read, in words.
     pub problems: Mutex<BTreeSet<String>>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            budget: Budget::default(),
-            debug_directories: vec![PathBuf::from("/usr/lib/debug")],
-            debug_files: Vec::new(),
-            problems: Mutex::default(),
-        }
-    }
-}
-
 impl Settings {
-    fn report(&self, name: &Path, problem: Option<String>) {
+    pub fn report(&self, name: &Path, problem: Option<String>) {
         if let Some(problem) = problem {
             let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
             problems.insert(format!("{}: {problem}", name.display()));
@@ -69,9 +58,7 @@ impl ElfFile {
 
     /// The file that has its debug information, if that is not itself.
     fn debug(&self, settings: &Settings) -> Option<&Contents> {
-        let find = || {
-            debug_files::find(&self.elf, &self.contents, &settings.debug_files, &settings.debug_directories)
-        };
+        let find = || debug_files::find(&self.elf, &self.contents, &settings.debug_files, &settings.allowed);
         self.debug.get_or_init(find).as_ref()
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use backsight_core::{Address, AddressSpace, Isa};
-use backsight_image::{Budget, Disassembler, Image, ImageSpec, Naming};
+use backsight_image::{AllowedFiles, Budget, Disassembler, GivenFolder, Image, ImageSpec, Naming};
 use common::toolchain::{Folder, Toolchain};
 
 const ANY: AddressSpace = AddressSpace::ANY;
@@ -38,7 +38,6 @@ int main(int argc, char **argv) {
 
 fn open(files: &[&Path]) -> Image {
     let mut image = Image::new();
-    image.set_debug_directories(Vec::new());
     for file in files {
         image.add(&ImageSpec { file: file.to_path_buf(), address: Some(Address(BASE)) }, ANY).unwrap();
     }
@@ -192,7 +191,8 @@ fn a_stripped_program_finds_what_was_taken_out_of_it() {
         std::fs::create_dir_all(&place).unwrap();
         std::fs::copy(&kept, place.join(format!("{}.debug", &hex[2..]))).unwrap();
         let mut image = open(&[&alone]);
-        image.set_debug_directories(vec![folder.file("nowhere"), folder.file("debug")]);
+        let folders = [folder.file("nowhere"), folder.file("debug")];
+        image.set_allowed_files(AllowedFiles::beneath(folders.map(GivenFolder::root)));
         assert_named(&image, &whole);
     }
 }
@@ -247,4 +247,42 @@ fn debug_information_beyond_the_budget_is_left_out_and_named() {
         problems.contains("program: .debug_loc would take") && problems.contains("is 10000000 bytes"),
         "{problems}"
     );
+}
+
+#[test]
+fn calls_of_a_file_that_is_not_linked_lead_to_their_functions() {
+    const OBJECT: &str = r#"
+int outside(int);
+__attribute__((noinline)) int helper(int x) { return x * 7 + 3; }
+int entry(int x) { return x > 3 ? helper(x) + 1 : outside(x) + helper(x - 1); }
+"#;
+    for toolchain in Toolchain::all() {
+        let folder = Folder::new("object", toolchain.target);
+        let options = ["-O1", "-g", "-c", "-fno-pie", "-no-pie", "-ffunction-sections", "-fno-unwind-tables"];
+        let object = toolchain.program(&folder, "module.o", OBJECT, &options);
+        let image = open(&[&object]);
+        let base = image.modules()[0].range().0;
+        assert_eq!(base, Address(BASE));
+        let helper = function(&image, "helper").unwrap();
+        let entry = image.functions().find(|function| function.name == "entry").unwrap();
+        let (mut disassembler, mut at, mut text) = (Disassembler::default(), entry.start, String::new());
+        let end = entry.start.0 + entry.size;
+        while at.0 < end {
+            // Where a call to somewhere else is, there is a hole.
+            let found = disassembler.disassemble_at(isa_of(toolchain), &image, &image, ANY, at);
+            let size = found.as_ref().map_or(2, |one| u64::from(one.size));
+            text += &found.map_or_else(
+                || "?".to_owned(),
+                |one| one.with_name(|address| image.describe(ANY, address, Naming::Demangled)),
+            );
+            text.push('\n');
+            at = at.plus(size);
+        }
+        let calls = text.matches("<helper>").count() + text.matches(&format!("{:x}", helper.0)).count();
+        assert!(calls > 0 && text.contains('?'), "{}: {text}", toolchain.target);
+        let line = image.source_line(ANY, helper).unwrap();
+        assert!(line.file.ends_with("source.c") && line.line == 3, "{}: {line:?}", toolchain.target);
+        let problems = image.problems();
+        assert!(problems.iter().any(|problem| problem.contains("outside")), "{problems:?}");
+    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use backsight::image::GivenFolder;
 use crc32fast::Hasher;
 
 use crate::{Error, Result};
@@ -37,7 +38,10 @@ fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !path.is_dir() {
-        files.push(path.to_owned());
+        // A pipe or a device in a folder is no file of the capture, and could be read for ever.
+        if depth == 0 || path.is_file() {
+            files.push(path.to_owned());
+        }
         return Ok(());
     }
     if depth > DEEPEST || files.len() > MOST_FILES {
@@ -73,7 +77,12 @@ fn digest(path: &Path) -> io::Result<u32> {
         let name = file.strip_prefix(path).unwrap_or(Path::new(""));
         hasher.update(name.as_os_str().as_encoded_bytes());
         hasher.update(&fs::metadata(&file)?.len().to_le_bytes());
-        let mut contents = File::open(&file)?;
+        // What a link out of the capture leads to is not read.
+        let opened = match name.as_os_str().is_empty() {
+            true => File::open(&file),
+            false => GivenFolder::new(path).open(name).map(|(file, _)| file),
+        };
+        let Ok(mut contents) = opened else { continue };
         loop {
             match contents.read(&mut block)? {
                 0 => break,
@@ -161,4 +170,27 @@ impl Guard {
 fn size_and_time(file: &Path) -> io::Result<(u64, SystemTime)> {
     let metadata = fs::metadata(file)?;
     Ok((metadata.len(), metadata.modified()?))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_and_what_links_lead_to_elsewhere_are_not_read() {
+        let folder = std::env::temp_dir().join(format!("backsight-identity-{}", std::process::id()));
+        let capture = folder.join("capture");
+        fs::create_dir_all(&capture).unwrap();
+        fs::write(folder.join("secret"), "one").unwrap();
+        fs::write(capture.join("trace.bin"), "trace").unwrap();
+        let made = std::process::Command::new("mkfifo").arg(capture.join("pipe")).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        std::os::unix::fs::symlink("../secret", capture.join("linked")).unwrap();
+        let digest = Identity::of(&capture).unwrap().digest;
+        fs::write(folder.join("secret"), "two").unwrap();
+        assert_eq!(Identity::of(&capture).unwrap().digest, digest);
+        fs::write(capture.join("trace.bin"), "other").unwrap();
+        assert_ne!(Identity::of(&capture).unwrap().digest, digest);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use backsight_arm::frame::Framing;
 use backsight_capture as description;
 use backsight_core::TraceId;
-use backsight_image::ImageSpec;
+use backsight_image::{AllowedFiles, ImageSpec};
 
 use crate::code::Code;
 use crate::decode::{Branches, Decode, Execution, Packets, count_frames, frame_damage};
@@ -37,8 +37,8 @@ pub struct Capture {
     /// Of a bare file: sources with settings of their own.
     pub(crate) of_ids: Arc<BTreeMap<TraceId, description::Source>>,
     pub(crate) images: Arc<[ImageSpec]>,
-    /// Folders that hold files as the traced system had them.
-    pub(crate) roots: Arc<[PathBuf]>,
+    /// Where names in it may lead to.
+    pub(crate) allowed: AllowedFiles,
     pub(crate) code: Arc<OnceLock<Code>>,
 }
 
@@ -85,7 +85,7 @@ impl Capture {
         if let Some(code) = self.code.get() {
             return Ok(code);
         }
-        let code = Code::read(self.description.clone(), self.images.clone(), self.roots.clone())?;
+        let code = Code::read(self.description.clone(), self.images.clone(), self.allowed.clone())?;
         Ok(self.code.get_or_init(|| code))
     }
 

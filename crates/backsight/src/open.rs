@@ -9,7 +9,7 @@ use backsight_arm::frame::Framing;
 use backsight_capture::folder::{Incoming, Lone, Memory};
 use backsight_capture::{self as description, FileRef, ReadOptions, Settings, settings};
 use backsight_core::TraceId;
-use backsight_image::ImageSpec;
+use backsight_image::{AllowedFiles, GivenFolder, ImageSpec};
 
 use crate::capture::{Buffer, Capture};
 use crate::protocol::{self, Names};
@@ -42,6 +42,7 @@ pub struct OpenOptions {
     wrapped: bool,
     images: Vec<ImageSpec>,
     roots: Vec<PathBuf>,
+    host_files: bool,
     follow_links: bool,
     archive_budget: Option<u64>,
 }
@@ -100,6 +101,14 @@ impl OpenOptions {
     /// identifiers as in perf's cache. May be said again and again.
     pub fn symfs(mut self, folder: impl Into<PathBuf>) -> Self {
         self.roots.push(folder.into());
+        self
+    }
+
+    /// Files of this machine may be used that perf.data or another capture names, if they are ELF files with the build ID that
+    /// was recorded: at their paths, in perf's cache, beside the capture, and their debug information. Without this, what a
+    /// capture names is looked up in the capture and in folders of [`OpenOptions::symfs`] only.
+    pub fn host_files(mut self, allow: bool) -> Self {
+        self.host_files = allow;
         self
     }
 
@@ -275,7 +284,8 @@ impl OpenOptions {
             buffers,
             of_ids: Arc::default(),
             images: self.images.as_slice().into(),
-            roots: self.roots.as_slice().into(),
+            allowed: AllowedFiles::beneath(self.roots.iter().map(GivenFolder::root))
+                .allow_host(self.host_files),
             code: Arc::default(),
         })
     }

@@ -1,16 +1,19 @@
 //! Writing a capture in another format.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use backsight_arm::frame::Deframer;
 use backsight_capture::events::message::EVENT_CHANNEL;
-use backsight_capture::folder::Lone;
-use backsight_capture::{Capture as Description, Format, Image, Register, Source};
+use backsight_capture::folder::Folder;
+use backsight_capture::{Capture as Description, FileRef, Format, Image, Note, Register, Source};
 use backsight_core::TraceId;
 
 use crate::capture::{Buffer, Capture};
+use crate::code::Located;
 use crate::{Error, Result, sources};
 
 /// Bytes that are looked through at a time.
@@ -18,16 +21,16 @@ const PIECE: usize = 1 << 16;
 
 impl Capture {
     /// Writes the capture to a new place: a ZIP archive if the name ends in `.zip`, else a folder. Gives what the format
-    /// could not hold, in words.
+    /// could not hold, and what was copied.
     ///
     /// # Errors
     /// If the place exists, or something cannot be read or written.
-    pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<String>> {
+    pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<Note>> {
         let mut description = Description::clone(&self.description);
         let mut notes = Vec::new();
         self.take_images_along(&mut description)?;
         if description.format == Format::Bare {
-            notes = self.describe_bare(&mut description)?;
+            notes.extend(self.describe_bare(&mut description)?.into_iter().map(Note::Lost));
         }
         let has_log = matches!(format, Format::Package | Format::ElfCore);
         if has_log {
@@ -51,10 +54,9 @@ impl Capture {
     /// Programs that the event log names and that lie outside the capture go into it.
     fn take_images_along(&self, description: &mut Description) -> Result<()> {
         let mut known: BTreeSet<String> = description.images.iter().map(|image| image.name.clone()).collect();
-        for (name, path) in self.code()?.files_outside() {
-            let file = Lone(path).file();
+        for (name, located) in self.code()?.files_outside() {
             if known.insert(name.clone()) {
-                description.images.push(Image { name, file });
+                description.images.push(Image { name, file: Opened::file(located)? });
             }
         }
         Ok(())
@@ -99,6 +101,43 @@ impl Capture {
     pub fn keep_buffers(&mut self, wanted: impl Fn(&str) -> bool) {
         Arc::make_mut(&mut self.description).keep_buffers(|buffer| wanted(&buffer.name));
         Arc::make_mut(&mut self.buffers).retain(|buffer| wanted(buffer.name()));
+    }
+}
+
+/// A file outside of the capture that was found and judged when code was looked for. What was judged is what is copied:
+/// it is not opened again.
+struct Opened(Located);
+
+impl Opened {
+    fn file(located: Located) -> Result<FileRef> {
+        let base = located.name.file_name().map_or_else(|| "image".into(), |name| name.to_string_lossy());
+        let base = base.into_owned();
+        let folder: Arc<dyn Folder> = Arc::new(Self(located));
+        Ok(FileRef::new(&folder, &base).or_else(|_| FileRef::new(&folder, "image"))?)
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opened({})", self.0.name.display())
+    }
+}
+
+impl Folder for Opened {
+    fn open(&self, _: &str) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(io::Cursor::new(self.0.contents.clone())))
+    }
+
+    fn length(&self, _: &str) -> io::Result<Option<u64>> {
+        Ok(Some(self.0.contents.len() as u64))
+    }
+
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn describe(&self, _: &str) -> String {
+        self.0.name.display().to_string()
     }
 }
 

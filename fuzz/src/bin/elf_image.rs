@@ -14,7 +14,6 @@ const EL1N: AddressSpace = AddressSpace::EL1N;
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut image = Image::new();
     image.set_budget(Budget::new(64 << 20));
-    image.set_debug_directories(Vec::new());
     let file = backsight_image::Contents::from(data.to_vec());
     let _ = image.add_elf_contents(Path::new("fuzz"), file.clone(), Some(Address(0x1000)), ANY);
     let _ = image.add_elf_contents(Path::new("fuzz"), file.clone(), None, ANY.in_process(1));

@@ -14,11 +14,12 @@ mod walk;
 mod zstd;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backsight_arm::frame::Framing;
 use backsight_core::TraceId;
+use backsight_image::GivenFolder;
 
 use crate::Error;
 use crate::folder::{FileRef, Folder};
@@ -34,7 +35,7 @@ pub(crate) fn is_perf(magic: &[u8]) -> bool {
 }
 
 /// Where the parts of perf.data are if it is a folder: its first file.
-pub(crate) const ENTRY: &str = "data";
+const ENTRY: &str = "data";
 
 /// Reads a perf.data file, but for its trace.
 pub(crate) fn read(store: Store, name: &str) -> Result<Capture, Error> {
@@ -199,9 +200,13 @@ impl Capture {
     }
 }
 
-/// Is a folder one that perf writes (`perf record --threads`)?
-pub(crate) fn is_folder(path: &Path) -> bool {
-    let mut magic = [0; 8];
-    let file = std::fs::File::open(path.join(ENTRY));
-    file.and_then(|mut file| std::io::Read::read_exact(&mut file, &mut magic)).is_ok() && is_perf(&magic)
+/// The file of a folder that perf writes (`perf record --threads`), if it is one.
+pub(crate) fn file_in(folder: &Path, follow_links: bool) -> Option<PathBuf> {
+    let opened = match follow_links {
+        true => std::fs::File::open(folder.join(ENTRY)).map(|file| (file, folder.join(ENTRY))),
+        false => GivenFolder::new(folder).open(ENTRY),
+    };
+    let ((mut file, path), mut magic) = (opened.ok()?, [0; 8]);
+    std::io::Read::read_exact(&mut file, &mut magic).ok()?;
+    is_perf(&magic).then_some(path)
 }

@@ -2,18 +2,19 @@
 
 use std::path::PathBuf;
 
-use backsight::description::Format as CaptureFormat;
+use backsight::description::{Format as CaptureFormat, Note};
 use clap::{Args, ValueEnum};
 
-use crate::args::{CaptureArgs, ImageArgs};
+use crate::args::{CaptureArgs, FileArgs, ImageArgs};
 use crate::failure::{Failure, Result};
 use crate::output::say;
 
 /// Turn one kind of capture into another
 ///
 /// Reads a snapshot, a trace package, perf.data, an ELF core file or a bare file and writes a snapshot folder, a trace
-/// package or a core file, with all the metadata that the new format can hold. Programs that perf.data names go into the package. What it cannot hold is said on standard error. The sources of a bare file
-/// are the trace IDs in its frames.
+/// package or a core file, with all the metadata that the new format can hold. What it cannot hold is said on standard error. Programs that the
+/// capture names and that --symfs or --host-files lead to go into the package; every file that is copied is listed on
+/// standard error. The sources of a bare file are the trace IDs in its frames.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Convert {
@@ -24,10 +25,8 @@ pub struct Convert {
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
 
-    /// Folder with files of the traced system, for programs that perf.data names: they go into the package. May be given
-    /// several times
-    #[arg(long, value_name = "FOLDER")]
-    symfs: Vec<PathBuf>,
+    #[command(flatten)]
+    files: FileArgs,
 
     /// What to write
     #[arg(long, value_enum, default_value_t)]
@@ -66,7 +65,7 @@ pub fn run(command: &Convert) -> Result {
     if !command.capture.id.is_empty() {
         return Err(Failure::usage("--id: a capture is converted with all its sources; choose later"));
     }
-    let images = ImageArgs { symfs: command.symfs.clone(), ..ImageArgs::default() };
+    let images = ImageArgs { files: command.files.clone(), ..ImageArgs::default() };
     let mut capture = command.capture.open(&images, command.quiet)?;
     let chosen = &command.capture.buffer;
     command.capture.check_buffers(&capture)?;
@@ -76,9 +75,15 @@ pub fn run(command: &Convert) -> Result {
         Format::Snapshot => CaptureFormat::Snapshot,
         Format::Core => CaptureFormat::ElfCore,
     };
-    let lost = capture.save(&command.output, format)?;
+    let notes = capture.save(&command.output, format)?;
     if !command.quiet {
-        lost.iter().for_each(|what| say(format_args!("warning: {what}")));
+        for note in &notes {
+            match note {
+                Note::Copied { .. } => say(format_args!("copied: {note}")),
+                Note::Lost(what) => say(format_args!("warning: {what}")),
+            }
+        }
+        capture.code()?.warnings().iter().for_each(|what| say(format_args!("warning: {what}")));
         say(format_args!("to see what it holds: backsight info {}", command.output.display()));
     }
     Ok(())

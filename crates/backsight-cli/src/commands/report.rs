@@ -1,8 +1,9 @@
 //! `backsight report`: one HTML file to look at.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backsight::Capture;
+use backsight::image::SourceFolders;
 use backsight_profile::CountOptions;
 use backsight_profile::report::{self, ReportOptions};
 use clap::Args;
@@ -26,6 +27,11 @@ pub struct Report {
     #[command(flatten)]
     images: ImageArgs,
 
+    /// Show lines of source out of this folder: debug information names files, and files elsewhere are not read. May be
+    /// given several times
+    #[arg(long, value_name = "FOLDER", help_heading = "Code")]
+    source: Vec<PathBuf>,
+
     /// What calls are weighed by
     #[arg(long, value_enum, default_value_t)]
     weight: WeightName,
@@ -43,7 +49,7 @@ pub struct Report {
 }
 
 const EXAMPLES: &str = "Examples:
-  backsight report capture/ -o report.html
+  backsight report capture/ --source src/ -o report.html
   backsight report capture/ --image program.elf --weight cycles -o report.html";
 
 /// What was recorded, where the capture says it; else its name without the folders around it.
@@ -58,6 +64,9 @@ pub fn run(command: &Report) -> Result {
     let quiet = command.output.quiet;
     let path = command.output.output.as_deref();
     Output::check(path)?;
+    if let Some(folder) = command.source.iter().find(|folder| !folder.is_dir()) {
+        return Err(Failure::new(format!("--source {}: there is no such folder", folder.display())));
+    }
     let options = CountOptions { timeline: command.slices, ..CountOptions::default() };
     let counting = Counting { images: &command.images, options, threads: command.threads, quiet };
     let (profile, summary, capture) = counting.count_with_summary(&command.capture)?;
@@ -83,12 +92,18 @@ pub fn run(command: &Report) -> Result {
         warnings.push(
             "No code has lines of source: give the file with its debug information with --image.".to_owned(),
         );
+    } else if command.source.is_empty() {
+        warnings.push("Lines of source are not shown: --source FOLDER says where they are.".to_owned());
+        if !quiet {
+            say("lines of source are not shown: --source FOLDER says where they are");
+        }
     }
     let options = ReportOptions {
         title: title_of(&command.capture.capture, &capture),
         weight: command.weight.into(),
         facts,
         warnings,
+        sources: SourceFolders::new(&command.source),
     };
     let mut output = Output::open(path)?;
     output.put(|out| report::write(&profile, &options, out))?;

@@ -7,6 +7,7 @@ mod record;
 #[cfg(target_os = "linux")]
 mod recording_failures;
 mod riscv_units;
+mod source_lines;
 #[path = "../support/mod.rs"]
 mod support;
 mod system;

@@ -1,10 +1,10 @@
-//! The code of a function, line by line: source where the file is there, instructions with their counts.
+//! The code of a function, line by line: source where its folder was given, instructions with their counts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use backsight::core::Address;
-use backsight::image::Disassembler;
+use backsight::image::{Disassembler, SourceFolders};
 use serde_json::{Value, json};
 
 use crate::{Block, Profile};
@@ -12,23 +12,20 @@ use crate::{Block, Profile};
 /// Most instructions of a function that are listed.
 const MOST_INSTRUCTIONS: usize = 1_500;
 
-/// Longest file of source that is read.
-const LONGEST_SOURCE: u64 = 4 << 20;
-
 /// Makes listings of functions.
 pub(super) struct Listings<'p> {
     profile: &'p Profile,
     blocks: HashMap<u32, Vec<u32>>,
-    sources: HashMap<String, Vec<String>>,
+    sources: &'p SourceFolders,
 }
 
 impl<'p> Listings<'p> {
-    pub fn new(profile: &'p Profile) -> Self {
+    pub fn new(profile: &'p Profile, sources: &'p SourceFolders) -> Self {
         let mut blocks: HashMap<u32, Vec<u32>> = HashMap::new();
         for (block, number) in profile.blocks.iter().zip(0..) {
             blocks.entry(block.function).or_default().push(number);
         }
-        Self { profile, blocks, sources: HashMap::new() }
+        Self { profile, blocks, sources }
     }
 
     /// The blocks of a function: where there is not room for all, those that were executed most are listed.
@@ -41,7 +38,7 @@ impl<'p> Listings<'p> {
     }
 
     /// The executed instructions of a function by address: address, count, text, file and line, source.
-    pub fn of(&mut self, function: u32) -> Vec<Value> {
+    pub fn of(&self, function: u32) -> Vec<Value> {
         let profile = self.profile;
         let mut rows: BTreeMap<u64, (u64, String)> = BTreeMap::new();
         let mut disassembler = Disassembler::default();
@@ -76,13 +73,8 @@ impl<'p> Listings<'p> {
         listed
     }
 
-    fn source(&mut self, file: &str, line: u32) -> String {
-        let lines = self.sources.entry(file.to_owned()).or_insert_with(|| {
-            let is_small =
-                std::fs::metadata(file).is_ok_and(|about| about.is_file() && about.len() <= LONGEST_SOURCE);
-            let text = is_small.then(|| std::fs::read(file).ok()).flatten().unwrap_or_default();
-            String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
-        });
-        lines.get((line as usize).wrapping_sub(1)).cloned().unwrap_or_default()
+    fn source(&self, file: &str, line: u32) -> String {
+        let lines = self.sources.lines(file);
+        lines.and_then(|lines| lines.get((line as usize).wrapping_sub(1)).cloned()).unwrap_or_default()
     }
 }

@@ -9,6 +9,7 @@ mod code;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use backsight::image::SourceFolders;
 use serde_json::{Value, json};
 
 use crate::export::Weight;
@@ -28,7 +29,7 @@ const MOST_SLICES: usize = 16_000;
 const FEWEST_SLICES_OF_A_THREAD: usize = 100;
 
 /// What a report says besides what was counted.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ReportOptions {
     /// What was run.
     pub title: String,
@@ -38,6 +39,8 @@ pub struct ReportOptions {
     pub facts: Vec<(String, String)>,
     /// What is missing or doubtful, a line each.
     pub warnings: Vec<String>,
+    /// Where source may be read that debug information names: none is shown without.
+    pub sources: SourceFolders,
 }
 
 /// Writes a report.
@@ -64,7 +67,7 @@ fn data(profile: &Profile, options: &ReportOptions) -> Value {
         },
         "facts": options.facts,
         "warnings": options.warnings,
-        "functions": functions(profile),
+        "functions": functions(profile, &options.sources),
         "branches": branches(profile),
         "loops": loops(profile),
         "tree": tree(profile, options.weight),
@@ -83,11 +86,11 @@ fn line_of(profile: &Profile, block: u32, address: u64) -> (String, String) {
     (function.name.clone(), line.unwrap_or_default())
 }
 
-fn functions(profile: &Profile) -> Vec<Value> {
+fn functions(profile: &Profile, sources: &SourceFolders) -> Vec<Value> {
     let mut sorted: Vec<u32> = (0..profile.functions.len() as u32).collect();
     let cost = |number: u32| profile.functions.get(number as usize).map_or(0, |one| one.instructions);
     sorted.sort_by_key(|&number| std::cmp::Reverse(cost(number)));
-    let mut listings = code::Listings::new(profile);
+    let listings = code::Listings::new(profile, sources);
     let inclusive = profile.inclusive_instructions();
     sorted
         .iter()

@@ -6,23 +6,44 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use backsight_capture::events::Mapping;
 use backsight_core::AddressSpace;
-use backsight_image::{Contents, Image};
+use backsight_image::{Code as _, Contents, Elf, Image, ImageSpec};
 
 use super::add_mapping;
 use super::search::{ImageKey, Located, Search};
 
 /// The files of a capture, for all who look for one.
 #[derive(Debug)]
-pub(super) struct Files(Mutex<Search>);
+pub(super) struct Files {
+    search: Mutex<Search>,
+    /// Files that the user names, and where functions of theirs are: files that are not linked are linked to them.
+    named: Arc<[ImageSpec]>,
+    functions: OnceLock<HashMap<String, u64>>,
+}
 
 impl Files {
-    pub fn new(search: Search) -> Self {
-        Self(Mutex::new(search))
+    pub fn new(search: Search, named: Arc<[ImageSpec]>) -> Self {
+        Self { search: Mutex::new(search), named, functions: OnceLock::new() }
+    }
+
+    /// Where functions of files are that the user names. What is wrong with these files is said where they are added.
+    pub fn functions(&self) -> &HashMap<String, u64> {
+        self.functions.get_or_init(|| {
+            let mut image = Image::new();
+            let _ = image.add_all(&self.named, AddressSpace::ANY);
+            image.targets(AddressSpace::ANY)
+        })
     }
 
     pub fn search(&self) -> MutexGuard<'_, Search> {
         // What is remembered of a file is put there in one step: a panic elsewhere does no harm to it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.search.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An empty image that looks for debug information where names may lead to.
+    pub fn new_image(&self) -> Image {
+        let mut image = Image::new();
+        image.set_allowed_files(self.search().allowed.clone());
+        image
     }
 }
 
@@ -78,7 +99,14 @@ impl MappedBytes {
     pub fn after(&self, distance: u64, files: &Files) -> Option<&[u8]> {
         let (contents, offset) = match self {
             Self::Unknown => return None,
-            Self::Image(named, offset) => (&named.file.located(files)?.contents, *offset),
+            Self::Image(named, offset) => {
+                let contents = &named.file.located(files)?.contents;
+                if Elf::is_object(contents) {
+                    let into = offset.checked_add(distance)?.checked_sub(named.mapping.offset)?;
+                    return named.image(files).bytes_at(AddressSpace::ANY, named.mapping.base.plus(into));
+                }
+                (contents, *offset)
+            }
             Self::Code(file, offset) => (&file.located(files)?.contents, *offset),
             Self::Inline(contents) => (contents, 0),
         };
@@ -97,10 +125,10 @@ pub(super) struct NamedFile {
 impl NamedFile {
     pub fn image(&self, files: &Files) -> &Image {
         self.image.get_or_init(|| {
-            let mut image = Image::new();
+            let mut image = files.new_image();
             if let Some(file) = self.file.located(files) {
                 // What is wrong with the file is said where it is read.
-                let _ = add_mapping(&mut image, &self.mapping, file.clone(), AddressSpace::ANY);
+                let _ = add_mapping(&mut image, &self.mapping, file.clone(), AddressSpace::ANY, files);
             }
             image
         })

@@ -11,19 +11,19 @@ mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use backsight_capture::events::{Item, Mapping, Pid, State};
 use backsight_capture::{Capture, EventClock, MemoryDump};
 use backsight_core::{Address, AddressSpace, Context};
-use backsight_image::{Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
+use backsight_image::{AllowedFiles, Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
 use dumps::{Dumps, View, Views};
 use files::{Files, MappedBytes};
 use history::{History, Moment};
 use over_time::OverTime;
 use processes::{OWN, Processes, Seen};
-use search::{ImageKey, Located, Search, name_of};
+pub(crate) use search::Located;
+use search::{ImageKey, Search, name_of};
 
 use crate::{Error, Result, Source};
 
@@ -192,9 +192,9 @@ impl Code {
     pub(crate) fn read(
         capture: Arc<Capture>,
         specs: Arc<[ImageSpec]>,
-        roots: Arc<[PathBuf]>,
+        allowed: AllowedFiles,
     ) -> Result<Self> {
-        let files = Arc::new(Files::new(Search::new(capture.clone(), roots)));
+        let files = Arc::new(Files::new(Search::new(capture.clone(), allowed), specs.clone()));
         let numbered = capture.cores.iter().zip(0..);
         let cores = numbered
             .map(|(core, index)| (core.name.clone(), number_in(&core.name).unwrap_or(index)))
@@ -211,7 +211,7 @@ impl Code {
             capture,
             specs,
         };
-        let (mut named, mut dumps) = (Image::new(), Image::new());
+        let (mut named, mut dumps) = (code.files.new_image(), code.files.new_image());
         code.add_named(&mut named)?;
         if let Some(events) = &code.capture.events.clone() {
             let is_constant = !events.changes();
@@ -272,7 +272,7 @@ impl Code {
     }
 
     /// Files outside the capture that its event log names, by the names that find them again in a package.
-    pub(crate) fn files_outside(&self) -> Vec<(String, PathBuf)> {
+    pub(crate) fn files_outside(&self) -> Vec<(String, Located)> {
         self.find_files();
         self.files.search().files_outside()
     }
@@ -301,7 +301,7 @@ impl Code {
 
     /// The code that a core sees.
     fn make_image(&self, core: Option<usize>) -> Image {
-        let mut image = Image::new();
+        let mut image = self.files.new_image();
         self.add_mappings(&mut image);
         self.add_dumps(&mut image, core);
         // They could be read before.
@@ -312,10 +312,7 @@ impl Code {
     }
 
     fn add_named(&self, image: &mut Image) -> Result {
-        for spec in self.specs.iter() {
-            image.add(spec, AddressSpace::ANY)?;
-        }
-        Ok(())
+        Ok(image.add_all(&self.specs, AddressSpace::ANY)?)
     }
 
     /// Adds memory contents: those of a core hide those of others.
@@ -361,7 +358,7 @@ impl Code {
             if !placed.is_new(space.process(), mapping, key) {
                 return;
             }
-            if let Err(error) = add_mapping(image, mapping, file, space) {
+            if let Err(error) = add_mapping(image, mapping, file, space, &self.files) {
                 self.files.search().warnings.insert(error.to_string());
             }
         });
@@ -397,9 +394,19 @@ impl LastPlaced {
 }
 
 /// Adds a file where it was mapped.
-fn add_mapping(image: &mut Image, mapping: &Mapping, file: Located, space: AddressSpace) -> Result {
+fn add_mapping(
+    image: &mut Image,
+    mapping: &Mapping,
+    file: Located,
+    space: AddressSpace,
+    files: &Files,
+) -> Result {
     let Located { name, contents, .. } = file;
     let base = mapping.base;
+    if Elf::is_object(&contents) {
+        image.add_object(&name, &contents, Some(base), space, files.functions()).map(drop)?;
+        return Ok(());
+    }
     match mapping.size {
         size if mapping.relocated => {
             let shift = bias_of(&Elf::parse(&name, &contents)?, mapping, size.is_some());

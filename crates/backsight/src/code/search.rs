@@ -1,11 +1,12 @@
-//! Where the files are that a capture names: inside it, in folders of the user, in perf's cache, on this machine.
+//! Where the files are that a capture names: inside it, in folders of the user and, if the user allows it, on this machine
+//! (see [`AllowedFiles`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backsight_capture::{Capture, FileRef, Format};
-use backsight_image::{Contents, Elf};
+use backsight_image::{AllowedFiles, Contents, Elf, is_same_id};
 
 /// Longest file that is read out of an archive.
 const LONGEST_ARCHIVED: u64 = 1 << 30;
@@ -14,7 +15,7 @@ const LISTED: usize = 6;
 
 /// The contents of a file, and its name for messages.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
+pub(crate) struct Located {
     pub name: PathBuf,
     pub contents: Contents,
     /// It is no file of the capture.
@@ -33,23 +34,25 @@ pub(super) struct Search {
     capture: Arc<Capture>,
     /// Images of the capture, by name.
     images: HashMap<String, FileRef>,
-    /// Folders that hold files as the traced system had them.
-    roots: Arc<[PathBuf]>,
+    /// Where names may lead to outside of it.
+    pub allowed: AllowedFiles,
     /// Files that were read: once for all uses.
     files: BTreeMap<PathBuf, Contents>,
     /// What was found for a name and a build identifier.
     found: BTreeMap<ImageKey, Option<Located>>,
     missing: BTreeSet<String>,
+    /// Files that this machine may have, and that no build ID says anything about.
+    without_id: BTreeSet<String>,
     pub warnings: BTreeSet<String>,
 }
 
 impl Search {
-    pub fn new(capture: Arc<Capture>, roots: Arc<[PathBuf]>) -> Self {
-        let (files, found, missing, warnings) = Default::default();
+    pub fn new(capture: Arc<Capture>, allowed: AllowedFiles) -> Self {
+        let (files, found, missing, without_id, warnings) = Default::default();
         // Of several with one name the first counts.
         let named = capture.images.iter().rev();
         let images = named.map(|image| (image.name.clone(), image.file.clone())).collect();
-        Self { capture, images, roots, files, found, missing, warnings }
+        Self { capture, images, allowed, files, found, missing, without_id, warnings }
     }
 
     /// The file of a mapping, if it can be found in the right version.
@@ -86,15 +89,9 @@ impl Search {
                 return Some(Located { name, contents, is_outside: false });
             }
         }
-        for name in self.outside(image, build_id) {
-            let contents = self.files.get(&name).cloned().or_else(|| regular(&name));
-            let Some(contents) = contents else { continue };
-            if self.is_right(&name, &contents, build_id) {
-                self.files.insert(name.clone(), contents.clone());
-                return Some(Located { name, contents, is_outside: true });
-            }
-        }
-        None
+        let image = image.filter(|image| is_file(image));
+        let id = build_id.filter(|id| id.len() > 2 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        self.beneath_folders(image, id).or_else(|| self.on_this_machine(image, id))
     }
 
     /// Files of the capture: by build identifier, by name, or where the name would lead to in the folder.
@@ -111,46 +108,77 @@ impl Search {
         files
     }
 
-    /// Files of this machine. Only perf.data and core files mean them to be looked for beyond the folders that the user names.
-    fn outside(&self, image: Option<&str>, build_id: Option<&str>) -> Vec<PathBuf> {
-        let mut paths = Vec::new();
-        let id = build_id.filter(|id| id.len() > 2 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let image = image.filter(|image| is_file(image));
-        let base = image.and_then(|image| Path::new(image).file_name());
-        let cached = |root: &Path, paths: &mut Vec<PathBuf>| {
-            // perf pads identifiers with zeros, and so are the names in its cache.
-            for id in id.iter().flat_map(|id| [(*id).to_owned(), format!("{id:0<40}")]) {
-                let entry = root.join(".build-id").join(&id[..2]).join(&id[2..]);
-                paths.extend([entry.join("elf"), entry.join("vdso"), entry.with_extension("debug"), entry]);
+    /// The file in one of the folders that the user gave: by build identifier, by path, by its name alone.
+    fn beneath_folders(&mut self, image: Option<&str>, id: Option<&str>) -> Option<Located> {
+        let base = image.and_then(|image| Path::new(image).file_name()).map(PathBuf::from);
+        let mut names = in_cache(id);
+        names.extend(image.map(PathBuf::from).into_iter().chain(base));
+        for folder in self.allowed.clone().folders() {
+            for name in &names {
+                let Ok((path, _)) = folder.find(name) else { continue };
+                let contents = self.files.get(&path).cloned().or_else(|| folder.contents(name).ok());
+                let Some(contents) = contents else { continue };
+                if self.is_code(&path, &contents) && self.is_right(&path, &contents, id) {
+                    self.files.insert(path.clone(), contents.clone());
+                    return Some(Located { name: path, contents, is_outside: true });
+                }
             }
+        }
+        None
+    }
+
+    /// The file of this machine, if the user allows it and its build identifier is the recorded one: in perf's cache, at the
+    /// path itself, beside the capture.
+    fn on_this_machine(&mut self, image: Option<&str>, id: Option<&str>) -> Option<Located> {
+        if !self.allowed.allows_host() {
+            return None;
+        }
+        let Some(id) = id else {
+            self.without_id.extend(image.map(str::to_owned));
+            return None;
         };
-        for root in self.roots.iter() {
-            cached(root, &mut paths);
-            paths.extend(image.map(|image| root.join(image.trim_start_matches('/'))));
-            paths.extend(base.map(|base| root.join(base)));
-        }
-        if matches!(self.capture.format, Format::Perf | Format::ElfCore) {
-            let cache = std::env::var_os("PERF_BUILDID_DIR").map(PathBuf::from);
-            let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".debug"));
-            if let Some(cache) = cache.or_else(home) {
-                cached(&cache, &mut paths);
+        let cache = std::env::var_os("PERF_BUILDID_DIR").map(PathBuf::from);
+        let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".debug"));
+        let mut paths: Vec<PathBuf> = cache
+            .or_else(home)
+            .into_iter()
+            .flat_map(|cache| in_cache(Some(id)).into_iter().map(move |entry| cache.join(entry)))
+            .collect();
+        paths.extend(image.map(PathBuf::from));
+        let beside = Path::new(&self.capture.name).parent().and_then(|folder| {
+            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            Some(folder.canonicalize().ok()?.join(Path::new(image?).file_name()?))
+        });
+        paths.extend(beside);
+        for path in paths {
+            match self.allowed.host_image(&path, id) {
+                Ok(Some(contents)) => return Some(Located { name: path, contents, is_outside: true }),
+                Ok(None) => {}
+                Err(why) => _ = self.warnings.insert(format!("{}: {why}", path.display())),
             }
-            paths.extend(image.map(PathBuf::from).filter(|path| path.is_absolute()));
-            let beside = Path::new(&self.capture.name).parent();
-            paths.extend(beside.zip(base).map(|(folder, base)| folder.join(base)));
         }
-        paths
+        None
+    }
+
+    /// Is it a file of code? A capture could name any file of the folders.
+    fn is_code(&mut self, name: &Path, contents: &Contents) -> bool {
+        let is_package =
+            contents.starts_with(b"PK\x03\x04") && name.extension().is_some_and(|it| it == "apk");
+        let is_code = Elf::is_elf(contents) || is_package;
+        if !is_code {
+            let what = "is no ELF file: it is not used; --image FILE@ADDRESS takes dumps of memory";
+            self.warnings.insert(format!("{}: {what}", name.display()));
+        }
+        is_code
     }
 
     /// Is it the version that ran? Another one is refused and named.
     fn is_right(&mut self, name: &Path, contents: &Contents, build_id: Option<&str>) -> bool {
         let Some(expected) = build_id.filter(|id| !id.contains(':')) else { return true };
         let own = Elf::parse(name, contents).ok().and_then(|elf| elf.build_id);
-        let own = own.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
-        let same =
-            |own: &String| own.trim_end_matches('0').eq_ignore_ascii_case(expected.trim_end_matches('0'));
         match own {
-            Some(own) if !same(&own) => {
+            Some(own) if !is_same_id(&own, expected) => {
+                let own: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
                 let what = format!("is another version: it has build ID {own}, and {expected} ran");
                 self.warnings.insert(format!("{}: {what}: it is not used", name.display()));
                 false
@@ -184,16 +212,13 @@ impl Search {
     }
 
     /// Files outside the capture that mappings led to: by build identifier where one is known, else by name.
-    pub fn files_outside(&self) -> Vec<(String, PathBuf)> {
+    pub fn files_outside(&self) -> Vec<(String, Located)> {
         let mut files = Vec::new();
         for ((image, build_id), found) in &self.found {
-            let Some(Located { name, is_outside: true, .. }) = found else { continue };
+            let Some(located) = found.as_ref().filter(|located| located.is_outside) else { continue };
             let by_id = build_id.as_ref().map(|id| format!("build-id:{id}"));
-            files.extend(
-                by_id
-                    .or_else(|| image.as_ref().map(ToString::to_string))
-                    .map(|found_by| (found_by, name.clone())),
-            );
+            let found_by = by_id.or_else(|| image.as_ref().map(ToString::to_string));
+            files.extend(found_by.map(|found_by| (found_by, located.clone())));
         }
         files
     }
@@ -201,13 +226,27 @@ impl Search {
     /// What is doubtful, in words.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
+        let listed = |names: &BTreeSet<String>| {
+            let first: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
+            let more = if names.len() > LISTED { ", …" } else { "" };
+            format!("{}{more} ({} in all)", first.join(", "), names.len())
+        };
         if !self.missing.is_empty() {
-            let names: Vec<&str> = self.missing.iter().take(LISTED).map(String::as_str).collect();
-            let more = if self.missing.len() > LISTED { ", …" } else { "" };
+            let is_recorded = matches!(self.capture.format, Format::Perf | Format::ElfCore);
+            let host = match is_recorded && !self.allowed.allows_host() {
+                true => "; --host-files allows this machine's own files, if they have the recorded build IDs",
+                false => "",
+            };
             warnings.insert(format!(
-                "code that ran is not here: {}{more} ({} in all); --symfs FOLDER says where files of the traced system are",
-                names.join(", "),
-                self.missing.len()
+                "code that ran is not here: {}; --symfs FOLDER says where files of the traced system are{host}",
+                listed(&self.missing)
+            ));
+        }
+        if !self.without_id.is_empty() {
+            warnings.insert(format!(
+                "no build ID was recorded of {}: files of this machine are not used for them, because nothing says that \
+                 they are what ran; --symfs FOLDER or --image FILE@ADDRESS gives them",
+                listed(&self.without_id)
             ));
         }
         warnings.into_iter().collect()
@@ -225,7 +264,12 @@ fn is_file(name: &str) -> bool {
     !name.is_empty() && !without.iter().any(|prefix| name.starts_with(prefix))
 }
 
-fn regular(path: &Path) -> Option<Contents> {
-    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    Contents::open(path).ok()
+/// Where perf's cache has the file with a build identifier. perf pads identifiers with zeros, and so are the names there.
+fn in_cache(id: Option<&str>) -> Vec<PathBuf> {
+    let mut names = Vec::new();
+    for id in id.iter().flat_map(|id| [(*id).to_owned(), format!("{id:0<40}")]) {
+        let entry = Path::new(".build-id").join(&id[..2]).join(&id[2..]);
+        names.extend([entry.join("elf"), entry.join("vdso"), entry.with_extension("debug"), entry]);
+    }
+    names
 }
