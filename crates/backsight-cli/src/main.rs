@@ -1,6 +1,6 @@
 //! The backsight program: what a processor's trace hardware wrote, turned into what the program did, and back.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
 mod color;
@@ -119,28 +119,20 @@ fn let_writes_fail() {
 
 /// A mapped file that somebody shortens is a bus error at the next access. It is to be said, and not to end us without a word.
 #[cfg(unix)]
+#[expect(unsafe_code)]
 fn say_bus_errors() {
-    use signal_hook::{consts::SIGBUS, low_level::pipe};
-    use std::io::Read;
-    let Ok((mut errors, handler)) = std::os::unix::net::UnixStream::pair() else { return };
-    if pipe::register(SIGBUS, handler).is_err() {
-        return;
-    }
-    // The thread that the error came to tries again and again; this one ends the program.
-    let watch = move || {
-        if errors.read_exact(&mut [0]).is_ok() {
-            output::say(
-                "backsight: a file that is in use was shortened, or cannot be read any more (bus error): the result is \
-                 not complete; run the command again when images and captures stay as they are",
-            );
-            std::process::exit(1);
-        }
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    const MESSAGE: &str = "backsight: a file that is in use was shortened, or cannot be read any more (bus error): the \
+        result is not complete; run the command again when images and captures stay as they are\n";
+    // A descriptor of our own: nobody holds a lock on it when the error comes.
+    let Ok(errors) = std::io::stderr().as_fd().try_clone_to_owned().map(std::fs::File::from) else { return };
+    let end = move || {
+        let _ = (&errors).write(MESSAGE.as_bytes());
+        signal_hook::low_level::exit(1);
     };
-    // Without it the error would be repeated for ever.
-    if std::thread::Builder::new().name("bus errors".to_owned()).spawn(watch).is_err() {
-        output::say("backsight: no thread can be started");
-        std::process::exit(1);
-    }
+    // SAFETY: a handler may call `write` and `_exit`, and this one calls nothing else. Without it the default holds.
+    let _ = unsafe { signal_hook::low_level::register(signal_hook::consts::SIGBUS, end) };
 }
 
 #[cfg(not(unix))]

@@ -69,15 +69,18 @@ impl Elf {
         let headers = ElfHeaders::parse(bytes).map_err(|error| ImageError::elf(name, error))?;
         let mut elf = read(name, bytes, &headers)?;
         // A damaged section table costs the build identifier, not the code.
-        elf.build_id = object::File::parse(bytes)
-            .ok()
-            .and_then(|file| file.build_id().ok().flatten().map(<[u8]>::to_vec));
+        elf.build_id = Self::build_id_of(bytes);
         Ok(elf)
     }
 
     /// Is it a relocatable file (ET_REL): an object file, a kernel module? An image links it where it is added.
     pub fn is_object(bytes: &[u8]) -> bool {
         crate::relocate::is_object(bytes)
+    }
+
+    /// The GNU build identifier of an ELF file of any kind.
+    pub fn build_id_of(bytes: &[u8]) -> Option<Vec<u8>> {
+        object::File::parse(bytes).ok()?.build_id().ok().flatten().map(<[u8]>::to_vec)
     }
 
     /// Does a file have the debug information of a program, but no code? What was code has an address and a size, and

@@ -149,7 +149,7 @@ fn code_that_was_not_looked_up_is_said_with_the_options_that_help() {
     let Some(corpus) = backsight_testing::corpus() else { return };
     let capture = corpus.join("simpleperf/perf_etm.data").display().to_string();
     for command in ["flow", "profile"] {
-        let run = line(&format!("{command} {capture}")).done();
+        let run = line(&format!("{command} {capture}"));
         assert!(run.err.contains("code that ran is not here: "), "{}", run.err);
         assert!(run.err.contains("--symfs FOLDER") && run.err.contains("--host-files"), "{}", run.err);
     }

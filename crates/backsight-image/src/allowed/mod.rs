@@ -57,7 +57,7 @@ impl AllowedFiles {
     /// If there is such a file and it may not be used, in words.
     pub fn host_image(&self, path: &Path, build_id: &str) -> Result<Option<Contents>, String> {
         let Some(contents) = self.host_elf(path).filter(|_| !build_id.is_empty()) else { return Ok(None) };
-        match Elf::parse(path, &contents).ok().and_then(|elf| elf.build_id) {
+        match Elf::build_id_of(&contents) {
             Some(own) if is_same_id(&own, build_id) => Ok(Some(contents)),
             Some(own) => Err(format!(
                 "is another version: it has build ID {}, and {build_id} ran: it is not used",

@@ -165,6 +165,9 @@ impl Search {
         let is_package =
             contents.starts_with(b"PK\x03\x04") && name.extension().is_some_and(|it| it == "apk");
         let is_code = Elf::is_elf(contents) || is_package;
+        if is_code && Elf::is_debug_only(contents) {
+            return false;
+        }
         if !is_code {
             let what = "is no ELF file: it is not used; --image FILE@ADDRESS takes dumps of memory";
             self.warnings.insert(format!("{}: {what}", name.display()));
@@ -175,7 +178,7 @@ impl Search {
     /// Is it the version that ran? Another one is refused and named.
     fn is_right(&mut self, name: &Path, contents: &Contents, build_id: Option<&str>) -> bool {
         let Some(expected) = build_id.filter(|id| !id.contains(':')) else { return true };
-        let own = Elf::parse(name, contents).ok().and_then(|elf| elf.build_id);
+        let own = Elf::build_id_of(contents);
         match own {
             Some(own) if !is_same_id(&own, expected) => {
                 let own: String = own.iter().map(|byte| format!("{byte:02x}")).collect();

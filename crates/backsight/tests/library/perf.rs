@@ -89,7 +89,7 @@ fn a_program_of_another_build_is_refused_and_named() {
     program[position] = 0x0D;
     std::fs::write(folder.join("etm_test_loop"), program).unwrap();
     std::fs::copy(corpus.join("simpleperf/perf_etm.data"), folder.join("perf.data")).unwrap();
-    let capture = OpenOptions::new().open(folder.join("perf.data")).unwrap();
+    let capture = OpenOptions::new().symfs(&folder).open(folder.join("perf.data")).unwrap();
     let summary = capture.execution().run(|item| assert!(!matches!(item.value, Event::Range(_)))).unwrap();
     let warnings = capture.code().unwrap().warnings().join("\n");
     assert!(warnings.contains("is another version: it has build ID 0d9a20bf"), "{warnings}");
