@@ -47,7 +47,7 @@ pub use model::{
     Buffer, Capture, ContextIdLayout, Core, EventClock, Format, Image, MemoryDump, Origin, Register,
     Settings, Source, Start,
 };
-pub use open::ReadOptions;
+pub use open::{ReadOptions, is_bare};
 /// The file of a trace package that holds every executed instruction, where a recording kept them.
 pub const TRUTH: &str = "truth.retired";
 

@@ -12,6 +12,38 @@ use std::sync::Arc;
 /// How to name what cannot be recognised.
 const ADVICE: &str = "give a snapshot folder, a trace package (folder or ZIP), a perf.data file, an ELF core file with trace, or a bare file with its protocol and framing";
 
+/// Is this a file that describes nothing: no capture of any format that does?
+pub fn is_bare(path: &Path) -> bool {
+    let is_entry = path.file_name().is_some_and(|file| file == snapshot::ENTRY || file == package::ENTRY);
+    if is_entry || !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
+    let mut magic = [0; MAGIC];
+    let length = File::open(path).and_then(|mut file| file.read(&mut magic));
+    length.is_ok_and(|length| Kind::of(&magic[..length]).is_none())
+}
+
+/// Bytes that say what a file is.
+const MAGIC: usize = 20;
+
+/// A file that describes what it holds.
+enum Kind {
+    Archive,
+    Perf,
+    Core,
+}
+
+impl Kind {
+    fn of(start: &[u8]) -> Option<Self> {
+        match start {
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Some(Self::Archive),
+            magic if perf::is_perf(magic) => Some(Self::Perf),
+            start if core_file::is_core(start) => Some(Self::Core),
+            _ => None,
+        }
+    }
+}
+
 /// How captures are read.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -46,17 +78,17 @@ impl ReadOptions {
         if !metadata.is_file() {
             return Err(Error::file(name, "is neither a folder nor a file").advise(ADVICE));
         }
-        let mut magic = [0; 20];
+        let mut magic = [0; MAGIC];
         let mut file = File::open(path).map_err(|error| Error::io(&name, &error))?;
         let length = file.read(&mut magic).map_err(|error| Error::io(&name, &error))?;
-        match &magic[..length] {
-            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => {
+        match Kind::of(&magic[..length]) {
+            Some(Kind::Archive) => {
                 let archive = Archive::open(path.to_owned(), self.archive_budget)?;
                 self.read(Arc::new(archive), &name)
             }
-            magic if perf::is_perf(magic) => perf::read(Store::File(path.to_owned()), &name),
-            start if core_file::is_core(start) => core_file::read(Store::File(path.to_owned()), &name, self),
-            _ => {
+            Some(Kind::Perf) => perf::read(Store::File(path.to_owned()), &name),
+            Some(Kind::Core) => core_file::read(Store::File(path.to_owned()), &name, self),
+            None => {
                 let what = "is neither a folder nor a ZIP archive nor perf.data nor an ELF core file";
                 Err(Error::file(name, what).advise(ADVICE))
             }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use backsight::detect::Reading;
+use backsight::frame::Framing;
 use backsight::image::ImageSpec;
 use backsight::{Buffer, Capture, Decode, OpenOptions, decode, protocol};
 use clap::Args;
@@ -111,10 +113,26 @@ impl CaptureArgs {
     pub fn open(&self, images: &ImageArgs, quiet: bool) -> Result<Capture> {
         self.check(images)?;
         let capture = self.open_as(images)?;
+        Self::say_warnings(&capture, quiet);
+        Ok(capture)
+    }
+
+    /// Doubts about a capture go to standard error unless `quiet`.
+    pub fn say_warnings(capture: &Capture, quiet: bool) {
         if !quiet {
             capture.warnings().iter().for_each(|warning| say(format_args!("warning: {warning}")));
         }
-        Ok(capture)
+    }
+
+    /// The same, where the user says what was found in a bare file.
+    pub fn detected(&self, reading: &Reading) -> Self {
+        let mut arguments = self.clone();
+        arguments.protocol = Some(reading.protocol.to_owned());
+        let framing = (reading.framing != Framing::Raw.name()).then(|| reading.framing.to_owned());
+        arguments.framing = arguments.framing.or(framing);
+        let found = reading.config.iter().map(|setting| (*setting).to_owned());
+        arguments.config = found.chain(arguments.config).collect();
+        arguments
     }
 
     /// The same for another capture.

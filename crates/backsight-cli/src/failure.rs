@@ -13,6 +13,8 @@ pub enum Failure {
     Failed(String),
     /// Wrong use of the program: exit status 2.
     Usage(String),
+    /// It was done, and something is wrong with the capture, as was said: exit status 3.
+    Found,
     /// The reader of our output went away. Nobody is left to be informed: exit status 0.
     PipeClosed,
     /// As much was done as was asked for: no failure, only a way out of the middle of things.
@@ -40,6 +42,7 @@ impl Failure {
         match self {
             Self::Failed(_) => 1,
             Self::Usage(_) => 2,
+            Self::Found => 3,
             Self::PipeClosed | Self::Enough => 0,
         }
     }
@@ -73,6 +76,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(reason) | Self::Usage(reason) => f.write_str(reason),
+            Self::Found => f.write_str("something is wrong with the capture"),
             Self::PipeClosed => f.write_str("the reader of the output has gone"),
             Self::Enough => f.write_str("enough was done"),
         }

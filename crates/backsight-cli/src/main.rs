@@ -21,7 +21,7 @@ use failure::{Failure, Result};
 ///
 /// A CAPTURE is a snapshot folder, a trace package (folder or ZIP), a perf.data file, an ELF core file with trace, or a
 /// bare file with --protocol, --framing and --config. Results go to standard output; the summary and warnings go to
-/// standard error. Exit status: 0 done, 1 could not, 2 wrong use. Damage in the trace is shown and counted, and is no
+/// standard error. Exit status: 0 done, 1 could not, 2 wrong use; `doctor` also 3: something is wrong. Damage in the trace is shown and counted, and is no
 /// failure unless --strict is given.
 #[derive(Parser)]
 #[command(name = "backsight", version = env!("BACKSIGHT_VERSION"), max_term_width = 110, propagate_version = true)]
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     match run(&program.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if !matches!(failure, Failure::PipeClosed | Failure::Enough) {
+            if !matches!(failure, Failure::PipeClosed | Failure::Enough | Failure::Found) {
                 output::say(format_args!("backsight: {failure}"));
             }
             ExitCode::from(failure.exit_status())

@@ -109,9 +109,9 @@ pub(crate) fn resync(key: &str, value: &str) -> Result<Resync, SettingError> {
     Ok(Resync { mode: if limit == 0 { ResyncMode::Off } else { mode }, limit })
 }
 
-/// What a unit takes, in one line.
+/// What a unit takes, a line for each.
 pub(crate) fn listed(options: &[(&str, &str)]) -> String {
-    options.iter().map(|(name, meaning)| format!("{name} ({meaning})")).collect::<Vec<_>>().join(", ")
+    options.iter().map(|(name, meaning)| format!("\n  {name}: {meaning}")).collect()
 }
 
 #[cfg(test)]

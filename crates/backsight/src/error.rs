@@ -4,6 +4,8 @@ use std::fmt;
 
 use backsight_image::ImageError;
 
+use crate::detect::Detection;
+
 /// Why something could not be done. Damage in the trace is never a reason: it is data, and counted.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -12,6 +14,8 @@ pub enum Error {
     Misuse(String),
     /// Something that was named is not there.
     Absent(String),
+    /// A bare file, of which nobody says what it holds: what it seems to be.
+    Undescribed(Box<Detection>),
     /// A capture that cannot be read or written.
     Capture(backsight_capture::Error),
     /// Code that cannot be read.
@@ -31,6 +35,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Misuse(what) | Self::Absent(what) => f.write_str(what),
+            Self::Undescribed(detection) => detection.fmt(f),
             Self::Capture(error) => error.fmt(f),
             Self::Image(error) => error.fmt(f),
         }
@@ -40,7 +45,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Misuse(_) | Self::Absent(_) => None,
+            Self::Misuse(_) | Self::Absent(_) | Self::Undescribed(_) => None,
             Self::Capture(error) => Some(error),
             Self::Image(error) => Some(error),
         }

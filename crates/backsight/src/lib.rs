@@ -25,6 +25,7 @@
 //! - [`Decode::run`] gives every item to a closure, [`Decode::iter`] is an iterator, [`Decode::fold`] has a state for each source on the thread of that
 //!   source, [`Decode::session`] takes bytes that arrive over time.
 //! - Damage in the trace is data: it is listed, counted, and in the [`Summary`]. An [`Error`] is about files and options.
+//! - [`detect`] says what a bare file holds that nobody describes.
 //! - [`doctor`] says why a result is empty, wrong or thin.
 //! - [`calls`] finds out who called whom, and what that cost.
 //! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
@@ -34,6 +35,7 @@
 
 pub mod calls;
 pub mod decode;
+pub mod detect;
 pub mod doctor;
 pub mod listing;
 pub mod messages;

@@ -12,6 +12,7 @@ use backsight_core::TraceId;
 use backsight_image::{AllowedFiles, GivenFolder, ImageSpec};
 
 use crate::capture::{Buffer, Capture};
+use crate::detect::Detection;
 use crate::protocol::{self, Names};
 use crate::source::Source;
 use crate::{Error, Result, settings as overrides, sources, trace_events, wrapped};
@@ -130,11 +131,15 @@ impl OpenOptions {
     /// standard input.
     ///
     /// # Errors
-    /// If there is no capture there, its metadata does not follow its format, or what was said does not fit it.
+    /// If there is no capture there, its metadata does not follow its format, or what was said does not fit it. Of a bare file
+    /// without a protocol the error says what it seems to hold.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Capture> {
         let path = path.as_ref();
         if self.protocol.is_some() || path == Path::new("-") {
             return self.bare(Lone(path.to_owned()).file());
+        }
+        if description::is_bare(path) {
+            return Err(Error::Undescribed(Box::new(Detection::of_file(path)?)));
         }
         let read = ReadOptions {
             raw_formats: protocol::packet_framings().collect(),

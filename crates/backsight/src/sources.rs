@@ -1,6 +1,6 @@
 //! The sources that a capture describes, understood.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use backsight_arm::frame::Framing;
 use backsight_capture::{Capture, Format, Source as Description};
@@ -22,14 +22,42 @@ pub(crate) struct Understood {
 /// The sources of each buffer, each with the ID that frames have for it. Trace IDs that stand in registers are put
 /// into the description; doubts are added to its warnings.
 pub(crate) fn all(capture: &mut Capture) -> Result<Vec<Vec<(TraceId, Source)>>> {
-    let (mut of_buffers, mut said) = (vec![Vec::new(); capture.buffers.len()], BTreeSet::new());
+    let (mut of_buffers, mut doubts) = (vec![Vec::new(); capture.buffers.len()], Doubts::default());
     for number in 0..capture.sources.len() {
         let mut understood = understand(capture, number)?;
-        understood.notes.retain(|note| said.insert(note.clone()));
-        capture.warnings.append(&mut understood.notes);
+        doubts.take(&capture.sources[number].name, std::mem::take(&mut understood.notes));
         place(capture, number, understood, &mut of_buffers);
     }
+    capture.warnings.extend(doubts.in_words());
     Ok(of_buffers)
+}
+
+/// What is doubtful about sources. What is the same for several of them is said once.
+#[derive(Default)]
+struct Doubts(Vec<(String, Vec<String>)>);
+
+impl Doubts {
+    fn take(&mut self, source: &str, notes: Vec<String>) {
+        let own = format!("source {source}: ");
+        for note in notes {
+            let (what, name) = match note.strip_prefix(&own) {
+                Some(what) => (what.to_owned(), Some(source.to_owned())),
+                None => (note, None),
+            };
+            match self.0.iter_mut().find(|(other, _)| *other == what) {
+                Some((_, names)) => names.extend(name),
+                None => self.0.push((what, name.into_iter().collect())),
+            }
+        }
+    }
+
+    fn in_words(self) -> impl Iterator<Item = String> {
+        self.0.into_iter().map(|(what, names)| match &names[..] {
+            [] => what,
+            [name] => format!("source {name}: {what}"),
+            [first, .., last] => format!("{} sources, {first} to {last}: {what}", names.len()),
+        })
+    }
 }
 
 /// Understands what a capture says of a source; its trace ID is looked up in its registers.
@@ -160,5 +188,21 @@ fn place(
             starts: buffer.starts.as_slice().into(),
         };
         all.push((frame_id, Source::new(inner)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_doubtful_about_several_sources_is_said_once() {
+        let mut doubts = Doubts::default();
+        for name in ["ETE_0", "ETE_1", "ETE_2"] {
+            doubts.take(name, vec![format!("source {name}: odd"), "a word".to_owned()]);
+        }
+        doubts.take("ETE_3", vec!["source ETE_3: even".to_owned()]);
+        let words: Vec<String> = doubts.in_words().collect();
+        assert_eq!(words, ["3 sources, ETE_0 to ETE_2: odd", "a word", "source ETE_3: even"]);
     }
 }

@@ -38,6 +38,8 @@ const OF_ETE: &[&str] = &[
 ];
 /// No register: which counter timestamps are taken from.
 const TIME_SOURCE: &str = "time source";
+/// The architecture that TRCDEVARCH of an ETMv4 names.
+const ARCHITECTURE_ETM4: u64 = 0x4A13;
 /// The virtual counter, which perf can convert.
 const VIRTUAL_COUNTER: u64 = 1;
 
@@ -130,6 +132,12 @@ fn unit(words: &[u64], version: u64) -> Result<(Unit, &[u64]), String> {
     if is_ptm {
         format = "PTM";
     }
+    // simpleperf calls every unit an ETE that has TRCDEVARCH; ETMv4 has it, too.
+    let architecture =
+        registers.iter().find(|(name, _)| *name == "TRCDEVARCH").map(|(_, value)| value & 0xFFFF);
+    if architecture == Some(ARCHITECTURE_ETM4) {
+        format = "ETM4";
+    }
     let unit = Unit { cpu: *cpu as u32, format, registers, id: id as u8 & 0x7F, virtual_counter };
     Ok((unit, rest))
 }
@@ -189,6 +197,14 @@ mod tests {
         let info = Info::parse(&words).unwrap();
         assert_eq!(info.units[1].registers, [("TRCCONFIGR", 0x800)]);
         assert!(info.units[0].virtual_counter && !info.units[1].virtual_counter);
+    }
+
+    #[test]
+    fn a_unit_is_what_its_trcdevarch_says() {
+        for (devarch, format) in [(0x4772_4A13, "ETM4"), (0x4770_5A13, "ETE")] {
+            let words = [1, 1, 0, ETE, 0, 9, 0x800, 0x12, 1, 0x4100_FFF3, 3, 4, 5, devarch, 1];
+            assert_eq!(Info::parse(&words).unwrap().units[0].format, format, "{devarch:#x}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::folder::{FileRef, Folder};
 use crate::model::{Buffer, Capture, ContextIdLayout, Core, EventClock, Format, Origin, Source, Start};
 use crate::store::{ExtentFolder, Store};
 use etm::{Info, Unit};
-use rings::{Ring, Slices};
+use rings::{Recorder, Ring, Slices};
 use walk::Contents;
 
 /// Is this the beginning of a perf.data file?
@@ -47,13 +47,15 @@ pub(crate) fn read(store: Store, name: &str) -> Result<Capture, Error> {
     let convert = |time: u64| conversion.map_or(time, |conversion| conversion.counter(time));
     let folder = Arc::new(folder(store, name, &rings));
     let mut capture = Capture::empty(name.to_owned(), Format::Perf, folder.clone() as Arc<dyn Folder>);
+    let recorder = recorder(&contents);
     for (ring, slices) in &rings {
-        warnings.extend(slices.losses(&ring.name()));
+        warnings.extend(slices.losses(&ring.name(), recorder));
         if !slices.slices.is_empty() {
             capture.buffers.push(buffer(&capture.folder, ring, slices, convert)?);
         }
     }
-    if capture.buffers.is_empty() {
+    // What was announced and lost is said already.
+    if capture.buffers.is_empty() && rings.values().all(|slices| slices.missing == 0) {
         warnings.push(
             "there is no trace in it: the trace unit wrote nothing, or the recorder was stopped too early"
                 .to_owned(),
@@ -82,6 +84,12 @@ pub(crate) fn read(store: Store, name: &str) -> Result<Capture, Error> {
     capture.system = contents.texts.into_iter().chain(snapshot).collect();
     capture.warnings = warnings;
     Ok(capture)
+}
+
+/// simpleperf says so in keys of its own, which perf does not have.
+fn recorder(contents: &Contents) -> Recorder {
+    let is_simpleperf = contents.texts.iter().any(|(key, _)| key == "simpleperf_version");
+    if is_simpleperf { Recorder::Simpleperf } else { Recorder::Perf }
 }
 
 fn no_trace(contents: &Contents, name: &str) -> Error {

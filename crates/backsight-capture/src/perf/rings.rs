@@ -19,6 +19,25 @@ const PARTIAL: u64 = 4;
 /// Another user of the trace unit was in the way.
 const COLLISION: u64 = 8;
 
+/// What wrote the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recorder {
+    /// Linux perf.
+    Perf,
+    /// Android's simpleperf.
+    Simpleperf,
+}
+
+impl Recorder {
+    /// The option for a larger buffer of trace.
+    fn larger_buffer(self) -> &'static str {
+        match self {
+            Self::Perf => "-m ,16M",
+            Self::Simpleperf => "--aux-buffer-size 16M",
+        }
+    }
+}
+
 /// Whose trace a buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ring {
@@ -59,6 +78,8 @@ pub(super) struct Slices {
     pub collisions: u64,
     /// Slices whose bytes are not in the file, or not all of them.
     pub missing: u64,
+    /// Bytes of them that are not in the file.
+    pub missing_bytes: u64,
 }
 
 /// Where a ring was copied to: a CPU's, or a thread's.
@@ -90,7 +111,9 @@ pub(super) fn cut(contents: &Contents) -> BTreeMap<Ring, Slices> {
         key.map(|key| described.insert(key, true));
         let traces = key.and_then(|key| copied.get(&key)).map_or(&[][..], Vec::as_slice);
         let (extents, there) = extents(aux, traces);
-        slices.missing += u64::from(there < wanted(aux, traces));
+        let lost = announced(aux, traces).saturating_sub(there);
+        slices.missing += u64::from(lost > 0);
+        slices.missing_bytes = slices.missing_bytes.saturating_add(lost);
         if !extents.is_empty() {
             slices.slices.push(Slice { extents, time: trailer.time });
         }
@@ -121,23 +144,31 @@ impl Slices {
         self.collisions += u64::from(flags & COLLISION != 0);
     }
 
-    /// What is missing, in words.
-    pub fn losses(&self, name: &str) -> Vec<String> {
+    /// What is missing, in words: `recorder` says how its buffer is made larger.
+    pub fn losses(&self, name: &str, recorder: Recorder) -> Vec<String> {
         let mut losses = Vec::new();
-        let mut say = |count: u64, what: &str| {
-            if count > 0 {
-                losses.push(format!("{name}: {count} of the pieces of trace {what}"));
-            }
+        let mut say = |count: u64, one: &str, many: &str, what: &str| match count {
+            0 => {}
+            1 => losses.push(format!("{name}: 1 piece of trace {one} {what}")),
+            _ => losses.push(format!("{name}: {count} pieces of trace {many} {what}")),
         };
-        say(
-            self.truncated,
-            "filled the buffer, and what followed is lost: record with a larger one, such as -m ,16M",
-        );
-        say(self.partial, "are marked as partial: some of the trace before them is missing");
-        say(self.collisions, "are marked as collided: something else used the trace unit");
-        say(self.missing, "are announced, but their bytes are not all in the file: the recorder lost them");
+        let larger = recorder.larger_buffer();
+        let full =
+            format!("the buffer, and what followed is lost: record with a larger one, such as {larger}");
+        say(self.truncated, "filled", "filled", &full);
+        say(self.partial, "is", "are", "marked as partial: some of the trace before is missing");
+        say(self.collisions, "is", "are", "marked as collided: something else used the trace unit");
+        let bytes = self.missing_bytes;
+        let lost =
+            format!("announced, and {bytes} bytes of that are not in the file: the recorder lost them");
+        say(self.missing, "is", "are", &lost);
         losses
     }
+}
+
+/// How many bytes an AUX record says that there are. Of a ring that is overwritten nobody knows where no copy of it is there.
+fn announced(aux: &Aux, traces: &[AuxTrace]) -> u64 {
+    if traces.is_empty() { aux.size } else { wanted(aux, traces) }
 }
 
 /// How many bytes an AUX record stands for. A ring that is overwritten holds no more than it can.
@@ -217,5 +248,24 @@ mod tests {
         let contents = Contents { traces, aux: vec![raw(1, 0), raw(2, 0x10)], ..Contents::default() };
         let names: Vec<String> = cut(&contents).keys().map(Ring::name).collect();
         assert_eq!(names, ["thread8-cpu1-raw", "thread8-cpu2-raw"]);
+    }
+
+    #[test]
+    fn losses_are_told_in_the_words_of_the_recorder() {
+        let slices = Slices { truncated: 1, partial: 2, missing: 1, missing_bytes: 77, ..Slices::default() };
+        let words = slices.losses("cpu0", Recorder::Simpleperf);
+        assert!(
+            words[0].contains("1 piece of trace filled") && words[0].contains("--aux-buffer-size"),
+            "{words:?}"
+        );
+        assert!(words[1].starts_with("cpu0: 2 pieces of trace are marked as partial"), "{words:?}");
+        assert!(words[2].starts_with("cpu0: 1 piece of trace is announced, and 77 bytes"), "{words:?}");
+        assert!(slices.losses("cpu0", Recorder::Perf)[0].ends_with("such as -m ,16M"));
+    }
+
+    #[test]
+    fn what_an_overwritten_ring_announced_is_lost_without_a_copy_of_it() {
+        let aux = Aux { offset: 0x400, size: 0x4000, flags: OVERWRITE };
+        assert_eq!((announced(&aux, &[]), announced(&aux, &[trace(0, 0x300, 0x100)])), (0x4000, 0x100));
     }
 }

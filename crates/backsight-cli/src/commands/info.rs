@@ -1,5 +1,7 @@
 //! `backsight info`: what is in a capture.
 
+mod bare;
+
 use std::collections::BTreeMap;
 
 use backsight::core::{Accounting, TraceId};
@@ -18,8 +20,8 @@ use crate::output::{Output, counted};
 /// Say what is in a capture
 ///
 /// Buffers, sources, protocols, configuration in words, code, sizes, time span and damage. The trace is read once;
-/// --fast leaves it alone.
-#[derive(Args, Debug)]
+/// --fast leaves it alone. Of a bare file without --protocol it says what it seems to hold, and how sure that is.
+#[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Info {
     #[command(flatten)]
@@ -40,12 +42,21 @@ pub struct Info {
 const EXAMPLES: &str = "Examples:
   backsight info capture/                    everything about a snapshot or package
   backsight info capture.zip --fast --json   only its metadata, for a program
+  backsight info trace.bin                   what a bare file seems to hold, and the command that reads it
   backsight info trace.bin --protocol etm4 --framing coresight
                                              which trace IDs a bare file holds";
 
 /// Runs the command.
 pub fn run(command: &Info) -> Result {
-    let capture = command.capture.open(&ImageArgs::default(), command.output.quiet)?;
+    let images = ImageArgs::default();
+    command.capture.check(&images)?;
+    let capture = match command.capture.open_as(&images) {
+        Err(backsight::Error::Undescribed(detection)) if detection.reading().is_some() => {
+            return bare::run(command, &detection);
+        }
+        capture => capture?,
+    };
+    CaptureArgs::say_warnings(&capture, command.output.quiet);
     let surveys = survey(command, &capture)?;
     let path = command.output.output.as_deref();
     let mut output = if command.json { Output::open(path)? } else { Output::for_people(path)? };

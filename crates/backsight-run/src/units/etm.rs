@@ -262,7 +262,7 @@ fn option(
 ) -> Result<(), SettingError> {
     outcome.map_err(|why| match why {
         OptionError::Unknown => {
-            let all = format!("{why}; expected one of {}, or {}", listed(options), listed(&OPTIONS));
+            let all = format!("{why}; the settings are:{}{}", listed(options), listed(&OPTIONS));
             SettingError::new(key, value, all)
         }
         why => SettingError::new(key, value, why),

@@ -230,7 +230,7 @@ fn set(unit: &mut UnitConfig, ranges: &mut usize, key: &str, value: &str) -> Res
         "halt_at_end" => unit.halt_at_end = flag(key, value)?,
         _ if key.starts_with("trc") && unit.controls.set_register(key, number(key, value)?) => {}
         _ => unit.config.set(key, value).map_err(|why| match why {
-            ConfigError::UnknownOption => wrong(&format_args!("{why}; or {}", listed(&OPTIONS))),
+            ConfigError::UnknownOption => wrong(&format_args!("{why}; or one of:{}", listed(&OPTIONS))),
             why => wrong(&why),
         })?,
     }

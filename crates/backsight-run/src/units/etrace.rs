@@ -172,7 +172,9 @@ fn set_unit(unit: &mut UnitConfig, key: &str, value: &str) -> Result<(), Setting
         }
         _ => set(&mut unit.params, &mut unit.options, &format!("{key}={value}")).map_err(|why| {
             let (own, filters) = (listed(&OPTIONS), listed(&riscv_filter::OPTIONS));
-            wrong(&format!("{why}; expected a parameter or option of E-Trace, {own}, or {filters}"))
+            wrong(&format!(
+                "{why}; the settings are the parameters and options of E-Trace, and:{own}{filters}"
+            ))
         })?,
     }
     Ok(())

@@ -149,7 +149,7 @@ fn set(unit: &mut UnitConfig, key: &str, value: &str) -> Result<(), SettingError
         "source_bits" => unit.config.source_bits = number(key, value)?,
         _ => {
             let (own, filters) = (listed(&OPTIONS), listed(&riscv_filter::OPTIONS));
-            return Err(wrong(&format!("unknown; expected {own}, {filters}")));
+            return Err(wrong(&format!("there is no such setting; the settings are:{own}{filters}")));
         }
     }
     Ok(())

@@ -13,12 +13,16 @@ pub struct Outline {
     pub last_time: Option<u64>,
     /// Times that the trace unit lost data.
     pub overflows: u64,
+    /// Bytes of a packet that the end of the stream cut off.
+    pub cut_off: u64,
     before: Option<Packet>,
 }
 
 impl Outline {
     fn take(&mut self, item: &Item<'_, Packet>) {
-        match item.value.landmark(self.before.as_ref()) {
+        let landmark = item.value.landmark(self.before.as_ref());
+        self.cut_off = if landmark == Landmark::Bad { item.length.into() } else { 0 };
+        match landmark {
             Landmark::Time(time) => {
                 self.first_time.get_or_insert(time);
                 self.last_time = Some(time);

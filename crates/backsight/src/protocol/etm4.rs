@@ -160,6 +160,15 @@ fn settle_version(source: &Described<'_>, config: &mut Config, notes: &mut Vec<S
         return;
     }
     let before = config.version().0;
+    let architecture = source.register("TRCDEVARCH").and_then(|register| register.value);
+    if ete && (0x40..0x50).contains(&before) && architecture.is_some_and(|value| value & 0xFFFF == 0x4A13) {
+        notes.push(format!(
+            "source {}: it is called an ETE, and its TRCDEVARCH is that of ETMv4.{}: read as that",
+            source.name,
+            before & 0xF
+        ));
+        return;
+    }
     if ete {
         config.registers.idr1 |= 0xFF0;
         if !config.is_ete() {

@@ -154,6 +154,12 @@ pub fn run(command: &Bench) -> Result {
         let limit = Duration::from_secs_f64(command.seconds);
         let mut passes = 0;
         let mut benches = Vec::new();
+        if let (Stage::Frames, Some(raw)) = (stage, contents.iter().find(|one| one.buffer.is_raw())) {
+            let name = raw.buffer.name();
+            return Err(Failure::usage(format!(
+                "--stage frames: buffer {name} has no frames to take apart; measure --stage packets"
+            )));
+        }
         for contents in &contents {
             benches.push(Measured::new(command, &capture, contents.buffer, stage)?);
         }
