@@ -69,7 +69,9 @@ pub fn of_library(error: &backsight::Error) -> PyErr {
     let words = in_python(&error.to_string());
     match error {
         backsight::Error::Misuse(_) => classes::UsageError::new_err(words),
-        backsight::Error::Absent(_) | backsight::Error::Capture(_) => classes::CaptureError::new_err(words),
+        backsight::Error::Absent(_) | backsight::Error::Undescribed(_) | backsight::Error::Capture(_) => {
+            classes::CaptureError::new_err(words)
+        }
         backsight::Error::Image(_) => classes::ImageError::new_err(words),
         _ => classes::BacksightError::new_err(words),
     }

@@ -1,5 +1,7 @@
 //! How well bytes read as the trace of one protocol.
 
+use std::cell::Cell;
+
 use crate::OpenOptions;
 use crate::protocol::Landmark;
 
@@ -7,6 +9,22 @@ use crate::protocol::Landmark;
 const MOST: usize = 1 << 16;
 /// Packets of a stream without synchronisation that say anything about it.
 const FEWEST_PACKETS: u64 = 8;
+
+/// Bytes that may yet be decoded: no file makes more work than this, however many ways to read it there are.
+#[derive(Debug)]
+pub(super) struct Budget(Cell<u64>);
+
+impl Budget {
+    pub fn new(bytes: u64) -> Self {
+        Self(Cell::new(bytes))
+    }
+
+    /// Takes some of it; `None` if that much is not there.
+    fn take(&self, bytes: usize) -> Option<()> {
+        self.0.set(self.0.get().checked_sub(bytes as u64)?);
+        Some(())
+    }
+}
 
 /// One way to read the bytes of a source, and what comes of it.
 #[derive(Clone, Debug, Default)]
@@ -166,7 +184,7 @@ const ETRACE_SETTINGS: &[&[&str]] = &[
 ];
 
 /// The ways to read the bytes of one source that make sense, the best first.
-pub(super) fn fits(bytes: &[u8], in_frames: bool) -> Vec<Fit> {
+pub(super) fn fits(bytes: &[u8], in_frames: bool, budget: &Budget) -> Vec<Fit> {
     let bytes = &bytes[..bytes.len().min(MOST)];
     let mut found = Vec::new();
     for trial in TRIALS.iter().filter(|trial| trial.in_frames || !in_frames) {
@@ -175,11 +193,11 @@ pub(super) fn fits(bytes: &[u8], in_frames: bool) -> Vec<Fit> {
         }
         for &framing in trial.framings {
             let framing = Some(framing).filter(|framing| *framing != "raw");
-            found.extend(best_of(trial, framing, bytes).filter(Fit::is_possible));
+            found.extend(best_of(trial, framing, bytes, budget).filter(Fit::is_possible));
         }
     }
     if !in_frames && found.iter().all(|fit| fit.share() < 0.95) {
-        found.extend(itm_without_synchronisation(bytes).filter(Fit::is_possible));
+        found.extend(itm_without_synchronisation(bytes, budget).filter(Fit::is_possible));
     }
     // It is stable: of equal ones the more specific protocol stays before the other.
     found.sort_by(|one, other| other.score().total_cmp(&one.score()));
@@ -187,8 +205,8 @@ pub(super) fn fits(bytes: &[u8], in_frames: bool) -> Vec<Fit> {
 }
 
 /// Tries the settings of a protocol where the usual ones fit to some degree.
-fn best_of(trial: &Trial, framing: Option<&'static str>, bytes: &[u8]) -> Option<Fit> {
-    let mut best = read(trial.protocol, framing, &[], bytes)?;
+fn best_of(trial: &Trial, framing: Option<&'static str>, bytes: &[u8], budget: &Budget) -> Option<Fit> {
+    let mut best = read(trial.protocol, framing, &[], bytes, budget)?;
     // Other settings do not make trace of nonsense; but these lose their synchronisation with wrong ones.
     let is_lost = matches!(trial.protocol, "ptm" | "etm3") || framing == Some("encap");
     let is_hopeless = best.decoded * 4 < best.total.saturating_sub(best.before);
@@ -196,7 +214,7 @@ fn best_of(trial: &Trial, framing: Option<&'static str>, bytes: &[u8]) -> Option
         return Some(best);
     }
     for &settings in trial.settings {
-        let Some(fit) = read(trial.protocol, framing, settings, bytes) else { continue };
+        let Some(fit) = read(trial.protocol, framing, settings, bytes, budget) else { continue };
         if fit.score() > best.score() {
             best = fit;
         }
@@ -212,7 +230,9 @@ fn read(
     framing: Option<&'static str>,
     config: &[&'static str],
     bytes: &[u8],
+    budget: &Budget,
 ) -> Option<Fit> {
+    budget.take(bytes.len())?;
     let mut options = OpenOptions::new().protocol(protocol);
     options = framing.iter().fold(options, |options, framing| options.framing(framing));
     options = config.iter().fold(options, |options, setting| options.config(setting));
@@ -240,7 +260,8 @@ fn read(
 }
 
 /// Without synchronisation nearly everything reads as ITM: only that a few headers come again and again speaks for it.
-fn itm_without_synchronisation(bytes: &[u8]) -> Option<Fit> {
+fn itm_without_synchronisation(bytes: &[u8], budget: &Budget) -> Option<Fit> {
+    budget.take(bytes.len())?;
     let capture = OpenOptions::new().protocol("itm").config("sync=none").bytes(bytes.to_vec()).ok()?;
     let mut headers = [0_u64; 256];
     let summary = capture.packets().run(|item| {
@@ -283,7 +304,7 @@ fn has_async(bytes: &[u8], zeros: usize) -> bool {
 fn has_stm_async(bytes: &[u8]) -> bool {
     let mut run = 0;
     bytes.iter().any(|&byte| {
-        let is_end = run >= 10 && byte & 0x0F == 0 || run >= 10 && byte == 0x0F;
+        let is_end = run >= 10 && (byte == 0x0F || byte & 0x0F == 0);
         run = if byte == 0xFF { run + 1 } else { 0 };
         is_end
     })

@@ -19,13 +19,15 @@ use backsight_arm::frame::Framing;
 use backsight_core::TraceId;
 
 use crate::{Error, Result};
-use evidence::Fit;
+use evidence::{Budget, Fit};
 use frames::Taken;
 pub use kind::Kind;
 pub use wrapping::Step;
 
 /// Bytes of a sample.
 const SAMPLE: usize = 1 << 17;
+/// Bytes that are decoded in all trials together.
+const WORK: u64 = 48 << 20;
 /// Things around other things that are unpacked.
 const DEPTH: usize = 3;
 /// Sizes of words that may be turned round, the usual one first.
@@ -162,22 +164,23 @@ impl Samples {
         if let Some(kind) = kind {
             return Found::Other(kind);
         }
-        let mut best = best(&bytes);
+        let budget = Budget::new(WORK);
+        let mut best = best(&bytes, &budget);
         let is_plain = steps.is_empty();
         // Where the beginning says nothing, a later part may.
         if best.is_none() && is_plain {
-            best = self.later.iter().find_map(|(_, bytes)| self::best(bytes));
+            best = self.later.iter().find_map(|(_, bytes)| self::best(bytes, &budget));
         }
         let Some(mut reading) = best else { return Found::Unknown };
         if is_plain {
-            reading.shifted = self.shifted(&reading);
+            reading.shifted = self.shifted(&reading, &budget);
         }
         steps.append(&mut reading.steps);
         Found::Trace(Box::new(Reading { steps, ..reading }))
     }
 
     /// The offset in the file from which on frames begin at another byte.
-    fn shifted(&self, reading: &Reading) -> Option<u64> {
+    fn shifted(&self, reading: &Reading, budget: &Budget) -> Option<u64> {
         let offset = |reading: &Reading| match reading.steps[..] {
             [] => Some(0),
             [Step::Skip(bytes)] => Some(bytes % 16),
@@ -188,19 +191,21 @@ impl Samples {
             let is_same = other.protocol == reading.protocol && other.framing == reading.framing;
             is_same && other.confidence >= Confidence::Likely && offset(other) != Some(own)
         };
-        let later = self.later.iter().find(|(_, bytes)| best(bytes).is_some_and(|other| differs(&other)));
+        let later =
+            self.later.iter().find(|(_, bytes)| best(bytes, budget).is_some_and(|other| differs(&other)));
         later.map(|(at, _)| *at)
     }
 }
 
 /// The best way to read some bytes.
-fn best(bytes: &[u8]) -> Option<Reading> {
-    let plain = as_stored(bytes);
+fn best(bytes: &[u8], budget: &Budget) -> Option<Reading> {
+    let plain = as_stored(bytes, budget);
     if plain.as_ref().is_some_and(|reading| reading.confidence == Confidence::Certain) {
         return plain;
     }
     let turned = WORDS.into_iter().filter_map(|size| {
-        let reading = as_stored(&wrapping::swapped(bytes, size)).filter(|reading| reading.syncs > 0)?;
+        let reading =
+            as_stored(&wrapping::swapped(bytes, size), budget).filter(|reading| reading.syncs > 0)?;
         let steps = [Step::Swapped(size)].into_iter().chain(reading.steps).collect();
         Some(Reading { steps, ..reading })
     });
@@ -213,13 +218,13 @@ fn best(bytes: &[u8]) -> Option<Reading> {
 }
 
 /// The best way to read bytes in the order in which they are stored.
-fn as_stored(bytes: &[u8]) -> Option<Reading> {
-    let raw = evidence::fits(bytes, false);
+fn as_stored(bytes: &[u8], budget: &Budget) -> Option<Reading> {
+    let raw = evidence::fits(bytes, false, budget);
     let raw = raw.first().map(|fit| Reading { also: also(&raw), ..reading(fit, bytes.len()) });
     if raw.as_ref().is_some_and(|reading| reading.confidence == Confidence::Certain) {
         return raw;
     }
-    let framed = frames::ways(bytes).into_iter().filter_map(|taken| framed(&taken, bytes.len()));
+    let framed = frames::ways(bytes).into_iter().filter_map(|taken| framed(&taken, bytes.len(), budget));
     let value = |reading: &Reading| (reading.confidence, reading.share);
     raw.into_iter().chain(framed).reduce(|one, other| {
         if value(&other).partial_cmp(&value(&one)) == Some(std::cmp::Ordering::Greater) { other } else { one }
@@ -259,10 +264,10 @@ fn reading(fit: &Fit, sample: usize) -> Reading {
 }
 
 /// What the sources of frames say, all together: the one with the most bytes names the protocol.
-fn framed(taken: &Taken, sample: usize) -> Option<Reading> {
+fn framed(taken: &Taken, sample: usize, budget: &Budget) -> Option<Reading> {
     let mut sources: Vec<(TraceId, u64, Vec<Fit>)> = Vec::new();
     for (&id, bytes) in &taken.sources {
-        sources.push((id, bytes.len() as u64, evidence::fits(bytes, true)));
+        sources.push((id, bytes.len() as u64, evidence::fits(bytes, true, budget)));
     }
     let known: Vec<_> = sources.iter().filter_map(|(_, bytes, fits)| Some((*bytes, fits.first()?))).collect();
     let (_, main) = known.iter().max_by_key(|(bytes, _)| *bytes)?;

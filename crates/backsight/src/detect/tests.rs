@@ -61,10 +61,10 @@ fn what_is_no_trace_is_named() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn any_bytes_have_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
+    fn any_bytes_have_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..1000)) {
         let detection = Detection::of_bytes("bytes", &bytes);
         prop_assert!(!detection.what().is_empty());
         prop_assert_ne!(detection.confidence(), Some(Confidence::Certain), "{}", detection);
