@@ -129,11 +129,17 @@ fn a_framing_on_the_command_line_wins_over_the_metadata() {
 #[test]
 fn bench_reads_standard_input_once_to_its_end() {
     let stream = synthetic(WorstCase::OneByte, 300_000);
-    for stage in ["frames", "packets", "flow"] {
-        let arguments =
-            words(&format!("bench - --protocol etm4 --config TRCCONFIGR=0x11 --json --stage {stage}"));
-        let out = backsight_reading(&arguments, &[&stream]).done().out;
-        assert!(out.contains(&format!("\"bytes\":{}", stream.len())), "{out}");
+    let frames = framed(Framing::Coresight, &[(0x10, &stream)]);
+    for (stage, framing, bytes) in [
+        ("frames", Framing::Coresight, &frames),
+        ("packets", Framing::Raw, &stream),
+        ("flow", Framing::Raw, &stream),
+    ] {
+        let arguments = words(&format!(
+            "bench - --protocol etm4 --framing {framing} --config TRCCONFIGR=0x11 --json --stage {stage}"
+        ));
+        let out = backsight_reading(&arguments, &[bytes]).done().out;
+        assert!(out.contains(&format!("\"bytes\":{}", bytes.len())), "{out}");
         assert!(out.contains("\"passes\":1"), "{out}");
     }
 }

@@ -5,6 +5,7 @@ mod captures;
 mod compress;
 mod conventions;
 mod convert;
+mod doctor;
 mod etrace;
 mod flow;
 mod host_files;

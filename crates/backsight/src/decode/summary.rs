@@ -12,6 +12,8 @@ use crate::protocol::Kinds;
 
 /// More IDs without metadata than this are not listed one by one.
 const MOST_UNKNOWN_IDS: usize = 4;
+/// IDs that are listed.
+const MOST_LISTED_IDS: usize = 8;
 
 /// What was decoded, what was not, and why.
 #[derive(Clone, Debug, Default)]
@@ -162,11 +164,19 @@ impl BufferSummary {
         if self.absent.is_empty() {
             return None;
         }
-        let words = |ids: &[TraceId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let held: Vec<_> =
             (1..0x70).filter(|&id| self.frames.data[usize::from(id)] > 0).map(TraceId::new).collect();
-        let held = if held.is_empty() { "none".to_owned() } else { words(&held) };
-        Some(format!("ID {}: no data; IDs in this file: {held}", words(&self.absent)))
+        let held = if held.is_empty() { "none".to_owned() } else { listed(&held) };
+        Some(format!("ID {}: no data; IDs in this file: {held}", listed(&self.absent)))
+    }
+}
+
+/// The first of some IDs, and how many more there are.
+fn listed(ids: &[TraceId]) -> String {
+    let first: Vec<String> = ids.iter().take(MOST_LISTED_IDS).map(ToString::to_string).collect();
+    match ids.len().saturating_sub(MOST_LISTED_IDS) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 
@@ -234,4 +244,16 @@ pub(crate) fn frame_damage(counts: &Counts) -> Vec<String> {
     note(counts.reserved(), "bytes of reserved IDs");
     note(counts.nonzero_padding, "padding bytes that are not zero");
     damage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_ids_the_first_are_listed() {
+        let ids: Vec<TraceId> = (1..=108).map(TraceId::new).collect();
+        assert_eq!(listed(&ids[..2]), "0x01, 0x02");
+        assert_eq!(listed(&ids), "0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08 and 100 more");
+    }
 }
