@@ -23,7 +23,7 @@ use support::{Scratch, program};
 type Calls = BTreeMap<String, (u64, u64)>;
 
 /// Records `threads` on two CPUs, with the truth; false, and a word about it, where QEMU is missing.
-fn record(capture: &Path, slice: u64, settings: &[(String, String)]) -> bool {
+fn record(capture: &Path, slice: u64) -> bool {
     let Some(plugin) = backsight_testing::qemu_plugin() else {
         backsight_testing::skipped("the QEMU plugin is not built (tools/qemu-plugin)");
         return false;
@@ -42,8 +42,7 @@ fn record(capture: &Path, slice: u64, settings: &[(String, String)]) -> bool {
         }
     };
     let kind = UnitKind::named("etm4").expect("the unit");
-    let unit =
-        kind.program(Isa::A64, &settings.to_vec()).expect("a unit").for_system(true).expect("for systems");
+    let unit = kind.program(Isa::A64, &[]).expect("a unit").for_system(true).expect("for systems");
     let system = SystemOptions { cpus: NonZeroU32::new(2).expect("two"), slice, ..SystemOptions::default() };
     let recording = Recording::new(unit).truth(true).replace(true).system(Some(system));
     recording.record(&mut source, capture, &mut |_| {}).expect("a recording");
@@ -159,7 +158,7 @@ fn threads_that_go_from_cpu_to_cpu_have_the_calls_that_the_truth_says() {
     let scratch = Scratch::new("threads");
     for slice in [997, 5000, 20_000] {
         let capture = scratch.path("capture");
-        if !record(&capture, slice, &[]) {
+        if !record(&capture, slice) {
             return;
         }
         let (profile, truth) = (profile_of(&capture), calls_of_truth(&capture));
@@ -183,7 +182,7 @@ fn threads_that_go_from_cpu_to_cpu_have_the_calls_that_the_truth_says() {
 fn calls_over_time_of_a_thread_are_inside_of_each_other_wherever_it_ran() {
     let scratch = Scratch::new("threads-timeline");
     let path = scratch.path("capture");
-    if !record(&path, 3000, &[]) {
+    if !record(&path, 3000) {
         return;
     }
     let capture = Capture::open(&path).expect("a capture");

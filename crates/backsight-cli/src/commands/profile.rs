@@ -313,9 +313,9 @@ fn thread_problems(profile: &Profile) -> Vec<String> {
     let mut problems = Vec::new();
     if totals.unordered_threads > 0 {
         problems.push(format!(
-            "{} ran on several CPUs, and no timestamps say in which order: their calls are kept by CPU; record with \
-             timestamps",
-            counted(totals.unordered_threads, "thread")
+            "{} of the trace ran on several CPUs, and timestamps do not say in which order, or say that it was at the same \
+             time: calls are kept by CPU",
+            counted(totals.unordered_threads, "context ID")
         ));
     }
     if totals.unjoined_turns > 0 {

@@ -31,6 +31,8 @@ struct Turn {
     bounds: (u64, u64),
     /// About then.
     estimate: u64,
+    /// The last timestamp in it; 0 if there is none.
+    last: u64,
     begins_at: Address,
     left: Arrival,
 }
@@ -58,19 +60,20 @@ impl Profile {
             by_hart.entry((stretch.source, stretch.hart)).or_default().push(number);
         }
         for (number, by_hart) in threads {
-            let turns = |numbers: Vec<usize>| turns_of(numbers.into_iter().map(|one| (one, &stretches[one])));
-            let by_hart: TurnsByHart =
-                by_hart.into_iter().map(|(hart, numbers)| (hart, turns(numbers))).collect();
+            let turns = |numbers: &Vec<usize>| turns_of(numbers.iter().map(|&one| (one, &stretches[one])));
+            let turns_by_hart =
+                || -> TurnsByHart { by_hart.iter().map(|(&hart, numbers)| (hart, turns(numbers))).collect() };
             let name = (names.of_thread)(number);
-            match by_hart.len() == 1 || by_hart.values().flatten().all(Turn::is_timed) {
-                true => self.threads.push(joiner.join(name, in_order(by_hart))),
-                false => {
-                    self.totals.unordered_threads += 1;
-                    for ((source, hart), turns) in by_hart {
-                        let name = format!("{} {name}", (names.of_hart)(source, hart));
-                        self.threads.push(joiner.join(name, turns.into()));
-                    }
-                }
+            // Every CPU has an idle thread 0; and 0 is what an operating system leaves that gives no numbers.
+            let may_move = number != 0 || by_hart.len() == 1;
+            if let Some(ordered) = Some(turns_by_hart()).filter(|_| may_move).and_then(in_order) {
+                self.threads.push(joiner.join(name, ordered));
+                continue;
+            }
+            self.totals.unordered_threads += u64::from(may_move);
+            for ((source, hart), turns) in turns_by_hart() {
+                let name = format!("{} {name}", (names.of_hart)(source, hart));
+                self.threads.push(joiner.join(name, turns.into()));
             }
         }
         self.totals.folded_calls = self.totals.folded_calls.saturating_add(joiner.tree.folded);
@@ -87,12 +90,14 @@ fn turns_of<'s>(stretches: impl Iterator<Item = (usize, &'s Stretch)>) -> VecDeq
             Some((turn, time, clock)) => {
                 turn.stretches.push(number);
                 (turn.left, clock.1) = (stretch.left, stretch.clock.1);
-                time.inside = time.inside.or(stretch.time.inside);
+                if let Some((first, last)) = stretch.time.inside {
+                    time.inside.get_or_insert((first, last)).1 = last;
+                }
             }
             None => {
                 let (begins_at, left) = (stretch.address, stretch.left);
-                let turn =
-                    Turn { stretches: vec![number], bounds: (0, u64::MAX), estimate: 0, begins_at, left };
+                let (bounds, estimate, last) = ((0, u64::MAX), 0, 0);
+                let turn = Turn { stretches: vec![number], bounds, estimate, last, begins_at, left };
                 turns.push_back((turn, stretch.time, stretch.clock));
             }
         }
@@ -110,8 +115,8 @@ fn turns_of<'s>(stretches: impl Iterator<Item = (usize, &'s Stretch)>) -> VecDeq
         let middle = clock.0 + clock.1.saturating_sub(clock.0) / 2;
         let passed = before.map_or(0, |point| middle.saturating_sub(point.clock)) as f64 * rate;
         turn.estimate = turn.bounds.0.saturating_add(passed as u64).min(turn.bounds.1);
-        if let Some(time) = time.inside {
-            (turn.bounds, turn.estimate) = ((time, time), time);
+        if let Some((first, last)) = time.inside {
+            (turn.bounds, turn.estimate, turn.last) = ((first, first), first, last);
         }
         turn
     });
@@ -124,9 +129,12 @@ impl Turn {
     }
 }
 
-/// The turns of all harts, in the order of time.
-fn in_order(mut by_hart: TurnsByHart) -> Vec<Turn> {
+/// The turns of all harts, in the order of time; `None` if that is not known, or if they overlap: this is no single thread.
+fn in_order(mut by_hart: TurnsByHart) -> Option<Vec<Turn>> {
     let mut ordered: Vec<Turn> = Vec::new();
+    if by_hart.len() > 1 && !by_hart.values().flatten().all(Turn::is_timed) {
+        return None;
+    }
     loop {
         by_hart.retain(|_, turns| !turns.is_empty());
         let first = |turns: &VecDeque<Turn>| turns.front().map_or((u64::MAX, u64::MAX), |turn| turn.bounds);
@@ -142,8 +150,9 @@ fn in_order(mut by_hart: TurnsByHart) -> Vec<Turn> {
             (!goes_on, turn.map(|turn| turn.estimate))
         });
         match next.and_then(|(_, turns)| turns.pop_front()) {
+            Some(turn) if ordered.last().is_some_and(|before| before.last > turn.bounds.1) => return None,
             Some(turn) => ordered.push(turn),
-            None => return ordered,
+            None => return Some(ordered),
         }
     }
 }
@@ -288,5 +297,56 @@ impl From<&super::calls::NodeRecord> for CallNode {
             instructions: node.instructions,
             cycles: node.cycles,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(bounds: (u64, u64), estimate: u64, begins_at: u64, goes_on_at: u64) -> Turn {
+        let left = Arrival::Exception { return_address: Some(Address(goes_on_at)) };
+        let last = if bounds.0 == bounds.1 { bounds.0 + 5 } else { 0 };
+        Turn { stretches: Vec::new(), bounds, estimate, last, begins_at: Address(begins_at), left }
+    }
+
+    /// The order of turns on two harts, by where they begin.
+    fn order(one: Vec<Turn>, other: Vec<Turn>) -> Option<Vec<u64>> {
+        let by_hart = [((0, 0), one.into()), ((1, 0), other.into())];
+        let ordered = in_order(by_hart.into_iter().collect())?;
+        Some(ordered.iter().map(|turn| turn.begins_at.0).collect())
+    }
+
+    #[test]
+    fn timestamps_in_turns_order_them() {
+        let one = vec![turn((10, 10), 10, 1, 0), turn((50, 50), 50, 4, 0)];
+        let other = vec![turn((20, 20), 20, 2, 0), turn((30, 30), 30, 3, 0)];
+        assert_eq!(order(one, other), Some(vec![1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn a_turn_without_a_timestamp_comes_after_the_one_that_was_interrupted_where_it_begins() {
+        let one = vec![turn((10, 10), 10, 1, 2), turn((10, 90), 60, 3, 9)];
+        let other = vec![turn((0, 90), 80, 2, 3)];
+        assert_eq!(order(one, other), Some(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn in_a_loop_the_turn_is_next_that_is_earliest_by_instructions() {
+        let one = vec![turn((10, 10), 10, 7, 7), turn((10, 90), 60, 7, 7)];
+        let other = vec![turn((0, 90), 40, 7, 8), turn((0, 90), 80, 8, 9)];
+        assert_eq!(order(one, other), Some(vec![7, 7, 8, 7]));
+    }
+
+    #[test]
+    fn what_runs_on_two_harts_at_the_same_time_is_no_thread() {
+        let one = vec![turn((10, 10), 10, 1, 0), turn((40, 40), 40, 3, 0)];
+        assert_eq!(order(one, vec![turn((12, 12), 12, 2, 0)]), None);
+    }
+
+    #[test]
+    fn turns_that_nothing_orders_have_no_order() {
+        let one = vec![turn((10, 10), 10, 1, 0)];
+        assert_eq!(order(one, vec![turn((0, u64::MAX), 0, 2, 0)]), None);
     }
 }

@@ -450,10 +450,8 @@ impl<'c> Counter<'c> {
                 self.hart.clock += u64::from(instructions);
                 self.lose();
             }
-            Event::Hardware(event) => {
-                if self.filter.as_ref().is_none_or(|(filter, _)| filter.wants_now()) {
-                    self.samples.take(&event);
-                }
+            Event::Hardware(event) if self.filter.as_ref().is_none_or(|(filter, _)| filter.wants_now()) => {
+                self.samples.take(&event);
             }
             Event::UncountedLoop { .. } => self.totals.uncounted_loops += 1,
             // Filters leave out the handler.

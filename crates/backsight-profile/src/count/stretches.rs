@@ -50,8 +50,8 @@ pub(crate) struct TimePoint {
 pub(crate) struct StretchTime {
     /// The last timestamp before it.
     pub before: Option<TimePoint>,
-    /// The first in it.
-    pub inside: Option<u64>,
+    /// The first and the last in it.
+    pub inside: Option<(u64, u64)>,
     /// The first after it began, in it or not.
     pub after: Option<TimePoint>,
 }
@@ -147,7 +147,7 @@ impl CallStack {
         moving.time = Some(point);
         let current = moving.stretch.filter(|_| is_running);
         if let Some(stretch) = current.and_then(|number| stretches.get_mut(number)) {
-            stretch.time.inside.get_or_insert(point.time);
+            stretch.time.inside.get_or_insert((point.time, point.time)).1 = point.time;
         }
     }
 }

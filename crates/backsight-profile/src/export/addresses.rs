@@ -37,7 +37,9 @@ pub(super) struct Ranges {
     /// From a branch to its target, with whether it is a return.
     pub branches: BTreeMap<(u64, u64), u64>,
     /// From a branch that was not taken to the instruction after it.
-    pub onwards: BTreeMap<(u64, u64), u64>,
+    pub not_taken: BTreeMap<(u64, u64), u64>,
+    /// From an instruction that is no branch to the one after it, where a block ends: at exceptions, and where it is long.
+    pub sequences: BTreeMap<(u64, u64), u64>,
 }
 
 impl Ranges {
@@ -58,7 +60,8 @@ impl Ranges {
         for edge in &profile.edges {
             let (Some(from), Some(to)) = (is_inside(edge.from), is_inside(edge.to)) else { continue };
             let map = match edge.kind {
-                EdgeKind::NotTaken | EdgeKind::Sequence => &mut ranges.onwards,
+                EdgeKind::NotTaken => &mut ranges.not_taken,
+                EdgeKind::Sequence => &mut ranges.sequences,
                 EdgeKind::Exception | EdgeKind::ExceptionReturn => continue,
                 _ => &mut ranges.branches,
             };

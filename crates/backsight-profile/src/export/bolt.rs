@@ -34,13 +34,14 @@ fn preaggregated(profile: &Profile, options: &ExportOptions, out: &mut dyn Write
     for (&(start, last), count) in ranges.ranges.iter().filter(|((start, last), _)| start != last) {
         writeln!(out, "F {start:x} {last:x} {count}")?;
     }
-    for (&(from, to), count) in &ranges.onwards {
+    for (&(from, to), count) in ranges.not_taken.iter().chain(&ranges.sequences) {
         writeln!(out, "F {from:x} {to:x} {count}")?;
     }
     Ok(())
 }
 
-/// Each line: from symbol and offset to symbol and offset, mispredictions, count. Trace does not say what was mispredicted.
+/// Each line: from symbol and offset to symbol and offset, mispredictions, count. Trace does not say what was mispredicted. What
+/// does not begin with a branch would make BOLT take the function for another.
 fn fdata(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
     let number = chosen(profile, options)?;
     let ranges = Ranges::of(profile, number);
@@ -50,7 +51,7 @@ fn fdata(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
         return Err(ExportError::Missing(format!("{} {why}", module.name())));
     }
     let names = BoltNames::of(module);
-    let all = ranges.branches.iter().chain(&ranges.onwards);
+    let all = ranges.branches.iter().chain(&ranges.not_taken);
     for (&(from, to), count) in all {
         let (Some(from), Some(to)) = (names.at(from), names.at(to)) else { continue };
         writeln!(out, "{from} {to} 0 {count}")?;

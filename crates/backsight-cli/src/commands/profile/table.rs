@@ -71,7 +71,14 @@ fn threads(profile: &Profile) -> Vec<&str> {
         thread_of[number].filter(|_| node.instructions > 0).into_iter().for_each(|of| has_run[of] = true);
     }
     let threads = profile.threads.iter().zip(has_run);
-    threads.filter(|(_, has_run)| *has_run).map(|(thread, _)| thread.name.as_str()).collect()
+    let mut names: Vec<_> = Vec::new();
+    for (thread, _) in threads.filter(|(_, has_run)| *has_run) {
+        // Several buffers of one core are several by the same name.
+        if names.last() != Some(&thread.name.as_str()) {
+            names.push(thread.name.as_str());
+        }
+    }
+    names
 }
 
 fn summary(profile: &Profile, out: &mut dyn Write) -> Result<()> {
