@@ -1,5 +1,6 @@
 //! Why a capture cannot be read, and where.
 
+use backsight_core::Printable;
 use std::fmt;
 
 /// Where in a file.
@@ -53,15 +54,16 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        // Names of a capture are in all of them.
+        write!(f, "{}", Printable(&self.file))?;
         match self.position {
             Position::File => {}
             Position::Line(line) => write!(f, ":{line}")?,
             Position::Offset(offset) => write!(f, " at offset {offset:#x}")?,
         }
-        write!(f, ": {}", self.what)?;
+        write!(f, ": {}", Printable(&self.what))?;
         if !self.advice.is_empty() {
-            write!(f, " ({})", self.advice)?;
+            write!(f, " ({})", Printable(&self.advice))?;
         }
         Ok(())
     }

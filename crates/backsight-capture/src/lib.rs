@@ -26,6 +26,7 @@ pub mod archive;
 pub mod events;
 pub mod folder;
 pub mod ini;
+pub mod whole;
 
 mod bare;
 mod core_file;
@@ -51,4 +52,4 @@ pub use open::{ReadOptions, is_bare};
 /// The file of a trace package that holds every executed instruction, where a recording kept them.
 pub const TRUTH: &str = "truth.retired";
 
-pub use write::{DirectoryOutput, Note, Output, pack};
+pub use write::{Note, Output, pack};

@@ -3,12 +3,12 @@
 use crate::folder::{Directory, FileRef, Folder, LONGEST_METADATA, Memory};
 use crate::ini::{Dialect, Ini};
 use crate::model::{Capture, Format};
+use crate::whole::{WholeFile, WholeFolder, is_taken};
 use crate::{CoreWriter, Error, package, snapshot};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Write as _};
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
@@ -57,17 +57,12 @@ pub trait Output {
     fn file(&mut self, path: &str, contents: &mut dyn Read) -> io::Result<()>;
 }
 
-/// A new directory.
-#[derive(Debug)]
-pub struct DirectoryOutput(PathBuf);
-
-impl Output for DirectoryOutput {
+impl Output for WholeFolder {
     fn file(&mut self, path: &str, contents: &mut dyn Read) -> io::Result<()> {
-        let path = self.0.join(path);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        io::copy(contents, &mut File::create_new(path)?).map(drop)
+        let mut file = Self::file(self, path)?;
+        io::copy(contents, &mut file)?;
+        // A disk may turn out to be full only here.
+        file.sync_all()
     }
 }
 
@@ -91,7 +86,7 @@ impl<W: io::Write + io::Seek> Output for ZipWriter<W> {
 /// writes its directory when it is dropped, and has no way to report that but standard error.
 #[derive(Debug)]
 struct UntilError {
-    file: BufWriter<File>,
+    file: BufWriter<WholeFile>,
     failed: bool,
     /// Where the next byte goes, or would go, and where the file ends.
     position: u64,
@@ -100,15 +95,20 @@ struct UntilError {
 
 impl UntilError {
     fn create(path: &Path) -> io::Result<Self> {
-        let file = BufWriter::new(File::create_new(path)?);
+        let file = BufWriter::new(WholeFile::create(path)?);
         Ok(Self { file, failed: false, position: 0, end: 0 })
+    }
+
+    /// All is written: the file gets its name.
+    fn finish(self) -> io::Result<()> {
+        self.file.into_inner()?.finish()
     }
 
     /// Does the work, or after an error pretends that it was done.
     fn attempt<T>(
         &mut self,
         pretended: T,
-        work: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+        work: impl FnOnce(&mut BufWriter<WholeFile>) -> io::Result<T>,
     ) -> io::Result<T> {
         if self.failed {
             return Ok(pretended);
@@ -145,65 +145,80 @@ impl io::Seek for UntilError {
     }
 }
 
-/// Packs all files of a directory into a new ZIP archive.
+/// Packs all files of a directory into a ZIP archive.
 ///
 /// # Errors
-/// If the archive exists, or something cannot be read or written.
+/// If something cannot be read or written.
 pub fn pack(directory: &Path, archive: &Path) -> io::Result<()> {
     let folder = Directory::new(directory);
     let mut output = ZipWriter::new(UntilError::create(archive)?);
     for path in folder.files() {
         output.file(&path, &mut folder.open(&path)?)?;
     }
-    io::Write::flush(&mut output.finish().map_err(io::Error::other)?)
+    output.finish().map_err(io::Error::other)?.finish()
 }
 
 impl Capture {
-    /// Writes the capture to a new place: a core file if that is its format, a ZIP archive if the name ends in `.zip`, else a folder. Gives what the
-    /// format could not hold, and what was copied.
+    /// Writes the capture to a new place: a core file if that is its format, a ZIP archive if the name ends in `.zip`, else a
+    /// folder. Gives what the format could not hold, and what was copied.
     ///
     /// # Errors
     /// If the place exists, or something cannot be read or written. Nothing is left of it then.
     pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<Note>, Error> {
         let path = path.as_ref();
-        let name = path.display().to_string();
-        let fail = |error: io::Error| Error::file(&name, format!("cannot be written: {error}"));
-        let used = |exists: bool| match exists {
-            true => Err(Error::file(&name, "exists").advise("name a place that does not exist yet")),
-            false => Ok(()),
-        };
-        let given_up = |error: Error| match error.advice.is_empty() {
-            true => error.advise(format!("nothing is left of {name}")),
-            false => error,
-        };
-        if format == Format::ElfCore {
-            used(path.exists())?;
-            let file = UntilError::create(path).map_err(fail)?;
-            return self.write_core_file(file).map_err(|error| {
-                let _ = fs::remove_file(path);
-                given_up(error)
-            });
+        match is_taken(path) {
+            true => Err(Error::file(path.display().to_string(), "exists")
+                .advise("name a place that does not exist yet")),
+            false => self.put(path, format),
         }
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip")) {
-            used(path.exists())?;
-            let archive = ZipWriter::new(UntilError::create(path).map_err(fail)?);
-            return self.write_archive(format, archive, fail).map_err(|error| {
-                // What cannot be removed stays: why nothing was written matters more.
-                let _ = fs::remove_file(path);
-                given_up(error)
-            });
-        }
-        used(fs::read_dir(path).map_or(path.exists(), |mut entries| entries.next().is_some()))?;
-        fs::create_dir_all(path).map_err(fail)?;
-        self.write(format, &mut DirectoryOutput(path.to_owned())).map_err(|error| {
-            let _ = fs::remove_dir_all(path);
-            given_up(error)
-        })
     }
 
-    fn write_core_file(&self, file: UntilError) -> Result<Vec<Note>, Error> {
-        let fail = |error: io::Error| Error::file("core file", format!("cannot be written: {error}"));
-        let mut writer = CoreWriter::new(file).map_err(fail)?;
+    /// The same, also to the place of another capture, which is replaced as a whole.
+    ///
+    /// # Errors
+    /// If something else is there, or something cannot be read or written. What was there stays then.
+    pub fn replace(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<Note>, Error> {
+        let path = path.as_ref();
+        match is_taken(path) && Self::open(path).is_err() {
+            true => {
+                let what = "exists, and is no capture that could be replaced";
+                Err(Error::file(path.display().to_string(), what).advise("choose another name"))
+            }
+            false => self.put(path, format),
+        }
+    }
+
+    fn put(&self, path: &Path, format: Format) -> Result<Vec<Note>, Error> {
+        let name = path.display().to_string();
+        let fail = |error: io::Error| Error::file(&name, format!("cannot be written: {error}"));
+        let given_up = |error: Error| match error.advice.is_empty() {
+            true => error.advise(format!("nothing was written to {name}")),
+            false => error,
+        };
+        let is_archive = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
+        if format == Format::ElfCore || is_archive {
+            if path.is_dir() {
+                return Err(Error::file(&name, "is a folder").advise("choose another name"));
+            }
+            let file = UntilError::create(path).map_err(fail)?;
+            return match format {
+                Format::ElfCore => self.write_core_file(file, fail),
+                _ => self.write_archive(format, ZipWriter::new(file), fail),
+            }
+            .map_err(given_up);
+        }
+        let mut folder = WholeFolder::create(path, true).map_err(fail)?;
+        let lost = self.write(format, &mut folder).map_err(given_up)?;
+        folder.finish().map_err(fail)?;
+        Ok(lost)
+    }
+
+    fn write_core_file(
+        &self,
+        file: UntilError,
+        fail: impl Fn(io::Error) -> Error,
+    ) -> Result<Vec<Note>, Error> {
+        let mut writer = CoreWriter::new(file).map_err(&fail)?;
         let lost = self.write(Format::ElfCore, &mut writer)?;
         let speaks = |words: &[&str]| {
             let mut formats = self.sources.iter().map(|source| source.format.to_ascii_uppercase());
@@ -214,7 +229,7 @@ impl Capture {
             () if speaks(&["ETM3", "PFT", "PTM"]) => ARM,
             () => AARCH64,
         };
-        writer.finish(machine).map_err(fail)?;
+        writer.finish(machine).and_then(UntilError::finish).map_err(&fail)?;
         Ok(lost)
     }
 
@@ -225,8 +240,7 @@ impl Capture {
         fail: impl Fn(io::Error) -> Error,
     ) -> Result<Vec<Note>, Error> {
         let lost = self.write(format, &mut archive)?;
-        let mut file = archive.finish().map_err(io::Error::other).map_err(&fail)?;
-        io::Write::flush(&mut file).map_err(&fail)?;
+        archive.finish().map_err(io::Error::other).and_then(UntilError::finish).map_err(&fail)?;
         Ok(lost)
     }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use crate::failure::{Failure, Result};
-use crate::output::say;
+use crate::output::{Inputs, say};
 use crate::progress::Progress;
 pub use backsight_run::settings::{parse_number, parse_range};
 
@@ -167,6 +167,13 @@ impl CaptureArgs {
         options = images.files.symfs.iter().fold(options, |options, folder| options.symfs(folder));
         options = options.host_files(images.files.host_files);
         options.open(&self.capture)
+    }
+
+    /// Everything that is read, as far as the command line names it.
+    pub fn inputs(&self, images: &ImageArgs) -> Inputs {
+        let images = images.image.iter().map(|image| &image.file);
+        let config = self.config.iter().filter(|setting| !setting.contains('='));
+        Inputs::none().and([&self.capture]).and(images).and(config)
     }
 
     /// Did the user say which protocol it is?

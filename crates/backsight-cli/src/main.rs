@@ -76,6 +76,10 @@ fn main() -> ExitCode {
     color::set(program.color);
     let_writes_fail();
     say_bus_errors();
+    // A recording ends with what it has.
+    if !matches!(program.command, Command::Record(_)) {
+        output::give_up_on_signals();
+    }
     match run(&program.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -14,6 +14,7 @@ mod context;
 pub mod describe;
 mod exception;
 mod located;
+mod printable;
 mod retired;
 
 pub use address::{Address, Isa, TraceId};
@@ -22,4 +23,5 @@ pub use context::{AddressSpace, Context, Mode, Privilege, Security};
 pub use describe::{Describe, Field, Text, Value};
 pub use exception::Cause;
 pub use located::{Accounting, Located};
+pub use printable::{Printable, is_harmful};
 pub use retired::{Access, Execution, Input, Retired, Trap, TrapKind};

@@ -93,6 +93,19 @@ impl Module {
         }
     }
 
+    /// The same with other names.
+    pub(crate) fn renamed(&self, rename: &mut dyn FnMut(&str) -> String) -> Self {
+        let functions = self.functions.iter().map(|function| FunctionSymbol {
+            name: rename(&function.name),
+            mangled: rename(&function.mangled),
+            ..function.clone()
+        });
+        let functions = Arc::new(functions.collect());
+        let debug = Arc::new(OnceLock::from(self.debug().renamed(rename)));
+        // Its contents have the old names.
+        Self { name: rename(&self.name), functions, debug, contents: None, ..self.clone() }
+    }
+
     /// Writes what it is known by.
     pub(crate) fn write(&self, out: &mut Writer) {
         out.text(&self.name);

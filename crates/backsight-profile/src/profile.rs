@@ -328,6 +328,23 @@ impl std::ops::AddAssign for Totals {
 }
 
 impl Profile {
+    /// The same with other names: to try what formats make of any name.
+    #[doc(hidden)]
+    pub fn renamed(&self, rename: &mut dyn FnMut(&str) -> String) -> Self {
+        let mut renamed = self.clone();
+        renamed.modules = self.modules.iter().map(|module| module.renamed(rename)).collect();
+        for function in &mut renamed.functions {
+            function.name = rename(&function.name);
+            function.mangled = rename(&function.mangled);
+        }
+        for thread in &mut renamed.threads {
+            thread.name = rename(&thread.name);
+            thread.capture = rename(&thread.capture);
+        }
+        renamed.events.iter_mut().for_each(|events| events.choice.name = rename(&events.choice.name));
+        renamed
+    }
+
     /// The function of a block.
     pub fn function_of(&self, block: &Block) -> Option<&Function> {
         self.functions.get(block.function as usize)

@@ -26,6 +26,23 @@ impl Capture {
     /// # Errors
     /// If the place exists, or something cannot be read or written.
     pub fn save(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<Note>> {
+        let (description, mut notes) = self.described_for(format)?;
+        notes.extend(description.save(path, format)?);
+        Ok(notes)
+    }
+
+    /// The same, also to the place of another capture, which is replaced as a whole.
+    ///
+    /// # Errors
+    /// If something else is there, or something cannot be read or written.
+    pub fn replace(&self, path: impl AsRef<Path>, format: Format) -> Result<Vec<Note>> {
+        let (description, mut notes) = self.described_for(format)?;
+        notes.extend(description.replace(path, format)?);
+        Ok(notes)
+    }
+
+    /// What is written, and what the format cannot hold, in words.
+    fn described_for(&self, format: Format) -> Result<(Description, Vec<Note>)> {
         let mut description = Description::clone(&self.description);
         let mut notes = Vec::new();
         self.take_images_along(&mut description)?;
@@ -47,8 +64,7 @@ impl Capture {
         if format == Format::Snapshot {
             describe_by_registers(&mut description)?;
         }
-        notes.extend(description.save(path, format)?);
-        Ok(notes)
+        Ok((description, notes))
     }
 
     /// Programs that the event log names and that lie outside the capture go into it.

@@ -4,7 +4,7 @@ use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
 use crate::failure::Result;
-use crate::output::Output;
+use crate::output::{Inputs, Output};
 
 /// Print what a shell needs to complete command lines
 ///
@@ -25,7 +25,7 @@ const EXAMPLES: &str = "Examples:
 pub fn run(command: &Completions, mut program: Command) -> Result {
     let mut script = Vec::new();
     generate(command.shell, &mut program, "backsight", &mut script);
-    let mut output = Output::open(None)?;
+    let mut output = Output::open(None, &Inputs::none())?;
     output.put(|out| out.write_all(&script))?;
     output.finish()
 }

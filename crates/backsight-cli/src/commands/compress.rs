@@ -1,14 +1,13 @@
 //! `backsight compress`: squeezes executed instructions into a small file.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use backsight::core::{Execution, ExecutionSink, Isa, RetiredBlock, TraceId};
 use backsight::description::FileRef;
 use backsight::image::ImageSpec;
-use backsight::listing::counted;
 use backsight::{Capture, Code, Event, Item, RetiredInstructions};
 use backsight_run::TRUTH;
 use backsight_run::retired::{RetiredReader, is_retired};
@@ -18,7 +17,7 @@ use clap::Args;
 
 use crate::args::{CaptureArgs, ImageArgs};
 use crate::failure::{Failure, Result};
-use crate::output::say;
+use crate::output::{Output, counted, not_written, say};
 
 /// Compress executed instructions
 ///
@@ -89,14 +88,6 @@ pub fn open(path: &Path) -> Result<Box<dyn Read + Send>> {
         return Ok(Box::new(io::stdin()));
     }
     Ok(Box::new(File::open(path).map_err(|error| Failure::file(path, &error))?))
-}
-
-/// Opens what is to be written: a file, or standard output.
-pub fn create(path: &Path) -> Result<Box<dyn Write>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(BufWriter::new(io::stdout())));
-    }
-    Ok(Box::new(BufWriter::new(File::create(path).map_err(|error| Failure::file(path, &error))?)))
 }
 
 /// Items between two looks at whether all went well.
@@ -171,7 +162,7 @@ impl Compress {
     }
 
     /// Begins the file.
-    fn writer(&self, isa: Isa) -> Result<Writer<Box<dyn Write>>> {
+    fn writer(&self, isa: Isa) -> Result<Writer<Output>> {
         let program = self.program.as_ref().map(program).transpose()?;
         let name = self.program.as_ref().map(|spec| spec.file.display().to_string());
         let header = Header {
@@ -182,14 +173,17 @@ impl Compress {
             identity: program.as_ref().map_or(0, |program| program.identity),
         };
         let sections = program.map(|program| program.sections).unwrap_or_default();
-        Writer::new(create(&self.output)?, &header, sections).map_err(|error| self.failed(&error))
+        let inputs = self.capture.inputs(&self.images);
+        let inputs = inputs.and(self.program.iter().map(|spec| &spec.file));
+        let output = Output::open(Some(&self.output), &inputs)?;
+        Writer::new(output, &header, sections).map_err(|error| not_written(&self.output, &error))
     }
 
     fn failed(&self, why: &dyn std::fmt::Display) -> Failure {
         Failure::new(format!("{}: {why}", self.capture.capture.display()))
     }
 
-    fn compress_retired(&self, input: impl Read) -> Result<Packing<Box<dyn Write>>> {
+    fn compress_retired(&self, input: impl Read) -> Result<Packing<Output>> {
         let mut reader = RetiredReader::new(input).map_err(|error| self.failed(&error))?;
         let mut packing = Packing { writer: self.writer(reader.isa())?, written: Ok(()) };
         while reader.read_blocks(PIECE, &mut packing).map_err(|error| self.failed(&error))?
@@ -198,15 +192,17 @@ impl Compress {
         Ok(packing)
     }
 
-    fn compress_trace(&self, capture: &Capture) -> Result<Packing<Box<dyn Write>>> {
+    fn compress_trace(&self, capture: &Capture) -> Result<Packing<Output>> {
         let mut executed =
             Executed { command: self, code: capture.code()?, threads: Vec::new(), packing: None };
         let decode = self.capture.choose(capture.execution(), capture, self.quiet);
-        decode.run(|item| match executed.push(&item) {
+        let summary = decode.run(|item| match executed.push(&item) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         })?;
-        let (packing, gaps) = executed.finish()?;
+        let packing = executed.finish()?;
+        // Where tracing began, or was off for a while, nothing is missing.
+        let gaps = summary.statistics().gaps.total();
         if gaps > 0 && !self.quiet {
             let gaps = counted(gaps, "gap");
             say(format_args!("warning: {gaps} in the trace: what was executed there is not known"));
@@ -228,9 +224,8 @@ type Hart = (String, TraceId, u16);
 
 /// Writes the items of several threads.
 struct Threads {
-    packing: Packing<Box<dyn Write>>,
+    packing: Packing<Output>,
     current: usize,
-    gaps: u64,
 }
 
 impl Threads {
@@ -238,7 +233,6 @@ impl Threads {
         if std::mem::replace(&mut self.current, thread) != thread {
             self.packing.item(Execution::Thread(thread as u32));
         }
-        self.gaps += u64::from(item == Execution::Gap);
         self.packing.item(item);
     }
 }
@@ -250,8 +244,7 @@ impl Executed<'_> {
         if self.packing.is_none()
             && let Event::Range(range) = item.value
         {
-            let begin =
-                |writer| Threads { packing: Packing { writer, written: Ok(()) }, current: 0, gaps: 0 };
+            let begin = |writer| Threads { packing: Packing { writer, written: Ok(()) }, current: 0 };
             self.packing = Some(self.command.writer(range.isa).map(begin));
         }
         let packing = &mut self.packing;
@@ -277,15 +270,15 @@ impl Executed<'_> {
         })
     }
 
-    /// Nothing more comes. Gives the number of gaps, too.
-    fn finish(self) -> Result<(Packing<Box<dyn Write>>, u64)> {
+    /// Nothing more comes.
+    fn finish(self) -> Result<Packing<Output>> {
         let nothing =
             "the trace does not say of any instruction that it was executed; `backsight doctor` says why";
         let mut threads = self.packing.unwrap_or_else(|| Err(self.command.failed(&nothing)))?;
         for (thread, (_, mut instructions)) in self.threads.into_iter().enumerate() {
             instructions.finish(&mut |item| threads.item(thread, item));
         }
-        Ok((threads.packing, threads.gaps))
+        Ok(threads.packing)
     }
 }
 
@@ -295,8 +288,10 @@ pub fn run(command: &Compress) -> Result {
         Input::Retired(input) => command.compress_retired(input)?,
         Input::Trace(capture) => command.compress_trace(&capture)?,
     };
-    packing.written.map_err(|error| command.failed(&error))?;
-    let (_, instructions, bytes) = packing.writer.finish().map_err(|error| command.failed(&error))?;
+    packing.written.map_err(|error| not_written(&command.output, &error))?;
+    let (output, instructions, bytes) =
+        packing.writer.finish().map_err(|error| not_written(&command.output, &error))?;
+    output.finish()?;
     if !command.quiet {
         let bits = if instructions > 0 { bytes as f64 * 8.0 / instructions as f64 } else { 0.0 };
         say(format_args!("{instructions} instructions in {bytes} bytes: {bits:.5} bits an instruction"));

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use backsight::description::whole::is_taken;
 use backsight::description::{Format as CaptureFormat, Note};
 use clap::{Args, ValueEnum};
 
@@ -24,6 +25,10 @@ pub struct Convert {
     /// Where to write, a place that does not exist yet; a name that ends in .zip makes an archive
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
+
+    /// Replace a capture that is there already
+    #[arg(long)]
+    force: bool,
 
     #[command(flatten)]
     files: FileArgs,
@@ -65,6 +70,7 @@ pub fn run(command: &Convert) -> Result {
     if !command.capture.id.is_empty() {
         return Err(Failure::usage("--id: a capture is converted with all its sources; choose later"));
     }
+    check_place(command)?;
     let images = ImageArgs { files: command.files.clone(), ..ImageArgs::default() };
     let mut capture = command.capture.open(&images, command.quiet)?;
     let chosen = &command.capture.buffer;
@@ -75,7 +81,10 @@ pub fn run(command: &Convert) -> Result {
         Format::Snapshot => CaptureFormat::Snapshot,
         Format::Core => CaptureFormat::ElfCore,
     };
-    let notes = capture.save(&command.output, format)?;
+    let notes = match command.force {
+        true => capture.replace(&command.output, format)?,
+        false => capture.save(&command.output, format)?,
+    };
     if !command.quiet {
         for note in &notes {
             match note {
@@ -87,4 +96,16 @@ pub fn run(command: &Convert) -> Result {
         say(format_args!("to see what it holds: backsight info {}", command.output.display()));
     }
     Ok(())
+}
+
+/// Refuses a place that is read or taken, before anything is done.
+fn check_place(command: &Convert) -> Result {
+    command.capture.inputs(&ImageArgs::default()).refuse_folder(&command.output)?;
+    match !command.force && is_taken(&command.output) {
+        true => Err(Failure::new(format!(
+            "{}: exists; choose another name, or replace it with --force",
+            command.output.display()
+        ))),
+        false => Ok(()),
+    }
 }

@@ -9,14 +9,14 @@ use backsight_run::retired::RetiredWriter;
 use backsight_squeeze::container::Reader;
 use clap::Args;
 
-use super::compress::{create, open, program};
+use super::compress::{open, program};
 use crate::failure::{Failure, Result};
-use crate::output::say;
+use crate::output::{Inputs, Output, not_written, say};
 
 /// Restore compressed executed instructions
 ///
-/// The result is a file of retired instructions. If INPUT is damaged, what comes before the damage is written, and the
-/// exit status is 1.
+/// The result is a file of retired instructions. If INPUT is damaged, no file is written, and the exit status is 1; with
+/// `-o -`, what comes before the damage goes to standard output.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Decompress {
@@ -63,10 +63,11 @@ impl<W: Write> ExecutionSink for Restored<W> {
 /// Runs the command.
 pub fn run(command: &Decompress) -> Result {
     let named = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", command.input.display()));
+    let inputs = Inputs::none().and([&command.input]).and(command.program.iter().map(|spec| &spec.file));
+    let output = Output::open(Some(&command.output), &inputs)?;
     let program = command.program.as_ref().map(program).transpose()?;
     let mut reader = Reader::new(open(&command.input)?, program.as_ref()).map_err(|error| named(&error))?;
-    let output = create(&command.output)?;
-    let to = |why: &dyn std::fmt::Display| Failure::new(format!("{}: {why}", command.output.display()));
+    let to = |why: &dyn std::fmt::Display| not_written(&command.output, why);
     let writer = RetiredWriter::new(output, reader.header().isa).map_err(|error| to(&error))?;
     let mut restored = Restored { writer, written: Ok(()) };
     let read = loop {
@@ -77,8 +78,13 @@ pub fn run(command: &Decompress) -> Result {
         }
     };
     restored.written.map_err(|error| to(&error))?;
-    restored.writer.finish().map_err(|error| to(&error))?;
-    read.map_err(|error| named(&error))?;
+    let output = restored.writer.finish().map_err(|error| to(&error))?;
+    if let Err(error) = read {
+        let is_file = command.output.as_os_str() != "-";
+        let kept = if is_file { "; with -o -, what comes before the damage is written" } else { "" };
+        return Err(named(&format_args!("{error}{kept}")));
+    }
+    output.finish()?;
     if !command.quiet {
         say(format_args!("{} instructions, {}", reader.instructions(), reader.header().scheme.name()));
     }

@@ -52,7 +52,11 @@ pub fn run(command: &Doctor) -> Result {
         },
     };
     let path = command.output.as_deref();
-    let mut output = if command.json { Output::open(path)? } else { Output::for_people(path)? };
+    let inputs = command.capture.inputs(&command.images);
+    let mut output = match command.json {
+        true => Output::for_tables(path, &inputs, true)?,
+        false => Output::for_people(path, &inputs)?,
+    };
     for finding in &findings {
         let line = if command.json { as_json(finding) } else { finding.to_string() };
         output.put(|out| writeln!(out, "{line}"))?;

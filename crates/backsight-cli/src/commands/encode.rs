@@ -11,7 +11,7 @@ use backsight_run::{CodePart, CommitLog, ExecutionSource, Recording};
 use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
-use crate::output::say;
+use crate::output::{Inputs, say};
 use crate::recording::{CaptureFormat, Executed, UnitArgs, in_words};
 
 /// Contents of a capture that are taken into memory.
@@ -79,6 +79,8 @@ enum LogIsa {
 /// Runs the command.
 pub fn run(command: &Encode) -> Result {
     let path = &command.input;
+    let images = command.image.iter().map(|image| &image.file);
+    Inputs::none().and([path]).and(images).refuse_folder(&command.output)?;
     if let Some(Executed { source, capture }) = Executed::open(path)? {
         return encode(command, source, capture.as_ref());
     }

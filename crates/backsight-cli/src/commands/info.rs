@@ -59,7 +59,11 @@ pub fn run(command: &Info) -> Result {
     CaptureArgs::say_warnings(&capture, command.output.quiet);
     let surveys = survey(command, &capture)?;
     let path = command.output.output.as_deref();
-    let mut output = if command.json { Output::open(path)? } else { Output::for_people(path)? };
+    let inputs = command.capture.inputs(&ImageArgs::default());
+    let mut output = match command.json {
+        true => Output::for_tables(path, &inputs, true)?,
+        false => Output::for_people(path, &inputs)?,
+    };
     if command.json {
         let value = as_json(command, &capture, &surveys);
         output.put(|out| writeln!(out, "{value:#}"))?;

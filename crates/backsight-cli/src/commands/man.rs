@@ -1,12 +1,12 @@
 //! `backsight man`: manual pages, from the same source as the help.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Command};
 use clap_mangen::Man;
 
 use crate::failure::{Failure, Result};
-use crate::output::{Output, counted, say};
+use crate::output::{Inputs, Output, counted, put_files, say};
 
 /// Write manual pages
 ///
@@ -29,26 +29,26 @@ pub fn run(command: &ManualPages, program: Command) -> Result {
     program.build();
     let Some(folder) = &command.folder else {
         let page = page(program)?.1;
-        let mut output = Output::open(None)?;
+        let mut output = Output::open(None, &Inputs::none())?;
         output.put(|out| out.write_all(page.as_bytes()))?;
         return output.finish();
     };
-    std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
-    let pages = write_all(program, folder)?;
-    say(format_args!("{}: {}", folder.display(), counted(pages, "manual page")));
+    let pages = pages(program)?;
+    let files = pages.iter().map(|(name, page)| (name.as_str(), page.as_bytes()));
+    // Pages of other programs may be there.
+    put_files(folder, true, &Inputs::none(), files)?;
+    say(format_args!("{}: {}", folder.display(), counted(pages.len() as u64, "manual page")));
     Ok(())
 }
 
-/// Writes the pages of a command and of those below it; gives how many.
-fn write_all(command: Command, folder: &Path) -> Result<u64> {
-    let mut pages = 1;
+/// The pages of a command and of those below it, by the names of their files.
+fn pages(command: Command) -> Result<Vec<(String, String)>> {
+    let mut all = Vec::new();
     for below in command.get_subcommands().filter(|command| command.get_name() != "help") {
-        pages += write_all(below.clone(), folder)?;
+        all.extend(pages(below.clone())?);
     }
-    let (name, page) = page(command)?;
-    let file = folder.join(name);
-    std::fs::write(&file, page).map_err(|error| Failure::file(&file, &error))?;
-    Ok(pages)
+    all.push(page(command)?);
+    Ok(all)
 }
 
 /// The name of the file of a page, and the page. What the help says at its end is laid out already: examples, columns.

@@ -59,9 +59,10 @@ pub fn run(command: &Packets) -> Result {
     let quiet = command.output.quiet;
     let capture = command.capture.open(&ImageArgs::default(), quiet)?;
     let path = command.output.output.as_deref();
+    let inputs = command.capture.inputs(&ImageArgs::default());
     let mut output = match command.format {
-        Format::Text => Output::for_people(path)?,
-        _ => Output::open(path)?,
+        Format::Text => Output::for_people(path, &inputs)?,
+        _ => Output::open(path, &inputs)?,
     };
     let summary = match (command.format, command.limit) {
         (Format::Summary, None) => {

@@ -2,8 +2,7 @@
 
 mod table;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use backsight::Capture;
 use backsight::decode::Summary;
@@ -166,7 +165,12 @@ pub fn run(command: &ProfileCommand) -> Result {
     let format = command.format.as_deref().and_then(Format::named);
     let quiet = command.output.quiet;
     let path = command.output.output.as_deref();
-    Output::check(path)?;
+    let inputs = command.capture.inputs(&command.images).and(&command.merge);
+    let mut output = match format {
+        Some(format) if format.is_json() => Output::for_tables(path, &inputs, true)?,
+        Some(_) => Output::open(path, &inputs)?,
+        None => Output::for_people(path, &inputs)?,
+    };
     let slices = if format.is_some_and(Format::needs_timeline) { command.slices } else { 0 };
     let paths = match (command.paths, format.is_some_and(Format::needs_paths)) {
         (Some(window), _) => window.into(),
@@ -229,15 +233,14 @@ pub fn run(command: &ProfileCommand) -> Result {
                     .iter()
                     .for_each(|what| say(format_args!("warning: {what}")));
             }
-            write(format, &profile, &options, path)?;
+            write(format, &profile, &options, &mut output)?;
         }
         None => {
             let table = TableOptions { top: command.top, sort: command.sort };
-            let mut output = Output::for_people(path)?;
             output.put(|out| table::write(&profile, table, out))?;
-            output.finish()?;
         }
     }
+    output.finish()?;
     match command.output.strict && damaged {
         true => Err(Failure::new("the trace or the image is damaged (--strict)")),
         false => Ok(()),
@@ -361,47 +364,10 @@ pub fn check(profile: &Profile, weight: WeightName) -> Result {
     Ok(())
 }
 
-fn write(format: &Format, profile: &Profile, options: &ExportOptions, path: Option<&Path>) -> Result {
-    let mut file = OnFirstWrite { path, output: None, failure: None };
-    match format.write(profile, options, &mut file) {
-        Ok(()) => file.finish(),
+fn write(format: &Format, profile: &Profile, options: &ExportOptions, output: &mut Output) -> Result {
+    match format.write(profile, options, output) {
+        Ok(()) => Ok(()),
         Err(ExportError::Missing(what)) => Err(Failure::new(format!("--format {}: {what}", format.name))),
-        Err(ExportError::Io(error)) => Err(file.failure.unwrap_or_else(|| Failure::new(error))),
-    }
-}
-
-/// A file that is opened when something is written to it: where a format is refused, what was there before stays.
-struct OnFirstWrite<'p> {
-    path: Option<&'p Path>,
-    output: Option<Output>,
-    /// Why something could not be written.
-    failure: Option<Failure>,
-}
-
-impl OnFirstWrite<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result {
-        let output = match &mut self.output {
-            Some(output) => output,
-            None => self.output.insert(Output::open(self.path)?),
-        };
-        output.put(|out| out.write_all(bytes))
-    }
-
-    fn finish(mut self) -> Result {
-        self.put(&[])?;
-        self.output.map_or(Ok(()), Output::finish)
-    }
-}
-
-impl Write for OnFirstWrite<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.put(bytes).map(|()| bytes.len()).map_err(|failure| {
-            self.failure = Some(failure);
-            std::io::ErrorKind::Other.into()
-        })
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+        Err(ExportError::Io(error)) => Err(output.failure(&error)),
     }
 }

@@ -63,10 +63,10 @@ fn title_of(path: &Path, capture: &Capture) -> String {
 pub fn run(command: &Report) -> Result {
     let quiet = command.output.quiet;
     let path = command.output.output.as_deref();
-    Output::check(path)?;
     if let Some(folder) = command.source.iter().find(|folder| !folder.is_dir()) {
         return Err(Failure::new(format!("--source {}: there is no such folder", folder.display())));
     }
+    let mut output = Output::open(path, &command.capture.inputs(&command.images))?;
     let options = CountOptions { timeline: command.slices, ..CountOptions::default() };
     let counting = Counting { images: &command.images, options, threads: command.threads, quiet };
     let (profile, summary, capture) = counting.count_with_summary(&command.capture)?;
@@ -105,7 +105,6 @@ pub fn run(command: &Report) -> Result {
         warnings,
         sources: SourceFolders::new(&command.source),
     };
-    let mut output = Output::open(path)?;
     output.put(|out| report::write(&profile, &options, out))?;
     output.finish()?;
     if let Some(path) = path.filter(|_| !quiet) {

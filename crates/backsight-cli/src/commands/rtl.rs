@@ -2,15 +2,14 @@
 
 mod etrace;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use backsight_arm::etm4::Config;
 use backsight_rtl::etm4::{Form, Options, design};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::failure::{Failure, Result};
-use crate::output::say;
+use crate::output::{Inputs, put_files, say};
 
 /// Write trace hardware in SystemVerilog
 ///
@@ -35,9 +34,13 @@ enum Design {
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct Etm4 {
-    /// The folder to write to; it is made if it is not there
+    /// The folder to write to, which does not exist yet
     #[arg(long, short, value_name = "FOLDER")]
     output: PathBuf,
+
+    /// The folder may have something in it: files of the same names are replaced, others stay
+    #[arg(long)]
+    force: bool,
 
     /// How lanes depend on each other: chain is small, prefix keeps its clock with many lanes
     #[arg(long, value_name = "FORM", default_value = "chain")]
@@ -88,19 +91,17 @@ fn etm4(command: &Etm4) -> Result {
     let lanes = command.lanes.unwrap_or(usual);
     let files = design(&Options { lanes, form, config })
         .map_err(|error| Failure::usage(format!("--lanes {lanes}: {error}")))?;
-    fs::create_dir_all(&command.output).map_err(|error| Failure::file(&command.output, &error))?;
-    for file in &files {
-        write(&command.output.join(file.name), &file.text)?;
-    }
+    put_files(
+        &command.output,
+        command.force,
+        &Inputs::none(),
+        files.iter().map(|file| (file.name, file.text.as_bytes())),
+    )?;
     if !command.quiet {
         let folder = command.output.display();
         say(format_args!("{} files in {folder}, for {}", files.len(), config.words()));
     }
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result {
-    fs::write(path, text).map_err(|error| Failure::file(path, &error))
 }
 
 /// The configuration that settings say, from that of an ETMv4 of which nothing is known.

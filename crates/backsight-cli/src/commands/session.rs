@@ -8,7 +8,7 @@ use backsight_session::{Data, Request, Session, System, Timestamps, output};
 use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
-use crate::output::{Output, say};
+use crate::output::{Inputs, Output, put_files, say};
 
 /// Write the register accesses that start and stop a trace
 ///
@@ -86,6 +86,10 @@ pub struct SessionCommand {
     /// Write to this file, or for a package to this folder; `-` is standard output
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
+
+    /// A package may go to a folder that has something in it: files of the same names are replaced, others stay
+    #[arg(long)]
+    force: bool,
 
     /// No summary
     #[arg(long, short)]
@@ -201,7 +205,7 @@ fn narrow(text: &str) -> std::result::Result<u32, String> {
 }
 
 fn write(command: &SessionCommand, text: &str) -> Result {
-    let mut output = Output::open(command.output.as_deref())?;
+    let mut output = Output::open(command.output.as_deref(), &inputs(command))?;
     output.put(|out| out.write_all(text.as_bytes()))?;
     output.finish()
 }
@@ -210,12 +214,13 @@ fn write_package(command: &SessionCommand, session: &Session) -> Result {
     let folder = command.output.as_ref().filter(|path| path.as_os_str() != "-").ok_or_else(|| {
         Failure::usage("--as package: two files are written, so --output with a folder is needed")
     })?;
-    std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
-    for (name, text) in output::package(session) {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| Failure::file(&path, &error))?;
-    }
-    Ok(())
+    let files = output::package(session);
+    let files = files.iter().map(|(name, text)| (AsRef::as_ref(name), text.as_bytes()));
+    put_files(folder, command.force, &inputs(command), files)
+}
+
+fn inputs(command: &SessionCommand) -> Inputs {
+    Inputs::none().and([&command.system])
 }
 
 #[cfg(test)]

@@ -110,3 +110,24 @@ fn a_trace_without_code_is_refused_with_advice() {
     let words = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.code() == Some(1), "{words}");
 }
+
+#[test]
+fn exceptions_and_filters_are_no_gaps_and_what_is_lost_is() {
+    let scratch = crate::support::Scratch::new();
+    let packed = scratch.path("packed");
+    let first = crate::support::first();
+    let done = backsight(&["compress", text(&first), "--trace", "-o", text(&packed)]);
+    let words = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success() && !words.contains("gap"), "{words}");
+    let copy = scratch.copy_of(&first, "copy");
+    // The last instructions are not there.
+    crate::support::edit(&copy.join("cpu_0.ini"), "length=0x5c", "length=0x40");
+    std::fs::File::options().write(true).open(copy.join("code0.bin")).unwrap().set_len(0x40).unwrap();
+    let done = backsight(&["compress", text(&copy), "--trace", "-o", text(&packed)]);
+    let words = String::from_utf8_lossy(&done.stderr);
+    let flow = backsight(&["flow", text(&copy), "-o", "/dev/null"]);
+    let listed = String::from_utf8_lossy(&flow.stderr);
+    let gaps = words.split("warning: ").find(|line| line.contains("in the trace")).expect("a warning");
+    let count = gaps.split(' ').next().unwrap();
+    assert!(listed.contains(&format!("{count} gaps")), "{words} {listed}");
+}

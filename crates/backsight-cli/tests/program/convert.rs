@@ -149,7 +149,7 @@ fn what_cannot_be_written_to_the_end_is_an_error_and_leaves_nothing() {
         shell.args(["-c", script, env!("CARGO_BIN_EXE_backsight")]).arg(&file).arg(&to);
         let run = run_of(shell.output().expect("a shell")).could_not("trace.bin: cannot be written");
         assert_eq!(run.err.lines().count(), 1, "{}", run.err);
-        assert!(run.err.contains(&format!("nothing is left of {}", to.display())), "{}", run.err);
+        assert!(run.err.contains(&format!("nothing was written to {}", to.display())), "{}", run.err);
         assert!(!to.exists(), "{name}");
     }
 }

@@ -86,3 +86,41 @@ fn every_packet_of_a_long_raw_buffer_has_its_bytes_and_the_whole_address() {
     }
     assert_eq!(next, size);
 }
+
+/// What trc_pkt_lister of OpenCSD 1.3.3 wrote of the same bytes: names, and addresses where there are any.
+#[test]
+fn stm_and_ptm_are_listed_in_the_words_of_opencsd() {
+    let scratch = Scratch::new();
+    // Synchronisation and version; a flag with a time and one without, a null packet with one, a trigger without and with.
+    let stm = [
+        &[0xFF; 10][..],
+        &[0x0F, 0x0F, 0x30, 0x2E, 0xBA, 0xEF, 0x0F, 0x21, 0xBA, 0x0F, 0x16, 0xF2, 0x70, 0x21, 0x11],
+    ]
+    .concat();
+    let ptm: Vec<u8> = [
+        &[0, 0, 0, 0, 0, 0x80][..],
+        &[0x08, 0x00, 0x80, 0x01, 0x00, 0x21],
+        &[0x72, 0x11],
+        &[0x72, 0x8F, 0x81, 0x81, 0x80, 0x08],
+        &[0x72, 0xFF, 0x81, 0x81, 0x80, 0x4F, 0x40],
+    ]
+    .concat();
+    let listed = |name: &str, bytes: &[u8]| {
+        let file = scratch.file(name, bytes);
+        let line = format!("packets {} --protocol {name} --format opencsd --quiet", file.display());
+        let words = |line: &str| line.split_once("\t").expect("a name").1.trim_end().to_owned();
+        crate::support::line(&line).done().out.lines().map(words).collect::<Vec<_>>()
+    };
+    let names: Vec<_> =
+        listed("stm", &stm).iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(names, ["ASYNC", "VERSION", "FLAGTS", "FLAG", "NULL", "TRIG", "TRIGTS"]);
+    let ptm = listed("ptm", &ptm);
+    assert_eq!(
+        ptm[2..],
+        [
+            "WP_UPDATE : ; Addr=0x00018020;",
+            "WP_UPDATE : ; Addr=0x0000811C;",
+            "WP_UPDATE : ; Addr=0xE00081FC;",
+        ]
+    );
+}

@@ -14,6 +14,7 @@ mod listing_options;
 mod listings;
 mod manners;
 mod messages;
+mod outputs;
 mod profile;
 mod riscv;
 mod rtl;

@@ -88,6 +88,14 @@ impl DebugInfo {
         read::read(contents)
     }
 
+    /// The same with other names.
+    pub(crate) fn renamed(&self, rename: &mut dyn FnMut(&str) -> String) -> Self {
+        let mut renamed = self.clone();
+        renamed.files.iter_mut().for_each(|name| *name = rename(name));
+        renamed.scopes.iter_mut().for_each(|scope| scope.name = rename(&scope.name));
+        renamed
+    }
+
     /// Is there none?
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

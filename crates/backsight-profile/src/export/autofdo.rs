@@ -8,6 +8,7 @@ use std::io::Write;
 use backsight::image::Elf;
 
 use super::addresses::{Ranges, chosen};
+use super::names::one_line;
 use super::{ExportError, ExportOptions, Format, Need};
 use crate::Profile;
 
@@ -45,7 +46,7 @@ fn autofdo(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> R
     write_branches(&ranges, base, out)?;
     if let Some(module) = module {
         module.build_id().map_or(Ok(()), |id| writeln!(out, "// build_id: 0x{id}"))?;
-        writeln!(out, "// {}", module.name())?;
+        writeln!(out, "// {}", one_line(module.name()))?;
     }
     Ok(())
 }

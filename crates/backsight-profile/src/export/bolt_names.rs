@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use object::read::elf::{ElfFile, FileHeader};
 use object::{FileKind, Object as _, ObjectSection as _, ObjectSymbol, SectionFlags, SymbolKind, elf};
 
+use super::names::fdata;
 use crate::Module;
 
 /// The functions of a file, by address.
@@ -46,7 +47,7 @@ impl BoltNames {
     pub fn at(&self, address: u64) -> Option<String> {
         let after = self.0.partition_point(|function| function.start <= address);
         let function = self.0[..after].iter().rev().take(32).find(|one| address < one.end)?;
-        let name = function.name.replace('\\', "\\\\").replace(' ', "\\ ");
+        let name = fdata(&function.name);
         Some(format!("1 {name} {:x}", address - function.start))
     }
 }

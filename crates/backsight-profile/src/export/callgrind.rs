@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use backsight::isa::Class;
 
+use super::names::{callgrind, one_line};
 use super::stacks::totals;
 use super::{ExportError, ExportOptions, Format, Need, Weight};
 use crate::{EdgeKind, Function, Profile};
@@ -68,7 +69,7 @@ fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
     let bodies = bodies(profile);
     let inclusive = inclusive(profile);
     writeln!(out, "# callgrind format\nversion: 1\ncreator: backsight {}", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "cmd: {}", options.title.replace('\n', " "))?;
+    writeln!(out, "cmd: {}", one_line(&options.title))?;
     let columns = Columns { has_cycles: profile.has_cycles() };
     writeln!(out, "positions: instr line\nevents: {}", columns.titles())?;
     let mut all = Cost::default();
@@ -77,21 +78,22 @@ fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
     for (&number, body) in &bodies {
         let Some(function) = profile.functions.get(number as usize) else { continue };
         write_header(profile, function, "", out)?;
-        writeln!(out, "fn={}", one_line(&function.name))?;
+        writeln!(out, "fn={}", callgrind(&function.name))?;
         write_body(profile, (function, number), body, (columns, &inclusive), out)?;
         writeln!(out)?;
     }
     Ok(())
 }
 
-fn one_line(name: &str) -> String {
-    name.replace(['\n', '\r'], " ")
-}
-
 fn write_header(profile: &Profile, function: &Function, prefix: &str, out: &mut dyn Write) -> io::Result<()> {
     let Some(module) = profile.module_of(function) else { return Ok(()) };
     let file_key = if prefix.is_empty() { "fl" } else { "cfi" };
-    writeln!(out, "{prefix}ob={}\n{file_key}={}", module.name(), file_of(profile, function))
+    writeln!(
+        out,
+        "{prefix}ob={}\n{file_key}={}",
+        callgrind(module.name()),
+        callgrind(file_of(profile, function))
+    )
 }
 
 /// The file that a function is in, as far as that is known.
@@ -120,7 +122,8 @@ fn write_body(
     let mut position = |address: u64, out: &mut dyn Write| {
         let now = file_at(address);
         if std::mem::replace(&mut file, now) != now {
-            writeln!(out, "{}={now}", if now == file_of_function { "fe" } else { "fi" })?;
+            let now_is = if now == file_of_function { "fe" } else { "fi" };
+            writeln!(out, "{now_is}={}", callgrind(now))?;
         }
         Ok::<_, io::Error>(())
     };
@@ -134,7 +137,7 @@ fn write_body(
         write_header(profile, called, "c", out)?;
         let called_debug = profile.module_of(called).map(crate::Module::debug);
         let target_line = called_debug.and_then(|debug| debug.line(target)).map_or(0, |line| line.line);
-        writeln!(out, "cfn={}\ncalls={count} {target:#x} {target_line}", one_line(&called.name))?;
+        writeln!(out, "cfn={}\ncalls={count} {target:#x} {target_line}", callgrind(&called.name))?;
         let of_pair = inclusive.get(&(number, callee)).copied().unwrap_or_default();
         let cost = of_pair.share(count);
         writeln!(out, "{address:#x} {} {}", line(address), columns.text(&cost))?;

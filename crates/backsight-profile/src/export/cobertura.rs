@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::coverage::{BranchCoverage, FileCoverage};
+use super::names::xml;
 use super::{Coverage, ExportError, ExportOptions, Format, Need};
 use crate::Profile;
 
@@ -50,7 +51,7 @@ fn write(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Re
 }
 
 fn write_file(name: &str, file: &FileCoverage, out: &mut dyn Write) -> Result<(), ExportError> {
-    let name = escaped(name.trim_start_matches('/'));
+    let name = xml(name.trim_start_matches('/'));
     let (lines, branches) = (rate(file.line_sums()), rate(file.branch_sums()));
     writeln!(
         out,
@@ -71,8 +72,4 @@ fn write_file(name: &str, file: &FileCoverage, out: &mut dyn Write) -> Result<()
         )?;
     }
     Ok(writeln!(out, "</lines>\n</class>")?)
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

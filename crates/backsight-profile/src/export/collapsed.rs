@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use super::names::frame;
 use super::stacks::{functions_of, own, threads_of};
 use super::{ExportError, ExportOptions, Format, Need};
 use crate::Profile;
@@ -27,10 +28,10 @@ fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
         let thread = thread.and_then(|thread| profile.threads.get(thread as usize));
         let several = profile.threads.len() > 1;
         let mut names: Vec<String> =
-            thread.filter(|_| several).map(|thread| clean(&thread.full_name(true))).into_iter().collect();
+            thread.filter(|_| several).map(|thread| frame(&thread.full_name(true))).into_iter().collect();
         let functions = functions_of(profile, number).into_iter().rev();
         names.extend(
-            functions.filter_map(|function| Some(clean(&profile.functions.get(function as usize)?.name))),
+            functions.filter_map(|function| Some(frame(&profile.functions.get(function as usize)?.name))),
         );
         *lines.entry(names.join(";")).or_default() += cost;
     }
@@ -38,9 +39,4 @@ fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
         writeln!(out, "{stack} {cost}")?;
     }
     Ok(())
-}
-
-/// Semicolons stand between names, and lines end.
-fn clean(name: &str) -> String {
-    name.replace(';', ":").replace(['\n', '\r'], " ")
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use super::names::{lcov, one_line};
 use super::{Coverage, ExportError, ExportOptions, Format, Need};
 use crate::Profile;
 
@@ -15,12 +16,12 @@ pub(super) const FORMAT: Format = Format {
 
 fn write(profile: &Profile, _options: &ExportOptions, out: &mut dyn Write) -> Result<(), ExportError> {
     for (name, file) in &Coverage::with_lines(profile)?.files {
-        writeln!(out, "TN:\nSF:{name}")?;
+        writeln!(out, "TN:\nSF:{}", one_line(name))?;
         for (line, function) in file.functions.keys() {
-            writeln!(out, "FN:{line},{function}")?;
+            writeln!(out, "FN:{line},{}", lcov(function))?;
         }
         for ((_, function), counts) in &file.functions {
-            writeln!(out, "FNDA:{},{function}", counts.entries)?;
+            writeln!(out, "FNDA:{},{}", counts.entries, lcov(function))?;
         }
         let entered = file.functions.values().filter(|counts| counts.entries > 0).count();
         writeln!(out, "FNF:{}\nFNH:{entered}", file.functions.len())?;

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use super::tables::{field, place};
+use super::names::csv as field;
+use super::tables::place;
 use super::{ExportError, ExportOptions, Format};
 use crate::Profile;
 

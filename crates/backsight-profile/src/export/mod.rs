@@ -14,6 +14,7 @@ mod firefox;
 mod lcov;
 mod llvm;
 mod loops;
+mod names;
 mod paths;
 mod perfetto;
 mod pprof;
@@ -167,6 +168,11 @@ impl Format {
         (self.write)(profile, options, out)
     }
 
+    /// Is it JSON?
+    pub fn is_json(&self) -> bool {
+        matches!(self.name, "chrome" | "speedscope" | "firefox" | "paths" | "json")
+    }
+
     /// Does it show calls over time ([`CountOptions::timeline`](crate::CountOptions::timeline))?
     pub fn needs_timeline(&self) -> bool {
         self.needs.contains(&Need::Timeline)
@@ -264,7 +270,7 @@ fn missing(need: Need, profile: &Profile, options: &ExportOptions) -> Option<Str
     }
 }
 
-/// Text for JSON and XML comes from programs: whatever they have in it must not end what is around it.
+/// Text for JSON comes from programs: whatever they have in it must not end what is around it.
 fn json_text(text: &str) -> serde_json::Value {
     serde_json::Value::from(text)
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::names::csv as field;
 use super::{ExportError, ExportOptions, Format, Need};
 use crate::json::Object;
 use crate::{Block, EventProfile, EventShare, Function, Profile};
@@ -43,14 +44,6 @@ pub(super) const BRANCHES: Format = Format {
 pub(super) const JSON: Format =
     Format { name: "json", title: "All tables, JSON", readers: "scripts", needs: &[], write: all };
 
-/// A field; those with commas, quotes or line ends are quoted.
-pub(super) fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
 /// Function, file and line of an address.
 pub(super) fn place(profile: &Profile, block: &Block, address: u64) -> (String, String, u32) {
     let Some(function) = profile.function_of(block) else { return Default::default() };
@@ -62,8 +55,11 @@ pub(super) fn place(profile: &Profile, block: &Block, address: u64) -> (String, 
 
 /// Titles of the columns of events.
 fn event_titles(profile: &Profile) -> String {
-    let names = profile.events.iter().map(|events| field(&events.choice.name));
-    names.map(|name| format!(",{name},{name} certain,{name} possible")).collect()
+    let titles = profile.events.iter().flat_map(|events| {
+        let name = &events.choice.name;
+        [name.clone(), format!("{name} certain"), format!("{name} possible")]
+    });
+    titles.map(|title| format!(",{}", field(&title))).collect()
 }
 
 type SharesByNumber<'a> = std::collections::HashMap<u32, &'a EventShare>;

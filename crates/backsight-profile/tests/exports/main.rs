@@ -1,11 +1,13 @@
 //! What is written is what the formats say, and what their readers take.
 
 mod analysis;
+mod hostile_names;
 mod page;
 mod probes;
 mod readers;
 #[path = "../support/mod.rs"]
 mod support;
+mod well_formed;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -7,8 +7,8 @@ use std::process::Command;
 use backsight_arm::etm4::Config;
 use backsight_rtl::etm4::Form;
 
-use crate::simulator::{is_installed, run, write};
 use crate::files;
+use crate::simulator::{is_installed, run, write};
 
 const LANES: u8 = 8;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -98,7 +99,7 @@ impl Manifest {
             "identity": { "bytes": bytes, "modified": modified, "digest": digest },
             "tables": tables,
         });
-        replace_file(file, |temporary| fs::write(temporary, format!("{manifest:#}\n")))
+        replace_file(file, |output| writeln!(output, "{manifest:#}"))
     }
 }
 

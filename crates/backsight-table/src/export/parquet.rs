@@ -1,7 +1,7 @@
 //! Parts: files of Parquet.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +16,8 @@ use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
+
+use backsight::description::whole::WholeFile;
 
 use super::FileLayout;
 use super::chunk;
@@ -54,8 +56,8 @@ pub(super) fn write_part(file: &Path, mut reader: Reader, layout: FileLayout) ->
     let (kept, schema) = kept(file, &reader.schema())?;
     let mut rows = 0;
     let mut failure = None;
-    replace_file(file, |temporary| {
-        let mut writer = PartWriter::new(File::create(temporary)?, schema.clone(), layout)?;
+    replace_file(file, |output| {
+        let mut writer = PartWriter::new(output, schema.clone(), layout)?;
         while let Some(batch) = reader.next_batch() {
             let batch = match batch {
                 Ok(batch) => batch,
@@ -81,9 +83,9 @@ pub(super) fn write_part(file: &Path, mut reader: Reader, layout: FileLayout) ->
 }
 
 /// A part while it is written.
-struct PartWriter {
+struct PartWriter<W: Write + Send> {
     schema: SchemaRef,
-    file: SerializedFileWriter<File>,
+    file: SerializedFileWriter<W>,
     factory: ArrowRowGroupWriterFactory,
     groups: usize,
     layout: FileLayout,
@@ -91,8 +93,8 @@ struct PartWriter {
     open: Option<(Vec<ArrowColumnWriter>, usize)>,
 }
 
-impl PartWriter {
-    fn new(output: File, schema: SchemaRef, layout: FileLayout) -> io::Result<Self> {
+impl<W: Write + Send> PartWriter<W> {
+    fn new(output: W, schema: SchemaRef, layout: FileLayout) -> io::Result<Self> {
         let writer =
             ArrowWriter::try_new(output, schema.clone(), Some(properties(&schema, layout.compress)))?;
         let (file, factory) = writer.into_serialized_writer()?;
@@ -176,27 +178,24 @@ pub(super) fn write_unreadable(file: &Path, why: &str) -> Result {
             _ => new_null_array(field.data_type(), 1),
         }
     };
-    replace_file(file, |temporary| {
+    replace_file(file, |output| {
         let columns = schema.fields().iter().map(|field| column(field)).collect();
         let batch = RecordBatch::try_new(schema.clone(), columns).map_err(io::Error::other)?;
-        let mut writer =
-            ArrowWriter::try_new(File::create(temporary)?, schema.clone(), Some(properties(&schema, true)))?;
+        let mut writer = ArrowWriter::try_new(output, schema.clone(), Some(properties(&schema, true)))?;
         writer.write(&batch)?;
         writer.close()?;
         Ok(())
     })
 }
 
-/// Writes a file under another name, and gives it its own when it is finished.
-pub(super) fn replace_file(file: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = file.with_file_name(format!(".{name}.tmp"));
+/// Writes a file that is whole or absent.
+pub(super) fn replace_file(file: &Path, write: impl FnOnce(&mut WholeFile) -> io::Result<()>) -> Result {
     let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
-    folder.and_then(|()| write(&temporary)).and_then(|()| fs::rename(&temporary, file)).map_err(|error| {
-        // What is left of it is of no use; if it cannot be removed, the next run writes over it.
-        let _ = fs::remove_file(&temporary);
-        Error::file(file, error)
-    })
+    let written = folder.and_then(|()| WholeFile::create(file)).and_then(|mut output| {
+        write(&mut output)?;
+        output.finish()
+    });
+    written.map_err(|error| Error::file(file, error))
 }
 
 pub(super) fn remove_file(file: &Path) -> Result {

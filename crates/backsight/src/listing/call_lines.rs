@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 
-use backsight_core::Describe as _;
+use backsight_core::{Describe as _, Printable};
 use backsight_flow::{Event, PathId, Range};
 
 use super::event_line::{module_members, write_event};
 use super::filter::Filter;
 use super::json::ObjectWriter;
 use super::label::Label;
-use super::printable::Printable;
 use super::stay_line::{NameTexts, indentation, write_stay};
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;

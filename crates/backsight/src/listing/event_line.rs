@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;
 
-use backsight_core::{Address, AddressSpace, Describe as _};
+use backsight_core::{Address, AddressSpace, Describe as _, Printable, is_harmful};
 use backsight_flow::{Event, Range, opencsd};
 
 use super::instruction_text::InstructionText;
 use super::instructions::{Step, steps};
 use super::json::ObjectWriter;
 use super::label::Label;
-use super::printable::{Printable, is_harmful};
 use super::range_text::{RangeText, RangeTexts};
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;

@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 
-use backsight_core::{Address, AddressSpace, Isa};
+use backsight_core::{Address, AddressSpace, Isa, Printable};
 #[cfg(feature = "disassemble")]
 use backsight_image::Disassembler;
 use backsight_image::{Naming, SourceLine};
 
 use super::instructions::Step;
-use super::printable::Printable;
 use crate::SourceCode;
 
 /// Puts instructions into words, in the order of their execution: what one means may depend on those before it

@@ -6,10 +6,9 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use backsight_core::{Describe, Value};
+use backsight_core::{Describe, Value, is_harmful};
 
 use super::digits::{Decimal, hexadecimal};
-use super::printable::is_harmful;
 
 /// Writes one object after the other.
 #[derive(Clone, Debug, Default)]

@@ -7,9 +7,9 @@ use backsight_flow::{Channel, Event, SourceTime};
 use super::digits::hexadecimal;
 use super::json::ObjectWriter;
 use super::label::Label;
-use super::printable::Printable;
 use crate::messages::{Message, Messages};
 use crate::{Item, Source, decode};
+use backsight_core::Printable;
 
 /// How messages are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 mod branches;
 mod call_lines;
+mod counted;
 mod digits;
 mod event_line;
 mod execution;
@@ -15,17 +16,17 @@ mod json;
 mod label;
 mod message_lines;
 mod packet;
-mod printable;
 mod range_text;
 mod stay_line;
 mod style;
 
+pub use backsight_core::Printable;
 pub use branches::{BranchWriter, EventNames};
+pub use counted::counted;
 pub use event_line::write_address;
 pub use execution::{ExecutionWriter, ListedCounts};
 pub use filter::{Filter, FilterOptions};
 pub use instructions::{Step, steps};
 pub use message_lines::{MessageFormat, MessageWriter};
 pub use packet::{PacketFormat, PacketWriter};
-pub use printable::{Printable, counted};
 pub use style::{Detail, ExecutionFormat, Style};

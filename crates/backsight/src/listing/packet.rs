@@ -120,7 +120,7 @@ impl PacketWriter {
             push_hexadecimal(line, &[byte], "0x");
             line.push(' ');
         }
-        let _ = write!(line, "];\t{} : ", item.value.name());
+        let _ = write!(line, "];\t{} : ", item.value.opencsd_name());
         let _ = item.value.write_opencsd(line);
     }
 }

@@ -8,8 +8,8 @@ use std::io::Write as _;
 
 use super::digits::write_decimal;
 use super::label::Label;
-use super::printable::Printable;
 use crate::calls::{Cost, Functions, Stay};
+use backsight_core::Printable;
 
 /// Deepest call that is indented deeper than its caller.
 const DEEPEST: usize = 60;

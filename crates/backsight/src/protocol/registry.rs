@@ -79,6 +79,11 @@ pub trait Protocol {
     /// Its branches; an error says why there are none.
     fn branches(configuration: &Self::Configuration) -> Result<Self::Branches, &'static str>;
 
+    /// The name of a packet in the listing that users of OpenCSD know.
+    fn opencsd_name(packet: &Self::Packet) -> &'static str {
+        packet.name()
+    }
+
     /// Writes what the listing that users of OpenCSD know shows after the name of a packet: the fields as in any text,
     /// where that listing has no words of its own.
     fn write_opencsd(packet: &Self::Packet, out: &mut dyn fmt::Write) -> fmt::Result {
@@ -239,6 +244,10 @@ macro_rules! protocols {
             /// The name that listings use.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$row(packet) => Describe::name(packet),)* }
+            }
+
+            pub(crate) fn opencsd_name(&self) -> &'static str {
+                match self { $(Self::$row(packet) => <$protocol>::opencsd_name(packet),)* }
             }
 
             pub(crate) fn opencsd_bytes(&self, bytes: &mut [u8]) -> u64 {

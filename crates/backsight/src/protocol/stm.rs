@@ -73,6 +73,16 @@ impl Protocol for Stm {
         Err("an STM does not trace branches")
     }
 
+    /// It writes `TS` at the end of names, and nothing at that of a null packet.
+    fn opencsd_name(packet: &Packet) -> &'static str {
+        match packet.content {
+            Content::Flag if packet.time.is_some() => "FLAGTS",
+            Content::Trigger(_) if packet.time.is_some() => "TRIGTS",
+            Content::Null => "NULL",
+            _ => packet.name(),
+        }
+    }
+
     /// A packet that begins in a high nibble is shown without the low one, and an index further.
     fn opencsd_bytes(packet: &Packet, bytes: &mut [u8]) -> u64 {
         if !packet.begins_in_high_nibble {

@@ -148,7 +148,8 @@ pub fn run(command: &Bench) -> Result {
     for buffer in command.capture.chosen(&capture) {
         contents.push(Contents::new(buffer, !once && command.threads.is_none())?);
     }
-    let mut output = Output::open(command.output.output.as_deref())?;
+    let (path, inputs) = (command.output.output.as_deref(), command.capture.inputs(&command.images));
+    let mut output = Output::for_tables(path, &inputs, command.json)?;
     for &stage in &command.stage {
         let mut work = Work::default();
         let limit = Duration::from_secs_f64(command.seconds);

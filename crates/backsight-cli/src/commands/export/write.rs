@@ -10,7 +10,7 @@ use backsight_table::{Query, Table};
 use super::{Compression, Export};
 use crate::args::CaptureArgs;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, counted, say};
+use crate::output::{Inputs, Output, counted, say};
 use crate::progress::Progress;
 
 /// Runs the command.
@@ -20,7 +20,7 @@ use crate::progress::Progress;
 pub fn run(command: &Export) -> Result {
     let queries = queries(command)?;
     if command.describe {
-        let mut output = Output::for_people(None)?;
+        let mut output = Output::for_people(None, &Inputs::none())?;
         queries.iter().try_for_each(|query| describe(query.table(), &mut output))?;
         return output.finish();
     }
@@ -114,7 +114,8 @@ fn write(command: &Export, queries: Vec<Query>) -> Result {
             let [query] = queries.as_slice() else {
                 return Err(Failure::usage("--arrow: a stream holds one table: name it with --table"));
             };
-            let mut output = Output::open(file.as_deref())?;
+            let inputs = command.capture.inputs(&command.images).and(&command.others);
+            let mut output = Output::open(file.as_deref(), &inputs)?;
             if output.is_terminal() {
                 return Err(Failure::usage("--arrow -: a stream of Arrow is not for terminals"));
             }

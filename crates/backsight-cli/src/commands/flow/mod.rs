@@ -229,14 +229,18 @@ pub fn run(command: &Flow) -> Result {
     let quiet = command.output.quiet;
     let capture = command.capture.open(&command.images, quiet)?;
     let path = command.output.output.as_deref();
+    let inputs = command.capture.inputs(&command.images);
     let output = match command.format {
-        Format::Text => Output::for_people(path)?,
-        _ => Output::open(path)?,
+        Format::Text => Output::for_people(path, &inputs)?,
+        _ => Output::open(path, &inputs)?,
     };
     let mut output = output.limit(command.limit);
     let counts = Arc::new(ListedCounts::default());
     let outcome = list(command, &capture, &mut output, &counts);
-    output.finish()?;
+    match outcome {
+        Ok(_) | Err(Failure::Enough) => output.finish()?,
+        Err(_) => drop(output),
+    }
     if !quiet {
         // The event log, the files that it names, their names and lines are read while they are listed.
         let code = capture.code()?;

@@ -44,11 +44,14 @@ pub fn run(command: &Flow) -> Result {
         Ok(outcome) => listing.end().map(|()| outcome),
         Err(failure) => Err(failure),
     };
-    listing.finish()?;
+    match outcome {
+        Ok(Ok(())) | Err(Failure::Enough) => listing.finish()?,
+        _ => drop(listing),
+    }
     outcome?.map_err(|error| Failure::new(format!("{file}: {error}")))
 }
 
-/// The inner error is what is wrong with the file; what came before it is listed.
+/// The inner error is what is wrong with the file; what came before it is listed on standard output.
 fn list<R: Read>(
     reader: &mut RetiredReader<R>,
     listing: &mut Listing<'_>,
@@ -97,7 +100,8 @@ impl<'i> Listing<'i> {
         let mut listing = Self {
             command,
             code,
-            output: Output::open(command.output.output.as_deref())?.limit(command.limit),
+            output: Output::open(command.output.output.as_deref(), &command.capture.inputs(&command.images))?
+                .limit(command.limit),
             filter: Filter::new(&command.filter.options(), || code.image())?,
             ids,
             threads: BTreeMap::new(),

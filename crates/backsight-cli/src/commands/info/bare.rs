@@ -37,7 +37,11 @@ pub fn run(command: &Info, detection: &Detection) -> Result {
     detection.commands(verb).iter().for_each(|command| line(4, command));
     value["detected"] = detected(detection, verb);
     let path = command.output.output.as_deref();
-    let mut output = if command.json { Output::open(path)? } else { Output::for_people(path)? };
+    let inputs = command.capture.inputs(&ImageArgs::default());
+    let mut output = match command.json {
+        true => Output::for_tables(path, &inputs, true)?,
+        false => Output::for_people(path, &inputs)?,
+    };
     match command.json {
         true => output.put(|out| writeln!(out, "{value:#}"))?,
         false => output.put(|out| out.write_all(text.as_bytes()))?,

@@ -1,6 +1,6 @@
 //! `backsight lab squeeze`: the research compressors over a set of programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use backsight_squeeze::lab::gates::gates;
 use backsight_squeeze::lab::plot::{Point, scatter, series};
@@ -14,7 +14,7 @@ use clap::Args;
 
 use super::super::compress::scheme;
 use crate::failure::{Failure, Result};
-use crate::output::say;
+use crate::output::{Inputs, Output, put_files, say};
 use crate::progress::Progress;
 
 /// Compare trace compressors with each other and with published figures
@@ -78,13 +78,8 @@ fn sweep() -> Vec<String> {
     names
 }
 
-fn save(folder: &Path, name: &str, svg: &str) -> Result {
-    let path = folder.join(name);
-    std::fs::write(&path, svg).map_err(|error| Failure::file(&path, &error))
-}
-
-fn plots(folder: &Path, names: &[String], schemes: &[Scheme], rows: &[Row]) -> Result {
-    std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
+/// The plots, by the names of their files.
+fn plots(names: &[String], schemes: &[Scheme], rows: &[Row]) -> Vec<(String, String)> {
     let points: Vec<_> = names
         .iter()
         .zip(schemes)
@@ -93,53 +88,65 @@ fn plots(folder: &Path, names: &[String], schemes: &[Scheme], rows: &[Row]) -> R
             Some(Point { name: name.clone(), x: gates(scheme)? as f64, y: average(rows, number) })
         })
         .collect();
-    save(folder, "gates.svg", &scatter("Bits an instruction by gates", "gates", "bits/ins", &points))?;
+    let gates = scatter("Bits an instruction by gates", "gates", "bits/ins", &points);
+    let mut plots = vec![("gates.svg".to_owned(), gates)];
     for row in rows {
         let best = names.iter().position(|name| name == "btmbp").unwrap_or(0);
         let values: Vec<_> =
             row.outcomes[best].windows.iter().map(|&bits| bits as f64 / WINDOW as f64).collect();
         let title = format!("{}: port bandwidth with {}", row.name, names[best]);
         let svg = series(&title, &format!("windows of {WINDOW} instructions"), "bits/ins", &values);
-        save(folder, &format!("bandwidth-{}.svg", row.name), &svg)?;
+        plots.push((format!("bandwidth-{}.svg", row.name), svg));
     }
-    Ok(())
+    plots
 }
 
 /// Passes of which the best counts.
 const TIMES: u32 = 3;
 
-fn speed(set: &Set, names: &[String], schemes: &[Scheme], instructions: u64) -> Result {
-    println!("Millions of instructions a second: packed, unpacked; the best of {TIMES} times\n");
-    print!("{:14}", "program");
-    names.iter().for_each(|name| print!("{name:>18}"));
-    println!();
+fn speed(set: &Set, names: &[String], schemes: &[Scheme], instructions: u64, output: &mut Output) -> Result {
+    output.put(|out| {
+        writeln!(out, "Millions of instructions a second: packed, unpacked; the best of {TIMES} times\n")?;
+        write!(out, "{:14}", "program")?;
+        names.iter().try_for_each(|name| write!(out, "{name:>18}"))?;
+        writeln!(out)
+    })?;
     for case in &set.cases {
         let speeds = set.speed(case, schemes, (instructions, TIMES)).map_err(Failure::new)?;
-        print!("{:14}", case.name);
-        speeds.iter().for_each(|[pack, unpack]| print!("{:>9.1}{:>9.1}", pack / 1e6, unpack / 1e6));
-        println!();
+        output.put(|out| {
+            write!(out, "{:14}", case.name)?;
+            let mut speeds = speeds.iter();
+            speeds.try_for_each(|[pack, unpack]| write!(out, "{:>9.1}{:>9.1}", pack / 1e6, unpack / 1e6))?;
+            writeln!(out)
+        })?;
     }
     Ok(())
 }
 
-fn replay(set: &Set, instructions: u64) -> Result {
-    println!(
-        "{:14}{:>12}{:>12}{:>10}{:>11}{:>9}{:>9}",
-        "program", "instructions", "items", "differing", "registers", "bits/ins", "ratio"
-    );
+fn replay(set: &Set, instructions: u64, output: &mut Output) -> Result {
+    output.put(|out| {
+        writeln!(
+            out,
+            "{:14}{:>12}{:>12}{:>10}{:>11}{:>9}{:>9}",
+            "program", "instructions", "items", "differing", "registers", "bits/ins", "ratio"
+        )
+    })?;
     let mut wrong = 0;
     for case in &set.cases {
         let done = set.replay(case, instructions).map_err(Failure::new)?;
-        println!(
-            "{:14}{:>12}{:>12}{:>10}{:>11}{:>9.3}{:>9.2}",
-            case.name,
-            done.instructions,
-            done.items,
-            done.differing,
-            if done.registers { "the same" } else { "differ" },
-            done.bits as f64 / done.instructions as f64,
-            done.raw_bits as f64 / done.bits as f64
-        );
+        output.put(|out| {
+            writeln!(
+                out,
+                "{:14}{:>12}{:>12}{:>10}{:>11}{:>9.3}{:>9.2}",
+                case.name,
+                done.instructions,
+                done.items,
+                done.differing,
+                if done.registers { "the same" } else { "differ" },
+                done.bits as f64 / done.instructions as f64,
+                done.raw_bits as f64 / done.bits as f64
+            )
+        })?;
         wrong += u32::from(done.differing > 0 || !done.registers);
     }
     if wrong > 0 { Err(Failure::new(format!("{wrong} programs did not do the same again"))) } else { Ok(()) }
@@ -163,11 +170,15 @@ pub fn run(command: &Squeeze) -> Result {
         })
         .collect::<Result<_>>()?;
     let set = Set::open(&command.folder).map_err(Failure::new)?;
+    let mut output = Output::for_tables(None, &Inputs::none(), false)?;
     if command.speed {
-        return speed(&set, &names, &schemes, command.instructions);
+        speed(&set, &names, &schemes, command.instructions, &mut output)?;
+        return output.finish();
     }
     if command.replay {
-        return replay(&set, command.instructions);
+        let outcome = replay(&set, command.instructions, &mut output);
+        output.finish()?;
+        return outcome;
     }
     let experiment =
         Experiment { schemes: schemes.clone(), data: command.data, instructions: command.instructions };
@@ -180,21 +191,29 @@ pub fn run(command: &Squeeze) -> Result {
     if rows.is_empty() {
         return Err(Failure::new("no program could be measured"));
     }
-    println!("Bits an instruction; in brackets those of the text (MiBench on Arm)\n");
-    println!("{}", instruction_table(&names, &schemes, &rows));
-    println!("{}", state_table(&names, &schemes));
-    println!("What the bits are for\n\n{}", share_table(&names, &rows));
-    if command.data {
-        println!("Data addresses\n\n{}", address_table(&rows));
-        println!("Load values; in brackets those of the text\n\n{}", value_table(&rows));
-    }
     let missing = published::PROGRAMS.iter().filter(|(name, _)| !rows.iter().any(|row| row.name == *name));
     let missing: Vec<_> = missing.map(|(name, _)| *name).filter(|name| *name != "average").collect();
-    if !missing.is_empty() {
-        println!("Programs of the text that are not in the set: {}", missing.join(", "));
-    }
+    output.put(|out| {
+        writeln!(out, "Bits an instruction; in brackets those of the text (MiBench on Arm)\n")?;
+        writeln!(out, "{}", instruction_table(&names, &schemes, &rows))?;
+        writeln!(out, "{}", state_table(&names, &schemes))?;
+        writeln!(out, "What the bits are for\n\n{}", share_table(&names, &rows))?;
+        if command.data {
+            writeln!(out, "Data addresses\n\n{}", address_table(&rows))?;
+            writeln!(out, "Load values; in brackets those of the text\n\n{}", value_table(&rows))?;
+        }
+        match missing.is_empty() {
+            true => Ok(()),
+            false => writeln!(out, "Programs of the text that are not in the set: {}", missing.join(", ")),
+        }
+    })?;
+    output.finish()?;
     match &command.plots {
-        Some(folder) => plots(folder, &names, &schemes, &rows),
+        Some(folder) => {
+            let plots = plots(&names, &schemes, &rows);
+            let files = plots.iter().map(|(name, svg)| (name.as_str(), svg.as_bytes()));
+            put_files(folder, true, &Inputs::none(), files)
+        }
         None => Ok(()),
     }
 }

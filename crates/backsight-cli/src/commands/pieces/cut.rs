@@ -14,7 +14,9 @@ use crate::output::{Output, counted, say};
 pub fn run(command: &Pieces) -> Result {
     let wanted: Wanted = command.table.parse()?;
     let options = PlanOptions { bytes: usize::try_from(command.bytes).unwrap_or(usize::MAX).max(1) };
-    let mut output = Output::open(command.output.as_deref())?;
+    let path = command.output.as_deref();
+    let inputs = command.capture.inputs(&command.images).and(&command.others);
+    let mut output = Output::for_tables(path, &inputs, command.json)?;
     let (mut failed, mut count) = (0, 0);
     let mut unknown = command.capture.id.clone();
     for path in std::iter::once(&command.capture.capture).chain(&command.others) {

@@ -253,8 +253,9 @@ fn place(profile: &Profile, block: u32, address: u64) -> String {
     let block = profile.blocks.get(block as usize);
     let Some(function) = block.and_then(|block| profile.function_of(block)) else { return String::new() };
     let debug = profile.module_of(function).map(Module::debug);
+    let name = Printable(&function.name);
     match debug.and_then(|debug| Some((debug, debug.line(address)?))) {
-        Some((debug, line)) => format!(" {} ({}:{})", function.name, debug.file(line.file), line.line),
-        None => format!(" {}", function.name),
+        Some((debug, line)) => format!(" {name} ({}:{})", Printable(debug.file(line.file)), line.line),
+        None => format!(" {name}"),
     }
 }

@@ -1,6 +1,5 @@
 //! `backsight rtl etrace`: the encoder.
 
-use std::fs;
 use std::path::PathBuf;
 
 use backsight_core::Isa;
@@ -9,7 +8,7 @@ use backsight_run::units::etrace_unit;
 use clap::Args;
 
 use crate::failure::{Failure, Result};
-use crate::output::say;
+use crate::output::{Inputs, put_files, say};
 
 /// An encoder for RISC-V E-Trace, behind the commit ports of a core
 ///
@@ -18,9 +17,13 @@ use crate::output::say;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Etrace {
-    /// The folder to write to; it is made if it is not there
+    /// The folder to write to, which does not exist yet
     #[arg(long, short, value_name = "FOLDER")]
     output: PathBuf,
+
+    /// The folder may have something in it: files of the same names are replaced, others stay
+    #[arg(long)]
+    force: bool,
 
     /// Commit ports of the core, 1 to 4
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -62,10 +65,12 @@ const EXAMPLES: &str = "Examples:
 pub fn run(command: &Etrace) -> Result {
     let options = options(command)?;
     let files = design(&options).map_err(|error| Failure::usage(error.to_string()))?;
-    fs::create_dir_all(&command.output).map_err(|error| Failure::file(&command.output, &error))?;
-    for file in &files {
-        super::write(&command.output.join(file.name), &file.text)?;
-    }
+    put_files(
+        &command.output,
+        command.force,
+        &Inputs::none(),
+        files.iter().map(|file| (file.name, file.text.as_bytes())),
+    )?;
     if !command.quiet {
         let folder = command.output.display();
         say(format_args!("{} files in {folder}, for {}", files.len(), options.words()));

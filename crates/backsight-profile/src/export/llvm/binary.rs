@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use super::super::names::zero_terminated;
 use super::super::{ExportError, ExportOptions};
 use super::{FunctionSamples, sample_profile};
 use crate::Profile;
@@ -93,8 +94,7 @@ fn name_table(names: &BTreeMap<&str, u64>) -> Vec<u8> {
     let mut table = Vec::new();
     leb128(&mut table, names.len() as u64);
     for name in names.keys() {
-        table.extend(name.bytes());
-        table.push(0);
+        table.extend(zero_terminated(name));
     }
     table
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use super::super::names::zero_terminated;
 use super::super::{ExportError, ExportOptions};
 use super::binary::{names_of, number};
 use super::{FunctionSamples, Location, line_profile};
@@ -61,8 +62,7 @@ fn name_section(names: &BTreeMap<&str, u64>) -> Vec<u8> {
     word(&mut out, names.len() as u32);
     for name in names.keys() {
         word(&mut out, name.len() as u32 + 1);
-        out.extend(name.bytes());
-        out.push(0);
+        out.extend(zero_terminated(name));
     }
     out
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::super::names::llvm;
 use super::super::{ExportError, ExportOptions};
 use super::{FunctionSamples, Location, sample_profile};
 use crate::Profile;
@@ -15,7 +16,7 @@ pub(super) fn write(
     let mut sorted: Vec<_> = functions.iter().collect();
     sorted.sort_by_key(|(name, body)| (std::cmp::Reverse(body.total), *name));
     for (name, body) in sorted {
-        writeln!(out, "{name}:{}:{}", body.total, body.head)?;
+        writeln!(out, "{}:{}:{}", llvm(name), body.total, body.head)?;
         write_body(body, 1, out)?;
     }
     Ok(())
@@ -26,14 +27,14 @@ fn write_body(body: &FunctionSamples, depth: usize, out: &mut dyn Write) -> io::
         write_location(location, depth, out)?;
         write!(out, "{}", samples.count)?;
         for (name, count) in &samples.targets {
-            write!(out, " {name}:{count}")?;
+            write!(out, " {}:{count}", llvm(name))?;
         }
         writeln!(out)?;
     }
     for (location, callees) in &body.inlined {
         for (name, callee) in callees {
             write_location(location, depth, out)?;
-            writeln!(out, "{name}:{}", callee.total)?;
+            writeln!(out, "{}:{}", llvm(name), callee.total)?;
             write_body(callee, depth + 1, out)?;
         }
     }

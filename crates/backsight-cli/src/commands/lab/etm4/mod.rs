@@ -17,7 +17,7 @@ use backsight_run::{Error, RetiredFile, UnitKind};
 use clap::Args;
 
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Inputs, Output};
 use crate::recording::Executed;
 
 /// Measure how much trace an ETMv4 or ETE sends, configuration by configuration
@@ -114,15 +114,16 @@ impl Experiment {
 
 /// Runs the command.
 pub fn run(command: &Etm4) -> Result {
+    let inputs = Inputs::none().and(&command.inputs);
+    let mut output = Output::for_tables(command.output.as_deref(), &inputs, command.json)?;
+    let plot = command.plot.as_ref().map(|path| Output::open(Some(path), &inputs)).transpose()?;
     let experiment = measure(command)?;
     let text =
         if command.json { format!("{:#}\n", table::json(&experiment)) } else { table::text(&experiment) };
-    let mut output = Output::open(command.output.as_deref())?;
     output.put(|out| out.write_all(text.as_bytes()))?;
     output.finish()?;
-    match &command.plot {
-        Some(path) => {
-            let mut output = Output::open(Some(path))?;
+    match plot {
+        Some(mut output) => {
             output.put(|out| out.write_all(plot::svg(&experiment).as_bytes()))?;
             output.finish()
         }

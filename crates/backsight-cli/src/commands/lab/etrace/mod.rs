@@ -18,7 +18,7 @@ use backsight_unit::riscv::retire::Retirement;
 use clap::Args;
 
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Inputs, Output};
 
 /// Measure how well E-Trace compresses, option by option
 ///
@@ -70,6 +70,9 @@ const BUNDLED: [(&str, &[u8]); 5] = [
 
 /// Runs the command.
 pub fn run(command: &Etrace) -> Result {
+    let inputs = Inputs::none().and(&command.programs);
+    let mut output = Output::for_tables(command.output.as_deref(), &inputs, command.json)?;
+    let plot = command.plot.as_ref().map(|path| Output::open(Some(path), &inputs)).transpose()?;
     let (params, options) = configuration(&command.config)?;
     let variants = variants(params, options);
     let mut measured = Vec::new();
@@ -82,7 +85,6 @@ pub fn run(command: &Etrace) -> Result {
         let file = std::fs::read(path).map_err(|error| Failure::file(path, &error))?;
         measured.push(simulate(&name_of(path), &file, command.limit, &variants, &command.retire)?);
     }
-    let mut output = Output::open(command.output.as_deref())?;
     let text = if command.json {
         format!("{:#}\n", table::json(&params, &variants, &measured))
     } else {
@@ -90,9 +92,8 @@ pub fn run(command: &Etrace) -> Result {
     };
     output.put(|out| out.write_all(text.as_bytes()))?;
     output.finish()?;
-    match &command.plot {
-        Some(path) => {
-            let mut output = Output::open(Some(path))?;
+    match plot {
+        Some(mut output) => {
             output.put(|out| out.write_all(plot::svg(&variants, &measured).as_bytes()))?;
             output.finish()
         }

@@ -17,7 +17,7 @@ use clap::Args;
 
 use crate::commands::rtl::config;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, say};
+use crate::output::{Inputs, Output, say};
 use crate::progress::Progress;
 
 /// Measure what the hardware of `backsight rtl` costs, and how fast it is
@@ -120,8 +120,8 @@ pub fn run(command: &Rtl) -> Result {
         named => named.to_vec(),
     };
     let variants = names.iter().map(|name| variant(name, command)).collect::<Result<Vec<_>>>()?;
-    Output::check(command.output.as_deref())?;
-    Output::check(command.plot.as_deref())?;
+    let mut output = Output::for_tables(command.output.as_deref(), &Inputs::none(), command.json)?;
+    let plot = command.plot.as_ref().map(|path| Output::open(Some(path), &Inputs::none())).transpose()?;
     let tools = tools(command)?;
     let folder = Work::open(command.work.as_deref())?;
 
@@ -147,11 +147,9 @@ pub fn run(command: &Rtl) -> Result {
     } else {
         table::text(&tools, &measured)
     };
-    let mut output = Output::open(command.output.as_deref())?;
     output.put(|out| out.write_all(text.as_bytes()))?;
     output.finish()?;
-    if let Some(path) = &command.plot {
-        let mut output = Output::open(Some(path))?;
+    if let Some(mut output) = plot {
         output.put(|out| out.write_all(plot::svg(&measured).as_bytes()))?;
         output.finish()?;
     }
