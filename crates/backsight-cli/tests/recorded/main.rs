@@ -2,6 +2,7 @@
 
 mod core_files;
 mod ground_truth;
+mod objects;
 mod reconfigured;
 mod record;
 #[cfg(target_os = "linux")]
