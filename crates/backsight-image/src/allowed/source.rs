@@ -53,7 +53,7 @@ impl SourceFolders {
             let counts = below.into_iter().chain((1..=parts.len()).rev());
             counts.filter_map(|count| parts.get(parts.len().checked_sub(count)?..)).find_map(|last| {
                 let name: PathBuf = last.iter().collect();
-                match last.iter().any(|part| is_hidden(&part)) {
+                match last.iter().any(is_hidden) {
                     true => None,
                     false => read_text(folder, &name),
                 }

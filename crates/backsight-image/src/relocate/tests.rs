@@ -18,6 +18,9 @@ impl Fields {
     }
 }
 
+/// Name, type, flags, contents, link, info, alignment, size of an entry.
+type Section<'a> = (&'a str, u64, u64, &'a [u8], u64, u64, u64, u64);
+
 /// A file with two sections of code, `.text` and `.text.other` with `local` at its offset 4, one of initialisation between
 /// them, and relocations of `.text`: offset, type, symbol, addend.
 fn object(machine: u16, code: &[u8], relocations: &[(u64, u32, &str, i64)]) -> Vec<u8> {
@@ -69,8 +72,7 @@ fn object(machine: u16, code: &[u8], relocations: &[(u64, u32, &str, i64)]) -> V
         NAMES.windows(name.len() + 1).position(|window| window == [name.as_bytes(), b"\0"].concat())
     };
     let (symbol_size, entry_size) = if wide { (24, 24) } else { (16, 8) };
-    // Name, type, flags, contents, link, info, alignment, size of an entry.
-    let sections: [(&str, u64, u64, &[u8], u64, u64, u64, u64); 7] = [
+    let sections: [Section<'_>; 7] = [
         (".text", 1, 6, code, 0, 0, 4, 0),
         (".init.text", 1, 6, &[0; 8], 0, 0, 4, 0),
         (".text.other", 1, 6, &[0; 12], 0, 0, 16, 0),
