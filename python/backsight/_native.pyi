@@ -23,7 +23,7 @@ def open(
     label: Optional[int] = None,
     wrapped: bool = False,
     follow_links: bool = False,
-    archive_budget: Optional[int] = None,
+    budget: Optional[int] = None,
 ) -> Capture: ...
 def record(
     program: Sequence[_Path],

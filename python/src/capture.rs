@@ -25,7 +25,7 @@ use crate::table::{TableObject, query};
 /// trace ID that the one source of a bare file is shown with.
 #[pyfunction]
 #[pyo3(signature = (path, *, images=Vec::new(), symfs=Vec::new(), host_files=false, protocol=None, framing=None, config=Vec::new(),
-    label=None, wrapped=false, follow_links=false, archive_budget=None))]
+    label=None, wrapped=false, follow_links=false, budget=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn open(
     py: Python<'_>,
@@ -39,7 +39,7 @@ pub fn open(
     label: Option<u8>,
     wrapped: bool,
     follow_links: bool,
-    archive_budget: Option<u64>,
+    budget: Option<u64>,
 ) -> PyResult<CaptureObject> {
     if let Some(folder) = symfs.iter().find(|folder| !folder.is_dir()) {
         return Err(error::usage(format!("symfs {}: there is no such folder", folder.display())));
@@ -53,7 +53,7 @@ pub fn open(
     options = framing.iter().fold(options, |options, name| options.framing(name));
     options = config.iter().fold(options, |options, setting| options.config(setting));
     options = label.iter().fold(options, |options, id| options.label(*id));
-    options = archive_budget.iter().fold(options, |options, budget| options.archive_budget(*budget));
+    options = budget.iter().fold(options, |options, bytes| options.budget(*bytes));
     options = images.into_iter().fold(options, OpenOptions::image_file);
     options = symfs.iter().fold(options, |options, folder| options.symfs(folder));
     let opened = path.clone();

@@ -8,6 +8,8 @@ import subprocess
 import zipfile
 import zlib
 
+import doors
+
 LISTINGS = ["text", "json", "opencsd", "pcs", "branches"]
 
 
@@ -34,7 +36,7 @@ class Material:
     def __init__(self, program, repository, folder):
         self.program = program
         self.programs = repository / "testdata/programs"
-        bundled = repository / "testdata/captures"
+        self.bundled = bundled = repository / "testdata/captures"
         self.captures = [path for path in sorted(bundled.iterdir()) if path.is_dir()]
         for name, traced, options in self.RECORDINGS:
             output = folder / f"made-{name}"
@@ -300,4 +302,5 @@ def bare(random, folder, _):
     return commands(random, "bytes", extra)
 
 
-KINDS = {function.__name__: function for function in (streams, images, metadata, elves, archives, links, logs, many, options, bare)}
+KINDS = {function.__name__: function
+         for function in (streams, images, metadata, elves, archives, links, logs, many, options, bare, *doors.KINDS)}

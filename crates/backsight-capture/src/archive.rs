@@ -7,6 +7,7 @@
 
 use crate::folder::{Folder, safe_path};
 use crate::{Error, ini::short};
+use backsight_core::{Budget, Door};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use std::collections::BTreeMap;
@@ -15,16 +16,10 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use zip::{CompressionMethod, ZipArchive};
 
 /// What other systems put beside the files and nobody asked for.
 const RESOURCE_FORKS: &str = "__MACOSX/";
-
-/// Bytes that may be read out of any archive, and out of each byte of it. Trace and code become about four times
-/// smaller, and are read a few times.
-const LEAST_BUDGET: u64 = 64 << 20;
-const BUDGET_FOR_A_BYTE: u64 = 100;
 
 /// A ZIP archive whose files are read where they lie.
 pub struct Archive {
@@ -32,25 +27,6 @@ pub struct Archive {
     name: String,
     files: BTreeMap<String, Member>,
     budget: Arc<Budget>,
-}
-
-/// What may be read out of an archive, all reading together.
-#[derive(Debug)]
-struct Budget {
-    all: u64,
-    used: AtomicU64,
-}
-
-impl Budget {
-    fn spend(&self, bytes: u64) -> io::Result<()> {
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
-        if used.saturating_add(bytes) <= self.all {
-            return Ok(());
-        }
-        let what =
-            format!("more than the {} bytes that the archive may expand to, all reading together", self.all);
-        Err(io::Error::new(io::ErrorKind::QuotaExceeded, what))
-    }
 }
 
 /// What holds the archive.
@@ -109,8 +85,7 @@ impl Archive {
     fn read(store: Store, name: String, budget: Option<u64>) -> Result<Self, Error> {
         let trouble = |error: io::Error| Error::io(&name, &error);
         let length = store.length().map_err(trouble)?;
-        let usual = LEAST_BUDGET.saturating_add(length.saturating_mul(BUDGET_FOR_A_BYTE));
-        let budget = Arc::new(Budget { all: budget.unwrap_or(usual), used: AtomicU64::new(0) });
+        let budget = Arc::new(Budget::of(Door::Archive, budget, length));
         let reader = store.open().map_err(trouble)?;
         let refuse =
             |error: zip::result::ZipError| Error::file(&name, format!("not a readable ZIP archive: {error}"));
@@ -219,7 +194,8 @@ impl<R: Read> Read for Checked<R> {
         if count as u64 > self.left {
             return damaged("it expands to more than the archive says");
         }
-        self.budget.spend(count as u64)?;
+        let quota = |why| io::Error::new(io::ErrorKind::QuotaExceeded, why);
+        self.budget.take(count as u64).map_err(quota)?;
         self.crc.update(&buffer[..count]);
         self.left -= count as u64;
         if count == 0 && !buffer.is_empty() {

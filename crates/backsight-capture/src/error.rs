@@ -44,9 +44,6 @@ impl Error {
     pub fn io(file: impl Into<String>, error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::NotFound => Self::file(file, "there is no such file"),
-            std::io::ErrorKind::QuotaExceeded => {
-                Self::file(file, format!("cannot be read: {error}")).advise("a larger budget may be given")
-            }
             _ => Self::file(file, format!("cannot be read: {error}")),
         }
     }

@@ -51,8 +51,9 @@ pub struct ReadOptions {
     pub raw_formats: Vec<&'static str>,
     /// Files of a folder may be links that lead out of it, and need not be regular files.
     pub follow_links: bool,
-    /// Most bytes that are read out of an archive, all reading together; without it, what its size allows for.
-    pub archive_budget: Option<u64>,
+    /// Most bytes that are unpacked and kept of what a capture says of itself; without it, what its size allows for
+    /// ([`backsight_core::Door`] has the table).
+    pub budget: Option<u64>,
 }
 
 impl ReadOptions {
@@ -83,10 +84,10 @@ impl ReadOptions {
         let length = file.read(&mut magic).map_err(|error| Error::io(&name, &error))?;
         match Kind::of(&magic[..length]) {
             Some(Kind::Archive) => {
-                let archive = Archive::open(path.to_owned(), self.archive_budget)?;
+                let archive = Archive::open(path.to_owned(), self.budget)?;
                 self.read(Arc::new(archive), &name)
             }
-            Some(Kind::Perf) => perf::read(Store::File(path.to_owned()), &name),
+            Some(Kind::Perf) => perf::read(Store::File(path.to_owned()), &name, self.budget),
             Some(Kind::Core) => core_file::read(Store::File(path.to_owned()), &name, self),
             None => {
                 let what = "is neither a folder nor a ZIP archive nor perf.data nor an ELF core file";
@@ -102,7 +103,7 @@ impl ReadOptions {
         };
         let is_ours = [snapshot::ENTRY, package::ENTRY].iter().any(|entry| folder.length(entry).is_ok());
         if let Some(file) = (!is_ours).then(|| perf::file_in(path, self.follow_links)).flatten() {
-            return perf::read(Store::File(file), &path.display().to_string());
+            return perf::read(Store::File(file), &path.display().to_string(), self.budget);
         }
         self.read(folder, &path.display().to_string())
     }

@@ -291,3 +291,72 @@ fn records_with_wrong_sizes_are_damage_and_not_a_failure() {
         }
     }
 }
+
+#[test]
+fn events_that_share_a_list_of_identifiers_read_it_no_more_often_than_the_file_is_long() {
+    let mut file = session().file(&[]);
+    let list = file.len() as u64;
+    file.extend(words(&[EVENT; 1000]));
+    let table = file.len() as u64;
+    for _ in 0..500 {
+        file.extend([attribute(), words(&[list, 8000])].concat());
+    }
+    file[24..40].copy_from_slice(&words(&[table, 500 * 80]));
+    let capture = Capture::from_perf(file, "perf.data").unwrap();
+    let warnings = capture.warnings.join("\n");
+    assert!(warnings.contains("lists of identifiers lie over each other"), "{warnings}");
+    assert_eq!(capture.buffers[0].starts[1].time, Some(200), "the first event counts");
+}
+
+#[test]
+fn compressed_records_that_expand_without_end_are_left_out_with_the_option_that_allows_them() {
+    // A frame of blocks that repeat a byte: records of 0x0808 bytes that nobody knows, 128 KiB out of each four bytes.
+    let block = |last: u32| [(128 << 13 | 1 << 1 | last).to_le_bytes()[..3].to_vec(), vec![8]].concat();
+    let mut frame = vec![0x28, 0xB5, 0x2F, 0xFD, 0, 0x38];
+    (0..1000).for_each(|_| frame.extend(block(0)));
+    frame.extend(block(1));
+    let compressed = record(81, 0, &frame);
+    let file = PerfData::of(&[info(), compressed]).file(&[]);
+    assert!(file.len() < 6000);
+    let capture = Capture::from_perf(file, "perf.data").unwrap();
+    let warnings = capture.warnings.join("\n");
+    assert!(warnings.contains("compressed records: the rest is left out"), "{warnings}");
+    assert!(warnings.contains("--budget BYTES"), "{warnings}");
+}
+
+#[test]
+fn forks_hand_on_as_many_mappings_as_the_file_allows_for() {
+    let mut records = vec![info()];
+    records.extend(
+        (0..700).map(|number| mmap2(500, 0x10_0000 + number * 0x2000, 0x1000, 0, "/lib/a", number + 1)),
+    );
+    let fork = |child: u32| words(&[pair(child, 500), pair(child, 500), 0]);
+    records.extend((0..700).map(|child| kernel_record(7, 0, &fork(1000 + child), 5000, 0, 500)));
+    let capture = Capture::from_perf(PerfData::of(&records).file(&[]), "perf.data").unwrap();
+    let warnings = capture.warnings.join("\n");
+    assert!(warnings.contains("mappings that forks hand on are left out"), "{warnings}");
+    let count = capture.events.unwrap().log().records.len();
+    assert!((100_000..400_000).contains(&count), "{count} of {} events", 700 * 700);
+}
+
+#[test]
+fn every_ring_may_hold_trace_of_every_unit_only_as_far_as_the_file_allows_for() {
+    let units: Vec<u64> = (0..2600).flat_map(|cpu| [ETM4, cpu, 0]).collect();
+    let mut records = vec![record(70, 0, &[words(&[3, 1, pair(2600, 8), 0]), words(&units)].concat())];
+    for cpu in 0..1000 {
+        records.extend([auxtrace(cpu, 0, 0, &[0; 16]), aux(cpu, 500, 1, 0, 16, 0)]);
+    }
+    let error = Capture::from_perf(PerfData::of(&records).file(&[]), "perf.data").unwrap_err().to_string();
+    assert!(error.contains("1000 buffers may hold trace of each of 2600 units"), "{error}");
+    assert!(error.contains("--budget BYTES"), "{error}");
+}
+
+#[test]
+fn records_within_features_are_not_followed_into_each_other() {
+    let mut inner = Vec::new();
+    while inner.len() < 60_000 {
+        inner = record(80, 0, &[words(&[134]), inner].concat());
+    }
+    let capture = Capture::from_perf(PerfData::of(&[info(), inner]).file(&[]), "perf.data").unwrap();
+    assert!(capture.events.unwrap().log().records.is_empty());
+}

@@ -51,9 +51,10 @@ pub struct CaptureArgs {
     #[arg(long, help_heading = "Capture")]
     follow_links: bool,
 
-    /// Most bytes that are read out of a ZIP archive; without it, a hundred times its size
+    /// Most bytes that are unpacked and kept of what a file says of itself: out of a ZIP archive, records of perf.data,
+    /// names and lines of programs, a wrapped buffer; without it, what its size allows for
     #[arg(long, value_name = "BYTES", help_heading = "Capture", value_parser = parse_number)]
-    archive_budget: Option<u64>,
+    budget: Option<u64>,
 }
 
 /// Which code to use.
@@ -162,7 +163,7 @@ impl CaptureArgs {
         options = self.framing.iter().fold(options, |options, name| options.framing(name));
         options = self.config.iter().fold(options, |options, setting| options.config(setting));
         options = self.id.first().iter().fold(options, |options, id| options.label(**id as u8));
-        options = self.archive_budget.iter().fold(options, |options, budget| options.archive_budget(*budget));
+        options = self.budget.iter().fold(options, |options, bytes| options.budget(*bytes));
         options = images.image.iter().fold(options, |options, image| options.image_file(image.clone()));
         options = images.files.symfs.iter().fold(options, |options, folder| options.symfs(folder));
         options = options.host_files(images.files.host_files);

@@ -10,6 +10,9 @@
 
 mod address;
 mod block;
+// Processors without atomic words of this size open no files.
+#[cfg(target_has_atomic = "64")]
+mod budget;
 mod context;
 pub mod describe;
 mod exception;
@@ -19,6 +22,8 @@ mod retired;
 
 pub use address::{Address, Isa, TraceId};
 pub use block::{BlockCode, BlockStep, EachItem, ExecutionSink, RetiredBlock, RetiredBlocks};
+#[cfg(target_has_atomic = "64")]
+pub use budget::{Budget, Door, Exceeded};
 pub use context::{AddressSpace, Context, Mode, Privilege, Security};
 pub use describe::{Describe, Field, Text, Value};
 pub use exception::Cause;

@@ -1,71 +1,64 @@
 //! How much memory the names and lines of images may take.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use backsight_core::{self as core, Door};
+
+use crate::Contents;
 
 /// A bound on the bytes that are decompressed, copied and kept to give names and source lines, for all images that
-/// share it. A small file can ask for any amount: compressed sections say themselves how large they will be.
+/// share it.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// What is allowed, files counted in.
-    limit: AtomicU64,
-    used: AtomicU64,
-    /// How much each byte of a file adds to what is allowed.
-    growth: u64,
+    budget: core::Budget,
+    /// Files that were counted, by where they are in memory: they are kept, so that nothing else is there.
+    counted: Mutex<HashMap<(usize, usize), Contents>>,
 }
 
 impl Budget {
-    /// What is allowed without any file.
-    pub const DEFAULT: u64 = 256 << 20;
-
-    /// How much each byte of a file adds to the default budget: more than honest debug information is compressed.
-    const GROWTH: u64 = 8;
-
     /// Exactly this many bytes.
     pub fn new(bytes: u64) -> Self {
-        Self::with_growth(bytes, 0)
+        Self::given(Some(bytes))
     }
 
-    fn with_growth(limit: u64, growth: u64) -> Self {
-        Self(Arc::new(Shared { limit: AtomicU64::new(limit), used: AtomicU64::new(0), growth }))
+    /// What the user allows, or else what programs usually need.
+    pub fn given(bytes: Option<u64>) -> Self {
+        let budget = core::Budget::of(Door::Names, bytes, 0);
+        Self(Arc::new(Shared { budget, counted: Mutex::default() }))
     }
 
     /// How many bytes are allowed in all.
     pub fn limit(&self) -> u64 {
-        self.0.limit.load(Ordering::Relaxed)
+        self.0.budget.limit()
     }
 
     /// How many bytes were used so far.
     pub fn used(&self) -> u64 {
-        self.0.used.load(Ordering::Relaxed)
+        self.0.budget.used()
     }
 
-    /// A file of this size is among the images.
-    pub(crate) fn count_file(&self, size: u64) {
-        self.0.limit.fetch_add(size.saturating_mul(self.0.growth).min(1 << 50), Ordering::Relaxed);
+    /// A file is among the images. However often it is, it counts once.
+    pub(crate) fn count_file(&self, contents: &Contents) {
+        let mut counted = self.0.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.insert(contents.identity(), contents.clone()).is_none() {
+            self.0.budget.count_input(contents.len() as u64);
+        }
     }
 
     /// Uses `bytes`; refuses with the reason if they are not left. `what` needs them.
     pub(crate) fn take(&self, what: &str, bytes: u64) -> Result<(), String> {
-        let limit = self.limit();
-        let add = |used: u64| used.checked_add(bytes).filter(|used| *used <= limit);
-        match self.0.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
-            Ok(_) => Ok(()),
-            Err(used) => Err(format!(
-                "{what} would take {bytes} bytes of memory: the budget for names and lines of all images is {limit} \
-                 bytes, of which {used} are used"
-            )),
-        }
+        self.0.budget.take(bytes).map_err(|why| format!("{what}: left out, since {why}"))
     }
 }
 
 impl Default for Budget {
-    /// [`Budget::DEFAULT`], and more for each file: eight times its size.
+    /// What programs usually need, and more for each file.
     fn default() -> Self {
-        Self::with_growth(Self::DEFAULT, Self::GROWTH)
+        Self::given(None)
     }
 }
 
@@ -74,24 +67,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_not_used() {
+    fn what_is_refused_is_named() {
         let budget = Budget::new(100);
         let shared = budget.clone();
         assert!(budget.take("one", 60).is_ok());
         let why = shared.take(".debug_info", 41).unwrap_err();
         assert!(
-            why.contains(".debug_info would take 41 bytes")
-                && why.contains("is 100 bytes, of which 60 are used")
+            why.contains(".debug_info: left out") && why.contains("100 are allowed, of which 60 are used")
         );
-        assert!(shared.take("two", 40).is_ok() && budget.take("three", u64::MAX).is_err());
-        assert_eq!(budget.used(), 100);
     }
 
     #[test]
-    fn only_the_default_grows_with_the_files() {
-        let (exact, default) = (Budget::new(5), Budget::default());
-        exact.count_file(1000);
-        default.count_file(1000);
-        assert_eq!((exact.limit(), default.limit()), (5, Budget::DEFAULT + 8000));
+    fn a_file_that_is_mapped_again_and_again_counts_once() {
+        let (budget, file) = (Budget::default(), Contents::from(vec![0; 1000]));
+        let before = budget.limit();
+        (0..3).for_each(|_| budget.count_file(&file));
+        assert_eq!(budget.limit(), before + 8000);
     }
 }

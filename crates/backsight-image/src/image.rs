@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use backsight_core::{Address, AddressSpace, Isa};
 
@@ -48,10 +48,17 @@ impl Image {
         Self::default()
     }
 
+    /// Memory with nothing in it, whose names and lines take no more than a budget allows. Images may share it.
+    pub fn within(budget: Budget) -> Self {
+        let mut image = Self::new();
+        image.settings.budget = budget;
+        image
+    }
+
     /// Bounds the memory for names and lines. Images may share a budget.
     pub fn set_budget(&mut self, budget: Budget) {
         for file in self.files.values() {
-            budget.count_file(file.contents.len() as u64);
+            budget.count_file(&file.contents);
         }
         self.settings.budget = budget;
     }
@@ -169,7 +176,7 @@ impl Image {
         self.settings.report(name, linked.problem);
         let contents = Contents::made(linked.bytes)
             .ok_or_else(|| ImageError::other(name, "is not linked, and too many files are"))?;
-        self.settings.budget.count_file(contents.len() as u64);
+        self.settings.budget.count_file(&contents);
         let identity = contents.identity();
         let file = Arc::new(ElfFile::new(linked.elf, contents));
         self.files.insert(identity, file.clone());
@@ -322,11 +329,10 @@ impl Image {
         contents: impl Into<Contents>,
     ) -> Result<(), ImageError> {
         let contents = contents.into();
-        let size = contents.len() as u64;
-        let Some(file) = DebugFile::new(name, contents) else {
+        let Some(file) = DebugFile::new(name, contents.clone()) else {
             return Err(ImageError::other(name, "has neither code nor symbols nor debug information"));
         };
-        self.settings.budget.count_file(size);
+        self.settings.budget.count_file(&contents);
         self.forget_names(|program| file.belongs_to(&program.elf, &program.contents));
         self.settings.debug_files.push(file);
         Ok(())
@@ -385,8 +391,7 @@ impl Image {
     /// What could not be used, in words: debug information that the budget does not allow, or whose program is not
     /// there. Files are read when names and lines are asked for: ask for this afterwards.
     pub fn problems(&self) -> Vec<String> {
-        let problems = self.settings.problems.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<String> = problems.iter().cloned().collect();
+        let mut all = self.settings.problems.all();
         for file in &self.settings.debug_files {
             if !self.files.values().any(|program| file.belongs_to(&program.elf, &program.contents)) {
                 let name = file.name.display();
@@ -410,7 +415,7 @@ impl Image {
             return Ok(file.clone());
         }
         let elf = Elf::parse(name, &contents)?;
-        self.settings.budget.count_file(contents.len() as u64);
+        self.settings.budget.count_file(&contents);
         let identity = contents.identity();
         let file = Arc::new(ElfFile::new(elf, contents));
         self.files.insert(identity, file.clone());

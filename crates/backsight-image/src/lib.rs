@@ -12,6 +12,7 @@ mod contents;
 mod debug_files;
 #[cfg(feature = "disassemble")]
 mod disassemble;
+mod dwarf;
 mod elf;
 pub mod elf_headers;
 mod error;
@@ -32,12 +33,13 @@ pub use budget::Budget;
 pub use contents::Contents;
 #[cfg(feature = "disassemble")]
 pub use disassemble::{Disassembler, Disassembly, disassemble, encoding};
+pub use dwarf::{DebugInfo, DescribedFunction, InlineFrame, Line};
 pub use elf::{Elf, ElfKind, ElfSegment};
 pub use error::ImageError;
 pub use image::{Change, Image};
 pub use lines::{Frame, SourceLine};
 pub use lookup::{Naming, Region};
-pub use module::Module;
+pub use module::{DebugSource, Module};
 pub use spec::ImageSpec;
 pub use symbols::{Function, Mapping, Symbol};
 pub use timeline::{Lookup, MappingId, TimedChange, Timeline, Window};

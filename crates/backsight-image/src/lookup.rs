@@ -6,7 +6,7 @@ use backsight_core::{Address, AddressSpace};
 
 use crate::intervals::Intervals;
 use crate::memory::Piece;
-use crate::{Contents, Frame, Function, Image, Mapping, Module, SourceLine, Symbol};
+use crate::{DebugSource, Frame, Function, Image, Mapping, Module, SourceLine, Symbol};
 
 /// A piece of memory that holds bytes of one file, as one space sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,9 +121,9 @@ impl Image {
         module.functions(&self.settings)
     }
 
-    /// The file that has the debug information of a module: itself, or the one that was taken from it.
-    pub fn debug_contents_of<'a>(&'a self, module: &'a Module) -> Option<&'a Contents> {
-        module.contents_with_lines(&self.settings)
+    /// The debug information of a module: in itself, or in the file that was taken from it.
+    pub fn debug_source_of(&self, module: &Module) -> Option<DebugSource> {
+        module.debug_source(&self.settings)
     }
 
     /// All functions, file by file, by address.

@@ -9,7 +9,7 @@ use backsight_core::Address;
 use crate::debug_files::{self, DebugFile};
 use crate::lines::Lines;
 use crate::symbols::{FunctionEntry, Symbols};
-use crate::{AllowedFiles, Budget, Contents, Elf, Frame, Function, Mapping, SourceLine, Symbol};
+use crate::{AllowedFiles, Budget, Contents, DebugInfo, Elf, Frame, Function, Mapping, SourceLine, Symbol};
 
 /// A file that memory was made from.
 #[derive(Debug)]
@@ -39,15 +39,54 @@ pub(crate) struct Settings {
     pub allowed: AllowedFiles,
     pub debug_files: Vec<DebugFile>,
     /// What could not be read, in words.
-    pub problems: Mutex<BTreeSet<String>>,
+    pub problems: Problems,
 }
 
 impl Settings {
     pub fn report(&self, name: &Path, problem: Option<String>) {
-        if let Some(problem) = problem {
-            let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
-            problems.insert(format!("{}: {problem}", name.display()));
-        }
+        problem.iter().for_each(|problem| self.problems.report(name, problem));
+    }
+}
+
+/// What could not be read, in words, for all who read it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Problems(Arc<Mutex<BTreeSet<String>>>);
+
+impl Problems {
+    fn report(&self, name: &Path, problem: &str) {
+        let mut problems = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        problems.insert(format!("{}: {problem}", name.display()));
+    }
+
+    pub fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+/// The debug information of a file that has not been read.
+#[derive(Clone, Debug)]
+pub struct DebugSource {
+    name: PathBuf,
+    contents: Contents,
+    budget: Budget,
+    problems: Problems,
+}
+
+impl DebugSource {
+    /// The file that has it.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Reads all of it.
+    ///
+    /// # Errors
+    /// If the budget of the image does not allow it: that is among its problems, too.
+    pub fn read(&self) -> Result<DebugInfo, String> {
+        DebugInfo::read(&self.contents, &self.budget).map_err(|problem| {
+            self.problems.report(&self.name, &problem);
+            format!("{}: {problem}", self.name.display())
+        })
     }
 }
 
@@ -186,10 +225,22 @@ impl Module {
         (!frames.is_empty()).then_some(frames)
     }
 
-    fn with_lines<T>(&self, settings: &Settings, find: impl FnOnce(&Lines) -> T) -> Option<T> {
+    fn with_lines<T>(
+        &self,
+        settings: &Settings,
+        find: impl FnOnce(&mut Lines) -> Result<T, String>,
+    ) -> Option<T> {
         let lines = self.file.as_ref()?.lines(settings, &self.name)?;
-        // A panic while the lock was held cannot have left the tables half made: they are only read.
-        Some(find(&lines.lock().unwrap_or_else(PoisonError::into_inner)))
+        // A panic while the lock was held cannot have left the tables half made: each is put there in one step.
+        let found = find(&mut lines.lock().unwrap_or_else(PoisonError::into_inner));
+        found.map_err(|problem| settings.report(&self.name, Some(problem))).ok()
+    }
+
+    /// What its debug information is read from, for those who want all of it.
+    pub(crate) fn debug_source(&self, settings: &Settings) -> Option<DebugSource> {
+        let contents = self.contents_with_lines(settings)?.clone();
+        let (budget, problems) = (settings.budget.clone(), settings.problems.clone());
+        Some(DebugSource { name: self.name.clone(), contents, budget, problems })
     }
 }
 

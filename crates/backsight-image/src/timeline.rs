@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
-/// Versions that are kept at most, all spans together.
-const MOST_VERSIONS: usize = 1 << 23;
+/// Versions that are kept of any timeline, and for each mapping of it: mappings inside of each other would be as many as
+/// their number multiplied with itself.
+const LEAST_VERSIONS: usize = 1 << 20;
+const VERSIONS_OF_A_MAPPING: usize = 16;
 
 /// Something that was mapped, for [`Timeline::end`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,21 +80,23 @@ struct Span {
 /// Code over time.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// By process, then by the first address of spans, which do not overlap.
-    processes: BTreeMap<u32, BTreeMap<u64, Span>>,
+    /// By process and the first address of spans, which do not overlap.
+    spans: BTreeMap<(u32, u64), Span>,
     changes: Vec<TimedChange>,
     /// When changes were lost, in order.
     losses: Vec<u64>,
-    mappings: u32,
+    /// When each mapping begins, by its number.
+    begins: Vec<u64>,
     versions: usize,
-    is_full: bool,
+    /// There was more than can be kept: this is the last of which anything is.
+    last_kept: Option<MappingId>,
 }
 
 impl Timeline {
     /// From `from` on, something is at `start` to `last` in a process; 0: in all of them.
     pub fn map(&mut self, process: u32, (start, last): (u64, u64), from: u64) -> MappingId {
         let id = self.keep(process, (start, last), from);
-        if start <= last {
+        if start <= last && self.is_kept(id) {
             self.changed(from, process, start, last);
         }
         id
@@ -100,24 +104,20 @@ impl Timeline {
 
     /// The same of what is known from before the time that this timeline is of: that is no change.
     pub fn keep(&mut self, process: u32, (start, last): (u64, u64), from: u64) -> MappingId {
-        let id = MappingId(self.mappings);
-        self.mappings = self.mappings.saturating_add(1);
-        if start > last {
+        let id = MappingId(u32::try_from(self.begins.len()).unwrap_or(u32::MAX));
+        self.begins.push(from);
+        if start > last || self.is_full() {
             return id;
         }
-        let spans = self.processes.entry(process).or_default();
-        if self.versions >= MOST_VERSIONS {
-            self.is_full = true;
-            return id;
-        }
-        self.versions += split(spans, start);
+        self.versions += split(&mut self.spans, process, start);
         if let Some(after) = last.checked_add(1) {
-            self.versions += split(spans, after);
+            self.versions += split(&mut self.spans, process, after);
         }
-        fill(spans, start, last);
-        for span in spans.range_mut(start..=last).map(|(_, span)| span) {
-            if self.versions >= MOST_VERSIONS {
-                self.is_full = true;
+        fill(&mut self.spans, process, start, last);
+        let most = VERSIONS_OF_A_MAPPING.saturating_mul(self.begins.len()).saturating_add(LEAST_VERSIONS);
+        for span in self.spans.range_mut((process, start)..=(process, last)).map(|(_, span)| span) {
+            if self.versions >= most {
+                self.last_kept = Some(id);
                 break;
             }
             self.versions += 1;
@@ -129,11 +129,11 @@ impl Timeline {
 
     /// What was mapped in a range is not there any more from a time on.
     pub fn end(&mut self, process: u32, (start, last): (u64, u64), id: MappingId, at: u64) {
-        let Some(spans) = self.processes.get_mut(&process).filter(|_| start <= last) else { return };
-        for span in spans.range_mut(start..=last).map(|(_, span)| span) {
-            // What ends is nearly always new.
-            let mut versions = span.versions.iter_mut().rev();
-            if let Some(version) = versions.find(|version| version.id == id) {
+        let Some(&from) = self.begins.get(id.index()).filter(|_| start <= last && self.is_kept(id)) else {
+            return;
+        };
+        for span in self.spans.range_mut((process, start)..=(process, last)).map(|(_, span)| span) {
+            if let Some(version) = span.place(from, id).and_then(|index| span.versions.get_mut(index)) {
                 version.to = at;
             }
             span.ended = span.ended.max(at);
@@ -143,11 +143,14 @@ impl Timeline {
 
     /// What was mapped in a range was never there after all.
     pub fn withdraw(&mut self, process: u32, (start, last): (u64, u64), id: MappingId) {
-        let Some(spans) = self.processes.get_mut(&process).filter(|_| start <= last) else { return };
-        for span in spans.range_mut(start..=last).map(|(_, span)| span) {
-            let before = span.versions.len();
-            span.versions.retain(|version| version.id != id);
-            self.versions -= before - span.versions.len();
+        let Some(&from) = self.begins.get(id.index()).filter(|_| start <= last && self.is_kept(id)) else {
+            return;
+        };
+        for span in self.spans.range_mut((process, start)..=(process, last)).map(|(_, span)| span) {
+            if let Some(index) = span.place(from, id) {
+                span.versions.remove(index);
+                self.versions -= 1;
+            }
         }
     }
 
@@ -175,25 +178,39 @@ impl Timeline {
 
     /// The processes that have something of their own.
     pub fn processes(&self) -> impl Iterator<Item = u32> {
-        self.processes.keys().copied()
+        let mut next = Some(0);
+        std::iter::from_fn(move || {
+            let (&(process, _), _) = self.spans.range((next?, 0)..).next()?;
+            next = process.checked_add(1);
+            Some(process)
+        })
     }
 
     /// The first address above this one where anything was ever mapped in a process.
     pub fn next_start(&self, process: u32, address: u64) -> Option<u64> {
         let above = address.checked_add(1)?;
-        self.processes.get(&process)?.range(above..).next().map(|(&start, _)| start)
+        self.spans.range((process, above)..=(process, u64::MAX)).next().map(|(&(_, start), _)| start)
     }
 
     /// The last time at which something ended anywhere in a range of a process; 0: never.
     pub fn last_end(&self, process: u32, (start, last): (u64, u64)) -> u64 {
-        let Some(spans) = self.processes.get(&process).filter(|_| start <= last) else { return 0 };
-        let before = spans.range(..start).next_back().filter(|(_, span)| span.last >= start);
-        before.into_iter().chain(spans.range(start..=last)).map(|(_, span)| span.ended).max().unwrap_or(0)
+        // Where nothing more is kept, nothing is asked for any more.
+        if start > last || self.is_full() {
+            return 0;
+        }
+        let before = self.spans.range((process, 0)..(process, start)).next_back();
+        let before = before.filter(|(_, span)| span.last >= start);
+        let inside = self.spans.range((process, start)..=(process, last));
+        before.into_iter().chain(inside).map(|(_, span)| span.ended).max().unwrap_or(0)
     }
 
     /// There was more than can be kept.
     pub fn is_full(&self) -> bool {
-        self.is_full
+        self.last_kept.is_some()
+    }
+
+    fn is_kept(&self, id: MappingId) -> bool {
+        self.last_kept.is_none_or(|last| id <= last)
     }
 
     /// What is at an address of a process, 0: of all of them, in a span of time. What was there when it began counts; where
@@ -209,7 +226,7 @@ impl Timeline {
 
     /// The span that an address is in.
     fn span(&self, process: u32, address: u64) -> Option<&Span> {
-        let (_, span) = self.processes.get(&process)?.range(..=address).next_back()?;
+        let (_, span) = self.spans.range((process, 0)..=(process, address)).next_back()?;
         (address <= span.last).then_some(span)
     }
 }
@@ -218,6 +235,11 @@ impl Timeline {
 struct Lost;
 
 impl Span {
+    /// Where the version of a mapping is: they are in the order of time, and of one time in that of their numbers.
+    fn place(&self, from: u64, id: MappingId) -> Option<usize> {
+        self.versions.binary_search_by_key(&(from, id), |version| (version.from, version.id)).ok()
+    }
+
     fn at(&self, window: Window, losses: &[u64]) -> Result<Option<&Version>, Lost> {
         let begun = self.versions.partition_point(|version| version.from <= window.from);
         let (before, after) = self.versions.split_at(begun);
@@ -239,32 +261,36 @@ fn is_any_between(times: &[u64], from: u64, to: u64) -> bool {
     times.get(first).is_some_and(|&time| time <= to)
 }
 
+/// By process and first address.
+type Spans = BTreeMap<(u32, u64), Span>;
+
 /// Makes a span begin at an address, if one reaches over it. Gives how many versions that adds.
-fn split(spans: &mut BTreeMap<u64, Span>, address: u64) -> usize {
-    let Some((_, span)) = spans.range_mut(..address).next_back() else { return 0 };
+fn split(spans: &mut Spans, process: u32, address: u64) -> usize {
+    let Some((_, span)) = spans.range_mut((process, 0)..(process, address)).next_back() else { return 0 };
     if span.last < address {
         return 0;
     }
     let upper = span.clone();
     span.last = address - 1;
     let added = upper.versions.len();
-    spans.insert(address, upper);
+    spans.insert((process, address), upper);
     added
 }
 
 /// Makes every address of a range part of a span.
-fn fill(spans: &mut BTreeMap<u64, Span>, start: u64, last: u64) {
+fn fill(spans: &mut Spans, process: u32, start: u64, last: u64) {
     let (mut at, mut holes) = (Some(start), Vec::new());
-    for (&address, span) in spans.range(start..=last) {
+    for (&(_, address), span) in spans.range((process, start)..=(process, last)) {
         if let Some(from) = at.filter(|&from| from < address) {
             holes.push((from, address - 1));
         }
         at = span.last.checked_add(1);
     }
     holes.extend(at.filter(|&from| from <= last).map(|from| (from, last)));
-    spans.extend(
-        holes.into_iter().map(|(start, last)| (start, Span { last, versions: Vec::new(), ended: 0 })),
-    );
+    spans.extend(holes.into_iter().map(|(start, last)| {
+        // Most are mapped once.
+        ((process, start), Span { last, versions: Vec::with_capacity(1), ended: 0 })
+    }));
 }
 
 #[cfg(test)]
@@ -346,5 +372,19 @@ mod tests {
         timeline.finish();
         let times: Vec<u64> = timeline.changes().iter().map(|change| change.time).collect();
         assert_eq!(times, [10, 30, 40], "what was always there is no change");
+    }
+
+    #[test]
+    fn mappings_inside_of_each_other_take_memory_as_their_number() {
+        let mut timeline = Timeline::default();
+        let count = 5000;
+        for number in 0..count {
+            let (start, last) = (0x1000_0000 - number * 0x1000, 0x1000_0000 + number * 0x1000);
+            let id = timeline.map(1, (start, last), number);
+            timeline.end(1, (start, last), id, number + 1);
+        }
+        assert!(timeline.is_full(), "there would be {} versions", count * count);
+        let versions: usize = timeline.spans.values().map(|span| span.versions.len()).sum();
+        assert!(versions <= LEAST_VERSIONS + (VERSIONS_OF_A_MAPPING + 2) * count as usize, "{versions}");
     }
 }

@@ -231,7 +231,7 @@ fn debug_information_without_its_program_is_reported() {
 fn debug_information_beyond_the_budget_is_left_out_and_named() {
     let Some(toolchain) = Toolchain::all().next() else { return };
     let folder = Folder::new("bomb", toolchain.target);
-    let bomb = "__asm__(\".section .debug_loc,\\\"\\\",%progbits\\n.zero 20000000\\n.text\\n\");";
+    let bomb = "__asm__(\".section .debug_addr,\\\"\\\",%progbits\\n.zero 20000000\\n.text\\n\");";
     let options = ["-O1", "-g", "-Wl,--compress-debug-sections=zlib"];
     let program = toolchain.program(&folder, "program", &format!("{SOURCE}{bomb}"), &options);
     assert!(program.metadata().unwrap().len() < 200_000, "compressed");
@@ -244,7 +244,7 @@ fn debug_information_beyond_the_budget_is_left_out_and_named() {
     assert_eq!(image.source_line(ANY, main), None);
     let problems = image.problems().join("\n");
     assert!(
-        problems.contains("program: .debug_loc would take") && problems.contains("is 10000000 bytes"),
+        problems.contains("program: .debug_addr: left out") && problems.contains("10000000 are allowed"),
         "{problems}"
     );
 }

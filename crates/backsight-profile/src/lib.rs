@@ -18,7 +18,6 @@
 
 mod branches;
 mod count;
-mod debug;
 mod events;
 pub mod export;
 mod inclusive;
@@ -27,6 +26,7 @@ mod loops;
 mod merge;
 mod module;
 mod paths;
+mod probes;
 mod profile;
 pub mod report;
 mod travel;
@@ -37,16 +37,15 @@ use backsight::decode::{Decode, Execution, Span, Summary};
 use backsight::listing::Filter;
 use backsight::{Capture, Error, Result, Source};
 
+pub use backsight::image::{DebugInfo, DescribedFunction, InlineFrame, Line};
 pub use branches::{Branch, entropy};
 use count::ThreadNames;
 pub use count::{BranchWindows, CountOptions, Counter, Handover};
-pub use debug::{
-    DebugInfo, DescribedFunction, InlineFrame, Line, Probe, ProbeFrame, ProbeKind, ProbedFunction, Probes,
-};
 pub use events::{EventChoice, EventProfile, EventShare};
 pub use loops::Loop;
 pub use module::{FunctionSymbol, Module};
 pub use paths::{PathBranch, PathContext, PathElement, PathProfile};
+pub use probes::{Probe, ProbeFrame, ProbeKind, ProbedFunction, Probes};
 pub use profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Slice, Thread, Totals};
 
 /// Counts what a decode gives, each source by itself, and adds it up.

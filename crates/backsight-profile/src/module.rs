@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use backsight::image::{Contents, ElfKind, Image, Module as ImageModule};
+use backsight::image::{Contents, DebugInfo, DebugSource, ElfKind, Image, Module as ImageModule};
 
-use crate::debug::{DebugInfo, Probes};
+use crate::probes::Probes;
 use crate::wire::{Reader, Writer};
 
 /// A file that code is in.
@@ -16,8 +16,8 @@ pub struct Module {
     is_relocatable: bool,
     functions: Arc<Vec<FunctionSymbol>>,
     contents: Option<Contents>,
-    with_lines: Option<Contents>,
-    debug: Arc<OnceLock<DebugInfo>>,
+    debug_source: Option<DebugSource>,
+    debug: Arc<OnceLock<(DebugInfo, Option<String>)>>,
     probes: Arc<OnceLock<Probes>>,
     /// It came from elsewhere, without what is in it.
     is_bare: bool,
@@ -56,7 +56,7 @@ impl Module {
         Self {
             functions: Arc::new(functions),
             contents: module.contents().cloned(),
-            with_lines: image.debug_contents_of(module).cloned(),
+            debug_source: image.debug_source_of(module),
             ..Self::named(module)
         }
     }
@@ -71,7 +71,7 @@ impl Module {
             is_relocatable: elf.is_some_and(|elf| elf.kind == ElfKind::Relocatable),
             functions: Arc::default(),
             contents: None,
-            with_lines: None,
+            debug_source: None,
             debug: Arc::default(),
             probes: Arc::default(),
             is_bare: false,
@@ -86,7 +86,7 @@ impl Module {
             is_relocatable: false,
             functions: Arc::default(),
             contents: None,
-            with_lines: None,
+            debug_source: None,
             debug: Arc::default(),
             probes: Arc::default(),
             is_bare: false,
@@ -101,7 +101,8 @@ impl Module {
             ..function.clone()
         });
         let functions = Arc::new(functions.collect());
-        let debug = Arc::new(OnceLock::from(self.debug().renamed(rename)));
+        let problem = self.debug_problem().map(str::to_owned);
+        let debug = Arc::new(OnceLock::from((self.debug().renamed(rename), problem)));
         // Its contents have the old names.
         Self { name: rename(&self.name), functions, debug, contents: None, ..self.clone() }
     }
@@ -179,9 +180,19 @@ impl Module {
 
     /// Its lines and functions as the compiler described them: empty where it did not. Read when it is asked for first.
     pub fn debug(&self) -> &DebugInfo {
-        self.debug.get_or_init(|| match &self.with_lines {
-            Some(contents) => DebugInfo::read(contents),
-            None => DebugInfo::default(),
+        &self.read_debug().0
+    }
+
+    /// Why its lines and functions were left out, in words, if they were.
+    pub fn debug_problem(&self) -> Option<&str> {
+        self.read_debug().1.as_deref()
+    }
+
+    fn read_debug(&self) -> &(DebugInfo, Option<String>) {
+        self.debug.get_or_init(|| match self.debug_source.as_ref().map(DebugSource::read) {
+            Some(Ok(info)) => (info, None),
+            Some(Err(problem)) => (DebugInfo::default(), Some(problem)),
+            None => (DebugInfo::default(), None),
         })
     }
 
@@ -189,7 +200,9 @@ impl Module {
     pub fn probes(&self) -> &Probes {
         self.probes.get_or_init(|| {
             let functions = || self.functions.iter().map(|one| (one.mangled.as_str(), one.start, one.size));
-            let files = [&self.contents, &self.with_lines].into_iter().flatten();
+            let files = [self.contents.as_ref(), self.debug_source.as_ref().map(DebugSource::contents)]
+                .into_iter()
+                .flatten();
             let mut read = files.map(|contents| Probes::read(contents, functions()));
             read.find(|probes| !probes.is_empty()).unwrap_or_default()
         })

@@ -39,6 +39,8 @@ pub struct Capture {
     pub(crate) images: Arc<[ImageSpec]>,
     /// Where names in it may lead to.
     pub(crate) allowed: AllowedFiles,
+    /// Most bytes that names and lines may take, where the user said so.
+    pub(crate) budget: Option<u64>,
     pub(crate) code: Arc<OnceLock<Code>>,
 }
 
@@ -85,7 +87,8 @@ impl Capture {
         if let Some(code) = self.code.get() {
             return Ok(code);
         }
-        let code = Code::read(self.description.clone(), self.images.clone(), self.allowed.clone())?;
+        let code =
+            Code::read(self.description.clone(), self.images.clone(), self.allowed.clone(), self.budget)?;
         Ok(self.code.get_or_init(|| code))
     }
 

@@ -45,7 +45,7 @@ pub struct OpenOptions {
     roots: Vec<PathBuf>,
     host_files: bool,
     follow_links: bool,
-    archive_budget: Option<u64>,
+    budget: Option<u64>,
 }
 
 impl OpenOptions {
@@ -120,10 +120,11 @@ impl OpenOptions {
         self
     }
 
-    /// Most bytes that are read out of a ZIP archive, all reading together. Without it an archive may expand to a
-    /// hundred times its size.
-    pub fn archive_budget(mut self, bytes: u64) -> Self {
-        self.archive_budget = Some(bytes);
+    /// Most bytes that are unpacked and kept of what is opened, for each of: a ZIP archive, the records of perf.data, names and
+    /// lines of all programs, a wrapped buffer. Without it, what the size of the input allows for:
+    /// [`Door`](backsight_core::Door) has the table.
+    pub fn budget(mut self, bytes: u64) -> Self {
+        self.budget = Some(bytes);
         self
     }
 
@@ -144,7 +145,7 @@ impl OpenOptions {
         let read = ReadOptions {
             raw_formats: protocol::packet_framings().collect(),
             follow_links: self.follow_links,
-            archive_budget: self.archive_budget,
+            budget: self.budget,
         };
         self.packaged(read.open(path)?)
     }
@@ -279,7 +280,7 @@ impl OpenOptions {
                 open: Arc::new(move |position| Ok(data.open_at(position)?)),
             };
             buffers.push(match buffer.wrapped && buffer.framing == Framing::Coresight {
-                true => wrapped::unwrap(buffer, &mut capture.warnings)?,
+                true => wrapped::unwrap(buffer, self.budget, &mut capture.warnings)?,
                 false => buffer,
             });
         }
@@ -291,6 +292,7 @@ impl OpenOptions {
             images: self.images.as_slice().into(),
             allowed: AllowedFiles::beneath(self.roots.iter().map(GivenFolder::root))
                 .allow_host(self.host_files),
+            budget: self.budget,
             code: Arc::default(),
         })
     }

@@ -32,7 +32,7 @@ fn folder() -> PathBuf {
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let [choice, more, rest @ ..] = data else { return };
     let mut parts = rest.splitn(NAMES.len(), |&byte| byte == 0);
-    let options = OpenOptions::new().archive_budget(1 << 20);
+    let options = OpenOptions::new().budget(1 << 20);
     match choice % 3 {
         0 => {
             let folder = folder();

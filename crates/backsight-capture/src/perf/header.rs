@@ -3,6 +3,7 @@
 use super::fields::Fields;
 use crate::store::ReadSeek;
 use crate::{Error, Position};
+use std::collections::HashMap;
 use std::io::{Read, SeekFrom};
 
 /// Attributes of an event at most: a session has a few for each CPU.
@@ -11,26 +12,48 @@ const MOST_ATTRIBUTES: u64 = 1 << 16;
 const LONGEST_FEATURE: u64 = 64 << 20;
 
 /// What the records of an event end with, and how it was opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attribute {
-    /// The number of the PMU.
-    pub pmu: u32,
-    pub config: u64,
     pub sample_type: u64,
     pub sample_id_all: bool,
-    pub ids: Vec<u64>,
+}
+
+/// The events of a session, and which of them an identifier stands for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attributes {
+    all: Vec<Attribute>,
+    by_id: HashMap<u64, u32>,
+}
+
+impl Attributes {
+    /// Of several events with the same identifier the first counts.
+    pub fn push(&mut self, attribute: Attribute, ids: impl IntoIterator<Item = u64>) {
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(attribute);
+        for id in ids {
+            self.by_id.entry(id).or_insert(number);
+        }
+    }
+
+    pub fn first(&self) -> Option<&Attribute> {
+        self.all.first()
+    }
+
+    /// The event that an identifier stands for.
+    pub fn with_id(&self, id: u64) -> Option<&Attribute> {
+        self.all.get(*self.by_id.get(&id)? as usize)
+    }
 }
 
 impl Attribute {
     /// Reads a `perf_event_attr` of so many bytes.
     pub fn parse(bytes: &[u8], big_endian: bool) -> Option<Self> {
         let mut fields = Fields::new(bytes, big_endian);
-        let (pmu, _size, config) = (fields.u32()?, fields.u32()?, fields.u64()?);
-        fields.u64()?;
+        let (_pmu, _size, _config, _period) = (fields.u32()?, fields.u32()?, fields.u64()?, fields.u64()?);
         let (sample_type, _read_format, flags) = (fields.u64()?, fields.u64()?, fields.u64()?);
         // Bit fields are laid out from the other end on a big-endian machine.
         let bit = if big_endian { 63 - 18 } else { 18 };
-        Some(Self { pmu, config, sample_type, sample_id_all: flags >> bit & 1 != 0, ids: Vec::new() })
+        Some(Self { sample_type, sample_id_all: flags >> bit & 1 != 0 })
     }
 }
 
@@ -51,11 +74,12 @@ impl Section {
 #[derive(Debug, Default)]
 pub(super) struct Header {
     pub big_endian: bool,
-    pub attributes: Vec<Attribute>,
+    pub attributes: Attributes,
     /// Where the records are.
     pub data: Section,
     /// The features, by number.
     pub features: Vec<(u32, Section)>,
+    pub warnings: Vec<String>,
 }
 
 /// Does a file begin like a perf.data file? Says whether its byte order is the other one.
@@ -105,12 +129,13 @@ impl Header {
         // A recorder that was killed did not come to write the size.
         let is_finished = data.size != 0;
         data.size = if is_finished { data.size.min(length - data.offset) } else { length - data.offset };
-        let attributes = attributes(file, attrs, entry, big_endian).map_err(io)?;
+        let mut warnings = Vec::new();
+        let attributes = attributes(file, attrs, entry, big_endian, length, &mut warnings).map_err(io)?;
         let features = match is_finished {
             true => features(file, data, bitmap, big_endian).map_err(io)?,
             false => Vec::new(),
         };
-        Ok(Self { big_endian, attributes, data, features })
+        Ok(Self { big_endian, attributes, data, features, warnings })
     }
 }
 
@@ -119,18 +144,29 @@ fn attributes(
     attrs: Section,
     entry: u64,
     big_endian: bool,
-) -> std::io::Result<Vec<Attribute>> {
-    let mut attributes = Vec::new();
+    length: u64,
+    warnings: &mut Vec<String>,
+) -> std::io::Result<Attributes> {
+    let mut attributes = Attributes::default();
     if !(64 + 16..=1 << 12).contains(&entry) {
         return Ok(attributes);
     }
     let bytes = section(file, attrs, MOST_ATTRIBUTES * entry)?;
+    // Each event has a list of its own: all of them together are no longer than the file.
+    let (mut left, mut shared) = (length, 0);
     for entry in bytes.chunks_exact(entry as usize) {
         let (attribute, ids) = entry.split_at(entry.len() - 16);
         let ids = Section::parse(&mut Fields::new(ids, big_endian)).unwrap_or_default();
         let Some(attribute) = Attribute::parse(attribute, big_endian) else { continue };
-        let ids = Fields::new(&section(file, ids, MOST_ATTRIBUTES * 8)?, big_endian).words();
-        attributes.push(Attribute { ids, ..attribute });
+        shared += u64::from(ids.size.min(MOST_ATTRIBUTES * 8) > left);
+        let ids = section(file, ids, (MOST_ATTRIBUTES * 8).min(left))?;
+        left -= ids.len() as u64;
+        attributes.push(attribute, Fields::new(&ids, big_endian).words());
+    }
+    if shared > 0 {
+        warnings.push(format!(
+            "lists of identifiers lie over each other, expected one for each event: those of {shared} events are left out"
+        ));
     }
     Ok(attributes)
 }

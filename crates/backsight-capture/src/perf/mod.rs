@@ -9,6 +9,7 @@ mod fields;
 mod header;
 mod record;
 mod rings;
+mod space;
 mod system;
 mod walk;
 mod zstd;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backsight_arm::frame::Framing;
-use backsight_core::TraceId;
+use backsight_core::{Budget, TraceId};
 use backsight_image::GivenFolder;
 
 use crate::Error;
@@ -27,22 +28,26 @@ use crate::model::{Buffer, Capture, ContextIdLayout, Core, EventClock, Format, O
 use crate::store::{ExtentFolder, Store};
 use etm::{Info, Unit};
 use rings::{Recorder, Ring, Slices};
-use walk::Contents;
+use walk::{Contents, Warnings};
 
 /// Is this the beginning of a perf.data file?
 pub(crate) fn is_perf(magic: &[u8]) -> bool {
     header::byte_order(magic).is_some()
 }
 
+/// Memory for a trace unit whose trace may be in a buffer.
+const PAIR: u64 = 256;
+
 /// Where the parts of perf.data are if it is a folder: its first file.
 const ENTRY: &str = "data";
 
-/// Reads a perf.data file, but for its trace.
-pub(crate) fn read(store: Store, name: &str) -> Result<Capture, Error> {
-    let mut contents = walk::walk(&store, name)?;
+/// Reads a perf.data file, but for its trace. What it says of itself takes the memory that `budget` allows, or its size.
+pub(crate) fn read(store: Store, name: &str, budget: Option<u64>) -> Result<Capture, Error> {
+    let mut contents = walk::walk(&store, name, budget)?;
     let info = contents.info.take().ok_or_else(|| no_trace(&contents, name))?;
-    let mut warnings = std::mem::take(&mut contents.warnings);
-    let rings = rings::cut(&contents);
+    let rings = rings::cut(&contents.traces, &contents.aux);
+    let ids = Ids::new(&info, &contents.hardware_ids, &mut contents.warnings);
+    let mut warnings = std::mem::take(&mut contents.warnings).finish();
     let conversion = contents.conversion.filter(|_| info.units.iter().all(|unit| unit.virtual_counter));
     let convert = |time: u64| conversion.map_or(time, |conversion| conversion.counter(time));
     let folder = Arc::new(folder(store, name, &rings));
@@ -61,20 +66,28 @@ pub(crate) fn read(store: Store, name: &str) -> Result<Capture, Error> {
                 .to_owned(),
         );
     }
-    let ids = Ids::new(&info, &contents.hardware_ids, &mut warnings);
     let kept: Vec<&Ring> =
         rings.iter().filter(|(_, slices)| !slices.slices.is_empty()).map(|(ring, _)| ring).collect();
+    // As much as for the records, which may have used theirs.
+    let of_pairs = Budget::new(contents.budget.limit());
     for unit in &info.units {
         capture.cores.push(core(unit.cpu));
         let number = capture.cores.len() - 1;
-        capture.sources.push(source(unit, number, &ids, &kept));
+        let source = source(unit, number, &ids, &kept);
+        let pairs = PAIR * source.buffers.len() as u64;
+        of_pairs.take(pairs).map_err(|why| {
+            let what =
+                format!("{} buffers may hold trace of each of {} units: {why}", kept.len(), info.units.len());
+            Error::file(name, what)
+        })?;
+        capture.sources.push(source);
     }
     if contents.lost > 0 {
         warnings.push(format!("the kernel lost {} records: some mappings may be missing", contents.lost));
     }
     let system = std::mem::take(&mut contents.system);
-    capture.events =
-        Some(system::log(system, &contents.build_ids, conversion.as_ref(), &mut warnings).into());
+    let log = system::log(system, &contents.build_ids, conversion.as_ref(), &contents.budget, &mut warnings);
+    capture.events = Some(log.into());
     capture.event_clock = if conversion.is_some() { EventClock::Timestamps } else { EventClock::Slices };
     capture.timestamp_frequency = conversion.map(|conversion| conversion.frequency());
     let has_context = info.units.iter().any(Unit::traces_context);
@@ -99,7 +112,7 @@ fn no_trace(contents: &Contents, name: &str) -> Error {
             format!("holds {} trace, expected CoreSight (cs_etm)", etm::other_trace(number)),
         ),
         None => {
-            let why = contents.warnings.first().map_or(String::new(), |why| format!(": {why}"));
+            let why = contents.warnings.all.first().map_or(String::new(), |why| format!(": {why}"));
             let what = format!("holds no CoreSight trace: it has no AUXTRACE_INFO record{why}");
             Error::file(name, what)
                 .advise("record with perf record -e cs_etm//u, or simpleperf record -e cs-etm")
@@ -143,7 +156,7 @@ struct Ids {
 }
 
 impl Ids {
-    fn new(info: &Info, records: &[(Option<u32>, u64)], warnings: &mut Vec<String>) -> Self {
+    fn new(info: &Info, records: &[(Option<u32>, u64)], warnings: &mut Warnings) -> Self {
         let mut ids = Self { by_cpu: BTreeMap::new(), sinks: BTreeMap::new() };
         for &(cpu, word) in records {
             let (Some(cpu), 0) = (cpu, word >> 60) else { continue };
@@ -204,7 +217,7 @@ impl Capture {
         if !is_perf(&bytes) {
             return Err(Error::file(name, "is no perf.data file"));
         }
-        read(Store::Memory(bytes), name)
+        read(Store::Memory(bytes), name, None)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The records of a perf.data file that matter for trace.
 
 use super::fields::{Fields, build_id};
-use super::header::Attribute;
+use super::header::{Attribute, Attributes};
 
 /// Kinds of record that the kernel or perf writes.
 pub(super) mod kind {
@@ -174,7 +174,7 @@ impl RawRecord<'_> {
     }
 
     /// The fields at its end, where its event asked for them.
-    pub fn trailer(&self, attributes: &[Attribute]) -> Trailer {
+    pub fn trailer(&self, attributes: &Attributes) -> Trailer {
         let Some(attribute) = self.attribute(attributes).filter(|attribute| attribute.sample_id_all) else {
             return Trailer::default();
         };
@@ -197,13 +197,13 @@ impl RawRecord<'_> {
     }
 
     /// The event that it belongs to: with identifiers, the last word of the record says which.
-    fn attribute<'a>(&self, attributes: &'a [Attribute]) -> Option<&'a Attribute> {
+    fn attribute<'a>(&self, attributes: &'a Attributes) -> Option<&'a Attribute> {
         let first = attributes.first()?;
         if first.sample_type >> 16 & 1 == 0 {
             return Some(first);
         }
         let last = self.body.len().checked_sub(8).map(|start| &self.body[start..])?;
         let id = Fields::new(last, self.big_endian).u64()?;
-        attributes.iter().find(|attribute| attribute.ids.contains(&id)).or(Some(first))
+        attributes.with_id(id).or(Some(first))
     }
 }

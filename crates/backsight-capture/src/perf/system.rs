@@ -2,32 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use backsight_core::Address;
+use backsight_core::{Address, Budget};
 
 use super::etm::TimeConversion;
 use super::record::{Mmap, Record, Trailer};
+use super::space::Space;
+use super::walk::EVENT;
 use crate::events::{self, EventLog, Item, Mapping, Patch, PatchCode, Pid, State};
-
-/// Events that forks may add: each child has all that its parent had mapped.
-const MOST_INHERITED: usize = 1 << 20;
 
 /// Makes an event log of records. Times are perf's, or those of the counter where there is a conversion.
 pub(super) fn log(
     mut records: Vec<(Trailer, Record)>,
     build_ids: &BTreeMap<String, String>,
     conversion: Option<&TimeConversion>,
+    budget: &Budget,
     warnings: &mut Vec<String>,
 ) -> EventLog {
     // What was there before has no time, or time 0.
     records.sort_by_key(|(trailer, _)| trailer.time.unwrap_or(0));
-    let mut log = Log { conversion, build_ids, records: Vec::new(), mapped: BTreeMap::new(), inherited: 0 };
+    let mut log =
+        Log { conversion, build_ids, records: Vec::new(), mapped: BTreeMap::new(), budget, problem: None };
     for (trailer, record) in records {
         log.record(&trailer, record);
     }
-    if log.inherited > MOST_INHERITED {
-        warnings
-            .push(format!("more than {MOST_INHERITED} mappings that forks hand on: the rest is left out"));
-    }
+    warnings.extend(log.problem);
     EventLog { records: log.records, problems: Vec::new() }
 }
 
@@ -36,8 +34,10 @@ struct Log<'a> {
     build_ids: &'a BTreeMap<String, String>,
     records: Vec<events::Record>,
     /// What each process has mapped now.
-    mapped: BTreeMap<u64, Vec<Mapping>>,
-    inherited: usize,
+    mapped: BTreeMap<u64, Space>,
+    budget: &'a Budget,
+    /// What was left out, in words.
+    problem: Option<String>,
 }
 
 impl Log<'_> {
@@ -92,7 +92,7 @@ impl Log<'_> {
         let pid = if kernel { Pid::All } else { process(mmap.pid) };
         let number = u64::from(mmap.pid);
         let mapping = Mapping {
-            main: !kernel && self.mapped.get(&number).is_none_or(Vec::is_empty),
+            main: !kernel && self.mapped.get(&number).is_none_or(Space::is_empty),
             pid,
             base: Address(mmap.address),
             build_id: mmap.build_id.or_else(|| self.build_ids.get(&name).cloned()).map(Into::into),
@@ -104,12 +104,7 @@ impl Log<'_> {
             cpu: None,
         };
         if !kernel {
-            let mapped = self.mapped.entry(number).or_default();
-            let end = mmap.address.saturating_add(mmap.length);
-            mapped.retain(|other| {
-                other.base.0 < mmap.address || other.base.0.saturating_add(other.size.unwrap_or(0)) > end
-            });
-            mapped.push(mapping.clone());
+            self.mapped.entry(number).or_default().map(mapping.clone());
         }
         self.push(
             time,
@@ -125,21 +120,21 @@ impl Log<'_> {
 
     /// A process has nothing mapped any more.
     fn end(&mut self, time: Option<u64>, pid: u64) {
-        let mapped = self.mapped.remove(&pid).unwrap_or_default();
-        if let Some(first) = mapped.into_iter().next() {
+        if let Some(first) = self.mapped.remove(&pid).and_then(Space::into_main) {
             self.push(time, Item::Mapping(State::End, Box::new(Mapping { main: true, ..first })));
         }
     }
 
+    /// A child has all that its parent has mapped.
     fn inherit(&mut self, time: Option<u64>, parent: u64, child: u64) {
         let Some(mapped) = self.mapped.get(&parent) else { return };
-        self.inherited = self.inherited.saturating_add(mapped.len());
-        if self.inherited > MOST_INHERITED {
+        if let Err(why) = self.budget.take(EVENT * mapped.len() as u64) {
+            let what = || format!("some of the mappings that forks hand on are left out: {why}");
+            self.problem.get_or_insert_with(what);
             return;
         }
-        let own = |mapping: &Mapping| Mapping { pid: Pid::Process(child), ..mapping.clone() };
-        let mapped: Vec<Mapping> = mapped.iter().map(own).collect();
-        for mapping in &mapped {
+        let mapped = mapped.forked(child);
+        for mapping in mapped.mappings() {
             self.push(time, Item::Mapping(State::Start, Box::new(mapping.clone())));
         }
         self.mapped.insert(child, mapped);

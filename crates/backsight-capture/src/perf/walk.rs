@@ -2,19 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
+
+use backsight_core::{Budget, Door};
 
 use super::etm::{Info, TimeConversion};
 use super::fields::{Fields, build_id, text};
-use super::header::{Attribute, Header, feature};
+use super::header::{Attribute, Attributes, Header, feature};
 use super::record::{Aux, RawRecord, Record, Trailer, kind};
 use super::zstd;
 use crate::store::{ReadSeek, Store};
 use crate::{Error, Position};
 
-/// Records that are kept at most.
-const MOST_RECORDS: usize = 1 << 22;
-/// Bytes of compressed records at most.
-const MOST_COMPRESSED: usize = 1 << 28;
+/// Memory for what a record says: itself, an event of the log, and what is looked up by it.
+pub(super) const EVENT: u64 = 512;
+/// Memory for where some trace lies.
+const PLACE: u64 = 64;
+/// A feature of simpleperf: MMAP and COMM records of what ran before.
+const PREVIOUS_RECORDS: u32 = 134;
+/// Warnings that are kept.
+const MOST_WARNINGS: usize = 100;
 
 /// Some of a ring as the recorder copied it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +37,13 @@ pub(super) struct AuxTrace {
 }
 
 /// Everything that the records and features of a file say.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Contents {
-    pub attributes: Vec<Attribute>,
+    attributes: Attributes,
+    /// Bounds what is kept.
+    pub budget: Budget,
+    /// Something was left out.
+    is_full: bool,
     pub info: Option<Info>,
     /// The number of another kind of trace, if there is one instead.
     pub other_trace: Option<u32>,
@@ -48,16 +59,42 @@ pub(super) struct Contents {
     pub texts: Vec<(String, String)>,
     /// Records that the kernel could not write.
     pub lost: u64,
-    pub warnings: Vec<String>,
+    pub warnings: Warnings,
 }
 
-/// Reads everything but the trace.
-pub(super) fn walk(store: &Store, name: &str) -> Result<Contents, Error> {
+/// What is wrong, in words. Records may repeat it without end.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    pub all: Vec<String>,
+    more: u64,
+}
+
+impl Warnings {
+    pub fn push(&mut self, what: impl Into<String>) {
+        match self.all.len() < MOST_WARNINGS {
+            true => self.all.push(what.into()),
+            false => self.more += 1,
+        }
+    }
+
+    /// All of them, with how many were left out.
+    pub fn finish(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.all.push(format!("{} more warnings like these", self.more));
+        }
+        self.all
+    }
+}
+
+/// Reads everything but the trace. Keeps what the budget allows: what was given, or what the size of the file allows for.
+pub(super) fn walk(store: &Store, name: &str, budget: Option<u64>) -> Result<Contents, Error> {
     let io = |error: io::Error| Error::io(name, &error);
     let mut file = store.open().map_err(io)?;
     let length = file.seek(SeekFrom::End(0)).map_err(io)?;
     let header = Header::read(file.as_mut(), length, name)?;
-    let mut contents = Contents { attributes: header.attributes.clone(), ..Contents::default() };
+    let mut contents = Contents::new(Budget::of(Door::Records, budget, length));
+    contents.attributes = header.attributes.clone();
+    header.warnings.iter().for_each(|what| contents.warnings.push(what));
     for &(number, place) in &header.features {
         let bytes = feature(file.as_mut(), place).map_err(io)?;
         contents.feature(number, &bytes, header.big_endian);
@@ -66,7 +103,8 @@ pub(super) fn walk(store: &Store, name: &str) -> Result<Contents, Error> {
     Walk { contents: &mut contents, header: &header, name, compressed: &mut compressed }
         .file(file, length)?;
     if !compressed.is_empty() {
-        contents.compressed(&compressed, header.big_endian);
+        let budget = Budget::of(Door::CompressedRecords, budget, compressed.len() as u64);
+        contents.compressed(&compressed, header.big_endian, &budget);
     }
     Ok(contents)
 }
@@ -119,6 +157,39 @@ impl Walk<'_> {
 }
 
 impl Contents {
+    fn new(budget: Budget) -> Self {
+        let (attributes, is_full, info, other_trace, conversion) = Default::default();
+        let (traces, aux, hardware_ids, system) = Default::default();
+        let (build_ids, texts, lost, warnings) = Default::default();
+        Self {
+            attributes,
+            budget,
+            is_full,
+            info,
+            other_trace,
+            conversion,
+            traces,
+            aux,
+            hardware_ids,
+            system,
+            build_ids,
+            texts,
+            lost,
+            warnings,
+        }
+    }
+
+    /// May something of this size be kept? What may not is left out, and that is said once.
+    fn has_room(&mut self, bytes: u64) -> bool {
+        let taken = self.budget.take(bytes);
+        if let Err(why) = &taken
+            && !std::mem::replace(&mut self.is_full, true)
+        {
+            self.warnings.push(format!("some of the records are left out: {why}"));
+        }
+        taken.is_ok()
+    }
+
     /// Takes a record that ends at a position. Gives how many bytes follow that belong to it.
     fn record(&mut self, record: &RawRecord<'_>, position: u64, end: u64, compressed: &mut Vec<u8>) -> u64 {
         let mut fields = Fields::new(record.body, record.big_endian);
@@ -127,10 +198,10 @@ impl Contents {
             kind::HEADER_TRACING_DATA => {
                 return fields.u32().map_or(0, |size| u64::from(size).next_multiple_of(8));
             }
-            kind::COMPRESSED => keep(compressed, record.body, &mut self.warnings),
+            kind::COMPRESSED => compressed.extend_from_slice(record.body),
             kind::COMPRESSED2 => {
                 let size = fields.u64().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
-                keep(compressed, &fields.rest()[..size.min(fields.rest().len())], &mut self.warnings);
+                compressed.extend_from_slice(&fields.rest()[..size.min(fields.rest().len())]);
             }
             _ => self.small_record(record),
         }
@@ -162,14 +233,7 @@ impl Contents {
         let trailer = record.trailer(&self.attributes);
         match parsed {
             Record::Lost(count) => self.lost = self.lost.saturating_add(count),
-            _ if self.system.len() + self.aux.len() + self.hardware_ids.len() >= MOST_RECORDS => {
-                let what = format!(
-                    "more than {MOST_RECORDS} records of processes and pieces of trace: the rest is left out"
-                );
-                if self.warnings.last() != Some(&what) {
-                    self.warnings.push(what);
-                }
-            }
+            _ if !self.has_room(EVENT + 2 * record.body.len() as u64) => {}
             Record::Aux(aux) => self.aux.push((aux, trailer)),
             Record::HardwareId(id) => self.hardware_ids.push((trailer.cpu, id)),
             Record::Mmap(mut mmap) => {
@@ -189,8 +253,9 @@ impl Contents {
         let size = fields.u32().map_or(0, |size| size as usize);
         let Some((attribute, ids)) = record.body.split_at_checked(size) else { return };
         if let Some(attribute) = Attribute::parse(attribute, record.big_endian) {
-            let ids = Fields::new(ids, record.big_endian).words();
-            self.attributes.push(Attribute { ids, ..attribute });
+            if self.has_room(EVENT + 8 * ids.len() as u64) {
+                self.attributes.push(attribute, Fields::new(ids, record.big_endian).words());
+            }
         }
     }
 
@@ -209,7 +274,7 @@ impl Contents {
         let (size, offset, _reference) = (fields.u64()?, fields.u64()?, fields.u64()?);
         let (_index, tid, cpu) = (fields.u32()?, fields.u32()?, fields.u32()?);
         let there = size.min(end.saturating_sub(position));
-        if self.traces.len() < MOST_RECORDS {
+        if self.has_room(PLACE) {
             let cpu = (cpu != u32::MAX).then_some(cpu);
             self.traces.push(AuxTrace { position, size: there, offset, cpu, tid });
         }
@@ -217,6 +282,9 @@ impl Contents {
     }
 
     fn feature(&mut self, number: u32, bytes: &[u8], big_endian: bool) {
+        if number != PREVIOUS_RECORDS && !self.has_room(4 * bytes.len() as u64) {
+            return;
+        }
         let mut fields = Fields::new(bytes, big_endian);
         let name = match number {
             2 => return self.build_ids_of(fields),
@@ -237,8 +305,10 @@ impl Contents {
                 }
                 return;
             }
-            // simpleperf: MMAP and COMM records of what ran before.
-            134 => return self.records(bytes, big_endian),
+            PREVIOUS_RECORDS => {
+                each_record(bytes, big_endian, |record| self.kernel_record(record));
+                return;
+            }
             _ => return,
         };
         if let Some(text) = fields.counted_text().filter(|text| !text.is_empty()) {
@@ -259,39 +329,46 @@ impl Contents {
     fn build_id(&mut self, misc: u16, body: &[u8]) -> Option<()> {
         let (id, name) = body.get(4..)?.split_at_checked(24)?;
         let length = if misc >> 15 != 0 { usize::from(id[20]).min(20) } else { 20 };
-        if self.build_ids.len() < MOST_RECORDS {
-            self.build_ids.insert(text(name), build_id(&id[..length])?);
+        let (name, id) = (text(name), build_id(&id[..length])?);
+        if self.has_room(EVENT + name.len() as u64) {
+            self.build_ids.insert(name, id);
         }
         Some(())
     }
 
     /// The records in compressed ones: they are one stream, and may lie across the ends of those that carry it.
-    fn compressed(&mut self, bytes: &[u8], big_endian: bool) {
-        let (records, problem) = zstd::decompress(bytes);
-        self.warnings.extend(problem.map(|what| format!("compressed records: {what}")));
-        self.records(&records, big_endian);
-    }
-
-    fn records(&mut self, bytes: &[u8], big_endian: bool) {
-        let mut fields = Fields::new(bytes, big_endian);
-        while let Some((kind, (misc, size))) =
-            fields.u32().and_then(|kind| Some((kind, fields.u16().zip(fields.u16())?)))
-        {
-            let Some(body) = usize::from(size).checked_sub(8).and_then(|size| fields.bytes(size)) else {
-                return;
-            };
-            self.small_record(&RawRecord { kind, misc, body, big_endian });
+    fn compressed(&mut self, bytes: &[u8], big_endian: bool, budget: &Budget) {
+        let mut pending = Vec::new();
+        let outcome = zstd::decompress(bytes, budget, |piece| {
+            pending.extend_from_slice(piece);
+            let read = each_record(&pending, big_endian, |record| self.small_record(record));
+            pending.drain(..read);
+            // A record is at most 64 KiB: what is longer is none.
+            if pending.len() > usize::from(u16::MAX) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        if let Err(what) = outcome {
+            self.warnings.push(format!("compressed records: {what}"));
+        }
+        if pending.len() > usize::from(u16::MAX) {
+            self.warnings.push("compressed records: one has no size, and what follows cannot be read");
         }
     }
 }
 
-fn keep(compressed: &mut Vec<u8>, bytes: &[u8], warnings: &mut Vec<String>) {
-    if compressed.len() + bytes.len() > MOST_COMPRESSED {
-        let what = format!("more than {MOST_COMPRESSED} bytes of compressed records: the rest is left out");
-        if warnings.last() != Some(&what) {
-            warnings.push(what);
-        }
-        return;
+/// Takes whole records one after the other. Gives how many bytes they are.
+fn each_record(bytes: &[u8], big_endian: bool, mut take: impl FnMut(&RawRecord<'_>)) -> usize {
+    let mut fields = Fields::new(bytes, big_endian);
+    let mut read = 0;
+    while let Some((kind, (misc, size))) =
+        fields.u32().and_then(|kind| Some((kind, fields.u16().zip(fields.u16())?)))
+    {
+        let Some(body) = usize::from(size).checked_sub(8).and_then(|size| fields.bytes(size)) else { break };
+        take(&RawRecord { kind, misc, body, big_endian });
+        read = bytes.len() - fields.rest().len();
     }
-    compressed.extend_from_slice(bytes);
+    read
 }

@@ -88,6 +88,8 @@ pub fn run(command: &Report) -> Result {
     if summary.is_damaged() {
         warnings.push("Something is missing from the trace: counts are those of what is left.".to_owned());
     }
+    let problems = profile.modules.iter().filter_map(|module| module.debug_problem().map(str::to_owned));
+    warnings.extend(problems);
     if profile.modules.iter().all(|module| module.debug().is_empty()) {
         warnings.push(
             "No code has lines of source: give the file with its debug information with --image.".to_owned(),

@@ -190,7 +190,11 @@ impl Format {
 
     /// What is missing for a good result, in words, and what to do about it.
     pub fn missing(&self, profile: &Profile, options: &ExportOptions) -> Vec<String> {
-        self.needs.iter().filter_map(|need| missing(*need, profile, options)).collect()
+        let needs_lines = [Need::Lines, Need::LinesOrProbes, Need::ProfilingInfo];
+        let problems =
+            profile.modules.iter().filter(|_| self.needs.iter().any(|need| needs_lines.contains(need)));
+        let problems = problems.filter_map(|module| module.debug_problem().map(str::to_owned));
+        problems.chain(self.needs.iter().filter_map(|need| missing(*need, profile, options))).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use backsight_capture::events::Mapping;
 use backsight_core::AddressSpace;
-use backsight_image::{Code as _, Contents, Elf, Image, ImageSpec};
+use backsight_image::{Budget, Code as _, Contents, Elf, Image, ImageSpec};
 
 use super::add_mapping;
 use super::search::{ImageKey, Located, Search};
@@ -18,17 +18,19 @@ pub(super) struct Files {
     /// Files that the user names, and where functions of theirs are: files that are not linked are linked to them.
     named: Arc<[ImageSpec]>,
     functions: OnceLock<HashMap<String, u64>>,
+    /// Bounds the names and lines of all of them together.
+    budget: Budget,
 }
 
 impl Files {
-    pub fn new(search: Search, named: Arc<[ImageSpec]>) -> Self {
-        Self { search: Mutex::new(search), named, functions: OnceLock::new() }
+    pub fn new(search: Search, named: Arc<[ImageSpec]>, budget: Budget) -> Self {
+        Self { search: Mutex::new(search), named, functions: OnceLock::new(), budget }
     }
 
     /// Where functions of files are that the user names. What is wrong with these files is said where they are added.
     pub fn functions(&self) -> &HashMap<String, u64> {
         self.functions.get_or_init(|| {
-            let mut image = Image::new();
+            let mut image = Image::within(self.budget.clone());
             let _ = image.add_all(&self.named, AddressSpace::ANY);
             image.targets(AddressSpace::ANY)
         })
@@ -41,7 +43,7 @@ impl Files {
 
     /// An empty image that looks for debug information where names may lead to.
     pub fn new_image(&self) -> Image {
-        let mut image = Image::new();
+        let mut image = Image::within(self.budget.clone());
         image.set_allowed_files(self.search().allowed.clone());
         image
     }
@@ -119,7 +121,7 @@ impl MappedBytes {
 pub(super) struct NamedFile {
     mapping: Mapping,
     pub file: Arc<LazyFile>,
-    image: OnceLock<Image>,
+    image: OnceLock<Box<Image>>,
 }
 
 impl NamedFile {
@@ -130,13 +132,13 @@ impl NamedFile {
                 // What is wrong with the file is said where it is read.
                 let _ = add_mapping(&mut image, &self.mapping, file.clone(), AddressSpace::ANY, files);
             }
-            image
+            Box::new(image)
         })
     }
 
     /// What could not be used of its names, in words.
     pub fn problems(&self) -> Vec<String> {
-        self.image.get().map_or_else(Vec::new, Image::problems)
+        self.image.get().map_or_else(Vec::new, |image| image.problems())
     }
 }
 

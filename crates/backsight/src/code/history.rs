@@ -4,6 +4,7 @@
 //! epoch began. The next one is read when a decode comes to it. Any other log is one epoch. Epochs are never changed once
 //! they are there, so that many decodes at once look into them.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use backsight_capture::events::{Events, HEAD};
@@ -222,12 +223,16 @@ impl<'c> Moment<'c> {
         self.epochs(window.to).filter_map(|epoch| epoch.timeline.next_start(process, address)).min()
     }
 
-    /// The processes that have something of their own in a span of time or near it.
+    /// The processes that have something of their own in a span of time or near it: one of them is meant, and nobody says
+    /// which. Of very many only some are tried, since each address is looked up in all.
     pub fn processes(self, window: Window) -> Vec<u32> {
-        let mut all: Vec<u32> = self.epochs(window.to).flat_map(|epoch| epoch.timeline.processes()).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+        /// More than systems have.
+        const MOST: usize = 4096;
+        let mut all = BTreeSet::new();
+        for epoch in self.epochs(window.to) {
+            all.extend(epoch.timeline.processes().take(MOST));
+        }
+        all.into_iter().take(MOST).collect()
     }
 
     /// The files of the first epoch.

@@ -1,6 +1,6 @@
 //! Which process a number stands for: that of a thread, an ASID, or the CPU that runs it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use backsight_capture::events::{Item, Pid, Record, State};
@@ -38,6 +38,14 @@ pub(super) fn last_before(since: &Since, time: u64) -> Option<u64> {
     last(&since[..since.partition_point(|&(from, _)| from <= time)])
 }
 
+/// A number, and what it is the number of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Number {
+    Thread(u64),
+    Asid(Option<u32>, u32),
+    Cpu(u32),
+}
+
 /// What numbers stand for, over a part of the log.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
@@ -49,6 +57,8 @@ pub(super) struct Holders {
     pub switches: HashMap<u32, Since>,
     /// When events were lost, in order.
     pub losses: Vec<u64>,
+    /// The numbers that stand for something since events were last lost: there may be many losses.
+    certain: HashSet<Number>,
     /// From this time on nothing is known to be missing.
     known_since: u64,
     is_lost: bool,
@@ -64,26 +74,33 @@ impl Holders {
         let known_since = self.known_since;
         match &record.item {
             Item::Thread { state, tid, pid: Pid::Process(pid), .. } => {
-                declare(self.threads.entry(*tid).or_default(), *state, *pid, now, known_since);
+                declare(entry(&mut self.threads, *tid), *state, *pid, now, known_since);
+                self.certain.insert(Number::Thread(*tid));
             }
             // Threads and processes share their numbers: this one is that of a process, or was until now.
             Item::Mapping(state, mapping) if mapping.main => {
                 if let Pid::Process(pid) = mapping.pid {
-                    declare(self.threads.entry(pid).or_default(), *state, ITSELF, now, known_since);
+                    declare(entry(&mut self.threads, pid), *state, ITSELF, now, known_since);
                 }
             }
             Item::Asid { state, asid, pid: Pid::Process(pid), cpu } => {
-                declare(self.asids.entry((*cpu, *asid)).or_default(), *state, *pid, now, known_since);
+                declare(entry(&mut self.asids, (*cpu, *asid)), *state, *pid, now, known_since);
+                self.certain.insert(Number::Asid(*cpu, *asid));
             }
             Item::Switch { cpu, pid: Pid::Process(pid), .. } => {
                 self.switches.entry(*cpu).or_default().push((now, Some(*pid)));
+                self.certain.insert(Number::Cpu(*cpu));
             }
             Item::Lost(_) => {
                 (self.known_since, self.is_lost) = (now, true);
                 self.losses.push(now);
-                forget(&mut self.asids, now);
-                forget(&mut self.threads, now);
-                forget(&mut self.switches, now);
+                for number in std::mem::take(&mut self.certain) {
+                    match number {
+                        Number::Thread(tid) => forget(self.threads.get_mut(&tid), now),
+                        Number::Asid(cpu, asid) => forget(self.asids.get_mut(&(cpu, asid)), now),
+                        Number::Cpu(cpu) => forget(self.switches.get_mut(&cpu), now),
+                    }
+                }
             }
             _ => {}
         }
@@ -91,12 +108,13 @@ impl Holders {
 
     /// What is known at the end of this part of the log, for the next one.
     pub fn carry(&self) -> Self {
-        let Self { threads, asids, switches, known_since, is_lost, .. } = self;
+        let Self { threads, asids, switches, certain, known_since, is_lost, .. } = self;
         Self {
             threads: ends(threads),
             asids: ends(asids),
             switches: ends(switches),
             losses: Vec::new(),
+            certain: certain.clone(),
             known_since: *known_since,
             is_lost: *is_lost,
         }
@@ -143,9 +161,16 @@ fn declare(since: &mut Since, state: State, pid: u64, now: u64, known_since: u64
 
 /// Events were lost: what something stands for is not known any more. The code of a process says itself whether it is still
 /// there.
-fn forget<K>(all: &mut HashMap<K, Since>, now: u64) {
+fn forget(since: Option<&mut Since>, now: u64) {
     let is_believed = |since: &Since| matches!(since.last(), None | Some((_, Some(ITSELF | UNKNOWN))));
-    all.values_mut().filter(|since| !is_believed(since)).for_each(|since| since.push((now, Some(UNKNOWN))));
+    if let Some(since) = since.filter(|since| !is_believed(since)) {
+        since.push((now, Some(UNKNOWN)));
+    }
+}
+
+/// What a number stands for. Most do for one thing all the time.
+fn entry<K: Eq + Hash>(all: &mut HashMap<K, Since>, key: K) -> &mut Since {
+    all.entry(key).or_insert_with(|| Vec::with_capacity(1))
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@ use super::history::{Epoch, Mapped};
 use super::holders::Holders;
 use super::processes::Processes;
 
+/// Patches that begin at one address and are there at the same time; more is damage.
+const MOST_PATCHES: usize = 64;
+
 /// First and last address.
 type Range = (u64, u64);
 
@@ -27,8 +30,8 @@ struct Live {
     ranges: Vec<(Range, MappingId)>,
     process: u32,
     image: Option<Arc<str>>,
-    /// It was listed in the snapshot that is being read.
-    is_listed: bool,
+    /// The last snapshot that it was listed in, or that was before it.
+    listed: u32,
     /// The last time at which it is known to have been there.
     confirmed: u64,
     /// Where events were lost since then: what hides it until it is known to be there still.
@@ -114,6 +117,8 @@ struct LogState {
     is_lost: bool,
     now: u64,
     snapshot: Option<bool>,
+    /// How many snapshots there were.
+    snapshots: u32,
     has_unsized: bool,
     /// How much the epoch that begins took over from the one before.
     carried: usize,
@@ -122,7 +127,7 @@ struct LogState {
 impl LogState {
     fn new(processes: Arc<Processes>, files: Option<Arc<Files>>) -> Self {
         let (known, timeline, mapped, holders, live, certain) = Default::default();
-        let (known_since, is_lost, now, snapshot, has_unsized, carried) = Default::default();
+        let (known_since, is_lost, now, snapshot, snapshots, has_unsized, carried) = Default::default();
         Self {
             processes,
             files,
@@ -136,6 +141,7 @@ impl LogState {
             is_lost,
             now,
             snapshot,
+            snapshots,
             has_unsized,
             carried,
         }
@@ -158,7 +164,7 @@ impl LogState {
             Item::Patch(patch) => self.patch(patch),
             Item::SnapshotBegin { complete } => {
                 self.snapshot = Some(*complete);
-                self.live.values_mut().flatten().for_each(|live| live.is_listed = false);
+                self.snapshots = self.snapshots.wrapping_add(1);
             }
             Item::SnapshotEnd => self.end_snapshot(),
             Item::Lost(_) => self.lose(),
@@ -233,7 +239,7 @@ impl LogState {
         let process = self.number(mapping.pid);
         let ranges = self.place(mapping, process, from);
         let (image, hidden) = (mapping.image.clone(), Vec::new());
-        let live = Live { ranges, process, image, is_listed: true, confirmed: self.now, hidden };
+        let live = Live { ranges, process, image, listed: self.snapshots, confirmed: self.now, hidden };
         self.live.insert(key, vec![live]);
         self.certain.push(key);
     }
@@ -243,7 +249,7 @@ impl LogState {
         let key = (mapping.pid, mapping.base.0);
         if let Some(live) = self.live.get_mut(&key).and_then(|all| all.last_mut()) {
             if live.image == mapping.image {
-                live.is_listed = true;
+                live.listed = self.snapshots;
                 live.confirmed = self.now;
                 let (process, hidden) = (live.process, std::mem::take(&mut live.hidden));
                 self.certain.push(key);
@@ -339,7 +345,7 @@ impl LogState {
         if self.snapshot.take() != Some(true) {
             return;
         }
-        let is_gone = |all: &Vec<Live>| all.iter().any(|live| !live.is_listed);
+        let is_gone = |all: &Vec<Live>| all.iter().any(|live| live.listed != self.snapshots);
         let gone: Vec<_> = self.live.iter().filter(|(_, all)| is_gone(all)).map(|(key, _)| *key).collect();
         for live in gone.iter().filter_map(|key| self.live.remove(key)).flatten().collect::<Vec<_>>() {
             if let Some(image) = &live.image {
@@ -396,15 +402,19 @@ impl LogState {
         let range = (patch.address.0, patch.address.0.saturating_add(patch.length - 1));
         let id = self.map(process, range, self.now, bytes);
         let ranges = vec![(range, id)];
-        let (is_listed, hidden) = (true, Vec::new());
-        let live = Live { ranges, process, image: None, is_listed, confirmed: self.now, hidden };
+        let (listed, hidden) = (self.snapshots, Vec::new());
+        let live = Live { ranges, process, image: None, listed, confirmed: self.now, hidden };
         // Patches end with their process, and are never listed. One takes the place of those that it covers.
         let all = self.live.entry((patch.pid, patch.address.0)).or_default();
-        let (patches, mut others): (Vec<Live>, Vec<Live>) =
+        let (mut patches, mut others): (Vec<Live>, Vec<Live>) =
             std::mem::take(all).into_iter().partition(|live| {
                 live.image.is_none() && live.ranges.iter().all(|((_, last), _)| *last <= range.1)
             });
         others.insert(0, live);
+        // The oldest of those that reach farther; what comes last may be the image below.
+        if others.len() > MOST_PATCHES {
+            patches.push(others.remove(others.len() - 2));
+        }
         *all = others;
         self.certain.push((patch.pid, patch.address.0));
         let now = self.now;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use backsight_capture::events::{Item, Mapping, Pid, State};
 use backsight_capture::{Capture, EventClock, MemoryDump};
 use backsight_core::{Address, AddressSpace, Context};
-use backsight_image::{AllowedFiles, Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
+use backsight_image::{AllowedFiles, Budget, Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
 use dumps::{Dumps, View, Views};
 use files::{Files, MappedBytes};
 use history::{History, Moment};
@@ -193,8 +193,10 @@ impl Code {
         capture: Arc<Capture>,
         specs: Arc<[ImageSpec]>,
         allowed: AllowedFiles,
+        budget: Option<u64>,
     ) -> Result<Self> {
-        let files = Arc::new(Files::new(Search::new(capture.clone(), allowed), specs.clone()));
+        let search = Search::new(capture.clone(), allowed);
+        let files = Arc::new(Files::new(search, specs.clone(), Budget::given(budget)));
         let numbered = capture.cores.iter().zip(0..);
         let cores = numbered
             .map(|(core, index)| (core.name.clone(), number_in(&core.name).unwrap_or(index)))
@@ -219,7 +221,7 @@ impl Code {
             let history = History::new(events, code.processes.clone(), Some(code.files.clone()));
             // What never changes is looked up by time, too, where the log says all that is needed: no file is opened then.
             if !is_constant || code.views.are_one() && !history.has_unsized() {
-                let (files, nameless) = (code.files.clone(), Image::new());
+                let (files, nameless) = (code.files.clone(), code.files.new_image());
                 code.over_time = Some(OverTime { files, named, dumps, nameless, is_constant });
             }
             code.history = Some(history);
@@ -367,28 +369,29 @@ impl Code {
 
 /// What was mapped last at addresses of processes: what is mapped again where it is need not be added again.
 #[derive(Default)]
-struct LastPlaced(BTreeMap<(u32, u64), (u64, u64, ImageKey)>);
+struct LastPlaced(BTreeMap<u32, BTreeMap<u64, (u64, u64, ImageKey)>>);
 
 impl LastPlaced {
     fn is_new(&mut self, process: u32, mapping: &Mapping, key: ImageKey) -> bool {
         let start = mapping.base.0;
         let Some(size) = mapping.size.filter(|&size| size > 0 && !mapping.relocated) else {
             // It may lie over anything.
-            self.0.retain(|(other, _), _| *other != process);
+            self.0.remove(&process);
             return true;
         };
         let last = start.saturating_add(size - 1);
         let placed = (last, mapping.offset, key);
-        if self.0.get(&(process, start)) == Some(&placed) {
+        let all = self.0.entry(process).or_default();
+        if all.get(&start) == Some(&placed) {
             return false;
         }
-        let reaches = |(&key, (last, ..)): (&(u32, u64), &(u64, _, _))| (*last >= start).then_some(key);
-        let below = self.0.range((process, 0)..(process, start)).next_back().and_then(reaches);
-        let inside = self.0.range((process, start)..=(process, last)).map(|(key, _)| *key);
+        let reaches = |(&key, (last, ..)): (&u64, &(u64, _, _))| (*last >= start).then_some(key);
+        let below = all.range(..start).next_back().and_then(reaches);
+        let inside = all.range(start..=last).map(|(key, _)| *key);
         for covered in inside.chain(below).collect::<Vec<_>>() {
-            self.0.remove(&covered);
+            all.remove(&covered);
         }
-        self.0.insert((process, start), placed);
+        all.insert(start, placed);
         true
     }
 }

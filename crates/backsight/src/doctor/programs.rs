@@ -100,7 +100,7 @@ fn debug(capture: &Capture, seen: &Seen, findings: &mut Vec<Finding>) -> Result<
         let Some((module, _)) = image.module_at(AddressSpace::ANY, Address(address)) else { continue };
         programs.entry(module.name().display().to_string()).or_insert_with(|| {
             let has_names = module.elf().is_some() && image.functions_of(module).next().is_some();
-            (has_names, image.debug_contents_of(module).is_some())
+            (has_names, image.debug_source_of(module).is_some())
         });
     }
     let without = |names: bool| -> Vec<&str> {

@@ -8,6 +8,7 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use backsight_capture::Error;
+use backsight_core::{Budget, Door};
 
 use crate::capture::Buffer;
 use crate::{Result, error};
@@ -16,18 +17,16 @@ use search::{Confidence, Prober, find_start};
 /// Bytes of a frame.
 const FRAME: usize = 16;
 
-/// Longest wrapped buffer: it has to be held in memory.
-const LONGEST: u64 = 1 << 32;
-
-/// Finds where the trace of a wrapped buffer begins, and reads it from there.
-pub(crate) fn unwrap(buffer: Buffer, notes: &mut Vec<String>) -> Result<Buffer> {
+/// Finds where the trace of a wrapped buffer begins, and reads it from there. The buffer has to be held in memory: a file may be
+/// of any size, a pipe of that which `budget` allows.
+pub(crate) fn unwrap(buffer: Buffer, budget: Option<u64>, notes: &mut Vec<String>) -> Result<Buffer> {
+    let budget = Budget::of(Door::Wrapped, budget, buffer.size.unwrap_or(0));
     let mut contents = Vec::new();
-    let read = buffer.open()?.take(LONGEST + 1).read_to_end(&mut contents);
+    let read = buffer.open()?.take(budget.limit().saturating_add(1)).read_to_end(&mut contents);
     read.map_err(|error| Error::io(buffer.name(), &error))?;
-    if contents.len() as u64 > LONGEST {
-        let name = buffer.name();
+    if let Err(why) = budget.take(contents.len() as u64) {
         let what =
-            format!("buffer {name}: {LONGEST} bytes are the most that the start of the trace is searched in");
+            format!("buffer {}: too long to search it for the start of the trace: {why}", buffer.name());
         return Err(error::Error::Misuse(what));
     }
     let start = find_start(&contents, |id| Some(Prober::new(buffer.source(id)?.decoding().packets()?)));

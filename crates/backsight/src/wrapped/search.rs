@@ -20,7 +20,7 @@ const UNUSED: usize = 4;
 const RANDOM: usize = 16;
 /// Frames between two timestamps that are dense.
 const DENSE: usize = 8;
-/// Landmarks kept of one stream: enough for buffers of hundreds of megabytes.
+/// Landmarks that are kept, of all streams together: enough for buffers of hundreds of megabytes.
 const MOST_FINDINGS: usize = 4 << 20;
 
 /// Reads the stream of one source as far as the search needs it.
@@ -158,6 +158,7 @@ impl Ring {
         let mut ring =
             Self { length, streams: BTreeMap::new(), barriers: Vec::new(), odd: vec![false; length] };
         let mut deframer = Deframer::new(Framing::Coresight);
+        let mut found = 0;
         for place in 0..2 * length {
             let before = (deframer.counts().illegal_ids, deframer.counts().reserved());
             let mut odd = false;
@@ -169,8 +170,9 @@ impl Ring {
                     };
                     let findings = ring.streams.entry(id).or_default();
                     prober.feed(bytes, &mut |finding| {
-                        if findings.len() < MOST_FINDINGS {
+                        if found < MOST_FINDINGS {
                             findings.push((place, finding));
+                            found += 1;
                         }
                     });
                 }

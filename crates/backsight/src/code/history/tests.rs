@@ -7,6 +7,7 @@ use backsight_capture::folder::Memory;
 
 use super::super::search::Search;
 use super::*;
+use backsight_image::{AllowedFiles, Budget};
 
 /// The pseudo-random numbers of one seed.
 struct Random(u64);
@@ -103,7 +104,11 @@ fn read(events: &Events, forward: Option<usize>) -> (History, Arc<Files>, Arc<Pr
     let file = Memory::file("trace", Vec::new());
     let capture = Arc::new(Capture::bare(file, "ETM4", Framing::Raw, None, &Vec::new()));
     let processes = Arc::new(Processes::of(&capture));
-    let files = Arc::new(Files::new(Search::new(capture, Vec::new().into())));
+    let files = Arc::new(Files::new(
+        Search::new(capture, AllowedFiles::default()),
+        Vec::new().into(),
+        Budget::default(),
+    ));
     let history = History::with(events, forward, processes.clone(), Some(files.clone()));
     (history, files, processes)
 }

@@ -1,13 +1,18 @@
 //! Lines, discriminators and inlined functions, from the debug information of a file (DWARF 2 to 5).
 //!
-//! Profiles for compilers need more than a line for each address: which of several blocks on the line it is (the
+//! Listings need the line of an address. Profiles for compilers need more than a line for each address: which of several blocks on the line it is (the
 //! discriminator), and, of functions that were put into others, each call on the way with the line that its function is
-//! declared at. Coverage needs the lines that were *not* executed. Both are read once for a file and kept as sorted tables.
+//! declared at. Coverage needs the lines that were *not* executed. All are read once for a unit, or for a file, and kept as sorted tables.
 
-mod probes;
 mod read;
+mod sections;
+mod units;
 
-pub use probes::{Probe, ProbeFrame, ProbeKind, ProbedFunction, Probes};
+use std::sync::Arc;
+
+use crate::Budget;
+
+pub(crate) use units::LazyUnits;
 
 /// A line of source, as the line table has it for an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +73,7 @@ pub struct DebugInfo {
 /// A function, or a copy of one that was put into another.
 #[derive(Clone, Debug)]
 struct Scope {
-    name: String,
+    name: Arc<str>,
     declared: u32,
     declared_file: Option<u32>,
     /// The scope around it.
@@ -84,15 +89,18 @@ const DEEPEST: usize = 256;
 
 impl DebugInfo {
     /// Reads the debug information of an ELF file. What cannot be read is left out.
-    pub fn read(contents: &[u8]) -> Self {
-        read::read(contents)
+    ///
+    /// # Errors
+    /// If the budget does not allow it.
+    pub fn read(contents: &[u8], budget: &Budget) -> Result<Self, String> {
+        read::read(contents, budget)
     }
 
     /// The same with other names.
-    pub(crate) fn renamed(&self, rename: &mut dyn FnMut(&str) -> String) -> Self {
+    pub fn renamed(&self, rename: &mut dyn FnMut(&str) -> String) -> Self {
         let mut renamed = self.clone();
         renamed.files.iter_mut().for_each(|name| *name = rename(name));
-        renamed.scopes.iter_mut().for_each(|scope| scope.name = rename(&scope.name));
+        renamed.scopes.iter_mut().for_each(|scope| scope.name = rename(&scope.name).into());
         renamed
     }
 
@@ -113,7 +121,11 @@ impl DebugInfo {
 
     /// The name of a file of source.
     pub fn file(&self, number: u32) -> &str {
-        self.files.get(number as usize).map_or("?", String::as_str)
+        self.file_name(number).unwrap_or("?")
+    }
+
+    pub(crate) fn file_name(&self, number: u32) -> Option<&str> {
+        self.files.get(number as usize).map(String::as_str)
     }
 
     /// The line of an address.
@@ -142,7 +154,7 @@ impl DebugInfo {
         while let Some(here) = scope.and_then(|scope| self.scopes.get(scope as usize))
             && frames.len() < DEEPEST
         {
-            let (function, declared) = (here.name.as_str(), here.declared);
+            let (function, declared) = (&*here.name, here.declared);
             frames.push(InlineFrame { function, declared, file, line: number, discriminator });
             (file, number, discriminator) = (here.call_file, here.call_line, here.call_discriminator);
             scope = here.parent;
@@ -155,7 +167,7 @@ impl DebugInfo {
         let own = self.scopes.iter().filter(|scope| scope.parent.is_none() && !scope.name.is_empty());
         let mut functions: Vec<_> = own
             .filter_map(|scope| {
-                let (start, name, line) = (scope.start, scope.name.clone(), scope.declared);
+                let (start, name, line) = (scope.start, scope.name.to_string(), scope.declared);
                 Some(DescribedFunction { start, name, file: scope.declared_file?, line })
             })
             .collect();
