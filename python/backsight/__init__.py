@@ -9,12 +9,13 @@
         if event.kind == "range":
             print(hex(event.start), event.instructions)
     ranges = capture.table("ranges", columns=["function", "instructions"], where="source == 0x10")
-    pyarrow.table(ranges), polars.DataFrame(ranges)
+    ranges.to_pandas(), ranges.to_polars(), pyarrow.table(ranges)
 
-Tables are streams: pyarrow, Polars, DuckDB and pandas take them without a copy. `backsight.dask` and `backsight.spark` read
+Tables are streams: pyarrow, Polars and DuckDB take them without a copy. `backsight.dask` and `backsight.spark` read
 tables of many captures on a cluster.
 """
 
+from . import _frames
 from ._native import (
     PROFILE_FORMATS,
     Buffer,
@@ -35,6 +36,10 @@ from ._native import (
     tables,
 )
 from .errors import BacksightError, CaptureError, ImageError, RecordError, UsageError
+
+Table.to_pandas = _frames.to_pandas  # type: ignore[method-assign]
+Table.to_polars = _frames.to_polars  # type: ignore[method-assign]
+Table._repr_html_ = _frames.as_html  # type: ignore[method-assign]
 
 __all__ = [
     "PROFILE_FORMATS",

@@ -1,14 +1,19 @@
 """What the adapters for clusters share: planning pieces of captures, and reading them wherever they are decoded."""
 
+import collections
 import functools
+import json
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 from . import _native
 from .remote import local
 
 DEFAULT_SIZE = 16 << 20
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,42 @@ def places(
     return [Place(url, tuple(map(os.fspath, images)), frozen, folder, storage) for url in urls]
 
 
-def plan(place: Place, table: str, size: int) -> list[str]:
-    """The pieces of a capture, as texts. They call it what the user does, wherever it was fetched to."""
-    pieces = _native.pieces(place.open(), table, size=size)
-    return [piece.named(place.url).to_json() for piece in pieces]
+# A piece of a capture, as text.
+Task = tuple[Place, str]
+
+
+def plan(places: Iterable[Place], table: str, size: int) -> list[Task]:
+    """The pieces of some captures. They call them what the user does, wherever they were fetched to."""
+    planned = []
+    for place in places:
+        pieces = _native.pieces(place.open(), table, size=size)
+        planned += [(place, piece.named(place.url).to_json()) for piece in pieces]
+    return planned
+
+
+# Parts of the work, at least, before one of them has several captures or pieces: there may be so many workers.
+_PARTS = 64
+
+
+def grouped(items: "list[_T]", bytes_of: "Callable[[_T], float]" = lambda _: 0, size: int = 1) -> "list[list[_T]]":
+    """Neighbours together: to schedule a part costs more than to decode a small capture. Each part has one, or several of
+    together at most `size` bytes."""
+    most = max(1, len(items) // _PARTS)
+    groups: list[list[_T]] = []
+    room = 0.0
+    for item in items:
+        room -= bytes_of(item)
+        if not groups or len(groups[-1]) >= most or room < 0:
+            groups.append([])
+            room = size - bytes_of(item)
+        groups[-1].append(item)
+    return groups
+
+
+def weights(tasks: list[Task]) -> "Callable[[Task], float]":
+    """About how many bytes there are to read for each task: a share of its capture."""
+    shares = collections.Counter(place for place, _ in tasks)
+    return lambda task: json.loads(task[1])["identity"]["bytes"] / shares[task[0]]
 
 
 def read(place: Place, piece: str, wanted: Wanted) -> _native.Table:

@@ -5,8 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
+import pandas
+import polars
+
 _Path = Union[str, os.PathLike[str]]
 _Value = Union[int, bool, str, None]
+_Cell = Union[int, bool, str, bytes, None]
 
 __version__: str
 PROFILE_FORMATS: list[str]
@@ -14,12 +18,12 @@ PROFILE_FORMATS: list[str]
 def open(
     path: _Path,
     *,
-    images: Sequence[_Path] = ...,
-    symfs: Sequence[_Path] = ...,
-    host_files: bool = ...,
+    images: Sequence[_Path] = (),
+    symfs: Sequence[_Path] = (),
+    host_files: bool = False,
     protocol: Optional[str] = None,
     framing: Optional[str] = None,
-    config: Sequence[str] = ...,
+    config: Sequence[str] = (),
     label: Optional[int] = None,
     wrapped: bool = False,
     follow_links: bool = False,
@@ -30,7 +34,7 @@ def record(
     output: _Path,
     unit: Optional[str] = None,
     *,
-    config: Sequence[str] = ...,
+    config: Sequence[str] = (),
     format: str = "package",
     truth: bool = False,
     limit: Optional[int] = None,
@@ -173,6 +177,14 @@ class Table:
     def columns(self) -> list[str]: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object: ...
+    def head(self, rows: int = 10) -> Table: ...
+    def __iter__(self) -> RowIterator: ...
+    def to_pandas(self) -> pandas.DataFrame: ...
+    def to_polars(self) -> polars.DataFrame: ...
+    def _repr_html_(self) -> str: ...
+
+class RowIterator(Iterator[dict[str, _Cell]]):
+    def __next__(self) -> dict[str, _Cell]: ...
 
 class Piece:
     @staticmethod

@@ -1,4 +1,4 @@
-"""Tables of many captures as Dask data frames: one partition for each piece of a capture.
+"""Tables of many captures as Dask data frames: a partition for each piece of a capture, or for several that are small.
 
     import backsight.dask
 
@@ -16,9 +16,11 @@ import dask
 import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
+from dask.dataframe.utils import clear_known_categories
 
 from . import _native
-from ._cluster import DEFAULT_SIZE, Place, Wanted, count, merged, places, plan, read
+from ._cluster import DEFAULT_SIZE, Place, Task, Wanted, count, grouped, merged, places, plan, read, weights
+from ._frames import frame
 from .remote import expand
 
 __all__ = ["profile", "table"]
@@ -26,22 +28,20 @@ __all__ = ["profile", "table"]
 _Path = Union[str, "os.PathLike[str]"]
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Dictionaries as strings: partitions have dictionaries of their own, and Dask wants one type for all."""
-    fields = [
-        pa.field(field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
-        for field in schema
-    ]
-    return pa.schema(fields)
+def _read(tasks: list[Task], wanted: Wanted) -> pd.DataFrame:
+    return frame(pa.concat_tables([pa.table(read(place, piece, wanted)) for place, piece in tasks]))
 
 
-def _frame(rows: pa.Table) -> pd.DataFrame:
-    return rows.cast(_plain(rows.schema)).to_pandas(types_mapper=pd.ArrowDtype)
+def _meta(schema: pa.Schema) -> pd.DataFrame:
+    """What partitions look like. Each has categories of its own."""
+    empty = frame(schema.empty_table())
+    return clear_known_categories(empty, list(empty.select_dtypes("category").columns))
 
 
-def _read(task: tuple[Place, str], wanted: Wanted) -> pd.DataFrame:
-    place, piece = task
-    return _frame(pa.table(read(place, piece, wanted)))
+def _planned(found: list[Place], table: str, size: int) -> list[Task]:
+    """The pieces of all captures: found out by the workers."""
+    plans = dask.compute(*[dask.delayed(plan, pure=True)(group, table, size) for group in grouped(found)])
+    return [task for planned in plans for task in planned]
 
 
 def table(
@@ -69,12 +69,19 @@ def table(
     # A bad column or filter is refused here, not by the workers.
     schema = pa.schema(_native.schema(table, columns, where))
     found = places(expand(urls, folder, storage_options), images or [], options, cache, storage_options)
-    plans = dask.compute(*[dask.delayed(plan, pure=True)(place, table, size) for place in found])
-    tasks = [(place, piece) for place, pieces in zip(found, plans) for piece in pieces]
-    meta = _frame(schema.empty_table())
+    tasks = _planned(found, table, size)
+    meta = _meta(schema)
     if not tasks:
-        return dd.from_pandas(meta, npartitions=1)
-    return dd.from_map(_read, tasks, wanted=wanted, meta=meta, label=f"backsight-{table}")
+        return dd.from_pandas(frame(schema.empty_table()), npartitions=1)
+    parts = grouped(tasks, weights(tasks), size)
+    return dd.from_map(_read, parts, wanted=wanted, meta=meta, label=f"backsight-{table}")
+
+
+def _count(tasks: list[Task]) -> _native.Profile:
+    first, *others = (count(place, piece) for place, piece in tasks)
+    for other in others:
+        first.merge(other)
+    return first
 
 
 # Profiles that are merged by one task: intermediate ones stay on the workers.
@@ -95,8 +102,8 @@ def profile(
     captures. Arguments are those of `table`.
     """
     found = places(expand(urls, folder, storage_options), images or [], options, cache, storage_options)
-    plans = dask.compute(*[dask.delayed(plan, pure=True)(place, "profile", size) for place in found])
-    counted = [dask.delayed(count)(place, piece) for place, pieces in zip(found, plans) for piece in pieces]
+    tasks = _planned(found, "profile", size)
+    counted = [dask.delayed(_count)(part) for part in grouped(tasks, weights(tasks), size)]
     while len(counted) > 1:
         groups = [counted[at : at + _MERGED_AT_ONCE] for at in range(0, len(counted), _MERGED_AT_ONCE)]
         counted = [dask.delayed(merged)(group) for group in groups]

@@ -5,8 +5,8 @@
     ranges = backsight.spark.table(spark, "captures/*", "ranges", columns=["function", "instructions"])
     ranges.groupBy("function").sum("instructions").show()
 
-Retries, scheduling and shuffles are Spark's. Spark has no unsigned numbers: those of 64 bits become `decimal(20,0)`, which
-holds every address, smaller ones the next larger signed type; dictionaries become strings.
+Retries, scheduling and shuffles are Spark's. Spark has no unsigned numbers: counts become `bigint`, other numbers of 64 bits
+`decimal(20,0)`, which holds every address, smaller ones the next larger signed type; dictionaries become strings.
 """
 
 import os
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from . import _native
-from ._cluster import DEFAULT_SIZE, Wanted, places, plan, read
+from ._cluster import DEFAULT_SIZE, Wanted, grouped, places, plan, read, weights
 from .remote import expand
 
 __all__ = ["table"]
@@ -38,6 +38,8 @@ _TYPES = {
 
 
 def _types(field: pa.Field) -> tuple[pa.DataType, T.DataType]:
+    if b"count" in (field.metadata or {}):
+        return pa.int64(), T.LongType()
     plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     return _TYPES[plain]
 
@@ -70,8 +72,7 @@ def table(
     def plan_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column("task"):
-                place = pickle.loads(task.as_py())
-                pieces = [pickle.dumps((place, piece)) for piece in plan(place, table, size)]
+                pieces = [pickle.dumps(piece) for piece in plan([pickle.loads(task.as_py())], table, size)]
                 yield pa.RecordBatch.from_arrays([pa.array(pieces, pa.binary())], ["task"])
 
     def read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,10 +82,11 @@ def table(
                 for read_batch in pa.RecordBatchReader.from_stream(read(place, piece, wanted)):
                     yield from pa.Table.from_batches([read_batch]).cast(arrow).to_batches()
 
-    def spread(tasks: list[bytes]) -> DataFrame:
-        # A partition for each task: a piece is the unit of work, and of what is done again.
-        partitions = spark.sparkContext.parallelize([(task,) for task in tasks], max(len(tasks), 1))
+    def spread(tasks: list[Any], parts: int) -> DataFrame:
+        # A partition is the unit of work, and of what is done again.
+        partitions = spark.sparkContext.parallelize([(pickle.dumps(task),) for task in tasks], max(parts, 1))
         return spark.createDataFrame(partitions, T.StructType([T.StructField("task", T.BinaryType(), False)]))
 
-    planned = spread([pickle.dumps(place) for place in found]).mapInArrow(plan_all, "task binary").collect()
-    return spread([bytes(row.task) for row in planned]).mapInArrow(read_all, rows)
+    planned = spread(found, len(grouped(found))).mapInArrow(plan_all, "task binary").collect()
+    tasks = [pickle.loads(bytes(row.task)) for row in planned]
+    return spread(tasks, len(grouped(tasks, weights(tasks), size))).mapInArrow(read_all, rows)

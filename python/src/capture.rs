@@ -25,7 +25,9 @@ use crate::table::{TableObject, query};
 /// trace ID that the one source of a bare file is shown with.
 #[pyfunction]
 #[pyo3(signature = (path, *, images=Vec::new(), symfs=Vec::new(), host_files=false, protocol=None, framing=None, config=Vec::new(),
-    label=None, wrapped=false, follow_links=false, budget=None))]
+    label=None, wrapped=false, follow_links=false, budget=None),
+    text_signature = "(path, *, images=(), symfs=(), host_files=False, protocol=None, framing=None, config=(), label=None, \
+        wrapped=False, follow_links=False, budget=None)")]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn open(
     py: Python<'_>,

@@ -11,7 +11,7 @@ mod classes {
 }
 
 /// Options of the program, and the arguments that mean the same.
-const ARGUMENTS: [(&str, &str); 12] = [
+const ARGUMENTS: [(&str, &str); 13] = [
     ("config", "config"),
     ("cpu", "cpu"),
     ("force", "force=True"),

@@ -12,6 +12,7 @@ mod items;
 mod piece;
 mod profile;
 mod record;
+mod rows;
 mod table;
 
 /// What the package is made of; `backsight/__init__.py` gives it its public names.
@@ -29,6 +30,8 @@ mod _native {
     use crate::profile::ProfileObject;
     #[pymodule_export]
     use crate::record::{RecordedObject, record};
+    #[pymodule_export]
+    use crate::rows::RowIterator;
     #[pymodule_export]
     use crate::table::{SchemaObject, TableObject, schema, tables};
 

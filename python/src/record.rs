@@ -21,7 +21,9 @@ use crate::error;
 /// capture. `unit` is the trace unit (without it etrace for riscv64 and etm4 for Arm), `config` its settings, "KEY=VALUE".
 #[pyfunction]
 #[pyo3(signature = (program, output, unit=None, *, config=Vec::new(), format="package", truth=false, limit=None,
-    force=false, qemu=false, sysroot=None, cpu=None, qemu_plugin=None))]
+    force=false, qemu=false, sysroot=None, cpu=None, qemu_plugin=None),
+    text_signature = "(program, output, unit=None, *, config=(), format=\"package\", truth=False, limit=None, force=False, \
+        qemu=False, sysroot=None, cpu=None, qemu_plugin=None)")]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn record(
     py: Python<'_>,

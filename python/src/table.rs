@@ -14,6 +14,7 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::background::{Produced, StopFlag};
 use crate::error;
+use crate::rows::RowIterator;
 
 /// Batches that may wait for whoever takes them.
 const AHEAD: usize = 2;
@@ -93,6 +94,17 @@ impl TableObject {
     pub fn of_piece(self, piece: Arc<Piece>) -> Self {
         Self { piece: Some(piece), ..self }
     }
+
+    /// Runs the query, until it is told to stop.
+    fn read(&self, py: Python<'_>, stop: &StopFlag) -> PyResult<Reader> {
+        let Self { query, capture, piece } = self;
+        let query = query.clone().stop_on(stop.shared());
+        let reader = py.detach(|| match piece {
+            Some(piece) => query.read_piece_arrow(capture, piece),
+            None => query.read_arrow(capture),
+        });
+        reader.map_err(|error| error::of_table(&error))
+    }
 }
 
 #[pymethods]
@@ -122,16 +134,25 @@ impl TableObject {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        let Self { query, capture, piece } = self;
         let stop = StopFlag::default();
-        let query = query.clone().stop_on(stop.shared());
-        let reader = py.detach(|| match piece {
-            Some(piece) => query.read_piece_arrow(capture, piece),
-            None => query.read_arrow(capture),
-        });
-        let reader = InterruptibleReader::new(reader.map_err(|error| error::of_table(&error))?, stop);
+        let reader = InterruptibleReader::new(self.read(py, &stop)?, stop);
         let stream = FFI_ArrowArrayStream::new(Box::new(reader));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// Its first rows, as a table.
+    #[pyo3(signature = (rows=10))]
+    fn head(&self, rows: u64) -> Self {
+        let (query, capture, piece) =
+            (self.query.clone().limit(rows), self.capture.clone(), self.piece.clone());
+        Self { query, capture, piece }
+    }
+
+    /// Its rows one by one, each a `dict` of Python objects: for a few, and for whatever knows no Arrow. Everything else is
+    /// many times faster.
+    fn __iter__(&self, py: Python<'_>) -> PyResult<RowIterator> {
+        let stop = StopFlag::default();
+        Ok(RowIterator::new(self.read(py, &stop)?, stop))
     }
 
     fn __repr__(&self) -> String {

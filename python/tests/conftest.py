@@ -25,22 +25,29 @@ def program() -> str:
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory):
+def tables_program(tmp_path_factory) -> str:
+    """The program `backsight`, with `export`."""
+    path = os.environ.get("BACKSIGHT_TABLES_PROGRAM", str(ROOT / "target" / "debug" / "backsight"))
+    folder = tmp_path_factory.mktemp("try")
+    try_out = [path, "export", CAPTURES / "first", "--table", "sources", "--parquet", folder, "--quiet"]
+    if not os.access(path, os.X_OK) or subprocess.run(try_out, capture_output=True).returncode != 0:
+        pytest.fail(f"{path}: build it with --features tables, or set BACKSIGHT_TABLES_PROGRAM")
+    return path
+
+
+@pytest.fixture(scope="session")
+def exported(tables_program, tmp_path_factory):
     """Tables of a capture as Parquet files, as `backsight export` writes them: the folder that holds them.
 
     Row groups are small: in whole ones, ranges are written in another way than those few that are left at the end.
     """
-    path = os.environ.get("BACKSIGHT_TABLES_PROGRAM", str(ROOT / "target" / "debug" / "backsight"))
     folder = tmp_path_factory.mktemp("exported")
-    try_out = [path, "export", CAPTURES / "first", "--table", "sources", "--parquet", folder / "first", "--quiet"]
-    if not os.access(path, os.X_OK) or subprocess.run(try_out, capture_output=True).returncode != 0:
-        pytest.fail(f"{path}: build it with --features tables, or set BACKSIGHT_TABLES_PROGRAM")
     made: dict[Path, Path] = {}
 
     def export(capture: Path) -> Path:
         if capture not in made:
             made[capture] = folder / str(len(made))
-            command = [path, "export", capture, "--table", "all", "--parquet", made[capture], "--quiet"]
+            command = [tables_program, "export", capture, "--table", "all", "--parquet", made[capture], "--quiet"]
             command += ["--row-group", "200"]
             subprocess.run(command, check=True)
         return made[capture]

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import backsight
+import hot
 from conftest import CAPTURES, PROGRAMS
 
 pyspark = pytest.importorskip("pyspark")
@@ -59,3 +60,11 @@ def test_pieces_of_a_long_capture_have_all_its_rows(spark, cut):
 def test_addresses_of_the_upper_half_stay_what_they_are(spark):
     table = backsight.spark.table(spark, str(CAPTURES / "first"), "ranges", ["start"])
     assert table.schema["start"].dataType.simpleString() == "decimal(20,0)"
+
+
+def test_counts_are_added_past_32_bits_and_stay_whole_numbers(spark, tmp_path):
+    trace, program = hot.write(tmp_path)
+    columns = ["function", "instructions"]
+    ranges = backsight.spark.table(spark, trace, "ranges", columns, images=[program], protocol="etm4")
+    assert ranges.schema["instructions"].dataType.simpleString() == "bigint"
+    assert [tuple(row) for row in ranges.groupBy("function").sum("instructions").collect()] == [("hot", hot.INSTRUCTIONS)]

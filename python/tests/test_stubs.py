@@ -26,11 +26,14 @@ profile: backsight.Profile = pieces[0].named("run").profile(capture=capture)
 profile.merge(backsight.Profile.from_bytes(profile.to_bytes()))
 profile.write("pprof", Path("profile.pb.gz"))
 table: backsight.Table = capture.table("ranges", ["start"], "start > 5", limit=3)
+for row in table.head(2):
+    start = row["start"]
+shown: str = table._repr_html_()
 '''
 
 
 def members(of) -> set[str]:
-    special = {"__arrow_c_schema__", "__arrow_c_stream__", "__getitem__", "__next__"}
+    special = {"__arrow_c_schema__", "__arrow_c_stream__", "__getitem__", "__next__", "_repr_html_"}
     return {name for name in of if not name.startswith("_") or name in special}
 
 

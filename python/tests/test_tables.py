@@ -1,5 +1,6 @@
 """Tables through Python: the rows of the program's listings, in whatever takes Arrow."""
 
+import inspect
 import shutil
 
 import duckdb
@@ -98,6 +99,55 @@ def test_pyarrow_polars_duckdb_and_pandas_take_it():
     assert frame["instructions"].sum() == 40_000
     # Asked for again, the query runs again.
     assert pa.table(table).equals(arrow)
+
+
+def test_a_table_gives_data_frames_by_itself():
+    table = backsight.open(CAPTURES / "calls-riscv64").table("ranges", ["function", "start", "instructions", "time"])
+    frame = table.to_pandas()
+    assert [str(dtype) for dtype in frame.dtypes] == ["category", "uint64", "uint64", "UInt64"]
+    assert frame["instructions"].sum() == table.to_polars()["instructions"].sum() == 40_000
+    assert pa.Table.from_pandas(frame)["start"].to_pylist() == pa.table(table)["start"].to_pylist()
+
+
+def test_missing_numbers_do_not_make_others_inexact():
+    path = CAPTURES / "first"
+    addresses = pa.table(backsight.open(path).table("events", ["return_address"]))["return_address"].to_pylist()
+    assert None in addresses and any(address is not None for address in addresses)
+    frame = backsight.open(path).table("events", ["return_address"]).to_pandas()
+    found = [None if pd.isna(address) else int(address) for address in frame["return_address"]]
+    assert found == addresses
+
+
+def test_rows_are_dictionaries_and_pandas_takes_them(bundled):
+    for name in backsight.tables():
+        table = backsight.open(bundled).table(name)
+        assert list(table) == rows(table)
+    ranges = backsight.open(bundled).table("ranges", ["start", "function", "instructions"])
+    frame = pd.DataFrame(ranges)
+    assert list(frame.columns) == ranges.columns
+    assert frame["instructions"].sum() == ranges.to_pandas()["instructions"].sum()
+
+
+def test_a_head_has_the_first_rows_and_no_more_than_the_table():
+    table = backsight.open(CAPTURES / "first").table("ranges", ["start"])
+    assert rows(table.head()) == rows(table)[:10]
+    assert rows(table.head(3)) == rows(table.head(3).head(100)) == rows(table)[:3]
+    assert table.head(0).to_polars().height == 0
+
+
+def test_a_notebook_shows_the_first_rows_with_hostile_names_escaped(tmp_path):
+    path = shutil.copytree(CAPTURES / "calls-riscv64", tmp_path / "<script>alert(1)</script>")
+    table = backsight.open(path).table("ranges", ["capture", "start"])
+    shown = table._repr_html_()
+    assert shown.count("<tr>") == 11 and "the first 10 rows" in shown
+    assert "<script>" not in shown and "&lt;script&gt;" in shown
+    assert "3 rows" in table.head(3)._repr_html_() and "no rows" in table.head(0)._repr_html_()
+
+
+def test_help_shows_plain_defaults():
+    for function in [backsight.open, backsight.record, backsight.Capture.table, backsight.Table.head]:
+        assert "..." not in str(inspect.signature(function)), function
+    assert "images=()" in str(inspect.signature(backsight.open))
 
 
 def test_columns_come_in_the_order_that_is_asked_for_and_a_limit_ends_early():

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
-use arrow_array::types::{Int32Type, UInt32Type};
+use arrow_array::types::{Int32Type, UInt64Type};
 use backsight::{Capture, Event, Item, OpenOptions};
 use backsight_table::export::Export;
 use backsight_table::{Error, Query, Table};
@@ -95,13 +95,13 @@ impl Measured {
             rows += batch.num_rows() as u64;
             let function = batch.column(0).as_dictionary::<Int32Type>();
             let names = function.values().as_string::<i32>();
-            let instructions = batch.column(1).as_primitive::<UInt32Type>();
+            let instructions = batch.column(1).as_primitive::<UInt64Type>();
             let mut of_batch = vec![0_u64; names.len() + 1];
             let keys = function.keys().values().iter().zip(instructions.values());
             match function.nulls() {
-                None => keys.for_each(|(&key, &count)| of_batch[key as usize] += u64::from(count)),
+                None => keys.for_each(|(&key, &count)| of_batch[key as usize] += count),
                 Some(nulls) => keys.zip(nulls).for_each(|((&key, &count), has_name)| {
-                    of_batch[if has_name { key as usize } else { names.len() }] += u64::from(count);
+                    of_batch[if has_name { key as usize } else { names.len() }] += count;
                 }),
             }
             for (key, sum) in of_batch.into_iter().enumerate().filter(|(_, sum)| *sum > 0) {

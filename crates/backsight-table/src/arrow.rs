@@ -34,14 +34,18 @@ pub fn data_type(kind: Kind) -> DataType {
 
 fn schema_of<'c>(columns: impl Iterator<Item = &'c Column>) -> SchemaRef {
     let field = |column: &Column| {
-        let comment = HashMap::from([("comment".to_owned(), column.meaning.to_owned())]);
-        Field::new(column.name, data_type(column.kind), column.nullable).with_metadata(comment)
+        let mut says = HashMap::from([("comment".to_owned(), column.meaning.to_owned())]);
+        if column.is_count {
+            says.insert("count".to_owned(), "true".to_owned());
+        }
+        Field::new(column.name, data_type(column.kind), column.nullable).with_metadata(says)
     };
     Arc::new(Schema::new(columns.map(field).collect::<Vec<_>>()))
 }
 
 impl Table {
-    /// Its columns as a schema. The meaning of each stands in its metadata, as `comment`.
+    /// Its columns as a schema. The meaning of each stands in its metadata, as `comment`; those that count something also have
+    /// `count`.
     pub fn schema(self) -> SchemaRef {
         schema_of(self.columns().iter())
     }

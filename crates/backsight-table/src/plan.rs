@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use backsight::decode::{Cut, CutSink};
+use backsight::decode::{Accumulate, Cut, CutSink, Stretch};
+use backsight::flow::{PathId, Range};
 use backsight::{Capture, Event, Item, Source};
 use backsight_profile::{CountOptions, Counter};
 
@@ -140,6 +141,8 @@ fn cut(
         whole: whole.clone(),
         branches: Branches::new(of, code, &fields, Vec::new(), Vec::new()),
         rows: Vec::new(),
+        paths: PathEnds::default(),
+        stretch: Stretch::default(),
         counter: (wanted == Wanted::Profile).then(|| Counter::new(source, code, &CountOptions::default())),
         latest: None,
         found: Vec::new(),
@@ -161,22 +164,103 @@ struct Cuts<'c> {
     whole: Piece,
     branches: Branches<'c>,
     rows: Vec<<Branches<'c> as crate::rows::Rows>::Row>,
+    paths: PathEnds,
+    /// Bytes of the source around what was reported last.
+    stretch: Stretch,
     counter: Option<Counter<'c>>,
     latest: Option<u64>,
     found: Vec<Piece>,
 }
 
-impl CutSink<Event> for Cuts<'_> {
+impl Accumulate<Event> for Cuts<'_> {
     fn item(&mut self, item: Item<'_, Event>) {
         self.counter.iter_mut().for_each(|counter| counter.push(item.sub_source, &item.value));
         self.latest = self.latest.max(time_of(&item.value));
-        self.branches.event(&item, &mut self.rows);
+        self.follow(&item);
+    }
+
+    /// Of the ranges of a path, only the last one matters to what comes after it.
+    #[inline(always)]
+    fn path<'a>(&mut self, path: PathId, hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
+        let mut items = items.peekable();
+        let (Some(&PathEnd { range, distance }), Some(first)) = (self.paths.get(path), items.peek()) else {
+            return self.learn(path, hart, &items.collect::<Vec<_>>());
+        };
+        let offset = first.offset + distance;
+        if !self.stretch.contains(offset) {
+            self.stretch = first.stretch_at(offset).unwrap_or_default();
+        }
+        self.branches.walk(hart, &range, offset, offset.wrapping_add(self.stretch.displacement));
+        if let Some(counter) = &mut self.counter {
+            counter.path(path, hart, items);
+        }
+    }
+}
+
+impl Cuts<'_> {
+    fn follow(&mut self, item: &Item<'_, Event>) {
+        self.branches.event(item, &mut self.rows);
         if self.rows.len() >= 1 << 12 {
             self.rows.clear();
             crate::rows::Rows::clear(&mut self.branches);
         }
     }
 
+    /// A path comes for the first time.
+    #[inline(never)]
+    fn learn(&mut self, path: PathId, hart: u16, items: &[Item<'_, Event>]) {
+        let (Some(first), Some(last)) = (items.first(), items.last()) else { return };
+        if let Event::Range(range) = last.value {
+            self.paths.insert(path, PathEnd { range, distance: last.offset.saturating_sub(first.offset) });
+        }
+        items.iter().for_each(|item| self.follow(item));
+        if let Some(counter) = &mut self.counter {
+            counter.path(path, hart, items.iter().copied());
+        }
+    }
+}
+
+/// How a path ends: its last range, and by how much the offset of that is larger than the offset of its first.
+#[derive(Clone, Copy)]
+struct PathEnd {
+    range: Range,
+    distance: u64,
+}
+
+/// How the paths end that the follower has named.
+#[derive(Default)]
+struct PathEnds {
+    generation: Option<u64>,
+    /// By the numbers of the paths.
+    ends: Vec<Option<PathEnd>>,
+}
+
+impl PathEnds {
+    /// Paths with higher numbers are looked at each time.
+    const MOST: u32 = 1 << 18;
+
+    #[inline(always)]
+    fn get(&self, path: PathId) -> Option<&PathEnd> {
+        self.ends.get(path.number as usize)?.as_ref().filter(|_| self.generation == Some(path.generation))
+    }
+
+    fn insert(&mut self, path: PathId, end: PathEnd) {
+        if path.number >= Self::MOST {
+            return;
+        }
+        if self.generation != Some(path.generation) {
+            self.generation = Some(path.generation);
+            self.ends.clear();
+        }
+        let index = path.number as usize;
+        if self.ends.len() <= index {
+            self.ends.resize(index + 1, None);
+        }
+        self.ends[index] = Some(end);
+    }
+}
+
+impl CutSink<Event> for Cuts<'_> {
     fn cut(&mut self, cut: Cut) {
         let (harts, pending) = self.branches.hand_over();
         let carried = harts.iter().map(Carried::of).collect();

@@ -117,9 +117,9 @@ impl Query {
         Ok(self)
     }
 
-    /// At most so many rows: the first ones.
+    /// At most so many rows: the first ones. Of two limits, the lower one holds.
     pub fn limit(mut self, rows: u64) -> Self {
-        self.limit = Some(rows);
+        self.limit = Some(self.limit.map_or(rows, |limit| limit.min(rows)));
         self
     }
 

@@ -47,7 +47,8 @@ pub(super) fn capture_of(file: &Path) -> Option<PathBuf> {
 
 /// What a query asks for, apart from its limit, and how it is written, in words that are the same if and only if these are.
 fn words(query: &Query, layout: FileLayout) -> String {
-    let columns: Vec<_> = query.chosen().iter().map(|column| column.name).collect();
+    // With their types: files of one table have the same ones, whichever version wrote them.
+    let columns: Vec<_> = query.chosen().iter().map(|column| (column.name, column.kind.name())).collect();
     let filter = query.filter.as_ref().map(crate::Filter::text);
     let FileLayout { row_group, compress } = layout;
     let asked = (columns, filter, query.until, &query.buffers, &query.sources);

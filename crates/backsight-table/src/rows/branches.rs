@@ -92,6 +92,17 @@ impl<'c> Branches<'c> {
         (self.tracker.harts().to_vec(), self.pending.clone())
     }
 
+    /// A hart walked along a path whose last range was reported here. Nobody asks for the rows.
+    pub fn walk(&mut self, hart: u16, last: &Range, offset: u64, position: u64) {
+        self.tracker.turn_to(hart);
+        if let Some(number) = self.pending.iter().position(|pending| pending.now.hart == hart) {
+            self.pending.swap_remove(number);
+        }
+        if last.ends_in_branch() && last.executed {
+            self.pending.push(Pending { range: *last, offset, position, now: *self.tracker.now() });
+        }
+    }
+
     /// Execution of the current hart goes on here, if that is known.
     fn arrive(&mut self, to: Option<Address>, rows: &mut Vec<BranchRow>) {
         let hart = self.tracker.now().hart;

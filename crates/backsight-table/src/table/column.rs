@@ -56,6 +56,8 @@ pub struct Column {
     pub kind: Kind,
     /// A value may be missing: it is not known, or does not apply.
     pub nullable: bool,
+    /// It counts something, and people add it up: its numbers are 64 bits wide, but none needs the highest bit.
+    pub is_count: bool,
     /// What it says.
     pub meaning: &'static str,
     pub(crate) field: Field,

@@ -3,11 +3,22 @@
 use super::column::{Column, Field, Kind};
 
 const fn column(name: &'static str, kind: Kind, field: Field, meaning: &'static str) -> Column {
-    Column { name, kind, nullable: false, meaning, field }
+    Column { name, kind, nullable: false, is_count: false, meaning, field }
 }
 
 const fn optional(name: &'static str, kind: Kind, field: Field, meaning: &'static str) -> Column {
-    Column { name, kind, nullable: true, meaning, field }
+    Column { name, kind, nullable: true, is_count: false, meaning, field }
+}
+
+/// A column of numbers that people add up. All of them are 64 bits wide: some engines add in the type of the column, so that a
+/// sum of narrow numbers wraps around without a word.
+const fn count(name: &'static str, field: Field, meaning: &'static str) -> Column {
+    Column { is_count: true, ..column(name, Kind::U64, field, meaning) }
+}
+
+/// The same where it may be missing.
+const fn optional_count(name: &'static str, field: Field, meaning: &'static str) -> Column {
+    Column { nullable: true, ..count(name, field, meaning) }
 }
 
 /// A column of several tables that says something else in this one.
@@ -97,7 +108,7 @@ const CONTEXT: Column = optional(
     "the context (CONTEXTIDR, scontext), once one was traced: most often the process or thread",
 );
 const ISA: Column = column("isa", Kind::Word, Field::Isa, "the instruction set");
-const INSTRUCTIONS: Column = column("instructions", Kind::U32, Field::Instructions, "how many instructions");
+const INSTRUCTIONS: Column = count("instructions", Field::Instructions, "how many instructions");
 
 pub(super) const SOURCES: &[Column] = &[
     CAPTURE,
@@ -116,22 +127,15 @@ pub(super) const SOURCES: &[Column] = &[
     column("configuration", Kind::Text, Field::Configuration, "how it was built and programmed, in words"),
     column("decoded", Kind::Bool, Field::Decoded, "its trace can be decoded"),
     column("counts_cycles", Kind::Bool, Field::CountsCycles, "it counts cycles"),
-    column("bytes", Kind::U64, Field::Bytes, "bytes of its trace"),
-    optional(
+    count("bytes", Field::Bytes, "bytes of its trace"),
+    optional_count(
         "packets",
-        Kind::U64,
         Field::Packets,
         "its packets, bad ones included; they are counted if this is asked for",
     ),
-    optional(
-        "bad_bytes",
-        Kind::U64,
-        Field::BadBytes,
-        "bytes of packets that are reserved, malformed or cut off",
-    ),
-    optional(
+    optional_count("bad_bytes", Field::BadBytes, "bytes of packets that are reserved, malformed or cut off"),
+    optional_count(
         "unsynchronised_bytes",
-        Kind::U64,
         Field::UnsynchronisedBytes,
         "bytes that were skipped in search of a packet",
     ),
@@ -145,7 +149,7 @@ pub(super) const PACKETS: &[Column] = &[
     HART,
     saying(POSITION, "where its first byte is in the buffer: `index` of the listings"),
     OFFSET,
-    column("length", Kind::U32, Field::Length, "bytes of the packet"),
+    count("length", Field::Length, "bytes of the packet"),
     column("packet", Kind::Word, Field::PacketKind, "what kind of packet it is: the name that listings use"),
     column("detail", Kind::Text, Field::Detail, "its fields, as `packets` lists them"),
     column(
@@ -247,12 +251,7 @@ pub(super) const CALLS: &[Column] = &[
     saying(FUNCTION_OFFSET, "how far into the function the address is, in bytes"),
     MODULE,
     saying(MODULE_OFFSET, "how far into the module the address is, in bytes"),
-    column(
-        "depth",
-        Kind::U32,
-        Field::Depth,
-        "calls under way around it, as far as they are known; 0 for the outermost",
-    ),
+    count("depth", Field::Depth, "calls under way around it, as far as they are known; 0 for the outermost"),
     column("entry", Kind::Bool, Field::Entry, "the call begins with this stay"),
     column(
         "exit",
@@ -261,27 +260,20 @@ pub(super) const CALLS: &[Column] = &[
         "the call ends with this stay, and its beginning is in the trace",
     ),
     TIME,
-    column(
-        "own_instructions",
-        Kind::U64,
-        Field::OwnInstructions,
-        "instructions of this stay, without what it called",
-    ),
-    optional("own_cycles", Kind::U64, Field::OwnCycles, "cycles of this stay"),
-    optional(
+    count("own_instructions", Field::OwnInstructions, "instructions of this stay, without what it called"),
+    optional_count("own_cycles", Field::OwnCycles, "cycles of this stay"),
+    optional_count(
         "own_time",
-        Kind::U64,
         Field::OwnTime,
         "time of this stay, between the timestamps before its beginning and before its end",
     ),
-    optional(
+    optional_count(
         "call_instructions",
-        Kind::U64,
         Field::CallInstructions,
         "of a call that ends: instructions from its beginning to its end, with all that it called",
     ),
-    optional("call_cycles", Kind::U64, Field::CallCycles, "of a call that ends: its cycles"),
-    optional("call_time", Kind::U64, Field::CallTime, "of a call that ends: its time"),
+    optional_count("call_cycles", Field::CallCycles, "of a call that ends: its cycles"),
+    optional_count("call_time", Field::CallTime, "of a call that ends: its time"),
 ];
 
 pub(super) const EVENTS: &[Column] = &[
@@ -319,7 +311,7 @@ pub(super) const EVENTS: &[Column] = &[
         Field::Access,
         "of a data access: `load`, `store`, or an atomic operation",
     ),
-    optional("size", Kind::U8, Field::Size, "bytes of a data access or of a message"),
+    optional_count("size", Field::Size, "bytes of a data access or of a message"),
     optional("value", Kind::U64, Field::Value, "what was read, written or sent; of a timestamp, the time"),
     optional("master", Kind::U16, Field::Master, "of a message: the bus master that sent it"),
     optional(
@@ -364,12 +356,11 @@ pub(super) const DAMAGE: &[Column] = &[
         "`gap`, `no_memory`, `path_unknown`, ...: the event of `flow`; or `frames`, `bytes`, `undecoded`, `unreadable`",
     ),
     column("reason", Kind::Text, Field::Reason, "what is missing, and why, in words"),
-    optional("bytes", Kind::U64, Field::Bytes, "bytes that were lost, where they can be counted"),
+    optional_count("bytes", Field::Bytes, "bytes that were lost, where they can be counted"),
     optional("address", Kind::U64, Field::Address, "the address that it is about"),
     optional("next", Kind::U64, Field::Next, "where execution goes on after a path that is not known"),
-    optional(
+    optional_count(
         "instructions",
-        Kind::U32,
         Field::Instructions,
         "instructions on that path, where the trace counts them",
     ),

@@ -133,4 +133,18 @@ mod tests {
         }
         assert!("range".parse::<Table>().unwrap_err().to_string().contains("ranges"));
     }
+
+    /// Some engines add in the type of the column, and wrap around.
+    #[test]
+    fn numbers_that_people_add_up_are_64_bits_wide() {
+        const IDENTIFIERS: [&str; 7] = ["source", "hart", "line", "level", "vmid", "master", "channel"];
+        for table in Table::ALL {
+            for column in table.columns() {
+                let is_narrow = column.kind.is_number() && column.kind != Kind::U64;
+                assert!(!is_narrow || IDENTIFIERS.contains(&column.name), "{table}.{}", column.name);
+                assert!(!column.is_count || column.kind == Kind::U64, "{table}.{}", column.name);
+            }
+        }
+        assert!(Table::Ranges.column("instructions").unwrap().is_count);
+    }
 }

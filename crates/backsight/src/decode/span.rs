@@ -71,10 +71,7 @@ impl Span {
 }
 
 /// Takes what is decoded while cuts are looked for, and the cuts.
-pub trait CutSink<T> {
-    /// Takes an item.
-    fn item(&mut self, item: Item<'_, T>);
-
+pub trait CutSink<T>: Accumulate<T> {
     /// The source can be cut here: the next item belongs to the next span.
     fn cut(&mut self, cut: Cut);
 }
@@ -248,24 +245,19 @@ fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
     if let Some(state) = state {
         probe.restore(piece.offset, &state);
     }
-    // One sink for both, so that decoders are compiled once.
-    let take = |decoder: &mut SourceDecoder<S>, part: Part<'_>, sink: Option<&mut C>| {
-        let mut sink = sink;
-        let mut each = |item: Item<'_, S::Value>, _| {
-            if let Some(sink) = &mut sink {
-                sink.item(item);
-            }
-        };
-        let _ = decoder.take(part, &mut each);
-    };
+    // The sink never has enough. One for both decoders, so that they are compiled once.
+    let mut given = Accumulating(sink);
+    let mut given = Given { sink: &mut given, is_given: true };
     for part in 0..=StreamPiece::OWN_END {
         let bytes = piece.part(part);
-        take(decoder, bytes.part(), Some(&mut *sink));
+        given.is_given = true;
+        let _ = decoder.take_to(bytes.part(), &mut given);
         if is_probed && part < StreamPiece::OWN_END {
-            take(probe, bytes.part(), None);
+            given.is_given = false;
+            let _ = probe.take_to(bytes.part(), &mut given);
             if decoder.state() == probe.state() {
                 is_probed = false;
-                sink.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1), seek });
+                given.sink.0.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1), seek });
             }
         }
     }
