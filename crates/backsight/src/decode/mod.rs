@@ -1,7 +1,7 @@
 //! From the bytes of a capture to what they say.
 //!
-//! A buffer is taken apart into the streams of its sources ([`split`]); each stream goes through the decoder of its
-//! protocol ([`source_decoder`]); what comes out is given to a sink, in an order that does not depend on how many
+//! A buffer is taken apart into the streams of its sources (`split`); each stream goes through the decoder of its
+//! protocol (`source_decoder`); what comes out is given to a sink, in an order that does not depend on how many
 //! threads did the work.
 
 mod caches;

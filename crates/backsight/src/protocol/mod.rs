@@ -1,7 +1,7 @@
 //! Protocols: a module each, and one row in one list.
 //!
-//! [`all`] are known by name, [`decoded`] ones are decoded. What captures call them, and how their bytes may be framed,
-//! is in their [`Names`].
+//! [`decoded`] lists them, [`named`] finds one. What captures call them, and how their bytes may be framed, is in their
+//! [`Names`].
 
 mod etm;
 mod etm3;
