@@ -34,7 +34,7 @@ pub struct Flags {
     /// May not happen: conditional by its own opcode. IT blocks are the walker's to track.
     pub conditional: bool,
     /// Conditional, but not marked so in the listing that users of OpenCSD know: A64 branches that compare two values by
-    /// themselves (CB<cc>, CBB<cc>, CBH<cc>), and in ETMv3 and PTM trace what only an IT instruction makes conditional.
+    /// themselves (`CB<cc>`, `CBB<cc>`, `CBH<cc>`), and in ETMv3 and PTM trace what only an IT instruction makes conditional.
     pub unmarked: bool,
     /// Reads memory.
     pub load: bool,

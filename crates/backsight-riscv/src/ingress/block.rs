@@ -182,9 +182,9 @@ pub struct Block {
     pub ctype: Ctype,
     /// trigger[2+]: report the last instruction.
     pub notify: bool,
-    /// trigger[0]: tracing starts with this block.
+    /// `trigger[0]`: tracing starts with this block.
     pub trace_on: bool,
-    /// trigger[1]: tracing stops after this block.
+    /// `trigger[1]`: tracing stops after this block.
     pub trace_off: bool,
 }
 
