@@ -40,7 +40,7 @@ mod simulator;
 pub use elf::{Elf, ElfError, Segment};
 pub use fault::{Cause, Fault};
 pub use hart::Hart;
-pub use linux::{Missing, Streams};
+pub use linux::{Missing, Refused, Sandbox, Streams};
 pub use observer::{Event, Observer, Watch};
 pub use replay::{Inputs, Replay};
 pub use simulator::{Clock, Exit, Options, Simulator};

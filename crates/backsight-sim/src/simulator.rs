@@ -5,7 +5,7 @@ use crate::elf::{Elf, ElfError};
 use crate::fault::Fault;
 use crate::hart::Hart;
 use crate::hart::run::{Bounds, run};
-use crate::linux::{Kernel, Missing, Streams};
+use crate::linux::{Kernel, Missing, Refused, Sandbox, Streams};
 use crate::observer::{Items, Observer, Watch};
 use crate::recorder::Recorder;
 use backsight_core::{Context, Execution};
@@ -24,6 +24,8 @@ pub struct Options {
     pub streams: Streams,
     /// It may use files of the host.
     pub host_files: bool,
+    /// Only those that this allows; without it, all that this process may use.
+    pub sandbox: Option<Sandbox>,
     /// What time it sees.
     pub clock: Clock,
     /// Bytes of memory that it may touch.
@@ -42,6 +44,7 @@ impl Default for Options {
             variables: Vec::new(),
             streams: Streams::inherited(),
             host_files: true,
+            sandbox: None,
             clock: Clock::Instructions,
             memory: 2 << 30,
             instructions: u64::MAX,
@@ -217,6 +220,11 @@ impl Simulator {
     /// All that the program asked for and that is not implemented, in words.
     pub fn missing(&self) -> Vec<Missing> {
         self.kernel.missing()
+    }
+
+    /// What the sandbox refused.
+    pub fn refused(&self) -> Vec<Refused> {
+        self.kernel.refused()
     }
 }
 

@@ -3,10 +3,8 @@
 use super::Kernel;
 use super::errno::Errno;
 use super::files::Resource;
-use std::fs;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirEntryExt, FileTypeExt};
-use std::path::Path;
+use rustix::fs::{Dir, DirEntry, FileType};
+use std::fs::File;
 
 const DT_UNKNOWN: u8 = 0;
 const DT_FIFO: u8 = 1;
@@ -29,32 +27,30 @@ pub struct Directory {
     read: usize,
 }
 
-fn kind(entry: &fs::DirEntry) -> u8 {
-    let Ok(kind) = entry.file_type() else {
-        return DT_UNKNOWN;
-    };
-    let kinds = [
-        (kind.is_file(), DT_REG),
-        (kind.is_dir(), DT_DIR),
-        (kind.is_symlink(), DT_LNK),
-        (kind.is_fifo(), DT_FIFO),
-        (kind.is_socket(), DT_SOCK),
-        (kind.is_char_device(), DT_CHR),
-        (kind.is_block_device(), DT_BLK),
-    ];
-    kinds.into_iter().find(|(is, _)| *is).map_or(DT_UNKNOWN, |(_, kind)| kind)
+fn kind(entry: &DirEntry) -> u8 {
+    match entry.file_type() {
+        FileType::RegularFile => DT_REG,
+        FileType::Directory => DT_DIR,
+        FileType::Symlink => DT_LNK,
+        FileType::Fifo => DT_FIFO,
+        FileType::Socket => DT_SOCK,
+        FileType::CharacterDevice => DT_CHR,
+        FileType::BlockDevice => DT_BLK,
+        FileType::Unknown => DT_UNKNOWN,
+    }
 }
 
 impl Directory {
-    /// Opens a directory of the host.
-    pub fn open(path: &Path) -> Result<Self, Errno> {
-        let mut entries: Vec<DirectoryEntry> = fs::read_dir(path)?
+    /// Reads an open directory of the host.
+    pub fn read(directory: File) -> Result<Self, Errno> {
+        let mut entries: Vec<DirectoryEntry> = Dir::new(directory)?
             .flatten()
             .map(|entry| DirectoryEntry {
                 kind: kind(&entry),
                 inode: entry.ino(),
-                name: entry.file_name().into_vec(),
+                name: entry.file_name().to_bytes().to_vec(),
             })
+            .filter(|entry| ![&b"."[..], b".."].contains(&&entry.name[..]))
             .collect();
         entries.extend([&b"."[..], b".."].map(|name| DirectoryEntry {
             name: name.to_vec(),

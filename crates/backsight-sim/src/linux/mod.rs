@@ -13,6 +13,7 @@ mod directory;
 mod errno;
 mod files;
 mod futex;
+mod host;
 mod image;
 mod maps;
 mod missing;
@@ -29,6 +30,7 @@ mod system;
 mod threads;
 mod transfer;
 
+pub use host::{Refused, Sandbox};
 pub use missing::Missing;
 pub use streams::Streams;
 
@@ -41,6 +43,7 @@ use crate::observer::Observer;
 use crate::simulator::Options;
 use clock::{Time, Timer};
 use files::Files;
+use host::Host;
 use image::KERNEL_CODE;
 use missing::MissingCalls;
 use paths::Paths;
@@ -94,7 +97,7 @@ impl Kernel {
         let kernel = Self {
             memory,
             files: Files::new(options.streams),
-            paths: Paths::new(options.host_files, program),
+            paths: Paths::new(Host::new(options.host_files, options.sandbox), program),
             umask: 0o22,
             clock: Time::new(options.clock),
             timers: [Timer::default(); 3],
@@ -132,6 +135,11 @@ impl Kernel {
     /// What is not there and was asked for.
     pub fn missing(&self) -> Vec<Missing> {
         self.missing.list()
+    }
+
+    /// What a sandbox refused.
+    pub fn refused(&self) -> Vec<Refused> {
+        self.paths.host.refused()
     }
 
     /// Can the run so far be repeated from the values that entered it?

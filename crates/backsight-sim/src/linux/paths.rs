@@ -4,11 +4,13 @@ use super::Kernel;
 use super::directory::Directory;
 use super::errno::Errno;
 use super::files::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_NONBLOCK, O_WRONLY, Resource};
+use super::host::Host;
 use super::threads::PROCESS;
+use rustix::fs::OFlags;
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::fs::{self, FileType};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 pub const AT_FDCWD: i32 = -100;
@@ -23,8 +25,8 @@ const O_DIRECTORY: u64 = 0o200_000;
 
 /// Where names lead.
 pub struct Paths {
-    /// The host's files may be used.
-    pub host: bool,
+    /// The host's files.
+    pub host: Host,
     /// The name that the program was started by.
     pub program: String,
     /// The current directory of the program, which this process does not follow.
@@ -33,8 +35,8 @@ pub struct Paths {
 
 impl Paths {
     /// Begins where this process is.
-    pub fn new(host: bool, program: String) -> Self {
-        let current = if host { std::env::current_dir().ok() } else { None };
+    pub fn new(host: Host, program: String) -> Self {
+        let current = if host.is_there() { std::env::current_dir().ok() } else { None };
         Self { host, program, current: current.unwrap_or_else(|| PathBuf::from("/")) }
     }
 
@@ -52,7 +54,7 @@ impl Kernel {
     /// The host's path for what a program names.
     pub(super) fn path(&mut self, directory: u64, address: u64) -> Result<PathBuf, Errno> {
         let text = self.memory.text(address)?;
-        if !self.paths.host {
+        if !self.paths.host.is_there() {
             return Err(Errno::ACCES);
         }
         if text.is_empty() {
@@ -80,7 +82,12 @@ impl Kernel {
                     let text = self.describe_mappings();
                     self.files.insert(Resource::Text(text, 0), kept, Some(path))
                 }
-                b"exe" => self.open_file(PathBuf::from(&self.paths.program), flags, 0, kept),
+                b"exe" if flags & O_ACCMODE != 0 => Err(Errno::ACCES),
+                b"exe" => {
+                    let path = PathBuf::from(&self.paths.program);
+                    let file = self.paths.host.open_program(&path)?;
+                    self.files.insert(Resource::File(file), kept, Some(path))
+                }
                 _ => Err(Errno::NOENT),
             };
         }
@@ -93,47 +100,50 @@ impl Kernel {
         if let Some(fd) = stream {
             return self.files.duplicate(fd, 0, flags & O_CLOEXEC != 0);
         }
-        if path.is_dir() {
+        let kind = match self.paths.host.kind(&path, flags & (O_ACCMODE | O_CREAT) != 0) {
+            Err(Errno::ACCES) => return Err(Errno::ACCES),
+            kind => kind,
+        };
+        if kind.is_ok_and(|kind| kind.is_dir()) {
             if flags & O_ACCMODE != 0 || flags & O_CREAT != 0 {
                 return Err(Errno::ISDIR);
             }
-            let directory = Directory::open(&path)?;
+            let directory = self.paths.host.open(&path, OFlags::RDONLY | OFlags::DIRECTORY, 0)?;
+            let directory = Directory::read(directory)?;
             return self.files.insert(Resource::Directory(directory), kept, Some(path));
         }
         if flags & O_DIRECTORY != 0 {
-            return Err(if path.exists() { Errno::NOTDIR } else { Errno::NOENT });
+            return Err(kind.err().unwrap_or(Errno::NOTDIR));
         }
-        self.open_file(path, flags, a[3] as u32, kept)
+        self.open_file(path, kind.ok(), flags, a[3] as u32, kept)
     }
 
-    fn open_file(&mut self, path: PathBuf, flags: u64, mode: u32, kept: u64) -> Result<u64, Errno> {
+    fn open_file(
+        &mut self,
+        path: PathBuf,
+        kind: Option<FileType>,
+        flags: u64,
+        mode: u32,
+        kept: u64,
+    ) -> Result<u64, Errno> {
         let writes = flags & O_ACCMODE != 0;
-        let append = writes && flags & O_APPEND != 0;
-        let create = flags & O_CREAT != 0;
-        // To create a file takes the right to write to it, even if the program will only read.
-        let opens_writable = writes || create && !path.exists();
         // A FIFO or a terminal would make this process wait for whoever is at the other end.
-        let device = fs::metadata(&path).is_ok_and(|metadata| {
-            let kind = metadata.file_type();
-            kind.is_fifo() || kind.is_char_device()
-        });
-        let nonblocking = if device { i32::try_from(O_NONBLOCK).unwrap_or(0) } else { 0 };
-        let file = OpenOptions::new()
-            .read(flags & O_ACCMODE != O_WRONLY)
-            .write(opens_writable && !append)
-            .append(append)
-            .create(create && flags & O_EXCL == 0 && opens_writable)
-            .create_new(create && flags & O_EXCL != 0 && opens_writable)
-            .truncate(writes && flags & O_TRUNC != 0 && !append)
-            .mode(mode & 0o777 & !self.umask)
-            .custom_flags(nonblocking)
-            .open(&path)?;
-        if append && flags & O_TRUNC != 0 {
-            file.set_len(0)?;
+        let device = kind.is_some_and(|kind| kind.is_fifo() || kind.is_char_device());
+        let mut how = match flags & O_ACCMODE {
+            0 => OFlags::RDONLY,
+            O_WRONLY => OFlags::WRONLY,
+            _ => OFlags::RDWR,
+        };
+        for (is_set, flag) in [
+            (writes && flags & O_APPEND != 0, OFlags::APPEND),
+            (writes && flags & O_TRUNC != 0, OFlags::TRUNC),
+            (flags & O_CREAT != 0, OFlags::CREATE),
+            (flags & O_EXCL != 0 && flags & O_CREAT != 0, OFlags::EXCL),
+            (device, OFlags::NONBLOCK),
+        ] {
+            how.set(flag, is_set);
         }
-        if create && flags & O_EXCL != 0 && !opens_writable {
-            return Err(Errno::EXIST);
-        }
+        let file = self.paths.host.open(&path, how, mode & 0o777 & !self.umask)?;
         let resource = if device { Resource::Device(file) } else { Resource::File(file) };
         self.files.insert(resource, kept, Some(path))
     }
@@ -154,11 +164,7 @@ impl Kernel {
     }
 
     fn set_current(&mut self, path: &Path) -> Result<u64, Errno> {
-        let path = fs::canonicalize(path)?;
-        if !path.is_dir() {
-            return Err(Errno::NOTDIR);
-        }
-        self.paths.current = path;
+        self.paths.current = self.paths.host.real_directory(path)?;
         Ok(0)
     }
 
@@ -176,17 +182,14 @@ impl Kernel {
     /// `unlinkat`.
     pub(super) fn unlink(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
         let path = self.path(a[0], a[1])?;
-        if a[2] & AT_REMOVEDIR != 0 {
-            fs::remove_dir(path)?
-        } else {
-            fs::remove_file(path)?
-        }
+        self.paths.host.remove(&path, a[2] & AT_REMOVEDIR != 0)?;
         Ok(0)
     }
 
     /// `mkdirat`.
     pub(super) fn make_directory(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
-        fs::create_dir(self.path(a[0], a[1])?)?;
+        let path = self.path(a[0], a[1])?;
+        self.paths.host.make_directory(&path)?;
         Ok(0)
     }
 
@@ -196,31 +199,33 @@ impl Kernel {
         let (from, to) = (self.path(a[0], a[1])?, self.path(a[2], a[3])?);
         match a[4] {
             0 => {}
-            NOREPLACE if fs::symlink_metadata(&to).is_ok() => return Err(Errno::EXIST),
+            NOREPLACE if self.paths.host.metadata(&to, false).is_ok() => return Err(Errno::EXIST),
             NOREPLACE => {}
             _ => return Err(Errno::INVAL),
         }
-        fs::rename(from, to)?;
+        self.paths.host.rename(&from, &to)?;
         Ok(0)
     }
 
     /// `symlinkat`: the first path is only a text.
     pub(super) fn make_symbolic_link(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
         let target = self.memory.text(a[0])?;
-        std::os::unix::fs::symlink(OsStr::from_bytes(&target), self.path(a[1], a[2])?)?;
+        let path = self.path(a[1], a[2])?;
+        self.paths.host.symlink(OsStr::from_bytes(&target), &path)?;
         Ok(0)
     }
 
     /// `linkat`.
     pub(super) fn make_link(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
-        let from = self.path(a[0], a[1])?;
-        fs::hard_link(from, self.path(a[2], a[3])?)?;
+        let (from, to) = (self.path(a[0], a[1])?, self.path(a[2], a[3])?);
+        self.paths.host.hard_link(&from, &to)?;
         Ok(0)
     }
 
     /// `faccessat`.
     pub(super) fn access(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
-        let metadata = fs::metadata(self.path(a[0], a[1])?)?;
+        let path = self.path(a[0], a[1])?;
+        let metadata = self.paths.host.metadata(&path, true)?;
         let executable = metadata.mode() & 0o111 != 0;
         if a[2] & 2 != 0 && metadata.permissions().readonly() || a[2] & 1 != 0 && !executable {
             return Err(Errno::ACCES);
@@ -232,11 +237,11 @@ impl Kernel {
     pub(super) fn read_link(&mut self, a: [u64; 6]) -> Result<u64, Errno> {
         let path = self.path(a[0], a[1])?;
         let target = match self.paths.in_own_process(&path) {
-            Some(name) if name == "exe" => fs::canonicalize(&self.paths.program)?,
+            Some(name) if name == "exe" => fs::canonicalize(&self.paths.program)?.into_os_string().into_vec(),
             Some(_) => return Err(Errno::NOENT),
-            None => fs::read_link(path)?,
+            None => self.paths.host.read_link(&path)?,
         };
-        let bytes = target.as_os_str().as_bytes();
+        let bytes = &target[..];
         let count = bytes.len().min(usize::try_from(a[3]).unwrap_or(usize::MAX));
         self.memory.write(a[2], &bytes[..count])?;
         Ok(count as u64)
@@ -245,7 +250,7 @@ impl Kernel {
     /// `truncate`.
     pub(super) fn truncate(&mut self, address: u64, length: u64) -> Result<u64, Errno> {
         let path = self.path(AT_FDCWD as u64, address)?;
-        OpenOptions::new().write(true).open(path)?.set_len(length)?;
+        self.paths.host.open(&path, OFlags::WRONLY, 0)?.set_len(length)?;
         Ok(0)
     }
 }

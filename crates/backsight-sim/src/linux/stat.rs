@@ -5,7 +5,7 @@ use super::errno::Errno;
 use super::files::Resource;
 use super::paths::{AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW};
 use super::system::{USER, words};
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 /// As much about a file as is passed on. The owner is always the program's user.
@@ -115,19 +115,17 @@ impl Kernel {
             return self.stat_descriptor(directory);
         }
         let path = self.path(directory, path)?;
-        let metadata =
-            if flags & AT_SYMLINK_NOFOLLOW != 0 { fs::symlink_metadata(path) } else { fs::metadata(path) };
-        Ok(Stat::of(&metadata?))
+        Ok(Stat::of(&self.paths.host.metadata(&path, flags & AT_SYMLINK_NOFOLLOW == 0)?))
     }
 
     fn stat_descriptor(&mut self, fd: u64) -> Result<Stat, Errno> {
         if fd as i32 == super::paths::AT_FDCWD {
-            return Ok(Stat::of(&fs::metadata(&self.paths.current)?));
+            return Ok(Stat::of(&self.paths.host.metadata(&self.paths.current, true)?));
         }
         let open = self.files.get(fd)?;
         Ok(match (&open.resource, &open.path) {
             (Resource::File(file) | Resource::Device(file), _) => Stat::of(&file.metadata()?),
-            (Resource::Directory(_), Some(path)) => Stat::of(&fs::metadata(path)?),
+            (Resource::Directory(_), Some(path)) => Stat::of(&self.paths.host.metadata(path, true)?),
             (Resource::Text(..), _) => Stat::of_text(),
             _ => Stat::of_stream(),
         })

@@ -6,7 +6,7 @@
 
 use crate::support;
 use crate::support::quiet;
-use backsight_sim::{Event, Exit, Observer, Options, Simulator, Watch};
+use backsight_sim::{Event, Exit, Observer, Options, Sandbox, Simulator, Watch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -123,6 +123,30 @@ fn memory_code_and_clocks_do_what_they_do_in_qemu() {
 #[test]
 fn files_do_what_they_do_in_qemu() {
     compare("files", 3);
+}
+
+#[test]
+fn files_do_the_same_in_a_sandbox_that_allows_their_directory() {
+    let Some(program) = compiled("files") else { return };
+    let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/files.expected");
+    let directory = Temporary::directory("sandbox");
+    let mut sandbox = Sandbox::new();
+    // The program makes a temporary file, too.
+    for folder in [&directory.0, &PathBuf::from("/tmp")] {
+        sandbox.allow(folder, true).unwrap();
+    }
+    let (options, output) = quiet();
+    let arguments = vec![program.argument(), directory.argument()];
+    let options = Options { arguments, host_files: true, sandbox: Some(sandbox), ..options };
+    let mut simulator = Simulator::load(&std::fs::read(&program.0).unwrap(), options).unwrap();
+    let exit = simulator.run(&mut |_| {});
+    assert_eq!(
+        output.text(),
+        std::fs::read_to_string(expected).unwrap(),
+        "{exit}: {:?}",
+        simulator.refused()
+    );
+    assert_eq!((exit.status(), simulator.refused()), (Some(3), Vec::new()));
 }
 
 #[test]
