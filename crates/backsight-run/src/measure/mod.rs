@@ -15,7 +15,7 @@ use backsight_unit::riscv::retire::{Figures, Retirement};
 
 use self::cycles::MeasuredHart;
 use self::encoder::MeasuredEncoder;
-pub use self::variants::{BASELINE, THESIS, Variant, Which, variants};
+pub use self::variants::{BASELINE, CVA6, Variant, Which, variants};
 use crate::{Ended, Error, ExecutionSource, Observation};
 
 /// What encoding a program gave.

@@ -40,8 +40,8 @@ impl Variant {
 
 /// Where the baseline is.
 pub const BASELINE: usize = 0;
-/// What the encoder of the thesis is called.
-pub const THESIS: &str = "thesis's encoder";
+/// What the encoder of Umberto Laghi's thesis is called, see [`backsight_unit::cva6`].
+pub const CVA6: &str = "CVA6 encoder";
 
 /// Every option alone, and all together, on top of `base`. Full addresses cost where the others save: all of them are
 /// shown with differences and with full addresses. Beside them the thesis's own encoder, and the other ratified trace.
@@ -66,7 +66,7 @@ pub fn variants(params: Params, base: Options) -> Vec<Variant> {
         ("all, full address", Options { full_address: true, ..savings }),
     ];
     let others = [
-        (THESIS, Which::Thesis),
+        (CVA6, Which::Thesis),
         ("N-Trace, histories", Which::Ntrace(Mode::History)),
         ("N-Trace, branches", Which::Ntrace(Mode::Branch)),
     ];

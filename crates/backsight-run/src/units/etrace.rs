@@ -30,8 +30,8 @@ const OPTIONS: [(&str, &str); 7] = [
     ("lossless", "0 or 1: the hart waits for that buffer"),
     (
         "algorithm",
-        "current, reference, cva6: the encoder of the thesis for CVA6, in its dialect, or cva6-rtl: also where its \
-         hardware leaves a reader in doubt",
+        "current, reference, cva6: the CVA6 encoder of U. Laghi (Efficient Trace for RISC-V, University of Bologna \
+         2024), in its dialect, or cva6-rtl: also where its hardware leaves a reader in doubt",
     ),
     RETIRE,
 ];

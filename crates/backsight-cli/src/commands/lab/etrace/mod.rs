@@ -24,9 +24,10 @@ use crate::output::{Inputs, Output};
 ///
 /// Runs static RV64 Linux programs in the simulator and encodes what they executed with every option alone and with
 /// all of them. The rate is (1 - 8 * bytes / (32 * instructions)) in percent, where bytes are those of the packets'
-/// payloads and every instruction counts as 32 bits. The thesis whose evaluation this is measured 20 programs on an
-/// encoder in hardware, with differential addresses and none of the other options: its table comes along, and its
-/// encoder too, without resyncs. So does N-Trace, with whole messages counted.
+/// payloads and every instruction counts as 32 bits. U. Laghi (Efficient Trace for RISC-V, master's thesis, University
+/// of Bologna 2024) measured 20 programs so on an encoder in hardware for the CVA6 core, with differential addresses and
+/// none of the other options: that table comes along, and that encoder too, without resyncs. So does N-Trace, with
+/// whole messages counted.
 #[derive(Args, Debug)]
 pub struct Etrace {
     /// Statically linked RISC-V programs; without any, those that backsight brings along

@@ -16,14 +16,14 @@ pub fn svg(variants: &[Variant], measured: &[Measured]) -> String {
             title: "Compression rate, %".to_owned(),
             low: (lowest - 0.5).floor().max(0.0),
             high: 100.0,
-            mark: Some(("thesis", thesis::mean_rate())),
+            mark: Some(("Laghi 2024", thesis::mean_rate())),
             groups: rates,
         },
         Panel {
             title: "Bits for each instruction".to_owned(),
             low: 0.0,
             high: (highest * 10.0).ceil() / 10.0,
-            mark: Some(("thesis", thesis::mean_bits())),
+            mark: Some(("Laghi 2024", thesis::mean_bits())),
             groups: bits,
         },
     ];

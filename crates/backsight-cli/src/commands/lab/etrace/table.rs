@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use backsight_riscv::etrace::Params;
 use backsight_run::Ended;
-use backsight_run::measure::{BASELINE, Measured, THESIS, Variant};
+use backsight_run::measure::{BASELINE, CVA6, Measured, Variant};
 use serde_json::{Value, json};
 
 use super::{mean, retire, thesis};
@@ -50,10 +50,10 @@ pub fn text(params: &Params, variants: &[Variant], measured: &[Measured]) -> Str
         }
     }
     text.push_str(&retire::text(measured));
-    let thesis = variants.iter().position(|variant| variant.name == THESIS);
+    let thesis = variants.iter().position(|variant| variant.name == CVA6);
     let ours = [
         ("mean of ours, baseline", mean(measured, BASELINE, Measured::rate)),
-        ("mean of ours, its encoder", thesis.and_then(|index| mean(measured, index, Measured::rate))),
+        ("mean of ours, CVA6", thesis.and_then(|index| mean(measured, index, Measured::rate))),
     ];
     text.push_str(&thesis_text(ours));
     text
@@ -76,7 +76,7 @@ fn bar(bits: f64, most: f64) -> String {
 
 fn thesis_text(ours: [(&str, Option<f64>); 2]) -> String {
     let mut text = String::from(
-        "\nthesis, table 4.1 (RTL encoder, differential addresses)\n  test                  instructions   packets      bytes   rate %   bit/inst\n",
+        "\nLaghi 2024, table 4.1 (CVA6 encoder in hardware, differential addresses)\n  test                  instructions   packets      bytes   rate %   bit/inst\n",
     );
     for thesis::Row { test, instructions, figures } in &thesis::TABLE {
         let (rate, bits) = (figures.rate(*instructions), figures.bits_per_instruction(*instructions));
