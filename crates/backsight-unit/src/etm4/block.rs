@@ -102,11 +102,18 @@ impl KnownBlocks {
 }
 
 impl Unit {
-    /// Execution goes on with this instruction, and nothing is to be said of a block from there but where it begins and
-    /// which way it ends: no filter, no event, no count, no new context, no synchronisation.
+    /// The time at which something is to be written whatever is executed: the next timestamp.
     #[inline]
-    fn writes_only_branches(&self, first: &Retired) -> bool {
+    fn due(&self) -> u64 {
+        if self.busy { self.clock.timestamp_due } else { u64::MAX }
+    }
+
+    /// Execution goes on with this instruction, and nothing is to be said of a block of this length from there but where it
+    /// begins and which way it ends: no filter, no event, no count, no timestamp, no new context, no synchronisation.
+    #[inline]
+    fn writes_only_branches(&self, first: &Retired, length: u64) -> bool {
         self.is_basic
+            && self.counted_time() + length < self.due()
             && (self.steady || self.isa_open && self.mode == Mode::On && self.view.everything())
             && self.signals.is_empty()
             && self.position == Some(first.address)
@@ -145,11 +152,17 @@ impl Unit {
             return 0;
         }
         let (mut taken, mut instructions) = (0, 0);
+        let room = self.due().saturating_sub(self.counted_time());
         for step in blocks.steps {
             let Some(known) = self.known.get(blocks.number(step)) else { break };
             let next = if step.taken { known.last.target } else { known.end };
             let follows = known.start == position && known.isa == self.isa && next == step.next;
-            if !follows || !known.ends_in_direct_branch || self.packer.port.since_sync() >= self.sync_period {
+            let is_due = instructions + u64::from(known.count) >= room;
+            if !follows
+                || !known.ends_in_direct_branch
+                || is_due
+                || self.packer.port.since_sync() >= self.sync_period
+            {
                 break;
             }
             if known.last.flags.link && step.taken {
@@ -165,7 +178,7 @@ impl Unit {
             self.statistics.instructions += instructions;
             self.statistics.traced += self.block + instructions;
             self.block = 0;
-            self.clock.now = self.statistics.instructions;
+            self.clock.now = self.counted_time();
         }
         taken
     }
@@ -174,7 +187,7 @@ impl Unit {
     pub(super) fn block_of_instructions(&mut self, block: &RetiredBlock<'_>, out: &mut impl Output) {
         let Some((mut before, last)) = block.split_last() else { return };
         let Some(&known) = self.known.look_up(block, &mut self.classifier) else { return };
-        if known.ends_in_branch && self.writes_only_branches(&block.code[0]) {
+        if known.ends_in_branch && self.writes_only_branches(&block.code[0], block.code.len() as u64) {
             let goes_where_it_says =
                 known.last.class == Class::IndirectBranch || known.last.target == block.next;
             if !block.taken || goes_where_it_says {
@@ -192,7 +205,7 @@ impl Unit {
         if let Some(first) = before.first() {
             if known.is_straight && self.goes_on_at(first) && !self.handler_was_not_seen() {
                 if known.looked_at as usize > begun {
-                    self.clock.now = self.statistics.instructions + u64::from(known.looked_at) - begun as u64;
+                    self.clock.now = self.counted_time() + u64::from(known.looked_at) - begun as u64;
                 }
                 self.statistics.instructions += before.len() as u64;
                 self.block += before.len() as u64;
@@ -225,7 +238,7 @@ impl Unit {
         self.statistics.instructions += length;
         self.statistics.traced += self.block + length;
         self.block = 0;
-        self.clock.now = self.statistics.instructions;
+        self.clock.now = self.counted_time();
         self.packer.atom(block.taken, out);
         self.go_on(last, instruction);
         self.look_ahead();

@@ -17,7 +17,7 @@ mod number {
 impl Unit {
     /// An exception: how far execution came, and where it goes.
     pub(super) fn trap(&mut self, trap: &Trap, out: &mut impl Output) {
-        self.clock.now = if trap.cycle != 0 { trap.cycle } else { self.statistics.instructions };
+        self.clock.now = if trap.cycle != 0 { trap.cycle } else { self.counted_time() };
         let traced = matches!(self.mode, Mode::On | Mode::Trailing);
         if traced {
             if self.position != Some(trap.return_address) || self.handler_was_not_seen() {

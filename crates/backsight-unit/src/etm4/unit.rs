@@ -52,7 +52,7 @@ pub struct Unit {
     pub(super) sync_period: u64,
     /// There is more to do after a P0 element than to look whether to synchronise.
     pub(super) busy: bool,
-    /// It is not, and P0 elements are atoms that are written as they come.
+    /// Nothing but timestamps makes it so, and P0 elements are atoms that are written as they come.
     pub(super) is_basic: bool,
     /// Events that are to be written with the next instruction.
     pub(super) signals: Vec<u8>,
@@ -98,6 +98,8 @@ pub(super) struct Absorbed {
 pub(super) struct Clock {
     /// Cycle of the last P0 instruction; instructions where no cycles are known.
     pub now: u64,
+    /// What is added to the number of instructions where no cycles are known, see [`Unit::set_time`].
+    pub offset: u64,
     /// Cycle of the last count; `None`: not since a discontinuity.
     pub counted: Option<u64>,
     pub timestamp_due: u64,
@@ -139,10 +141,8 @@ impl Unit {
             packer.port.limit(fifo);
         }
         let q = config.registers.configr >> 13 & 3 != 0;
-        let busy = config.cycle_counting()
-            || config.timestamps()
-            || options.events.is_some()
-            || options.fifo.is_some();
+        let counts = config.cycle_counting() || options.events.is_some() || options.fifo.is_some();
+        let busy = counts || config.timestamps();
         let is_special = config.branch_broadcast()
             || q
             || options.front_end.is_some()
@@ -173,7 +173,7 @@ impl Unit {
             clock: Clock::default(),
             sync_period: controls.sync_period(),
             busy,
-            is_basic: !busy && !is_special,
+            is_basic: !counts && !is_special,
             signals: Vec::new(),
             options,
         };
@@ -251,6 +251,17 @@ impl Unit {
         }
     }
 
+    /// Instructions without a cycle take one each from now on, the next one this cycle. Without it, their number counts.
+    pub fn set_time(&mut self, time: u64) {
+        self.clock.offset = time.wrapping_sub(self.statistics.instructions + 1);
+    }
+
+    /// The time where no cycles are known.
+    #[inline(always)]
+    pub(super) fn counted_time(&self) -> u64 {
+        self.clock.offset.wrapping_add(self.statistics.instructions)
+    }
+
     /// ETE 1.3: the program wrote a value for the trace. Other units have no packet for it.
     pub fn instrumentation(&mut self, value: u64, out: &mut Vec<u8>) {
         let level = self.context.level() & 3;
@@ -310,7 +321,7 @@ impl Unit {
         classify: impl FnOnce(&mut Self, &Retired) -> (Kind, Instruction),
         out: &mut impl Output,
     ) {
-        self.clock.now = if retired.cycle != 0 { retired.cycle } else { self.statistics.instructions };
+        self.clock.now = if retired.cycle != 0 { retired.cycle } else { self.counted_time() };
         let follows = self.position == Some(retired.address) && (self.isa_open || self.isa == retired.isa);
         if !follows || self.handler_was_not_seen() {
             self.lose_sight(out);
