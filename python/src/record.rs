@@ -42,10 +42,8 @@ pub fn record(
 ) -> PyResult<RecordedObject> {
     let path = program.first().ok_or_else(|| error::usage("program: it is empty"))?.clone();
     let contents = std::fs::read(&path).map_err(|error| error::file(&path, &error))?;
-    let target = Target::of_elf(&contents).ok_or_else(|| {
-        let what = "not a program for riscv64, aarch64 or arm (expected a little-endian ELF file)";
-        error::recording(format!("{}: {what}", path.display()))
-    })?;
+    let target = Target::of_elf(&contents)
+        .ok_or_else(|| error::recording(format!("{}: {}", path.display(), Target::refusal(&contents))))?;
     let unit = programmed(unit, &config, target.first_isa(), target.name())?;
     let traced = unit.traced_data();
     let words: Vec<_> = program.iter().map(|word| word.to_string_lossy()).collect();

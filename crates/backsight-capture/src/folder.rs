@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Metadata files are not longer than this; a longer one is not what it claims to be.
 pub(crate) const LONGEST_METADATA: u64 = 4 << 20;
 /// Event logs are not longer than this: some millions of events.
-pub(crate) const LONGEST_LOG: u64 = 256 << 20;
+pub const LONGEST_LOG: u64 = 256 << 20;
 /// Files listed from a directory at most.
 const MOST_FILES: usize = 100_000;
 

@@ -35,6 +35,7 @@ mod model;
 mod open;
 mod package;
 mod perf;
+mod recording;
 mod repack;
 mod snapshot;
 mod store;
@@ -43,12 +44,15 @@ mod write;
 pub use bare::{is_register, settings};
 pub use core_file::CoreWriter;
 pub use error::{Error, Position};
-pub use folder::FileRef;
+pub use folder::{FileRef, LONGEST_LOG};
 pub use model::{
     Buffer, Capture, ContextIdLayout, Core, EventClock, Format, Image, MemoryDump, Origin, Register,
     Settings, Source, Start,
 };
 pub use open::{ReadOptions, is_bare};
+pub use recording::{RECORDING, RecordingState, unfinished};
+/// The files that make a folder a capture.
+pub const ENTRIES: [&str; 2] = [snapshot::ENTRY, package::ENTRY];
 /// The file of a trace package that holds every executed instruction, where a recording kept them.
 pub const TRUTH: &str = "truth.retired";
 

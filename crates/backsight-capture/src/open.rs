@@ -2,6 +2,7 @@
 
 use crate::archive::Archive;
 use crate::folder::{Directory, Folder, LinkedDirectory};
+use crate::recording::{RECORDING, unfinished};
 use crate::store::Store;
 use crate::{Capture, Error, core_file, package, perf, snapshot};
 use std::fs::File;
@@ -65,7 +66,14 @@ impl ReadOptions {
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Capture, Error> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let metadata = std::fs::metadata(path).map_err(|error| Error::io(&name, &error))?;
+        let metadata = std::fs::metadata(path).map_err(|error| {
+            let part = unfinished(path);
+            match part.join(RECORDING).is_file() {
+                true => Error::io(&name, &error)
+                    .advise(format!("a recording that is not complete is in {}", part.display())),
+                false => Error::io(&name, &error),
+            }
+        })?;
         if metadata.is_dir() {
             return self.directory(path);
         }
@@ -115,10 +123,10 @@ impl ReadOptions {
     pub fn read(&self, folder: Arc<dyn Folder>, name: &str) -> Result<Capture, Error> {
         // A dump tool may write a contents.ini next to a snapshot: the snapshot says more.
         if folder.length(snapshot::ENTRY).is_ok() {
-            return snapshot::read(folder, name);
+            return snapshot::read(folder, name).map(Capture::warn_of_recording);
         }
         if folder.length(package::ENTRY).is_ok() {
-            return package::read(folder, name, self);
+            return package::read(folder, name, self).map(Capture::warn_of_recording);
         }
         let what = format!("holds neither {} nor {}", snapshot::ENTRY, package::ENTRY);
         Err(Error::file(name, what).advise(ADVICE))

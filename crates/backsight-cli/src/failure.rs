@@ -17,6 +17,8 @@ pub enum Failure {
     Found,
     /// The reader of our output went away. Nobody is left to be informed: exit status 0.
     PipeClosed,
+    /// The program that was run ended with this status, which becomes ours: there is nothing to say.
+    Status(u8),
     /// As much was done as was asked for: no failure, only a way out of the middle of things.
     Enough,
 }
@@ -43,6 +45,7 @@ impl Failure {
             Self::Failed(_) => 1,
             Self::Usage(_) => 2,
             Self::Found => 3,
+            Self::Status(status) => *status,
             Self::PipeClosed | Self::Enough => 0,
         }
     }
@@ -78,6 +81,7 @@ impl fmt::Display for Failure {
             Self::Failed(reason) | Self::Usage(reason) => f.write_str(reason),
             Self::Found => f.write_str("something is wrong with the capture"),
             Self::PipeClosed => f.write_str("the reader of the output has gone"),
+            Self::Status(status) => write!(f, "the program ended with status {status}"),
             Self::Enough => f.write_str("enough was done"),
         }
     }

@@ -83,7 +83,11 @@ fn main() -> ExitCode {
     match run(&program.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if !matches!(failure, Failure::PipeClosed | Failure::Enough | Failure::Found) {
+            let says_nothing = matches!(
+                failure,
+                Failure::PipeClosed | Failure::Enough | Failure::Found | Failure::Status(_)
+            );
+            if !says_nothing {
                 output::say(format_args!("backsight: {failure}"));
             }
             ExitCode::from(failure.exit_status())

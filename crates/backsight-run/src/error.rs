@@ -29,6 +29,20 @@ pub enum Error {
     NoCapture(PathBuf),
     /// Another recording is being written there.
     Busy(PathBuf),
+    /// A recording that was interrupted is there.
+    Interrupted {
+        /// Its folder.
+        part: PathBuf,
+        /// Bytes of trace that it has.
+        bytes: u64,
+    },
+    /// More happens to the memory and the processes of a program than a log may say.
+    LongLog {
+        /// Events that are logged.
+        events: u64,
+        /// The longest log, in bytes.
+        longest: u64,
+    },
     /// A capture needs a name.
     NoName(PathBuf),
     /// An archive was wanted under a name that is not one's.
@@ -102,6 +116,19 @@ impl fmt::Display for Error {
                 )
             }
             Self::Busy(path) => write!(f, "{}: another recording is being written here", path.display()),
+            Self::Interrupted { part, bytes } => {
+                let part = part.display();
+                write!(
+                    f,
+                    "{part}: a recording that was interrupted is here, with {bytes} bytes of trace (see `backsight info \
+                     {part}`); rename it to keep it, or discard it with --force"
+                )
+            }
+            Self::LongLog { events, longest } => write!(
+                f,
+                "the program changes its code, mappings or processes too often: the log is full with {events} events \
+                 ({longest} bytes)"
+            ),
             Self::NoName(path) => {
                 write!(
                     f,

@@ -103,7 +103,9 @@ impl SimulatedProgram {
             Exit::Deadlock => Ended::Deadlock,
             Exit::EndOfRecording => Ended::EndOfFile,
         };
-        Ending { ended, notes: self.simulator.missing().iter().map(ToString::to_string).collect() }
+        let missing = self.simulator.missing().into_iter().map(|missing| missing.to_string());
+        let refused = self.simulator.refused().into_iter().map(|refused| refused.to_string());
+        Ending { ended, notes: missing.chain(refused).collect() }
     }
 }
 

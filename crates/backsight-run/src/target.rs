@@ -40,6 +40,25 @@ impl Target {
         }
     }
 
+    /// Why a file is none of them, and what would be, in words.
+    pub fn refusal(file: &[u8]) -> String {
+        let found = match ElfIdentity::parse(file) {
+            Err(_) => "no ELF file".to_owned(),
+            Ok(identity) if !identity.little_endian => "a big-endian program".to_owned(),
+            Ok(identity) => match (identity.machine, identity.wide) {
+                (3, _) => "a program for x86 (32 bits)".to_owned(),
+                (62, _) => "a program for x86-64".to_owned(),
+                (40, true) | (183, false) => "a program for an Arm ABI that is not supported".to_owned(),
+                (243, _) => "a program for riscv32".to_owned(),
+                (machine, _) => format!("a program for machine {machine} of ELF"),
+            },
+        };
+        format!(
+            "{found}; only programs for riscv64, aarch64 or arm run here, in the simulator or under QEMU: build it for one of \
+             them, as with `aarch64-linux-gnu-gcc -static`"
+        )
+    }
+
     /// The instruction set that programs start in, unless they are T32 from the first instruction on.
     pub const fn first_isa(self) -> Isa {
         match self {

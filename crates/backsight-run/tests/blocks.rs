@@ -1,5 +1,6 @@
 //! A recording is the same whether its source gives blocks or single instructions.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use backsight_core::{Execution, Isa};
@@ -7,7 +8,8 @@ use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
 use backsight_run::retired::RetiredReader;
 use backsight_run::units::MessageKind;
 use backsight_run::{
-    Ending, Error, ExecutionSource, Observation, Recording, SimulatedProgram, Stop, TRUTH, UnitKind,
+    Ending, Error, ExecutionSource, Observation, Recording, SimulatedProgram, Stop, SystemOptions, TRUTH,
+    UnitKind,
 };
 use backsight_sim::{Options, Streams};
 use backsight_testing::{qemu_plugin, repository, skipped};
@@ -170,5 +172,55 @@ fn programs_under_qemu_are_the_same_with_blocks() {
             items.filter(|item| !matches!(item, Execution::Context(_))).collect()
         };
         assert!(executed(&one) == executed(&two), "{name}: other execution with blocks");
+    }
+}
+
+#[test]
+fn systems_under_qemu_are_the_same_with_blocks() {
+    let Some(plugin) = qemu_plugin() else { return skipped("the QEMU plugin is not built") };
+    // Slices that end in the middle of blocks, one CPU, events in the trace, cycles, and code that the log has to keep.
+    type Case = (&'static str, &'static str, u32, u64, bool, &'static [(&'static str, &'static str)]);
+    let cases: [Case; 5] = [
+        ("aarch64/calls", "etm4", 2, 3000, false, &[]),
+        ("aarch64/calls", "etm4", 3, 37, true, &[]),
+        ("aarch64/pack", "ete", 1, 3000, false, &[("cyclecount", "1"), ("timestamps", "100")]),
+        ("arm/interwork", "etm4", 2, 500, false, &[]),
+        ("arm/interwork", "ptm", 2, 500, false, &[]),
+    ];
+    for (name, unit, cpus, slice, events_in_trace, settings) in cases {
+        let options = EmulationOptions {
+            program: repository().join("testdata/programs").join(name),
+            environment: Some(Vec::new()),
+            plugin: Some(plugin.clone()),
+            qemu_arguments: vec!["-seed".into(), "1".into()],
+            silent: true,
+            children: true,
+            ..EmulationOptions::default()
+        };
+        // Clones would end together.
+        let programs = (EmulatedProgram::new(options.clone()), EmulatedProgram::new(options));
+        let (program, mut other) = match programs {
+            (Ok(program), Ok(other)) => (program, other),
+            (Err(error), _) | (_, Err(error)) => return skipped(error),
+        };
+        let what = format!("{}-{unit}-{cpus}-{slice}", name.replace('/', "-"));
+        let folder = Folder::new(&what);
+        let (one, two) = (folder.0.join("one"), folder.0.join("two"));
+        let settings: Vec<_> =
+            settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let isa = program.isa();
+        let recording = || {
+            let unit = UnitKind::named(unit).expect("a unit").program(isa, &settings);
+            let unit = unit.expect("settings").for_system(true).expect("a unit with timestamps");
+            let (cpus, numbers) = (NonZeroU32::new(cpus).expect("CPUs"), NonZeroU32::new(5));
+            let system = SystemOptions { cpus, numbers, slice, ..SystemOptions::default() };
+            Recording::new(unit).system(Some(system)).events_in_trace(events_in_trace).limit(400_001)
+        };
+        let (first, second) = (recording(), recording());
+        let single = first.record(&mut Single(program), &one, &mut |_| {}).expect("a recording");
+        let by_blocks = second.record(&mut other, &two, &mut |_| {}).expect("a recording");
+        assert_eq!(by_blocks.instructions, single.instructions, "{what}");
+        assert!(by_blocks.instructions > 10_000, "{what}: {} instructions", by_blocks.instructions);
+        assert_same_files(&one, &two, &what);
     }
 }

@@ -20,6 +20,9 @@ pub const DEFINITIONS: u32 = u32::MAX;
 pub const END: u32 = u32::MAX - 1;
 /// In that chunk, where others have the number of a thread: another program takes the place of this one.
 const REPLACED: u32 = 1;
+/// The descriptor is not open, or that of something else.
+const EBADF: i32 = 9;
+const ENOTSOCK: i32 = 88;
 const MAGIC: [u8; 8] = *b"BSQEMU\x00\x01";
 
 enum Sink {
@@ -174,7 +177,8 @@ impl Output {
     }
 
     /// Writes. A reader that is gone ends the program: nobody is there to see it, or to end it. If a file cannot be
-    /// written, says so once and stops recording; the program goes on.
+    /// written, or the program closed the connection as if it were its own, says so once and stops recording; the program
+    /// goes on.
     fn write(&mut self, bytes: &[u8]) {
         let result = match &mut self.sink {
             Sink::Socket(socket) => send_all(socket.as_raw_fd(), bytes),
@@ -182,11 +186,16 @@ impl Output {
             Sink::Closed => Ok(()),
         };
         if let Err(error) = result {
-            if matches!(self.sink, Sink::Socket(_)) {
+            let is_lost = matches!(error.raw_os_error(), Some(EBADF | ENOTSOCK));
+            if matches!(self.sink, Sink::Socket(_)) && !is_lost {
                 system::end_process();
             }
             eprintln!("backsight: recording stopped: {error}; the program goes on");
-            self.sink = Sink::Closed;
+            let lost = std::mem::replace(&mut self.sink, Sink::Closed);
+            if is_lost {
+                // Its number is not ours any more.
+                std::mem::forget(lost);
+            }
         }
     }
 }

@@ -3,34 +3,42 @@
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use backsight_capture::ContextIdLayout;
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
 use backsight_run::units::{MessageKind, TracedData};
-use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, SystemOptions, Target};
+use backsight_run::{
+    Ended, ExecutionSource, Recorded, Recording, SimulatedProgram, Stop, SystemOptions, Target,
+};
 use backsight_sim::Options;
 use backsight_unit::model::ModelConfig;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::parse_number;
 use crate::failure::{Failure, Result};
 use crate::output::{counted, say};
 use crate::progress::Progress;
-use crate::recording::{CaptureFormat, UnitArgs, in_words};
+use crate::recording::{CaptureFormat, SandboxArgs, UnitArgs, in_words};
 
 /// Run a program with a trace unit attached, and write a capture
 ///
 /// Static riscv64 programs run in the built-in simulator. Programs for aarch64 and arm, and riscv64 ones with --qemu,
-/// run under QEMU, one trace source for each thread. What the program prints passes through. Ctrl-C ends the program;
-/// what it did until then is in the capture. The exit status is that of the recording: 0 when there is a capture,
-/// however the program ended; how it ended is shown.
+/// run under QEMU, one trace source for each thread. What the program prints passes through. Ctrl-C, SIGTERM and SIGHUP
+/// end the program; what it did until then is in the capture.
+///
+/// The exit status is that of the program, as with `env` and `time`: its own, or 128 and the number of the signal that
+/// ended it; with --limit 0. Where the recording itself fails, the status is 1, or 2 after a wrong use, and a line that
+/// begins with `backsight:` says why.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Record {
     /// The capture to write: a folder, or an archive if the name ends in .zip. While it is written it is called
-    /// CAPTURE.part
+    /// CAPTURE.part, which can be opened too: that is where a recording is after it was killed
     #[arg(long, short, value_name = "CAPTURE")]
     output: PathBuf,
 
@@ -100,12 +108,15 @@ pub struct Record {
     #[arg(long, value_name = "CPU")]
     cpu: Option<String>,
 
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+
     /// The plugin that QEMU loads; without it, the file that BACKSIGHT_QEMU_PLUGIN names, or libbacksight_qemu.so beside
     /// this program or, if that is installed, in ../lib/backsight
     #[arg(long, value_name = "FILE")]
     qemu_plugin: Option<PathBuf>,
 
-    /// Replace a capture that is there already
+    /// Replace a capture that is there already, and discard a recording of that name that was interrupted
     #[arg(long)]
     force: bool,
 
@@ -125,6 +136,7 @@ const EXAMPLES: &str = "Examples:
   backsight record -o run --model --config cyclecount=1 -- ./arm-program
   backsight record -o run --unit etm3,stm --config data=both -- ./arm-program
   backsight record -o run --sysroot /usr/aarch64-linux-gnu -- ./arm-program
+  backsight record -o run --allow-read ./data -- ./program data/x     what it may read, and nothing else
   backsight record -o run --cpus 2 --contextidr asid --pids 8 -- ./arm-program-that-forks
   backsight record -o run --cpus 2 --events stm -- ./arm-program-that-forks";
 
@@ -239,11 +251,16 @@ pub fn run(command: &Record) -> Result {
             let why = "the simulator takes only arguments that are UTF-8 text: run the program with --qemu";
             return Err(Failure::new(why));
         };
-        let options =
-            Options { arguments, instructions: command.limit.unwrap_or(u64::MAX), ..Options::default() };
+        let options = Options {
+            arguments,
+            instructions: command.limit.unwrap_or(u64::MAX),
+            sandbox: command.sandbox.of(path)?,
+            ..Options::default()
+        };
         let program = SimulatedProgram::load(path, &contents, options)?;
         return record(command, recording, if data { program.with_data() } else { program });
     }
+    command.sandbox.check_emulated(path)?;
     let options = EmulationOptions {
         program: path.to_owned(),
         arguments: command.program.iter().skip(1).cloned().collect(),
@@ -266,7 +283,7 @@ fn texts(words: &[OsString]) -> Option<Vec<String>> {
 }
 
 fn record(command: &Record, recording: Recording, mut source: impl ExecutionSource) -> Result {
-    catch_interrupts(&source.stop());
+    let signals = Signals::catch(&source.stop());
     let started = Instant::now();
     let progress = Progress::instructions(command.limit, command.quiet);
     let mut shown = 0;
@@ -279,12 +296,16 @@ fn record(command: &Record, recording: Recording, mut source: impl ExecutionSour
     if !command.quiet {
         summarise(command, &recorded, started.elapsed().as_secs_f64());
     }
-    match recorded.cut_short {
-        Some(why) => Err(Failure::new(format!(
+    if let Some(why) = recorded.cut_short {
+        return Err(Failure::new(format!(
             "{}: recording ended early: {why}; what was recorded until then is there",
             command.output.display()
-        ))),
-        None => Ok(()),
+        )));
+    }
+    match exit_status(&recorded.ending.ended, signals.last()) {
+        Some(0) => Ok(()),
+        Some(status) => Err(Failure::Status(status)),
+        None => Err(Failure::new(format!("{}: {}", command.path().display(), recorded.ending.ended))),
     }
 }
 
@@ -307,11 +328,8 @@ fn summarise(command: &Record, recorded: &Recorded, seconds: f64) {
 /// The kind of program, which its header must agree with.
 fn target(command: &Record, contents: &[u8]) -> Result<Target> {
     let path = command.path().display();
-    let found = Target::of_elf(contents).ok_or_else(|| {
-        Failure::new(format!(
-            "{path}: not a program for riscv64, aarch64 or arm (expected a little-endian ELF file)"
-        ))
-    })?;
+    let found = Target::of_elf(contents)
+        .ok_or_else(|| Failure::new(format!("{path}: {}", Target::refusal(contents))))?;
     match &command.target {
         Some(wanted) if wanted != found.name() => {
             Err(Failure::usage(format!("--target {wanted}: {path} is a program for {found}")))
@@ -320,11 +338,50 @@ fn target(command: &Record, contents: &[u8]) -> Result<Target> {
     }
 }
 
-/// Ctrl-C, or a request to end, stops the program and finishes the capture; the second one ends us.
-fn catch_interrupts(stop: &Stop) {
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // Without a handler the default holds: the recording ends at once.
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, stop.flag());
-        let _ = signal_hook::flag::register(signal, stop.flag());
+/// The status of a program, as a shell has it; `None` if it cannot end. `signal` is what we were asked to stop by.
+fn exit_status(ended: &Ended, signal: Option<i32>) -> Option<u8> {
+    let killed_by = |signal: i32| 128 + (signal & 0x7F) as u8;
+    match ended {
+        Ended::Status(status) => Some(*status as u8),
+        Ended::Signal(signal) => Some(killed_by(*signal)),
+        Ended::Fault(fault) => Some(killed_by(fault.signal().into())),
+        Ended::Stopped => Some(signal.map_or(0, killed_by)),
+        Ended::Limit | Ended::EndOfFile => Some(0),
+        Ended::Deadlock => None,
     }
+}
+
+/// The signals that stop the program and finish the capture.
+struct Signals {
+    last: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// Ctrl-C, a request to end, or a terminal that is gone. The second Ctrl-C ends us; of the others several may come at
+    /// once.
+    fn catch(stop: &Stop) -> Self {
+        let last = Arc::new(AtomicUsize::new(0));
+        // Without a handler the default holds: the recording ends at once, and can be opened.
+        let _ = signal_hook::flag::register_conditional_shutdown(SIGINT, 128 + SIGINT, stop.flag());
+        for signal in
+            [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| *signal != SIGHUP || !is_ignored(SIGHUP))
+        {
+            let number = usize::try_from(signal).unwrap_or(0);
+            let _ = signal_hook::flag::register_usize(signal, Arc::clone(&last), number);
+            let _ = signal_hook::flag::register(signal, stop.flag());
+        }
+        Self { last }
+    }
+
+    fn last(&self) -> Option<i32> {
+        i32::try_from(self.last.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
+    }
+}
+
+/// Are we told to ignore a signal, as `nohup` does?
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 != 0
 }

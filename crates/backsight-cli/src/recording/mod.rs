@@ -2,6 +2,7 @@
 
 mod executed;
 mod figures;
+mod sandbox;
 mod unit;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use clap::ValueEnum;
 use crate::failure::{Failure, Result};
 pub use executed::Executed;
 pub use figures::in_words;
+pub use sandbox::SandboxArgs;
 pub use unit::UnitArgs;
 
 /// How a capture is written.

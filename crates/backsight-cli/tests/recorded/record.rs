@@ -50,7 +50,7 @@ fn what_cannot_be_recorded_is_refused_with_the_reason() {
     let cut = cut.display().to_string();
     let (rv, a64) = (program("riscv64", "sort"), program("aarch64", "sort"));
     let cases: [(&[&str], i32, &str); 6] = [
-        (&["--", &text], 1, "expected a little-endian ELF file"),
+        (&["--", &text], 1, "no ELF file; only programs for riscv64, aarch64 or arm run here"),
         (&["--", &cut], 1, "truncated"),
         (&["--", "no-such-program"], 1, "No such file"),
         (&["--target", "arm", "--", &a64], 2, "is a program for aarch64"),
@@ -240,7 +240,7 @@ fn an_interrupt_leaves_a_valid_capture() {
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
     assert!(killed.success());
-    assert!(child.wait().expect("it ends").success());
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
     let told = backsight(&["flow", "--format", "pcs", "--strict"], &capture);
     let truth = backsight(&["flow", "--truth", "--format", "pcs"], &capture);
     assert!(truth.lines().count() > 1000);

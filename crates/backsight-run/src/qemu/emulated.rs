@@ -39,7 +39,14 @@ impl EmulatedProgram {
             (None, signal) => Ended::Signal(signal.unwrap_or(0)),
         };
         let damage = |error| format!("the recording is damaged, what came before is kept: {error}");
-        Ending { ended, notes: outcome.error.map(damage).into_iter().collect() }
+        let mut notes: Vec<String> = outcome.error.map(damage).into_iter().collect();
+        if matches!(ended, Ended::Status(_)) && !outcome.summary.complete {
+            notes.push(
+                "the program ran on after its recording ended, as one does that closes all its files: the rest is missing"
+                    .to_owned(),
+            );
+        }
+        Ending { ended, notes }
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Damage {
     Position,
     /// More threads than the reader keeps apart.
     Threads,
+    /// More processes at a time than this.
+    Processes(u32),
     /// A definition is malformed or out of order.
     Definition,
     /// More code than the reader keeps.
@@ -73,8 +75,12 @@ pub enum Damage {
 
 impl fmt::Display for StreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Damage::Processes(most) = self.what {
+            return write!(f, "more than {most} processes at a time");
+        }
         write!(f, "chunk at offset {:#x}: ", self.offset)?;
         match self.what {
+            Damage::Processes(_) => Ok(()),
             Damage::Header => f.write_str("not a stream of the QEMU plugin (expected BSQEMU, version 1)"),
             Damage::Target(target) => write!(f, "unknown target {target} (expected 1, 2 or 3)"),
             Damage::ChunkLength(length) => write!(f, "{length} bytes (expected at most 65536)"),

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use backsight_core::{Execution, RetiredBlocks};
 
-use super::{StreamError, StreamReader, Summary};
+use super::{Damage, StreamError, StreamReader, Summary};
 use crate::{Observation, Stop};
 
 const POLL: Duration = Duration::from_millis(5);
 const BUFFER: usize = 1 << 18;
+/// Processes at a time: a program that forks for ever must not take all of the machine.
+const MOST_PROCESSES: usize = 256;
 /// Buffers that wait for a slow reader, of all streams together.
 const WAITING: usize = 4;
 
@@ -103,6 +105,10 @@ impl ProcessStreams {
             self.streams.resize_with(connections.taken, || ProcessStream::new(gives_blocks));
             if connections.open == 0 {
                 return Ok(Ok(()));
+            }
+            if connections.open > MOST_PROCESSES {
+                let what = Damage::Processes(MOST_PROCESSES as u32);
+                return Ok(Err(StreamError { offset: 0, what }));
             }
             let Ok((number, news)) = receiver.recv_timeout(POLL) else { continue };
             match news {
@@ -234,6 +240,11 @@ impl ProcessStreams {
                 true => Observation::ProcessReplaced { pid },
                 false => Observation::ProcessEnds { pid },
             });
+            // There may be any number of processes, one after the other.
+            if number > 0 {
+                stream.reader = StreamReader::new();
+                stream.threads = Vec::new();
+            }
         }
         summary
     }

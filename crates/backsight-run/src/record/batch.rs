@@ -32,6 +32,8 @@ enum Step {
     Event { time: u64 },
     /// The unit that watches what was executed last writes a timestamp.
     Timestamp { time: u64 },
+    /// The next instruction of that unit takes this cycle, those after it one each.
+    Time { time: u64 },
 }
 
 /// What happened, in order; and what the steps need of each kind.
@@ -53,6 +55,7 @@ pub enum Happened<'a> {
     Output { stream: u8, bytes: &'a [u8] },
     Event { time: u64, item: &'a Item },
     Timestamp { time: u64 },
+    Time { time: u64 },
 }
 
 impl Batch {
@@ -74,6 +77,7 @@ impl Batch {
                     events.next().into_iter().for_each(|item| sink(Happened::Event { time, item }));
                 }
                 Step::Timestamp { time } => sink(Happened::Timestamp { time }),
+                Step::Time { time } => sink(Happened::Time { time }),
             }
         }
     }
@@ -192,6 +196,12 @@ impl Collector {
     /// A timestamp is wanted. True: the batch is full.
     pub fn request_timestamp(&mut self, time: u64) -> bool {
         self.batch.steps.push(Step::Timestamp { time });
+        self.is_full()
+    }
+
+    /// What time it is. True: the batch is full.
+    pub fn set_time(&mut self, time: u64) -> bool {
+        self.batch.steps.push(Step::Time { time });
         self.is_full()
     }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use backsight_image::Elf;
 use super::CodePart;
 use crate::{CodeMap, Error};
 
-/// Name of the file with code that is in no other.
+/// Name of the file with code that is in no other, when all of it is there.
 const SEEN: &str = "code/seen.bin";
 
 /// Memory contents: a file of the capture, and the part of it that was at an address.
@@ -44,6 +45,11 @@ pub struct RecordedCode {
     changed: BTreeSet<u64>,
     /// Files that were kept for a name, and their names in the capture.
     named: Vec<(String, String)>,
+    /// Numbers of the files with code that is in no other, as it was known when they were written: the first that is
+    /// there, and the next.
+    unfiled: Range<u32>,
+    /// Files that are not sure to be on the disk.
+    unsynced: Vec<PathBuf>,
 }
 
 #[derive(Clone)]
@@ -72,6 +78,8 @@ impl RecordedCode {
             seen: BTreeMap::new(),
             changed: BTreeSet::new(),
             named: Vec::new(),
+            unfiled: 0..0,
+            unsynced: Vec::new(),
         }
     }
 
@@ -156,8 +164,11 @@ impl RecordedCode {
         self.changed.len()
     }
 
-    /// Writes down what was in no file, and says where everything was.
-    pub fn finish(&self) -> Result<Vec<CodeDump>, Error> {
+    /// Writes down what was in no file, and says where everything was. Until all is `complete` each call writes another
+    /// file, so that the description before it stays true, and what was written is on the disk then.
+    pub fn write_unfiled(&mut self, complete: bool) -> Result<Vec<CodeDump>, Error> {
+        let name = if complete { SEEN.to_owned() } else { unfiled_name(self.unfiled.end) };
+        self.unfiled.end += u32::from(!complete);
         let mut dumps = self.given.clone();
         let mut files = Vec::new();
         for map in self.maps.iter().filter(|map| map.used) {
@@ -173,12 +184,30 @@ impl RecordedCode {
                 files.push((dump, file));
             }
         }
-        dumps.extend(self.keep_unfiled(&files)?);
+        dumps.extend(self.keep_unfiled(&name, &files)?);
+        if !complete {
+            for path in self.unsynced.drain(..) {
+                // What is not there any more need not be on the disk.
+                let synced = File::open(&path).map_or(Ok(()), |file| file.sync_data());
+                synced.map_err(|error| Error::file(&path, error))?;
+            }
+        }
         Ok(dumps)
     }
 
+    /// A description names the file that was written last: those before it are not needed any more, and of a complete
+    /// capture none of them.
+    pub fn remove_outdated(&mut self, complete: bool) {
+        let kept = u32::from(!complete);
+        for number in self.unfiled.start..self.unfiled.end.saturating_sub(kept) {
+            // Often there was no such code.
+            let _ = fs::remove_file(self.folder.join(unfiled_name(number)));
+            self.unfiled.start = number + 1;
+        }
+    }
+
     /// Writes the code that no file holds: in writable memory, made while the program ran, or given by the system.
-    fn keep_unfiled(&self, files: &[(CodeDump, File)]) -> Result<Vec<CodeDump>, Error> {
+    fn keep_unfiled(&mut self, name: &str, files: &[(CodeDump, File)]) -> Result<Vec<CodeDump>, Error> {
         let in_file = |address: u64, bytes: &[u8]| {
             files.iter().any(|(dump, file)| {
                 let Some(at) = address.checked_sub(dump.address).filter(|at| *at < dump.length) else {
@@ -201,7 +230,7 @@ impl RecordedCode {
                 }
                 _ => {
                     let (offset, length) = (all.len() as u64, bytes.len() as u64);
-                    pieces.push(CodeDump { file: SEEN.to_owned(), offset, length, address });
+                    pieces.push(CodeDump { file: name.to_owned(), offset, length, address });
                     all.extend_from_slice(bytes);
                 }
             }
@@ -209,7 +238,7 @@ impl RecordedCode {
         if !pieces.is_empty() {
             // Decoders may read four bytes where the last instruction has two.
             all.extend([0; 4]);
-            self.write(SEEN, &mut &all[..])?;
+            self.write(name, &mut &all[..])?;
         }
         Ok(pieces)
     }
@@ -260,25 +289,38 @@ impl RecordedCode {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '_' };
         let base: String =
             path.file_name().unwrap_or_default().to_string_lossy().chars().map(plain).collect();
-        let taken = |name: &String| self.copied.values().flatten().any(|other| other == name) || name == SEEN;
+        let taken = |name: &String| {
+            self.copied.values().flatten().any(|other| other == name)
+                || name == SEEN
+                || name.starts_with("code/seen-")
+        };
         let names = std::iter::once(format!("code/{base}")).chain((2..).map(|n| format!("code/{n}/{base}")));
         names.into_iter().find(|name| !taken(name)).unwrap_or_default()
     }
 
-    fn write(&self, name: &str, contents: &mut impl io::Read) -> Result<(), Error> {
+    fn write(&mut self, name: &str, contents: &mut impl io::Read) -> Result<(), Error> {
         let path = self.folder.join(name);
         let written = fs::create_dir_all(path.parent().unwrap_or(&self.folder))
             .and_then(|()| io::copy(contents, &mut File::create(&path)?));
-        written.map(drop).map_err(|error| {
-            let _ = fs::remove_file(&path);
-            Error::file(path, error)
-        })
+        match written {
+            Ok(_) => self.unsynced.push(path),
+            Err(error) => {
+                let _ = fs::remove_file(&path);
+                return Err(Error::file(path, error));
+            }
+        }
+        Ok(())
     }
 
     /// The files that were copied, with their names in the capture.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
         self.copied.iter().filter_map(|(path, name)| Some((path.as_path(), name.as_deref()?)))
     }
+}
+
+/// Name of the file with code that is in no other, as far as it is known.
+fn unfiled_name(number: u32) -> String {
+    format!("code/seen-{number}.bin")
 }
 
 #[cfg(test)]
@@ -300,7 +342,7 @@ mod tests {
         for (address, bytes) in [(0x1000, &[1, 2, 3, 4][..]), (0x1002, &[3, 4, 5, 6]), (0x3000, &[7, 8])] {
             code.see(Address(address), bytes).expect("nothing to copy");
         }
-        let dumps = code.finish().expect("a folder to write to");
+        let dumps = code.write_unfiled(true).expect("a folder to write to");
         let at: Vec<_> = dumps.iter().map(|dump| (dump.address, dump.offset, dump.length)).collect();
         assert_eq!(at, [(0x1000, 0, 6), (0x3000, 6, 2)]);
         assert_eq!(fs::read(folder.join(SEEN)).expect("written"), [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0]);
@@ -317,7 +359,7 @@ mod tests {
         code.map(&mapped(&library, 0x4000));
         code.see(Address(0x4001), &[3, 4]).expect("a file to copy");
         code.see(Address(0x4003), &[9, 9]).expect("the same file");
-        let dumps = code.finish().expect("a folder to write to");
+        let dumps = code.write_unfiled(true).expect("a folder to write to");
         let named =
             |file: &str, offset, length, address| CodeDump { file: file.into(), offset, length, address };
         assert_eq!(dumps, [named("code/library", 2, 6, 0x4000), named(SEEN, 0, 2, 0x4003)]);
@@ -335,7 +377,7 @@ mod tests {
         let mut code = RecordedCode::new(&folder);
         code.map(&mapped(Path::new("/dev/zero"), 0x4000));
         code.see(Address(0x4000), &[1, 2]).expect("nothing to copy");
-        let dumps = code.finish().expect("a folder to write to");
+        let dumps = code.write_unfiled(true).expect("a folder to write to");
         assert_eq!(dumps, [CodeDump { file: SEEN.into(), offset: 0, length: 2, address: 0x4000 }]);
         fs::remove_dir_all(folder).expect("a folder of this test");
     }

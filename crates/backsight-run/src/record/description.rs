@@ -1,6 +1,7 @@
 //! What a capture says about itself: sources, code, events.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use backsight_capture::events::EventLog;
 use backsight_capture::folder::{Directory, Folder};
@@ -9,40 +10,97 @@ use backsight_capture::{
 };
 use backsight_core::{Address, AddressSpace, Isa};
 
-use super::code::{CodeDump, RecordedCode};
-use super::folder::CaptureFolder;
+use super::code::CodeDump;
+use super::folder::{CaptureFolder, DescribeError, is_full};
+use super::known::{Known, SharedKnown};
 use super::output::trace_name;
 use super::threads::{ThreadSource, ThreadUnits};
 use crate::{Error, TRUTH};
 
-/// The facts of a recording.
-pub struct Facts<'a> {
-    /// Where it is.
-    pub folder: &'a CaptureFolder,
+/// Time between two descriptions of a recording that goes on: at least this, and so many times what one takes.
+const PAUSE: Duration = Duration::from_secs(1);
+const SHARE: u32 = 20;
+
+/// What a capture says about itself whatever is recorded.
+pub struct Facts {
     /// The format it will have.
     pub format: Format,
     /// What was recorded, in words.
     pub title: String,
     /// What was executed.
     pub isa: Isa,
-    /// What the operating system did, if anybody looked.
-    pub events: Option<EventLog>,
-    /// Contexts have the numbers of threads.
-    pub thread_ids: bool,
     /// It is a system of several processes on CPUs; what CONTEXTIDR has.
     pub system: Option<ContextIdLayout>,
     /// The retired instructions are there.
     pub truth: bool,
 }
 
+/// The capture in its folder, described as far as it is known.
+pub struct Description {
+    pub folder: CaptureFolder,
+    facts: Facts,
+    known: SharedKnown,
+    /// Changes of what is known, and sources, that were written down.
+    described: (u64, usize),
+    /// When that was done, and how long it took.
+    last: Option<(Instant, Duration)>,
+}
+
+impl Description {
+    pub fn new(folder: CaptureFolder, facts: Facts, known: SharedKnown) -> Self {
+        Self { folder, facts, known, described: (0, 0), last: None }
+    }
+
+    fn state(&self, units: &ThreadUnits) -> (u64, usize) {
+        (self.known.changes(), units.threads())
+    }
+
+    /// Writes down what changed, so that all trace of these units can be decoded. False: it has to wait, because
+    /// that was done a moment ago. `urgent`: it must not wait.
+    pub fn keep_up(&mut self, units: &ThreadUnits, urgent: bool) -> Result<bool, Error> {
+        let state = self.state(units);
+        if state == self.described {
+            return Ok(true);
+        }
+        let is_soon = |(when, took): (Instant, Duration)| when.elapsed() < PAUSE.max(took * SHARE);
+        if !urgent && self.last.is_some_and(is_soon) {
+            return Ok(false);
+        }
+        self.write(units, false).map_err(|failed| failed.error)?;
+        Ok(true)
+    }
+
+    /// Writes the description; `complete`: nothing comes any more.
+    pub fn write(&mut self, units: &ThreadUnits, complete: bool) -> Result<Capture, DescribeError> {
+        let begun = Instant::now();
+        let state = self.state(units);
+        let Self { folder, facts, known, .. } = self;
+        let plain = |error| DescribeError { error, full: false };
+        let described = known.look(|known| {
+            let dumps = known.code.write_unfiled(complete).map_err(|error| DescribeError {
+                full: matches!(&error, Error::File { error, .. } if is_full(error)),
+                error,
+            })?;
+            capture(folder, facts, units, known, &dumps).map_err(plain)
+        })?;
+        folder.describe(&described, complete)?;
+        known.look(|known| known.code.remove_outdated(complete));
+        self.described = state;
+        self.last = Some((Instant::now(), begun.elapsed()));
+        Ok(described)
+    }
+}
+
 /// The capture as it stands in its folder.
-pub fn capture(
-    facts: Facts<'_>,
+fn capture(
+    place: &CaptureFolder,
+    facts: &Facts,
     units: &ThreadUnits,
-    code: &RecordedCode,
+    known: &Known,
     dumps: &[CodeDump],
 ) -> Result<Capture, Error> {
-    let folder: Arc<dyn Folder> = Arc::new(Directory::new(&facts.folder.part));
+    let code = &known.code;
+    let folder: Arc<dyn Folder> = Arc::new(Directory::new(&place.part));
     let file = |name: &str| FileRef::new(&folder, name);
     let (framing_word, framing) = units.framing();
     let streams = units.sources().map(|source| source.stream + 1).max().unwrap_or(1);
@@ -78,20 +136,22 @@ pub fn capture(
     for (name, path) in code.named().iter().filter(|_| package) {
         images.push(Image { name: name.clone(), file: file(path)? });
     }
+    let records: Vec<_> = known.records().cloned().collect();
+    let events = (package && !records.is_empty()).then_some(EventLog { records, problems: Vec::new() });
     let truth = (facts.truth && package).then(|| ("truth".to_owned(), TRUTH.to_owned()));
     Ok(Capture {
-        name: facts.folder.path().display().to_string(),
+        name: place.path().display().to_string(),
         format: facts.format,
-        description: Some(facts.title),
+        description: Some(facts.title.clone()),
         buffers,
         cores: cores(units, facts.isa, if facts.system.is_some() { "cpu" } else { "thread" }),
         sources,
         memory,
         images,
-        events: facts.events.filter(|_| package).map(Into::into),
+        events: events.map(Into::into),
         contextidr: package.then_some(match facts.isa {
             _ if facts.system.is_some() => facts.system.unwrap_or(ContextIdLayout::None),
-            Isa::A64 | Isa::A32 | Isa::T32 if facts.thread_ids => ContextIdLayout::Tid,
+            Isa::A64 | Isa::A32 | Isa::T32 if known.thread_ids => ContextIdLayout::Tid,
             _ => ContextIdLayout::None,
         }),
         context_in_vmid: false,

@@ -1,24 +1,22 @@
-//! Where a capture is written: recorded into a folder as it happens, described at the end.
+//! Where a capture is written: recorded into a folder as it happens, described before trace is written and at the end.
 //!
-//! What is not complete has another name: `NAME.part` becomes `NAME`, a folder or an archive, when it is described. So a
-//! recorder that was killed leaves nothing that looks like a capture, and nothing that is in the way: a part whose
-//! recorder is gone is removed by the next. A disk that fills up must not cost what was recorded, so a little space is
-//! set aside for the description.
+//! What is not complete has another name and a mark: `NAME.part` becomes `NAME`, a folder or an archive, when all is
+//! there. What a recorder that was killed leaves can be opened, and is not removed by the next unless that is asked to. A
+//! disk that fills up must not cost what was recorded, so a little space is set aside for the last description.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use backsight_capture::{Capture, Format, Note, Output};
+use backsight_capture::{Buffer, Capture, Format, Output, RECORDING, unfinished};
 
 use crate::Error;
 
 /// Space that is set aside for the description.
 const RESERVE: usize = 1 << 18;
-/// The file that holds this space, locked by whoever records.
-const MARK: &str = ".recording";
+/// The file that holds this space, locked by the recorder.
+const MARK: &str = RECORDING;
 
 /// A capture in the making.
 #[derive(Debug)]
@@ -31,8 +29,8 @@ pub struct CaptureFolder {
     format: Format,
     /// Held while it is written.
     mark: Option<File>,
-    /// The files that were there before the description.
-    recorded: Option<BTreeSet<String>>,
+    /// The files of the description; all others were recorded.
+    described: BTreeSet<String>,
 }
 
 /// Does the name ask for an archive?
@@ -45,10 +43,10 @@ impl CaptureFolder {
     pub fn new(path: &Path, format: Format, replace: bool) -> Result<Self, Error> {
         // Without a slash at the end.
         let path: PathBuf = path.components().collect();
-        let name = path.file_name().ok_or_else(|| Error::NoName(path.clone()))?;
+        path.file_name().ok_or_else(|| Error::NoName(path.clone()))?;
         check_free(&path, replace)?;
-        let part = path.with_file_name([name, ".part".as_ref()].into_iter().collect::<OsString>());
-        remove_abandoned(&part)?;
+        let part = unfinished(&path);
+        remove_abandoned(&part, replace)?;
         fs::create_dir_all(&part).map_err(|error| Error::file(&part, error))?;
         // A disk that is full already shows here.
         let mark = part.join(MARK);
@@ -59,7 +57,9 @@ impl CaptureFolder {
             Ok(file)
         });
         match marked {
-            Ok(file) => Ok(Self { part, path, replace, format, mark: Some(file), recorded: None }),
+            Ok(file) => {
+                Ok(Self { part, path, replace, format, mark: Some(file), described: BTreeSet::new() })
+            }
             Err(error) => {
                 let _ = fs::remove_dir_all(&part);
                 Err(Error::file(&mark, error))
@@ -80,15 +80,13 @@ impl CaptureFolder {
         }
     }
 
-    /// Writes the description. Gives what the format could not hold, in words.
-    pub fn describe(&mut self, capture: &Capture) -> Result<Vec<String>, DescribeError> {
-        let recorded = self.recorded.get_or_insert_with(|| capture.folder.files().into_iter().collect());
-        let mut output = InPlace { recorded, folder: &self.part, full: false };
-        let lost = capture.write(self.format, &mut output);
-        let lost = lost.map_err(|error| DescribeError { error: error.into(), full: output.full })?;
-        // What is copied is the recording's own.
-        let words = |note| if let Note::Lost(what) = note { Some(what) } else { None };
-        Ok(lost.into_iter().filter_map(words).collect())
+    /// Writes the description. Unless the capture is `complete`, it reaches the disk before it takes the place of the last.
+    pub fn describe(&mut self, capture: &Capture, complete: bool) -> Result<(), DescribeError> {
+        let Self { part, described, format, .. } = self;
+        let mut output = InPlace { described, folder: part, complete, full: false };
+        let lost = capture.write(*format, &mut output);
+        // A package has room for all that is recorded, and a snapshot is known to have no log.
+        lost.map(drop).map_err(|error| DescribeError { error: error.into(), full: output.full })
     }
 
     /// The capture is complete: gives it its name.
@@ -146,36 +144,59 @@ fn check_free(path: &Path, replace: bool) -> Result<(), Error> {
     }
 }
 
-/// Removes a part whose recorder is gone.
-fn remove_abandoned(part: &Path) -> Result<(), Error> {
+/// Removes a part whose recorder is gone, if it holds nothing or may be replaced.
+fn remove_abandoned(part: &Path, replace: bool) -> Result<(), Error> {
     if !part.exists() {
         return Ok(());
     }
     let Ok(mark) = File::open(part.join(MARK)) else { return Err(Error::Exists(part.to_owned())) };
     match mark.try_lock() {
-        Ok(()) => fs::remove_dir_all(part).map_err(|error| Error::file(part, error)),
-        Err(TryLockError::WouldBlock) => Err(Error::Busy(part.to_owned())),
-        Err(TryLockError::Error(error)) => Err(Error::file(part, error)),
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Error::Busy(part.to_owned())),
+        Err(TryLockError::Error(error)) => return Err(Error::file(part, error)),
+    }
+    // Without a description no trace was written.
+    let trace = Capture::open(part).map(|capture| capture.buffers.iter().filter_map(Buffer::length).sum());
+    match trace.unwrap_or(0) {
+        bytes if bytes > 0 && !replace => Err(Error::Interrupted { part: part.to_owned(), bytes }),
+        _ => fs::remove_dir_all(part).map_err(|error| Error::file(part, error)),
     }
 }
 
-/// Puts a description beside what is there already.
+/// Puts a description beside what was recorded.
 struct InPlace<'a> {
     folder: &'a Path,
-    recorded: &'a BTreeSet<String>,
+    described: &'a mut BTreeSet<String>,
+    complete: bool,
     full: bool,
 }
 
+impl InPlace<'_> {
+    /// Takes the place of the file of that name at once, so that there is always a whole one.
+    fn replace(&self, path: &Path, contents: &mut dyn Read) -> io::Result<()> {
+        fs::create_dir_all(path.parent().unwrap_or(self.folder))?;
+        let new = self.folder.join(".new");
+        let mut file = File::create(&new)?;
+        io::copy(contents, &mut file)?;
+        if !self.complete {
+            file.sync_data()?;
+        }
+        fs::rename(&new, path)
+    }
+}
+
 impl Output for InPlace<'_> {
-    fn file(&mut self, path: &str, contents: &mut dyn Read) -> io::Result<()> {
-        if self.recorded.contains(path) {
+    fn file(&mut self, name: &str, contents: &mut dyn Read) -> io::Result<()> {
+        let path = self.folder.join(name);
+        if !self.described.contains(name) && path.exists() {
             return Ok(());
         }
-        let path = self.folder.join(path);
-        let parent = path.parent().unwrap_or(self.folder);
-        let written =
-            fs::create_dir_all(parent).and_then(|()| io::copy(contents, &mut File::create(&path)?)).map(drop);
+        self.described.insert(name.to_owned());
+        let written = self.replace(&path, contents);
         self.full |= written.as_ref().is_err_and(is_full);
+        if written.is_err() {
+            let _ = fs::remove_file(self.folder.join(".new"));
+        }
         written
     }
 }

@@ -20,6 +20,7 @@ mod batch;
 mod code;
 mod description;
 mod folder;
+mod known;
 mod output;
 mod system;
 mod threads;
@@ -28,17 +29,19 @@ mod trace;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use backsight_capture::events::{self, EventLog};
-use backsight_capture::{Buffer, Capture, ContextIdLayout, Format};
+use backsight_capture::events;
+use backsight_capture::{Buffer, Format};
 use backsight_core::{Address, Execution, Isa, RetiredBlocks};
 
 use self::code::RecordedCode;
-use self::description::Facts;
-use self::folder::{CaptureFolder, DescribeError};
+use self::description::{Description, Facts};
+use self::folder::CaptureFolder;
+use self::known::SharedKnown;
 use self::output::TraceOutput;
-use self::system::{Step, System};
+use self::system::{LogNews, Step, System};
 use self::threads::ThreadUnits;
 use self::trace::TraceWriter;
+use crate::qemu::QemuError;
 use crate::units::{MessageKind, MessageUnit, UnitFigures, UnitTemplate};
 use crate::{Ended, Ending, Error, ExecutionSource, Journal, Observation, Stop};
 
@@ -48,8 +51,6 @@ pub use self::system::SystemOptions;
 pub use backsight_capture::TRUTH;
 /// Instructions between two calls of the one who wants to know how far it is.
 const PROGRESS: u64 = 1 << 20;
-/// Bytes of trace that are given up first for a description that finds no room.
-const FIRST_SACRIFICE: u64 = 1 << 16;
 
 /// What to record, and how.
 pub struct Recording {
@@ -197,6 +198,11 @@ impl Recording {
         });
         match ending {
             Ok(ending) => recorder.finish(ending),
+            // QEMU ran, and cannot be heard any more.
+            Err(error @ Error::Qemu(QemuError::Stream(_))) if recorder.instructions() > 0 => {
+                recorder.trouble.get_or_insert(error.to_string());
+                recorder.finish(Ended::Stopped.into())
+            }
             Err(error) => {
                 recorder.abandon();
                 Err(error)
@@ -215,37 +221,41 @@ impl Recording {
             None => code.add_program(&given.path, &given.contents),
             Some(parts) => code.add_memory(&given.path, &given.contents, parts),
         });
-        let writer = given
-            .and_then(|()| {
-                let messages = match self.events_in_trace {
-                    true => Some(MessageUnit::with_events()),
-                    false => self.messages.map(MessageUnit::new),
-                };
-                ThreadUnits::new(self.unit, threads, messages).map_err(Error::Unit)
-            })
-            .and_then(|units| TraceOutput::new(&folder.part, units, self.truth.then_some(isa)));
-        match writer {
-            Ok(output) => Ok(Recorder {
-                folder,
-                writer: TraceWriter::new(output, self.two_threads.unwrap_or(false)),
-                code,
-                journal: Journal::new(),
-                records: Vec::new(),
-                system: self.system.map(System::new),
-                contextidr: self.system.map(|system| system.contextidr),
-                events_in_trace: self.events_in_trace,
-                stop,
-                isa,
-                title: self.title,
-                format: self.format,
-                truth: self.truth,
-                limit: self.limit,
-                is_full: false,
-                thread_ids: false,
-                trouble: None,
-            }),
+        let units = given.and_then(|()| {
+            let messages = match self.events_in_trace {
+                true => Some(MessageUnit::with_events()),
+                false => self.messages.map(MessageUnit::new),
+            };
+            ThreadUnits::new(self.unit, threads, messages).map_err(Error::Unit)
+        });
+        let units = match units {
+            Ok(units) => units,
             Err(error) => {
                 folder.abandon();
+                return Err(error);
+            }
+        };
+        let Self { title, format, truth, .. } = self;
+        let facts = Facts { format, title, isa, system: self.system.map(|system| system.contextidr), truth };
+        let known = SharedKnown::new(code);
+        // What was executed is kept with its cycles, which blocks do not have.
+        let takes_blocks = units.keep_time() && !truth;
+        let description = Description::new(folder, facts, known.clone());
+        match TraceOutput::new(description, units, truth.then_some(isa)) {
+            Ok(output) => Ok(Recorder {
+                writer: TraceWriter::new(output, self.two_threads.unwrap_or(false)),
+                known,
+                journal: Journal::new(),
+                system: self.system.map(|options| System::new(options, takes_blocks)),
+                events_in_trace: self.events_in_trace,
+                events: Vec::new(),
+                stop,
+                limit: self.limit,
+                is_full: false,
+                trouble: None,
+            }),
+            Err((description, error)) => {
+                description.folder.abandon();
                 Err(error)
             }
         }
@@ -254,23 +264,17 @@ impl Recording {
 
 /// A capture that is being recorded.
 pub struct Recorder {
-    folder: CaptureFolder,
     writer: TraceWriter,
-    code: RecordedCode,
+    known: SharedKnown,
     journal: Journal,
-    records: Vec<events::Record>,
     system: Option<System>,
-    contextidr: Option<ContextIdLayout>,
     events_in_trace: bool,
+    /// Events that are to be written into the trace.
+    events: Vec<events::Record>,
     stop: Stop,
-    isa: Isa,
-    title: String,
-    format: Format,
-    truth: bool,
     limit: u64,
     /// Nothing more is taken.
     is_full: bool,
-    thread_ids: bool,
     trouble: Option<String>,
 }
 
@@ -334,36 +338,59 @@ impl Recorder {
         {
             self.end();
         }
-        let pushed = system.push(seen, &mut |step| match step {
-            Step::Execution(item) => {
-                if self.is_full || self.writer.instructions() >= self.limit && self.is_beyond(&item) {
-                    return;
-                }
-                if !self.writer.push(item) {
-                    self.end();
-                }
+        let room = self.limit - self.writer.instructions().min(self.limit);
+        let pushed = system.push(seen, room, &mut |step| {
+            if self.is_full {
+                return;
             }
-            Step::Timestamp(time) => {
-                if !self.is_full && !self.writer.request_timestamp(time) {
-                    self.end();
+            let goes_on = match step {
+                Step::Execution(item) => {
+                    if self.writer.instructions() >= self.limit && self.is_beyond(&item) {
+                        return;
+                    }
+                    self.writer.push(item)
                 }
+                Step::Blocks(blocks, instructions) => self.writer.push_blocks(blocks, instructions),
+                Step::Time(time) => self.writer.set_time(time),
+                Step::Timestamp(time) => self.writer.request_timestamp(time),
+                Step::News(news) => return self.note_news(news),
+            };
+            if !goes_on {
+                self.end();
             }
         });
-        let copied =
-            system.take_files().iter().try_for_each(|file| self.code.keep_file(&file.path, &file.name));
-        if let Err(error) = pushed.and(copied) {
-            self.trouble.get_or_insert(error.to_string());
-            self.end();
+        self.end_if_failed(pushed);
+        if let Some(news) = system.take_news() {
+            self.note_news(news);
         }
-        if self.events_in_trace {
-            self.write_events(&system.take_records());
-        }
+        self.write_events();
         self.system = Some(system);
     }
 
-    /// Writes events into the trace.
-    fn write_events(&mut self, records: &[events::Record]) {
-        for record in records {
+    /// Takes what a system logged.
+    fn note_news(&mut self, news: LogNews) {
+        let LogNews { records, growing, files } = news;
+        let in_trace = self.events_in_trace;
+        let (events, records) = if in_trace { (records, Vec::new()) } else { (Vec::new(), records) };
+        self.events.extend(events);
+        let noted = self.known.change(|known| {
+            known.log(records)?;
+            known.growing = growing.filter(|_| !in_trace);
+            files.iter().try_for_each(|file| known.code.keep_file(&file.path, &file.name))
+        });
+        self.end_if_failed(noted);
+    }
+
+    fn end_if_failed(&mut self, done: Result<(), Error>) {
+        if let Err(error) = done {
+            self.trouble.get_or_insert(error.to_string());
+            self.end();
+        }
+    }
+
+    /// Writes events into the trace, after what was executed.
+    fn write_events(&mut self) {
+        for record in std::mem::take(&mut self.events) {
             if !self.writer.event(record.time.unwrap_or(0), &record.item) {
                 self.end();
             }
@@ -387,33 +414,27 @@ impl Recorder {
     #[cold]
     #[inline(never)]
     fn note(&mut self, seen: &Observation<'_>) {
-        self.journal.note(None, seen, &mut self.records);
-        let noted = match seen {
-            Observation::Output { stream, bytes } => {
-                if !self.writer.output(*stream, bytes) {
-                    self.end();
-                }
-                Ok(())
+        if let Observation::Output { stream, bytes } = seen {
+            if !self.writer.output(*stream, bytes) {
+                self.end();
             }
-            Observation::Map(map) => {
-                self.code.map(map);
-                Ok(())
-            }
-            Observation::Unmap { address, length } => {
-                self.code.unmap(*address, *length);
-                Ok(())
-            }
-            Observation::Code { address, bytes } => self.code.see(*address, bytes),
-            Observation::ThreadStarts { .. } => {
-                self.thread_ids = true;
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-        if let Err(error) = noted {
-            self.trouble.get_or_insert(error.to_string());
-            self.end();
+            return;
         }
+        let journal = &mut self.journal;
+        let noted = self.known.change(|known| {
+            let mut records = Vec::new();
+            journal.note(None, seen, &mut records);
+            known.log(records)?;
+            match seen {
+                Observation::Map(map) => known.code.map(map),
+                Observation::Unmap { address, length } => known.code.unmap(*address, *length),
+                Observation::Code { address, bytes } => return known.code.see(*address, bytes),
+                Observation::ThreadStarts { .. } => known.thread_ids = true,
+                _ => {}
+            }
+            Ok(())
+        });
+        self.end_if_failed(noted);
     }
 
     /// Instructions taken so far.
@@ -427,39 +448,26 @@ impl Recorder {
     /// # Errors
     /// If the description cannot be written.
     pub fn finish(mut self, mut ending: Ending) -> Result<Recorded, Error> {
-        if let Some(system) = self.system.as_mut().filter(|_| self.events_in_trace) {
-            let records = system.records();
-            self.write_events(&records);
+        if let Some(mut system) = self.system.take() {
+            system.end();
+            if let Some(news) = system.take_news() {
+                self.note_news(news);
+            }
+            self.write_events();
         }
         let instructions = self.instructions();
         if ending.ended == Ended::Stopped && instructions >= self.limit {
             ending.ended = Ended::Limit;
         }
-        if self.code.changed() > 0 {
+        let changed = self.known.look(|known| known.code.changed());
+        if changed > 0 {
             ending.notes.push(format!(
-                "code changed at {} addresses while the program ran: the capture keeps the last",
-                self.code.changed()
+                "code changed at {changed} addresses while the program ran: the capture keeps the last"
             ));
         }
-        let Self { folder, writer, code, records, system, contextidr, events_in_trace, .. } = self;
-        let Self { isa, title, format, truth, thread_ids, trouble, .. } = self;
-        let mut output = writer.finish();
-        let cut_short = output.finish().or(trouble);
-        folder.free_reserve();
-        let mut written = WrittenTrace {
-            folder,
-            code,
-            records,
-            system,
-            contextidr,
-            events_in_trace,
-            isa,
-            title,
-            format,
-            truth,
-            thread_ids,
-        };
-        let capture = written.describe(&mut output)?;
+        let mut output = self.writer.finish();
+        let cut_short = output.finish().or(self.trouble);
+        let capture = output.describe()?;
         let recorded = Recorded {
             ending,
             instructions,
@@ -468,68 +476,13 @@ impl Recorder {
             figures: output.units().figures().collect(),
             cut_short,
         };
-        written.folder.finish()?;
+        output.into_folder().finish()?;
         Ok(recorded)
     }
 
     /// Nothing was recorded that anybody would want: leaves nothing behind.
     pub fn abandon(self) {
         // Nobody writes after this.
-        drop(self.writer.finish());
-        self.folder.abandon();
-    }
-}
-
-/// A capture whose trace is written, and whose description is not.
-struct WrittenTrace {
-    folder: CaptureFolder,
-    code: RecordedCode,
-    records: Vec<events::Record>,
-    system: Option<System>,
-    contextidr: Option<ContextIdLayout>,
-    events_in_trace: bool,
-    isa: Isa,
-    title: String,
-    format: Format,
-    truth: bool,
-    thread_ids: bool,
-}
-
-impl WrittenTrace {
-    /// Writes everything but the trace. Where there is no room for it, the last bytes of the trace make some.
-    fn describe(&mut self, output: &mut TraceOutput) -> Result<Capture, Error> {
-        let mut sacrifice = FIRST_SACRIFICE;
-        loop {
-            match self.try_to_describe(output.units()) {
-                Ok(capture) => return Ok(capture),
-                Err(DescribeError { full: true, .. }) if output.give_up(sacrifice) => sacrifice *= 2,
-                Err(DescribeError { error, .. }) => return Err(error),
-            }
-        }
-    }
-
-    fn try_to_describe(&mut self, units: &ThreadUnits) -> Result<Capture, DescribeError> {
-        let plain = |error| DescribeError { error, full: false };
-        let dumps = self.code.finish().map_err(|error| DescribeError {
-            full: matches!(&error, Error::File { error, .. } if folder::is_full(error)),
-            error,
-        })?;
-        if let Some(system) = self.system.as_mut().filter(|_| !self.events_in_trace) {
-            self.records = system.records();
-        }
-        let seen = !self.records.is_empty();
-        let facts = Facts {
-            folder: &self.folder,
-            format: self.format,
-            title: self.title.clone(),
-            isa: self.isa,
-            events: seen.then(|| EventLog { records: self.records.clone(), problems: Vec::new() }),
-            thread_ids: self.thread_ids,
-            system: self.contextidr,
-            truth: self.truth,
-        };
-        let capture = description::capture(facts, units, &self.code, &dumps).map_err(plain)?;
-        self.folder.describe(&capture)?;
-        Ok(capture)
+        self.writer.finish().into_folder().abandon();
     }
 }

@@ -3,10 +3,14 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use backsight_capture::Capture;
 use backsight_core::{Execution, Isa, RetiredBlock, RetiredBlocks};
 
 use super::batch::{Batch, Happened, KnownCode};
+use super::description::Description;
+use super::folder::{CaptureFolder, DescribeError};
 use super::threads::ThreadUnits;
 use crate::retired::RetiredWriter;
 use crate::units::EventCause;
@@ -25,8 +29,16 @@ pub fn trace_name(stream: usize) -> String {
 
 /// Trace bytes that are written at a time.
 const PIECE: usize = 1 << 16;
+/// Time after which fewer are written, too: recording may be interrupted.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Bytes that wait for a description at most.
+const MOST_WAITING: usize = 1 << 24;
+/// Bytes of trace that are given up first for a description that finds no room.
+const FIRST_SACRIFICE: u64 = 1 << 16;
 /// Steps of execution after which the bytes of a unit are handed on, where several travel together.
 const PORTION: usize = 4096;
+
+type TruthWriter = RetiredWriter<BufWriter<File>>;
 
 /// Where batches go.
 pub struct TraceOutput {
@@ -36,34 +48,55 @@ pub struct TraceOutput {
     /// The instructions of a block that does not go to its unit in one piece.
     single: Vec<Execution>,
     folder: PathBuf,
+    description: Description,
     /// A file for each stream.
     traces: Vec<File>,
-    truth: Option<RetiredWriter<BufWriter<File>>>,
+    /// When all streams were written.
+    written: Instant,
+    truth: Option<TruthWriter>,
     /// The causes of events, as soon as there are any.
     causes: Option<BufWriter<File>>,
     trouble: Option<String>,
 }
 
 impl TraceOutput {
-    /// Writes into `folder`.
-    pub fn new(folder: &Path, units: ThreadUnits, truth: Option<Isa>) -> Result<Self, Error> {
+    /// Writes into the folder of a capture, and describes it.
+    pub fn new(
+        description: Description,
+        units: ThreadUnits,
+        truth: Option<Isa>,
+    ) -> Result<Self, (Description, Error)> {
+        let folder = description.folder.part.clone();
+        match Self::create(&folder, truth) {
+            Ok((trace, truth)) => Ok(Self {
+                units,
+                since: 0,
+                single: Vec::new(),
+                folder,
+                description,
+                traces: vec![trace],
+                written: Instant::now(),
+                truth,
+                causes: None,
+                trouble: None,
+            }),
+            Err(error) => Err((description, error)),
+        }
+    }
+
+    fn create(folder: &Path, truth: Option<Isa>) -> Result<(File, Option<TruthWriter>), Error> {
         let truth = match truth {
             Some(isa) => {
                 let file = BufWriter::new(create(folder, TRUTH)?);
-                Some(RetiredWriter::new(file, isa).map_err(|error| Error::file(TRUTH, error))?)
+                // A file without its header is none.
+                let writer = RetiredWriter::new(file, isa)
+                    .and_then(|mut writer| writer.flush().map(|()| writer))
+                    .map_err(|error| Error::file(TRUTH, error))?;
+                Some(writer)
             }
             None => None,
         };
-        Ok(Self {
-            units,
-            since: 0,
-            single: Vec::new(),
-            folder: folder.to_owned(),
-            traces: vec![create(folder, &trace_name(0))?],
-            truth,
-            causes: None,
-            trouble: None,
-        })
+        Ok((create(folder, &trace_name(0))?, truth))
     }
 
     /// The units.
@@ -87,6 +120,7 @@ impl TraceOutput {
             Happened::Output { stream, bytes } => self.between(|units| units.output(stream, bytes)),
             Happened::Event { time, item } => self.between(|units| units.event(time, item)),
             Happened::Timestamp { time } => self.between(|units| units.request_timestamp(time)),
+            Happened::Time { time } => self.units.set_time(time),
         });
         self.write_ready();
     }
@@ -94,8 +128,27 @@ impl TraceOutput {
     /// Writes what is ready to files. False: nothing more can be written.
     pub fn write_ready(&mut self) -> bool {
         self.write_causes();
-        self.write(PIECE);
+        let most = self.units.streams().map(|bytes| bytes.len()).max().unwrap_or(0);
+        let is_late = self.written.elapsed() >= PAUSE;
+        if most >= PIECE || is_late {
+            self.open_streams();
+            match self.description.keep_up(&self.units, most >= MOST_WAITING) {
+                Ok(true) => self.write(if is_late { 0 } else { PIECE }),
+                Ok(false) => {}
+                Err(error) => self.fail(error.to_string()),
+            }
+        }
         !self.has_failed()
+    }
+
+    /// Makes the files of streams that are new: a description names them.
+    fn open_streams(&mut self) {
+        for number in self.traces.len()..self.units.streams().count() {
+            match create(&self.folder, &trace_name(number)) {
+                Ok(file) => self.traces.push(file),
+                Err(error) => return self.fail(error.to_string()),
+            }
+        }
     }
 
     /// Does something; what goes wrong ends everything.
@@ -202,19 +255,18 @@ impl TraceOutput {
 
     /// Writes the streams that have at least so many bytes ready.
     fn write(&mut self, least: usize) {
+        if least == 0 {
+            self.written = Instant::now();
+            if let Some(Err(error)) = self.truth.as_mut().map(RetiredWriter::flush) {
+                self.fail(format!("{TRUTH}: {error}"));
+            }
+        }
         for (number, bytes) in self.units.streams().enumerate() {
             if bytes.len() < least {
                 continue;
             }
-            let name = trace_name(number);
-            if number == self.traces.len() {
-                match create(&self.folder, &name) {
-                    Ok(file) => self.traces.push(file),
-                    Err(error) => drop(self.trouble.get_or_insert(error.to_string())),
-                }
-            }
             if let Some(Err(error)) = self.traces.get_mut(number).map(|file| file.write_all(bytes)) {
-                self.trouble.get_or_insert(format!("{name}: {error}"));
+                self.trouble.get_or_insert(format!("{}: {error}", trace_name(number)));
             }
             bytes.clear();
         }
@@ -228,6 +280,9 @@ impl TraceOutput {
         if let Some(Err(error)) = self.causes.take().map(|mut file| file.flush()) {
             self.trouble.get_or_insert(format!("{EVENT_CAUSES}: {error}"));
         }
+        self.open_streams();
+        // The last description may find room where this one does not.
+        let _ = self.description.keep_up(&self.units, true);
         self.write(0);
         if let Some(truth) = self.truth.take()
             && let Err(error) = truth.finish().and_then(|file| file.into_inner().map_err(io::Error::from))
@@ -237,9 +292,27 @@ impl TraceOutput {
         self.trouble.take()
     }
 
+    /// Describes all that was written. Where there is no room for it, the last bytes of the trace make some.
+    pub fn describe(&mut self) -> Result<Capture, Error> {
+        self.description.folder.free_reserve();
+        let mut sacrifice = FIRST_SACRIFICE;
+        loop {
+            match self.description.write(&self.units, true) {
+                Ok(capture) => return Ok(capture),
+                Err(DescribeError { full: true, .. }) if self.give_up(sacrifice) => sacrifice *= 2,
+                Err(DescribeError { error, .. }) => return Err(error),
+            }
+        }
+    }
+
+    /// The folder that was written to.
+    pub fn into_folder(self) -> CaptureFolder {
+        self.description.folder
+    }
+
     /// Gives up the last bytes of the longest stream, so that there is room for what must not be missing. False: there is
     /// nothing left to give up.
-    pub fn give_up(&mut self, bytes: u64) -> bool {
+    fn give_up(&mut self, bytes: u64) -> bool {
         let length = |file: &File| file.metadata().map_or(0, |file| file.len());
         let longest = self.traces.iter().max_by_key(|file| length(file));
         longest.is_some_and(|file| {

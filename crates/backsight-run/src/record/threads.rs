@@ -130,6 +130,11 @@ impl ThreadUnits {
         }
     }
 
+    /// Do the units count cycles by themselves?
+    pub fn keep_time(&self) -> bool {
+        self.template.keeps_time()
+    }
+
     /// Is there a source of messages?
     pub const fn has_messages(&self) -> bool {
         self.messages.is_some()
@@ -157,6 +162,14 @@ impl ThreadUnits {
         let Some(ThreadUnit { unit, bytes, .. }) = self.threads.get_mut(self.current) else { return Ok(()) };
         unit.request_timestamp(time, bytes);
         self.hand_on()
+    }
+
+    /// The next instruction of the current thread takes this cycle, those after it one each.
+    pub fn set_time(&mut self, time: u64) {
+        if let Some(ThreadUnit { unit, now, .. }) = self.threads.get_mut(self.current) {
+            unit.set_time(time);
+            *now = time.saturating_sub(1);
+        }
     }
 
     /// The thread that executes from now on.
@@ -206,6 +219,11 @@ impl ThreadUnits {
             .iter_mut()
             .map(|framed| &mut framed.bytes)
             .chain(alone.iter_mut().map(|unit| &mut unit.bytes))
+    }
+
+    /// How many threads there were so far.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
     }
 
     /// The threads so far.

@@ -100,6 +100,12 @@ impl TraceWriter {
         if self.collector.request_timestamp(time) { self.hand_on() } else { true }
     }
 
+    /// The next instruction of the unit that watches what was executed last takes this cycle. False: nothing more can be
+    /// written.
+    pub fn set_time(&mut self, time: u64) -> bool {
+        if self.collector.set_time(time) { self.hand_on() } else { true }
+    }
+
     #[inline(never)]
     fn hand_on(&mut self) -> bool {
         match &mut self.units {

@@ -322,6 +322,12 @@ impl<W: Write> RetiredWriter<W> {
         Ok(())
     }
 
+    /// Hands on what is written so far: a file that ends there has all items up to a few of the last.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.hand_on_all()?;
+        self.output.flush()
+    }
+
     /// Instructions written so far.
     pub fn instructions(&self) -> u64 {
         self.instructions

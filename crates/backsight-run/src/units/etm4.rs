@@ -106,6 +106,10 @@ impl UnitTemplate for Etm4Template {
         Some(Box::new(Self { unit: self.unit.clone(), model: Some(model) }))
     }
 
+    fn keeps_time(&self) -> bool {
+        self.model.is_none()
+    }
+
     fn for_system(&self, contexts: bool) -> Option<Box<dyn UnitTemplate>> {
         // A core that is modelled has a clock of its own.
         self.model.is_none().then_some(())?;
@@ -156,6 +160,10 @@ impl TraceUnit for Unit {
 
     fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
         Unit::request_timestamp(self, time, out);
+    }
+
+    fn set_time(&mut self, time: u64) {
+        Unit::set_time(self, time);
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {

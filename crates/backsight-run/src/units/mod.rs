@@ -90,6 +90,11 @@ pub trait UnitTemplate: Send {
         None
     }
 
+    /// Do its units count cycles by themselves, from a time that they are [told](TraceUnit::set_time)?
+    fn keeps_time(&self) -> bool {
+        false
+    }
+
     /// A unit that has seen nothing yet.
     ///
     /// # Errors
@@ -137,6 +142,10 @@ pub trait TraceUnit: Send {
 
     /// A timestamp is wanted here. Units of which [`UnitTemplate::for_system`] makes none have nothing to write.
     fn request_timestamp(&mut self, _time: u64, _out: &mut Vec<u8>) {}
+
+    /// Instructions without a cycle take one each from now on, the next one this cycle. Only for units of a template that
+    /// [keeps time](UnitTemplate::keeps_time).
+    fn set_time(&mut self, _time: u64) {}
 
     /// Execution ends here.
     ///

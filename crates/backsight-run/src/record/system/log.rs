@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use backsight_capture::events::{Item, Mapping, Patch, PatchCode, Pid, Record, State};
@@ -27,6 +28,16 @@ pub struct MappedFile {
     pub name: String,
 }
 
+/// What was logged.
+pub struct LogNews {
+    /// The events, numbered from 1.
+    pub records: Vec<Record>,
+    /// The event of code that is being run for the first time, as it is so far.
+    pub growing: Option<Record>,
+    /// Files that were mapped, for copying.
+    pub files: Vec<MappedFile>,
+}
+
 /// A process of the log.
 struct Process {
     pid: u32,
@@ -38,6 +49,15 @@ struct Process {
     shadow: Shadow,
     /// The mapping that ran last: first and last address.
     ran: (u64, u64),
+}
+
+impl Process {
+    /// First and last address of the mapping that an address is in.
+    fn mapping(&self, address: u64) -> Option<(u64, u64)> {
+        let (&start, mapping) = self.maps.range(..=address).next_back()?;
+        let last = start.saturating_add(mapping.size.unwrap_or(1).max(1) - 1);
+        (address <= last).then_some((start, last))
+    }
 }
 
 struct Thread {
@@ -60,6 +80,8 @@ pub struct SystemLog {
     records: Vec<Record>,
     now: u64,
     has_news: bool,
+    /// The same, for those who write the log down.
+    is_unread: bool,
     numbers: Numbers,
     asids: Numbers,
     /// By number in the operating system that runs them.
@@ -79,6 +101,7 @@ impl SystemLog {
             records: Vec::new(),
             now: 0,
             has_news: false,
+            is_unread: false,
             numbers: Numbers::new(numbers),
             asids: Numbers::new(ASIDS),
             processes: HashMap::new(),
@@ -101,6 +124,11 @@ impl SystemLog {
         self.now
     }
 
+    /// So many instructions take as many ticks.
+    pub fn pass(&mut self, instructions: u64) {
+        self.now += instructions;
+    }
+
     /// Was anything logged since the last call?
     pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
@@ -114,7 +142,7 @@ impl SystemLog {
     }
 
     fn push(&mut self, time: u64, item: Item) {
-        self.has_news = true;
+        (self.has_news, self.is_unread) = (true, true);
         self.records.push(Record { line: self.records.len() as u32 + 1, time: Some(time), item });
     }
 
@@ -243,11 +271,6 @@ impl SystemLog {
         id
     }
 
-    /// The files that were mapped since the last call.
-    pub fn take_files(&mut self) -> Vec<MappedFile> {
-        std::mem::take(&mut self.files)
-    }
-
     /// Memory is gone. What is left of a mapping beside it begins anew.
     pub fn unmap(&mut self, process: u32, address: u64, length: u64) {
         self.end_run();
@@ -294,21 +317,29 @@ impl SystemLog {
         self.ran_elsewhere(process, retired)
     }
 
+    /// Addresses of a mapping that a process runs: what runs there need not be logged. Without an `address`, those of the
+    /// mapping that it ran last.
+    pub fn known_code(&mut self, process: u32, address: Option<u64>) -> RangeInclusive<u64> {
+        let Some(owner) = self.processes.get_mut(&process) else { return RangeInclusive::new(1, 0) };
+        if let Some(found) = address.and_then(|address| owner.mapping(address)) {
+            owner.ran = found;
+        }
+        owner.ran.0..=owner.ran.1
+    }
+
     fn ran_elsewhere(&mut self, process: u32, retired: &Retired) -> bool {
         let Some(owner) = self.processes.get_mut(&process) else { return false };
         let address = retired.address.0;
-        if let Some((&start, mapping)) = owner.maps.range(..=address).next_back() {
-            let last = start.saturating_add(mapping.size.unwrap_or(1).max(1) - 1);
-            if address <= last {
-                owner.ran = (start, last);
-                return false;
-            }
+        if let Some(found) = owner.mapping(address) {
+            owner.ran = found;
+            return false;
         }
         let (bytes, size) = bytes_of(retired);
         let bytes = &bytes[..size];
         if owner.shadow.replace(address, bytes) {
             return false;
         }
+        self.is_unread = true;
         match &mut self.run {
             Some(run)
                 if run.process == process
@@ -329,26 +360,36 @@ impl SystemLog {
     }
 
     /// The code that was run for the first time is all there: logs it, at the time at which it began to run.
-    fn end_run(&mut self) {
+    pub fn end_run(&mut self) {
         let Some(run) = self.run.take() else { return };
-        let Some(pid) = self.processes.get(&run.process).map(|process| process.pid) else { return };
-        let patch = Patch {
+        if let Some(item) = self.patch(&run) {
+            self.push(run.time, item);
+        }
+    }
+
+    fn patch(&self, run: &Run) -> Option<Item> {
+        let pid = self.processes.get(&run.process).map(|process| process.pid)?;
+        Some(Item::Patch(Box::new(Patch {
             pid: Pid::Process(pid.into()),
             address: Address(run.address),
             length: run.bytes.len() as u64,
-            code: PatchCode::Inline(run.bytes),
-        };
-        self.push(run.time, Item::Patch(Box::new(patch)));
+            code: PatchCode::Inline(run.bytes.clone()),
+        })))
     }
 
-    /// The events since the last call; those of code that is being run for the first time come later.
-    pub fn take_records(&mut self) -> Vec<Record> {
-        std::mem::take(&mut self.records)
-    }
-
-    /// The log so far.
-    pub fn records(&mut self) -> Vec<Record> {
-        self.end_run();
-        self.records.clone()
+    /// What was logged since the last call.
+    pub fn take_unread(&mut self) -> Option<LogNews> {
+        if !std::mem::take(&mut self.is_unread) {
+            return None;
+        }
+        let growing = self.run.as_ref().and_then(|run| {
+            let item = self.patch(run)?;
+            Some(Record { line: 0, time: Some(run.time), item })
+        });
+        Some(LogNews {
+            records: std::mem::take(&mut self.records),
+            growing,
+            files: std::mem::take(&mut self.files),
+        })
     }
 }

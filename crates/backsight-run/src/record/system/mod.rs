@@ -12,9 +12,12 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use backsight_capture::ContextIdLayout;
-use backsight_capture::events::{Item, Pid, Record};
-use backsight_core::{Address, Context, Execution, Isa, Retired, Trap, TrapKind};
+use backsight_capture::events::{Item, Pid};
+use backsight_core::{
+    Address, Context, Execution, Isa, Retired, RetiredBlock, RetiredBlocks, Trap, TrapKind,
+};
 
+pub use self::log::LogNews;
 use self::log::SystemLog;
 use crate::{Error, Observation};
 
@@ -39,10 +42,15 @@ impl Default for SystemOptions {
 }
 
 /// What comes of an observation.
-#[derive(Clone, Copy, Debug)]
-pub enum Step {
+pub enum Step<'a> {
+    /// What was logged: it is needed to decode what comes next.
+    News(LogNews),
     /// Execution; threads are CPUs.
     Execution(Execution),
+    /// Blocks of so many instructions on the CPU that executed last. Each instruction takes a cycle.
+    Blocks(&'a RetiredBlocks<'a>, u64),
+    /// The next instruction on that CPU takes this cycle.
+    Time(u64),
     /// The CPU that executed last gives the time.
     Timestamp(u64),
 }
@@ -77,24 +85,38 @@ pub struct System {
     turns: usize,
     /// Instructions in this turn.
     used: u64,
+    /// Blocks are handed on as such.
+    takes_blocks: bool,
+    /// The CPU that was told the time, and what it must be for that to be right.
+    told: Option<(usize, u64)>,
 }
 
 impl System {
-    pub fn new(options: SystemOptions) -> Self {
+    /// `takes_blocks`: code that ran as blocks is handed on as such.
+    pub fn new(options: SystemOptions, takes_blocks: bool) -> Self {
         let cpus = vec![Cpu::default(); options.cpus.get() as usize];
         let log = SystemLog::new(options.numbers);
         let (threads, process, thread, cpu, turns, used) = Default::default();
-        Self { options, log, threads, process, thread, cpus, cpu, turns, used }
+        let told = None;
+        Self { options, log, threads, process, thread, cpus, cpu, turns, used, takes_blocks, told }
     }
 
-    /// Takes an observation; gives what the CPUs do.
+    /// Takes an observation; gives what the CPUs do. `room`: instructions that are still wanted.
     #[inline]
-    pub fn push(&mut self, seen: &Observation<'_>, sink: &mut impl FnMut(Step)) -> Result<(), Error> {
+    pub fn push(
+        &mut self,
+        seen: &Observation<'_>,
+        room: u64,
+        sink: &mut impl FnMut(Step<'_>),
+    ) -> Result<(), Error> {
         match *seen {
             Observation::Execution(item) => self.execute(item, sink),
+            Observation::Blocks(blocks) if self.takes_blocks && blocks.count() <= room => {
+                self.execute_blocks(blocks, sink);
+            }
             Observation::Blocks(blocks) => {
                 let instructions = blocks.iter().flat_map(|block| block.instructions());
-                instructions.for_each(|retired| self.execute(Execution::Instruction(retired), sink));
+                instructions.for_each(|retired| self.retire(retired, sink));
             }
             Observation::ProcessStarts { pid } => {
                 self.process = pid;
@@ -138,14 +160,14 @@ impl System {
         Ok(())
     }
 
-    fn end_threads(&mut self, pid: u32, sink: &mut impl FnMut(Step)) {
+    fn end_threads(&mut self, pid: u32, sink: &mut impl FnMut(Step<'_>)) {
         if self.threads.get(&self.thread).is_some_and(|thread| thread.process == pid) {
             self.leave(sink);
         }
         self.threads.retain(|_, thread| thread.process != pid);
     }
 
-    fn execute(&mut self, item: Execution, sink: &mut impl FnMut(Step)) {
+    fn execute(&mut self, item: Execution, sink: &mut impl FnMut(Step<'_>)) {
         match item {
             Execution::Thread(thread) => {
                 if thread != self.thread {
@@ -174,7 +196,59 @@ impl System {
         }
     }
 
-    fn retire(&mut self, retired: Retired, sink: &mut impl FnMut(Step)) {
+    /// As many blocks at a time as nothing happens between; the instructions of others one by one.
+    fn execute_blocks(&mut self, blocks: &RetiredBlocks<'_>, sink: &mut impl FnMut(Step<'_>)) {
+        let mut rest = *blocks;
+        while let Some((block, others)) = rest.split_first() {
+            let (count, instructions) = self.undisturbed(&rest);
+            let Some(cpu) = self.cpu.filter(|_| count > 0) else {
+                block.instructions().for_each(|retired| self.retire(retired, sink));
+                rest = others;
+                continue;
+            };
+            let (now, later) = rest.split_at(count);
+            if self.told != Some((cpu, self.log.now())) {
+                sink(Step::Time(self.log.now() + 1));
+            }
+            sink(Step::Blocks(&now, instructions));
+            self.used += instructions;
+            self.log.pass(instructions);
+            self.told = Some((cpu, self.log.now()));
+            self.cpus[cpu].next = now.steps.last().map(|step| step.next);
+            rest = later;
+        }
+    }
+
+    /// Blocks at the beginning that run where the thread is, in this turn, in memory of a file that is known to the log:
+    /// how many, and their instructions.
+    fn undisturbed(&mut self, blocks: &RetiredBlocks<'_>) -> (usize, u64) {
+        if self.cpu.is_none_or(|cpu| self.cpus[cpu].is_late) {
+            return (0, 0);
+        }
+        let most = match self.cpus.len() {
+            1 => u64::MAX,
+            _ => self.options.slice.saturating_sub(self.used),
+        };
+        let process = self.process_of_thread();
+        let mut known = self.log.known_code(process, None);
+        let mut instructions = 0;
+        let mut is_undisturbed = |block: &RetiredBlock<'_>| {
+            let after = instructions + block.code.len() as u64;
+            let (Some(first), Some(last)) = (block.code.first(), block.code.last()) else { return false };
+            if !known.contains(&first.address.0) {
+                known = self.log.known_code(process, Some(first.address.0));
+            }
+            let fits = after <= most && known.contains(&first.address.0) && known.contains(&last.address.0);
+            if fits {
+                instructions = after;
+            }
+            fits
+        };
+        let count = blocks.iter().take_while(|block| is_undisturbed(block)).count();
+        (count, instructions)
+    }
+
+    fn retire(&mut self, retired: Retired, sink: &mut impl FnMut(Step<'_>)) {
         if self.used >= self.options.slice && self.cpus.len() > 1 {
             self.leave(sink);
         }
@@ -184,6 +258,9 @@ impl System {
             self.cpus.iter_mut().for_each(|cpu| cpu.is_late = true);
         }
         let cpu = self.be_on_cpu(sink);
+        if let Some(news) = self.log.take_unread() {
+            sink(Step::News(news));
+        }
         self.give_time(cpu, sink);
         self.used += 1;
         self.cpus[cpu].next = Some(retired.next);
@@ -194,14 +271,14 @@ impl System {
         self.threads.get(&self.thread).map_or(self.process, |thread| thread.process)
     }
 
-    fn give_time(&mut self, cpu: usize, sink: &mut impl FnMut(Step)) {
+    fn give_time(&mut self, cpu: usize, sink: &mut impl FnMut(Step<'_>)) {
         if std::mem::take(&mut self.cpus[cpu].is_late) {
             sink(Step::Timestamp(self.log.now()));
         }
     }
 
     /// The turn of the thread is over.
-    fn leave(&mut self, sink: &mut impl FnMut(Step)) {
+    fn leave(&mut self, sink: &mut impl FnMut(Step<'_>)) {
         let Some(cpu) = self.cpu.take() else { return };
         self.used = 0;
         if let Some(next) = self.cpus[cpu].next.take() {
@@ -221,14 +298,14 @@ impl System {
 
     /// The CPU that the thread is on: the next in turn, if it is on none.
     #[inline]
-    fn be_on_cpu(&mut self, sink: &mut impl FnMut(Step)) -> usize {
+    fn be_on_cpu(&mut self, sink: &mut impl FnMut(Step<'_>)) -> usize {
         match self.cpu {
             Some(cpu) => cpu,
             None => self.enter(sink),
         }
     }
 
-    fn enter(&mut self, sink: &mut impl FnMut(Step)) -> usize {
+    fn enter(&mut self, sink: &mut impl FnMut(Step<'_>)) -> usize {
         let cpu = self.turns % self.cpus.len();
         self.turns += 1;
         self.cpu = Some(cpu);
@@ -257,19 +334,14 @@ impl System {
         cpu
     }
 
-    /// The events since the last call; those of code that is being run for the first time come later.
-    pub fn take_records(&mut self) -> Vec<Record> {
-        self.log.take_records()
+    /// What was logged since the last call, if anything was.
+    pub fn take_news(&mut self) -> Option<LogNews> {
+        self.log.take_unread()
     }
 
-    /// The log so far.
-    pub fn records(&mut self) -> Vec<Record> {
-        self.log.records()
-    }
-
-    /// Paths of the files that were mapped and their names in a capture, for copying.
-    pub fn take_files(&mut self) -> Vec<log::MappedFile> {
-        self.log.take_files()
+    /// Nothing happens any more.
+    pub fn end(&mut self) {
+        self.log.end_run();
     }
 }
 
