@@ -252,10 +252,10 @@ impl Contents {
         fields.u32();
         let size = fields.u32().map_or(0, |size| size as usize);
         let Some((attribute, ids)) = record.body.split_at_checked(size) else { return };
-        if let Some(attribute) = Attribute::parse(attribute, record.big_endian) {
-            if self.has_room(EVENT + 8 * ids.len() as u64) {
-                self.attributes.push(attribute, Fields::new(ids, record.big_endian).words());
-            }
+        if let Some(attribute) = Attribute::parse(attribute, record.big_endian)
+            && self.has_room(EVENT + 8 * ids.len() as u64)
+        {
+            self.attributes.push(attribute, Fields::new(ids, record.big_endian).words());
         }
     }
 
