@@ -7,7 +7,7 @@ mod over_time;
 mod perf;
 mod pieces;
 mod processes;
-mod readme;
+mod page;
 mod shared_code;
 mod sifive;
 mod sources;

@@ -1,4 +1,4 @@
-//! The library example of the README is that of the crate's documentation, which is compiled and run.
+//! The example of the page on the library is that of the crate's documentation, which is compiled and run.
 
 use backsight_testing::repository;
 
@@ -9,10 +9,9 @@ fn example(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_example_of_the_readme_is_compiled_and_run() {
+fn the_example_of_the_page_is_compiled_and_run() {
     let read = |path: &str| std::fs::read_to_string(repository().join(path)).unwrap();
-    let readme = read("README.md");
-    let (_, library) = readme.split_once("## Use it as a library").expect("the section of the README");
+    let page = read("docs/library.md");
     let documented: String = read("crates/backsight/src/lib.rs")
         .lines()
         .filter_map(|line| line.strip_prefix("//!"))
@@ -23,5 +22,5 @@ fn the_example_of_the_readme_is_compiled_and_run() {
         .filter(|line| !line.starts_with("# ") && !line.starts_with("assert"))
         .collect();
     assert!(ran.len() > 8, "{documented}");
-    assert_eq!(example(library), ran);
+    assert_eq!(example(&page), ran);
 }
