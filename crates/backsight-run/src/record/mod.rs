@@ -254,7 +254,8 @@ impl Recording {
                 is_full: false,
                 trouble: None,
             }),
-            Err((description, error)) => {
+            Err(failed) => {
+                let (description, error) = *failed;
                 description.folder.abandon();
                 Err(error)
             }

@@ -65,7 +65,7 @@ impl TraceOutput {
         description: Description,
         units: ThreadUnits,
         truth: Option<Isa>,
-    ) -> Result<Self, (Description, Error)> {
+    ) -> Result<Self, Box<(Description, Error)>> {
         let folder = description.folder.part.clone();
         match Self::create(&folder, truth) {
             Ok((trace, truth)) => Ok(Self {
@@ -80,7 +80,7 @@ impl TraceOutput {
                 causes: None,
                 trouble: None,
             }),
-            Err(error) => Err((description, error)),
+            Err(error) => Err(Box::new((description, error))),
         }
     }
 

@@ -203,7 +203,7 @@ impl Host {
     }
 
     /// Where the last name of a path is looked up, to change what it names.
-    fn to_change(&mut self, path: &Path) -> Result<Named, Errno> {
+    fn name_to_change(&mut self, path: &Path) -> Result<Named, Errno> {
         self.named(path, true)
     }
 
@@ -226,20 +226,20 @@ impl Host {
 
     /// Removes a file or an empty directory.
     pub fn remove(&mut self, path: &Path, directory: bool) -> Result<(), Errno> {
-        let named = self.to_change(path)?;
+        let named = self.name_to_change(path)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         Ok(rustix::fs::unlinkat(named.folder(), &named.name, flags)?)
     }
 
     /// Makes a directory.
     pub fn make_directory(&mut self, path: &Path) -> Result<(), Errno> {
-        let named = self.to_change(path)?;
+        let named = self.name_to_change(path)?;
         Ok(rustix::fs::mkdirat(named.folder(), &named.name, Mode::from_raw_mode(0o777))?)
     }
 
     /// Gives a file another name.
     pub fn rename(&mut self, from: &Path, to: &Path) -> Result<(), Errno> {
-        let (from, to) = (self.to_change(from)?, self.to_change(to)?);
+        let (from, to) = (self.name_to_change(from)?, self.name_to_change(to)?);
         Ok(rustix::fs::renameat(from.folder(), &from.name, to.folder(), &to.name)?)
     }
 
@@ -249,13 +249,13 @@ impl Host {
         if matches!(self.access, Access::Beneath(_)) && !Path::new(target).components().all(stays) {
             return Err(self.refuse("make a link that leads elsewhere,", path));
         }
-        let named = self.to_change(path)?;
+        let named = self.name_to_change(path)?;
         Ok(rustix::fs::symlinkat(target, named.folder(), &named.name)?)
     }
 
     /// Gives a file a second name. Who may change the one may change the other.
     pub fn hard_link(&mut self, from: &Path, to: &Path) -> Result<(), Errno> {
-        let (from, to) = (self.to_change(from)?, self.to_change(to)?);
+        let (from, to) = (self.name_to_change(from)?, self.name_to_change(to)?);
         Ok(rustix::fs::linkat(from.folder(), &from.name, to.folder(), &to.name, AtFlags::empty())?)
     }
 
