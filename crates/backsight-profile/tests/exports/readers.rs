@@ -115,7 +115,7 @@ fn functions_of_fdata(fdata: &str) -> std::collections::BTreeSet<&str> {
 #[test]
 fn llvm_bolt_knows_every_function_of_fdata_local_ones_too() {
     let Some(bolt) = tool(&["llvm-bolt", "llvm-bolt-19"]) else { return };
-    let scratch = Scratch::new("fdata");
+    let scratch = Scratch::new("fdata-functions");
     let fdata = exported(&profile_of(&capture("calls-aarch64")), "fdata");
     let text = String::from_utf8(fdata.clone()).expect("text");
     let functions = functions_of_fdata(&text);

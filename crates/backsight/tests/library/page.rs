@@ -16,7 +16,9 @@ fn the_example_of_the_page_is_compiled_and_run() {
     let documented: String = read("crates/backsight/src/lib.rs")
         .lines()
         .filter_map(|line| line.strip_prefix("//!"))
-        .map(|line| line.strip_prefix(' ').unwrap_or(line).replace("\"captures/", "\"testdata/captures/") + "\n")
+        .map(|line| {
+            line.strip_prefix(' ').unwrap_or(line).replace("\"captures/", "\"testdata/captures/") + "\n"
+        })
         .collect();
     let ran: Vec<String> = example(&documented)
         .into_iter()

@@ -52,7 +52,7 @@ fn the_thesis_s_own_encoder_sends_more_than_the_specification_s_and_is_put_besid
         assert!(theirs > ours, "{}: {theirs} and {ours}", program.name);
     }
     let text = table::text(&configuration(&[]).unwrap().0, &variants, &measured);
-    assert!(text.contains("mean of ours, its encoder") && text.contains("N-Trace, histories"), "{text}");
+    assert!(text.contains("mean of ours, CVA6") && text.contains("N-Trace, histories"), "{text}");
 }
 
 #[test]
