@@ -52,10 +52,16 @@ impl Sandbox {
         Ok(())
     }
 
-    /// The folder that a path is in, and the rest of the path. Of several the innermost counts.
+    /// The folder that a path is in, and the rest of the path. Of several the innermost counts that the rest stays in.
     fn find(&self, path: &Path, writing: bool) -> Option<(&AllowedFolder, PathBuf)> {
         let rest = |folder: &AllowedFolder| {
             let rest = folder.paths.iter().find_map(|named| path.strip_prefix(named).ok())?;
+            let mut depth = 0;
+            let stays = rest.components().all(|part| {
+                depth += if part == Component::ParentDir { -1 } else { 1 };
+                depth >= 0
+            });
+            stays.then_some(())?;
             Some(if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest.to_owned() })
         };
         let allowed = self.folders.iter().filter(|folder| folder.writable || !writing);
