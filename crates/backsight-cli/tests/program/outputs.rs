@@ -330,7 +330,15 @@ fn a_signal_leaves_nothing_half() {
         let file = folder.join("file");
         fs::write(&file, "before").unwrap();
         let line = line.replace("CONFIG", FIRST_CONFIG);
-        let mut child = command(&room.words(&line, &file)).stdin(Stdio::piped()).spawn().unwrap();
+        // The tests themselves may run where signals are ignored, as by nohup.
+        let mut child = Command::new("env")
+            .args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_backsight")])
+            .args(room.words(&line, &file))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         // It has something to work on, and waits for more.
         let mut input = child.stdin.take().unwrap();
         let whole = match line.split(' ').next() {
