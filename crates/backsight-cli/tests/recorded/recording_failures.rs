@@ -34,7 +34,7 @@ pub fn has_qemu() -> bool {
 /// Begins to record, and waits until there is trace.
 pub fn recording(capture: &Path, options: &[&str], program: &[&str]) -> Child {
     // The tests themselves may run where signals are ignored, as by nohup.
-    let child = std::process::Command::new("env")
+    let child = Command::new("env")
         .args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_backsight")])
         .args(["record", "--quiet", "--output"])
         .arg(capture)
