@@ -29,7 +29,7 @@ def test_what_cannot_be_recorded_is_refused(tmp_path):
         backsight.record([str(PROGRAMS / "calls")], tmp_path / "run", config=["colour=1"])
     with pytest.raises(backsight.CaptureError, match="nothing"):
         backsight.record([str(tmp_path / "nothing")], tmp_path / "run")
-    with pytest.raises(backsight.RecordError, match="not a program for riscv64"):
+    with pytest.raises(backsight.RecordError, match="no ELF file; only programs for riscv64"):
         backsight.record([__file__], tmp_path / "run")
     arm = str(PROGRAMS.parent / "aarch64" / "calls")
     with pytest.raises(backsight.RecordError, match="no-such-plugin"):
