@@ -168,7 +168,7 @@ fn what_makes_no_sense_is_refused_with_words() {
     let error = Query::new(Table::Ranges).columns(["start", "start"]).unwrap_err().to_string();
     assert!(error.contains("named twice"), "{error}");
     let error = Query::new(Table::Calls).filter("depth == 'deep'").unwrap_err().to_string();
-    assert!(error.contains("column `depth` is uint32, and is compared with a text"), "{error}");
+    assert!(error.contains("column `depth` is uint64, and is compared with a text"), "{error}");
     let error = Query::new(Table::Ranges).buffer("nothing").read(&first()).unwrap_err().to_string();
     assert!(error.contains("buffer nothing: the capture has"), "{error}");
 }
