@@ -10,36 +10,22 @@ use backsight::Capture;
 use backsight::core::{Access, Execution, Retired};
 use backsight::isa::Class;
 use backsight_profile::{CountOptions, EventChoice, EventProfile, EventShare, Profile, count};
-use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
+use backsight_run::qemu::EmulationOptions;
 use backsight_run::retired::RetiredReader;
 use backsight_run::{EVENT_CAUSES, Recording, TRUTH, UnitKind};
 use backsight_unit::model::{CoreModel, MODEL_EVENTS, ModelConfig};
-use support::{Scratch, program};
+use support::{Scratch, emulated, program};
 
 /// Small caches, so that small programs miss.
 const SMALL: &str = "l1d=1K:2:64,l1i=1K:2:64,predictor=6";
 
 fn record(capture: &Path, name: &str, model: &str, settings: &[(&str, &str)]) -> bool {
-    let Some(plugin) = backsight_testing::qemu_plugin() else {
-        backsight_testing::skipped("the QEMU plugin is not built (tools/qemu-plugin)");
-        return false;
-    };
     let settings: Vec<_> = settings.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     let unit = UnitKind::named("etm4").expect("a unit").program(backsight::core::Isa::A64, &settings);
     let unit = unit.expect("settings").modelled(model.parse().expect("a model")).expect("a unit with events");
-    let options = EmulationOptions {
-        program: program("aarch64", name),
-        plugin: Some(plugin),
-        memory: true,
-        ..EmulationOptions::default()
-    };
-    let mut source = match EmulatedProgram::new(options) {
-        Ok(source) => source,
-        Err(error) => {
-            backsight_testing::skipped(error);
-            return false;
-        }
-    };
+    let options =
+        EmulationOptions { program: program("aarch64", name), memory: true, ..EmulationOptions::default() };
+    let Some(mut source) = emulated(options) else { return false };
     let recording = Recording::new(unit).truth(true).limit(400_000).replace(true);
     recording.record(&mut source, capture, &mut |_| {}).expect("a recording");
     true

@@ -14,33 +14,22 @@ use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::Window;
 use backsight::isa::classify_retired;
 use backsight_profile::{CountOptions, Profile, count};
-use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
+use backsight_run::qemu::EmulationOptions;
 use backsight_run::retired::RetiredReader;
 use backsight_run::{Recording, SystemOptions, TRUTH, UnitKind};
-use support::{Scratch, program};
+use support::{Scratch, emulated, program};
 
 /// Calls and own instructions, by the names of functions from the outermost on.
 type Calls = BTreeMap<String, (u64, u64)>;
 
 /// Records `threads` on two CPUs, with the truth; false, and a word about it, where QEMU is missing.
 fn record(capture: &Path, slice: u64) -> bool {
-    let Some(plugin) = backsight_testing::qemu_plugin() else {
-        backsight_testing::skipped("the QEMU plugin is not built (tools/qemu-plugin)");
-        return false;
-    };
     let options = EmulationOptions {
         program: program("aarch64", "threads"),
-        plugin: Some(plugin),
         silent: true,
         ..EmulationOptions::default()
     };
-    let mut source = match EmulatedProgram::new(options) {
-        Ok(source) => source,
-        Err(error) => {
-            backsight_testing::skipped(error);
-            return false;
-        }
-    };
+    let Some(mut source) = emulated(options) else { return false };
     let kind = UnitKind::named("etm4").expect("the unit");
     let unit = kind.program(Isa::A64, &[]).expect("a unit").for_system(true).expect("for systems");
     let system = SystemOptions { cpus: NonZeroU32::new(2).expect("two"), slice, ..SystemOptions::default() };

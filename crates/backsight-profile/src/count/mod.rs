@@ -19,11 +19,12 @@ mod result;
 mod selection;
 mod stretches;
 mod timeline;
+mod turns;
 mod walked;
 
 use std::collections::BTreeMap;
 
-use backsight::core::{Address, AddressSpace, Cause, Context};
+use backsight::core::{Address, Cause};
 use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::{Code as _, Window};
 use backsight::listing::{Filter, FilterOptions};
@@ -34,8 +35,8 @@ pub(crate) use blocks::NONE;
 use blocks::{BlockRecord, Blocks, Departure, Followed, Way, way_of};
 pub use branch_windows::BranchWindows;
 use branch_windows::WindowSampler;
-use calls::{Arrival, CallStack, Ledger, Tree};
-use cycles::{CertainCycles, CycleWindow, Stay};
+use calls::{Arrival, Ledger, Tree};
+use cycles::{CertainCycles, Stay};
 use events::EventCounter;
 use functions::Functions;
 pub use handover::Handover;
@@ -45,9 +46,8 @@ use paths::PathCounter;
 use pc_samples::PcSamples;
 use selection::{Selection, Step};
 pub(crate) use stretches::Stretch;
-use stretches::TimePoint;
-use timeline::{TimeAxis, Timeline};
-use walked::WalkedPaths;
+use timeline::Timeline;
+use turns::{Hart, ThreadRecord};
 
 /// What to count.
 #[derive(Clone, Debug, Default)]
@@ -100,73 +100,6 @@ pub struct Counter<'c> {
     /// Threads may go on on other harts.
     joins_threads: bool,
     totals: Totals,
-}
-
-/// A thread: what runs on a hart with one context ID.
-#[derive(Clone, Copy, Debug)]
-struct ThreadRecord {
-    root: u32,
-    hart: u16,
-    context_id: Option<u64>,
-}
-
-/// A hart or core, and where it is.
-#[derive(Debug)]
-struct Hart {
-    number: u16,
-    space: AddressSpace,
-    context: Option<Context>,
-    context_id: Option<u64>,
-    /// The block that was executed last, unless something is missing since.
-    block: u32,
-    way: Way,
-    /// How the block was left before an exception, and where that returns to.
-    exception: Option<(Way, Option<Address>)>,
-    /// The last block before an exception whose handler is not traced, how it was left, and where execution goes on.
-    interrupted: Option<(u32, Way, Address)>,
-    /// How execution left what came before something that is missing.
-    before_gap: Arrival,
-    /// Instructions so far.
-    clock: u64,
-    walked: WalkedPaths,
-    stack: CallStack,
-    /// The stacks of other threads that ran here.
-    paused: NumberMap<u64, CallStack>,
-    counts_cycles: bool,
-    window: CycleWindow,
-    axis: TimeAxis,
-    /// The last time that the trace gave.
-    time: Option<TimePoint>,
-    /// The first stretch that may have begun since.
-    untimed: usize,
-}
-
-/// Threads of a hart whose calls are kept. Where there are more, those that do not run are forgotten.
-const MOST_THREADS: usize = 1 << 12;
-
-impl Hart {
-    fn new(number: u16, counts_cycles: bool, tree: &mut Tree) -> Self {
-        Self {
-            number,
-            space: AddressSpace::ANY,
-            context: None,
-            context_id: None,
-            block: NONE,
-            way: Way::Onwards,
-            exception: None,
-            interrupted: None,
-            before_gap: Arrival::Sequence,
-            clock: 0,
-            walked: WalkedPaths::default(),
-            stack: CallStack::new(tree, 0),
-            paused: NumberMap::default(),
-            counts_cycles,
-            window: CycleWindow::default(),
-            axis: TimeAxis::default(),
-            time: None,
-            untimed: 0,
-        }
-    }
 }
 
 impl<'c> Counter<'c> {
@@ -526,114 +459,5 @@ impl<'c> Counter<'c> {
         hart.block = NONE;
         hart.way = Way::Onwards;
         hart.interrupted = None;
-    }
-
-    /// The context is reported: where it names another thread, that one has calls of its own.
-    fn context(&mut self, context: &Context) {
-        self.hart.space = self.functions.code().space_of(context);
-        self.hart.context = Some(*context);
-        let before = self.hart.context_id;
-        let context_id = self.functions.code().context_id(context);
-        if context_id.is_none() || context_id == before {
-            return;
-        }
-        self.hart.context_id = context_id;
-        if self.joins_threads {
-            return self.change_thread(context_id);
-        }
-        let Self { tree, timeline, hart, threads, .. } = self;
-        let Some(before) = before else {
-            // The first context of a hart: this is what runs on it.
-            let thread = threads.iter_mut().rev().find(|thread| thread.hart == hart.number);
-            thread.into_iter().for_each(|thread| thread.context_id = context_id);
-            return;
-        };
-        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
-        hart.stack.pause(&mut ledger);
-        let id = context_id.unwrap_or(0);
-        let mut next = hart.paused.remove(&id).unwrap_or_else(|| {
-            let stack = CallStack::new(tree, hart.clock);
-            threads.push(ThreadRecord { root: stack.node(), hart: hart.number, context_id: Some(id) });
-            stack
-        });
-        next.resume(hart.clock);
-        if hart.paused.len() >= MOST_THREADS {
-            hart.paused.clear();
-        }
-        hart.paused.insert(before, std::mem::replace(&mut hart.stack, next));
-        self.forget_last_block();
-    }
-
-    /// The last block was of another thread.
-    fn forget_last_block(&mut self) {
-        self.paths.iter_mut().for_each(PathCounter::forget);
-        let hart = &mut self.hart;
-        hart.block = NONE;
-        hart.way = Way::Onwards;
-        hart.interrupted = None;
-        hart.before_gap = Arrival::Sequence;
-    }
-
-    /// Another thread has its turn, which may have run on another hart before.
-    fn change_thread(&mut self, thread: Option<u64>) {
-        let Self { tree, timeline, hart, .. } = self;
-        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
-        hart.stack.pause(&mut ledger);
-        let id = thread.unwrap_or(0);
-        let new = || CallStack::of_moving(hart.number, id, hart.time, hart.clock);
-        let mut next = hart.paused.remove(&id).unwrap_or_else(new);
-        next.resume(hart.clock);
-        next.moving.iter_mut().for_each(|moving| moving.time = hart.time);
-        let mut last = std::mem::replace(&mut hart.stack, next);
-        if last.moving.is_none() {
-            last.finish(&mut ledger);
-        }
-        // Calls are kept here only where there is no room to put them together later.
-        if let Some(moving) = last.moving.as_ref().filter(|moving| moving.stretch.is_some()) {
-            if hart.paused.len() >= MOST_THREADS {
-                hart.paused.clear();
-            }
-            hart.paused.insert(moving.thread, last);
-        }
-        self.forget_last_block();
-    }
-
-    /// The trace gives the time: that of the instruction before, unless an exception was taken since.
-    fn give_time(&mut self, time: u64) {
-        let Self { tree, hart, .. } = self;
-        let point = TimePoint { time, clock: hart.clock };
-        hart.time = Some(point);
-        let first = std::mem::replace(&mut hart.untimed, tree.stretches.len());
-        for stretch in tree.stretches.iter_mut().skip(first).filter(|one| one.hart == hart.number) {
-            stretch.time.after = Some(point);
-        }
-        let is_running = hart.block != NONE && hart.way != Way::Exception;
-        hart.stack.set_time(point, is_running, &mut tree.stretches);
-    }
-
-    /// What follows is of another hart.
-    #[cold]
-    fn switch_hart(&mut self, number: u16) {
-        let known = self.others.iter().position(|hart| hart.number == number);
-        let is_unused = self.hart.clock == 0 && self.others.is_empty() && self.hart.block == NONE;
-        let mut next = match known {
-            Some(known) => self.others.swap_remove(known),
-            // The first hart has not run yet: it is this one.
-            None if is_unused => {
-                self.hart.number = number;
-                self.threads.iter_mut().for_each(|thread| thread.hart = number);
-                return;
-            }
-            None => {
-                let hart = Hart::new(number, self.source.counts_cycles(), &mut self.tree);
-                self.threads.push(ThreadRecord { root: hart.stack.node(), hart: number, context_id: None });
-                hart
-            }
-        };
-        self.paths.iter_mut().for_each(PathCounter::forget);
-        self.events.iter_mut().for_each(EventCounter::lose);
-        self.sampler.iter_mut().for_each(WindowSampler::lose);
-        std::mem::swap(&mut self.hart, &mut next);
-        self.others.push(next);
     }
 }

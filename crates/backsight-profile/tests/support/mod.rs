@@ -66,26 +66,22 @@ pub fn record(capture: &Path, program: &Path, unit: &str, settings: &[&str], lim
         let mut source = SimulatedProgram::load(program, &contents, options).expect("a program");
         recording.record(&mut source, capture, &mut |_| {})
     } else {
-        let Some(plugin) = backsight_testing::qemu_plugin() else {
-            backsight_testing::skipped("the QEMU plugin is not built (tools/qemu-plugin)");
-            return false;
-        };
-        let options = EmulationOptions {
-            program: program.to_owned(),
-            plugin: Some(plugin),
-            ..EmulationOptions::default()
-        };
-        let mut source = match EmulatedProgram::new(options) {
-            Ok(source) => source,
-            Err(error) => {
-                backsight_testing::skipped(error);
-                return false;
-            }
-        };
+        let options = EmulationOptions { program: program.to_owned(), ..EmulationOptions::default() };
+        let Some(mut source) = emulated(options) else { return false };
         recording.record(&mut source, capture, &mut |_| {})
     };
     recorded.expect("a recording");
     true
+}
+
+/// A program under QEMU with the plugin that the tests have; `None`, and a word about it, where one of them is missing.
+pub fn emulated(options: EmulationOptions) -> Option<EmulatedProgram> {
+    let Some(plugin) = backsight_testing::qemu_plugin() else {
+        backsight_testing::skipped("the QEMU plugin is not built (tools/qemu-plugin)");
+        return None;
+    };
+    let program = EmulatedProgram::new(EmulationOptions { plugin: Some(plugin), ..options });
+    program.map_err(backsight_testing::skipped).ok()
 }
 
 fn backsight_sim_options(limit: u64) -> backsight_sim::Options {
