@@ -2,9 +2,11 @@
 
 mod etrace;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use backsight_arm::etm4::Config;
+use backsight_rtl::SourceFile;
 use backsight_rtl::etm4::{Form, Options, design};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -34,13 +36,8 @@ enum Design {
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 struct Etm4 {
-    /// The folder to write to, which does not exist yet
-    #[arg(long, short, value_name = "FOLDER")]
-    output: PathBuf,
-
-    /// The folder may have something in it: files of the same names are replaced, others stay
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    destination: Destination,
 
     /// How lanes depend on each other: chain is small, prefix keeps its clock with many lanes
     #[arg(long, value_name = "FORM", default_value = "chain")]
@@ -53,10 +50,34 @@ struct Etm4 {
     /// Configuration of the trace unit: a register or option, as of a bare file; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
+}
+
+/// Where the files of a design go.
+#[derive(Args, Debug)]
+struct Destination {
+    /// The folder to write to, which does not exist yet
+    #[arg(long, short, value_name = "FOLDER")]
+    output: PathBuf,
+
+    /// The folder may have something in it: files of the same names are replaced, others stay
+    #[arg(long)]
+    force: bool,
 
     /// No summary
     #[arg(long, short)]
     quiet: bool,
+}
+
+impl Destination {
+    /// Writes the files, and says how many there are and what they are for.
+    fn put(&self, files: &[SourceFile], words: &dyn Display) -> Result {
+        let contents = files.iter().map(|file| (file.name, file.text.as_bytes()));
+        put_files(&self.output, self.force, &Inputs::none(), contents)?;
+        if !self.quiet {
+            say(format_args!("{} files in {}, for {words}", files.len(), self.output.display()));
+        }
+        Ok(())
+    }
 }
 
 /// The name of a form.
@@ -91,17 +112,7 @@ fn etm4(command: &Etm4) -> Result {
     let lanes = command.lanes.unwrap_or(usual);
     let files = design(&Options { lanes, form, config })
         .map_err(|error| Failure::usage(format!("--lanes {lanes}: {error}")))?;
-    put_files(
-        &command.output,
-        command.force,
-        &Inputs::none(),
-        files.iter().map(|file| (file.name, file.text.as_bytes())),
-    )?;
-    if !command.quiet {
-        let folder = command.output.display();
-        say(format_args!("{} files in {folder}, for {}", files.len(), config.words()));
-    }
-    Ok(())
+    command.destination.put(&files, &config.words())
 }
 
 /// The configuration that settings say, from that of an ETMv4 of which nothing is known.

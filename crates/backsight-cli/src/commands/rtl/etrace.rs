@@ -1,14 +1,12 @@
 //! `backsight rtl etrace`: the encoder.
 
-use std::path::PathBuf;
-
 use backsight_core::Isa;
 use backsight_rtl::etrace::{Comparators, Options, design};
 use backsight_run::units::etrace_unit;
 use clap::Args;
 
+use super::Destination;
 use crate::failure::{Failure, Result};
-use crate::output::{Inputs, put_files, say};
 
 /// An encoder for RISC-V E-Trace, behind the commit ports of a core
 ///
@@ -17,13 +15,8 @@ use crate::output::{Inputs, put_files, say};
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Etrace {
-    /// The folder to write to, which does not exist yet
-    #[arg(long, short, value_name = "FOLDER")]
-    output: PathBuf,
-
-    /// The folder may have something in it: files of the same names are replaced, others stay
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    destination: Destination,
 
     /// Commit ports of the core, 1 to 4
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -49,10 +42,6 @@ pub struct Etrace {
     /// algorithm=cva6; may be given several times, a file of them is taken too
     #[arg(long, value_name = "FILE|KEY=VALUE")]
     config: Vec<String>,
-
-    /// No summary
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -65,17 +54,7 @@ const EXAMPLES: &str = "Examples:
 pub fn run(command: &Etrace) -> Result {
     let options = options(command)?;
     let files = design(&options).map_err(|error| Failure::usage(error.to_string()))?;
-    put_files(
-        &command.output,
-        command.force,
-        &Inputs::none(),
-        files.iter().map(|file| (file.name, file.text.as_bytes())),
-    )?;
-    if !command.quiet {
-        let folder = command.output.display();
-        say(format_args!("{} files in {folder}, for {}", files.len(), options.words()));
-    }
-    Ok(())
+    command.destination.put(&files, &options.words())
 }
 
 fn options(command: &Etrace) -> Result<Options> {
