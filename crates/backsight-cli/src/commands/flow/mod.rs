@@ -42,7 +42,7 @@ pub struct Flow {
     truth: bool,
 
     /// List calls, in text or JSON: function by function, indented by how deep they are, and at the end of each what it
-    /// cost; or as a tree
+    /// cost; or as a tree. A thread that goes from CPU to CPU has a stack on each (`profile` joins them)
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lines")]
     calls: Option<Calls>,
 
