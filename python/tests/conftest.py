@@ -69,7 +69,7 @@ def listing(program):
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
-    """A capture of a program in the simulator: recorded once, and kept."""
+    """A capture of a program in the simulator: recorded once, and kept. Of long programs, the beginning will do."""
     folder = tmp_path_factory.mktemp("recorded")
     made: dict[str, Path] = {}
 
@@ -77,7 +77,7 @@ def recorded(tmp_path_factory):
         key = "-".join([name, unit, *config, *arguments]).replace("=", "")
         if key not in made:
             path = folder / key
-            backsight.record([str(PROGRAMS / name), *arguments], path, unit, config=list(config))
+            backsight.record([str(PROGRAMS / name), *arguments], path, unit, config=list(config), limit=400_000)
             made[key] = path
         return made[key]
 

@@ -1,10 +1,11 @@
 """A local Dask cluster of two worker processes."""
 
+import contextlib
 import os
 import shutil
 import signal
-import threading
 import time
+import uuid
 from pathlib import Path
 
 import pandas as pd
@@ -116,25 +117,29 @@ def test_the_column_capture_names_what_the_user_named(cluster, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["many captures", "one in pieces"])
-def test_a_worker_that_is_killed_changes_nothing(cluster, many, cut, what):
+def test_a_worker_that_is_killed_changes_nothing(cluster, many, cut, tmp_path, what):
     columns = ["capture", "function", "instructions"]
     path = many / "*" if what == "many captures" else cut
+    cluster.wait_for_workers(2)
     ranges = backsight.dask.table(str(path), "ranges", columns, size=2048)
-    pids = cluster.run(os.getpid)
-    slow = ranges.map_partitions(_slowly, 2.0 / ranges.npartitions + 0.02, meta=ranges._meta).groupby("function").instructions.sum()
-    future = cluster.compute(slow)
-
-    def kill():
-        time.sleep(0.5)
-        os.kill(next(iter(pids.values())), signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    computed = future.result(timeout=300)
-    killer.join()
-    assert set(cluster.run(os.getpid).values()) != set(pids.values())
+    killing = ranges.map_partitions(_killing, tmp_path, ranges.npartitions // 2, meta=ranges._meta)
+    computed = cluster.compute(killing.groupby("function").instructions.sum()).result(timeout=300)
+    assert int((tmp_path / "killed").read_text()) != os.getpid()
+    # What was killed was done again.
+    assert len(list(tmp_path.glob("partition-*"))) > ranges.npartitions
     paths = sorted(many.iterdir()) if what == "many captures" else [cut]
     assert {name: int(count) for name, count in computed.items()} == expected(paths)
+
+
+def _killing(frame, folder, after):
+    """Kills the worker that this runs on, once, when so many partitions were read and others were not."""
+    (folder / f"partition-{uuid.uuid4()}").touch()
+    if len(list(folder.glob("partition-*"))) > after:
+        with contextlib.suppress(FileExistsError), open(folder / "killed", "x") as killed:
+            killed.write(str(os.getpid()))
+            killed.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return frame
 
 
 @pytest.fixture(scope="module")
@@ -178,11 +183,6 @@ def _done(client) -> int:
     return client.run_on_scheduler(
         lambda dask_scheduler: sum(task.state in ("memory", "released", "forgotten") for task in dask_scheduler.tasks.values())
     )
-
-
-def _slowly(frame, seconds):
-    time.sleep(seconds)
-    return frame
 
 
 def test_what_makes_no_sense_is_refused_at_once(cluster):
