@@ -163,6 +163,8 @@ impl PathDetails {
 }
 
 impl Accumulate<Event> for Counter<'_> {
+    const TAKES_PATHS: bool = true;
+
     #[inline]
     fn item(&mut self, item: Item<'_, Event>) {
         self.push(item.sub_source, &item.value);

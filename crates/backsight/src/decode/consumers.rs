@@ -16,6 +16,9 @@ pub(super) trait Consumer<T>: Send {
     /// A portion.
     type Portion: Send;
 
+    /// Does it take whole paths?
+    const TAKES_PATHS: bool;
+
     /// Takes an item.
     fn item(&mut self, item: Item<'_, T>);
 
@@ -65,6 +68,8 @@ where
 {
     type Says = ControlFlow<()>;
 
+    const TAKES_PATHS: bool = C::TAKES_PATHS;
+
     #[inline(always)]
     fn take(&mut self, item: Item<'_, T>, _known: Known) -> ControlFlow<()> {
         self.consumer.item(item);
@@ -92,6 +97,10 @@ where
 
 /// Puts what a source gives into text, or other bytes, on the thread of that source.
 pub trait Writer<T>: Send {
+    /// Does it write whole paths by [`Writer::path`]? Decoders are compiled for each type of writer that does, which is faster
+    /// and takes longer to build.
+    const TAKES_PATHS: bool = false;
+
     /// Writes an item.
     fn item(&mut self, item: &Item<'_, T>, text: &mut Vec<u8>);
 
@@ -141,6 +150,8 @@ pub(super) struct Text<'p, W> {
 impl<T, W: Writer<T>> Consumer<T> for Text<'_, W> {
     /// The text, and what was counted in it.
     type Portion = (Vec<u8>, u64);
+
+    const TAKES_PATHS: bool = W::TAKES_PATHS;
 
     #[inline]
     fn item(&mut self, item: Item<'_, T>) {
@@ -225,6 +236,8 @@ where
 {
     type Portion = T;
 
+    const TAKES_PATHS: bool = E::TAKES_PATHS;
+
     #[inline(always)]
     fn item(&mut self, item: Item<'_, V>) {
         let each = self.each;
@@ -287,6 +300,8 @@ const ENOUGH_ITEMS: usize = 1024;
 
 impl<T: Copy + Send> Consumer<T> for Collected<T> {
     type Portion = (Source, Vec<Kept<T>>);
+
+    const TAKES_PATHS: bool = false;
 
     fn item(&mut self, item: Item<'_, T>) {
         let position = item.position();

@@ -141,6 +141,10 @@ pub trait Sink<T> {
 /// Takes what one source gives, on the thread of that source; see [`Decode::accumulate`](super::Decode::accumulate) and
 /// [`Decode::accumulate_span`](super::Decode::accumulate_span).
 pub trait Accumulate<T> {
+    /// Does it take whole paths by [`Accumulate::path`]? Decoders are compiled for each type that does, which is the fastest way
+    /// to count, and takes longer to build; for all others each item is a call.
+    const TAKES_PATHS: bool = false;
+
     /// Has it enough? Whoever decodes a span asks after each item and each path, and then stops. A decode of whole sources
     /// goes on to their end.
     #[inline(always)]

@@ -231,8 +231,8 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 
     /// Decodes, and gives everything to `sink`, on the calling thread. The sink may say that it wants no more, by
-    /// [`ControlFlow::Break`]. Each item is a call of the sink: [`Decode::fold`] compiles it into the decoders, which is
-    /// faster, and takes longer to build.
+    /// [`ControlFlow::Break`]. Each item is a call of the sink: [`Decode::accumulate`] can compile it into the decoders, which
+    /// is faster, and takes longer to build.
     ///
     /// # Errors
     /// If what was asked for is not in the capture, or bytes or code cannot be read.

@@ -88,6 +88,8 @@ impl<'a, W, E> Pages<'a, W, E> {
 impl<T, W: Writer<T>, E> ItemSink<T> for Pages<'_, W, E> {
     type Says = ControlFlow<()>;
 
+    const TAKES_PATHS: bool = W::TAKES_PATHS;
+
     fn take(&mut self, item: Item<'_, T>, _known: Known) -> ControlFlow<()> {
         let Some((writer, text)) = self.page_of(item.source) else { return ControlFlow::Break(()) };
         writer.item(&item, text);

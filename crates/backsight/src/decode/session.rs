@@ -322,6 +322,9 @@ impl<'c, K: Kind> Session<'c, K> {
 
 /// Gives the items of a source to its state.
 pub(super) trait Each<T, V> {
+    /// Does it take whole paths?
+    const TAKES_PATHS: bool;
+
     fn item(&self, state: &mut T, item: Item<'_, V>);
 
     /// What follows happened in this span of time.
@@ -346,6 +349,8 @@ pub(super) trait Each<T, V> {
 pub(super) struct ByItem<F>(pub F);
 
 impl<T, V, F: Fn(&mut T, Item<'_, V>)> Each<T, V> for ByItem<F> {
+    const TAKES_PATHS: bool = false;
+
     #[inline(always)]
     fn item(&self, state: &mut T, item: Item<'_, V>) {
         (self.0)(state, item);
@@ -356,6 +361,8 @@ impl<T, V, F: Fn(&mut T, Item<'_, V>)> Each<T, V> for ByItem<F> {
 pub(super) struct ByState;
 
 impl<V, T: Accumulate<V>> Each<T, V> for ByState {
+    const TAKES_PATHS: bool = T::TAKES_PATHS;
+
     #[inline(always)]
     fn item(&self, state: &mut T, item: Item<'_, V>) {
         state.item(item);
@@ -382,6 +389,8 @@ pub(super) struct StateSink<'s, T, E> {
 
 impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {
     type Says = ();
+
+    const TAKES_PATHS: bool = E::TAKES_PATHS;
 
     #[inline(always)]
     fn take(&mut self, item: Item<'_, V>, _known: Known) {

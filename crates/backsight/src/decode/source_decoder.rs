@@ -137,6 +137,10 @@ enum Arrival<'a> {
 pub(crate) trait ItemSink<V> {
     type Says: Outcome;
 
+    /// Does it take whole paths? Decoders are compiled for each type of sink that does, and once for all others, whose items
+    /// are a call each.
+    const TAKES_PATHS: bool;
+
     /// Takes an item, with when it became known.
     fn take(&mut self, item: Item<'_, V>, known: Known) -> Self::Says;
 
@@ -172,9 +176,44 @@ pub(crate) struct EachItem<'f, F: ?Sized>(pub &'f mut F);
 impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> ItemSink<V> for EachItem<'_, F> {
     type Says = R;
 
+    const TAKES_PATHS: bool = false;
+
     #[inline(always)]
     fn take(&mut self, item: Item<'_, V>, known: Known) -> R {
         (self.0)(item, known)
+    }
+}
+
+/// A sink of any type that does not take whole paths.
+trait AnySink<V> {
+    fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()>;
+    fn enter(&mut self, window: Window);
+}
+
+impl<V, F: ItemSink<V>> AnySink<V> for F {
+    fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()> {
+        ItemSink::take(self, item, known).control()
+    }
+
+    fn enter(&mut self, window: Window) {
+        ItemSink::enter(self, window);
+    }
+}
+
+/// The one sink that decoders are compiled for where no whole paths are taken.
+struct OneByOne<'s, V>(&'s mut dyn AnySink<V>);
+
+impl<V> ItemSink<V> for OneByOne<'_, V> {
+    type Says = ControlFlow<()>;
+
+    const TAKES_PATHS: bool = false;
+
+    fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()> {
+        self.0.take(item, known)
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.0.enter(window);
     }
 }
 
@@ -258,9 +297,6 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
         F::Says::CAN_END && self.outcome.is_break()
     }
 }
-
-/// Takes what comes at breaks and ends.
-type RareSink<'a, V> = &'a mut dyn FnMut(Item<'_, V>, Known) -> ControlFlow<()>;
 
 impl<S: Stream> SourceDecoder<S> {
     /// At the beginning of the stream.
@@ -403,23 +439,21 @@ impl<S: Stream> SourceDecoder<S> {
 
     fn feed<F: ItemSink<S::Value>>(&mut self, bytes: &[u8], sink: &mut F) -> ControlFlow<()> {
         self.taken += bytes.len() as u64;
-        self.with_sink(None, sink, |stream, each| stream.feed(bytes, each))
+        match F::TAKES_PATHS {
+            true => self.with_sink(None, sink, |stream, each| stream.feed(bytes, each)),
+            false => self.feed_any(bytes, sink),
+        }
+    }
+
+    #[inline(never)]
+    fn feed_any(&mut self, bytes: &[u8], sink: &mut dyn AnySink<S::Value>) -> ControlFlow<()> {
+        self.with_sink(None, &mut OneByOne(sink), |stream, each| stream.feed(bytes, each))
     }
 
     /// What comes at a break is little: it is compiled once, and not for each sink.
-    fn step<F: ItemSink<S::Value>>(&mut self, step: Step, sink: &mut F) -> ControlFlow<()> {
-        let mut window = self.window;
-        self.rare_step(step, &mut |item, known| {
-            if item.window != window {
-                window = item.window;
-                window.into_iter().for_each(|window| sink.enter(window));
-            }
-            sink.take(item, known).control()
-        })
-    }
-
-    fn rare_step(&mut self, step: Step, sink: RareSink<'_, S::Value>) -> ControlFlow<()> {
-        self.with_sink(Some(step), &mut EachItem(sink), |stream, each| match step {
+    #[inline(never)]
+    fn step(&mut self, step: Step, sink: &mut dyn AnySink<S::Value>) -> ControlFlow<()> {
+        self.with_sink(Some(step), &mut OneByOne(sink), |stream, each| match step {
             Step::Reset(_) => stream.reset(each),
             Step::End(_) | Step::Finish => stream.finish(each),
         })

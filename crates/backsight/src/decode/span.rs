@@ -279,6 +279,8 @@ impl<T> Accumulating<'_, T> {
 impl<V, T: Accumulate<V>> ItemSink<V> for Accumulating<'_, T> {
     type Says = ControlFlow<()>;
 
+    const TAKES_PATHS: bool = T::TAKES_PATHS;
+
     #[inline(always)]
     fn take(&mut self, item: Item<'_, V>, _known: Known) -> ControlFlow<()> {
         self.0.item(item);
@@ -312,6 +314,8 @@ struct Given<'f, F> {
 
 impl<V, F: ItemSink<V>> ItemSink<V> for Given<'_, F> {
     type Says = ControlFlow<()>;
+
+    const TAKES_PATHS: bool = F::TAKES_PATHS;
 
     #[inline(always)]
     fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()> {

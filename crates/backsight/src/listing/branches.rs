@@ -125,6 +125,9 @@ impl BranchWriter {
 }
 
 impl decode::Writer<Record> for BranchWriter {
+    // Nothing but branches is decoded for it.
+    const TAKES_PATHS: bool = true;
+
     fn item(&mut self, item: &Item<'_, Record>, text: &mut Vec<u8>) {
         // Memory takes everything.
         let _ = self.step(text, item.value.cycle, item.value.step);

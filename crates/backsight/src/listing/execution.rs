@@ -80,6 +80,8 @@ struct Hart<'i> {
 }
 
 impl decode::Writer<Event> for ExecutionWriter<'_> {
+    const TAKES_PATHS: bool = true;
+
     fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
         self.enter(item.window);
         let index = || item.position().unwrap_or(item.offset);

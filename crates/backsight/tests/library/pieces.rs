@@ -188,6 +188,8 @@ struct Counted {
 }
 
 impl Accumulate<Event> for Counted {
+    const TAKES_PATHS: bool = true;
+
     fn item(&mut self, item: Item<'_, Event>) {
         if let Event::Range(range) = item.value {
             self.ranges += 1;

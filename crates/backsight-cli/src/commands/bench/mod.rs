@@ -265,6 +265,8 @@ impl Pieces<'_> {
 struct Instructions(u64);
 
 impl Accumulate<Event> for Instructions {
+    const TAKES_PATHS: bool = true;
+
     #[inline(always)]
     fn item(&mut self, item: Item<'_, Event>) {
         self.0 += instructions_of(&item.value);
