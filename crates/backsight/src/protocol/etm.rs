@@ -1,12 +1,13 @@
 //! What ETMv3 and PTM share: names of registers, how their configuration is read, and their streams.
 
 use backsight_arm::ptm::{OptionError, Registers};
-use backsight_core::{Accounting, Describe, Located};
+use backsight_core::{Accounting, Located};
 use backsight_flow::{CodeCache, Event, Sink, Statistics};
 use backsight_image::Window;
 
+use super::packets::PacketDecoder;
 use super::stream::{Events, StreamSink};
-use super::{BadSetting, Described, IdRegister, Kinds, PacketStream, Stream};
+use super::{BadSetting, Described, IdRegister, Stream};
 
 /// The register that holds the trace ID.
 pub(super) const ID: IdRegister = IdRegister { names: &["ETMTRACEIDR"], lowest_bit: 0 };
@@ -68,24 +69,6 @@ pub(super) fn check<C: Default>(
     })
 }
 
-/// Turns bytes into packets.
-pub trait PacketDecoder {
-    /// A packet.
-    type Packet: Copy + Describe;
-
-    /// Takes the next bytes.
-    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Self::Packet>));
-
-    /// Bytes are missing here, or there are no more.
-    fn reset(&mut self, sink: &mut impl FnMut(Located<Self::Packet>));
-
-    /// What became of the bytes.
-    fn accounting(&self) -> Accounting;
-
-    /// Are these bytes that were passed over?
-    fn is_skipped(packet: &Self::Packet) -> bool;
-}
-
 /// Turns packets into execution.
 pub trait PacketFollower<D: PacketDecoder> {
     /// Takes a packet.
@@ -121,58 +104,6 @@ pub trait PacketFollower<D: PacketDecoder> {
 
     /// What was counted.
     fn statistics(&self) -> &Statistics;
-}
-
-/// Bytes to packets.
-pub struct Packets<D> {
-    decoder: D,
-    packets: u64,
-}
-
-impl<D> Packets<D> {
-    pub(super) fn new(decoder: D) -> Self {
-        Self { decoder, packets: 0 }
-    }
-}
-
-impl<D: PacketDecoder> Stream for Packets<D> {
-    type Value = D::Packet;
-
-    fn feed<S: StreamSink<D::Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
-        self.decoder.feed(bytes, &mut |packet| {
-            self.packets += u64::from(!D::is_skipped(&packet.value));
-            sink.take(0, packet);
-        });
-    }
-
-    fn finish<S: StreamSink<D::Packet>>(&mut self, sink: &mut S) {
-        self.reset(sink);
-    }
-
-    fn reset<S: StreamSink<D::Packet>>(&mut self, sink: &mut S) {
-        self.decoder.reset(&mut |packet| {
-            self.packets += u64::from(!D::is_skipped(&packet.value));
-            sink.take(0, packet);
-        });
-    }
-
-    fn accounting(&self) -> Accounting {
-        self.decoder.accounting()
-    }
-
-    fn packets(&self) -> u64 {
-        self.packets
-    }
-}
-
-impl<D: PacketDecoder> PacketStream for Packets<D> {
-    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, packet: Located<D::Packet>| {
-            if !D::is_skipped(&packet.value) {
-                kinds.add(packet.value.name(), 1, packet.length.into());
-            }
-        });
-    }
 }
 
 /// Bytes to execution.

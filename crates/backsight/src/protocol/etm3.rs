@@ -7,7 +7,8 @@ use backsight_core::{Accounting, Located};
 use backsight_flow::etm3::{Follower, Options};
 use backsight_flow::{CodeCache, Event, Sink, Statistics};
 
-use super::etm::{self, PacketDecoder, PacketFollower};
+use super::etm::{self, PacketFollower};
+use super::packets::{PacketDecoder, Packets};
 use super::stream::{Events, StreamSink, TimedFollower};
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
@@ -30,7 +31,7 @@ impl Protocol for Etm3 {
 
     type Configuration = Config;
     type Packet = Packet;
-    type Packets = etm::Packets<Decoder>;
+    type Packets = Packets<Decoder>;
     type Execution<'c> = etm::Execution<Decoder, Follower<SourceCode<'c>>>;
     type Branches = Never;
 
@@ -64,8 +65,8 @@ impl Protocol for Etm3 {
         false
     }
 
-    fn packets(config: &Config) -> Self::Packets {
-        etm::Packets::new(Decoder::new(config))
+    fn packets(config: &Config) -> Packets<Decoder> {
+        Packets::new(Decoder::new(config))
     }
 
     fn execution<'c>(

@@ -1,14 +1,12 @@
 //! The data trace of an ETMv4: found, classified by headers, and carried through.
 
 use backsight_arm::etm4_data::{Decoder, Header, Packet};
-use backsight_core::{Accounting, Describe, Located};
+use backsight_core::{Accounting, Located};
 use backsight_flow::Event;
 
+use super::packets::{PacketDecoder, Packets};
 use super::stream::StreamSink;
-use super::{
-    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol,
-    Stream,
-};
+use super::{BadSetting, Described, Following, IdRegister, Landmark, Names, Never, Protocol, Stream};
 use crate::SourceCode;
 
 /// ETMv4 data trace.
@@ -30,7 +28,7 @@ impl Protocol for Etm4Data {
 
     type Configuration = ();
     type Packet = Packet;
-    type Packets = Packets;
+    type Packets = Packets<Decoder>;
     type Execution<'c> = Unread;
     type Branches = Never;
 
@@ -47,12 +45,12 @@ impl Protocol for Etm4Data {
         "ETMv4 data trace: headers only".to_owned()
     }
 
-    fn packets(_config: &()) -> Packets {
-        Packets { decoder: Decoder::new(), packets: 0 }
+    fn packets(_config: &()) -> Packets<Decoder> {
+        Packets::new(Decoder::new())
     }
 
     fn execution<'c>(_: &(), _: SourceCode<'c>, _: &Following) -> Result<Unread, &'static str> {
-        Ok(Unread(Packets { decoder: Decoder::new(), packets: 0 }))
+        Ok(Unread(Packets::new(Decoder::new())))
     }
 
     fn branches(_config: &()) -> Result<Never, &'static str> {
@@ -70,61 +68,31 @@ impl Protocol for Etm4Data {
     }
 }
 
-/// Bytes to headers.
-pub struct Packets {
-    decoder: Decoder,
-    packets: u64,
-}
+impl PacketDecoder for Decoder {
+    type Packet = Packet;
 
-/// Counts what is a packet.
-fn is_packet(packet: &Packet) -> u64 {
-    u64::from(!matches!(packet, Packet::Unsynchronised))
-}
+    const NOTE: Option<&'static str> = Some(NOTE);
 
-impl Stream for Packets {
-    type Value = Packet;
-
-    fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
-        self.decoder.feed(bytes, &mut |packet| {
-            self.packets += is_packet(&packet.value);
-            sink.take(0, packet);
-        });
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        Self::feed(self, bytes, sink);
     }
 
-    fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.decoder.finish(&mut |packet| {
-            self.packets += is_packet(&packet.value);
-            sink.take(0, packet);
-        });
-    }
-
-    fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.finish(sink);
+    fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        Self::finish(self, sink);
     }
 
     fn accounting(&self) -> Accounting {
-        self.decoder.accounting()
+        Self::accounting(self)
     }
 
-    fn packets(&self) -> u64 {
-        self.packets
-    }
-
-    fn notes(&self) -> Vec<String> {
-        vec![NOTE.to_owned()]
-    }
-}
-
-impl PacketStream for Packets {
-    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, packet: Located<Packet>| {
-            kinds.add(packet.value.name(), 1, packet.length.into())
-        });
+    #[inline(always)]
+    fn is_skipped(packet: &Packet) -> bool {
+        matches!(packet, Packet::Unsynchronised)
     }
 }
 
 /// Bytes to nothing: no access is decoded from them.
-pub struct Unread(Packets);
+pub struct Unread(Packets<Decoder>);
 
 impl Stream for Unread {
     type Value = Event;

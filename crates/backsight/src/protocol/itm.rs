@@ -1,16 +1,14 @@
 //! ITM: what software writes to stimulus ports, and what the DWT of a Cortex-M notices.
 
 use backsight_arm::itm::{Config, Decoder, Packet};
-use backsight_core::{Accounting, Describe, Located};
+use backsight_core::{Accounting, Located};
 use backsight_flow::itm::Follower;
 use backsight_flow::{Event, Statistics};
 
+use super::packets::{PacketDecoder, Packets};
 use super::riscv::parse_number;
 use super::stream::{Events, StreamSink};
-use super::{
-    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol,
-    Stream,
-};
+use super::{BadSetting, Described, Following, IdRegister, Landmark, Names, Never, Protocol, Stream};
 use crate::SourceCode;
 
 /// ITM.
@@ -31,7 +29,7 @@ impl Protocol for Itm {
 
     type Configuration = Config;
     type Packet = Packet;
-    type Packets = Packets;
+    type Packets = Packets<Decoder>;
     type Execution<'c> = Messages;
     type Branches = Never;
 
@@ -63,8 +61,8 @@ impl Protocol for Itm {
         words
     }
 
-    fn packets(config: &Config) -> Packets {
-        Packets { decoder: Decoder::new(config), packets: 0 }
+    fn packets(config: &Config) -> Packets<Decoder> {
+        Packets::new(Decoder::new(config))
     }
 
     fn execution<'c>(
@@ -115,53 +113,24 @@ fn set(config: &mut Config, key: &str, value: &str) -> Result<(), BadSetting> {
     Ok(())
 }
 
-/// Bytes to packets.
-pub struct Packets {
-    decoder: Decoder,
-    packets: u64,
-}
+impl PacketDecoder for Decoder {
+    type Packet = Packet;
 
-/// Counts what is a packet.
-#[inline]
-fn is_packet(packet: &Packet) -> u64 {
-    u64::from(!matches!(packet, Packet::Unsynchronised))
-}
-
-impl Stream for Packets {
-    type Value = Packet;
-
-    fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
-        self.decoder.feed(bytes, &mut |packet| {
-            self.packets += is_packet(&packet.value);
-            sink.take(0, packet);
-        });
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        Self::feed(self, bytes, sink);
     }
 
-    fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.decoder.finish(&mut |packet| {
-            self.packets += is_packet(&packet.value);
-            sink.take(0, packet);
-        });
-    }
-
-    fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.finish(sink);
+    fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        Self::finish(self, sink);
     }
 
     fn accounting(&self) -> Accounting {
-        self.decoder.accounting()
+        Self::accounting(self)
     }
 
-    fn packets(&self) -> u64 {
-        self.packets
-    }
-}
-
-impl PacketStream for Packets {
-    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, packet: Located<Packet>| {
-            kinds.add(packet.value.name(), 1, packet.length.into())
-        });
+    #[inline(always)]
+    fn is_skipped(packet: &Packet) -> bool {
+        matches!(packet, Packet::Unsynchronised)
     }
 }
 
@@ -178,7 +147,7 @@ impl Stream for Messages {
     fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
         let Self { decoder, follower, packets } = self;
         decoder.feed(bytes, &mut |packet| {
-            *packets += is_packet(&packet.value);
+            *packets += u64::from(!Decoder::is_skipped(&packet.value));
             follower.push(packet, &mut Events { sub_source: 0, sink });
         });
     }
@@ -186,7 +155,7 @@ impl Stream for Messages {
     fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, follower, packets } = self;
         decoder.finish(&mut |packet| {
-            *packets += is_packet(&packet.value);
+            *packets += u64::from(!Decoder::is_skipped(&packet.value));
             follower.push(packet, &mut Events { sub_source: 0, sink });
         });
         follower.finish(&mut Events { sub_source: 0, sink });
@@ -195,7 +164,7 @@ impl Stream for Messages {
     fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
         let Self { decoder, follower, packets } = self;
         decoder.reset(&mut |packet| {
-            *packets += is_packet(&packet.value);
+            *packets += u64::from(!Decoder::is_skipped(&packet.value));
             follower.push(packet, &mut Events { sub_source: 0, sink });
         });
         follower.reset();

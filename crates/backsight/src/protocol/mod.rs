@@ -12,6 +12,7 @@ mod followers;
 mod itm;
 mod names;
 mod ntrace;
+mod packets;
 mod ptm;
 mod registry;
 mod riscv;

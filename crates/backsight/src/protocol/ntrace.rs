@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use backsight_core::{Accounting, AddressSpace, Describe, Located};
+use backsight_core::{Accounting, AddressSpace, Located};
 use backsight_flow::ntrace::{Follower, Options};
 use backsight_flow::{CodeCache, Event, Statistics};
 use backsight_image::Window;
@@ -10,11 +10,10 @@ use backsight_isa::rv;
 use backsight_riscv::ntrace::{Config, Decoder, Dialect, MOST_SOURCE_BITS, Message, Packet};
 
 use super::followers::{Followers, SharesCode};
+use super::packets::{PacketDecoder, Packets};
 use super::riscv::registers_of;
 use super::stream::{Events, StreamSink, TimedFollower};
-use super::{
-    BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
-};
+use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol, Stream};
 use crate::SourceCode;
 
 /// N-Trace.
@@ -41,7 +40,7 @@ impl Protocol for Ntrace {
 
     type Configuration = Settings;
     type Packet = Packet;
-    type Packets = Packets;
+    type Packets = Packets<Decoder>;
     type Execution<'c> = Execution<'c>;
     type Branches = Never;
 
@@ -78,8 +77,8 @@ impl Protocol for Ntrace {
         settings.config.source_bits > 0
     }
 
-    fn packets(settings: &Settings) -> Packets {
-        Packets { decoder: Decoder::new(&settings.config), packets: 0 }
+    fn packets(settings: &Settings) -> Packets<Decoder> {
+        Packets::new(Decoder::new(&settings.config))
     }
 
     fn execution<'c>(
@@ -150,50 +149,27 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), BadSetting
     Ok(())
 }
 
-/// Bytes to messages.
-pub struct Packets {
-    decoder: Decoder,
-    packets: u64,
-}
+impl PacketDecoder for Decoder {
+    type Packet = Packet;
 
-impl Stream for Packets {
-    type Value = Packet;
-
-    fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
-        self.decoder.feed(bytes, &mut |packet| {
-            self.packets += 1;
-            sink.take(packet.value.source, packet);
-        });
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        Self::feed(self, bytes, sink);
     }
 
-    fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.decoder.finish(&mut |packet| {
-            self.packets += 1;
-            sink.take(packet.value.source, packet);
-        });
+    fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        Self::reset(self, sink);
     }
 
-    fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.decoder.reset(&mut |packet| {
-            self.packets += 1;
-            sink.take(packet.value.source, packet);
-        });
+    fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        Self::finish(self, sink);
     }
 
     fn accounting(&self) -> Accounting {
-        self.decoder.accounting()
+        Self::accounting(self)
     }
 
-    fn packets(&self) -> u64 {
-        self.packets
-    }
-}
-
-impl PacketStream for Packets {
-    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, packet: Located<Packet>| {
-            kinds.add(packet.value.name(), 1, packet.length.into())
-        });
+    fn sub_source(packet: &Packet) -> u16 {
+        packet.source
     }
 }
 

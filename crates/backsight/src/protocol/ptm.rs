@@ -7,7 +7,8 @@ use backsight_core::{Accounting, Located};
 use backsight_flow::ptm::{Follower, Options};
 use backsight_flow::{CodeCache, Sink, Statistics};
 
-use super::etm::{self, PacketDecoder, PacketFollower};
+use super::etm::{self, PacketFollower};
+use super::packets::{PacketDecoder, Packets};
 use super::stream::TimedFollower;
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
@@ -30,7 +31,7 @@ impl Protocol for Ptm {
 
     type Configuration = Config;
     type Packet = Packet;
-    type Packets = etm::Packets<Decoder>;
+    type Packets = Packets<Decoder>;
     type Execution<'c> = etm::Execution<Decoder, Follower<SourceCode<'c>>>;
     type Branches = Never;
 
@@ -60,8 +61,8 @@ impl Protocol for Ptm {
         config.cycle_accurate()
     }
 
-    fn packets(config: &Config) -> Self::Packets {
-        etm::Packets::new(Decoder::new(config))
+    fn packets(config: &Config) -> Packets<Decoder> {
+        Packets::new(Decoder::new(config))
     }
 
     fn execution<'c>(

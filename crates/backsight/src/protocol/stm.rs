@@ -6,11 +6,9 @@ use backsight_core::{Accounting, Describe, Located};
 use backsight_flow::stm::Follower;
 use backsight_flow::{Event, Statistics};
 
+use super::packets::{PacketDecoder, Packets};
 use super::stream::{Events, StreamSink};
-use super::{
-    BadSetting, Described, Following, IdRegister, Kinds, Landmark, Names, Never, PacketStream, Protocol,
-    Stream,
-};
+use super::{BadSetting, Described, Following, IdRegister, Landmark, Names, Never, Protocol, Stream};
 use crate::SourceCode;
 
 /// STM.
@@ -28,7 +26,7 @@ impl Protocol for Stm {
     /// The channel that events of the operating system are written to.
     type Configuration = Option<EventChannel>;
     type Packet = Packet;
-    type Packets = Packets;
+    type Packets = Packets<Decoder>;
     type Execution<'c> = Messages;
     type Branches = Never;
 
@@ -57,8 +55,8 @@ impl Protocol for Stm {
         }
     }
 
-    fn packets(_config: &Option<EventChannel>) -> Packets {
-        Packets { decoder: Decoder::new(), packets: 0 }
+    fn packets(_config: &Option<EventChannel>) -> Packets<Decoder> {
+        Packets::new(Decoder::new())
     }
 
     fn execution<'c>(
@@ -119,57 +117,24 @@ fn event_channel(key: &str, value: &str) -> Result<EventChannel, BadSetting> {
     value.parse().map_err(|what| BadSetting { key: key.to_owned(), what, unknown: false })
 }
 
-/// Bytes to packets.
-pub struct Packets {
-    decoder: Decoder,
-    packets: u64,
-}
+impl PacketDecoder for Decoder {
+    type Packet = Packet;
 
-/// Counts packets, and gives them on.
-struct Count<'s, S>(&'s mut u64, &'s mut S);
-
-impl<S: StreamSink<Packet>> PacketSink for Count<'_, S> {
-    #[inline(always)]
-    fn take(&mut self, packet: Located<Packet>) {
-        *self.0 += is_packet(&packet.value);
-        self.1.take(0, packet);
-    }
-}
-
-#[inline(always)]
-fn is_packet(packet: &Packet) -> u64 {
-    u64::from(!matches!(packet.content, Content::Unsynchronised))
-}
-
-impl Stream for Packets {
-    type Value = Packet;
-
-    fn feed<S: StreamSink<Packet>>(&mut self, bytes: &[u8], sink: &mut S) {
-        self.decoder.feed(bytes, &mut Count(&mut self.packets, sink));
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
+        Self::feed(self, bytes, sink);
     }
 
-    fn finish<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.decoder.finish(&mut Count(&mut self.packets, sink));
-    }
-
-    fn reset<S: StreamSink<Packet>>(&mut self, sink: &mut S) {
-        self.finish(sink);
+    fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
+        Self::finish(self, sink);
     }
 
     fn accounting(&self) -> Accounting {
-        self.decoder.accounting()
+        Self::accounting(self)
     }
 
-    fn packets(&self) -> u64 {
-        self.packets
-    }
-}
-
-impl PacketStream for Packets {
-    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, packet: Located<Packet>| {
-            kinds.add(packet.value.name(), 1, packet.length.into())
-        });
+    #[inline(always)]
+    fn is_skipped(packet: &Packet) -> bool {
+        matches!(packet.content, Content::Unsynchronised)
     }
 }
 
@@ -190,7 +155,7 @@ struct Follow<'s, S> {
 impl<S: StreamSink<Event>> PacketSink for Follow<'_, S> {
     #[inline(always)]
     fn take(&mut self, packet: Located<Packet>) {
-        *self.packets += is_packet(&packet.value);
+        *self.packets += u64::from(!Decoder::is_skipped(&packet.value));
         self.follower.push(packet, &mut Events { sub_source: 0, sink: self.sink });
     }
 }

@@ -227,9 +227,7 @@ pub(super) trait TimedFollower<'c> {
 /// A stream of packets, which can also be counted without being looked at one by one.
 pub trait PacketStream: Stream {
     /// Takes the next bytes, and counts the packets that end in them.
-    fn count(&mut self, bytes: &[u8]) {
-        self.feed(bytes, &mut |_, _| {});
-    }
+    fn count(&mut self, bytes: &[u8]);
 
     /// The same, by kind.
     fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds);

@@ -4,16 +4,14 @@ mod configuration;
 mod execution;
 mod words;
 
-use backsight_core::{Accounting, Describe, Located};
+use backsight_core::{Accounting, Located};
 use backsight_flow::etrace::Settings;
 use backsight_riscv::encap::{Framing, FramingFault};
 use backsight_riscv::etrace::{Content, Decoder, Message, Packet};
 
+use super::packets::{PacketDecoder, Packets};
 use super::riscv::registers_of;
-use super::stream::StreamSink;
-use super::{
-    BadSetting, Described, Following, Kinds, Landmark, Names, Never, PacketStream, Protocol, Stream,
-};
+use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
 use configuration::Configuration;
 use execution::Execution;
@@ -32,7 +30,7 @@ impl Protocol for Etrace {
 
     type Configuration = Configuration;
     type Packet = Message;
-    type Packets = Packets;
+    type Packets = Packets<Decoder>;
     type Execution<'c> = Execution<'c>;
     type Branches = Never;
 
@@ -56,8 +54,8 @@ impl Protocol for Etrace {
         }
     }
 
-    fn packets(configuration: &Configuration) -> Packets {
-        Packets { decoder: Decoder::new(&configuration.config()), packets: 0 }
+    fn packets(configuration: &Configuration) -> Packets<Decoder> {
+        Packets::new(Decoder::new(&configuration.config()))
     }
 
     fn execution<'c>(
@@ -89,61 +87,27 @@ impl Protocol for Etrace {
     }
 }
 
-/// Bytes to messages.
-pub struct Packets {
-    decoder: Decoder,
-    packets: u64,
-}
+impl PacketDecoder for Decoder {
+    type Packet = Message;
 
-/// The hart; 0 where nobody knows.
-fn sub_source(message: &Located<Message>) -> u16 {
-    message.value.source.unwrap_or(0)
-}
-
-impl Stream for Packets {
-    type Value = Message;
-
-    fn feed<S: StreamSink<Message>>(&mut self, bytes: &[u8], sink: &mut S) {
-        self.decoder.feed(bytes, &mut |message| {
-            self.packets += 1;
-            sink.take(sub_source(&message), message);
-        });
+    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Message>)) {
+        Self::feed(self, bytes, sink);
     }
 
-    fn finish<S: StreamSink<Message>>(&mut self, sink: &mut S) {
-        self.decoder.finish(&mut |message| {
-            self.packets += 1;
-            sink.take(sub_source(&message), message);
-        });
+    fn reset(&mut self, sink: &mut impl FnMut(Located<Message>)) {
+        Self::reset(self, sink);
     }
 
-    fn reset<S: StreamSink<Message>>(&mut self, sink: &mut S) {
-        self.decoder.reset(&mut |message| {
-            self.packets += 1;
-            sink.take(sub_source(&message), message);
-        });
+    fn finish(&mut self, sink: &mut impl FnMut(Located<Message>)) {
+        Self::finish(self, sink);
     }
 
     fn accounting(&self) -> Accounting {
-        self.decoder.accounting()
+        Self::accounting(self)
     }
 
-    fn packets(&self) -> u64 {
-        self.packets
-    }
-}
-
-impl PacketStream for Packets {
-    fn count(&mut self, bytes: &[u8]) {
-        self.feed(bytes, &mut |_, message: Located<Message>| {
-            // Whoever measures wants the messages to be made.
-            std::hint::black_box(&message);
-        });
-    }
-
-    fn tally(&mut self, bytes: &[u8], kinds: &mut Kinds) {
-        self.feed(bytes, &mut |_, message: Located<Message>| {
-            kinds.add(message.value.name(), 1, message.length.into())
-        });
+    /// The hart; 0 where nobody knows.
+    fn sub_source(message: &Message) -> u16 {
+        message.source.unwrap_or(0)
     }
 }
