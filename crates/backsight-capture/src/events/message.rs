@@ -150,6 +150,8 @@ pub struct MessageLog {
     messages: u64,
     /// Since the last good message something was damaged or lost.
     is_doubtful: bool,
+    /// The time of a message that the trace ends in, if all before it are there: nothing is lost before that time.
+    cut_off_at: Option<u64>,
     /// Messages that were damaged, and events that are missing.
     damaged: u64,
     lost: u64,
@@ -165,6 +167,7 @@ impl MessageLog {
     /// Something was written to the channel. Marked, with bytes and a time, it begins a message; marked without bytes, it
     /// ends one.
     pub fn push(&mut self, bytes: impl Iterator<Item = u8>, is_marked: bool, time: Option<u64>) {
+        self.cut_off_at = None;
         let mut bytes = bytes.peekable();
         if bytes.peek().is_none() {
             if is_marked {
@@ -190,10 +193,19 @@ impl MessageLog {
 
     /// Something was lost: in the trace unit, or by damage to its trace.
     pub fn lose(&mut self) {
-        if std::mem::take(&mut self.is_open) {
-            self.damage("trace was lost in the middle of it");
+        if self.is_open {
+            self.cut_off("trace was lost in the middle of it");
         }
         self.is_doubtful = true;
+    }
+
+    /// The open message has no end. It is the next one after those that were read if its number says so.
+    fn cut_off(&mut self, what: &str) {
+        let next = self.next.unwrap_or(0).to_le_bytes();
+        let is_next = self.bytes.strip_prefix(&MAGIC).is_some_and(|rest| rest.starts_with(&next));
+        self.cut_off_at = self.time.filter(|_| is_next && !self.is_doubtful);
+        self.is_open = false;
+        self.damage(what);
     }
 
     fn end(&mut self) {
@@ -244,11 +256,11 @@ impl MessageLog {
 
     /// Nothing more comes. Gives the log, in the order of time, and what was counted.
     pub fn finish(mut self) -> (EventLog, MessageCounts) {
-        if std::mem::take(&mut self.is_open) {
-            self.damage("the trace ends in it");
+        if self.is_open {
+            self.cut_off("the trace ends in it");
         }
         if self.is_doubtful {
-            self.push_record(None, Item::Lost(None));
+            self.push_record(self.cut_off_at, Item::Lost(None));
         }
         self.log.sort();
         let Self { messages, damaged, lost, .. } = self;
@@ -384,6 +396,29 @@ mod tests {
         log.push(good[1].iter().copied(), true, Some(6));
         let (log, counts) = log.finish();
         assert_eq!((log.records.len(), counts.damaged), (2, 1));
+    }
+
+    #[test]
+    fn a_message_that_the_trace_ends_in_is_a_loss_from_its_time_on() {
+        let good = messages();
+        let lost_at = |damage: &dyn Fn(&mut MessageLog)| {
+            let mut log = MessageLog::new();
+            write(&mut log, &good[0], Some(5));
+            damage(&mut log);
+            let record = log.finish().0.records.pop().expect("a record");
+            assert_eq!(record.item, Item::Lost(None));
+            record.time
+        };
+        let begin =
+            |log: &mut MessageLog, number: usize| log.push(good[number].iter().copied(), true, Some(9));
+        assert_eq!(lost_at(&|log| begin(log, 1)), Some(9));
+        // The last packet is cut off too.
+        assert_eq!(lost_at(&|log| (begin(log, 1), log.lose()).1), Some(9));
+        // Another one is missing before it, or something follows it.
+        assert_eq!(lost_at(&|log| begin(log, 2)), None);
+        assert_eq!(lost_at(&|log| (log.lose(), begin(log, 1)).1), None);
+        assert_eq!(lost_at(&|log| (begin(log, 1), log.lose(), begin(log, 2)).2), None);
+        assert_eq!(lost_at(&|log| (begin(log, 1), log.lose(), log.push([].into_iter(), true, None)).2), None);
     }
 
     #[test]

@@ -87,6 +87,31 @@ fn a_killed_recording_of_a_system_opens_and_tells_what_its_cpus_executed() {
 }
 
 #[test]
+fn a_killed_recording_with_its_events_in_the_trace_tells_what_was_executed() {
+    if !has_qemu() {
+        return;
+    }
+    let scratch = Scratch::new("killed-stm");
+    // Events that end in the middle of a byte, and at the end of one.
+    for name in ["s", "so", "sor", "sort"] {
+        let program_of_that_name = scratch.path(name);
+        fs::copy(program("aarch64", "sort"), &program_of_that_name).expect("a file");
+        let capture = scratch.path(&format!("capture-{name}"));
+        let options = ["--cpus", "2", "--pids", "5", "--events", "stm"];
+        let child = recording(&capture, &options, &[&program_of_that_name.display().to_string()]);
+        kill_after(child, &capture, 1);
+        let part = part_of(&capture);
+        if capture.exists() {
+            continue;
+        }
+        for id in ["0x10", "0x11"] {
+            let told = backsight(&["flow", "--format", "pcs", "--id", id], &part);
+            assert!(told.lines().count() > 10_000, "{name} {id}: {}", told.lines().count());
+        }
+    }
+}
+
+#[test]
 fn a_killed_recording_is_discarded_only_on_demand() {
     let scratch = Scratch::new("killed-kept");
     let capture = scratch.path("capture");

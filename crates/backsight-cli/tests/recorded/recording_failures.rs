@@ -41,6 +41,7 @@ pub fn recording(capture: &Path, options: &[&str], program: &[&str]) -> Child {
         .args(options)
         .arg("--")
         .args(program)
+        .envs(backsight_testing::qemu_plugin().map(|plugin| ("BACKSIGHT_QEMU_PLUGIN", plugin)))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

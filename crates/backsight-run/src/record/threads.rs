@@ -198,11 +198,6 @@ impl ThreadUnits {
                 framed.take(*id, bytes)?;
             }
         }
-        if let (Some(messages), Some(framed)) = (&mut self.messages, &mut self.framed) {
-            let mut trace = Vec::new();
-            messages.finish(&mut trace);
-            framed.take(messages.id(), &mut trace)?;
-        }
         match &mut self.framed {
             Some(Framed { funnel, bytes }) => {
                 let sink = &mut |frames: &[u8]| bytes.extend_from_slice(frames);
