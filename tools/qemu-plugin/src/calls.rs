@@ -35,6 +35,8 @@ pub fn begin(index: u32, number: i64, arguments: [u64; 6]) {
             thread.flush();
             replacement::replace(recorder, thread);
         }
+        // What it did before is there, however it and its child end.
+        Call::Fork if recorder.children.is_some() => thread.flush(),
         _ => {}
     }
 }

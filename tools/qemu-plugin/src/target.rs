@@ -20,6 +20,8 @@ pub enum Call {
     Remap,
     Protect,
     Execute,
+    /// `clone`, `clone3`, `fork`, `vfork`.
+    Fork,
     /// `madvise`.
     Advise,
     Write,
@@ -72,6 +74,7 @@ impl Target {
                 125 => Call::Protect,
                 220 => Call::Advise,
                 11 | 387 => Call::Execute,
+                2 | 120 | 190 | 435 => Call::Fork,
                 67 | 174 => Call::SignalAction,
                 _ => Call::Other,
             },
@@ -85,6 +88,7 @@ impl Target {
                 226 => Call::Protect,
                 233 => Call::Advise,
                 221 | 281 => Call::Execute,
+                220 | 435 => Call::Fork,
                 134 => Call::SignalAction,
                 _ => Call::Other,
             },
