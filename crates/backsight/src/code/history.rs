@@ -223,16 +223,14 @@ impl<'c> Moment<'c> {
         self.epochs(window.to).filter_map(|epoch| epoch.timeline.next_start(process, address)).min()
     }
 
-    /// The processes that have something of their own in a span of time or near it: one of them is meant, and nobody says
-    /// which. Of very many only some are tried, since each address is looked up in all.
-    pub fn processes(self, window: Window) -> Vec<u32> {
-        /// More than systems have.
-        const MOST: usize = 4096;
+    /// The processes that have something of their own in a span of time or near it, no more than `most` and one: one of them
+    /// is meant, and nobody says which.
+    pub fn processes(self, window: Window, most: usize) -> Vec<u32> {
         let mut all = BTreeSet::new();
         for epoch in self.epochs(window.to) {
-            all.extend(epoch.timeline.processes().take(MOST));
+            all.extend(epoch.timeline.processes().take(most + 1));
         }
-        all.into_iter().take(MOST).collect()
+        all.into_iter().take(most + 1).collect()
     }
 
     /// The files of the first epoch.

@@ -11,6 +11,9 @@ use super::history::{Look, Moment};
 /// The end of time, for whoever asks what was there last.
 const END: Window = Window { from: u64::MAX - 1, to: u64::MAX - 1 };
 
+/// Processes that an address is looked up in where nobody says which one runs: more than systems have.
+const MOST_PROCESSES: usize = 4096;
+
 /// What lies over and under what the log says.
 #[derive(Debug)]
 pub(crate) struct OverTime {
@@ -30,6 +33,21 @@ impl OverTime {
     pub fn moment<'c>(&self, moment: Moment<'c>) -> Option<(Moment<'c>, Window)> {
         let moment = if self.is_constant { moment.enter(END) } else { moment };
         Some((moment, moment.window()?))
+    }
+
+    /// The processes that may be meant in a span of time. Of very many only some are tried, since each address is looked up
+    /// in all, and a warning says so.
+    fn processes(&self, moment: Moment<'_>, window: Window) -> Vec<u32> {
+        let mut all = moment.processes(window, MOST_PROCESSES);
+        if all.len() > MOST_PROCESSES {
+            all.truncate(MOST_PROCESSES);
+            self.files.search().warnings.insert(format!(
+                "nothing says which process runs, and more than {MOST_PROCESSES} have code: it is looked up in \
+                 {MOST_PROCESSES} of them, and that of others is missing (the trace has no context IDs, or \
+                 [events] contextidr does not say what they are)"
+            ));
+        }
+        all
     }
 
     /// The bytes at an address of a space, in a span of time.
@@ -56,7 +74,7 @@ impl OverTime {
             }
         }
         // As long as nobody says which process it is, code of every process is seen.
-        let all = if space.process() == 0 { moment.processes(window) } else { Vec::new() };
+        let all = if space.process() == 0 { self.processes(moment, window) } else { Vec::new() };
         let mut any = all.into_iter().map(look);
         let any = any.find_map(|seen| if let Look::Bytes(bytes) = seen { Some(bytes) } else { None });
         room = room.min(next_start(0));
@@ -75,7 +93,7 @@ impl OverTime {
             return &self.named;
         }
         let look = |process| moment.names(process, address.0, window, &self.files);
-        let all = || if space.process() == 0 { moment.processes(window) } else { Vec::new() };
+        let all = || if space.process() == 0 { self.processes(moment, window) } else { Vec::new() };
         let found = look(space.process()).or_else(|| look(0)).or_else(|| all().into_iter().find_map(look));
         // What was patched, or cannot be found, has no name. Memory contents may be of a file that has some.
         match found {

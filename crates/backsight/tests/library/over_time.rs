@@ -250,3 +250,32 @@ fn without_timestamps_the_last_word_of_the_log_counts() {
     let log = map(10, "START", 5, 1) + &map(100, "END", 5, 1) + &map(200, "START", 5, 3);
     assert_eq!(executed("timeless", "pid", &log, &[Visit(5)]), [Some(4)]);
 }
+
+#[test]
+fn of_very_many_processes_some_are_tried_and_a_warning_says_so() {
+    // One after the other the processes have code, that of the last one is at the address that is executed.
+    let log = |count: u32| {
+        let others = (1..count).map(|pid| {
+            format!(
+                "10 declare_process START pid={pid} base={:#x} size=0x100 image=nops1\n",
+                0x10_0000 + pid * 0x100
+            )
+        });
+        others.collect::<String>() + &map(10, "START", count, 3)
+    };
+    for (count, expected, is_said) in [(4096, Some(4), false), (4097, None, true)] {
+        let folder = package(&format!("many-{count}"), "none", &log(count), &[Time(50), Visit(1), Time(60)]);
+        let capture = Capture::open(&folder.0).unwrap();
+        let mut blocks = Vec::new();
+        let summary = capture.execution().run(|item| match item.value {
+            Event::Range(range) => blocks.push(Some(range.instructions)),
+            Event::NoMemory { .. } => blocks.push(None),
+            _ => {}
+        });
+        summary.unwrap();
+        assert_eq!(blocks, [expected], "{count}");
+        let warnings = capture.code().unwrap().warnings();
+        let said = warnings.iter().any(|warning| warning.contains("more than 4096 have code"));
+        assert_eq!(said, is_said, "{count}: {warnings:?}");
+    }
+}
