@@ -216,6 +216,49 @@ fn a_debug_link_counts_only_with_its_checksum() {
     assert_eq!(function(&open(&[&stripped]), "store::table::insert"), None);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_debug_link_does_not_lead_through_a_symbolic_link_out_of_the_folders() {
+    use std::os::unix::fs::symlink;
+    let Some(toolchain) = Toolchain::all().next() else { return };
+    let folder = Folder::new("link-out", toolchain.target);
+    let Split { whole, stripped, debug } = split(toolchain, &folder, &["-Wl,--build-id=none"]);
+    let outside = folder.file("outside");
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::rename(&debug, outside.join("program.debug")).unwrap();
+    let root = std::fs::canonicalize(folder.file("")).unwrap().join("root");
+    for inner in ["bin", "usr/lib/debug/bin"] {
+        std::fs::create_dir_all(root.join(inner)).unwrap();
+    }
+    let program = root.join("bin/stripped");
+    std::fs::copy(&stripped, &program).unwrap();
+    let open = || {
+        let mut image = Image::new();
+        image.set_allowed_files(AllowedFiles::beneath([GivenFolder::root(&root)]));
+        image.add(&ImageSpec { file: program.clone(), address: Some(Address(BASE)) }, ANY).unwrap();
+        image
+    };
+    // Beside the program, in a folder beside it, and where a system has debug information.
+    let ways = [
+        ("bin/program.debug", "../..", "outside/program.debug"),
+        ("bin/.debug", "../..", "outside"),
+        ("usr/lib/debug/bin/program.debug", "../../../../..", "outside/program.debug"),
+    ];
+    for (from, up, target) in ways {
+        let from = root.join(from);
+        for to in [Path::new(up).join(target), root.with_file_name(target)] {
+            symlink(&to, &from).unwrap();
+            assert!(from.exists(), "the link leads somewhere");
+            assert_eq!(function(&open(), "store::table::insert"), None, "{from:?} to {to:?}");
+            std::fs::remove_file(&from).unwrap();
+        }
+    }
+    // A link that stays inside is followed.
+    std::fs::copy(outside.join("program.debug"), root.join("bin/kept")).unwrap();
+    symlink("kept", root.join("bin/program.debug")).unwrap();
+    assert_named(&open(), &whole);
+}
+
 #[test]
 fn debug_information_without_its_program_is_reported() {
     let Some(toolchain) = Toolchain::all().next() else { return };

@@ -122,6 +122,67 @@ fn files_that_perf_data_names_do_not_go_into_a_package() {
     }
 }
 
+/// A core file with trace, of a process that had these files mapped.
+fn core_file(scratch: &Scratch, names: &[&str]) -> PathBuf {
+    let capture = backsight_testing::repository().join("testdata/captures/calls-aarch64");
+    let core = scratch.path("core");
+    line(&format!("convert {} --format core -o {}", capture.display(), core.display())).done();
+    let mut bytes = fs::read(&core).expect("core file");
+    let mut files = words(&[names.len() as u64, 0x1000]);
+    for number in 0..names.len() as u64 {
+        let start = 0x7000_0000 + 0x10_0000 * number;
+        files.extend(words(&[start, start + 0x1000, 0]));
+    }
+    names.iter().for_each(|name| files.extend(name.bytes().chain([0])));
+    let mut process = vec![0; 136];
+    process[24] = 77;
+    let note = |kind: u32, contents: &[u8]| {
+        let head = [5, contents.len() as u32, kind].map(u32::to_le_bytes).concat();
+        let mut note = [&head, &b"CORE\0\0\0\0"[..], contents].concat();
+        note.resize(note.len().next_multiple_of(4), 0);
+        note
+    };
+    let notes = [note(3, &process), note(0x4649_4C45, &files)].concat();
+    // The first segment has the notes; these take their place.
+    let header =
+        usize::try_from(u64::from_le_bytes(bytes[32..40].try_into().expect("eight"))).expect("small");
+    assert_eq!(bytes[header], 4, "a segment of notes");
+    let position = bytes.len() as u64;
+    bytes[header + 8..header + 16].copy_from_slice(&position.to_le_bytes());
+    bytes[header + 32..header + 40].copy_from_slice(&(notes.len() as u64).to_le_bytes());
+    bytes.extend(notes);
+    scratch.file("core", bytes)
+}
+
+#[test]
+fn files_that_a_core_file_names_are_not_read_without_leave() {
+    let scratch = Scratch::new();
+    let key = scratch.file("secret/id_rsa", SECRET).display().to_string();
+    let own = scratch.file("bin/own", program(ID)).display().to_string();
+    let core = core_file(&scratch, &[&key, "/proc/self/environ", &own, "../secret/id_rsa"]);
+    let info = line(&format!("info {} --json", core.display())).done();
+    // Two of the capture, and a list of four mappings.
+    assert!(info.out.contains("\"events\": 8"), "its notes are read: {}", info.out);
+    // A core file has no build IDs: nothing says that a program of this machine is the one that ran.
+    for options in [&[][..], &["--host-files"]] {
+        let (run, output) = converted(&scratch, &core, options);
+        let file = |name: &str| files_below(&output).iter().any(|file| file.ends_with(name));
+        assert!(!file("id_rsa") && !file("environ") && !file("own"), "{run:?}");
+        assert!(run.err.contains(&own), "it is said that {own} is not looked at: {}", run.err);
+    }
+    for command in ["flow", "profile", "doctor", "info"] {
+        let run = line(&format!("{command} {} --host-files", core.display()));
+        assert!(!run.out.contains(SECRET) && !run.err.contains(SECRET), "{run:?}");
+    }
+    // Beneath a folder that the user gave, it is found by its name.
+    let (run, output) = converted(&scratch, &core, &["--symfs", "/"]);
+    assert!(
+        run.err.contains("own, ") && files_below(&output).iter().any(|file| file.ends_with("own")),
+        "{run:?}"
+    );
+    assert!(!files_below(&output).iter().any(|file| file.ends_with("id_rsa")), "{run:?}");
+}
+
 #[test]
 fn a_program_of_this_machine_needs_leave_and_the_recorded_build_id() {
     let scratch = Scratch::new();
