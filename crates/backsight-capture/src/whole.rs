@@ -43,7 +43,12 @@ pub fn give_up_all() -> GivenUp {
 /// What cannot be removed stays: why it was given up matters more.
 fn remove(path: &Path) {
     let _ = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(found) if found.is_dir() => {
+            // For all who may still write into it by its name it is gone at once.
+            let moved = temporary_beside(path);
+            let path = fs::rename(path, &moved).map_or(path, |()| &moved);
+            fs::remove_dir_all(path)
+        }
         Ok(_) => fs::remove_file(path),
         Err(_) => Ok(()),
     };
@@ -163,6 +168,37 @@ impl Write for WholeFile {
 impl Seek for WholeFile {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.file.seek(to)
+    }
+}
+
+/// A folder that is not complete and is written by others, under a name of its own: a signal removes it.
+#[derive(Debug)]
+pub struct RemovedOnSignal {
+    folder: PathBuf,
+}
+
+impl RemovedOnSignal {
+    /// From now on. `place` is where it is to be when it is complete.
+    pub fn new(folder: &Path, place: &Path) -> Self {
+        unfinished().insert(folder.to_owned(), place.to_owned());
+        Self { folder: folder.to_owned() }
+    }
+
+    /// The last step, which no signal interrupts: after it nothing is removed.
+    ///
+    /// # Errors
+    /// That of the step.
+    pub fn finish(self, step: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mut held = unfinished();
+        step()?;
+        held.remove(&self.folder);
+        Ok(())
+    }
+}
+
+impl Drop for RemovedOnSignal {
+    fn drop(&mut self) {
+        unfinished().remove(&self.folder);
     }
 }
 

@@ -103,7 +103,8 @@ fn encode(command: &Encode, mut source: impl ExecutionSource, capture: Option<&C
         .title(format!("{}, encoded", command.input.display()))
         .format(command.format.written(&command.output)?)
         .truth(command.truth)
-        .replace(command.force);
+        .replace(command.force)
+        .remove_on_signal(true);
     let recording = with_code(command, recording, capture)?;
     let recorded = recording.record(&mut source, &command.output, &mut |_| {})?;
     if !command.quiet {

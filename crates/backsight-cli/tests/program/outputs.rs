@@ -363,6 +363,44 @@ fn a_signal_leaves_nothing_half() {
 }
 
 #[test]
+fn a_signal_leaves_nothing_of_what_is_being_encoded() {
+    let room = Room::new();
+    let log = room.scratch.path("log");
+    assert!(Command::new("mkfifo").arg(&log).status().unwrap().success());
+    for (out, (signal, name)) in
+        ["out", "out.zip"].into_iter().flat_map(|out| [(2, "SIGINT"), (15, "SIGTERM")].map(|one| (out, one)))
+    {
+        let folder = room.folder("encoding");
+        let mut child = Command::new("env")
+            .args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_backsight"), "encode"])
+            .args([log.as_os_str(), "-o".as_ref(), folder.join(out).as_os_str()])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Open for both, so that the program finds no end. It looks at the first bytes, and opens it again.
+        let mut input = File::options().read(true).write(true).open(&log).unwrap();
+        input.write_all(b"# a comment\n").unwrap();
+        for number in 0..1000_u64 {
+            let address = 0x8000_0000 + 4 * number;
+            writeln!(input, "core   0: 3 0x{address:016x} (0x00000013)").unwrap();
+        }
+        let part = folder.join(format!("{out}.part"));
+        while !part.join(".recording").exists() {
+            assert!(child.try_wait().unwrap().is_none(), "{out}: ended before its time");
+            std::thread::yield_now();
+        }
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        drop(input);
+        assert_eq!(ended.status.signal(), Some(signal), "{out}: {ended:?}");
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(said.contains(&format!("{out}: nothing was written: ended by {name}")), "{out}: {said}");
+        assert!(fs::read_dir(&folder).unwrap().next().is_none(), "{out}: {:?}", contents(&folder));
+    }
+}
+
+#[test]
 fn a_signal_that_is_ignored_stays_ignored() {
     let room = Room::new();
     let file = room.folder("nohup").join("file");

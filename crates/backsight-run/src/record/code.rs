@@ -14,6 +14,7 @@ use backsight_core::Address;
 use backsight_image::Elf;
 
 use super::CodePart;
+use super::folder::make_folders;
 use crate::{CodeMap, Error};
 
 /// Name of the file with code that is in no other, when all of it is there.
@@ -300,8 +301,8 @@ impl RecordedCode {
 
     fn write(&mut self, name: &str, contents: &mut impl io::Read) -> Result<(), Error> {
         let path = self.folder.join(name);
-        let written = fs::create_dir_all(path.parent().unwrap_or(&self.folder))
-            .and_then(|()| io::copy(contents, &mut File::create(&path)?));
+        let written =
+            make_folders(&self.folder, name).and_then(|()| io::copy(contents, &mut File::create(&path)?));
         match written {
             Ok(_) => self.unsynced.push(path),
             Err(error) => {

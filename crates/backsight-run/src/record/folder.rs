@@ -9,6 +9,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use backsight_capture::whole::RemovedOnSignal;
 use backsight_capture::{Buffer, Capture, Format, Output, RECORDING, unfinished};
 
 use crate::Error;
@@ -31,6 +32,8 @@ pub struct CaptureFolder {
     mark: Option<File>,
     /// The files of the description; all others were recorded.
     described: BTreeSet<String>,
+    /// It is worth nothing unless it is complete.
+    removed_on_signal: Option<RemovedOnSignal>,
 }
 
 /// Does the name ask for an archive?
@@ -58,13 +61,19 @@ impl CaptureFolder {
         });
         match marked {
             Ok(file) => {
-                Ok(Self { part, path, replace, format, mark: Some(file), described: BTreeSet::new() })
+                let (mark, described) = (Some(file), BTreeSet::new());
+                Ok(Self { part, path, replace, format, mark, described, removed_on_signal: None })
             }
             Err(error) => {
                 let _ = fs::remove_dir_all(&part);
                 Err(Error::file(&mark, error))
             }
         }
+    }
+
+    /// A signal that ends the program removes it.
+    pub fn remove_on_signal(&mut self) {
+        self.removed_on_signal = Some(RemovedOnSignal::new(&self.part, &self.path));
     }
 
     /// What it becomes.
@@ -93,20 +102,25 @@ impl CaptureFolder {
     pub fn finish(mut self) -> Result<(), Error> {
         fs::remove_file(self.part.join(MARK)).map_err(|error| Error::file(self.part.join(MARK), error))?;
         self.mark = None;
+        let guard = self.removed_on_signal.take();
+        let last = |step: &dyn Fn() -> io::Result<()>| match guard {
+            Some(guard) => guard.finish(step),
+            None => step(),
+        };
         if !is_archive(&self.path) {
             self.remove_replaced()?;
-            return fs::rename(&self.part, &self.path).map_err(|error| Error::file(&self.path, error));
+            let named = last(&|| fs::rename(&self.part, &self.path));
+            return named.map_err(|error| Error::file(&self.path, error));
         }
-        let archive = self.part.with_extension("part.zip");
-        let packed = backsight_capture::pack(&self.part, &archive)
-            .and_then(|()| self.remove_replaced().map_err(|error| io::Error::other(error.to_string())))
-            .and_then(|()| fs::rename(&archive, &self.path));
-        if let Err(error) = packed {
-            let _ = fs::remove_file(&archive);
+        // An archive that is there is replaced when the new one is complete.
+        if self.path.is_dir() {
+            self.remove_replaced()?;
+        }
+        backsight_capture::pack(&self.part, &self.path).map_err(|error| {
             let complete = format!("{error}; the capture is in {}", self.part.display());
-            return Err(Error::file(&self.path, io::Error::other(complete)));
-        }
-        fs::remove_dir_all(&self.part).map_err(|error| Error::file(&self.part, error))
+            Error::file(&self.path, io::Error::other(complete))
+        })?;
+        last(&|| fs::remove_dir_all(&self.part)).map_err(|error| Error::file(&self.part, error))
     }
 
     fn remove_replaced(&self) -> Result<(), Error> {
@@ -174,7 +188,6 @@ struct InPlace<'a> {
 impl InPlace<'_> {
     /// Takes the place of the file of that name at once, so that there is always a whole one.
     fn replace(&self, path: &Path, contents: &mut dyn Read) -> io::Result<()> {
-        fs::create_dir_all(path.parent().unwrap_or(self.folder))?;
         let new = self.folder.join(".new");
         let mut file = File::create(&new)?;
         io::copy(contents, &mut file)?;
@@ -192,13 +205,26 @@ impl Output for InPlace<'_> {
             return Ok(());
         }
         self.described.insert(name.to_owned());
-        let written = self.replace(&path, contents);
+        let written = make_folders(self.folder, name).and_then(|()| self.replace(&path, contents));
         self.full |= written.as_ref().is_err_and(is_full);
         if written.is_err() {
             let _ = fs::remove_file(self.folder.join(".new"));
         }
         written
     }
+}
+
+/// Makes the folders of a file in a capture. The capture's own is not made: where it is gone, a signal ends the program.
+pub fn make_folders(capture: &Path, name: &str) -> io::Result<()> {
+    let mut folder = capture.to_owned();
+    for part in Path::new(name).parent().into_iter().flat_map(Path::components) {
+        folder.push(part);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Is there no room left?

@@ -61,6 +61,7 @@ pub struct Recording {
     truth: bool,
     limit: u64,
     replace: bool,
+    remove_on_signal: bool,
     given: Vec<GivenCode>,
     system: Option<SystemOptions>,
     events_in_trace: bool,
@@ -97,6 +98,7 @@ impl Recording {
             truth: false,
             limit: u64::MAX,
             replace: false,
+            remove_on_signal: false,
             given: Vec::new(),
             system: None,
             events_in_trace: false,
@@ -161,6 +163,13 @@ impl Recording {
         self
     }
 
+    /// What is not complete when a signal ends the program is removed
+    /// ([`whole::give_up_all`](backsight_capture::whole::give_up_all)), because the source can be read again. Else it stays.
+    pub fn remove_on_signal(mut self, remove: bool) -> Self {
+        self.remove_on_signal = remove;
+        self
+    }
+
     /// Code: an ELF file, loaded where it was linked.
     pub fn program(mut self, path: &Path, contents: Vec<u8>) -> Self {
         self.given.push(GivenCode { path: path.to_owned(), contents, parts: None });
@@ -215,7 +224,10 @@ impl Recording {
     /// # Errors
     /// If there is a capture of that name already, or it cannot be written.
     pub fn start(self, path: &Path, isa: Isa, threads: bool, stop: Stop) -> Result<Recorder, Error> {
-        let folder = CaptureFolder::new(path, self.format, self.replace)?;
+        let mut folder = CaptureFolder::new(path, self.format, self.replace)?;
+        if self.remove_on_signal {
+            folder.remove_on_signal();
+        }
         let mut code = RecordedCode::new(&folder.part);
         let given = self.given.iter().try_for_each(|given| match &given.parts {
             None => code.add_program(&given.path, &given.contents),
