@@ -356,7 +356,9 @@ mod tests {
         let folder = scratch("record-files");
         let library = folder.join("library");
         fs::write(&library, [0, 1, 2, 3, 4, 5, 6, 7]).expect("a folder to write to");
-        let mut code = RecordedCode::new(&folder.join("capture"));
+        let capture = folder.join("capture");
+        fs::create_dir(&capture).expect("a folder to write to");
+        let mut code = RecordedCode::new(&capture);
         code.map(&mapped(&library, 0x4000));
         code.see(Address(0x4001), &[3, 4]).expect("a file to copy");
         code.see(Address(0x4003), &[9, 9]).expect("the same file");
