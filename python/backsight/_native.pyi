@@ -43,6 +43,9 @@ def record(
     sysroot: Optional[_Path] = None,
     cpu: Optional[str] = None,
     qemu_plugin: Optional[_Path] = None,
+    sandbox: Optional[bool] = None,
+    allow_read: Sequence[_Path] = (),
+    allow_write: Sequence[_Path] = (),
 ) -> Recorded: ...
 def tables() -> dict[str, list[tuple[str, str, str]]]: ...
 def schema(name: str, columns: Optional[Sequence[str]] = None, where: Optional[str] = None) -> Schema: ...

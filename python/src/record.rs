@@ -6,7 +6,9 @@ use backsight::core::Isa;
 use backsight_capture::Format;
 use backsight_run::qemu::{EmulatedProgram, EmulationOptions};
 use backsight_run::units::{TracedData, UnitTemplate};
-use backsight_run::{ExecutionSource, Recorded, Recording, SimulatedProgram, Target, UnitKind};
+use backsight_run::{
+    ExecutionSource, Recorded, Recording, RefusedFolder, SandboxRequest, SimulatedProgram, Target, UnitKind,
+};
 use backsight_sim::Options;
 use pyo3::prelude::*;
 
@@ -18,12 +20,15 @@ use crate::error;
 ///
 /// Static riscv64 programs run in the built-in simulator; programs for aarch64 and arm, and riscv64 ones with `qemu=True`,
 /// run under QEMU. What the program prints passes through. An interrupt ends the program; what it did until then is in the
-/// capture. `unit` is the trace unit (without it etrace for riscv64 and etm4 for Arm), `config` its settings, "KEY=VALUE".
+/// capture. `sandbox=True` refuses a program in the simulator all files of this machine but those beneath the folders of
+/// `allow_read` and `allow_write`, and `notes` has what was refused; programs that lie in a capture run so by themselves, unless
+/// it is False. Under QEMU a program may do all that you may do. `unit` is the trace unit (without it etrace for riscv64 and etm4 for Arm), `config` its settings, "KEY=VALUE".
 #[pyfunction]
 #[pyo3(signature = (program, output, unit=None, *, config=Vec::new(), format="package", truth=false, limit=None,
-    force=false, qemu=false, sysroot=None, cpu=None, qemu_plugin=None),
+    force=false, qemu=false, sysroot=None, cpu=None, qemu_plugin=None, sandbox=None, allow_read=Vec::new(),
+    allow_write=Vec::new()),
     text_signature = "(program, output, unit=None, *, config=(), format=\"package\", truth=False, limit=None, force=False, \
-        qemu=False, sysroot=None, cpu=None, qemu_plugin=None)")]
+        qemu=False, sysroot=None, cpu=None, qemu_plugin=None, sandbox=None, allow_read=(), allow_write=())")]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn record(
     py: Python<'_>,
@@ -39,7 +44,16 @@ pub fn record(
     sysroot: Option<PathBuf>,
     cpu: Option<String>,
     qemu_plugin: Option<PathBuf>,
+    sandbox: Option<bool>,
+    allow_read: Vec<PathBuf>,
+    allow_write: Vec<PathBuf>,
 ) -> PyResult<RecordedObject> {
+    if sandbox == Some(false) && (!allow_read.is_empty() || !allow_write.is_empty()) {
+        return Err(error::usage(
+            "sandbox=False: without a sandbox, allow_read and allow_write have no meaning",
+        ));
+    }
+    let sandbox = SandboxRequest { wanted: sandbox, read: allow_read, write: allow_write };
     let path = program.first().ok_or_else(|| error::usage("program: it is empty"))?.clone();
     let contents = std::fs::read(&path).map_err(|error| error::file(&path, &error))?;
     let target = Target::of_elf(&contents)
@@ -64,11 +78,19 @@ pub fn record(
                 "the simulator takes only arguments that are UTF-8 text: run the program with qemu=True",
             )
         })?;
-        let options = Options { arguments, instructions: limit.unwrap_or(u64::MAX), ..Options::default() };
+        let refused = |RefusedFolder { folder, writable, error }| {
+            let name = if writable { "allow_write" } else { "allow_read" };
+            error::usage(format!("{name} {}: {error}", folder.display()))
+        };
+        let sandbox = sandbox.of(&path).map_err(refused)?;
+        let instructions = limit.unwrap_or(u64::MAX);
+        let options = Options { arguments, instructions, sandbox, ..Options::default() };
         let program =
             SimulatedProgram::load(&path, &contents, options).map_err(|error| error::of_recording(&error))?;
         return run(py, recording, program, output);
     }
+    let checked = sandbox.check_emulated(&path, "sandbox=True", "sandbox=False");
+    checked.map_err(|why| if sandbox.is_explicit() { error::usage(why) } else { error::recording(why) })?;
     let options = EmulationOptions {
         program: path,
         arguments: program.into_iter().skip(1).map(PathBuf::into_os_string).collect(),

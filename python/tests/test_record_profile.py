@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 import subprocess
 
 import pytest
@@ -112,3 +113,40 @@ def test_bytes_that_are_no_profile_are_refused():
     timeline = backsight.open(CAPTURES / "calls-riscv64").profile("chrome")
     with pytest.raises(backsight.UsageError, match="does not travel"):
         timeline.to_bytes()
+
+
+def test_a_sandbox_refuses_all_files_but_those_that_are_allowed(tmp_path):
+    arm = str(PROGRAMS.parent / "aarch64" / "calls")
+    calls = str(PROGRAMS / "calls")
+    with pytest.raises(backsight.UsageError, match="holds in the simulator only"):
+        backsight.record([arm], tmp_path / "run", sandbox=True)
+    with pytest.raises(backsight.UsageError, match="allow_read .*nothing"):
+        backsight.record([calls], tmp_path / "run", allow_read=[tmp_path / "nothing"])
+    with pytest.raises(backsight.UsageError, match="sandbox=False"):
+        backsight.record([calls], tmp_path / "run", sandbox=False, allow_write=[tmp_path])
+    compiler = shutil.which("riscv64-linux-gnu-gcc")
+    if not compiler:
+        pytest.skip("no riscv64-linux-gnu-gcc")
+    source = PROGRAMS.parent.parent.parent / "crates/backsight-cli/tests/programs/host.c"
+    subprocess.run([compiler, "-O1", "-static", "-o", tmp_path / "host", source], check=True)
+    words = [tmp_path / "host", tmp_path / "read", tmp_path / "write", tmp_path / "secret"]
+    for folder in ("read", "write"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "secret").write_text("secret\n")
+
+    def refused(output, **options):
+        recorded = backsight.record(words, tmp_path / output, **options)
+        return [note for note in recorded.notes if "the sandbox refused" in note]
+
+    assert refused("free") == []
+    assert (tmp_path / "write" / "new").is_file()
+    (tmp_path / "write" / "new").unlink()
+    assert any(str(tmp_path / "secret") in note for note in refused("closed", sandbox=True))
+    assert not (tmp_path / "write" / "new").exists()
+    notes = refused("open", allow_read=[tmp_path / "read"], allow_write=[tmp_path / "write"])
+    assert any(str(tmp_path / "secret") in note for note in notes)
+    assert (tmp_path / "write" / "new").is_file()
+    # A program that lies in a capture has a sandbox by itself.
+    words[0] = tmp_path / "free" / "code" / "host"
+    assert refused("sent") != []
+    assert refused("trusted", sandbox=False) == []

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use backsight_run::{RefusedFolder, SandboxRequest};
 use backsight_sim::Sandbox;
 use clap::Args;
 
@@ -31,47 +32,23 @@ pub struct SandboxArgs {
 }
 
 impl SandboxArgs {
+    fn request(&self) -> SandboxRequest {
+        let wanted = (self.sandbox || self.no_sandbox).then_some(self.sandbox);
+        SandboxRequest { wanted, read: self.allow_read.clone(), write: self.allow_write.clone() }
+    }
+
     /// The sandbox for a program, if it is to have one.
     pub fn of(&self, program: &Path) -> Result<Option<Sandbox>> {
-        let is_asked_for = self.sandbox || !self.allow_read.is_empty() || !self.allow_write.is_empty();
-        if self.no_sandbox || !is_asked_for && capture_around(program).is_none() {
-            return Ok(None);
-        }
-        let mut sandbox = Sandbox::new();
-        let reads = self.allow_read.iter().map(|folder| ("--allow-read", folder, false));
-        for (option, folder, writable) in
-            reads.chain(self.allow_write.iter().map(|folder| ("--allow-write", folder, true)))
-        {
-            let refused = |error| Failure::usage(format!("{option} {}: {error}", folder.display()));
-            sandbox.allow(folder, writable).map_err(refused)?;
-        }
-        Ok(Some(sandbox))
+        self.request().of(program).map_err(|RefusedFolder { folder, writable, error }| {
+            let option = if writable { "--allow-write" } else { "--allow-read" };
+            Failure::usage(format!("{option} {}: {error}", folder.display()))
+        })
     }
 
     /// Under QEMU there is no sandbox.
     pub fn check_emulated(&self, program: &Path) -> Result {
-        if self.of(program)?.is_none() {
-            return Ok(());
-        }
-        let rights = "under QEMU a program has all your rights: run it in a container or as another user";
-        Err(match capture_around(program).filter(|_| !self.sandbox) {
-            Some(capture) => Failure::new(format!(
-                "{}: it lies in the capture {}, whose programs run in a sandbox, and {rights}; or give --no-sandbox if you \
-                 trust it",
-                program.display(),
-                capture.display()
-            )),
-            None => Failure::usage(format!(
-                "--sandbox holds in the simulator only (static riscv64 programs); {rights}"
-            )),
-        })
+        let request = self.request();
+        let checked = request.check_emulated(program, "--sandbox", "--no-sandbox");
+        checked.map_err(|why| if request.is_explicit() { Failure::usage(why) } else { Failure::new(why) })
     }
-}
-
-/// The capture that a program lies in: somebody else may have put it there.
-fn capture_around(program: &Path) -> Option<PathBuf> {
-    let real = program.canonicalize().ok()?;
-    let is_capture =
-        |folder: &&Path| backsight_capture::ENTRIES.iter().any(|entry| folder.join(entry).is_file());
-    real.ancestors().skip(1).find(is_capture).map(Path::to_owned)
 }
