@@ -4,9 +4,11 @@
 //! processes; threads of all of them are numbered together.
 
 use std::io::{self, Read};
+use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
@@ -84,10 +86,12 @@ impl ProcessStreams {
     ) -> io::Result<Result<(), StreamError>> {
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(WAITING);
-            let mut connections = Connections { scope, sender, listener, taken: 0, open: 0 };
+            let mut connections = Connections { scope, sender, listener, taken: Vec::new(), open: 0 };
             connections.add(first);
-            // Whoever still sends when this is over has nobody to send to: it ends.
-            self.take_news(&mut connections, receiver, stop, sink)
+            let outcome = self.take_news(&mut connections, receiver, stop, sink);
+            // A process that still sends then has nobody to send to: it ends.
+            connections.close();
+            outcome
         })
     }
 
@@ -102,7 +106,7 @@ impl ProcessStreams {
             // A child connects before its parent can end: asked first, none is missed.
             connections.accept()?;
             let gives_blocks = self.gives_blocks;
-            self.streams.resize_with(connections.taken, || ProcessStream::new(gives_blocks));
+            self.streams.resize_with(connections.taken.len(), || ProcessStream::new(gives_blocks));
             if connections.open == 0 {
                 return Ok(Ok(()));
             }
@@ -270,7 +274,8 @@ struct Connections<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     sender: SyncSender<(usize, News)>,
     listener: Option<&'scope UnixListener>,
-    taken: usize,
+    /// Those so far, as long as somebody reads them.
+    taken: Vec<Weak<UnixStream>>,
     open: usize,
 }
 
@@ -290,14 +295,22 @@ impl Connections<'_, '_> {
         }
     }
 
-    fn add(&mut self, mut stream: UnixStream) {
-        let (sender, number) = (self.sender.clone(), self.taken);
-        self.taken += 1;
+    /// Nobody reads any more: threads that wait for bytes end.
+    fn close(&self) {
+        for stream in self.taken.iter().filter_map(Weak::upgrade) {
+            // The other side may have closed it.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn add(&mut self, stream: UnixStream) {
+        let (sender, number, stream) = (self.sender.clone(), self.taken.len(), Arc::new(stream));
+        self.taken.push(Arc::downgrade(&stream));
         self.open += 1;
         self.scope.spawn(move || {
             loop {
                 let mut buffer = vec![0; BUFFER];
-                let news = match stream.read(&mut buffer) {
+                let news = match (&*stream).read(&mut buffer) {
                     Ok(0) => News::Ends(Ok(())),
                     Ok(count) => {
                         buffer.truncate(count);
@@ -314,5 +327,32 @@ impl Connections<'_, '_> {
                 }
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qemu::rendezvous::Rendezvous;
+
+    #[test]
+    fn more_processes_than_allowed_end_the_recording_though_all_of_them_are_silent() {
+        let rendezvous = Rendezvous::new().expect("a folder");
+        let socket = std::fs::read_dir(rendezvous.folder()).expect("a folder").filter_map(Result::ok);
+        let connect = |path: PathBuf| UnixStream::connect(path).ok();
+        let paths: Vec<PathBuf> = socket.map(|entry| entry.path()).collect();
+        let path = paths.iter().find(|path| connect(path.to_path_buf()).is_some()).expect("a socket");
+        let (first, _other_side) = UnixStream::pair().expect("a connection");
+        let outcome = thread::scope(|scope| {
+            // More than the listener keeps waiting at a time.
+            let children =
+                scope.spawn(|| (0..MOST_PROCESSES).filter_map(|_| connect(path.clone())).collect::<Vec<_>>());
+            let mut streams = ProcessStreams::new(Path::new("program"), false);
+            let outcome = streams.read(first, Some(rendezvous.listener()), &Stop::new(), &mut |_| {});
+            drop(children.join());
+            outcome
+        });
+        let error = outcome.expect("connections").expect_err("too many");
+        assert_eq!(error.what, Damage::Processes(MOST_PROCESSES as u32));
     }
 }
