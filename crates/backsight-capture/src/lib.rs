@@ -19,6 +19,12 @@
 //! }
 //! # Ok::<(), backsight_capture::Error>(())
 //! ```
+//!
+//! # What is where
+//!
+//! What people hand us: snapshots, trace packages (folder, ZIP), `perf/` perf.data of Linux perf and Android's simpleperf,
+//! `core_file/` ELF core files, bare files; the event log, as text and as messages in the trace; writers for packages,
+//! snapshots and core files; `whole`: files and folders that are whole or absent, for all who write.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,8 @@
 //! The backsight program: what a processor's trace hardware wrote, turned into what the program did, and back.
+//!
+//! # What is where
+//!
+//! The program: arguments, words, progress and `output`, through which all results go; a file or a folder for each command.
 
 #![deny(unsafe_code)]
 

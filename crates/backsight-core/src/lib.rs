@@ -4,6 +4,13 @@
 //! instructions become packets, packets become bytes. The types here are what crosses those borders.
 //! They are plain values, `Copy` and small, so that they can be stored, compared, generated and sent
 //! between threads. The crate has no dependencies and needs no allocator.
+//!
+//! # What is where
+//!
+//! The words that everyone shares: `Address`, `TraceId`, `Isa`, `Context` and `Cause` in the terms of each architecture,
+//! `AddressSpace`, `Located<T>`, `Accounting`; `Describe`: a packet or an event gives its fields once, for text, JSON and
+//! tables; `Execution` and `Retired`, what a processor did; `Printable`: names with what is harmful made visible; `Budget`
+//! and `Door`: how much memory and work an input may ask for, one table for all. No dependencies, `no_std`.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -3,6 +3,14 @@
 //! A follower takes the packets of one source, reads the code they speak about, and says what was executed as
 //! [`Event`]s. There is one follower per protocol. They share what is no matter of the protocol: a cache of the code that
 //! they walked through before, the return stack, and the queue of what a processor did speculatively.
+//!
+//! # What is where
+//!
+//! Packets + image → execution: one follower per protocol, all on one cache of decoded code and of the paths that were
+//! walked through it (`blocks/`; of ETMv4 they are found by where they begin, so that a processor can look for the next
+//! before it is through with one), one `return_stack` and one kind of `sink` that may say "enough for now" and may take
+//! remembered paths by name; `speculation`; the `Event` vocabulary, described once, and OpenCSD's words for it; `itm`,
+//! `stm` packets to messages and time; `etm4/data_match` data transfers to their instructions.
 
 #![forbid(unsafe_code)]
 

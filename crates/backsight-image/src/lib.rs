@@ -3,6 +3,14 @@
 //! Trace says only which way branches went; the instructions come from here. An [`Image`] is put together from the
 //! files that the traced memory was loaded from and from dumps of it. Large files are mapped, and bytes are handed
 //! out where they are.
+//!
+//! # What is where
+//!
+//! Code memory: ELF files and dumps, mapped, in spaces of views and processes, patched and unmapped as it changes;
+//! `timeline`: which bytes were at an address, in a process, at a time; names (stubs, separate debug files), `dwarf/`
+//! source lines, discriminators and inlined functions, unit by unit or all of them, within a budget; `allowed/`: which
+//! files names in a capture may lead to, and the one place that opens them (docs/security.md); `relocate/`: files that are
+//! not linked, such as kernel modules; text of instructions by fARM64, Capstone and disc-v.
 
 #![deny(unsafe_code)]
 

@@ -2,6 +2,10 @@
 //!
 //! A decoder follows a program by reading its code: it needs to know where the next instruction that the trace
 //! speaks about is, and what it does. Nothing here disassembles; the tables hold only what changes the flow.
+//!
+//! # What is where
+//!
+//! `a64`, `a32`, `t32`, `rv`: what an opcode does to control flow. `no_std`.
 
 #![no_std]
 #![forbid(unsafe_code)]

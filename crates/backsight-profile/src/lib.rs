@@ -12,6 +12,15 @@
 //! println!("{:?}", hottest);
 //! # Ok::<(), backsight::Error>(())
 //! ```
+//!
+//! # What is where
+//!
+//! Counting and what people do with it: `count/` one pass over the execution of a source, by dense numbers of blocks and
+//! edges (`blocks`), whole paths that followers remember (`walked`), calls (`calls`, the fast form of `backsight::calls`),
+//! cycles, paths, filters and samples (`selection`), parts of a source (`handover`), threads that go from core to core
+//! (`stretches`, put together by `join`); `Profile`, a value that stands on its own, travels (`travel`) and can be merged;
+//! `probes` the marks that clang puts into blocks; `loops/` Havlak's nesting, over code in pieces that do not overlap;
+//! `export/` a file for each format, `names` what each makes of names, and one list; `report/` the page.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -5,6 +5,13 @@
 //! both ways, [`cva6`] a dialect of them, [`encap`] the framings that carry them, [`ntrace`] Nexus messages both ways, [`ingress`] the interface
 //! between hart and encoder and the ways to it from commit logs. What decides which packets to send is in
 //! `backsight-unit`, what follows them through code in `backsight-flow`.
+//!
+//! # What is where
+//!
+//! `etrace/` E-Trace and `ntrace/` Nexus messages: parameters, packets, decoder (bytes → packets) and encoder (packets →
+//! bytes), and what packets say with what came before (`resolve`); `cva6/` what is different in the packets of the encoder
+//! for CVA6; `encap/` framings of E-Trace; `ingress/` the interface between hart and trace unit, its connector and commit
+//! logs. `no_std`.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -12,6 +12,17 @@
 //!
 //! Trace units, compressors and tests take what they give, whichever it is. A [`Recording`] sends it through a
 //! [trace unit](units) and writes a capture.
+//!
+//! # What is where
+//!
+//! What makes programs run and be seen: `ExecutionSource` (the simulator, `qemu/`, `retired/` streams, commit logs) gives
+//! `Observation`s, instruction by instruction or block by block; `units/` kinds of trace unit by name, a module and a row
+//! each; `record/` sends observations (straight-line code as numbered blocks, many at a time, whose code units and
+//! `retired/` look at once) through a unit, on a thread of its own where there is a core for it, and writes a capture,
+//! described before the trace that needs it (`known`, `description`), so that it can be opened whenever recording is
+//! interrupted; `record/system/` those of several processes, whose threads take turns on CPUs; `measure/` counts what
+//! encoders send, `measure/bandwidth/` also how fast Arm trace units do and the buffers that they need. After
+//! `backsight-capture`, because a recording is a capture.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -9,6 +9,13 @@
 //! "Checked" means that the ID registers of every trace unit allow what is asked for, that trace can flow from every
 //! unit to the one sink, and that a [`Target`], a model of the registers with their locks, claims and idle states, was
 //! taken through both sequences without refusing any access.
+//!
+//! # What is where
+//!
+//! Programming CoreSight trace: `system` and `sysfs` (components and their connections), `request` (what is wanted),
+//! `route` (from trace units to the sink), `unit/` (registers of ETMv4 and ETE, and of ETMv3 and PTM, as their ID registers
+//! allow), `sequence` (the order of accesses), `target` (a model of the registers, which every sequence is taken through),
+//! `output/` a file for each form.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -19,6 +19,12 @@
 //! println!("{exit}: {} instructions, {branches} jumps", simulator.retired());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # What is where
+//!
+//! RV64GC user-mode simulator that reports every retired instruction, one by one or in blocks; `linux/host` which files of
+//! this machine a program may use; decoded blocks (`blocks`) know which ones came next, and are reported many at a time
+//! (`RetiredBlocks` of `backsight-core`).
 
 #![forbid(unsafe_code)]
 

@@ -9,6 +9,13 @@
 //! unsafe, because a processor that lacks them does something undefined: so each call is next to the question whether
 //! the processor has them. The instructions of `vbmi` are called by what was called so, and nowhere else; they read and
 //! write arrays of the right size. [`prefetch`] needs an instruction that is unsafe by name only.
+//!
+//! # What is where
+//!
+//! The same code compiled for several sets of vector instructions, chosen when it runs, and what no compiler makes of a
+//! loop by itself (`bytes`: tables of bytes, vectors that see their neighbours, bits put together; `vbmi`: the instructions
+//! for it; `prefetch`: what is needed soon): the only crate with `unsafe` code, a call next to the question whether the
+//! processor has the instructions. `no_std`.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![deny(unsafe_op_in_unsafe_fn)]

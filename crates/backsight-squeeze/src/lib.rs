@@ -12,6 +12,12 @@
 //! ```
 //!
 //! Everything is integer arithmetic, and every structure has a fixed size: memory does not grow with the trace.
+//!
+//! # What is where
+//!
+//! Research compressors over executed instructions, each with its decompressor: `dmtf`, `sdc`, `tmbp`, `mix` and what they
+//! are measured against; `container` their file; `data/` data addresses, load values, replay, and `unified`: parts that are
+//! executed again from their load values; `lab/` many schemes over many programs.
 
 #![forbid(unsafe_code)]
 

@@ -17,6 +17,16 @@
 //! be read anywhere, each on its own, and give the same rows.
 //!
 //! The feature `arrow` gives batches as record batches of Arrow; `export` writes Parquet and streams of Arrow.
+//!
+//! # What is where
+//!
+//! Captures as tables: `table` (one list of tables and columns gives names, types, documentation and dispatch), `filter/`,
+//! `rows/` a file for each table, `output` (rows to columns to batches), `gather` (ranges as numbers of blocks that come
+//! again, with the columns of each block computed once for all batches), `shape` (which value of a column each row has),
+//! `steps` (where rows were reported, a byte for each), `plan` and `piece` (spans of sources that are read anywhere, on
+//! `decode::span` of `backsight`), `identity`; with the feature `arrow` record batches, with `export` Parquet and streams
+//! of Arrow (`export/repeats`: what rows of ranges repeat is found once, among the numbers of blocks, and every column is
+//! compressed by it).
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -4,6 +4,12 @@
 //! with. The units here do the same from a stream of [`Execution`](backsight_core::Execution) items, whoever
 //! made it: a simulator, QEMU, a log. They serve to try the toolkit without hardware, and to check every decoder
 //! against the truth.
+//!
+//! # What is where
+//!
+//! Trace units in software, executed instructions → packets → bytes: `etm4/` ETMv4 and ETE, `ptm/`, `etm3/` with data
+//! trace, `etrace/`, `ntrace/`, `cva6/` (the encoder of a thesis, with its citation); `riscv/` what those for RISC-V share:
+//! filters, harts that retire several instructions in a cycle, resynchronisation; `funnel` several units into one stream.
 
 #![forbid(unsafe_code)]
 

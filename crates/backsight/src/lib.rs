@@ -29,6 +29,16 @@
 //! - [`doctor`] says why a result is empty, wrong or thin.
 //! - [`calls`] finds out who called whom, and what that cost.
 //! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
+//!
+//! # What is where
+//!
+//! The library that people depend on: `open` any capture, `code` (files and `dumps` as cores see them, and what an event
+//! log says when), `decode` it (`split` into sources, `session`, `caches`: code that was read, shared by sources,
+//! `parallel`, `pieces`: one source on several threads, `merge`, `timeline`: all sources on one time axis, `summary`) to
+//! packets or execution, `messages` put together, `retired`: execution as single instructions, `calls`: the stack of calls,
+//! kept beside execution, with functions as numbers, `detect` (what a bare file holds that nobody describes), `doctor` (why
+//! a result is empty, wrong or thin), `protocol` (one module each and one list), `listing`, `wrapped` buffers; re-exports
+//! the crates below it.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
