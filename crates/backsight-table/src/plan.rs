@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use backsight::decode::{Accumulate, Cut, CutSink, Stretch};
+use backsight::decode::{Accumulate, Cut, Stretch};
 use backsight::flow::{PathId, Range};
 use backsight::{Capture, Event, Item, Source};
 use backsight_profile::{CountOptions, Counter};
@@ -197,6 +197,14 @@ impl Accumulate<Event> for Cuts<'_> {
             counter.path(path, hart, items);
         }
     }
+
+    fn cut(&mut self, cut: Cut) {
+        let (harts, pending) = self.branches.hand_over();
+        let carried = harts.iter().map(Carried::of).collect();
+        let counted = self.counter.as_ref().map(Counter::hand_over);
+        let (start, latest) = (Some(cut), self.latest);
+        self.found.push(Piece { start, latest, carried, pending, counted, ..self.whole.clone() });
+    }
 }
 
 impl Cuts<'_> {
@@ -259,15 +267,5 @@ impl PathEnds {
             self.ends.resize(index + 1, None);
         }
         self.ends[index] = Some(end);
-    }
-}
-
-impl CutSink<Event> for Cuts<'_> {
-    fn cut(&mut self, cut: Cut) {
-        let (harts, pending) = self.branches.hand_over();
-        let carried = harts.iter().map(Carried::of).collect();
-        let counted = self.counter.as_ref().map(Counter::hand_over);
-        let (start, latest) = (Some(cut), self.latest);
-        self.found.push(Piece { start, latest, carried, pending, counted, ..self.whole.clone() });
     }
 }

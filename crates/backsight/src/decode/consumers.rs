@@ -6,8 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::item::{Executor, Item, Origin};
-use super::session::Each;
+use super::item::{Accumulate, Executor, Item, Origin};
 use super::source_decoder::{ItemSink, Known};
 use crate::Source;
 
@@ -205,49 +204,46 @@ impl Pool {
 }
 
 /// The state of pieces of a source.
-pub(super) struct Folded<'f, T, M, E> {
+pub(super) struct PieceState<'f, T, M> {
     pub source: Source,
     pub make: &'f M,
-    pub each: &'f E,
     /// What was made of the piece so far, and the span of time that items are of now.
     pub state: Option<T>,
     pub window: Option<Window>,
 }
 
-impl<T, M: Fn(&Source) -> T, E> Folded<'_, T, M, E> {
+impl<T, M: Fn(&Source) -> T> PieceState<'_, T, M> {
     #[inline(always)]
     fn state<V>(&mut self) -> &mut T
     where
-        E: Each<T, V>,
+        T: Accumulate<V>,
     {
         self.state.get_or_insert_with(|| {
             let mut state = (self.make)(&self.source);
-            self.window.into_iter().for_each(|window| self.each.enter(&mut state, window));
+            self.window.into_iter().for_each(|window| state.enter(window));
             state
         })
     }
 }
 
-impl<V, T, M, E> Consumer<V> for Folded<'_, T, M, E>
+impl<V, T, M> Consumer<V> for PieceState<'_, T, M>
 where
-    T: Send,
+    T: Accumulate<V> + Send,
     M: Fn(&Source) -> T + Sync,
-    E: Each<T, V> + Sync,
 {
     type Portion = T;
 
-    const TAKES_PATHS: bool = E::TAKES_PATHS;
+    const TAKES_PATHS: bool = T::TAKES_PATHS;
 
     #[inline(always)]
     fn item(&mut self, item: Item<'_, V>) {
-        let each = self.each;
-        each.item(self.state(), item);
+        self.state().item(item);
     }
 
     fn enter(&mut self, window: Window) {
         self.window = Some(window);
         if let Some(state) = &mut self.state {
-            self.each.enter(state, window);
+            state.enter(window);
         }
     }
 
@@ -256,8 +252,7 @@ where
     where
         V: 'a,
     {
-        let each = self.each;
-        each.path(self.state(), path, executor.sub_source, items);
+        self.state().path(path, executor.sub_source, items);
     }
 
     #[inline(always)]

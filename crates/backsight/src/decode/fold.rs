@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use super::consumers::Folded;
-use super::item::{Accumulate, Item};
+use super::consumers::PieceState;
+use super::item::{Accumulate, Folded, Item};
 use super::kind::Kind;
-use super::session::{ByItem, ByState, Each, Session, States};
+use super::session::{Session, States};
 use super::summary::{SourceSummary, Summary};
 use super::{Decode, Spread, parallel, pieces};
 use crate::{Error, Result, Source};
@@ -33,7 +33,9 @@ impl<'c, K: Kind> Decode<'c, K> {
         make: impl Fn(&Source) -> T + Sync,
         each: impl Fn(&mut T, Item<'_, K::Value>) + Sync,
     ) -> Result<(Summary, Vec<(Source, T)>)> {
-        self.fold_by(make, ByItem(each))
+        let make = |source: &Source| Folded { state: make(source), each: &each };
+        let (summary, states) = self.accumulate(make)?;
+        Ok((summary, of_closures(states)))
     }
 
     /// As [`Decode::fold`], with states that take items themselves, and paths of execution that were walked before as what
@@ -64,24 +66,16 @@ impl<'c, K: Kind> Decode<'c, K> {
         self,
         make: impl Fn(&Source) -> T + Sync,
     ) -> Result<(Summary, Vec<(Source, T)>)> {
-        self.fold_by(make, ByState)
-    }
-
-    fn fold_by<T: Send>(
-        self,
-        make: impl Fn(&Source) -> T + Sync,
-        each: impl Each<T, K::Value> + Sync,
-    ) -> Result<(Summary, Vec<(Source, T)>)> {
         let mut summary = self.empty_summary();
         let mut states = Vec::new();
         let buffers = parallel::map(self.setups()?, self.threads, |setup, threads| {
             let buffer = setup.buffer;
             let (mut session, mut states) = (Session::new(setup), States::default());
             self.blocks(buffer, true, &mut |block| {
-                session.feed_states(block, threads, &mut states, &make, &each);
+                session.accumulate(block, threads, &mut states, &make);
                 ControlFlow::Continue(())
             })?;
-            session.finish_states(&mut states, &each);
+            session.finish_accumulated(&mut states);
             Ok::<_, Error>((session.buffer_summary(), states))
         });
         for result in buffers {
@@ -120,7 +114,10 @@ impl<'c, K: Kind> Decode<'c, K> {
         each: impl Fn(&mut T, Item<'_, K::Value>) + Sync,
         merge: impl Fn(&mut T, T),
     ) -> Result<(Summary, Vec<(Source, T)>)> {
-        self.reduce_by(make, ByItem(each), merge)
+        let make = |source: &Source| Folded { state: make(source), each: &each };
+        let (summary, states) =
+            self.accumulate_and_merge(make, |sum, later| merge(&mut sum.state, later.state))?;
+        Ok((summary, of_closures(states)))
     }
 
     /// As [`Decode::reduce`], with states that take items themselves, and paths of execution that were walked before as what
@@ -133,15 +130,6 @@ impl<'c, K: Kind> Decode<'c, K> {
         make: impl Fn(&Source) -> T + Sync,
         merge: impl Fn(&mut T, T),
     ) -> Result<(Summary, Vec<(Source, T)>)> {
-        self.reduce_by(make, ByState, merge)
-    }
-
-    fn reduce_by<T: Send>(
-        self,
-        make: impl Fn(&Source) -> T + Sync,
-        each: impl Each<T, K::Value> + Sync,
-        merge: impl Fn(&mut T, T),
-    ) -> Result<(Summary, Vec<(Source, T)>)> {
         let setups = self.setups()?;
         let only: Option<Vec<_>> = setups
             .iter()
@@ -150,12 +138,12 @@ impl<'c, K: Kind> Decode<'c, K> {
                 Spread::None | Spread::Sources => None,
             })
             .collect();
-        let Some(ids) = only else { return self.fold_by(make, each) };
+        let Some(ids) = only else { return self.accumulate(make) };
         let (mut summary, mut states) = (self.empty_summary(), Vec::new());
         for (setup, id) in setups.iter().zip(ids) {
-            let (make, each) = (&make, &each);
+            let make = &make;
             let mut new = |source: &Source| {
-                Ok::<_, Error>(Folded { source: source.clone(), make, each, state: None, window: None })
+                Ok::<_, Error>(PieceState { source: source.clone(), make, state: None, window: None })
             };
             let mut sum = None;
             let mut output = |state: T| {
@@ -176,4 +164,9 @@ impl<'c, K: Kind> Decode<'c, K> {
         }
         Ok((summary, states))
     }
+}
+
+/// The states that closures gave items to.
+fn of_closures<S, E>(states: Vec<(Source, Folded<'_, S, E>)>) -> Vec<(Source, S)> {
+    states.into_iter().map(|(source, folded)| (source, folded.state)).collect()
 }

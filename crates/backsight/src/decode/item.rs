@@ -6,6 +6,7 @@ use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::positions::{Positions, Stretch};
+use super::span::Cut;
 use crate::{Buffer, Source};
 
 /// Something that was decoded, with where it came from.
@@ -159,13 +160,34 @@ pub trait Accumulate<T> {
     fn enter(&mut self, _window: Window) {}
 
     /// Takes the items of a path of execution that was walked before. `path` always stands for the same values, and for the
-    /// same distances between their offsets: whoever counts need look at them only when it comes for the first time.
+    /// same distances between their offsets: a state that counts need look at them only when it comes for the first time.
     #[inline(always)]
     fn path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
     where
         T: 'a,
     {
         items.for_each(|item| self.item(item));
+    }
+
+    /// The source can be cut here: the next item belongs to the next span. See
+    /// [`Decode::find_cuts`](super::Decode::find_cuts).
+    fn cut(&mut self, _cut: Cut) {}
+}
+
+/// Takes no notice of anything: for a decode of which only the summary is wanted.
+impl<T> Accumulate<T> for () {
+    fn item(&mut self, _item: Item<'_, T>) {}
+}
+
+/// A state that a closure gives items to.
+pub(super) struct Folded<'e, S, E> {
+    pub state: S,
+    pub each: &'e E,
+}
+
+impl<T, S, E: Fn(&mut S, Item<'_, T>)> Accumulate<T> for Folded<'_, S, E> {
+    fn item(&mut self, item: Item<'_, T>) {
+        (self.each)(&mut self.state, item);
     }
 }
 

@@ -49,7 +49,7 @@ use session::{BLOCK, Order, Setup};
 pub use session::{Session, States};
 use source_decoder::Wanted;
 pub(crate) use span::count_frames;
-pub use span::{Cut, CutSink, Seek, Span, SpanSummary};
+pub use span::{Cut, Seek, Span, SpanSummary};
 pub(crate) use summary::frame_damage;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 pub use timeline::TimeBounds;
@@ -128,7 +128,7 @@ impl<'c> Decode<'c, Packets> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn count(self) -> Result<Summary> {
-        Ok(self.counter().fold(|_| (), |(), _| {})?.0)
+        Ok(self.counter().accumulate(|_| ())?.0)
     }
 
     /// The same, for the bytes of a [`Session`].
@@ -141,7 +141,7 @@ impl<'c> Decode<'c, Packets> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn tally(self) -> Result<Summary> {
-        Ok(self.of_kind(Counts::<ByKind>::default()).positions(false).fold(|_| (), |(), _| {})?.0)
+        Ok(self.of_kind(Counts::<ByKind>::default()).positions(false).accumulate(|_| ())?.0)
     }
 }
 

@@ -227,38 +227,14 @@ impl<'c, K: Kind> Session<'c, K> {
         buffer_summary(&self.setup, &self.splitter, sources, &self.undecoded)
     }
 
-    /// Takes more bytes of the buffer. Each source has a state of its own, which `make` makes and `each` gives items to;
-    /// sources are decoded on up to so many threads.
-    pub fn feed_each<T: Send>(
-        &mut self,
-        bytes: &[u8],
-        threads: usize,
-        states: &mut States<T>,
-        make: &impl Fn(&Source) -> T,
-        each: &(impl Fn(&mut T, Item<'_, K::Value>) + Sync),
-    ) {
-        self.feed_states(bytes, threads, states, make, &ByItem(each));
-    }
-
-    /// As [`Session::feed_each`], with states that take items themselves: see [`Decode::accumulate`](super::Decode::accumulate).
+    /// Takes more bytes of the buffer. Each source has a state of its own, which `make` makes and which takes its items: see
+    /// [`Decode::accumulate`](super::Decode::accumulate). Sources are decoded on up to so many threads.
     pub fn accumulate<T: Accumulate<K::Value> + Send>(
         &mut self,
         bytes: &[u8],
         threads: usize,
         states: &mut States<T>,
         make: &impl Fn(&Source) -> T,
-    ) {
-        self.feed_states(bytes, threads, states, make, &ByState);
-    }
-
-    /// The same for whoever may take whole paths.
-    pub(super) fn feed_states<T: Send>(
-        &mut self,
-        bytes: &[u8],
-        threads: usize,
-        states: &mut States<T>,
-        make: &impl Fn(&Source) -> T,
-        each: &(impl Each<T, K::Value> + Sync),
     ) {
         if self.setup.buffer.is_raw() {
             self.meet_raw_source();
@@ -270,7 +246,7 @@ impl<'c, K: Kind> Session<'c, K> {
             };
             let known = states.0.remove(&TraceId::NULL);
             let (source, mut state) = known.unwrap_or_else(|| (source.clone(), make(source)));
-            let _ = self.raw_block(bytes, &mut StateSink { state: &mut state, each });
+            let _ = self.raw_block(bytes, &mut StateSink(&mut state));
             states.0.insert(TraceId::NULL, (source, state));
             return;
         }
@@ -286,7 +262,7 @@ impl<'c, K: Kind> Session<'c, K> {
             .collect();
         let decode =
             |(decoder, piece, state): &mut (&mut SourceDecoder<K::Stream<'c>>, &mut Piece, &mut T)| {
-                let _ = decoder.take_to(piece.part(), &mut StateSink { state: &mut **state, each });
+                let _ = decoder.take_to(piece.part(), &mut StateSink(&mut **state));
                 piece.clear();
             };
         if threads < 2 || work.len() < 2 {
@@ -301,104 +277,30 @@ impl<'c, K: Kind> Session<'c, K> {
     }
 
     /// The buffer ends, for sources with states of their own.
-    pub fn finish_each<T>(&mut self, states: &mut States<T>, each: &impl Fn(&mut T, Item<'_, K::Value>)) {
-        self.finish_states(states, &ByItem(each));
-    }
-
-    /// As [`Session::finish_each`], with states that take items themselves.
     pub fn finish_accumulated<T: Accumulate<K::Value>>(&mut self, states: &mut States<T>) {
-        self.finish_states(states, &ByState);
-    }
-
-    /// The same for whoever may take whole paths.
-    pub(super) fn finish_states<T>(&mut self, states: &mut States<T>, each: &impl Each<T, K::Value>) {
         self.splitter.restart();
         for (id, decoder) in &mut self.decoders {
             let Some((_, state)) = states.0.get_mut(id) else { continue };
-            let _ = decoder.finish_to(&mut StateSink { state, each });
+            let _ = decoder.finish_to(&mut StateSink(state));
         }
     }
 }
 
-/// Gives the items of a source to its state.
-pub(super) trait Each<T, V> {
-    /// Does it take whole paths?
-    const TAKES_PATHS: bool;
+/// A state as what takes the items of its source.
+struct StateSink<'s, T>(&'s mut T);
 
-    fn item(&self, state: &mut T, item: Item<'_, V>);
+impl<V, T: Accumulate<V>> ItemSink<V> for StateSink<'_, T> {
+    type Says = ();
 
-    /// What follows happened in this span of time.
-    fn enter(&self, _state: &mut T, _window: Window) {}
-
-    /// Gives it the items of a path that was walked before.
-    #[inline(always)]
-    fn path<'a>(
-        &self,
-        state: &mut T,
-        _path: PathId,
-        _sub_source: u16,
-        items: impl Iterator<Item = Item<'a, V>>,
-    ) where
-        V: 'a,
-    {
-        items.for_each(|item| self.item(state, item));
-    }
-}
-
-/// By a closure, one by one.
-pub(super) struct ByItem<F>(pub F);
-
-impl<T, V, F: Fn(&mut T, Item<'_, V>)> Each<T, V> for ByItem<F> {
-    const TAKES_PATHS: bool = false;
-
-    #[inline(always)]
-    fn item(&self, state: &mut T, item: Item<'_, V>) {
-        (self.0)(state, item);
-    }
-}
-
-/// To a state that takes them itself.
-pub(super) struct ByState;
-
-impl<V, T: Accumulate<V>> Each<T, V> for ByState {
     const TAKES_PATHS: bool = T::TAKES_PATHS;
 
     #[inline(always)]
-    fn item(&self, state: &mut T, item: Item<'_, V>) {
-        state.item(item);
-    }
-
-    fn enter(&self, state: &mut T, window: Window) {
-        state.enter(window);
-    }
-
-    #[inline(always)]
-    fn path<'a>(&self, state: &mut T, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
-    where
-        V: 'a,
-    {
-        state.path(path, sub_source, items);
-    }
-}
-
-/// A state as what takes the items of its source.
-pub(super) struct StateSink<'s, T, E> {
-    pub state: &'s mut T,
-    pub each: &'s E,
-}
-
-impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {
-    type Says = ();
-
-    const TAKES_PATHS: bool = E::TAKES_PATHS;
-
-    #[inline(always)]
     fn take(&mut self, item: Item<'_, V>, _known: Known) {
-        self.each.item(self.state, item);
+        self.0.item(item);
     }
 
     fn enter(&mut self, window: Window) {
-        self.each.enter(self.state, window);
+        self.0.enter(window);
     }
 
     #[inline(always)]
@@ -411,7 +313,7 @@ impl<V, T, E: Each<T, V>> ItemSink<V> for StateSink<'_, T, E> {
     where
         V: 'a,
     {
-        self.each.path(self.state, path, executor.sub_source, items);
+        self.0.path(path, executor.sub_source, items);
         ControlFlow::Continue(())
     }
 }

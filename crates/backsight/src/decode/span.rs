@@ -70,12 +70,6 @@ impl Span {
     }
 }
 
-/// Takes what is decoded while cuts are looked for, and the cuts.
-pub trait CutSink<T>: Accumulate<T> {
-    /// The source can be cut here: the next item belongs to the next span.
-    fn cut(&mut self, cut: Cut);
-}
-
 /// What came of a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanSummary {
@@ -167,7 +161,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         buffer: &str,
         id: TraceId,
         size: usize,
-        sink: &mut impl CutSink<K::Value>,
+        sink: &mut impl Accumulate<K::Value>,
     ) -> Result {
         let (setup, id) = self.setup_of(buffer, id)?;
         let (Some(mut decoder), Some(mut probe)) = (setup.decoder(id), setup.decoder(id)) else {
@@ -233,7 +227,7 @@ fn latest(seeks: &mut VecDeque<Seek>, offset: u64) -> Option<Seek> {
 }
 
 /// Decodes a piece, and beside that its beginning by a decoder that knows nothing of what came before.
-fn look_for_cut<S: Stream, C: CutSink<S::Value>>(
+fn look_for_cut<S: Stream, C: Accumulate<S::Value>>(
     piece: &StreamPiece,
     seek: Option<Seek>,
     decoder: &mut SourceDecoder<S>,

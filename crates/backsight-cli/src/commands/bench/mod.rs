@@ -303,9 +303,9 @@ impl<'c> Decoded<'c> {
         let mut bytes = 0;
         contents.blocks(&mut |block| {
             bytes += block.len() as u64;
-            session.feed_each(block, threads, states, &|_| (), &|(), _| {});
+            session.accumulate(block, threads, states, &|_| ());
         })?;
-        session.finish_each(states, &|(), _| {});
+        session.finish_accumulated(states);
         Ok(Work { bytes, packets: since(session, packets), ..Work::default() })
     }
 }
