@@ -68,7 +68,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     ) -> Result<(Summary, Vec<(Source, T)>)> {
         let mut summary = self.empty_summary();
         let mut states = Vec::new();
-        let buffers = parallel::map(self.setups()?, self.threads, |setup, threads| {
+        let buffers = parallel::map(self.setups()?, self.settings.threads, |setup, threads| {
             let buffer = setup.buffer;
             let (mut session, mut states) = (Session::new(setup), States::default());
             self.blocks(buffer, true, &mut |block| {

@@ -80,30 +80,39 @@ const PIECE: usize = 1 << 17;
 pub struct Decode<'c, K> {
     capture: &'c Capture,
     kind: K,
+    settings: Settings,
+    progress: Option<Arc<dyn Fn(u64) + Send + Sync + 'c>>,
+}
+
+/// What is decoded, and how.
+#[derive(Clone, Debug)]
+struct Settings {
+    /// Names of buffers that are wanted; none: all.
     buffers: BTreeSet<String>,
+    /// IDs that are wanted; none: all.
     ids: BTreeSet<u64>,
     threads: usize,
     positions: bool,
     any_order: bool,
+    /// Bytes of a source that a thread decodes at a time.
     piece: usize,
     stop: Option<Arc<AtomicBool>>,
-    progress: Option<Arc<dyn Fn(u64) + Send + Sync + 'c>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (buffers, ids, stop) = Default::default();
+        Self { buffers, ids, threads: 1, positions: true, any_order: false, piece: PIECE, stop }
+    }
 }
 
 impl<K: fmt::Debug> fmt::Debug for Decode<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress: _ } =
-            self;
+        let Self { capture, kind, settings, progress: _ } = self;
         f.debug_struct("Decode")
             .field("capture", &capture.name())
             .field("kind", kind)
-            .field("buffers", buffers)
-            .field("ids", ids)
-            .field("threads", threads)
-            .field("positions", positions)
-            .field("any_order", any_order)
-            .field("piece", piece)
-            .field("stop", stop)
+            .field("settings", settings)
             .finish_non_exhaustive()
     }
 }
@@ -147,41 +156,29 @@ impl<'c> Decode<'c, Packets> {
 
 impl<'c, K: Kind> Decode<'c, K> {
     pub(crate) fn new(capture: &'c Capture, kind: K) -> Self {
-        Self {
-            capture,
-            kind,
-            buffers: BTreeSet::new(),
-            ids: BTreeSet::new(),
-            threads: 1,
-            positions: true,
-            any_order: false,
-            piece: PIECE,
-            stop: None,
-            progress: None,
-        }
+        Self { capture, kind, settings: Settings::default(), progress: None }
     }
 
     fn of_kind<L>(self, kind: L) -> Decode<'c, L> {
-        let Self { capture, kind: _, buffers, ids, threads, positions, any_order, piece, stop, progress } =
-            self;
-        Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress }
+        let Self { capture, kind: _, settings, progress } = self;
+        Decode { capture, kind, settings, progress }
     }
 
     /// Only this buffer. May be said again and again; if it is never said, all are decoded.
     pub fn buffer(mut self, name: &str) -> Self {
-        self.buffers.insert(name.to_owned());
+        self.settings.buffers.insert(name.to_owned());
         self
     }
 
     /// Only this buffer, whatever was said before.
     pub fn only(mut self, name: &str) -> Self {
-        self.buffers = BTreeSet::from([name.to_owned()]);
+        self.settings.buffers = BTreeSet::from([name.to_owned()]);
         self
     }
 
     /// Only the source with this trace ID. May be said again and again; if it is never said, all are decoded.
     pub fn id(mut self, id: u64) -> Self {
-        self.ids.insert(id);
+        self.settings.ids.insert(id);
         self
     }
 
@@ -189,7 +186,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// together ([`Decode::reduce`], [`Decode::accumulate_and_merge`], [`Decode::write`]); 0 is as many as the machine has
     /// cores. What comes out, and in which order, is the same. The default is 1.
     pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = match threads {
+        self.settings.threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
@@ -199,13 +196,13 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// Bytes of a source that a thread decodes at a time where several share one. What they give is kept until it is its
     /// turn: larger pieces need more memory.
     pub fn piece_size(mut self, bytes: usize) -> Self {
-        self.piece = bytes;
+        self.settings.piece = bytes;
         self
     }
 
     /// Will anybody ask where items were ([`Item::position`]), or for their bytes? If not, keeping track is saved.
     pub fn positions(mut self, wanted: bool) -> Self {
-        self.positions = wanted;
+        self.settings.positions = wanted;
         self
     }
 
@@ -214,13 +211,13 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// Without it, packets come in the order of their last bytes in the buffer. Execution comes block by block of the
     /// buffer, in each block by trace ID.
     pub fn any_order(mut self) -> Self {
-        self.any_order = true;
+        self.settings.any_order = true;
         self
     }
 
     /// Reads no more once this flag is set, by another thread or by a signal: what was read until then is decoded.
     pub fn stop_on(mut self, flag: Arc<AtomicBool>) -> Self {
-        self.stop = Some(flag);
+        self.settings.stop = Some(flag);
         self
     }
 
@@ -293,11 +290,11 @@ impl<'c, K: Kind> Decode<'c, K> {
         let mut output = |(source, items): (Source, Vec<Kept<K::Value>>)| {
             items.iter().try_for_each(|kept| sink.item(kept.item(&source)))
         };
-        parallel::run(setup, self.threads, &mut self.reader(setup), &mut make, &mut output)
+        parallel::run(setup, self.settings.threads, &mut self.reader(setup), &mut make, &mut output)
     }
 
     fn piece_options(&self) -> PieceOptions {
-        PieceOptions { threads: self.threads, size: self.piece }
+        PieceOptions { threads: self.settings.threads, size: self.settings.piece }
     }
 
     /// Reads the blocks of a buffer.
@@ -320,15 +317,10 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Ok::<(), backsight::Error>(())
     /// ```
     pub fn iter(self) -> Items<K::Value> {
-        let Self { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress: _ } =
-            self;
+        let Self { capture, kind, settings, progress: _ } = self;
         let capture = capture.clone();
         Items::new(move |sink| {
-            let capture = &capture;
-            let progress = None;
-            let decode =
-                Decode { capture, kind, buffers, ids, threads, positions, any_order, piece, stop, progress };
-            decode.run(|item| sink.push(&item))
+            Decode { capture: &capture, kind, settings, progress: None }.run(|item| sink.push(&item))
         })
     }
 
@@ -361,11 +353,11 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// tens of thousands of those.
     fn spread(&self, setup: &Setup<'_, K>) -> Spread {
         let is_smaller = |bytes: u64| setup.buffer.size().is_some_and(|size| size < bytes);
-        if self.threads < 2 || is_smaller(SMALLEST_FOR_THREADS) {
+        if self.settings.threads < 2 || is_smaller(SMALLEST_FOR_THREADS) {
             return Spread::None;
         }
-        let is_one_piece = is_smaller(2 * self.piece as u64);
-        match (!is_one_piece).then(|| pieces::only_source(setup, self.threads)).flatten() {
+        let is_one_piece = is_smaller(2 * self.settings.piece as u64);
+        match (!is_one_piece).then(|| pieces::only_source(setup, self.settings.threads)).flatten() {
             Some(id) => Spread::Pieces(id),
             None if setup.buffer.is_raw() || setup.order == Order::Capture => Spread::None,
             None => Spread::Sources,
@@ -382,7 +374,7 @@ impl<'c, K: Kind> Decode<'c, K> {
             for source in buffer.sources().chain(&buffer.fallback).filter(|source| self.wants(source.id())) {
                 self.kind.stream(source, code)?;
             }
-            let order = match (self.any_order, K::IN_ORDER) {
+            let order = match (self.settings.any_order, K::IN_ORDER) {
                 (true, _) => Order::Any,
                 (false, true) => Order::Capture,
                 (false, false) => Order::Blocks,
@@ -392,10 +384,10 @@ impl<'c, K: Kind> Decode<'c, K> {
                 buffer,
                 code,
                 caches: Arc::clone(&caches),
-                ids: self.ids.iter().map(|&id| buffer.first_id(TraceId::new(id as u8))).collect(),
+                ids: self.settings.ids.iter().map(|&id| buffer.first_id(TraceId::new(id as u8))).collect(),
                 wanted: Wanted {
-                    positions: self.positions,
-                    bytes: self.positions && K::HAS_BYTES,
+                    positions: self.settings.positions,
+                    bytes: self.settings.positions && K::HAS_BYTES,
                     arrivals: order == Order::Capture && !buffer.is_raw(),
                 },
                 order,
@@ -405,12 +397,14 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 
     fn wanted_buffers(&self) -> impl Iterator<Item = &'c Buffer> {
-        let wants = |buffer: &&Buffer| self.buffers.is_empty() || self.buffers.contains(buffer.name());
+        let wants = |buffer: &&Buffer| {
+            self.settings.buffers.is_empty() || self.settings.buffers.contains(buffer.name())
+        };
         self.capture.buffers().iter().filter(wants)
     }
 
     fn wants(&self, id: TraceId) -> bool {
-        self.ids.is_empty() || self.ids.contains(&u64::from(id.get()))
+        self.settings.ids.is_empty() || self.settings.ids.contains(&u64::from(id.get()))
     }
 
     /// A buffer without frames holds one source, by the ID that is known of it.
@@ -419,7 +413,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 
     fn check_buffers(&self) -> Result {
-        match self.buffers.iter().find(|name| self.capture.buffer(name).is_none()) {
+        match self.settings.buffers.iter().find(|name| self.capture.buffer(name).is_none()) {
             Some(name) => {
                 let known: Vec<_> = self.capture.buffers().iter().map(Buffer::name).collect();
                 Err(Error::misuse(format!("buffer {name}: the capture has {}", known.join(", "))))
@@ -430,7 +424,7 @@ impl<'c, K: Kind> Decode<'c, K> {
 
     /// Refuses IDs that none of the wanted buffers is said to hold. What the frames of a bare file hold, nobody says.
     fn check_ids(&self) -> Result {
-        if let Some(id) = self.ids.iter().find(|&&id| id > 0x7F) {
+        if let Some(id) = self.settings.ids.iter().find(|&&id| id > 0x7F) {
             return Err(Error::misuse(format!("ID {id:#x}: trace IDs are 0 to 0x7f")));
         }
         if self.wanted_buffers().any(|buffer| buffer.fallback.is_some()) {
@@ -438,7 +432,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         }
         let known: BTreeSet<TraceId> = self.wanted_buffers().flat_map(Buffer::ids).collect();
         let is_known = |id: u64| known.iter().any(|known| u64::from(known.get()) == id);
-        match self.ids.iter().find(|&&id| !is_known(id)) {
+        match self.settings.ids.iter().find(|&&id| !is_known(id)) {
             Some(id) => {
                 let names: Vec<_> = known.iter().map(TraceId::to_string).collect();
                 Err(Error::misuse(format!("ID {id:#x}: the sources have {}", names.join(", "))))
@@ -448,7 +442,7 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.settings.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Reads a buffer, block by block. Where the order of sources depends on blocks, each is filled, however few bytes

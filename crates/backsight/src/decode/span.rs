@@ -195,9 +195,9 @@ impl<'c, K: Kind> Decode<'c, K> {
 
     /// What a session of one source needs to know, and the ID of the source in frames.
     fn setup_of(&mut self, buffer: &str, id: TraceId) -> Result<(Setup<'c, K>, TraceId)> {
-        self.buffers = BTreeSet::from([buffer.to_owned()]);
-        self.ids = BTreeSet::from([id.get().into()]);
-        self.any_order = true;
+        self.settings.buffers = BTreeSet::from([buffer.to_owned()]);
+        self.settings.ids = BTreeSet::from([id.get().into()]);
+        self.settings.any_order = true;
         let setup = self.setups()?.pop();
         let setup = setup.ok_or_else(|| Error::misuse(format!("buffer {buffer}: it has no source {id}")))?;
         let id = if setup.buffer.is_raw() { TraceId::NULL } else { setup.buffer.first_id(id) };

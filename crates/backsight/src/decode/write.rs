@@ -88,7 +88,8 @@ impl<'c, K: Kind> Decode<'c, K> {
             make(source).map(|writer| Text { writer, text: Vec::new(), pool, with_counts: false })
         };
         let mut each = |(text, _): (Vec<u8>, u64)| hand_on(text, pool, output, &mut failure);
-        let (summary, _) = parallel::run(setup, self.threads, &mut self.reader(setup), &mut make, &mut each)?;
+        let (summary, _) =
+            parallel::run(setup, self.settings.threads, &mut self.reader(setup), &mut make, &mut each)?;
         match failure {
             Some(failure) => Err(failure),
             None => Ok(summary),
