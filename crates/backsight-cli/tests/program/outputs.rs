@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::support::{FIRST_CONFIG, Scratch, command, first, first_stream, run_of, words};
 
@@ -351,15 +351,20 @@ fn a_signal_leaves_nothing_half() {
             assert!(child.try_wait().unwrap().is_none(), "{line}: ended before its time");
             std::thread::yield_now();
         }
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
-        let ended = child.wait_with_output().unwrap();
+        end_by((signal, name), child, "file", &line);
         drop(input);
-        assert_eq!(ended.status.signal(), Some(signal), "{line}: {ended:?}");
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert!(said.contains(&format!("file: nothing was written: ended by {name}")), "{line}: {said}");
         assert!(contents(&folder) == [(file, Some(b"before".to_vec()))], "{line}: {:?}", contents(&folder));
     }
+}
+
+/// Ends a program by a signal: it says that nothing was written at a place.
+fn end_by((signal, name): (i32, &str), child: Child, place: &str, what: &str) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.signal(), Some(signal), "{what}: {ended:?}");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains(&format!("{place}: nothing was written: ended by {name}")), "{what}: {said}");
 }
 
 #[test]
@@ -389,13 +394,8 @@ fn a_signal_leaves_nothing_of_what_is_being_encoded() {
             assert!(child.try_wait().unwrap().is_none(), "{out}: ended before its time");
             std::thread::yield_now();
         }
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
-        let ended = child.wait_with_output().unwrap();
+        end_by((signal, name), child, out, out);
         drop(input);
-        assert_eq!(ended.status.signal(), Some(signal), "{out}: {ended:?}");
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert!(said.contains(&format!("{out}: nothing was written: ended by {name}")), "{out}: {said}");
         assert!(fs::read_dir(&folder).unwrap().next().is_none(), "{out}: {:?}", contents(&folder));
     }
 }
