@@ -203,7 +203,7 @@ impl Splitter {
 
     /// Takes more of the buffer, and gathers what each source has in it. `is_wanted` is asked for each ID that is met
     /// first.
-    pub fn feed(&mut self, mut block: &[u8], is_wanted: &mut impl FnMut(TraceId) -> bool) {
+    pub fn feed(&mut self, mut block: &[u8], is_wanted: &mut dyn FnMut(TraceId) -> bool) {
         while let Some(next) = self.next_start(block.len()) {
             let (before, after) = block.split_at(next);
             self.feed_piece(before, is_wanted);
@@ -225,7 +225,7 @@ impl Splitter {
         }
     }
 
-    fn feed_piece(&mut self, block: &[u8], is_wanted: &mut impl FnMut(TraceId) -> bool) {
+    fn feed_piece(&mut self, block: &[u8], is_wanted: &mut dyn FnMut(TraceId) -> bool) {
         self.taken += block.len() as u64;
         let Self { demultiplexer, slots, continued, current, wanted, arrived, base, passed, .. } = self;
         let (triggers, flushes) = (&mut self.triggers, &mut self.flushes);

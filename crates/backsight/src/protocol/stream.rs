@@ -47,13 +47,13 @@ pub(super) struct Mapped<'s, S, F>(pub &'s mut S, pub F);
 impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
     #[inline(always)]
     fn take(&mut self, sub_source: u16, item: Located<T>) {
-        self.0.take(sub_source, item.map(&self.1));
+        self.0.take(sub_source, item.map(|value| (self.1)(value)));
     }
 
     #[inline(always)]
     fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<T>>) {
         let Self(sink, map) = self;
-        sink.take_path(sub_source, path, items.map(|item| item.map(&*map)));
+        sink.take_path(sub_source, path, items.map(|item| item.map(|value| map(value))));
     }
 
     fn enter(&mut self, window: Window) {
