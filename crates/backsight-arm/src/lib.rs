@@ -14,7 +14,7 @@
 //! says, `lanes/` where packets would end, in registers or in passes over arrays, `forms` how values are made, `engine` the
 //! loop), `encode/`; `ptm/` and `etm3/` likewise but for the fast engine, on `etm/`, what these two share: registers,
 //! A-sync, compressed addresses, timestamps; `etm4_data/` the headers of ETMv4 data trace; `itm/` ITM and DWT; `stm/`
-//! STPv2. `no_std`.
+//! STPv2; `sync` where a stream can be begun in its middle. `no_std`.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -30,3 +30,4 @@ pub mod frame;
 pub mod itm;
 pub mod ptm;
 pub mod stm;
+mod sync;

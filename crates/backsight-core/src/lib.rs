@@ -8,7 +8,7 @@
 //! # What is where
 //!
 //! The words that everyone shares: `Address`, `TraceId`, `Isa`, `Context` and `Cause` in the terms of each architecture,
-//! `AddressSpace`, `Located<T>`, `Accounting`; `Describe`: a packet or an event gives its fields once, for text, JSON and
+//! `AddressSpace`, `Located<T>`, `Accounting`; `Resume`: decoders that are left and taken up again; `Describe`: a packet or an event gives its fields once, for text, JSON and
 //! tables; `Execution` and `Retired`, what a processor did; `Printable`: names with what is harmful made visible; `Budget`
 //! and `Door`: how much memory and work an input may ask for, one table for all. No dependencies, `no_std`.
 
@@ -25,6 +25,7 @@ pub mod describe;
 mod exception;
 mod located;
 mod printable;
+mod resume;
 mod retired;
 
 pub use address::{Address, Isa, TraceId};
@@ -36,4 +37,5 @@ pub use describe::{Describe, Field, Text, Value};
 pub use exception::Cause;
 pub use located::{Accounting, Located};
 pub use printable::{Printable, is_harmful};
+pub use resume::Resume;
 pub use retired::{Access, Execution, Input, Retired, Trap, TrapKind};

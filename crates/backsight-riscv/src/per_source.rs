@@ -62,6 +62,17 @@ impl<T> PerSource<T> {
     }
 }
 
+/// Equal if each source has the same, in whichever order they were met.
+impl<T: PartialEq> PartialEq for PerSource<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let has_same = |(source, &index): (&u16, &usize)| {
+            let other = other.indices.get(source).and_then(|&index| other.all.get(index));
+            other.is_some_and(|other| self.all.get(index) == Some(other))
+        };
+        self.all.len() == other.all.len() && self.indices.iter().all(has_same)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

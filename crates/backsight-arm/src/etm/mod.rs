@@ -24,7 +24,7 @@ pub use writer::EncodeError;
 pub(crate) use address::{AddressBase, AddressEncoding, AddressField, InstructionAddress};
 pub(crate) use options::{boolean, context_id_words, write_switched_on};
 pub(crate) use payload::{PayloadReader, Stop};
-pub(crate) use stream::{Each, PacketReader, PacketSink, SHORT, StreamDecoder};
+pub(crate) use stream::{Each, PacketReader, PacketSink, SHORT, StreamDecoder, find_async};
 pub(crate) use timestamp::{TimestampCode, TimestampState};
 pub(crate) use writer::{PacketWriter, context_id_fits};
 

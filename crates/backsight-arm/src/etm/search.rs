@@ -10,7 +10,7 @@ pub(super) const ZEROS: u64 = 5;
 pub(crate) const END: u8 = 0x80;
 
 /// Where the search stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Search {
     /// Where the bytes that have not been reported begin.
     pub start: u64,

@@ -6,8 +6,9 @@
 
 use backsight_core::{Accounting, Located};
 
-use super::search::{Outcome, Search};
+use super::search::{Outcome, Search, ZEROS};
 use super::{Bad, Stop};
+use crate::sync;
 
 /// No packet but the A-sync is longer.
 const LONGEST: usize = 32;
@@ -86,7 +87,7 @@ impl<R: PacketReader, F: FnMut(Located<R::Packet>)> PacketSink<R> for Each<F> {
 }
 
 /// Decodes the stream of one trace unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StreamDecoder<R> {
     pub reader: R,
     search: Option<Search>,
@@ -107,6 +108,26 @@ impl<R: PacketReader> StreamDecoder<R> {
             offset: 0,
             accounting: Accounting::default(),
         }
+    }
+
+    /// The same, having counted nothing.
+    pub fn state(&self) -> Self
+    where
+        R: Clone,
+    {
+        let mut state = Self { accounting: Accounting::default(), ..self.clone() };
+        state.carry.iter_mut().skip(self.carried).for_each(|byte| *byte = 0);
+        state
+    }
+
+    /// One that begins with the byte at this offset, in the middle of a stream.
+    pub fn starting_at(&self, offset: u64) -> Self
+    where
+        R: Clone,
+    {
+        let mut reader = self.reader.clone();
+        reader.forget();
+        Self { search: Some(Search::lost(offset)), offset, ..Self::new(reader) }
     }
 
     #[inline]
@@ -257,4 +278,9 @@ impl<R: PacketReader> StreamDecoder<R> {
             if bad.is_some() { &mut self.accounting.bad } else { &mut self.accounting.unsynchronised };
         *count += bytes.end - bytes.start;
     }
+}
+
+/// Where the last zeros of the last A-sync in `bytes` begin, if that is `from` or later.
+pub(crate) fn find_async(bytes: &[u8], from: usize) -> Option<usize> {
+    sync::find_last(bytes, from, ZEROS as usize)
 }

@@ -1,6 +1,6 @@
 //! Bytes to packets.
 
-use backsight_core::{Accounting, Address, Isa, Located};
+use backsight_core::{Accounting, Address, Isa, Located, Resume};
 
 use super::data::{DataAddress, DataBase, DataValue};
 use super::packet::{Branch, EarlyException, ISync, Information, NextInstruction, Packet, Timestamp};
@@ -8,11 +8,11 @@ use super::table::{Kind, kinds};
 use super::{Config, PHeaders};
 use crate::etm::{
     AddressBase, AddressField, Bad, Each, PacketReader, PacketSink, PayloadReader, Reason, SHORT, State,
-    Stop, StreamDecoder, TimestampState, isa_of,
+    Stop, StreamDecoder, TimestampState, find_async, isa_of,
 };
 
 /// Decodes the stream of one ETMv3.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decoder(StreamDecoder<Reader>);
 
 impl Decoder {
@@ -48,6 +48,20 @@ impl Decoder {
     /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
     pub fn accounting(&self) -> Accounting {
         self.0.accounting
+    }
+}
+
+impl Resume for Decoder {
+    fn state(&self) -> Self {
+        Self(self.0.state())
+    }
+
+    fn starting_at(&self, offset: u64) -> Self {
+        Self(self.0.starting_at(offset))
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        find_async(bytes, from)
     }
 }
 
@@ -107,7 +121,7 @@ pub fn packets(config: &Config, bytes: &[u8], sink: &mut impl FnMut(Located<Pack
 }
 
 /// What is known between two packets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Reader {
     config: Config,
     /// What each header introduces in this version.

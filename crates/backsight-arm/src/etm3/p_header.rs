@@ -117,7 +117,7 @@ impl PHeader {
 }
 
 /// The P-headers of a version and mode, by their byte.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PHeaders([Option<PHeader>; 256]);
 
 impl PHeaders {

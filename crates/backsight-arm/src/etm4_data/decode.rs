@@ -1,15 +1,16 @@
 //! Bytes to headers, and what is carried through.
 
-use backsight_core::{Accounting, Located};
+use backsight_core::{Accounting, Located, Resume};
 
 use super::{Header, Packet};
+use crate::sync;
 
 /// Zero bytes of an A-sync, before its last byte.
 const ZEROS: u64 = 11;
 const END_OF_ASYNC: u8 = 0x80;
 
 /// Reads the data stream of one trace unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decoder {
     state: State,
     /// Offset of the next byte.
@@ -21,7 +22,7 @@ pub struct Decoder {
     accounting: Accounting,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     /// A header is next.
     Header,
@@ -129,6 +130,20 @@ impl Decoder {
             sink(Located { offset: self.start, length: length as u32, value: packet });
             self.start += length;
         }
+    }
+}
+
+impl Resume for Decoder {
+    fn state(&self) -> Self {
+        Self { accounting: Accounting::default(), ..self.clone() }
+    }
+
+    fn starting_at(&self, offset: u64) -> Self {
+        Self { at: offset, start: offset, ..Self::new() }
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        sync::find_last(bytes, from, ZEROS as usize)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Bytes to packets.
 
-use backsight_core::{Accounting, Located};
+use backsight_core::{Accounting, Located, Resume};
 
 use super::{Bad, Config, Packet};
+use crate::sync;
 
 /// Most bytes of a packet, synchronisation aside.
 const MOST_BYTES: usize = 7;
@@ -11,7 +12,7 @@ const ZEROS: u32 = 5;
 const END_OF_SYNC: u8 = 0x80;
 
 /// Turns the bytes of one stream into packets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decoder {
     config: Config,
     state: State,
@@ -23,7 +24,7 @@ pub struct Decoder {
     accounting: Accounting,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     /// Searching: bytes passed over, and the zeros among them that were the last.
     Search { passed: u64, zeros: u32 },
@@ -205,6 +206,24 @@ impl Decoder {
         self.state = State::Zeros(0);
         self.packet(all, sink);
         1
+    }
+}
+
+impl Resume for Decoder {
+    fn state(&self) -> Self {
+        Self { accounting: Accounting::default(), ..self.clone() }
+    }
+
+    fn starting_at(&self, offset: u64) -> Self {
+        Self { start: offset, ..Self::new(&self.config) }
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        sync::find_last(bytes, from, ZEROS as usize)
+    }
+
+    fn synchronises(&self) -> bool {
+        self.config.synchronises
     }
 }
 

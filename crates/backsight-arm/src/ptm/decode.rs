@@ -1,20 +1,20 @@
 //! Bytes to packets.
 
-use backsight_core::{Accounting, Address, Located};
+use backsight_core::{Accounting, Address, Located, Resume};
 
 use super::packet::{Atoms, Branch, ISync, Information, Packet, Timestamp, WaypointUpdate};
 use super::table::{Kind, lookup};
 use super::{Config, cycles};
 use crate::etm::{
     AddressBase, AddressEncoding, AddressField, Bad, Each, InstructionAddress, PacketReader, PayloadReader,
-    Reason, SHORT, State, Stop, StreamDecoder, TimestampState, isa_of,
+    Reason, SHORT, State, Stop, StreamDecoder, TimestampState, find_async, isa_of,
 };
 
 /// PTM has always had the encoding that is an alternative in ETMv3.
 pub(super) const ENCODING: AddressEncoding = AddressEncoding::Alternative;
 
 /// Decodes the stream of one PTM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decoder(StreamDecoder<Reader>);
 
 impl Decoder {
@@ -47,6 +47,20 @@ impl Decoder {
     }
 }
 
+impl Resume for Decoder {
+    fn state(&self) -> Self {
+        Self(self.0.state())
+    }
+
+    fn starting_at(&self, offset: u64) -> Self {
+        Self(self.0.starting_at(offset))
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        find_async(bytes, from)
+    }
+}
+
 /// Gives the packets of a stream all of which is in memory.
 pub fn packets(config: &Config, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
     let mut decoder = Decoder::new(config);
@@ -55,7 +69,7 @@ pub fn packets(config: &Config, bytes: &[u8], sink: &mut impl FnMut(Located<Pack
 }
 
 /// What is known between two packets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Reader {
     config: Config,
     cycle_accurate: bool,

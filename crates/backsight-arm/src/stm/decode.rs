@@ -1,6 +1,6 @@
 //! Nibbles to packets.
 
-use backsight_core::{Accounting, Located};
+use backsight_core::{Accounting, Located, Resume};
 
 use super::common::{long_packet, short_packet};
 use super::packet::{Bad, Content, Packet, SentTime, TimeCoding};
@@ -13,7 +13,7 @@ const SYNC_NIBBLES: u64 = 21;
 const SYNC_BYTES: usize = 10;
 
 /// Turns the bytes of one stream into packets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decoder {
     state: State,
     /// The next nibble, counted from the beginning of the stream.
@@ -28,19 +28,11 @@ pub struct Decoder {
     legacy_time: bool,
     /// Fields have their lowest nibble first.
     lowest_first: bool,
-    nibbles: Nibbles,
-}
-
-/// What became of the nibbles.
-#[derive(Clone, Copy, Debug, Default)]
-struct Nibbles {
-    decoded: u64,
-    unsynchronised: u64,
-    bad: u64,
+    accounting: Accounting,
 }
 
 /// What the next nibble is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     /// Anything: synchronisation is searched for.
     Search,
@@ -101,7 +93,7 @@ impl Decoder {
             held: None,
             legacy_time: false,
             lowest_first: false,
-            nibbles: Nibbles { decoded: 0, unsynchronised: 0, bad: 0 },
+            accounting: Accounting { decoded: 0, unsynchronised: 0, bad: 0 },
         }
     }
 
@@ -166,10 +158,10 @@ impl Decoder {
             }
             at += usize::from(common.nibbles);
         }
-        let nibbles = (at - begin) as u64;
-        self.at += nibbles;
+        self.at += (at - begin) as u64;
+        // The first of these packets may share its byte with the one before.
+        self.accounting.decoded += self.at / 2 - self.start / 2;
         self.start = self.at;
-        self.nibbles.decoded += nibbles;
         at
     }
 
@@ -193,10 +185,7 @@ impl Decoder {
 
     /// What became of the bytes. One that two packets share is counted with the second.
     pub const fn accounting(&self) -> Accounting {
-        let Nibbles { decoded, unsynchronised, bad } = self.nibbles;
-        let (first, second) = (unsynchronised / 2, (unsynchronised + bad) / 2);
-        let all = (unsynchronised + bad + decoded) / 2;
-        Accounting { decoded: all - second, unsynchronised: first, bad: second - first }
+        self.accounting
     }
 
     fn lose(&mut self) {
@@ -355,18 +344,46 @@ impl Decoder {
 
     #[inline]
     fn emit(&mut self, content: Content, time: Option<SentTime>, end: u64, sink: &mut impl PacketSink) {
-        let count = end - self.start;
-        if count == 0 {
+        if end == self.start {
             return;
         }
+        let bytes = end / 2 - self.start / 2;
         match content {
-            Content::Bad(_) => self.nibbles.bad += count,
-            Content::Unsynchronised => self.nibbles.unsynchronised += count,
-            _ => self.nibbles.decoded += count,
+            Content::Bad(_) => self.accounting.bad += bytes,
+            Content::Unsynchronised => self.accounting.unsynchronised += bytes,
+            _ => self.accounting.decoded += bytes,
         }
         let (offset, begins_in_high_nibble) = (self.start / 2, self.start % 2 == 1);
         let length = (end.div_ceil(2) - offset) as u32;
         self.start = end;
         give(Located { offset, length, value: Packet { content, time, begins_in_high_nibble } }, sink);
+    }
+}
+
+impl Resume for Decoder {
+    fn state(&self) -> Self {
+        Self { accounting: Accounting::default(), ..self.clone() }
+    }
+
+    fn starting_at(&self, offset: u64) -> Self {
+        Self { at: 2 * offset, start: 2 * offset, ..Self::new() }
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let bytes = bytes.get(from..)?;
+        let mut end = bytes.len();
+        loop {
+            // The byte that the zero after the ones is in.
+            let after = bytes.get(..end)?.iter().rposition(|&byte| byte & 0xF == 0 || byte == 0x0F)?;
+            let begin = after.checked_sub(SYNC_BYTES)?;
+            let before = begin.checked_sub(1).and_then(|before| bytes.get(before));
+            let is_high = bytes.get(after) != Some(&0x0F);
+            if bytes.get(begin..after)?.iter().all(|&byte| byte == 0xFF)
+                && (!is_high || before.is_some_and(|&before| before >= 0xF0))
+            {
+                return Some(from + begin - usize::from(is_high));
+            }
+            end = after;
+        }
     }
 }

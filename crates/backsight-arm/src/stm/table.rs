@@ -3,7 +3,7 @@
 use super::packet::Content;
 
 /// An opcode: what its data are, and whether a timestamp follows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Row {
     pub kind: Kind,
     /// Nibbles of the data.
@@ -11,7 +11,7 @@ pub(super) struct Row {
     pub timed: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Null,
     Master,

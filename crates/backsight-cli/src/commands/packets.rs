@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use backsight::decode::{Sink, Summary};
+use backsight::decode::{Portion, Sink, Summary};
 use backsight::listing::{PacketFormat, PacketWriter, Printable};
 use backsight::protocol::{Kinds, Landmark};
 use backsight::{Buffer, Capture, Item, Packet};
@@ -29,6 +29,11 @@ pub struct Packets {
     /// Stop after N packets
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
+
+    /// Decode pieces of a single source on up to N cores, and several sources where packets are only counted; 0, the default, is
+    /// as many as there are
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -66,7 +71,8 @@ pub fn run(command: &Packets) -> Result {
     };
     let summary = match (command.format, command.limit) {
         (Format::Summary, None) => {
-            let summary = command.capture.choose(capture.packets(), &capture, quiet).tally()?;
+            let decode = command.capture.choose(capture.packets(), &capture, quiet);
+            let summary = decode.threads(command.threads).tally()?;
             write_kinds(&summary.kinds(), &mut output)?;
             summary
         }
@@ -110,10 +116,22 @@ fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Sum
     let several = command.capture.chooses_several(capture);
     let named = several && matches!(command.format, Format::Text | Format::Opencsd);
     let writer = format.map(|format| PacketWriter::new(format).name_buffers(several));
-    let mut listing = Listing { output, writer, left, kinds: Kinds::default(), named, outcome: Ok(()) };
     // A bar on the line that is being written would help nobody.
-    let quiet = command.output.quiet || listing.output.is_terminal();
+    let quiet = command.output.quiet || output.is_terminal();
     let decode = command.capture.choose(capture.packets(), capture, quiet);
+    if let (Some(writer), None) = (&writer, command.limit) {
+        // A stream that somebody waits for is not gathered into pieces.
+        let threads = if command.capture.is_standard_input() { 1 } else { command.threads };
+        return decode.threads(threads).write(
+            |_| Ok(writer.clone()),
+            |portion| match portion {
+                Portion::Text(text) => output.put(|out| out.write_all(text)),
+                Portion::Buffer(buffer) if named => write_name(buffer, output),
+                Portion::Buffer(_) => Ok(()),
+            },
+        );
+    }
+    let mut listing = Listing { output, writer, left, kinds: Kinds::default(), named, outcome: Ok(()) };
     let summary = decode.run_sink(&mut listing)?;
     listing.outcome?;
     if command.format == Format::Summary {
@@ -136,9 +154,7 @@ impl Listing<'_> {
 impl Sink<Packet> for Listing<'_> {
     fn buffer(&mut self, buffer: &Buffer) -> ControlFlow<()> {
         match self.named {
-            true => {
-                self.write(|output| output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name()))))
-            }
+            true => self.write(|output| write_name(buffer, output)),
             false => ControlFlow::Continue(()),
         }
     }
@@ -160,6 +176,10 @@ impl Sink<Packet> for Listing<'_> {
         // Not at the next packet: on a live stream that may be long in coming.
         if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+}
+
+fn write_name(buffer: &Buffer, output: &mut Output) -> Result {
+    output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
 }
 
 fn write_kinds(kinds: &Kinds, output: &mut Output) -> Result {

@@ -102,21 +102,20 @@ impl GivenFolder {
             }
         }
         let (mut inside, mut links) = (PathBuf::new(), 0);
-        let mut metadata = None;
+        let mut metadata = fs::symlink_metadata(root)?;
         while let Some(part) = wanted.pop() {
             if part == ".." {
                 // Of a link: above a root there is the root.
                 if !inside.pop() && !self.is_root {
                     return Err(leads_out(root));
                 }
-                metadata = None;
+                metadata = fs::symlink_metadata(root.join(&inside))?;
                 continue;
             }
             let at = root.join(&inside).join(&part);
-            let found = fs::symlink_metadata(&at)?;
-            if !found.is_symlink() {
+            metadata = fs::symlink_metadata(&at)?;
+            if !metadata.is_symlink() {
                 inside.push(part);
-                metadata = Some(found);
                 continue;
             }
             links += 1;
@@ -133,7 +132,6 @@ impl GivenFolder {
             }
             wanted.extend(parts_of(&target));
         }
-        let metadata = metadata.map_or_else(|| fs::symlink_metadata(root.join(&inside)), Ok)?;
         Ok((inside, metadata))
     }
 }

@@ -38,7 +38,7 @@ impl fmt::Display for FramingFault {
 }
 
 /// Takes frames apart.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Deframer {
     framing: Framing,
     /// Bytes of a frame that is not complete yet.
@@ -80,6 +80,18 @@ impl Deframer {
             deframer.searching = Some(0);
         }
         deframer
+    }
+
+    /// For a stream that goes on with the byte at this offset, which a frame begins with.
+    pub(crate) const fn starting_at(&self, offset: u64) -> Self {
+        Self { offset, ..Self::new(self.framing) }
+    }
+
+    /// The same, having counted nothing.
+    pub(crate) fn state(&self) -> Self {
+        let mut state = Self { accounting: Accounting::default(), ..self.clone() };
+        state.pending.iter_mut().skip(self.filled).for_each(|byte| *byte = 0);
+        state
     }
 
     /// What became of the bytes so far.

@@ -8,7 +8,7 @@
 use super::{DataOptions, Options, Packet, Params, QualStatus, Support};
 
 /// Parameters and options in force.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Announced {
     now: InForce,
     /// What the doubted ones replaced.

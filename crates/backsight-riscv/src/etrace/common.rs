@@ -43,7 +43,7 @@ static ROWS: [Row; 128] = {
 };
 
 /// Reads them; widths are worked out once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CommonReader {
     address_width: u32,
     address_mask: u64,

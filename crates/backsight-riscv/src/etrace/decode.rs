@@ -63,7 +63,7 @@ impl fmt::Display for BadPacket {
 impl core::error::Error for BadPacket {}
 
 /// Decodes the payloads of one source and keeps the options that its support packets announce.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PayloadDecoder {
     /// For the packets that a long trace is made of; dialects have none.
     common: Option<CommonReader>,

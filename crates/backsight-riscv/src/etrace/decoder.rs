@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-use backsight_core::{Accounting, Address, Located};
+use backsight_core::{Accounting, Address, Located, Resume};
 
 use super::resolve::ReportedAddress;
 use super::{
@@ -17,15 +17,18 @@ use crate::per_source::PerSource;
 /// Sources of a stream: what a number of 16 bits can distinguish.
 const MOST_SOURCES: usize = 1 << 16;
 
+/// Format 3 with subformat 0 (start) or 1 (trap): packets with a whole address.
+const SYNC_HEADERS: [u8; 2] = [0b0011, 0b0111];
+
 /// Decodes a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decoder {
     deframer: Deframer,
     sources: Sources,
 }
 
 /// The state of all sources.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Sources {
     /// A source that was not met before.
     fresh: DecodedSource,
@@ -34,7 +37,7 @@ struct Sources {
     bad: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct DecodedSource {
     instructions: PayloadDecoder,
     address: ReportedAddress,
@@ -121,6 +124,32 @@ impl Decoder {
         accounting.decoded -= self.sources.bad;
         accounting.bad += self.sources.bad;
         accounting
+    }
+}
+
+impl Resume for Decoder {
+    fn state(&self) -> Self {
+        let Self { deframer, sources } = self;
+        Self { deframer: deframer.state(), sources: Sources { bad: 0, ..sources.clone() } }
+    }
+
+    fn starting_at(&self, offset: u64) -> Self {
+        let sources =
+            Sources { all: PerSource::new(MOST_SOURCES), bad: 0, fresh: self.sources.fresh.clone() };
+        Self { deframer: self.deframer.starting_at(offset), sources }
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let mut last = None;
+        self.deframer.starting_at(0).feed(bytes, &mut |frame| {
+            if let Frame::Packet(packet) = frame.value
+                && packet.kind == Kind::Instruction
+                && packet.payload.first().is_some_and(|byte| SYNC_HEADERS.contains(&(byte & 0xF)))
+            {
+                last = Some(frame.offset as usize);
+            }
+        });
+        last.filter(|&last| last >= from)
     }
 }
 

@@ -5,7 +5,7 @@
 use super::{CountEnd, Options, Packet, Params, Reported};
 
 /// The address that was reported last, of one source.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ReportedAddress {
     latest: u64,
     known: bool,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use backsight_core::{Accounting, Address, Located};
+use backsight_core::{Accounting, Address, Located, Resume};
 
 use super::resolve::SentAddress;
 use super::window::Window;
@@ -19,7 +19,7 @@ const MOST_FIELDS: usize = 6;
 const MOST_FIELD_BYTES: u32 = 20;
 
 /// Turns the bytes of one stream into messages.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decoder {
     config: Config,
     /// Data of the fields read so far, each up to its end marker: value and number of bits.
@@ -185,6 +185,24 @@ impl Decoder {
             }
             Err(why) => self.bad(why),
         }
+    }
+}
+
+impl Resume for Decoder {
+    fn state(&self) -> Self {
+        Self { accounting: Accounting::default(), ..self.clone() }
+    }
+
+    fn starting_at(&self, offset: u64) -> Self {
+        Self { start: offset, ..Self::new(&self.config) }
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let is_sync = |pair: &[u8]| match *pair {
+            [before, first] => before & 3 == END_OF_MESSAGE && first & 3 == 0 && tcode::is_sync(first >> 2),
+            _ => false,
+        };
+        bytes.get(from..)?.windows(2).rposition(is_sync).map(|before| from + before + 1)
     }
 }
 

@@ -377,6 +377,14 @@ pub(super) mod tcode {
     pub const PROGRAM_TRACE_CORRELATION: u8 = 33;
     pub const IN_CIRCUIT_TRACE: u8 = 34;
     pub const IN_CIRCUIT_TRACE_SYNC: u8 = 35;
+
+    /// Does a message of this code have a whole address?
+    pub const fn is_sync(code: u8) -> bool {
+        matches!(
+            code,
+            PROGRAM_TRACE_SYNC | DIRECT_BRANCH_SYNC | INDIRECT_BRANCH_SYNC | INDIRECT_BRANCH_HISTORY_SYNC
+        )
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::message::{Config, Message};
 
 /// The address that one source sent last, halved; `None` before the first synchronisation, and where messages are
 /// missing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct SentAddress(Option<u64>);
 
 impl SentAddress {

@@ -6,6 +6,7 @@ use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::positions::{Positions, Stretch};
+use super::source_decoder::MOST_KEPT;
 use super::span::Cut;
 use crate::{Buffer, Source};
 
@@ -97,8 +98,8 @@ impl<'a, T> Item<'a, T> {
 }
 
 fn range(offset: u64, length: u32, base: u64) -> Option<Range<usize>> {
-    let first = usize::try_from(offset.checked_sub(base)?).ok()?;
-    Some(first..first.checked_add(length as usize)?)
+    let (first, length) = (usize::try_from(offset.checked_sub(base)?).ok()?, length as usize);
+    (length <= MOST_KEPT).then_some(first..first.checked_add(length)?)
 }
 
 /// What a sink says: whether it wants more.

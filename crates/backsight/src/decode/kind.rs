@@ -9,7 +9,9 @@ use backsight_flow::{Event, Statistics};
 use super::summary::About;
 use super::timed::TimedStream;
 use crate::code::Code;
-use crate::protocol::{self, Following, Kinds, Landmark, Packet, PacketStream, Stream, StreamSink};
+use crate::protocol::{
+    self, Following, Kinds, Landmark, Packet, PacketStream, Resumable, Stream, StreamSink,
+};
 use crate::{Error, Result, Source};
 
 /// What a decode goes for: [`Packets`], [`Execution`] or [`Branches`].
@@ -40,12 +42,6 @@ pub trait Kind: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn is_late(_value: &Self::Value) -> bool {
         false
-    }
-
-    /// What was counted by kind.
-    #[doc(hidden)]
-    fn kinds(_stream: &mut Self::Stream<'_>) -> Kinds {
-        Kinds::default()
     }
 }
 
@@ -198,6 +194,15 @@ impl<M: Counting> Stream for CountedStream<M> {
         self.stream.statistics()
     }
 
+    fn resumable(&mut self) -> Option<&mut dyn Resumable> {
+        self.stream.resumable()
+    }
+
+    fn kinds(&mut self) -> Kinds {
+        self.stream.settle(&mut self.kinds);
+        self.kinds.clone()
+    }
+
     fn notes(&self) -> Vec<String> {
         self.stream.notes()
     }
@@ -218,10 +223,5 @@ where
     fn stream(&self, source: &Source, _code: Option<&Code>) -> Result<Option<CountedStream<M>>> {
         let stream = source.decoding().packets();
         Ok(stream.map(|stream| CountedStream { stream, kinds: Kinds::default(), how: PhantomData }))
-    }
-
-    fn kinds(stream: &mut CountedStream<M>) -> Kinds {
-        stream.stream.settle(&mut stream.kinds);
-        stream.kinds.clone()
     }
 }

@@ -137,7 +137,7 @@ impl<'c> Decode<'c, Packets> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn count(self) -> Result<Summary> {
-        Ok(self.counter().accumulate(|_| ())?.0)
+        Ok(self.counter().accumulate_and_merge(|_| (), |(), ()| ())?.0)
     }
 
     /// The same, for the bytes of a [`Session`].
@@ -150,7 +150,8 @@ impl<'c> Decode<'c, Packets> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn tally(self) -> Result<Summary> {
-        Ok(self.of_kind(Counts::<ByKind>::default()).positions(false).accumulate(|_| ())?.0)
+        let decode = self.of_kind(Counts::<ByKind>::default()).positions(false);
+        Ok(decode.accumulate_and_merge(|_| (), |(), ()| ())?.0)
     }
 }
 

@@ -45,13 +45,15 @@ impl Positions {
         }
     }
 
-    /// Forgets what is long past.
-    pub fn forget(&mut self) {
-        let keep = self.end.saturating_sub(KEPT);
-        let gone = self.runs.partition_point(|&(offset, _)| offset <= keep).saturating_sub(1);
+    /// Forgets what is long past, but for the byte at `needed` and the one before it.
+    pub fn forget(&mut self, needed: u64) {
+        let run_of = |offset| self.runs.partition_point(|&(begin, _)| begin <= offset).saturating_sub(1);
+        let gone = run_of(self.end.saturating_sub(KEPT));
+        let (from, to) = (run_of(needed.saturating_sub(1)).min(gone), (run_of(needed) + 1).min(gone));
         // Now and then is enough: the rest has to be moved.
-        if gone > self.runs.len() / 2 {
-            self.runs.drain(..gone);
+        if gone - (to - from) > self.runs.len() / 2 {
+            self.runs.drain(to..gone);
+            self.runs.drain(..from);
             self.latest.set(0);
         }
     }
@@ -173,7 +175,7 @@ mod tests {
         let mut positions = Positions::default();
         for frame in 0..1_000_000_u64 {
             positions.push(frame * 16, 15);
-            positions.forget();
+            positions.forget(positions.end);
         }
         assert!(positions.runs.len() < 50_000, "{}", positions.runs.len());
         let recent = 999_000 * 15 + 3;

@@ -40,6 +40,7 @@ pub(super) enum Order {
 }
 
 /// What a session needs to know.
+#[derive(Clone)]
 pub(super) struct Setup<'c, K> {
     pub kind: K,
     pub buffer: &'c Buffer,
@@ -372,7 +373,7 @@ pub(super) fn summaries_of<K: Kind>(decoder: &mut SourceDecoder<K::Stream<'_>>) 
             accounting: stream.accounting(),
             statistics: stream.statistics(),
             notes: stream.notes(),
-            kinds: K::kinds(stream),
+            kinds: stream.kinds(),
         };
         summaries.push((bytes, summary));
     }

@@ -15,7 +15,7 @@ use crate::protocol::{SavedState, Stream, StreamSink};
 
 /// Bytes that are kept for a packet that has not ended. More are passed over only while a decoder searches for
 /// synchronisation; of those, nobody is shown the bytes.
-const MOST_KEPT: usize = 1 << 16;
+pub(super) const MOST_KEPT: usize = 1 << 16;
 
 /// What somebody will ask of the items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -349,7 +349,8 @@ impl<S: Stream> SourceDecoder<S> {
         Some(self.stream.resumable()?.state())
     }
 
-    /// Goes on at this offset of the stream, as a decoder that knows this.
+    /// Goes on as a decoder that knows this. Of the bytes of the stream, those from this offset on are known: at least where the
+    /// next item begins.
     pub fn restore(&mut self, offset: u64, state: &SavedState) {
         let Some(stream) = self.stream.resumable() else { return };
         stream.restore(state);
@@ -380,19 +381,26 @@ impl<S: Stream> SourceDecoder<S> {
         outcome
     }
 
-    fn take_part<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
+    /// Takes note of bytes that somebody may ask for, with where they are.
+    pub fn keep(&mut self, part: &Part<'_>) {
         if self.wanted.positions {
-            self.positions.forget();
+            // What the next item begins with may be long past where its end is searched for.
+            let needed = if self.wanted.bytes { self.kept.shown } else { u64::MAX };
+            self.positions.forget(needed);
             self.positions.push_runs(part.runs, part.bytes.len());
         }
         if self.wanted.arrivals {
-            self.arrivals.forget();
+            self.arrivals.forget(u64::MAX);
             self.arrivals.push_runs(part.arrivals, part.bytes.len());
         }
         if self.wanted.bytes {
             self.kept.forget();
             self.kept.bytes.extend_from_slice(part.bytes);
         }
+    }
+
+    fn take_part<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
+        self.keep(&part);
         let mut from = 0;
         for &Break { at, arrival, start, goes_on_as } in part.breaks {
             self.feed(part.bytes.get(from..at).unwrap_or_default(), sink)?;

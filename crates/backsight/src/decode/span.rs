@@ -215,7 +215,7 @@ fn next_piece<S: Stream>(
     gathered: &mut Piece,
 ) -> Option<StreamPiece> {
     let stream = decoder.stream.resumable()?;
-    cutter.next(gathered, &|bytes| stream.last_sync(bytes))
+    cutter.next(gathered, &|bytes, from| stream.last_sync(bytes, from))
 }
 
 /// The last of the places that come before an offset of the stream. Those before it are not needed any more.

@@ -7,6 +7,7 @@ use backsight_core::describe::write_text;
 
 use super::digits::{Decimal, hexadecimal};
 use super::json::ObjectWriter;
+use crate::decode::Writer;
 use crate::{Item, Packet};
 
 /// How packets are listed.
@@ -122,6 +123,17 @@ impl PacketWriter {
         }
         let _ = write!(line, "];\t{} : ", item.value.opencsd_name());
         let _ = item.value.write_opencsd(line);
+    }
+}
+
+impl Writer<Packet> for PacketWriter {
+    fn item(&mut self, item: &Item<'_, Packet>, text: &mut Vec<u8>) {
+        // Memory takes everything.
+        let _ = self.write(text, item);
+    }
+
+    fn is_local(&self) -> bool {
+        true
     }
 }
 

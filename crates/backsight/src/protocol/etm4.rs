@@ -256,6 +256,10 @@ impl Stream for Packets {
         });
     }
 
+    fn resumable(&mut self) -> Option<&mut dyn Resumable> {
+        Some(self)
+    }
+
     fn accounting(&self) -> Accounting {
         self.decoder.accounting()
     }
@@ -263,6 +267,30 @@ impl Stream for Packets {
     fn packets(&self) -> u64 {
         self.packets
     }
+}
+
+impl Resumable for Packets {
+    fn state(&self) -> SavedState {
+        SavedState::new(self.decoder.state())
+    }
+
+    fn restore(&mut self, state: &SavedState) {
+        if let Some(state) = state.get() {
+            self.decoder.restore(state);
+        }
+    }
+
+    fn starting_at(&self, offset: u64) -> SavedState {
+        SavedState::new(DecoderState::starting_at(offset))
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        last_sync(bytes, from)
+    }
+}
+
+fn last_sync(bytes: &[u8], from: usize) -> Option<usize> {
+    Some(from + find_async(bytes.get(from..)?)?)
 }
 
 impl Packets {
@@ -433,8 +461,8 @@ impl Resumable for Execution<'_> {
         SavedState::new(state)
     }
 
-    fn last_sync(&self, bytes: &[u8]) -> Option<usize> {
-        find_async(bytes)
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        last_sync(bytes, from)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Bytes to packets, for protocols whose decoder gives packets one by one.
 
-use backsight_core::{Accounting, Describe, Located};
+use backsight_core::{Accounting, Describe, Located, Resume};
 
-use super::stream::{Kinds, PacketStream, Stream, StreamSink};
+use super::stream::{Kinds, PacketStream, Resumable, SavedState, Stream, StreamSink};
 
 /// Turns bytes into packets.
-pub trait PacketDecoder {
+pub trait PacketDecoder: Resume + Send + 'static {
     /// A packet.
     type Packet: Copy + Describe;
 
@@ -41,11 +41,13 @@ pub trait PacketDecoder {
 pub struct Packets<D> {
     decoder: D,
     packets: u64,
+    /// What became of bytes before the decoder went on elsewhere.
+    before: Accounting,
 }
 
 impl<D> Packets<D> {
     pub(super) fn new(decoder: D) -> Self {
-        Self { decoder, packets: 0 }
+        Self { decoder, packets: 0, before: Accounting::default() }
     }
 }
 
@@ -75,8 +77,14 @@ impl<D: PacketDecoder> Stream for Packets<D> {
         self.decoder.reset(&mut given::<D>(&mut self.packets, sink));
     }
 
+    fn resumable(&mut self) -> Option<&mut dyn Resumable> {
+        if self.decoder.synchronises() { Some(self) } else { None }
+    }
+
     fn accounting(&self) -> Accounting {
-        self.decoder.accounting()
+        let mut sum = self.before;
+        sum += self.decoder.accounting();
+        sum
     }
 
     fn packets(&self) -> u64 {
@@ -103,5 +111,26 @@ impl<D: PacketDecoder> PacketStream for Packets<D> {
                 kinds.add(packet.value.name(), 1, packet.length.into());
             }
         });
+    }
+}
+
+impl<D: PacketDecoder> Resumable for Packets<D> {
+    fn state(&self) -> SavedState {
+        SavedState::new(self.decoder.state())
+    }
+
+    fn restore(&mut self, state: &SavedState) {
+        if let Some(state) = state.get::<D>() {
+            self.before = self.accounting();
+            self.decoder = state.clone();
+        }
+    }
+
+    fn starting_at(&self, offset: u64) -> SavedState {
+        SavedState::new(self.decoder.starting_at(offset))
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        self.decoder.last_sync(bytes, from)
     }
 }

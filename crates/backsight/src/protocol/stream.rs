@@ -147,6 +147,11 @@ pub trait Stream {
         Statistics::default()
     }
 
+    /// What was counted by kind.
+    fn kinds(&mut self) -> Kinds {
+        Kinds::default()
+    }
+
     /// What a user should know about the result, in words.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -165,8 +170,9 @@ pub trait Resumable {
     /// What a stream knows that begins at this offset, in the middle of a source.
     fn starting_at(&self, offset: u64) -> SavedState;
 
-    /// Where the last synchronisation in these bytes begins: it may be a good offset to begin at.
-    fn last_sync(&self, bytes: &[u8]) -> Option<usize>;
+    /// Where the last synchronisation in these bytes begins, if that is `from` or later: it may be a good offset to begin at. The
+    /// bytes begin at such an offset, or at the beginning of the source.
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize>;
 }
 
 /// What a stream knows between two bytes: all that decides what comes of those that follow.
@@ -253,6 +259,17 @@ impl Kinds {
         if let Some((_, packets_before, bytes_before)) = self.0.get_mut(index) {
             *packets_before += packets;
             *bytes_before += bytes;
+        }
+    }
+
+    /// Adds what was counted from one moment to another: `from` and `to` are of one count.
+    pub(crate) fn add_since(&mut self, from: &Self, to: &Self) {
+        for (index, &(name, packets, bytes)) in to.0.iter().enumerate() {
+            // Kinds keep their places.
+            let (_, packets_before, bytes_before) = from.0.get(index).copied().unwrap_or((name, 0, 0));
+            if packets > packets_before {
+                self.add(name, packets - packets_before, bytes - bytes_before);
+            }
         }
     }
 

@@ -4,6 +4,7 @@ mod decode;
 mod harts;
 mod json;
 mod over_time;
+mod packet_pieces;
 mod page;
 mod perf;
 mod pieces;

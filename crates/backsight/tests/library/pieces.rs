@@ -90,8 +90,18 @@ fn bytes_of(buffer: &Buffer) -> Vec<u8> {
     bytes
 }
 
+/// Damages bytes in one place.
+pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    let at = random.below(bytes.len() as u64 - 50) as usize;
+    match random.below(3) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[at..at + 40].fill(random.next() as u8),
+        _ => drop(bytes.drain(at..at + 1 + random.below(40) as usize)),
+    }
+}
+
 /// A copy of a capture whose trace is damaged in a few places.
-fn damaged(from: &Path, to: &Path, random: &mut Random) {
+pub fn damaged(from: &Path, to: &Path, random: &mut Random) {
     let capture = Capture::open(from).unwrap();
     let traces: Vec<_> = capture.buffers().iter().map(bytes_of).collect();
     std::fs::create_dir_all(to).unwrap();
@@ -102,14 +112,7 @@ fn damaged(from: &Path, to: &Path, random: &mut Random) {
         }
         let mut bytes = std::fs::read(&path).unwrap();
         if bytes.len() > 100 && traces.contains(&bytes) {
-            for _ in 0..10 {
-                let at = random.below(bytes.len() as u64 - 50) as usize;
-                match random.below(3) {
-                    0 => bytes[at] ^= 1 << random.below(8),
-                    1 => bytes[at..at + 40].fill(random.next() as u8),
-                    _ => drop(bytes.drain(at..at + 1 + random.below(40) as usize)),
-                }
-            }
+            (0..10).for_each(|_| damage(&mut bytes, random));
         }
         std::fs::write(to.join(path.file_name().unwrap()), bytes).unwrap();
     }

@@ -5,8 +5,9 @@
 
 use super::{Decoder, Search};
 use crate::etm4::MAX_PACKET;
-use crate::etm4::packet::{ASYNC_END, ASYNC_ZEROS};
+use crate::etm4::packet::ASYNC_ZEROS;
 use crate::etm4::state::StreamState;
+use crate::sync;
 
 /// All that decides which packets a [`Decoder`] gives for the bytes that follow. What it has counted is no part of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,16 +51,7 @@ impl Decoder {
 
 /// Where the last Async in `bytes` begins. No other packet has so many zeros in it, so decoding can begin there.
 pub fn find_async(bytes: &[u8]) -> Option<usize> {
-    let mut end = bytes.len();
-    while end > ASYNC_ZEROS {
-        let found = bytes.get(..end)?.iter().rposition(|&byte| byte == ASYNC_END)?;
-        let zeros = bytes.get(found.checked_sub(ASYNC_ZEROS)?..found)?;
-        if zeros.iter().all(|&byte| byte == 0) {
-            return Some(found - ASYNC_ZEROS);
-        }
-        end = found;
-    }
-    None
+    sync::find_last(bytes, 0, ASYNC_ZEROS)
 }
 
 #[cfg(test)]

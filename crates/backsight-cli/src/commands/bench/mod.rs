@@ -247,10 +247,17 @@ struct Pieces<'c> {
     arguments: &'c CaptureArgs,
     buffer: String,
     threads: usize,
+    /// Packets are counted; else execution is followed.
+    of_packets: bool,
 }
 
 impl Pieces<'_> {
     fn pass(&self, bytes: u64) -> Result<Work> {
+        if self.of_packets {
+            let decode = self.arguments.choose(self.capture.packets(), self.capture, true);
+            let summary = decode.only(&self.buffer).any_order().threads(self.threads).count()?;
+            return Ok(Work { bytes, packets: summary.packets(), ..Work::default() });
+        }
         let decode = self.arguments.choose(self.capture.execution(), self.capture, true);
         let decode = decode.only(&self.buffer).any_order().positions(false).threads(self.threads);
         let (summary, sums) =
@@ -343,6 +350,10 @@ fn since<K: Kind>(session: &mut Session<'_, K>, packets: &mut u64) -> u64 {
 
 impl<'c> Measured<'c> {
     fn new(command: &'c Bench, capture: &'c Capture, buffer: &Buffer, stage: Stage) -> Result<Self> {
+        let pieces = |threads, of_packets| {
+            let (arguments, buffer) = (&command.capture, buffer.name().to_owned());
+            Self::Pieces(Pieces { capture, arguments, buffer, threads, of_packets })
+        };
         let listing = |list| Ok(Self::Listing(Listing::new(command, capture, buffer, list)));
         Ok(match stage {
             Stage::Count => return listing(List::Counts),
@@ -351,8 +362,16 @@ impl<'c> Measured<'c> {
             Stage::Pcs => return listing(List::Pcs),
             Stage::Frames => Self::Frames(Box::new(Demultiplexer::new(buffer.framing()))),
             Stage::Packets => {
-                let decode = command.capture.choose(capture.packets(), capture, true);
-                Self::Packets(Decoded::new(decode.counter().only(buffer.name()).any_order().session()?))
+                let decode = || {
+                    let decode = command.capture.choose(capture.packets(), capture, true);
+                    decode.counter().only(buffer.name()).any_order()
+                };
+                match command.threads {
+                    Some(threads) if decode().threads(threads.max(2)).is_in_pieces()? => {
+                        pieces(threads, true)
+                    }
+                    _ => Self::Packets(Decoded::new(decode().session()?)),
+                }
             }
             Stage::Flow => {
                 let decode = || {
@@ -361,8 +380,7 @@ impl<'c> Measured<'c> {
                 };
                 match command.threads {
                     Some(threads) if decode().threads(threads.max(2)).is_in_pieces()? => {
-                        let (arguments, buffer) = (&command.capture, buffer.name().to_owned());
-                        Self::Pieces(Pieces { capture, arguments, buffer, threads })
+                        pieces(threads, false)
                     }
                     _ => Self::Flow(Followed::new(decode().session()?)),
                 }

@@ -14,7 +14,7 @@ const CSR: usize = 5;
 /// Atomic requests without a response that are remembered.
 const MOST_REQUESTS: usize = 4096;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct References {
     address: [Option<u64>; SLOTS],
     data: [Option<u128>; SLOTS],
@@ -213,7 +213,7 @@ fn transpose(value: Option<Option<u128>>) -> Option<Option<u128>> {
 }
 
 /// Decodes payloads and resolves what they leave out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Decoder {
     layout: Layout,
     references: References,

@@ -5,7 +5,6 @@ use backsight_capture::Capture;
 use backsight_capture::events::EventLog;
 use backsight_capture::folder::Memory;
 
-use super::super::files::MappedBytes;
 use super::super::search::Search;
 use super::*;
 use backsight_image::{AllowedFiles, Budget};
@@ -124,13 +123,9 @@ fn answers(files: &Files, moment: Moment<'_>, window: Window) -> Vec<String> {
                     Lookup::Nothing => None,
                     Lookup::Unknown => Some("unknown".to_owned()),
                     Lookup::Mapped { id, .. } => {
-                        let mapped = &epoch.mapped[id.index()];
-                        let Mapped { start, bytes } = mapped;
+                        let Mapped { start, bytes, .. } = &epoch.mapped[id.index()];
                         Some(match bytes {
-                            MappedBytes::File(_) => {
-                                let file = mapped.named(files).map(|named| &named.file);
-                                format!("{start} {file:?} {}", mapped.offset())
-                            }
+                            MappedBytes::Image(named, offset) => format!("{start} {:?} {offset}", named.file),
                             MappedBytes::Inline(code) => format!("{start} {:?}", &code[..]),
                             other => format!("{start} {other:?}"),
                         })
@@ -146,9 +141,9 @@ fn answers(files: &Files, moment: Moment<'_>, window: Window) -> Vec<String> {
         }
     }
     for number in 0..16 {
-        let thread = moment.holder(|holders| holders.thread(number));
-        let asid = moment.holder(|holders| holders.asid(None, number as u32));
-        let cpu = moment.holder(|holders| holders.cpu(number as u32));
+        let thread = moment.holder(|holders| holders.threads.get(&number));
+        let asid = moment.holder(|holders| holders.asids.get(&(None, number as u32)));
+        let cpu = moment.holder(|holders| holders.switches.get(&(number as u32)));
         all.push(format!("{number}: {thread:?} {asid:?} {cpu:?}"));
     }
     all
@@ -190,7 +185,7 @@ fn a_log_that_is_read_in_epochs_says_what_it_says_when_it_is_read_at_once() {
             (one, other) = (one.enter(window), other.enter(window));
             let (expected, found) = (answers(&files, one, window), answers(&other_files, other, window));
             assert_eq!(expected, found, "seed {seed}, {window:?}, {least} records at least");
-            // Now and then another decode begins at the start.
+            // Now and then somebody else begins anew.
             from = if random.below(20) == 0 {
                 random.below(end)
             } else {
@@ -198,7 +193,9 @@ fn a_log_that_is_read_in_epochs_says_what_it_says_when_it_is_read_at_once() {
             };
         }
         let last = |history: &History| {
-            (10..14).map(|tid| history.at_no_time().holder(|holders| holders.thread(tid))).collect::<Vec<_>>()
+            (10..14)
+                .map(|tid| history.at_no_time().holder(|holders| holders.threads.get(&tid)))
+                .collect::<Vec<_>>()
         };
         assert_eq!(last(&at_once), last(&in_epochs), "seed {seed}");
         let numbers = |processes: &Processes| [0, 1, 2].map(|pid| processes.add(ANY, pid).process());

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::decode::source_decoder::Part;
 use crate::decode::split::{Piece, PieceSlice};
 
 /// Two decoders are compared after so many bytes of a piece.
@@ -44,6 +45,11 @@ impl StreamPiece {
         }
     }
 
+    /// All of its bytes, and the first ones of the next piece.
+    pub fn all(&self) -> Part<'_> {
+        self.data.part()
+    }
+
     /// The bytes of a part.
     pub fn part(&self, part: usize) -> PieceSlice<'_> {
         let start = part.checked_sub(1).map_or(0, |before| self.end_of(before));
@@ -80,18 +86,18 @@ impl Cutter {
     }
 
     /// Cuts off the next piece of what was gathered, if there is enough for one. `last_sync` finds the last synchronisation
-    /// in some bytes.
+    /// in some bytes, from an offset on.
     pub fn next(
         &mut self,
         gathered: &mut Piece,
-        last_sync: &dyn Fn(&[u8]) -> Option<usize>,
+        last_sync: &dyn Fn(&[u8], usize) -> Option<usize>,
     ) -> Option<StreamPiece> {
         let bytes = &gathered.bytes;
         let most = bytes.len().checked_sub(OVERLAP).filter(|&most| most >= self.size)?;
         let mut end = most.min(self.most);
         let (own, is_sync) = loop {
-            if let Some(found) = bytes.get(OVERLAP..end).and_then(last_sync) {
-                break (OVERLAP + found, true);
+            if let Some(found) = bytes.get(..end).and_then(|bytes| last_sync(bytes, OVERLAP)) {
+                break (found, true);
             }
             if end == most {
                 break (most, false);
@@ -123,8 +129,8 @@ mod tests {
     use super::*;
 
     /// A synchronisation is a byte of 0xFF here.
-    fn last_sync(bytes: &[u8]) -> Option<usize> {
-        bytes.iter().rposition(|&byte| byte == 0xFF)
+    fn last_sync(bytes: &[u8], from: usize) -> Option<usize> {
+        bytes.iter().rposition(|&byte| byte == 0xFF).filter(|&found| found >= from)
     }
 
     fn pieces(bytes: &[u8], mut cutter: Cutter, block: usize) -> Vec<StreamPiece> {

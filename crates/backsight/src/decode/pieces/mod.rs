@@ -27,11 +27,11 @@ use super::kind::Kind;
 use super::parallel::{self, BlockSink};
 use super::read_blocks;
 use super::session::{BLOCK, Setup, buffer_summary};
-use super::source_decoder::SourceDecoder;
+use super::source_decoder::{SourceDecoder, Wanted};
 use super::span::count_frames;
 use super::split::{Piece, Splitter};
 use super::summary::{BufferSummary, SourceSummary};
-use crate::protocol::{Kinds, Stream};
+use crate::protocol::Stream;
 use crate::{Buffer, Result, Source};
 
 /// Portions of a piece that may wait for those before them: then its decoder waits, too.
@@ -50,17 +50,21 @@ pub(super) struct PieceOptions {
     pub size: usize,
 }
 
-/// The one source of a buffer that is wanted, if it can be decoded in pieces. Where several are described, frames say which
-/// ones there are.
+/// The one source of a buffer that is wanted, if it can be decoded in pieces. Where several are described, or anyone may be
+/// there, frames say which ones there are.
 pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>, threads: usize) -> Option<TraceId> {
     let buffer = setup.buffer;
     let can_resume = |id: TraceId| setup.decoder(id).is_some_and(|mut decoder| decoder.state().is_some());
     if buffer.is_raw() {
         return Some(TraceId::NULL).filter(|&id| can_resume(id));
     }
-    let wanted = buffer.sources().filter(|source| setup.wants(source.id()) && source.is_decoded());
-    let mut ids: Vec<TraceId> = wanted.map(Source::id).collect();
-    if buffer.fallback.is_some() || !buffer.continued.is_empty() || !ids.iter().any(|&id| can_resume(id)) {
+    let described = buffer.sources().filter(|source| source.is_decoded()).map(Source::id);
+    let mut ids: Vec<TraceId> = match buffer.fallback {
+        Some(_) => (0..=0x7F).map(TraceId::new).filter(|id| id.is_source()).collect(),
+        None => described.collect(),
+    };
+    ids.retain(|&id| setup.wants(id));
+    if !buffer.continued.is_empty() || !ids.iter().any(|&id| can_resume(id)) {
         return None;
     }
     if ids.len() > 1 {
@@ -116,6 +120,9 @@ where
     C: Consumer<K::Value>,
     E: From<crate::Error>,
 {
+    // The order of one source is that of its bytes.
+    let wanted = Wanted { arrivals: false, ..setup.wanted };
+    let setup = &Setup { wanted, ..setup.clone() };
     let mut decoders = Vec::new();
     while decoders.len() <= options.threads
         && let Some(decoder) = setup.decoder(id)
@@ -168,8 +175,8 @@ where
     });
     reading?;
     gathering.splitter.restart();
-    let Counts { packets, accounting, statistics } = chain.counts;
-    let (notes, kinds) = (Vec::new(), Kinds::default());
+    let Counts { packets, accounting, statistics, kinds } = chain.counts;
+    let notes = chain.decoder.stream.notes();
     let summary = SourceSummary { source, packets, accounting, statistics, notes, kinds };
     let sources = if gathering.is_met() { vec![summary] } else { Vec::new() };
     Ok((buffer_summary(setup, &gathering.splitter, sources, &gathering.undecoded), outcome))
@@ -264,7 +271,7 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
     /// The next piece, where there is enough for one.
     fn cut(&mut self, cutter: &mut Cutter, gathered: &mut Piece) -> Option<StreamPiece> {
         let stream = self.decoder.stream.resumable()?;
-        cutter.next(gathered, &|bytes| stream.last_sync(bytes))
+        cutter.next(gathered, &|bytes, from| stream.last_sync(bytes, from))
     }
 
     /// Hands out a piece, and puts out what comes of the oldest one if there are many.
@@ -310,7 +317,7 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
                 && let Some(other) = ahead.next_mark()
                 && mark.meets(&other)
             {
-                self.counts.add(track.base, mark.counts);
+                self.counts.add(&track.base, &mark.counts);
                 self.in_vain = 0;
                 self.track = Some(Track {
                     piece: next.piece,
@@ -327,11 +334,14 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
         let Some(Mark { state: Some(state), counts }) = last.map(|mark| *mark) else {
             return ControlFlow::Break(());
         };
-        self.counts.add(track.base, counts);
+        self.counts.add(&track.base, &counts);
         // All parts that were compared are done.
         let part = StreamPiece::OWN_END;
-        self.decoder.restore(next.piece.offset_of(part), &state);
-        let base = Counts::of(&self.decoder.stream);
+        if track.replies.is_some() {
+            self.decoder.restore(track.piece.offset, &state);
+            self.decoder.keep(&track.piece.all());
+        }
+        let base = Counts::of(&mut self.decoder.stream);
         self.track = Some(Track { piece: next.piece, part, replies: None, base });
         ControlFlow::Continue(())
     }
@@ -352,7 +362,7 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
             last = Some(self.part(track)?);
         }
         if let (true, Some(mark)) = (track.piece.is_last, last) {
-            self.counts.add(track.base, mark.counts);
+            self.counts.add(&track.base, &mark.counts);
         }
         ControlFlow::Continue(())
     }

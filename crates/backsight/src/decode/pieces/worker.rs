@@ -10,25 +10,27 @@ use backsight_flow::Statistics;
 use super::cut::StreamPiece;
 use crate::decode::consumers::{Consumer, Portions};
 use crate::decode::source_decoder::SourceDecoder;
-use crate::protocol::{SavedState, Stream};
+use crate::protocol::{Kinds, SavedState, Stream};
 
 /// What a decoder has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub packets: u64,
     pub accounting: Accounting,
     pub statistics: Statistics,
+    pub kinds: Kinds,
 }
 
 impl Counts {
     /// What a stream has counted so far.
-    pub fn of(stream: &impl Stream) -> Self {
+    pub fn of(stream: &mut impl Stream) -> Self {
         let (packets, accounting) = (stream.packets(), stream.accounting());
-        Self { packets, accounting, statistics: stream.statistics() }
+        Self { packets, accounting, statistics: stream.statistics(), kinds: stream.kinds() }
     }
 
     /// Adds what was counted from one moment to another.
-    pub fn add(&mut self, from: Self, to: Self) {
+    pub fn add(&mut self, from: &Self, to: &Self) {
+        self.kinds.add_since(&from.kinds, &to.kinds);
         self.packets += to.packets - from.packets;
         self.accounting += to.accounting - from.accounting;
         self.statistics += to.statistics - from.statistics;
@@ -45,7 +47,7 @@ pub(super) struct Mark {
 impl Mark {
     /// Where a decoder is now.
     pub fn of<S: Stream>(decoder: &mut SourceDecoder<S>) -> Self {
-        Self { state: decoder.state(), counts: Counts::of(&decoder.stream) }
+        Self { state: decoder.state(), counts: Counts::of(&mut decoder.stream) }
     }
 
     /// Do both know the same?
