@@ -1,9 +1,9 @@
 //! Code that changes: which mapping was at an address, in a process, at a time.
 //!
 //! Everything that was ever mapped is kept with the time from which and up to which it was there. What is mapped later
-//! hides what is below it for as long as it lives. Times are those of whoever asks; they are only compared.
+//! hides what is below it for as long as it lives. Times are those of the event log; they are only compared.
 
-use std::collections::BTreeMap;
+use crate::SortedMap;
 
 /// Versions that are kept of any timeline, and for each mapping of it: mappings inside of each other would be as many as
 /// their number multiplied with itself.
@@ -71,6 +71,26 @@ struct Version {
 #[derive(Clone, Debug)]
 struct Span {
     last: u64,
+    versions: Versions,
+}
+
+/// There may be as many spans as lines of a log: memory is counted by them.
+const _: () = assert!(size_of::<Span>() <= 24);
+
+/// What was mapped at the addresses of a span.
+#[derive(Clone, Debug)]
+enum Versions {
+    None,
+    /// Most are mapped once, at the time at which the mapping begins.
+    One {
+        to: u64,
+        id: MappingId,
+    },
+    Many(Box<ManyVersions>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct ManyVersions {
     /// By the time from which on they are there.
     versions: Vec<Version>,
     /// The last time at which something ended here.
@@ -81,7 +101,7 @@ struct Span {
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// By process and the first address of spans, which do not overlap.
-    spans: BTreeMap<(u32, u64), Span>,
+    spans: Spans,
     changes: Vec<TimedChange>,
     /// When changes were lost, in order.
     losses: Vec<u64>,
@@ -115,42 +135,35 @@ impl Timeline {
         }
         fill(&mut self.spans, process, start, last);
         let most = VERSIONS_OF_A_MAPPING.saturating_mul(self.begins.len()).saturating_add(LEAST_VERSIONS);
-        for span in self.spans.range_mut((process, start)..=(process, last)).map(|(_, span)| span) {
+        for span in within(&mut self.spans, process, (start, last)) {
             if self.versions >= most {
                 self.last_kept = Some(id);
                 break;
             }
             self.versions += 1;
-            let index = span.versions.partition_point(|version| version.from <= from);
-            span.versions.insert(index, Version { from, to: u64::MAX, id });
+            span.insert(id, &self.begins);
         }
         id
     }
 
     /// What was mapped in a range is not there any more from a time on.
     pub fn end(&mut self, process: u32, (start, last): (u64, u64), id: MappingId, at: u64) {
-        let Some(&from) = self.begins.get(id.index()).filter(|_| start <= last && self.is_kept(id)) else {
+        if start > last || !self.is_kept(id) {
             return;
-        };
-        for span in self.spans.range_mut((process, start)..=(process, last)).map(|(_, span)| span) {
-            if let Some(version) = span.place(from, id).and_then(|index| span.versions.get_mut(index)) {
-                version.to = at;
-            }
-            span.ended = span.ended.max(at);
+        }
+        for span in within(&mut self.spans, process, (start, last)) {
+            span.end(id, at, &self.begins);
         }
         self.changed(at, process, start, last);
     }
 
     /// What was mapped in a range was never there after all.
     pub fn withdraw(&mut self, process: u32, (start, last): (u64, u64), id: MappingId) {
-        let Some(&from) = self.begins.get(id.index()).filter(|_| start <= last && self.is_kept(id)) else {
+        if start > last || !self.is_kept(id) {
             return;
-        };
-        for span in self.spans.range_mut((process, start)..=(process, last)).map(|(_, span)| span) {
-            if let Some(index) = span.place(from, id) {
-                span.versions.remove(index);
-                self.versions -= 1;
-            }
+        }
+        for span in within(&mut self.spans, process, (start, last)) {
+            self.versions -= usize::from(span.withdraw(id, &self.begins));
         }
     }
 
@@ -158,6 +171,11 @@ impl Timeline {
     /// have been.
     pub fn lose(&mut self, time: u64) {
         self.losses.push(time);
+    }
+
+    /// When a mapping begins.
+    pub fn begin(&self, id: MappingId) -> Option<u64> {
+        self.begins.get(id.index()).copied()
     }
 
     fn changed(&mut self, time: u64, process: u32, start: u64, last: u64) {
@@ -168,7 +186,10 @@ impl Timeline {
 
     /// Nothing more is added: changes are put in order.
     pub fn finish(&mut self) {
-        self.changes.sort_by_key(|change| change.time);
+        // Sorting takes memory, and most logs are in order.
+        if !self.changes.is_sorted_by_key(|change| change.time) {
+            self.changes.sort_by_key(|change| change.time);
+        }
     }
 
     /// All changes by time. [`Timeline::finish`] comes first.
@@ -180,7 +201,7 @@ impl Timeline {
     pub fn processes(&self) -> impl Iterator<Item = u32> {
         let mut next = Some(0);
         std::iter::from_fn(move || {
-            let (&(process, _), _) = self.spans.range((next?, 0)..).next()?;
+            let (&(process, _), _) = self.spans.starting_at(&(next?, 0)).next()?;
             next = process.checked_add(1);
             Some(process)
         })
@@ -189,7 +210,8 @@ impl Timeline {
     /// The first address above this one where anything was ever mapped in a process.
     pub fn next_start(&self, process: u32, address: u64) -> Option<u64> {
         let above = address.checked_add(1)?;
-        self.spans.range((process, above)..=(process, u64::MAX)).next().map(|(&(_, start), _)| start)
+        let (&(other, start), _) = self.spans.starting_at(&(process, above)).next()?;
+        (other == process).then_some(start)
     }
 
     /// The last time at which something ended anywhere in a range of a process; 0: never.
@@ -198,10 +220,10 @@ impl Timeline {
         if start > last || self.is_full() {
             return 0;
         }
-        let before = self.spans.range((process, 0)..(process, start)).next_back();
-        let before = before.filter(|(_, span)| span.last >= start);
-        let inside = self.spans.range((process, start)..=(process, last));
-        before.into_iter().chain(inside).map(|(_, span)| span.ended).max().unwrap_or(0)
+        let first = self.span(process, start);
+        let inside =
+            self.spans.starting_at(&(process, start)).take_while(|(key, _)| **key <= (process, last));
+        first.into_iter().chain(inside.map(|(_, span)| span)).map(Span::ended).max().unwrap_or(0)
     }
 
     /// There was more than can be kept.
@@ -217,8 +239,8 @@ impl Timeline {
     /// nothing was, what came first, unless changes were lost before that.
     pub fn look(&self, process: u32, address: u64, window: Window) -> Lookup {
         let Some(span) = self.span(process, address) else { return Lookup::Nothing };
-        match span.at(window, &self.losses) {
-            Ok(Some(version)) => Lookup::Mapped { id: version.id, last: span.last },
+        match span.at(window, &self.losses, &self.begins) {
+            Ok(Some(id)) => Lookup::Mapped { id, last: span.last },
             Ok(None) => Lookup::Nothing,
             Err(Lost) => Lookup::Unknown,
         }
@@ -226,33 +248,121 @@ impl Timeline {
 
     /// The span that an address is in.
     fn span(&self, process: u32, address: u64) -> Option<&Span> {
-        let (_, span) = self.spans.range((process, 0)..=(process, address)).next_back()?;
-        (address <= span.last).then_some(span)
+        let (&(other, _), span) = self.spans.up_to(&(process, address))?;
+        (other == process && address <= span.last).then_some(span)
     }
 }
 
-/// Changes were lost: nobody knows what was there.
+/// Changes were lost: what was there is not known.
 struct Lost;
 
 impl Span {
-    /// Where the version of a mapping is: they are in the order of time, and of one time in that of their numbers.
-    fn place(&self, from: u64, id: MappingId) -> Option<usize> {
-        self.versions.binary_search_by_key(&(from, id), |version| (version.from, version.id)).ok()
+    /// Something is mapped here from its beginning on.
+    fn insert(&mut self, id: MappingId, begins: &[u64]) {
+        if let Versions::None = self.versions {
+            self.versions = Versions::One { to: u64::MAX, id };
+            return;
+        }
+        let from = begin(begins, id);
+        let versions = &mut self.many(begins).versions;
+        let index = versions.partition_point(|version| version.from <= from);
+        versions.insert(index, Version { from, to: u64::MAX, id });
     }
 
-    fn at(&self, window: Window, losses: &[u64]) -> Result<Option<&Version>, Lost> {
-        let begun = self.versions.partition_point(|version| version.from <= window.from);
-        let (before, after) = self.versions.split_at(begun);
+    /// Something ends, here too if it was mapped here.
+    fn end(&mut self, id: MappingId, at: u64, begins: &[u64]) {
+        match &mut self.versions {
+            // The time of one that has ended is that of the last end.
+            Versions::One { to, id: one } if *one == id && *to == u64::MAX && at < u64::MAX => *to = at,
+            _ => {
+                let many = self.many(begins);
+                if let Some(index) = place(&many.versions, id, begins) {
+                    many.versions[index].to = at;
+                }
+                many.ended = many.ended.max(at);
+            }
+        }
+    }
+
+    /// Something was never here. Was it listed here?
+    fn withdraw(&mut self, id: MappingId, begins: &[u64]) -> bool {
+        match &mut self.versions {
+            Versions::None => false,
+            Versions::One { to: u64::MAX, id: one } if *one == id => {
+                self.versions = Versions::None;
+                true
+            }
+            _ => {
+                let versions = &mut self.many(begins).versions;
+                place(versions, id, begins).map(|index| versions.remove(index)).is_some()
+            }
+        }
+    }
+
+    /// The last time at which something ended here; 0: never.
+    fn ended(&self) -> u64 {
+        match &self.versions {
+            Versions::None | Versions::One { to: u64::MAX, .. } => 0,
+            Versions::One { to, .. } => *to,
+            Versions::Many(many) => many.ended,
+        }
+    }
+
+    /// How many versions there are.
+    fn count(&self) -> usize {
+        match &self.versions {
+            Versions::None => 0,
+            Versions::One { .. } => 1,
+            Versions::Many(many) => many.versions.len(),
+        }
+    }
+
+    /// The versions in a list, which they stay in.
+    fn many(&mut self, begins: &[u64]) -> &mut ManyVersions {
+        let ended = self.ended();
+        if let Versions::None | Versions::One { .. } = self.versions {
+            let versions = one_version(&self.versions, begins).into_iter().collect();
+            self.versions = Versions::Many(Box::new(ManyVersions { versions, ended }));
+        }
+        let Versions::Many(many) = &mut self.versions else { unreachable!("it was made a list") };
+        many
+    }
+
+    fn at(&self, window: Window, losses: &[u64], begins: &[u64]) -> Result<Option<MappingId>, Lost> {
+        let one = one_version(&self.versions, begins);
+        let versions = match &self.versions {
+            Versions::Many(many) => &many.versions[..],
+            _ => one.as_slice(),
+        };
+        let begun = versions.partition_point(|version| version.from <= window.from);
+        let (before, after) = versions.split_at(begun);
         if let Some(live) = before.iter().rev().find(|version| window.from < version.to) {
-            return Ok(Some(live));
+            return Ok(Some(live.id));
         }
         let next = after.iter().find(|version| version.from <= window.to);
         let ended = before.iter().map(|version| version.to).max().unwrap_or(0);
         match next {
             Some(next) if is_any_between(losses, ended, next.from) => Err(Lost),
-            next => Ok(next),
+            next => Ok(next.map(|version| version.id)),
         }
     }
+}
+
+fn one_version(versions: &Versions, begins: &[u64]) -> Option<Version> {
+    match *versions {
+        Versions::One { to, id } => Some(Version { from: begin(begins, id), to, id }),
+        _ => None,
+    }
+}
+
+/// When a mapping begins.
+fn begin(begins: &[u64], id: MappingId) -> u64 {
+    begins.get(id.index()).copied().unwrap_or(0)
+}
+
+/// Where the version of a mapping is: they are in the order of time, and of one time in that of their numbers.
+fn place(versions: &[Version], id: MappingId, begins: &[u64]) -> Option<usize> {
+    versions.binary_search_by_key(&(begin(begins, id), id), |version| (version.from, version.id)).ok()
 }
 
 /// Is one of these times, which are in order, in a span?
@@ -262,17 +372,25 @@ fn is_any_between(times: &[u64], from: u64, to: u64) -> bool {
 }
 
 /// By process and first address.
-type Spans = BTreeMap<(u32, u64), Span>;
+type Spans = SortedMap<(u32, u64), Span>;
+
+/// The spans that begin in a range of a process.
+fn within(spans: &mut Spans, process: u32, (start, last): (u64, u64)) -> impl Iterator<Item = &mut Span> {
+    let inside =
+        spans.starting_at_mut(&(process, start)).take_while(move |(key, _)| **key <= (process, last));
+    inside.map(|(_, span)| span)
+}
 
 /// Makes a span begin at an address, if one reaches over it. Gives how many versions that adds.
 fn split(spans: &mut Spans, process: u32, address: u64) -> usize {
-    let Some((_, span)) = spans.range_mut((process, 0)..(process, address)).next_back() else { return 0 };
-    if span.last < address {
+    let Some(below) = address.checked_sub(1) else { return 0 };
+    let Some((&(other, _), span)) = spans.up_to_mut(&(process, below)) else { return 0 };
+    if other != process || span.last < address {
         return 0;
     }
     let upper = span.clone();
-    span.last = address - 1;
-    let added = upper.versions.len();
+    span.last = below;
+    let added = upper.count();
     spans.insert((process, address), upper);
     added
 }
@@ -280,17 +398,17 @@ fn split(spans: &mut Spans, process: u32, address: u64) -> usize {
 /// Makes every address of a range part of a span.
 fn fill(spans: &mut Spans, process: u32, start: u64, last: u64) {
     let (mut at, mut holes) = (Some(start), Vec::new());
-    for (&(_, address), span) in spans.range((process, start)..=(process, last)) {
+    let inside = spans.starting_at(&(process, start)).take_while(|(key, _)| **key <= (process, last));
+    for (&(_, address), span) in inside {
         if let Some(from) = at.filter(|&from| from < address) {
             holes.push((from, address - 1));
         }
         at = span.last.checked_add(1);
     }
     holes.extend(at.filter(|&from| from <= last).map(|from| (from, last)));
-    spans.extend(holes.into_iter().map(|(start, last)| {
-        // Most are mapped once.
-        ((process, start), Span { last, versions: Vec::with_capacity(1), ended: 0 })
-    }));
+    for (start, last) in holes {
+        spans.insert((process, start), Span { last, versions: Versions::None });
+    }
 }
 
 #[cfg(test)]
@@ -384,7 +502,7 @@ mod tests {
             timeline.end(1, (start, last), id, number + 1);
         }
         assert!(timeline.is_full(), "there would be {} versions", count * count);
-        let versions: usize = timeline.spans.values().map(|span| span.versions.len()).sum();
+        let versions: usize = timeline.spans.iter().map(|(_, span)| span.count()).sum();
         assert!(versions <= LEAST_VERSIONS + (VERSIONS_OF_A_MAPPING + 2) * count as usize, "{versions}");
     }
 }

@@ -5,6 +5,7 @@
 //! further than to the time it has come to. A writer that has made sure of it says so in the first line of the log.
 
 use super::{EventLog, Item, Mapping, PatchCode, Pid, Record, State};
+use backsight_image::SortedMap;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -192,7 +193,8 @@ fn declare<K: std::hash::Hash + Eq>(
 /// Does a log say that code changes? If it only adds, and nothing over anything else, time makes no difference.
 #[derive(Debug, Default)]
 pub struct Changes {
-    ranges: BTreeMap<Pid, BTreeMap<u64, u64>>,
+    /// By process and first address: the last.
+    ranges: SortedMap<(Pid, u64), u64>,
     is_any: bool,
 }
 
@@ -207,12 +209,12 @@ impl Changes {
             Item::Asid { state: State::Start | State::End, .. } => true,
             Item::Mapping(_, mapping) => match mapping.size {
                 Some(size) => {
-                    let ranges = self.ranges.entry(mapping.pid).or_default();
                     let (start, last) = (mapping.base.0, mapping.base.0.saturating_add(size.max(1) - 1));
-                    let below = ranges.range(..=last).next_back();
-                    let is_same = below == Some((&start, &last));
+                    let below = self.ranges.up_to(&(mapping.pid, last));
+                    let below = below.filter(|((pid, _), _)| *pid == mapping.pid);
+                    let is_same = below == Some((&(mapping.pid, start), &last));
                     let overlaps = below.is_some_and(|(_, &other)| other >= start) && !is_same;
-                    ranges.insert(start, last);
+                    self.ranges.insert((mapping.pid, start), last);
                     overlaps
                 }
                 None => false,

@@ -289,6 +289,8 @@ pub(super) fn hex_bytes(text: &str) -> Option<Vec<u8>> {
 
 /// Texts that were met last: most come again soon.
 const RECENT_BITS: u32 = 10;
+/// Texts that are remembered at once. Of a log with more, some are in memory several times.
+const MOST_TEXTS: usize = 1 << 16;
 
 /// Texts that a log repeats in many of its events: each is kept once.
 #[derive(Debug, Default)]
@@ -315,6 +317,9 @@ impl Texts {
             Some(known) => known.clone(),
             None => {
                 let text: Arc<str> = text.into();
+                if self.all.len() >= MOST_TEXTS {
+                    self.all.clear();
+                }
                 self.all.insert(text.clone());
                 text
             }

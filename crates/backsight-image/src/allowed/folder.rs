@@ -102,20 +102,21 @@ impl GivenFolder {
             }
         }
         let (mut inside, mut links) = (PathBuf::new(), 0);
-        let mut metadata = fs::symlink_metadata(root)?;
+        let mut metadata = None;
         while let Some(part) = wanted.pop() {
             if part == ".." {
                 // Of a link: above a root there is the root.
                 if !inside.pop() && !self.is_root {
                     return Err(leads_out(root));
                 }
-                metadata = fs::symlink_metadata(root.join(&inside))?;
+                metadata = None;
                 continue;
             }
             let at = root.join(&inside).join(&part);
-            metadata = fs::symlink_metadata(&at)?;
-            if !metadata.is_symlink() {
+            let found = fs::symlink_metadata(&at)?;
+            if !found.is_symlink() {
                 inside.push(part);
+                metadata = Some(found);
                 continue;
             }
             links += 1;
@@ -132,6 +133,7 @@ impl GivenFolder {
             }
             wanted.extend(parts_of(&target));
         }
+        let metadata = metadata.map_or_else(|| fs::symlink_metadata(root.join(&inside)), Ok)?;
         Ok((inside, metadata))
     }
 }

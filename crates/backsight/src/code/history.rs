@@ -10,20 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use backsight_capture::events::{Events, HEAD};
 use backsight_image::{Image, Lookup, TimedChange, Timeline, Window};
 
-use super::files::{Files, MappedBytes};
+use super::files::{Files, Mapped};
 use super::holders::{Holders, Since, in_window, last, last_before};
 use super::log_reader::LogReader;
 use super::processes::Processes;
-
-/// Something that was mapped.
-#[derive(Clone, Debug)]
-pub(super) struct Mapped {
-    /// Its first address.
-    pub start: u64,
-    /// When it began to be there.
-    pub from: u64,
-    pub bytes: MappedBytes,
-}
 
 /// What the log says of a span of time.
 #[derive(Debug)]
@@ -83,7 +73,7 @@ impl History {
         if let Some(next) = epoch.next.get() {
             return Some(next);
         }
-        // Whoever waits here finds that it was read meanwhile.
+        // A thread that waits here finds that another one has read it.
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         Some(epoch.next.get_or_init(|| Box::new(reader.read_epoch())))
     }
@@ -96,14 +86,14 @@ impl History {
         epoch
     }
 
+    /// What was mapped where is not asked for any more, only what numbers stand for.
+    pub fn forget_mappings(&mut self) {
+        (self.first.timeline, self.first.mapped) = Default::default();
+    }
+
     /// Is there an image without a size, whose place only its file says?
     pub fn has_unsized(&self) -> bool {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).has_unsized()
-    }
-
-    /// What could not be used of names, in words.
-    pub fn problems(&self) -> Vec<String> {
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner).problems()
     }
 }
 
@@ -155,14 +145,14 @@ impl<'c> Moment<'c> {
 
     /// Does a CPU ever go over to another process? If so, that is known from the beginning on.
     pub fn switches(&self, cpu: Option<u32>) -> bool {
-        cpu.is_some_and(|cpu| self.history.first.holders.switches.contains_key(&cpu))
+        cpu.is_some_and(|cpu| self.history.first.holders.cpu(cpu).is_some())
     }
 
     /// Did a CPU go over to another process after the beginning of this span, up to a time?
     pub fn has_switched(self, cpu: Option<u32>, after: u64, up_to: u64) -> bool {
         let Some(cpu) = cpu else { return false };
         self.epochs(up_to).any(|epoch| {
-            let Some(since) = epoch.holders.switches.get(&cpu) else { return false };
+            let Some(since) = epoch.holders.cpu(cpu) else { return false };
             let count = |time| since.partition_point(|&(from, _)| from <= time);
             count(after) != count(up_to)
         })
@@ -186,7 +176,7 @@ impl<'c> Moment<'c> {
                 Lookup::Unknown => return Look::Unknown,
                 Lookup::Mapped { id, last } => {
                     let Some(mapped) = epoch.mapped.get(id.index()) else { return Look::Unknown };
-                    let bytes = mapped.bytes.after(address - mapped.start, files);
+                    let bytes = mapped.bytes_at(address, files);
                     let room = usize::try_from(last - address).unwrap_or(usize::MAX).saturating_add(1);
                     return bytes.map_or(Look::Unknown, |bytes| Look::Bytes(&bytes[..bytes.len().min(room)]));
                 }
@@ -208,10 +198,8 @@ impl<'c> Moment<'c> {
                 Lookup::Nothing => {}
                 Lookup::Unknown => return None,
                 Lookup::Mapped { id, .. } => {
-                    return Some(match &epoch.mapped.get(id.index())?.bytes {
-                        MappedBytes::Image(named, _) => Some(named.image(files)),
-                        _ => None,
-                    });
+                    let named = epoch.mapped.get(id.index())?.named(files);
+                    return Some(named.map(|named| named.image(files)));
                 }
             }
         }
@@ -233,9 +221,9 @@ impl<'c> Moment<'c> {
         all.into_iter().take(most + 1).collect()
     }
 
-    /// The files of the first epoch.
-    pub fn first_files(&self) -> impl Iterator<Item = &'c MappedBytes> {
-        self.history.first.mapped.iter().map(|mapped| &mapped.bytes)
+    /// What is mapped in the first epoch.
+    pub fn first_mapped(&self) -> &'c [Mapped] {
+        &self.history.first.mapped
     }
 }
 

@@ -1,10 +1,9 @@
 //! Which process a number stands for: that of a thread, an ASID, or the CPU that runs it.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
-
 use backsight_capture::events::{Item, Pid, Record, State};
-use backsight_image::Window;
+use backsight_image::{SortedMap, Window};
+
+use super::few::Few;
 
 /// No process has this number: events were lost, and nobody knows which it is.
 const UNKNOWN: u64 = u64::MAX;
@@ -13,7 +12,7 @@ const UNKNOWN: u64 = u64::MAX;
 pub(super) const ITSELF: u64 = u64::MAX - 1;
 
 /// What something was from each time on; `None`: nothing any more.
-pub(super) type Since = Vec<(u64, Option<u64>)>;
+pub(super) type Since = Few<(u64, Option<u64>)>;
 
 /// What something was last.
 pub(super) fn last(since: &[(u64, Option<u64>)]) -> Option<u64> {
@@ -39,26 +38,37 @@ pub(super) fn last_before(since: &Since, time: u64) -> Option<u64> {
 }
 
 /// A number, and what it is the number of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 enum Number {
     Thread(u64),
     Asid(Option<u32>, u32),
     Cpu(u32),
 }
 
+/// What a number stands for over time.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    since: Since,
+    /// It was declared since events were last lost.
+    is_certain: bool,
+}
+
+/// There may be as many numbers as lines of a log: memory is counted by them.
+const _: () = assert!(size_of::<Held>() <= 32);
+
 /// What numbers stand for, over a part of the log.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     /// The process of a thread.
-    pub threads: HashMap<u64, Since>,
+    threads: SortedMap<u64, Held>,
     /// The process of an ASID, on one CPU or (`None`) on all.
-    pub asids: HashMap<(Option<u32>, u32), Since>,
+    asids: SortedMap<(Option<u32>, u32), Held>,
     /// The process that a CPU is on.
-    pub switches: HashMap<u32, Since>,
+    switches: SortedMap<u32, Held>,
     /// When events were lost, in order.
     pub losses: Vec<u64>,
-    /// The numbers that stand for something since events were last lost: there may be many losses.
-    certain: HashSet<Number>,
+    /// The numbers that were declared since events were last lost: there may be many losses. `None` before the first.
+    certain: Option<Vec<Number>>,
     /// From this time on nothing is known to be missing.
     known_since: u64,
     is_lost: bool,
@@ -74,36 +84,67 @@ impl Holders {
         let known_since = self.known_since;
         match &record.item {
             Item::Thread { state, tid, pid: Pid::Process(pid), .. } => {
-                declare(entry(&mut self.threads, *tid), *state, *pid, now, known_since);
-                self.certain.insert(Number::Thread(*tid));
+                let held = self.threads.get_or_insert_with(*tid, Held::default);
+                declare(&mut held.since, *state, *pid, now, known_since);
+                held.set_certain(&mut self.certain, Number::Thread(*tid));
             }
             // Threads and processes share their numbers: this one is that of a process, or was until now.
             Item::Mapping(state, mapping) if mapping.main => {
                 if let Pid::Process(pid) = mapping.pid {
-                    declare(entry(&mut self.threads, pid), *state, ITSELF, now, known_since);
+                    let held = self.threads.get_or_insert_with(pid, Held::default);
+                    declare(&mut held.since, *state, ITSELF, now, known_since);
                 }
             }
             Item::Asid { state, asid, pid: Pid::Process(pid), cpu } => {
-                declare(entry(&mut self.asids, (*cpu, *asid)), *state, *pid, now, known_since);
-                self.certain.insert(Number::Asid(*cpu, *asid));
+                let held = self.asids.get_or_insert_with((*cpu, *asid), Held::default);
+                declare(&mut held.since, *state, *pid, now, known_since);
+                held.set_certain(&mut self.certain, Number::Asid(*cpu, *asid));
             }
             Item::Switch { cpu, pid: Pid::Process(pid), .. } => {
-                self.switches.entry(*cpu).or_default().push((now, Some(*pid)));
-                self.certain.insert(Number::Cpu(*cpu));
+                let held = self.switches.get_or_insert_with(*cpu, Held::default);
+                held.since.push((now, Some(*pid)));
+                held.set_certain(&mut self.certain, Number::Cpu(*cpu));
             }
             Item::Lost(_) => {
                 (self.known_since, self.is_lost) = (now, true);
                 self.losses.push(now);
-                for number in std::mem::take(&mut self.certain) {
-                    match number {
-                        Number::Thread(tid) => forget(self.threads.get_mut(&tid), now),
-                        Number::Asid(cpu, asid) => forget(self.asids.get_mut(&(cpu, asid)), now),
-                        Number::Cpu(cpu) => forget(self.switches.get_mut(&cpu), now),
-                    }
-                }
+                self.forget(now);
             }
             _ => {}
         }
+    }
+
+    /// Events were lost.
+    fn forget(&mut self, now: u64) {
+        let Self { threads, asids, switches, .. } = self;
+        let Some(certain) = self.certain.replace(Vec::new()) else {
+            let all = threads.values_mut().chain(asids.values_mut()).chain(switches.values_mut());
+            all.filter(|held| held.is_certain).for_each(|held| held.forget(now));
+            return;
+        };
+        for number in certain {
+            let held = match number {
+                Number::Thread(tid) => threads.get_mut(&tid),
+                Number::Asid(cpu, asid) => asids.get_mut(&(cpu, asid)),
+                Number::Cpu(cpu) => switches.get_mut(&cpu),
+            };
+            held.into_iter().for_each(|held| held.forget(now));
+        }
+    }
+
+    /// The process of a thread.
+    pub fn thread(&self, tid: u64) -> Option<&Since> {
+        self.threads.get(&tid).map(|held| &held.since)
+    }
+
+    /// The process of an ASID, on one CPU or (`None`) on all.
+    pub fn asid(&self, cpu: Option<u32>, asid: u32) -> Option<&Since> {
+        self.asids.get(&(cpu, asid)).map(|held| &held.since)
+    }
+
+    /// The process that a CPU is on.
+    pub fn cpu(&self, cpu: u32) -> Option<&Since> {
+        self.switches.get(&cpu).map(|held| &held.since)
     }
 
     /// What is known at the end of this part of the log, for the next one.
@@ -127,16 +168,13 @@ impl Holders {
 }
 
 /// Of each the last that it was, and that it is no longer, where that is so.
-fn ends<K: Clone + Eq + Hash>(all: &HashMap<K, Since>) -> HashMap<K, Since> {
-    let end = |since: &Since| {
+fn ends<K: Copy + Ord>(all: &SortedMap<K, Held>) -> SortedMap<K, Held> {
+    let end = |Held { since, is_certain }: &Held| {
         let last = since.iter().rposition(|(_, pid)| pid.is_some()).unwrap_or(0);
-        let mut end = since[last..].to_vec();
-        if end.len() > 2 {
-            end.drain(1..end.len() - 1);
-        }
-        end
+        let end = since[last..].first().into_iter().chain(since[last..].iter().skip(1).last());
+        Held { since: end.copied().collect(), is_certain: *is_certain }
     };
-    all.iter().map(|(key, since)| (key.clone(), end(since))).collect()
+    all.iter().map(|(key, held)| (*key, end(held))).collect()
 }
 
 /// Something stands for a process. What ends or exists without having begun was so before: as far back as nothing is
@@ -159,18 +197,22 @@ fn declare(since: &mut Since, state: State, pid: u64, now: u64, known_since: u64
     }
 }
 
-/// Events were lost: what something stands for is not known any more. The code of a process says itself whether it is still
-/// there.
-fn forget(since: Option<&mut Since>, now: u64) {
-    let is_believed = |since: &Since| matches!(since.last(), None | Some((_, Some(ITSELF | UNKNOWN))));
-    if let Some(since) = since.filter(|since| !is_believed(since)) {
-        since.push((now, Some(UNKNOWN)));
+impl Held {
+    /// It is declared. Before the first loss no list is needed: all that are certain are meant.
+    fn set_certain(&mut self, certain: &mut Option<Vec<Number>>, number: Number) {
+        if !std::mem::replace(&mut self.is_certain, true) {
+            certain.iter_mut().for_each(|certain| certain.push(number));
+        }
     }
-}
 
-/// What a number stands for. Most do for one thing all the time.
-fn entry<K: Eq + Hash>(all: &mut HashMap<K, Since>, key: K) -> &mut Since {
-    all.entry(key).or_insert_with(|| Vec::with_capacity(1))
+    /// Events were lost: what it stands for is not known any more. The code of a process says itself whether it is still
+    /// there.
+    fn forget(&mut self, now: u64) {
+        self.is_certain = false;
+        if !matches!(self.since.last(), None | Some((_, Some(ITSELF | UNKNOWN)))) {
+            self.since.push((now, Some(UNKNOWN)));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -182,9 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn a_number_stands_for_whoever_has_it_at_the_time() {
+    fn a_number_stands_for_the_process_that_has_it_at_the_time() {
         // A thread of one process, then one of another, then a process.
-        let since = vec![(10, Some(0x500)), (20, None), (30, Some(0x600)), (40, None), (50, Some(ITSELF))];
+        let since: Since = [(10, Some(0x500)), (20, None), (30, Some(0x600)), (40, None), (50, Some(ITSELF))]
+            .into_iter()
+            .collect();
         let look = |from, to| at(&since, Window { from, to }, &[]);
         assert_eq!([look(5, 9), look(5, 10), look(15, 15)], [None, Some(0x500), Some(0x500)]);
         assert_eq!(look(20, 29), Some(0x500), "it has ended, and is about to be left");
@@ -197,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ends_had_its_number_since_a_thread_had_it() {
-        let mut since = Vec::new();
+        let mut since = Since::default();
         declare(&mut since, State::End, 0x500, 20, 0);
         declare(&mut since, State::End, ITSELF, 60, 0);
         let look = |time| at(&since, Window { from: time, to: time }, &[]);

@@ -3,17 +3,18 @@
 //! What a log says to end or to exist without having said that it began was there from as far back as nothing is known to
 //! be missing and nothing else is known to have been there: so a log that begins in the middle, or only lists what there is
 //! at the end, says what it can. Where events were lost, what was there before counts after them only if the log says later
-//! that it still was: else nobody knows, and nothing is made up.
+//! that it still was: else it is not known, and nothing is made up.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use backsight_capture::events::{Head, Item, Mapping, Patch, PatchCode, Pid, Record, RecordReader, State};
 use backsight_core::AddressSpace;
-use backsight_image::{Elf, MappingId, Timeline};
+use backsight_image::{Elf, MappingId, SortedMap, Timeline};
 
-use super::files::{Files, KnownFiles, LazyFile, MappedBytes};
-use super::history::{Epoch, Mapped};
+use super::few::Few;
+use super::files::{Files, LazyFile, Mapped, MappedBytes, MappedFile, Placement};
+use super::history::Epoch;
 use super::holders::Holders;
 use super::processes::Processes;
 
@@ -23,11 +24,14 @@ const MOST_PATCHES: usize = 64;
 /// First and last address.
 type Range = (u64, u64);
 
+/// Where something is mapped.
+type Places = Few<(Range, MappingId)>;
+
 /// What is mapped at a time of the log.
 #[derive(Debug)]
 struct Live {
     /// Where, for the end: of the image or of the patch.
-    ranges: Vec<(Range, MappingId)>,
+    ranges: Places,
     process: u32,
     image: Option<Arc<str>>,
     /// The last snapshot that it was listed in, or that was before it.
@@ -35,7 +39,17 @@ struct Live {
     /// The last time at which it is known to have been there.
     confirmed: u64,
     /// Where events were lost since then: what hides it until it is known to be there still.
-    hidden: Vec<(Range, MappingId)>,
+    hidden: Option<Box<Places>>,
+}
+
+/// There may be as many as lines of a log: memory is counted by them.
+const _: () = assert!(size_of::<Few<Live>>() <= 72);
+
+impl Live {
+    /// Where it is mapped, and what hides it.
+    fn places(&self) -> impl Iterator<Item = &(Range, MappingId)> {
+        self.ranges.iter().chain(self.hidden.iter().flat_map(|hidden| hidden.iter()))
+    }
 }
 
 /// Reads a log, epoch after epoch.
@@ -93,10 +107,6 @@ impl LogReader {
     pub fn has_unsized(&self) -> bool {
         self.state.has_unsized
     }
-
-    pub fn problems(&self) -> Vec<String> {
-        self.state.known.problems().collect()
-    }
 }
 
 /// What is known at a point of the log.
@@ -104,14 +114,13 @@ impl LogReader {
 struct LogState {
     processes: Arc<Processes>,
     files: Option<Arc<Files>>,
-    known: KnownFiles,
     timeline: Timeline,
     mapped: Vec<Mapped>,
     holders: Holders,
     /// By process and base, the newest last.
-    live: BTreeMap<(Pid, u64), Vec<Live>>,
-    /// What was begun or confirmed since events were last lost.
-    certain: Vec<(Pid, u64)>,
+    live: SortedMap<(Pid, u64), Few<Live>>,
+    /// What was begun or confirmed since events were last lost. `None` before the first loss: all.
+    certain: Option<Vec<(Pid, u64)>>,
     /// From this time on nothing is known to be missing.
     known_since: u64,
     is_lost: bool,
@@ -126,12 +135,11 @@ struct LogState {
 
 impl LogState {
     fn new(processes: Arc<Processes>, files: Option<Arc<Files>>) -> Self {
-        let (known, timeline, mapped, holders, live, certain) = Default::default();
+        let (timeline, mapped, holders, live, certain) = Default::default();
         let (known_since, is_lost, now, snapshot, snapshots, has_unsized, carried) = Default::default();
         Self {
             processes,
             files,
-            known,
             timeline,
             mapped,
             holders,
@@ -184,22 +192,26 @@ impl LogState {
         if is_followed {
             holders = self.holders.carry();
             let mut places: Vec<(MappingId, u32, Range)> = Vec::new();
-            for live in self.live.values().flatten() {
-                let all = live.ranges.iter().chain(&live.hidden);
-                places.extend(all.map(|&(range, id)| (id, live.process, range)));
+            for live in self.live.iter().flat_map(|(_, all)| all.iter()) {
+                places.extend(live.places().map(|&(range, id)| (id, live.process, range)));
             }
             places.sort_unstable_by_key(|(id, ..)| *id);
             let mut renumbered = HashMap::with_capacity(places.len());
             for (id, process, range) in places {
-                if let Some(known) = self.mapped.get(id.index()) {
-                    renumbered.insert(id, timeline.keep(process, range, known.from));
+                if let (Some(known), Some(from)) = (self.mapped.get(id.index()), self.timeline.begin(id)) {
+                    renumbered.insert(id, timeline.keep(process, range, from));
                     mapped.push(known.clone());
                 }
             }
-            let all = self.live.values_mut().flatten();
-            for (_, id) in all.flat_map(|live| live.ranges.iter_mut().chain(&mut live.hidden)) {
-                *id = renumbered.get(id).copied().unwrap_or(*id);
+            for live in self.live.values_mut().flat_map(|all| all.iter_mut()) {
+                let hidden = live.hidden.iter_mut().flat_map(|hidden| hidden.iter_mut());
+                for (_, id) in live.ranges.iter_mut().chain(hidden) {
+                    *id = renumbered.get(id).copied().unwrap_or(*id);
+                }
             }
+        } else {
+            // Nothing follows that could end.
+            self.live = SortedMap::default();
         }
         self.carried = mapped.len() + holders.len();
         let mut ended = std::mem::replace(&mut self.timeline, timeline);
@@ -225,7 +237,7 @@ impl LogState {
 
     fn map(&mut self, process: u32, range: Range, from: u64, bytes: MappedBytes) -> MappingId {
         let id = self.timeline.map(process, range, from);
-        self.mapped.push(Mapped { start: range.0, from, bytes });
+        self.mapped.push(Mapped { start: range.0, bytes });
         id
     }
 
@@ -233,15 +245,19 @@ impl LogState {
         let key = (mapping.pid, mapping.base.0);
         // Two starts without an end: the first ended at some time between them.
         let before = self.live.remove(&key).unwrap_or_default();
-        for live in before {
-            self.finish_one(&live, from);
+        for live in before.iter() {
+            self.finish_one(live, from);
         }
         let process = self.number(mapping.pid);
         let ranges = self.place(mapping, process, from);
-        let (image, hidden) = (mapping.image.clone(), Vec::new());
+        let (image, hidden) = (mapping.image.clone(), None);
         let live = Live { ranges, process, image, listed: self.snapshots, confirmed: self.now, hidden };
-        self.live.insert(key, vec![live]);
-        self.certain.push(key);
+        self.live.insert(key, Few::One(live));
+        self.set_certain(key);
+    }
+
+    fn set_certain(&mut self, key: (Pid, u64)) {
+        self.certain.iter_mut().for_each(|certain| certain.push(key));
     }
 
     /// The mapping is there now, and was before unless something else is said.
@@ -251,9 +267,9 @@ impl LogState {
             if live.image == mapping.image {
                 live.listed = self.snapshots;
                 live.confirmed = self.now;
-                let (process, hidden) = (live.process, std::mem::take(&mut live.hidden));
-                self.certain.push(key);
-                return self.show(process, &hidden);
+                let (process, hidden) = (live.process, live.hidden.take());
+                self.set_certain(key);
+                return self.show(process, hidden);
             }
             let name = mapping.image.as_deref().unwrap_or("an image");
             let before = live.image.as_deref().unwrap_or("another");
@@ -267,7 +283,7 @@ impl LogState {
         self.start_before(mapping);
     }
 
-    /// A mapping is there that nobody said began: it was there since nothing is known to be missing, and nothing else was
+    /// A mapping is there that was not said to begin: it was there since nothing is known to be missing, and nothing else was
     /// there.
     fn start_before(&mut self, mapping: &Mapping) {
         let process = self.number(mapping.pid);
@@ -277,29 +293,38 @@ impl LogState {
     }
 
     /// It was there all the time.
-    fn show(&mut self, process: u32, hidden: &[(Range, MappingId)]) {
-        for &(range, id) in hidden {
+    fn show(&mut self, process: u32, hidden: Option<Box<Places>>) {
+        for &(range, id) in hidden.iter().flat_map(|hidden| hidden.iter()) {
             self.timeline.withdraw(process, range, id);
         }
     }
 
-    /// From a time on nobody knows what is in these ranges.
-    fn hide(&mut self, process: u32, ranges: &[Range], from: u64) -> Vec<(Range, MappingId)> {
-        ranges.iter().map(|&range| (range, self.map(process, range, from, MappedBytes::Unknown))).collect()
+    /// From a time on it is not known what is in the ranges of these places.
+    fn hide(&mut self, process: u32, places: &[(Range, MappingId)], from: u64) -> Places {
+        let hide = |&(range, _): &(Range, _)| (range, self.map(process, range, from, MappedBytes::Unknown));
+        places.iter().map(hide).collect()
     }
 
     /// Events were lost: what there was may be gone, and other things may be in its place.
     fn lose(&mut self) {
         (self.known_since, self.is_lost) = (self.now, true);
         self.timeline.lose(self.now);
-        for key in std::mem::take(&mut self.certain) {
-            for mut live in self.live.remove(&key).unwrap_or_default() {
-                if live.hidden.is_empty() {
-                    let ranges: Vec<_> = live.ranges.iter().map(|(range, _)| *range).collect();
-                    live.hidden = self.hide(live.process, &ranges, self.now);
+        let mut live = std::mem::take(&mut self.live);
+        match self.certain.replace(Vec::new()) {
+            None => live.values_mut().for_each(|all| self.hide_all(all)),
+            Some(keys) => {
+                for key in keys {
+                    live.get_mut(&key).into_iter().for_each(|all| self.hide_all(all));
                 }
-                self.live.entry(key).or_default().push(live);
             }
+        }
+        self.live = live;
+    }
+
+    fn hide_all(&mut self, all: &mut [Live]) {
+        for live in all.iter_mut().filter(|live| live.hidden.is_none()) {
+            let hidden = self.hide(live.process, &live.ranges, self.now);
+            live.hidden = (!hidden.is_empty()).then(|| Box::new(hidden));
         }
     }
 
@@ -309,14 +334,14 @@ impl LogState {
         match self.live.get_mut(&key).and_then(|all| all.last_mut()) {
             // It was there all the time.
             Some(live) if live.image.is_none() || live.image == mapping.image => {
-                let (process, hidden) = (live.process, std::mem::take(&mut live.hidden));
-                self.show(process, &hidden);
+                let (process, hidden) = (live.process, live.hidden.take());
+                self.show(process, hidden);
             }
-            // Something else was there, and nobody said when it went: from then on it could be either.
+            // Something else was there, and nothing says when it went: from then on it could be either.
             Some(live) => {
                 let (process, from) = (live.process, live.confirmed.saturating_add(1));
-                let ranges: Vec<_> = live.ranges.iter().map(|(range, _)| *range).collect();
-                let hidden = self.hide(process, &ranges, from);
+                let places = live.ranges.clone();
+                let hidden = self.hide(process, &places, from);
                 let now = self.now;
                 hidden.iter().for_each(|&(range, id)| self.timeline.end(process, range, id, now));
             }
@@ -324,18 +349,20 @@ impl LogState {
         }
         let gone: Vec<(Pid, u64)> = match mapping.main {
             true => {
-                self.live.range((mapping.pid, 0)..=(mapping.pid, u64::MAX)).map(|(key, _)| *key).collect()
+                let all = self.live.starting_at(&(mapping.pid, 0)).map(|(key, _)| *key);
+                all.take_while(|(pid, _)| *pid == mapping.pid).collect()
             }
             false => vec![key],
         };
         let now = self.now;
-        for live in gone.iter().filter_map(|key| self.live.remove(key)).flatten().collect::<Vec<_>>() {
-            self.finish_one(&live, now);
+        for key in gone {
+            let all = self.live.remove(&key).unwrap_or_default();
+            all.iter().for_each(|live| self.finish_one(live, now));
         }
     }
 
     fn finish_one(&mut self, live: &Live, at: u64) {
-        for &(range, id) in live.ranges.iter().chain(&live.hidden) {
+        for &(range, id) in live.places() {
             self.timeline.end(live.process, range, id, at);
         }
     }
@@ -345,9 +372,11 @@ impl LogState {
         if self.snapshot.take() != Some(true) {
             return;
         }
-        let is_gone = |all: &Vec<Live>| all.iter().any(|live| live.listed != self.snapshots);
+        let is_gone = |all: &[Live]| all.iter().any(|live| live.listed != self.snapshots);
         let gone: Vec<_> = self.live.iter().filter(|(_, all)| is_gone(all)).map(|(key, _)| *key).collect();
-        for live in gone.iter().filter_map(|key| self.live.remove(key)).flatten().collect::<Vec<_>>() {
+        for live in
+            gone.iter().filter_map(|key| self.live.remove(key)).flat_map(Few::into_vec).collect::<Vec<_>>()
+        {
             if let Some(image) = &live.image {
                 self.warn([format!(
                     "event log: {image} ended without a word: a complete list leaves it out"
@@ -359,27 +388,31 @@ impl LogState {
     }
 
     /// Puts an image or one mapping of it where it was.
-    fn place(&mut self, mapping: &Mapping, process: u32, from: u64) -> Vec<(Range, MappingId)> {
-        let named = self.known.placed(mapping);
+    fn place(&mut self, mapping: &Mapping, process: u32, from: u64) -> Places {
+        let key = (mapping.image.clone(), mapping.build_id.clone());
         match mapping.size {
-            Some(0) => Vec::new(),
+            Some(0) => Places::None,
             Some(size) if !mapping.relocated => {
                 let range = (mapping.base.0, mapping.base.0.saturating_add(size - 1));
-                vec![(range, self.map(process, range, from, MappedBytes::Image(named, mapping.offset)))]
+                let file = MappedFile::new(key, size, mapping.offset);
+                Places::One((range, self.map(process, range, from, MappedBytes::File(file))))
             }
             size => {
                 // Where it is, only the file says.
                 self.has_unsized = true;
-                let located = self.files.as_ref().and_then(|files| named.file.located(files));
+                let Some(files) = self.files.clone() else { return Places::None };
+                let located = files.search().mapped(&key);
                 let Some(elf) = located.and_then(|file| Elf::parse(&file.name, &file.contents).ok()) else {
-                    return Vec::new();
+                    return Places::None;
                 };
-                let bias = super::bias_of(&elf, mapping, size.is_some());
+                let placement = Placement::from(mapping);
+                let (named, bias) =
+                    (files.placed(&key, placement), super::bias_of(&elf, placement, size.is_some()));
                 let segments = elf.segments.iter().filter(|segment| segment.length > 0);
                 let place = |segment: &backsight_image::ElfSegment| {
                     let start = segment.address.wrapping_add(bias);
                     let range = (start, start.saturating_add(segment.length - 1));
-                    let bytes = MappedBytes::Image(named.clone(), segment.offset);
+                    let bytes = MappedBytes::Segment(named.clone(), segment.offset);
                     (range, self.map(process, range, from, bytes))
                 };
                 segments.map(place).collect()
@@ -401,13 +434,13 @@ impl LogState {
         let process = self.number(patch.pid);
         let range = (patch.address.0, patch.address.0.saturating_add(patch.length - 1));
         let id = self.map(process, range, self.now, bytes);
-        let ranges = vec![(range, id)];
-        let (listed, hidden) = (self.snapshots, Vec::new());
+        let ranges = Places::One((range, id));
+        let (listed, hidden) = (self.snapshots, None);
         let live = Live { ranges, process, image: None, listed, confirmed: self.now, hidden };
         // Patches end with their process, and are never listed. One takes the place of those that it covers.
-        let all = self.live.entry((patch.pid, patch.address.0)).or_default();
+        let all = self.live.get_or_insert_with((patch.pid, patch.address.0), Few::default);
         let (mut patches, mut others): (Vec<Live>, Vec<Live>) =
-            std::mem::take(all).into_iter().partition(|live| {
+            std::mem::take(all).into_vec().into_iter().partition(|live| {
                 live.image.is_none() && live.ranges.iter().all(|((_, last), _)| *last <= range.1)
             });
         others.insert(0, live);
@@ -415,8 +448,8 @@ impl LogState {
         if others.len() > MOST_PATCHES {
             patches.push(others.remove(others.len() - 2));
         }
-        *all = others;
-        self.certain.push((patch.pid, patch.address.0));
+        *all = others.into_iter().collect();
+        self.set_certain((patch.pid, patch.address.0));
         let now = self.now;
         patches.iter().for_each(|live| self.finish_one(live, now));
     }

@@ -1,6 +1,7 @@
 //! The code that a trace is followed through: what the capture brings along, and what the user names.
 
 mod dumps;
+mod few;
 mod files;
 mod history;
 mod holders;
@@ -18,7 +19,7 @@ use backsight_capture::{Capture, EventClock, MemoryDump};
 use backsight_core::{Address, AddressSpace, Context};
 use backsight_image::{AllowedFiles, Budget, Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
 use dumps::{Dumps, View, Views};
-use files::{Files, MappedBytes};
+use files::{Files, Placement};
 use history::{History, Moment};
 use over_time::OverTime;
 use processes::{OWN, Processes, Seen};
@@ -33,11 +34,14 @@ const KERNEL_ALIGNMENT: u64 = 2 << 20;
 /// Changes that are looked at one by one: for more, all that was remembered is forgotten.
 const MOST_CHANGES: usize = 64;
 
+/// Mappings whose files are looked for until one says how wide registers are.
+const MOST_PROGRAMS: usize = 4096;
+
 /// All addresses of all processes.
 const EVERYTHING: (AddressSpace, Range<u64>) = (AddressSpace::ANY, 0..u64::MAX);
 
 /// How an ELF file was moved: by `base`, or, a kernel whose mapping is given, by where it begins.
-fn bias_of(elf: &Elf, mapping: &Mapping, is_kernel: bool) -> u64 {
+fn bias_of(elf: &Elf, mapping: Placement, is_kernel: bool) -> u64 {
     match elf.kind {
         _ if is_kernel => {
             let first = elf.segments.first().map_or(0, |segment| segment.address);
@@ -124,10 +128,9 @@ impl<'c> SourceCode<'c> {
         };
         // One of the programs that run at the beginning speaks for all.
         wide(&over_time.named).or_else(|| wide(&over_time.dumps)).or_else(|| {
-            moment.first_files().find_map(|bytes| match bytes {
-                MappedBytes::Image(named, _) => wide(named.image(&over_time.files)),
-                _ => None,
-            })
+            let named = moment.first_mapped().iter().take(MOST_PROGRAMS);
+            let mut found = named.filter_map(|mapped| mapped.named(&over_time.files));
+            found.find_map(|named| wide(named.image(&over_time.files)))
         })
     }
 
@@ -218,11 +221,13 @@ impl Code {
         if let Some(events) = &code.capture.events.clone() {
             let is_constant = !events.changes();
             code.add_dumps(&mut dumps, None);
-            let history = History::new(events, code.processes.clone(), Some(code.files.clone()));
+            let mut history = History::new(events, code.processes.clone(), Some(code.files.clone()));
             // What never changes is looked up by time, too, where the log says all that is needed: no file is opened then.
             if !is_constant || code.views.are_one() && !history.has_unsized() {
                 let (files, nameless) = (code.files.clone(), code.files.new_image());
                 code.over_time = Some(OverTime { files, named, dumps, nameless, is_constant });
+            } else {
+                history.forget_mappings();
             }
             code.history = Some(history);
         }
@@ -297,7 +302,7 @@ impl Code {
         let named = self.over_time.iter().map(|over_time| &over_time.named);
         let images = made.chain(named);
         let mut problems: BTreeSet<String> = images.flat_map(Image::problems).collect();
-        problems.extend(self.history.iter().flat_map(History::problems));
+        problems.extend(self.files.problems());
         problems.into_iter().collect()
     }
 
@@ -360,7 +365,7 @@ impl Code {
             if !placed.is_new(space.process(), mapping, key) {
                 return;
             }
-            if let Err(error) = add_mapping(image, mapping, file, space, &self.files) {
+            if let Err(error) = add_mapping(image, mapping.into(), file, space, &self.files) {
                 self.files.search().warnings.insert(error.to_string());
             }
         });
@@ -399,7 +404,7 @@ impl LastPlaced {
 /// Adds a file where it was mapped.
 fn add_mapping(
     image: &mut Image,
-    mapping: &Mapping,
+    mapping: Placement,
     file: Located,
     space: AddressSpace,
     files: &Files,

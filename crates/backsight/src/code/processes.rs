@@ -3,11 +3,11 @@
 //! Code is kept by process where the capture says so. What a core executes names its process through CONTEXTIDR, in the
 //! way that the operating system uses it: the capture says which.
 
-use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use backsight_capture::{Capture, ContextIdLayout};
 use backsight_core::{AddressSpace, Context};
+use backsight_image::SortedMap;
 
 use super::history::Moment;
 use super::holders::{Holders, ITSELF, Since};
@@ -26,7 +26,7 @@ pub(crate) struct Processes {
     in_vmid: bool,
     /// The number of each process that has code of its own: spaces have room for small ones only. They are given in the
     /// order of the log.
-    numbers: RwLock<BTreeMap<u64, u32>>,
+    numbers: RwLock<SortedMap<u64, u32>>,
 }
 
 impl Processes {
@@ -40,7 +40,7 @@ impl Processes {
         space.in_process(known.unwrap_or_else(|| {
             let mut numbers = self.numbers.write().unwrap_or_else(PoisonError::into_inner);
             let next = numbers.len() as u32 + 1;
-            *numbers.entry(pid).or_insert(next.min(OWN - 1))
+            *numbers.get_or_insert_with(pid, || next.min(OWN - 1))
         }))
     }
 
@@ -91,7 +91,7 @@ impl Processes {
 
     /// The space of the process that a CPU is on.
     pub fn own_space(&self, space: AddressSpace, seen: &Seen<'_>) -> AddressSpace {
-        let process = seen.cpu.and_then(|cpu| seen.holder(|holders| holders.switches.get(&cpu)));
+        let process = seen.cpu.and_then(|cpu| seen.holder(|holders| holders.cpu(cpu)));
         space.in_process(self.number(process))
     }
 
@@ -102,14 +102,12 @@ impl Processes {
 
     fn pid(&self, layout: ContextIdLayout, id: u64, seen: &Seen<'_>) -> Option<u64> {
         let of_thread = |tid: u64| {
-            let process = seen.holder(|holders| holders.threads.get(&tid));
+            let process = seen.holder(|holders| holders.thread(tid));
             process.filter(|&process| process != ITSELF).unwrap_or(tid)
         };
         let of_asid = || {
             let asid = (id & 0xFF) as u32;
-            seen.holder(|holders| {
-                holders.asids.get(&(seen.cpu, asid)).or_else(|| holders.asids.get(&(None, asid)))
-            })
+            seen.holder(|holders| holders.asid(seen.cpu, asid).or_else(|| holders.asid(None, asid)))
         };
         match layout {
             ContextIdLayout::None => None,

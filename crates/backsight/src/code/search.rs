@@ -39,10 +39,10 @@ pub(super) struct Search {
     /// Files that were read: once for all uses.
     files: BTreeMap<PathBuf, Contents>,
     /// What was found for a name and a build identifier.
-    found: BTreeMap<ImageKey, Option<Located>>,
-    missing: BTreeSet<String>,
+    found: BTreeMap<ImageKey, Option<Box<Located>>>,
+    missing: BTreeSet<Arc<str>>,
     /// Files that this machine may have, and that no build ID says anything about.
-    without_id: BTreeSet<String>,
+    without_id: BTreeSet<Arc<str>>,
     pub warnings: BTreeSet<String>,
 }
 
@@ -58,15 +58,15 @@ impl Search {
     /// The file of a mapping, if it can be found in the right version.
     pub fn mapped(&mut self, key: &ImageKey) -> Option<Located> {
         if let Some(found) = self.found.get(key) {
-            return found.clone();
+            return found.as_deref().cloned();
         }
         let (image, build_id) = key;
         let found = self.look(image.as_deref(), build_id.as_deref());
         if found.is_none() {
             let name = image.as_ref().or(build_id.as_ref());
-            self.missing.extend(name.filter(|name| is_file(name)).map(ToString::to_string));
+            self.missing.extend(name.filter(|name| is_file(name)).cloned());
         }
-        self.found.insert(key.clone(), found.clone());
+        self.found.insert(key.clone(), found.clone().map(Box::new));
         found
     }
 
@@ -134,7 +134,7 @@ impl Search {
             return None;
         }
         let Some(id) = id else {
-            self.without_id.extend(image.map(str::to_owned));
+            self.without_id.extend(image.map(Arc::from));
             return None;
         };
         let cache = std::env::var_os("PERF_BUILDID_DIR").map(PathBuf::from);
@@ -218,7 +218,7 @@ impl Search {
     pub fn files_outside(&self) -> Vec<(String, Located)> {
         let mut files = Vec::new();
         for ((image, build_id), found) in &self.found {
-            let Some(located) = found.as_ref().filter(|located| located.is_outside) else { continue };
+            let Some(located) = found.as_deref().filter(|located| located.is_outside) else { continue };
             let by_id = build_id.as_ref().map(|id| format!("build-id:{id}"));
             let found_by = by_id.or_else(|| image.as_ref().map(ToString::to_string));
             files.extend(found_by.map(|found_by| (found_by, located.clone())));
@@ -229,8 +229,8 @@ impl Search {
     /// What is doubtful, in words.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
-        let listed = |names: &BTreeSet<String>| {
-            let first: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
+        let listed = |names: &BTreeSet<Arc<str>>| {
+            let first: Vec<&str> = names.iter().take(LISTED).map(|name| &**name).collect();
             let more = if names.len() > LISTED { ", …" } else { "" };
             format!("{}{more} ({} in all)", first.join(", "), names.len())
         };

@@ -29,25 +29,26 @@ pub(super) fn examine(capture: &Capture, seen: &BTreeSet<u64>, findings: &mut Ve
         ));
         return used;
     }
-    let mut declared = BTreeSet::new();
-    let mut records = events.records();
-    while let Some(record) = records.next() {
-        match &record.item {
-            Item::Mapping(_, mapping) => declared.extend(number(mapping.pid)),
-            Item::Thread { tid, pid, .. } => {
-                declared.extend([Some(*tid), number(*pid)].into_iter().flatten())
-            }
-            Item::Asid { asid, .. } => drop(declared.insert(u64::from(*asid))),
-            _ => {}
-        }
-    }
-    declared.extend(description.memory.iter().filter_map(|dump| dump.pid));
     let name = |id: u64| match layout {
         Some(ContextIdLayout::AsidPid | ContextIdLayout::AsidTid) if id >> 8 != 0 => id >> 8,
         Some(ContextIdLayout::Asid) => id & 0xFF,
         _ => id,
     };
-    let unknown: BTreeSet<u64> = used.into_iter().filter(|&id| !declared.contains(&name(id))).collect();
+    // A log may declare very many: those that something ran in are few.
+    let mut undeclared: BTreeSet<u64> = used.iter().map(|&id| name(id)).collect();
+    let mut records = events.records();
+    while let Some(record) = records.next() {
+        let declared = match &record.item {
+            Item::Mapping(_, mapping) => [number(mapping.pid), None],
+            Item::Thread { tid, pid, .. } => [Some(*tid), number(*pid)],
+            Item::Asid { asid, .. } => [Some(u64::from(*asid)), None],
+            _ => continue,
+        };
+        declared.iter().flatten().for_each(|number| _ = undeclared.remove(number));
+    }
+    let of_memory = description.memory.iter().filter_map(|dump| dump.pid);
+    of_memory.for_each(|pid| _ = undeclared.remove(&pid));
+    let unknown: BTreeSet<u64> = used.into_iter().filter(|&id| undeclared.contains(&name(id))).collect();
     if !unknown.is_empty() {
         let contexts = counted(unknown.len() as u64, "context");
         let names: Vec<String> = unknown.iter().map(|&id| format!("{:#x}", name(id))).collect();

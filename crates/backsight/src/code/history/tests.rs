@@ -5,6 +5,7 @@ use backsight_capture::Capture;
 use backsight_capture::events::EventLog;
 use backsight_capture::folder::Memory;
 
+use super::super::files::MappedBytes;
 use super::super::search::Search;
 use super::*;
 use backsight_image::{AllowedFiles, Budget};
@@ -123,9 +124,13 @@ fn answers(files: &Files, moment: Moment<'_>, window: Window) -> Vec<String> {
                     Lookup::Nothing => None,
                     Lookup::Unknown => Some("unknown".to_owned()),
                     Lookup::Mapped { id, .. } => {
-                        let Mapped { start, bytes, .. } = &epoch.mapped[id.index()];
+                        let mapped = &epoch.mapped[id.index()];
+                        let Mapped { start, bytes } = mapped;
                         Some(match bytes {
-                            MappedBytes::Image(named, offset) => format!("{start} {:?} {offset}", named.file),
+                            MappedBytes::File(_) => {
+                                let file = mapped.named(files).map(|named| &named.file);
+                                format!("{start} {file:?} {}", mapped.offset())
+                            }
                             MappedBytes::Inline(code) => format!("{start} {:?}", &code[..]),
                             other => format!("{start} {other:?}"),
                         })
@@ -141,9 +146,9 @@ fn answers(files: &Files, moment: Moment<'_>, window: Window) -> Vec<String> {
         }
     }
     for number in 0..16 {
-        let thread = moment.holder(|holders| holders.threads.get(&number));
-        let asid = moment.holder(|holders| holders.asids.get(&(None, number as u32)));
-        let cpu = moment.holder(|holders| holders.switches.get(&(number as u32)));
+        let thread = moment.holder(|holders| holders.thread(number));
+        let asid = moment.holder(|holders| holders.asid(None, number as u32));
+        let cpu = moment.holder(|holders| holders.cpu(number as u32));
         all.push(format!("{number}: {thread:?} {asid:?} {cpu:?}"));
     }
     all
@@ -185,7 +190,7 @@ fn a_log_that_is_read_in_epochs_says_what_it_says_when_it_is_read_at_once() {
             (one, other) = (one.enter(window), other.enter(window));
             let (expected, found) = (answers(&files, one, window), answers(&other_files, other, window));
             assert_eq!(expected, found, "seed {seed}, {window:?}, {least} records at least");
-            // Now and then somebody else begins anew.
+            // Now and then another decode begins at the start.
             from = if random.below(20) == 0 {
                 random.below(end)
             } else {
@@ -193,9 +198,7 @@ fn a_log_that_is_read_in_epochs_says_what_it_says_when_it_is_read_at_once() {
             };
         }
         let last = |history: &History| {
-            (10..14)
-                .map(|tid| history.at_no_time().holder(|holders| holders.threads.get(&tid)))
-                .collect::<Vec<_>>()
+            (10..14).map(|tid| history.at_no_time().holder(|holders| holders.thread(tid))).collect::<Vec<_>>()
         };
         assert_eq!(last(&at_once), last(&in_epochs), "seed {seed}");
         let numbers = |processes: &Processes| [0, 1, 2].map(|pid| processes.add(ANY, pid).process());
