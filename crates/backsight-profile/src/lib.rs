@@ -57,7 +57,11 @@ pub use paths::{PathBranch, PathContext, PathElement, PathProfile};
 pub use probes::{Probe, ProbeFrame, ProbeKind, ProbedFunction, Probes};
 pub use profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Slice, Thread, Totals};
 
-/// Counts what a decode gives, each source by itself, and adds it up.
+/// Bytes of a source that a thread counts at a time: where parts of a source are counted, each meets its code for the first time.
+const PIECE: usize = 1 << 23;
+
+/// Counts what a decode gives, each source by itself, and adds it up. Several threads share a single source, too, unless
+/// calls over time, paths, events or a selection are wanted.
 ///
 /// # Errors
 /// If what was asked for is not in the capture, or bytes or code cannot be read.
@@ -76,10 +80,26 @@ pub fn count(
         false => Ok(None),
     };
     sources().filter(|source| source.is_decoded()).try_for_each(|source| filter_of(source).map(drop))?;
-    let (summary, counters) = decode.any_order().positions(false).accumulate(|source| {
-        let counter = Counter::new(source, code.seen_by(source), options);
-        counter.joining_threads(joins_threads).selecting(filter_of(source).unwrap_or_default())
-    })?;
+    let decode = decode.any_order().positions(false).default_piece_size(PIECE);
+    let counter = |source: &Source| Counter::new(source, code.seen_by(source), options);
+    let whole = |decode: Decode<'_, Execution>| {
+        decode.accumulate(|source| {
+            let counter = counter(source).joining_threads(joins_threads);
+            counter.selecting(filter_of(source).unwrap_or_default())
+        })
+    };
+    let in_parts = Counter::counts_parts(options) && !joins_threads && decode.is_in_pieces()?;
+    let (summary, counters) = match in_parts {
+        false => whole(decode)?,
+        true => {
+            let (summary, parts) =
+                decode.clone().accumulate_and_merge(|source| counter(source).of_part(), Counter::join)?;
+            let joined = parts.into_iter().map(|(source, counter)| (source, counter.whole()));
+            let joined: Vec<_> = joined.collect();
+            let is_exact = joined.iter().all(|(_, counter)| counter.is_exact());
+            if is_exact { (summary, joined) } else { whole(decode)? }
+        }
+    };
     let mut profile = Profile::default();
     let mut sources = Vec::new();
     for (number, (source, counter)) in counters.into_iter().enumerate() {

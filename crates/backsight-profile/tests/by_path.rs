@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use backsight::Capture;
+use backsight::{Capture, Source};
 use backsight_profile::{CountOptions, Counter, Profile, count};
 use backsight_testing::{Random, corpus, repository, skipped};
 
@@ -38,6 +38,37 @@ fn check(capture: &Capture, what: &str) -> u64 {
     profile.totals.instructions
 }
 
+/// Counts each source in parts of many sizes, on several threads, and on one. Gives how often parts come to the whole for
+/// certain, and how often they do not: then sources are counted whole.
+fn check_parts(capture: &Capture, what: &str) -> (u32, u32) {
+    let options = CountOptions { by_core: true, ..CountOptions::default() };
+    let code = capture.code().expect("code");
+    let (mut exact, mut inexact) = (0, 0);
+    for (buffer, source) in
+        capture.buffers().iter().flat_map(|buffer| buffer.sources().map(move |one| (buffer, one)))
+    {
+        let decode = || capture.execution().buffer(buffer.name()).id(source.id().get().into());
+        let Ok((whole, _)) = count(capture, decode(), &options) else { continue };
+        for (threads, size) in [(2, 1_030), (3, 1_500), (2, 4_000), (4, 20_000)] {
+            let decode = decode().any_order().positions(false).threads(threads).piece_size(size);
+            if !decode.is_in_pieces().expect("a source") {
+                continue;
+            }
+            let (joined, _) = count(capture, decode.clone(), &options).expect("a profile");
+            assert_eq!(joined.totals, whole.totals, "{what}, {}, parts of {size} bytes", source.name());
+            let is_same = format!("{joined:?}") == format!("{whole:?}");
+            assert!(is_same, "{what}, {}, parts of {size} bytes", source.name());
+            let part = |source: &Source| Counter::new(source, code.seen_by(source), &options).of_part();
+            let (_, counters) = decode.accumulate_and_merge(part, Counter::join).expect("execution");
+            match counters.iter().all(|(_, counter)| counter.is_exact()) {
+                true => exact += 1,
+                false => inexact += 1,
+            }
+        }
+    }
+    (exact, inexact)
+}
+
 fn captures(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let inner = |path: PathBuf| Some(path.join("capture")).filter(|inner| inner.is_dir()).unwrap_or(path);
@@ -50,7 +81,9 @@ fn captures(folder: &Path) -> Vec<PathBuf> {
 fn bundled_captures_count_the_same_by_paths_and_by_ranges() {
     for path in captures(&repository().join("testdata/captures")) {
         let capture = Capture::open(&path).expect("a capture");
-        assert!(check(&capture, &path.display().to_string()) > 1000);
+        let what = path.display().to_string();
+        assert!(check(&capture, &what) > 1000);
+        assert_eq!(check_parts(&capture, &what).1, 0, "{what}");
     }
 }
 
@@ -64,6 +97,21 @@ fn real_captures_count_the_same_by_paths_and_by_ranges() {
         instructions += check(&capture, &path.display().to_string());
     }
     assert!(instructions > 2_000_000, "{instructions}");
+}
+
+#[test]
+fn parts_of_real_captures_come_to_the_whole() {
+    let Some(corpus) = corpus() else { return skipped("no corpus") };
+    let (mut exact, mut inexact) = (0, 0);
+    for path in captures(&corpus.join("opencsd")) {
+        let Ok(capture) = Capture::open(&path) else { continue };
+        if capture.code().is_ok() {
+            let counted = check_parts(&capture, &path.display().to_string());
+            (exact, inexact) = (exact + counted.0, inexact + counted.1);
+        }
+    }
+    // Handwritten handlers return to other functions than they interrupt.
+    assert!(exact > 5 * inexact && exact > 20, "{exact} are exact, {inexact} are not");
 }
 
 /// A copy of a capture with the trace damaged in a few positions.
@@ -106,7 +154,9 @@ fn damaged_captures_count_the_same_by_paths_and_by_ranges() {
             let copy = scratch.path(&format!("{round}"));
             damage(&path, &copy, trace, &mut random);
             let capture = Capture::open(&copy).expect("a capture");
-            check(&capture, &format!("{}, round {round}", path.display()));
+            let what = format!("{}, round {round}", path.display());
+            check(&capture, &what);
+            assert_eq!(check_parts(&capture, &what).1, 0, "{what}");
             std::fs::remove_dir_all(&copy).expect("the copy");
         }
     }

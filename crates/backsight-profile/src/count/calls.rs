@@ -13,7 +13,7 @@ use super::timeline::{Slice, Timeline};
 use crate::wire::{Reader, Writer};
 
 /// Calls that are kept. A program that goes deeper has its oldest forgotten.
-const MOST_FRAMES: usize = 1 << 16;
+pub(super) const MOST_FRAMES: usize = 1 << 16;
 
 /// Most chains of callers: what does not fit is added to the caller.
 const MOST_NODES: usize = 1 << 20;
@@ -279,7 +279,10 @@ impl CallStack {
             Arrival::Exception { return_address } => {
                 let goes_on = is_same && return_address.is_none_or(|expected| is_resumed(expected, address))
                     || return_address == Some(address);
-                if !goes_on && !self.unwind_to_address(address, function, true, ledger) {
+                if !goes_on
+                    && !self.unwind_to_address(address, function, true, ledger)
+                    && !self.depends_on_callers(how, address, function, ledger)
+                {
                     self.enter(function, return_address, true, ledger);
                 }
             }
@@ -400,6 +403,10 @@ impl CallStack {
         let node = ledger.tree.callee(self.node(), function);
         if self.frames.len() >= MOST_FRAMES {
             self.frames.drain(..MOST_FRAMES / 2);
+        }
+        // With those that are not known, they may be too many.
+        if self.frames.len() >= MOST_FRAMES / 2 && self.moving.is_some() {
+            ledger.tree.unjoined += 1;
         }
         self.push(node, function, return_address, is_handler, ledger);
     }

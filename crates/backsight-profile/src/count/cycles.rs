@@ -52,6 +52,8 @@ fn add_at(sums: &mut Vec<u64>, index: u32, amount: u64) {
 #[derive(Debug, Default)]
 pub(crate) struct CycleWindow {
     pub stays: Vec<Stay>,
+    /// Some got nothing.
+    pub was_shortened: bool,
 }
 
 impl CycleWindow {
@@ -59,6 +61,7 @@ impl CycleWindow {
     pub fn push(&mut self, stay: Stay) {
         if self.stays.len() >= MOST {
             self.stays.drain(..MOST / 2);
+            self.was_shortened = true;
         }
         self.stays.push(stay);
     }

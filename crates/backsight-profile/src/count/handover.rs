@@ -307,7 +307,7 @@ impl<'c> Counter<'c> {
             stack,
             paused: paused.into_iter().collect(),
             counts_cycles,
-            window: CycleWindow { stays },
+            window: CycleWindow { stays, ..CycleWindow::default() },
             axis: TimeAxis::default(),
             time: None,
             untimed: 0,

@@ -13,6 +13,7 @@ mod functions;
 mod handover;
 mod hash;
 mod join;
+mod parts;
 mod paths;
 mod pc_samples;
 mod result;
@@ -42,6 +43,7 @@ use functions::Functions;
 pub use handover::Handover;
 pub(crate) use hash::NumberMap;
 pub(crate) use join::ThreadNames;
+use parts::Part;
 use paths::PathCounter;
 use pc_samples::PcSamples;
 use selection::{Selection, Step};
@@ -99,6 +101,10 @@ pub struct Counter<'c> {
     keeps_time: bool,
     /// Threads may go on on other harts.
     joins_threads: bool,
+    /// What only the parts before it know, where a part is counted.
+    part: Option<Box<Part>>,
+    /// Parts that were joined come to what one counter counts.
+    is_exact: bool,
     totals: Totals,
 }
 
@@ -127,6 +133,8 @@ impl<'c> Counter<'c> {
             paths: (options.paths > 0).then(|| PathCounter::new(options.paths)),
             keeps_time: options.timeline > 0,
             joins_threads: false,
+            part: None,
+            is_exact: true,
             selects: options.windows.is_some(),
             needs_order: options.paths > 0 || !options.events.is_empty() || options.windows.is_some(),
             totals: Totals::default(),
@@ -232,7 +240,10 @@ impl<'c> Counter<'c> {
         if let Some((from, way, is_direct)) = self.way_to(range) {
             match self.blocks.count_edge(from, way, block) {
                 Some(followed) => {
-                    return Followed { changes_calls: followed.changes_calls || !is_direct, ..followed };
+                    // The first block of a part says how execution comes to it.
+                    let changes_calls =
+                        followed.changes_calls || !is_direct || self.hart.stack.frames.is_empty();
+                    return Followed { changes_calls, ..followed };
                 }
                 None => self.totals.uncounted_edges += 1,
             }
@@ -377,6 +388,7 @@ impl<'c> Counter<'c> {
             Event::UnitEvents(events) => self.events.iter_mut().for_each(|counter| counter.packet(events)),
             Event::CycleCount(Some(cycles)) => self.count_cycles(cycles.into()),
             // Nothing is known of the blocks since the last count.
+            Event::CycleCount(None) if self.keeps_first_count(None) => {}
             Event::CycleCount(None) => self.hart.window.clear(),
             Event::PathUnknown { instructions, .. } => {
                 self.totals.unknown_path += u64::from(instructions);
@@ -423,8 +435,11 @@ impl<'c> Counter<'c> {
     }
 
     fn count_cycles(&mut self, cycles: u64) {
-        self.totals.cycles += cycles;
         self.hart.counts_cycles = true;
+        if self.keeps_first_count(Some(cycles)) {
+            return;
+        }
+        self.totals.cycles += cycles;
         let Self { cycles: by_block, tree, hart, blocks, certain_cycles, .. } = self;
         by_block.resize(blocks.blocks.len(), 0);
         certain_cycles.add(&hart.window, &blocks.blocks, cycles);
@@ -449,6 +464,7 @@ impl<'c> Counter<'c> {
             self.totals.breaks += 1;
             self.arrival(Address(0), NONE)
         };
+        self.note_loss(last);
         let Self { tree, timeline, hart, paths, events, sampler, .. } = self;
         events.iter_mut().for_each(EventCounter::lose);
         sampler.iter_mut().for_each(WindowSampler::lose);

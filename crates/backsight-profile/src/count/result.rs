@@ -14,7 +14,11 @@ use crate::profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Slice, 
 
 impl Counter<'_> {
     /// The trace ends: what was counted.
-    pub fn finish(mut self) -> Profile {
+    pub fn finish(self) -> Profile {
+        self.whole().finish_whole()
+    }
+
+    fn finish_whole(mut self) -> Profile {
         let mut harts = std::mem::take(&mut self.others);
         let Self { tree, timeline, hart, blocks, .. } = &mut self;
         for hart in harts.iter_mut().chain([&mut *hart]) {

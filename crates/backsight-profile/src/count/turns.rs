@@ -97,6 +97,25 @@ impl Counter<'_> {
         if self.joins_threads {
             return self.change_thread(context_id);
         }
+        if let Some(part) = &mut self.part {
+            let id = context_id.unwrap_or(0);
+            part.context(self.tree.stretches.len(), self.hart.clock, id);
+            if before.is_some() {
+                let clock = self.hart.clock;
+                let ledger = &mut Ledger { tree: &mut self.tree, timeline: &mut self.timeline, clock };
+                self.hart.stack.pause(ledger);
+                self.forget_last_block();
+            }
+            return;
+        }
+        self.hart.context_id = before;
+        context_id.into_iter().for_each(|id| self.change_context_id(id));
+    }
+
+    /// Another context ID: another thread has its turn, with calls of its own.
+    pub(super) fn change_context_id(&mut self, id: u64) {
+        let context_id = Some(id);
+        let before = std::mem::replace(&mut self.hart.context_id, context_id);
         let Self { tree, timeline, hart, threads, .. } = self;
         let Some(before) = before else {
             // The first context of a hart: this is what runs on it.
@@ -106,7 +125,6 @@ impl Counter<'_> {
         };
         let mut ledger = Ledger { tree, timeline, clock: hart.clock };
         hart.stack.pause(&mut ledger);
-        let id = context_id.unwrap_or(0);
         let mut next = hart.paused.remove(&id).unwrap_or_else(|| {
             let stack = CallStack::new(tree, hart.clock);
             threads.push(ThreadRecord { root: stack.node(), hart: hart.number, context_id: Some(id) });

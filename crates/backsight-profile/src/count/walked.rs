@@ -9,7 +9,7 @@
 //! touched as long as that is so: what is needed for each walk is together in a [`PathRecord`].
 
 use backsight::core::{Address, AddressSpace};
-use backsight::decode::Accumulate;
+use backsight::decode::{Accumulate, SavedState};
 use backsight::flow::{PathId, Range};
 use backsight::image::Window;
 use backsight::{Event, Item};
@@ -172,6 +172,14 @@ impl Accumulate<Event> for Counter<'_> {
 
     fn enter(&mut self, window: Window) {
         self.change_code(window);
+    }
+
+    fn boundary(&mut self) -> Option<SavedState> {
+        self.part.is_some().then(|| Counter::boundary(self))
+    }
+
+    fn begin_at(&mut self, boundary: &SavedState) {
+        Counter::begin_at(self, boundary);
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@ use backsight_image::Window;
 use super::item::{Accumulate, Executor, Item, Origin};
 use super::source_decoder::{ItemSink, Known};
 use crate::Source;
+use crate::protocol::SavedState;
 
 /// Takes the items of one source on the thread of the source, and makes portions of something of them.
 pub(super) trait Consumer<T>: Send {
@@ -41,6 +42,14 @@ pub(super) trait Consumer<T>: Send {
 
     /// What there is.
     fn take(&mut self) -> Option<Self::Portion>;
+
+    /// What decides what it makes of what follows, where that is more than the items, after a portion.
+    fn boundary(&self) -> Option<SavedState> {
+        None
+    }
+
+    /// Goes on where a consumer of the same source has come to this boundary; without one it begins anywhere.
+    fn go_on_at(&mut self, _boundary: Option<SavedState>) {}
 }
 
 /// A consumer as what takes the items of its source; each portion is handed on when there is enough for it.
@@ -210,6 +219,8 @@ pub(super) struct PieceState<'f, T, M> {
     /// What was made of the piece so far, and the span of time that items are of now.
     pub state: Option<T>,
     pub window: Option<Window>,
+    /// Where the last portion has ended.
+    pub boundary: Option<SavedState>,
 }
 
 impl<T, M: Fn(&Source) -> T> PieceState<'_, T, M> {
@@ -221,6 +232,7 @@ impl<T, M: Fn(&Source) -> T> PieceState<'_, T, M> {
         self.state.get_or_insert_with(|| {
             let mut state = (self.make)(&self.source);
             self.window.into_iter().for_each(|window| state.enter(window));
+            self.boundary.iter().for_each(|boundary| state.begin_at(boundary));
             state
         })
     }
@@ -261,7 +273,17 @@ where
     }
 
     fn take(&mut self) -> Option<T> {
-        self.state.take()
+        let mut state = self.state.take()?;
+        self.boundary = state.boundary();
+        Some(state)
+    }
+
+    fn boundary(&self) -> Option<SavedState> {
+        self.boundary.clone()
+    }
+
+    fn go_on_at(&mut self, boundary: Option<SavedState>) {
+        self.boundary = boundary;
     }
 }
 

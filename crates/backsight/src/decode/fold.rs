@@ -143,7 +143,13 @@ impl<'c, K: Kind> Decode<'c, K> {
         for (setup, id) in setups.iter().zip(ids) {
             let make = &make;
             let mut new = |source: &Source| {
-                Ok::<_, Error>(PieceState { source: source.clone(), make, state: None, window: None })
+                Ok::<_, Error>(PieceState {
+                    source: source.clone(),
+                    make,
+                    state: None,
+                    window: None,
+                    boundary: None,
+                })
             };
             let mut sum = None;
             let mut output = |state: T| {

@@ -8,6 +8,7 @@ use backsight_image::Window;
 use super::positions::{Positions, Stretch};
 use super::source_decoder::MOST_KEPT;
 use super::span::Cut;
+use crate::protocol::SavedState;
 use crate::{Buffer, Source};
 
 /// Something that was decoded, with where it came from.
@@ -169,6 +170,15 @@ pub trait Accumulate<T> {
     {
         items.for_each(|item| self.item(item));
     }
+
+    /// What decides what it makes of the items that follow, where parts of a source are put together and that is more than the
+    /// items: two states that know the same make the same of them. Each part ends with one.
+    fn boundary(&mut self) -> Option<SavedState> {
+        None
+    }
+
+    /// Begins where another state has come to a boundary. Without that, it begins anywhere.
+    fn begin_at(&mut self, _boundary: &SavedState) {}
 
     /// The source can be cut here: the next item belongs to the next span. See
     /// [`Decode::find_cuts`](super::Decode::find_cuts).

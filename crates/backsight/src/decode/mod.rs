@@ -35,6 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use backsight_core::TraceId;
 
 use crate::capture::{Buffer, Capture};
+pub use crate::protocol::SavedState;
 use crate::{Error, Result, Source};
 pub use consumers::Writer;
 use consumers::{Collected, Kept};
@@ -76,6 +77,7 @@ const PIECE: usize = 1 << 17;
 /// println!("{summary}");
 /// # Ok::<(), backsight::Error>(())
 /// ```
+#[derive(Clone)]
 #[must_use]
 pub struct Decode<'c, K> {
     capture: &'c Capture,
@@ -94,15 +96,15 @@ struct Settings {
     threads: usize,
     positions: bool,
     any_order: bool,
-    /// Bytes of a source that a thread decodes at a time.
-    piece: usize,
+    /// Bytes of a source that a thread decodes at a time, where somebody has said how many.
+    piece: Option<usize>,
     stop: Option<Arc<AtomicBool>>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let (buffers, ids, stop) = Default::default();
-        Self { buffers, ids, threads: 1, positions: true, any_order: false, piece: PIECE, stop }
+        Self { buffers, ids, threads: 1, positions: true, any_order: false, piece: None, stop }
     }
 }
 
@@ -197,7 +199,13 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// Bytes of a source that a thread decodes at a time where several share one. What they give is kept until it is its
     /// turn: larger pieces need more memory.
     pub fn piece_size(mut self, bytes: usize) -> Self {
-        self.settings.piece = bytes;
+        self.settings.piece = Some(bytes);
+        self
+    }
+
+    /// The same where nobody has said how many.
+    pub fn default_piece_size(mut self, bytes: usize) -> Self {
+        self.settings.piece.get_or_insert(bytes);
         self
     }
 
@@ -295,7 +303,11 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 
     fn piece_options(&self) -> PieceOptions {
-        PieceOptions { threads: self.settings.threads, size: self.settings.piece }
+        PieceOptions { threads: self.settings.threads, size: self.piece() }
+    }
+
+    fn piece(&self) -> usize {
+        self.settings.piece.unwrap_or(PIECE)
     }
 
     /// Reads the blocks of a buffer.
@@ -357,7 +369,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         if self.settings.threads < 2 || is_smaller(SMALLEST_FOR_THREADS) {
             return Spread::None;
         }
-        let is_one_piece = is_smaller(2 * self.settings.piece as u64);
+        let is_one_piece = is_smaller(2 * self.piece() as u64);
         match (!is_one_piece).then(|| pieces::only_source(setup, self.settings.threads)).flatten() {
             Some(id) => Spread::Pieces(id),
             None if setup.buffer.is_raw() || setup.order == Order::Capture => Spread::None,

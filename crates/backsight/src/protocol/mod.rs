@@ -24,6 +24,7 @@ pub use registry::{Following, Packet, decoded, named, of_format, packet_framings
 pub use stream::{Kinds, Landmark};
 
 pub(crate) use registry::{Branches, Configuration, Described, Execution, Packets, check};
-pub(crate) use stream::{PacketStream, Resumable, SavedState, Stream, StreamSink};
+pub use stream::SavedState;
+pub(crate) use stream::{PacketStream, Resumable, Stream, StreamSink};
 
 use registry::{BadSetting, Never, Protocol};

@@ -5,7 +5,7 @@ use backsight_core::{Accounting, Describe, Located, Resume};
 use super::stream::{Kinds, PacketStream, Resumable, SavedState, Stream, StreamSink};
 
 /// Turns bytes into packets.
-pub trait PacketDecoder: Resume + Send + 'static {
+pub trait PacketDecoder: Resume + Send + Sync + 'static {
     /// A packet.
     type Packet: Copy + Describe;
 

@@ -2,12 +2,14 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use backsight_core::AddressSpace;
 use backsight_core::{Accounting, Located};
 use backsight_flow::{self as flow, CodeCache, Event, PathId, Statistics};
 use backsight_image::Window;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::SourceCode;
 
@@ -175,13 +177,20 @@ pub trait Resumable {
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize>;
 }
 
-/// What a stream knows between two bytes: all that decides what comes of those that follow.
-pub struct SavedState(Box<dyn ComparableState>);
+/// What a stream knows between two bytes, or a state between two items: all that decides what comes of those that follow.
+#[derive(Clone)]
+pub struct SavedState(Arc<dyn ComparableState>);
+
+impl fmt::Debug for SavedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedState").finish_non_exhaustive()
+    }
+}
 
 impl SavedState {
-    /// Of a protocol's own type.
-    pub fn new<T: PartialEq + Send + 'static>(state: T) -> Self {
-        Self(Box::new(state))
+    /// Of a type of its own.
+    pub fn new<T: PartialEq + Send + Sync + 'static>(state: T) -> Self {
+        Self(Arc::new(state))
     }
 
     /// The same, if it is of this type.
@@ -197,12 +206,12 @@ impl PartialEq for SavedState {
 }
 
 /// Any state that can be compared with another one of its type.
-trait ComparableState: Send {
+trait ComparableState: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     fn equals(&self, other: &dyn Any) -> bool;
 }
 
-impl<T: PartialEq + Send + 'static> ComparableState for T {
+impl<T: PartialEq + Send + Sync + 'static> ComparableState for T {
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -331,7 +331,7 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
         }
         self.in_vain += u32::from(ahead.is_some());
         drop(ahead);
-        let Some(Mark { state: Some(state), counts }) = last.map(|mark| *mark) else {
+        let Some(Mark { state: Some(state), boundary, counts }) = last.map(|mark| *mark) else {
             return ControlFlow::Break(());
         };
         self.counts.add(&track.base, &counts);
@@ -341,6 +341,7 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
             self.decoder.restore(track.piece.offset, &state);
             self.decoder.keep(&track.piece.all());
         }
+        self.consumer.go_on_at(boundary);
         let base = Counts::of(&mut self.decoder.stream);
         self.track = Some(Track { piece: next.piece, part, replies: None, base });
         ControlFlow::Continue(())
@@ -374,7 +375,7 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
         let Some(replies) = &track.replies else {
             let Self { decoder, consumer, output, .. } = self;
             return match decode_part(&track.piece, part, decoder, consumer, output) {
-                ControlFlow::Continue(()) => ControlFlow::Continue(Box::new(Mark::of(decoder))),
+                ControlFlow::Continue(()) => ControlFlow::Continue(Box::new(Mark::of(decoder, consumer))),
                 ControlFlow::Break(()) => ControlFlow::Break(()),
             };
         };

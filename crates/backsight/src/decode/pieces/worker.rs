@@ -41,18 +41,21 @@ impl Counts {
 pub(super) struct Mark {
     /// What is known there; nothing at the end of a source.
     pub state: Option<SavedState>,
+    /// What its consumer knows there, where that decides more than the items.
+    pub boundary: Option<SavedState>,
     pub counts: Counts,
 }
 
 impl Mark {
-    /// Where a decoder is now.
-    pub fn of<S: Stream>(decoder: &mut SourceDecoder<S>) -> Self {
-        Self { state: decoder.state(), counts: Counts::of(&mut decoder.stream) }
+    /// Where a decoder and its consumer are now.
+    pub fn of<S: Stream, C: Consumer<S::Value>>(decoder: &mut SourceDecoder<S>, consumer: &C) -> Self {
+        let (state, boundary) = (decoder.state(), consumer.boundary());
+        Self { state, boundary, counts: Counts::of(&mut decoder.stream) }
     }
 
     /// Do both know the same?
     pub fn meets(&self, other: &Self) -> bool {
-        self.state.is_some() && self.state == other.state
+        self.state.is_some() && self.state == other.state && self.boundary == other.boundary
     }
 }
 
@@ -95,10 +98,11 @@ fn decode_piece<S: Stream, C: Consumer<S::Value>>(
         Err(_) => ControlFlow::Break(()),
     };
     decoder.restore(piece.offset, state);
-    send(Reply::Mark(Box::new(Mark::of(decoder))))?;
+    consumer.go_on_at(None);
+    send(Reply::Mark(Box::new(Mark::of(decoder, consumer))))?;
     for part in 0..piece.parts() {
         decode_part(piece, part, decoder, consumer, &mut |portion| send(Reply::Portion(portion)))?;
-        send(Reply::Mark(Box::new(Mark::of(decoder))))?;
+        send(Reply::Mark(Box::new(Mark::of(decoder, consumer))))?;
     }
     ControlFlow::Continue(())
 }

@@ -1,0 +1,359 @@
+//! A source whose parts are counted at the same time, each by a counter of its own.
+//!
+//! How something is counted depends on what came before. Most of that a counter knows again after a few instructions: the
+//! block that was executed last, the context, how the block was left ([`Boundary`]). Two counters that know the same count
+//! the same from there on. What they may never come to know are the calls that were under way where a part begins: these
+//! are counted in stretches (see [`super::stretches`]), and the first count of cycles of a part is kept with its blocks.
+//! When the parts before are known, [`Counter::join`] puts them onto the calls that were left open there. What comes out
+//! is what one counter counts, number by number; where that is not certain, [`Counter::is_exact`] says so.
+
+use backsight::core::{Address, AddressSpace, Context};
+use backsight::decode::SavedState;
+use backsight::flow::Range;
+
+use super::blocks::{NONE, Way};
+use super::calls::{Arrival, CallStack, Frame, Ledger, MOST_FRAMES};
+use super::cycles::Stay;
+use super::stretches::Stretch;
+use super::{CountOptions, Counter};
+
+/// What decides how a counter counts what follows, but for the calls that are under way.
+#[derive(Clone, Debug, PartialEq)]
+struct Boundary {
+    hart: u16,
+    context: Option<Context>,
+    context_id: Option<u64>,
+    space: AddressSpace,
+    block: Option<(Range, AddressSpace)>,
+    way: Way,
+    exception: Option<(Way, Option<Address>)>,
+    interrupted: Option<((Range, AddressSpace), Way, Address)>,
+    before_gap: Arrival,
+    is_lost: bool,
+    counts_cycles: bool,
+}
+
+/// What a part keeps until the parts before it are known.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// It begins after a return to something that is not in the trace.
+    begins_with_loss: bool,
+    /// It begins where the handler of an exception is not in the trace: whether that is a break is seen here.
+    is_interrupted: bool,
+    /// Context IDs that were reported, each with the number of stretches and the instructions before it.
+    contexts: Vec<(usize, u64, u64)>,
+    /// The blocks before the first count of cycles, and the count: `None` if it is not known.
+    first_count: Option<(Vec<Stay>, Option<u64>)>,
+}
+
+impl Part {
+    /// A context ID is reported.
+    pub(super) fn context(&mut self, stretches: usize, clock: u64, context_id: u64) {
+        self.contexts.push((stretches, clock, context_id));
+    }
+}
+
+impl<'c> Counter<'c> {
+    /// A counter of a part of a source. The part begins anywhere.
+    #[must_use]
+    pub fn of_part(self) -> Self {
+        let mut part = Self { part: Some(Box::default()), ..self };
+        part.hart.stack = CallStack::of_moving(0, 0, None, 0);
+        part
+    }
+
+    /// Can parts of a source be counted with these options? Calls over time, paths, events and selections depend on all that came
+    /// before.
+    pub fn counts_parts(options: &CountOptions) -> bool {
+        let CountOptions { timeline, paths, events, skid: _, windows, filter, by_core: _ } = options;
+        *timeline == 0 && *paths == 0 && events.is_empty() && windows.is_none() && !filter.is_selective()
+    }
+
+    /// Is it certain that the parts which were joined come to what one counter counts?
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+
+    /// What decides how it counts what follows.
+    pub(super) fn boundary(&self) -> SavedState {
+        let hart = &self.hart;
+        let block = |number: u32| {
+            let record = self.blocks.blocks.get(number as usize)?;
+            Some((Range { executed: true, ..record.range }, record.space))
+        };
+        let interrupted =
+            hart.interrupted.and_then(|(number, way, address)| Some((block(number)?, way, address)));
+        SavedState::new(Boundary {
+            hart: hart.number,
+            context: hart.context,
+            context_id: hart.context_id,
+            space: hart.space,
+            block: block(hart.block),
+            way: hart.way,
+            exception: hart.exception,
+            interrupted,
+            before_gap: hart.before_gap,
+            is_lost: hart.stack.is_lost,
+            counts_cycles: hart.counts_cycles,
+        })
+    }
+
+    /// Begins where another counter has come to a boundary.
+    pub(super) fn begin_at(&mut self, boundary: &SavedState) {
+        let Some(boundary) = boundary.get::<Boundary>() else { return };
+        let &Boundary { hart, context, context_id, space, way, exception, before_gap, .. } = boundary;
+        let block = boundary.block.map_or(NONE, |(range, space)| self.block_before(&range, space));
+        let interrupted = boundary
+            .interrupted
+            .map(|((range, space), way, address)| (self.block_before(&range, space), way, address));
+        self.hart.number = hart;
+        self.hart.counts_cycles = boundary.counts_cycles;
+        self.hart.stack.is_lost = boundary.is_lost;
+        self.hart.stack.moving.iter_mut().for_each(|moving| moving.hart = hart);
+        (self.hart.context, self.hart.context_id, self.hart.space) = (context, context_id, space);
+        (self.hart.block, self.hart.way, self.hart.exception) = (block, way, exception);
+        (self.hart.interrupted, self.hart.before_gap) = (interrupted, before_gap);
+        // It is a break unless execution goes on there, which is seen here.
+        self.totals.breaks += u64::from(interrupted.is_some());
+        self.part.iter_mut().for_each(|part| part.is_interrupted = interrupted.is_some());
+    }
+
+    /// A block that the parts before have counted.
+    fn block_before(&mut self, range: &Range, space: AddressSpace) -> u32 {
+        if let Some(known) = self.blocks.find(range, space) {
+            return known;
+        }
+        let function = self.functions.at(space, range.start);
+        let departure = self.functions.departure(range, space);
+        self.blocks.add(range, space, function, departure).unwrap_or(NONE)
+    }
+
+    /// Something is missing where no call is known. Then the call that is under way has returned, if the last instruction was
+    /// a return: that happens before all else in a part.
+    pub(super) fn note_loss(&mut self, last: Arrival) {
+        if let Some(part) = &mut self.part
+            && last == Arrival::Return
+            && self.hart.stack.frames.is_empty()
+        {
+            part.begins_with_loss = true;
+        }
+    }
+
+    /// The first count of cycles in a part is of blocks before it, too. Is this it?
+    pub(super) fn keeps_first_count(&mut self, cycles: Option<u64>) -> bool {
+        let Some(part) = self.part.as_mut().filter(|part| part.first_count.is_none()) else { return false };
+        self.is_exact &= !self.hart.window.was_shortened;
+        part.first_count = Some((std::mem::take(&mut self.hart.window.stays), cycles));
+        true
+    }
+
+    /// Adds what was counted in the next part of the source.
+    pub fn join(&mut self, later: Self) {
+        if self.part.is_some() {
+            let whole = Self::new(&self.source, self.functions.code(), &CountOptions::default());
+            let first = std::mem::replace(self, whole);
+            self.join_part(first);
+        }
+        self.join_part(later);
+    }
+
+    /// The whole source, of which there is one part.
+    pub(crate) fn whole(self) -> Self {
+        if self.part.is_none() {
+            return self;
+        }
+        let mut whole = Self::new(&self.source, self.functions.code(), &CountOptions::default());
+        whole.join_part(self);
+        whole
+    }
+
+    fn join_part(&mut self, mut later: Self) {
+        let Some(part) = later.part.take() else { return };
+        let clock = later.hart.clock;
+        let ledger = &mut Ledger { tree: &mut later.tree, timeline: &mut later.timeline, clock };
+        later.hart.stack.end_stretch(Arrival::Sequence, ledger);
+        later.hart.walked.settle(&mut later.blocks);
+        // Which hart a part of several begins with is not known, and calls may be forgotten where there are many.
+        let has_room = later.tree.unjoined == 0 && self.hart.stack.frames.len() < MOST_FRAMES / 2;
+        let is_shortened = part.first_count.is_none() && later.hart.window.was_shortened;
+        self.is_exact &= later.is_exact && later.others.is_empty() && has_room && !is_shortened;
+
+        let functions = later.functions.list.iter().map(|one| self.functions.at(one.space, one.met));
+        let functions: Vec<u32> = functions.collect();
+        let blocks = self.join_blocks(&later, &functions);
+        let nodes = self.join_calls(&later, &part, &functions);
+        self.join_costs(&later, &part, &functions, &blocks);
+        self.join_cycles(&mut later, *part, &blocks, &nodes);
+
+        let number = |block: u32| blocks.get(block as usize).copied().unwrap_or(NONE);
+        let (hart, from) = (&mut self.hart, &later.hart);
+        hart.number = from.number;
+        (hart.context, hart.context_id, hart.space) = (from.context, from.context_id, from.space);
+        (hart.block, hart.way, hart.exception) = (number(from.block), from.way, from.exception);
+        hart.interrupted = from.interrupted.map(|(block, way, address)| (number(block), way, address));
+        hart.before_gap = from.before_gap;
+        hart.counts_cycles = from.counts_cycles;
+        hart.stack.is_lost = from.stack.is_lost;
+    }
+
+    /// Adds blocks and edges. Gives the number of each block here.
+    fn join_blocks(&mut self, later: &Self, functions: &[u32]) -> Vec<u32> {
+        let mut numbers = Vec::with_capacity(later.blocks.blocks.len());
+        for record in &later.blocks.blocks {
+            let known = self.blocks.find(&record.range, record.space);
+            let number = known.or_else(|| {
+                let function = functions.get(record.function as usize).copied().unwrap_or(NONE);
+                self.blocks.add(&record.range, record.space, function, record.departure)
+            });
+            // More blocks than there is room for are counted as such by one counter.
+            self.is_exact &= number.is_some();
+            let number = number.unwrap_or(NONE);
+            if let Some(block) = self.blocks.blocks.get_mut(number as usize) {
+                block.entries += record.entries;
+            }
+            numbers.push(number);
+        }
+        for edge in &later.blocks.edges {
+            let (from, to) = (numbers[edge.from as usize], numbers[edge.to as usize]);
+            let followed = self.blocks.count_edge(from, edge.way, to);
+            self.is_exact &= followed.is_some();
+            let number = followed.map_or(NONE, |followed| followed.edge);
+            self.blocks.add_to_edge(number, edge.count - 1);
+        }
+        numbers
+    }
+
+    fn join_costs(&mut self, later: &Self, part: &Part, functions: &[u32], blocks: &[u32]) {
+        for (cause, count) in &later.exceptions {
+            *self.exceptions.entry(*cause).or_default() += count;
+        }
+        let mut totals = later.totals;
+        for (sum, more) in self.totals.all_mut().into_iter().zip(totals.all_mut()) {
+            *sum += *more;
+        }
+        self.totals.breaks -= u64::from(part.is_interrupted);
+        self.cycles.resize(self.blocks.blocks.len(), 0);
+        add(&mut self.cycles, &later.cycles, blocks);
+        add(&mut self.certain_cycles.by_block, &later.certain_cycles.by_block, blocks);
+        add(&mut self.certain_cycles.by_function, &later.certain_cycles.by_function, functions);
+    }
+
+    /// The first count of cycles is of blocks of the parts before, too.
+    fn join_cycles(&mut self, later: &mut Self, part: Part, blocks: &[u32], nodes: &[u32]) {
+        let number = |numbers: &[u32], old: u32| numbers.get(old as usize).copied().unwrap_or(NONE);
+        let here = |stay: &Stay| Stay {
+            block: number(blocks, stay.block),
+            node: number(nodes, stay.node),
+            instructions: stay.instructions,
+        };
+        if let Some((stays, cycles)) = part.first_count {
+            stays.iter().for_each(|stay| self.hart.window.push(here(stay)));
+            match cycles {
+                Some(cycles) => self.count_cycles(cycles),
+                None => self.hart.window.clear(),
+            }
+        }
+        later.hart.window.stays.iter().for_each(|stay| self.hart.window.push(here(stay)));
+    }
+
+    /// Puts the calls of a part onto those that are under way. Gives the number of each node here.
+    fn join_calls(&mut self, later: &Self, part: &Part, functions: &[u32]) -> Vec<u32> {
+        let base = self.hart.clock;
+        let mut nodes = vec![NONE; later.tree.nodes.len()];
+        if part.begins_with_loss {
+            let Self { tree, timeline, hart, .. } = self;
+            hart.stack.lose(Some(Arrival::Return), &mut Ledger { tree, timeline, clock: base });
+        }
+        let block = self.blocks.blocks.get(self.hart.block as usize);
+        let top = self.hart.stack.frames.last();
+        // Execution is in the function of the innermost call, but for what only happens after gaps.
+        self.is_exact &= match (block, top) {
+            (Some(block), Some(top)) if !part.begins_with_loss => block.function == top.function,
+            _ => true,
+        };
+        let mut contexts = part.contexts.iter().peekable();
+        let stretches = &later.tree.stretches;
+        for (number, stretch) in stretches.iter().enumerate() {
+            while let Some(&&(_, clock, id)) = contexts.peek().filter(|(before, ..)| *before <= number) {
+                contexts.next();
+                self.hart.clock = base + clock;
+                self.change_context_id(id);
+            }
+            let end = stretches.get(number + 1).map_or(later.tree.nodes.len(), |next| next.root as usize);
+            self.join_stretch(later, stretch, end, base, functions, &mut nodes);
+        }
+        for &(_, clock, id) in contexts {
+            self.hart.clock = base + clock;
+            self.change_context_id(id);
+        }
+        self.hart.clock = base + later.hart.clock;
+        self.tree.folded += later.tree.folded;
+        nodes
+    }
+
+    /// Puts a stretch onto the calls that are under way. Its nodes are those from its root on, before `end`.
+    fn join_stretch(
+        &mut self,
+        later: &Self,
+        stretch: &Stretch,
+        end: usize,
+        base: u64,
+        functions: &[u32],
+        nodes: &mut [u32],
+    ) {
+        let function = |number: u32| functions.get(number as usize).copied().unwrap_or(NONE);
+        let clock = base + stretch.clock.0;
+        let Self { tree, timeline, hart, .. } = self;
+        hart.stack.is_lost = stretch.is_lost;
+        let of_first = function(stretch.function);
+        hart.stack.arrive(stretch.how, stretch.address, of_first, &mut Ledger { tree, timeline, clock });
+        let Some(first) = hart.stack.frames.pop() else { return };
+        self.is_exact &= first.function == of_first;
+        nodes[stretch.root as usize] = hart.stack.node();
+        for old in stretch.root as usize + 1..end {
+            let record = &later.tree.nodes[old];
+            let (parent, of) = (nodes[record.parent as usize], function(record.function));
+            let folded = tree.folded;
+            let new = tree.callee(parent, of);
+            // Where there is no room, each call is added to its caller.
+            if tree.folded > folded {
+                tree.folded = folded + record.calls;
+            }
+            if let Some(node) = tree.nodes.get_mut(new as usize) {
+                node.calls += if node.function == of { record.calls } else { 0 };
+                node.instructions += record.instructions;
+                node.cycles += record.cycles;
+            }
+            nodes[old] = new;
+        }
+        match stretch.frames.split_first() {
+            None => hart.stack.frames.push(first),
+            Some((outermost, others)) => {
+                // What the stretch began with goes on, or another function in its place.
+                let (node, of) = (nodes[outermost.node as usize], function(outermost.function));
+                hart.stack.frames.push(Frame { node, function: of, ..first });
+                hart.stack.frames.extend(others.iter().map(|frame| Frame {
+                    node: nodes[frame.node as usize],
+                    function: function(frame.function),
+                    ..*frame
+                }));
+            }
+        }
+        let clock = base + stretch.clock.1;
+        hart.stack.began = clock;
+        if stretch.frames.is_empty() {
+            hart.stack.lose(Some(Arrival::Return), &mut Ledger { tree, timeline, clock });
+        }
+    }
+}
+
+/// Adds sums by number to others, which have these numbers.
+fn add(sums: &mut Vec<u64>, more: &[u64], numbers: &[u32]) {
+    for (&more, &number) in more.iter().zip(numbers).filter(|(more, _)| **more > 0) {
+        let index = number as usize;
+        if sums.len() <= index {
+            sums.resize(index + 1, 0);
+        }
+        sums[index] += more;
+    }
+}
