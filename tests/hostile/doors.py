@@ -195,44 +195,60 @@ def dwarf(random, folder, material):
             ["info", "capture"]]
 
 
-def event_log(random, folder, material):
-    """Event logs of very many processes, mappings inside of each other, snapshots and losses."""
-    many = random.choice([1000, 30_000, 100_000])
-    start = 'declare_process START pid={} base={:#x} image="/x{}" size={:#x}'
-    match random.randrange(8):
-        case 0:
-            lines = ["- " + start.format(value, 0x100000, value, 0x1000) for value in range(2, many)]
-        case 1:
-            lines = [f"{value + 1} " + start.format(1, 0x580000000000 - value * 0x1000, value, 0x2000 * value + 0x1000)
-                     for value in range(many)]
-        case 2:
-            lines = [f"{value + 1} " + start.format(1, 0x100000 + value * 0x1000, value, 0x200000000 - value * 0x2000)
-                     for value in range(min(many, 60_000))]
-        case 3:
-            # What is there is listed again and again, and lost again and again.
-            lines = ["0 " + start.format(value, 0x100000, value % 7, 0x1000) for value in range(2, many // 2)]
-            lines += ["%snapshot at=begin complete=0", "%snapshot at=end"] * (many // 4)
-        case 4:
-            lines = [f"0 declare_thread START tid={value} pid=1" for value in range(2, many // 2)]
-            lines += [line for value in range(many // 4) for line in (f"{value + 1} declare_thread START tid=9 pid=1", "%lost")]
-        case 5:
-            # New code at one address, less each time.
-            lines = [f"{value + 1} patch_code pid=1 addr=0x10000 len={4 * (many - value)} file=code/calls" for value in range(many)]
-        case 6:
-            lines = [f"{value} " + start.format(1, 0x10000 * (value % 97), value % 5, 0x1000) for value in range(many)]
-            random.shuffle(lines)
-        case _:
-            lines = [f"{number(random)} " + random.choice([start.format(number(random), number(random), "\\", number(random)),
-                                                          f"declare_asid END asid={number(random)} pid=1", "x" * random.randrange(5000)])
-                     for _ in range(min(many, 10_000))]
-    capture = folder / "capture"
+START = 'declare_process START pid={} base={:#x} image="/x{}" size={:#x}'
+
+
+def with_log(capture, material, lines):
+    """A bundled capture whose event log has more lines."""
     shutil.copytree(material.bundled / "calls-riscv64", capture)
     log = capture / "system-event-log"
-    first = log.read_text() if log.exists() else "%system-event-log version=1\n"
-    log.write_text(first.rstrip("\n") + "\n" + "\n".join(lines) + "\n")
-    contents = capture / "contents.ini"
-    if "system-event-log" not in contents.read_text():
-        contents.write_text(contents.read_text() + "\n[events]\nlog=system-event-log\n")
+    log.write_text(log.read_text().rstrip("\n") + "\n" + "\n".join(lines) + "\n")
+
+
+def processes(random, folder, material):
+    """Event logs of very many processes and threads, with names of their own or with one name."""
+    many = random.choice([1000, 100_000, 300_000])
+    match random.randrange(4):
+        case 0:
+            lines = ["- " + START.format(value, 0x100000, value, 0x1000) for value in range(2, many)]
+        case 1:
+            lines = [f"{value} " + START.format(value, 0x100000, value, 0x1000) for value in range(2, many)]
+        case 2:
+            lines = [f"{value} " + START.format(value, 0x100000, "", 0x1000) for value in range(2, many)]
+        case _:
+            lines = [f"{value} declare_thread START tid={value} pid=1" for value in range(2, many)]
+    with_log(folder / "capture", material, lines)
+    return [["info", "capture"], ["flow", "capture", "--limit", "100"], ["doctor", "capture"], ["profile", "capture"]]
+
+
+def event_log(random, folder, material):
+    """Event logs of mappings inside of each other, snapshots and losses."""
+    many = random.choice([1000, 30_000, 100_000])
+    match random.randrange(7):
+        case 0:
+            lines = [f"{value + 1} " + START.format(1, 0x580000000000 - value * 0x1000, value, 0x2000 * value + 0x1000)
+                     for value in range(many)]
+        case 1:
+            lines = [f"{value + 1} " + START.format(1, 0x100000 + value * 0x1000, value, 0x200000000 - value * 0x2000)
+                     for value in range(min(many, 60_000))]
+        case 2:
+            # What is there is listed again and again, and lost again and again.
+            lines = ["0 " + START.format(value, 0x100000, value % 7, 0x1000) for value in range(2, many // 2)]
+            lines += ["%snapshot at=begin complete=0", "%snapshot at=end"] * (many // 4)
+        case 3:
+            lines = [f"0 declare_thread START tid={value} pid=1" for value in range(2, many // 2)]
+            lines += [line for value in range(many // 4) for line in (f"{value + 1} declare_thread START tid=9 pid=1", "%lost")]
+        case 4:
+            # New code at one address, less each time.
+            lines = [f"{value + 1} patch_code pid=1 addr=0x10000 len={4 * (many - value)} file=code/calls" for value in range(many)]
+        case 5:
+            lines = [f"{value} " + START.format(1, 0x10000 * (value % 97), value % 5, 0x1000) for value in range(many)]
+            random.shuffle(lines)
+        case _:
+            lines = [f"{number(random)} " + random.choice([START.format(number(random), number(random), "\\", number(random)),
+                                                          f"declare_asid END asid={number(random)} pid=1", "x" * random.randrange(5000)])
+                     for _ in range(min(many, 10_000))]
+    with_log(folder / "capture", material, lines)
     return [["info", "capture"], ["flow", "capture", "--limit", "100"], ["doctor", "capture"],
             random.choice([["profile", "capture"], ["convert", "capture", "-o", "out"]])]
 
@@ -305,4 +321,4 @@ def names(random, folder, material):
             ["doctor", "perf.data"], ["profile", "capture", "--format", form, "-o", "out"]]
 
 
-KINDS = (perf_data, dwarf, event_log, pipes, trace_ids, merged, names)
+KINDS = (perf_data, dwarf, processes, event_log, pipes, trace_ids, merged, names)

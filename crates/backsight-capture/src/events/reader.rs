@@ -235,25 +235,23 @@ impl Lines {
     fn fill(&mut self) -> Result<(), Error> {
         self.text.clear();
         self.next = 0;
-        let mut bytes = std::mem::take(&mut self.rest);
-        let searched = bytes.len();
-        let read = (&mut self.reader).take(BLOCK as u64).read_to_end(&mut bytes);
+        let searched = self.rest.len();
+        // One buffer for all blocks: a new one for each takes longer than the lines in it.
+        self.rest.reserve(BLOCK);
+        let read = (&mut self.reader).take(BLOCK as u64).read_to_end(&mut self.rest);
         let read = read.map_err(|error| Error::io(&self.name, &error))?;
         if self.reader.limit() == 0 {
             return Err(Error::file(&self.name, format!("is longer than the {LONGEST_LOG} bytes expected")));
         }
-        if read == 0 {
-            self.is_ended = true;
-        } else {
-            match bytes[searched..].iter().rposition(|&byte| byte == b'\n') {
-                Some(last) => self.rest = bytes.split_off(searched + last + 1),
-                None => {
-                    self.rest = bytes;
-                    return Ok(());
-                }
-            }
-        }
-        self.text.push_str(&String::from_utf8_lossy(&bytes));
+        self.is_ended = read == 0;
+        let last = self.rest[searched..].iter().rposition(|&byte| byte == b'\n');
+        let end = match last {
+            Some(last) => searched + last + 1,
+            None if self.is_ended => self.rest.len(),
+            None => return Ok(()),
+        };
+        self.text.push_str(&String::from_utf8_lossy(&self.rest[..end]));
+        self.rest.drain(..end);
         Ok(())
     }
 }

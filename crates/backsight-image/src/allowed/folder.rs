@@ -112,7 +112,8 @@ impl GivenFolder {
                 metadata = None;
                 continue;
             }
-            let at = root.join(&inside).join(&part);
+            let mut at = root.join(&inside);
+            at.push(&part);
             let found = fs::symlink_metadata(&at)?;
             if !found.is_symlink() {
                 inside.push(part);
