@@ -8,9 +8,10 @@
 //! # What is where
 //!
 //! The words that everyone shares: `Address`, `TraceId`, `Isa`, `Context` and `Cause` in the terms of each architecture,
-//! `AddressSpace`, `Located<T>`, `Accounting`; `Resume`: decoders that are left and taken up again; `Describe`: a packet or an event gives its fields once, for text, JSON and
-//! tables; `Execution` and `Retired`, what a processor did; `Printable`: names with what is harmful made visible; `Budget`
-//! and `Door`: how much memory and work an input may ask for, one table for all. No dependencies, `no_std`.
+//! `AddressSpace`, `Located<T>`, `Accounting`; `Resume`: decoders that are left and taken up again; `Describe`: a packet or an
+//! event gives its fields once, for text, JSON and tables; `Execution` and `Retired`, what a processor did; `Printable`: names
+//! with what is harmful made visible; `leb128`: numbers in few bytes; `Budget` and `Door`: how much memory and work an input may
+//! ask for, one table for all. No dependencies, `no_std`.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ mod budget;
 mod context;
 pub mod describe;
 mod exception;
+pub mod leb128;
 mod located;
 mod printable;
 mod resume;

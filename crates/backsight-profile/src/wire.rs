@@ -1,7 +1,7 @@
 //! Numbers, texts and bytes one after the other, for what is carried to another process: profiles, and what is handed over
 //! between the parts of a source. Numbers have seven bits a byte, the lowest first.
 
-use backsight::core::{Address, AddressSpace, Isa};
+use backsight::core::{Address, AddressSpace, Isa, leb128};
 use backsight::isa::{Class, Flags};
 
 const ISAS: [Isa; 7] = [Isa::A64, Isa::A32, Isa::T32, Isa::Rv32, Isa::Rv64, Isa::ThumbEe, Isa::Jazelle];
@@ -32,12 +32,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.bytes.push(number as u8);
+    pub fn number(&mut self, number: u64) {
+        leb128::write(number, |byte| self.bytes.push(byte));
     }
 
     pub fn numbers<const N: usize>(&mut self, numbers: [u64; N]) {
@@ -115,19 +111,7 @@ impl<'b> Reader<'b> {
     }
 
     pub fn number(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let part = u64::from(byte & 0x7F);
-            if part << shift >> shift != part {
-                return None;
-            }
-            number |= part << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
+        leb128::read(|| self.byte().ok_or(())).ok().flatten()
     }
 
     /// A number that has to fit.

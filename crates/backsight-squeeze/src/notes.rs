@@ -4,6 +4,7 @@
 //! number of instructions since the note before. They are rare, and bytes are good enough.
 
 use crate::Damage;
+use backsight_core::leb128;
 use backsight_core::{Access, Address, Context, Execution, Input, Mode, Privilege, Security, Trap, TrapKind};
 
 /// A note.
@@ -32,13 +33,8 @@ mod tag {
     pub const CLEARED: u8 = 11;
 }
 
-/// Seven bits a byte, low ones first.
-pub(crate) fn put_number(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+pub(crate) fn put_number(out: &mut Vec<u8>, value: u64) {
+    leb128::write(value, |byte| out.push(byte));
 }
 
 /// A number of either sign, small ones in few bytes.
@@ -68,18 +64,7 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn number(&mut self) -> Result<u64, Damage> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            if shift == 63 && byte > 1 {
-                break;
-            }
-            value |= u64::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Damage::Record("a number of more than 64 bits"))
+        leb128::read(|| self.byte())?.ok_or(Damage::Record("a number of more than 64 bits"))
     }
 
     pub fn number32(&mut self) -> Result<u32, Damage> {

@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use backsight_core::leb128;
+
 /// No packet of either protocol has more bytes than this.
 const MOST: usize = 32;
 
@@ -77,12 +79,8 @@ impl PacketWriter {
     }
 
     /// Seven bits in each byte, lowest first, as few as it takes.
-    pub fn number(&mut self, mut value: u32) {
-        while value > 0x7F {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
+    pub fn number(&mut self, value: u32) {
+        leb128::write(value.into(), |byte| self.byte(byte));
     }
 
     pub fn bytes(&self) -> &[u8] {

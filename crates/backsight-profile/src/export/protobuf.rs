@@ -1,16 +1,14 @@
 //! Protocol buffers: as much of them as is needed to write some.
 
+use backsight::core::leb128;
+
 /// A message while it is written.
 #[derive(Debug, Default)]
 pub(super) struct Message(pub Vec<u8>);
 
 impl Message {
-    pub fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
+    pub fn varint(&mut self, value: u64) {
+        leb128::write(value, |byte| self.0.push(byte));
     }
 
     /// A number; 0 is what is understood where nothing is written.

@@ -2,7 +2,7 @@
 //! side by side.
 
 use super::{Checksum, other, unzigzag, zigzag};
-use backsight_core::{Access, Address, Context, Input, Mode, Privilege, Security, Trap, TrapKind};
+use backsight_core::{Access, Address, Context, Input, Mode, Privilege, Security, Trap, TrapKind, leb128};
 
 /// Why bytes cannot be taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,22 +37,9 @@ impl<'a> Cursor<'a> {
         Ok(byte)
     }
 
-    /// Seven bits a byte, low ones first; the high bit says that more follow.
     #[inline]
     pub fn number(&mut self) -> Result<u64, Bad> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7F);
-            if shift == 63 && byte > 1 {
-                break;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(Bad::Wrong("a number of more than 64 bits"))
+        leb128::read(|| self.byte())?.ok_or(Bad::Wrong("a number of more than 64 bits"))
     }
 
     pub fn number32(&mut self) -> Result<u32, Bad> {
@@ -70,12 +57,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-pub(super) fn put_number(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+pub(super) fn put_number(out: &mut Vec<u8>, value: u64) {
+    leb128::write(value, |byte| out.push(byte));
 }
 
 pub(super) fn put_distance(out: &mut Vec<u8>, distance: u64) {

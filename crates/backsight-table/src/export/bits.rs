@@ -5,13 +5,8 @@ pub(super) fn width_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// A number in groups of seven bits, the lowest first.
-pub(super) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
-    while number > 0x7F {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
+pub(super) fn put_varint(number: u64, out: &mut Vec<u8>) {
+    backsight::core::leb128::write(number, |byte| out.push(byte));
 }
 
 /// Packs numbers of at most so many bits, the lowest bits first. Zeros fill up the last eight.

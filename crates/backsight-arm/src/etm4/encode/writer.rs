@@ -1,6 +1,7 @@
 //! The bytes of one packet.
 
 use crate::etm4::{EncodeError, MAX_PACKET};
+use backsight_core::leb128;
 
 /// Holds the packet that is being written.
 #[derive(Clone, Debug)]
@@ -42,12 +43,8 @@ impl PacketWriter {
 
     /// Seven bits in each byte, lowest first; bit 7 says that the field goes on.
     #[inline]
-    pub fn continued(&mut self, mut value: u32) {
-        while value > 0x7F {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
+    pub fn continued(&mut self, value: u32) {
+        leb128::write(value.into(), |byte| self.byte(byte));
     }
 
     /// A number in 0 to 4 bytes, lowest first.

@@ -63,12 +63,8 @@ pub(super) fn write(
     Ok(out.write_all(&file)?)
 }
 
-fn leb128(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+fn leb128(out: &mut Vec<u8>, value: u64) {
+    backsight::core::leb128::write(value, |byte| out.push(byte));
 }
 
 /// All names, with their numbers.
