@@ -21,6 +21,12 @@ pub trait Sink {
         ranges.for_each(|range| self.take(range.map(Event::Range)));
     }
 
+    /// The same where cycle counts are between the ranges: those of the path in their order, each perhaps after a count.
+    #[inline(always)]
+    fn take_counted_path(&mut self, _path: PathId, events: impl Iterator<Item = Located<Event>>) {
+        events.for_each(|event| self.take(event));
+    }
+
     /// Has it enough for now? A follower asks between events, and stops soon after the answer is yes: a few hundred
     /// events may still come.
     #[inline]

@@ -6,7 +6,7 @@
 use backsight_core::Located;
 
 use super::table::HeaderRange;
-use super::{AddressPacket, Atoms, Kind, Packet};
+use super::{AddressPacket, Atoms, CountedRun, Kind, Packet};
 
 /// The headers of one to eight consecutive Atom packets, oldest in the lowest byte. Bytes after the last are 0, which is
 /// the header of no atoms.
@@ -33,6 +33,15 @@ static ATOMS: [Atoms; 256] = {
 impl AtomRun {
     /// Most packets of a run.
     pub const MOST: u32 = 8;
+    /// No packets.
+    pub(super) const EMPTY: Self = Self(0);
+
+    /// The same with an Atom packet of this header under a number, which had none.
+    #[inline(always)]
+    #[must_use]
+    pub(super) const fn with(self, number: u32, header: u8) -> Self {
+        Self(self.0 | (header as u64) << (8 * (number % Self::MOST)))
+    }
 
     /// The run that begins with the first of these bytes; empty if that is no Atom header.
     #[inline(always)]
@@ -114,6 +123,12 @@ pub trait PacketSink {
     fn take_address_and_run(&mut self, address: Located<AddressPacket>, run: Located<AtomRun>) {
         self.take(address.map(Packet::Address));
         self.take_run(run);
+    }
+
+    /// Takes Atom packets with the cycle counts between them.
+    #[inline]
+    fn take_counted_run(&mut self, run: &CountedRun) {
+        run.packets_from(0).for_each(|packet| self.take(packet));
     }
 }
 

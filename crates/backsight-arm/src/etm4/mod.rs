@@ -7,6 +7,7 @@
 
 mod atom_run;
 mod config;
+mod counted_run;
 mod decode;
 mod encode;
 mod fast;
@@ -29,6 +30,7 @@ mod worked;
 pub use atom_run::{AtomRun, PacketSink, packets_of};
 pub use backsight_simd::InstructionSet;
 pub use config::*;
+pub use counted_run::CountedRun;
 pub use decode::{Decoder, DecoderState, Packets, find_async, packets};
 pub use encode::{EncodeError, Encoder};
 pub use fast::{PacketBatch, Tally};

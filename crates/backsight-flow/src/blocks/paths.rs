@@ -107,6 +107,8 @@ pub(crate) struct Paths<S = Range> {
     until_review: u32,
     /// Paths that were gone along since it was decided.
     used: u32,
+    /// Keys that came once, by parts of their hashes. Many never come again, and are not worth remembering.
+    met: Vec<u32>,
 }
 
 /// The number of a generation of paths: no two have the same, in no follower.
@@ -140,12 +142,14 @@ const REVIEW: u32 = 1 << 13;
 const FEWEST_USED: u32 = REVIEW / 2;
 /// So long nothing is looked up if there were fewer.
 const REST: u32 = 4 * REVIEW;
+/// Keys that came once, of which the last are known.
+const MET: usize = 1 << 14;
 /// Ranges of one path: a sink that has enough gets no more than these.
 pub(crate) const LONGEST_PATH: usize = 64;
 
 impl<S> Default for Paths<S> {
     fn default() -> Self {
-        let (slots, steps, walked, generation) = Default::default();
+        let (slots, steps, walked, generation, met) = Default::default();
         let (filled, remembered, used) = (0, 0, 0);
         Self {
             slots,
@@ -158,6 +162,7 @@ impl<S> Default for Paths<S> {
             is_used: true,
             until_review: REVIEW,
             used,
+            met,
         }
     }
 }
@@ -242,6 +247,15 @@ impl<S: Copy> Paths<S> {
             self.generation = Generation::default();
             self.remembered = 0;
         }
+    }
+
+    /// Did this key come before? What comes once may never come again.
+    pub fn was_met(&mut self, key: PathKey) -> bool {
+        self.met.resize(MET, 0);
+        let hash = key.hash();
+        // The slot and the mark are of different bits.
+        let mark = (hash >> 14) as u32 | 1;
+        std::mem::replace(&mut self.met[hash % MET], mark) == mark
     }
 
     /// An empty path to walk; it comes back with [`Paths::remember`].

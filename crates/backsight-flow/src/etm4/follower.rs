@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::ops;
 
-use backsight_arm::etm4::{AddressPacket, AtomRun, Config, Packet, PacketSink, packets_of};
+use backsight_arm::etm4::{
+    AddressPacket, AtomRun, Config, CountedRun, CycleCount, Packet, PacketSink, packets_of,
+};
 use backsight_core::{AddressSpace, Located};
 use backsight_image::Code;
 
@@ -34,7 +36,9 @@ impl Default for Options {
 pub struct Follower<C> {
     pub(super) resolver: Resolver,
     pub(super) flow: Flow<C>,
-    /// The last packet, if it was an address that may go past the resolver with the atoms after it.
+    /// The last packet but for that address, if it was a cycle count that may go past the resolver with the atoms after it.
+    pub(super) count: Option<Located<CycleCount>>,
+    /// The last packet, if it was an address that may.
     pub(super) address: Option<Located<AddressPacket>>,
     /// Elements that happened while the sink had enough.
     pub(super) waiting: VecDeque<Located<Element>>,
@@ -52,6 +56,7 @@ impl<C: Code> Follower<C> {
         Self {
             resolver: Resolver::new(config),
             flow: Flow::new(config, code, options),
+            count: None,
             address: None,
             waiting: VecDeque::new(),
             end: 0,
@@ -75,6 +80,10 @@ impl<C: Code> Follower<C> {
                 self.end = packet.end();
                 self.address = Some(packet.map(|_| address));
             }
+            Packet::CycleCount(count) if self.may_pass(sink) && self.holds_nothing() => {
+                self.end = packet.end();
+                self.count = Some(packet.map(|_| count));
+            }
             _ => self.push_any(packet, sink),
         }
     }
@@ -93,6 +102,24 @@ impl<C: Code> Follower<C> {
         }
     }
 
+    /// Takes Atom packets and the cycle counts between them, as [`Follower::push`] takes them one by one.
+    #[inline(always)]
+    pub fn push_counted_run(&mut self, run: &CountedRun, sink: &mut impl Sink) {
+        let packets = run.atoms().len();
+        let mut left = packets;
+        if self.may_pass(sink) {
+            self.give_before_atoms(sink);
+            left = self.flow.counted_run(run, sink);
+            if left == 0 {
+                let last = packets.saturating_sub(1);
+                self.count = run.count_after(last);
+                self.end = self.count.map_or(run.at(last).end(), |count| count.end());
+                return;
+            }
+        }
+        self.push_last_counted(run, packets - left, sink);
+    }
+
     /// Takes an Address packet and the Atom packets that follow it, as [`Follower::push`] takes them one by one.
     #[inline(always)]
     pub fn push_address_and_run(
@@ -101,7 +128,7 @@ impl<C: Code> Follower<C> {
         run: Located<AtomRun>,
         sink: &mut impl Sink,
     ) {
-        if self.may_pass(sink) && self.address.is_none() && !self.resolver.is_waiting() {
+        if self.may_pass(sink) && self.holds_nothing() {
             self.end = run.end();
             self.resolver.pass_address(address.value);
             self.flow.address(address.value, address.map(|_| ()), sink);
@@ -130,9 +157,25 @@ impl<C: Code> Follower<C> {
         }
     }
 
+    /// The same from an Atom packet of a counted run on.
+    #[cold]
+    #[inline(never)]
+    fn push_last_counted(&mut self, run: &CountedRun, first: u32, sink: &mut impl Sink) {
+        run.packets_from(first).for_each(|packet| self.push(packet, sink));
+    }
+
+    /// Does nothing wait for a P0 element?
+    #[inline(always)]
+    fn holds_nothing(&self) -> bool {
+        self.address.is_none() && self.count.is_none() && !self.resolver.is_waiting()
+    }
+
     /// Atoms go past the resolver: gives what has to come before them.
     #[inline(always)]
     fn give_before_atoms(&mut self, sink: &mut impl Sink) {
+        if let Some(count) = self.count.take() {
+            self.flow.count(count, sink);
+        }
         if let Some(address) = self.address.take() {
             self.resolver.pass_address(address.value);
             self.flow.address(address.value, address.map(|_| ()), sink);
@@ -158,13 +201,16 @@ impl<C: Code> Follower<C> {
         if self.is_paused() {
             self.drain(sink);
         }
-        self.resolve_address(sink);
+        self.resolve_held(sink);
         self.end = packet.end();
         self.resolve(packet, sink);
     }
 
-    /// The address that came last is not followed by atoms.
-    fn resolve_address(&mut self, sink: &mut impl Sink) {
+    /// The packets that came last are not followed by atoms.
+    fn resolve_held(&mut self, sink: &mut impl Sink) {
+        if let Some(count) = self.count.take() {
+            self.resolve(count.map(Packet::CycleCount), sink);
+        }
         if let Some(address) = self.address.take() {
             self.resolve(address.map(Packet::Address), sink);
         }
@@ -208,7 +254,7 @@ impl<C: Code> Follower<C> {
     /// knows of the code.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         self.drain(sink);
-        self.resolve_address(sink);
+        self.resolve_held(sink);
         self.drain(sink);
         let flow = &mut self.flow;
         self.resolver.finish(self.end, &mut |element| flow.element(element, sink));
@@ -218,7 +264,7 @@ impl<C: Code> Follower<C> {
     /// Begins anew, as after a gap in the data. Counts go on.
     pub fn reset(&mut self) {
         self.waiting.clear();
-        self.address = None;
+        (self.count, self.address) = (None, None);
         self.resolver.reset();
         self.flow.begin_anew();
         self.flow.overflow = false;
@@ -283,6 +329,11 @@ impl<C: Code, S: Sink> PacketSink for FollowerInput<'_, C, S> {
     #[inline(always)]
     fn take_run(&mut self, run: Located<AtomRun>) {
         self.follower.push_run(run, self.sink);
+    }
+
+    #[inline(always)]
+    fn take_counted_run(&mut self, run: &CountedRun) {
+        self.follower.push_counted_run(run, self.sink);
     }
 
     #[inline(always)]

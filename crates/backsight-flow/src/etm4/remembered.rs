@@ -4,14 +4,14 @@
 //! headers of the Atom packets. A path ends with them, or with the first indirect branch among them: where that leads is not in
 //! the code.
 
-use backsight_arm::etm4::{AtomRun, Atoms};
+use backsight_arm::etm4::{AtomRun, Atoms, CountedRun, CycleCount};
 use backsight_core::{Address, Located};
 use backsight_image::Code;
 
 use super::flow::{At, Flow};
-use crate::Range;
 use crate::blocks::{CodeMode, FirstWalk, LONGEST_PATH, Origin, Path, PathEnd, PathKey, WalkedPath, Way};
 use crate::sink::Sink;
+use crate::{Event, Range};
 
 /// The last range of the path ends in an indirect branch that was taken. Else the path ends at the start of its last block.
 const LEAVES: u8 = 1;
@@ -52,24 +52,85 @@ impl Step {
     }
 }
 
-/// Atom packets that follow one another: where the first is, and their headers. Small enough to stay in registers.
+/// Where the Atom packets of a run are, and what is between them.
+trait Places: Copy {
+    /// May cycle counts be between them?
+    const HAVE_COUNTS: bool;
+
+    /// Where a packet of it is.
+    fn at(self, packet: u32) -> At;
+
+    /// The cycle count right after a packet of it.
+    fn count_after(self, packet: u32) -> Option<Located<CycleCount>>;
+
+    /// Without the first `count` packets.
+    fn after(self, count: u32) -> Self;
+}
+
+/// Each right after the one before: where the first is.
 #[derive(Clone, Copy)]
-struct Run {
-    offset: u64,
+struct Consecutive(u64);
+
+impl Places for Consecutive {
+    const HAVE_COUNTS: bool = false;
+
+    #[inline(always)]
+    fn at(self, packet: u32) -> At {
+        Located { offset: self.0 + u64::from(packet), length: 1, value: () }
+    }
+
+    #[inline(always)]
+    fn count_after(self, _packet: u32) -> Option<Located<CycleCount>> {
+        None
+    }
+
+    #[inline(always)]
+    fn after(self, count: u32) -> Self {
+        Self(self.0 + u64::from(count))
+    }
+}
+
+/// With cycle counts between them: the packets from this one on.
+#[derive(Clone, Copy)]
+struct Counted<'r>(&'r CountedRun, u32);
+
+impl Places for Counted<'_> {
+    const HAVE_COUNTS: bool = true;
+
+    #[inline(always)]
+    fn at(self, packet: u32) -> At {
+        self.0.at(self.1 + packet)
+    }
+
+    #[inline(always)]
+    fn count_after(self, packet: u32) -> Option<Located<CycleCount>> {
+        self.0.count_after(self.1 + packet)
+    }
+
+    #[inline(always)]
+    fn after(self, count: u32) -> Self {
+        Self(self.0, self.1 + count)
+    }
+}
+
+/// Atom packets that follow one another: where they are, and their headers. Small enough to stay in registers.
+#[derive(Clone, Copy)]
+struct Run<P> {
+    places: P,
     packets: AtomRun,
 }
 
-impl Run {
+impl<P: Places> Run<P> {
     /// Where a packet of it is.
     #[inline(always)]
-    const fn at(self, packet: u32) -> At {
-        Located { offset: self.offset + packet as u64, length: 1, value: () }
+    fn at(self, packet: u32) -> At {
+        self.places.at(packet)
     }
 
     /// The packets after the first `count`.
     #[inline(always)]
     fn after(self, count: u32) -> Self {
-        Self { offset: self.offset + u64::from(count), packets: self.packets.after(count) }
+        Self { places: self.places.after(count), packets: self.packets.after(count) }
     }
 }
 
@@ -77,7 +138,17 @@ impl<C: Code> Flow<C> {
     /// Follows a run of atoms, until the sink has enough; gives how many packets are left then.
     #[inline(always)]
     pub(super) fn atom_run(&mut self, run: Located<AtomRun>, sink: &mut impl Sink) -> u32 {
-        let run = Run { offset: run.offset, packets: run.value };
+        self.run_from(Run { places: Consecutive(run.offset), packets: run.value }, sink)
+    }
+
+    /// The same with the cycle counts between them. The one after the last packet that was followed is left to the caller.
+    #[inline(always)]
+    pub(super) fn counted_run(&mut self, run: &CountedRun, sink: &mut impl Sink) -> u32 {
+        self.run_from(Run { places: Counted(run, 0), packets: run.atoms() }, sink)
+    }
+
+    #[inline(always)]
+    fn run_from(&mut self, run: Run<impl Places>, sink: &mut impl Sink) -> u32 {
         if self.blocks.paths.are_used() {
             self.run_of_paths(run, sink).packets.len()
         } else {
@@ -85,13 +156,30 @@ impl<C: Code> Flow<C> {
         }
     }
 
+    /// Gives a cycle count.
+    #[inline(always)]
+    pub(super) fn count(&mut self, count: Located<CycleCount>, sink: &mut impl Sink) {
+        sink.take(count.map(|count| Event::CycleCount(count.cycles)));
+    }
+
+    /// Goes on after the first `count` packets of a run: gives the cycle count that comes then, if packets are left.
+    #[inline(always)]
+    fn go_on<P: Places>(&mut self, run: Run<P>, count: u32, sink: &mut impl Sink) -> Run<P> {
+        let rest = run.after(count);
+        if !rest.packets.is_empty()
+            && let Some(count) = count.checked_sub(1).and_then(|last| run.places.count_after(last))
+        {
+            self.count(count, sink);
+        }
+        rest
+    }
+
     /// Follows a run by paths that were walked before, where there are any; gives what is left of it.
     #[inline]
-    fn run_of_paths(&mut self, mut run: Run, sink: &mut impl Sink) -> Run {
+    fn run_of_paths<P: Places>(&mut self, mut run: Run<P>, sink: &mut impl Sink) -> Run<P> {
         while !run.packets.is_empty() && !sink.is_full() {
             if !self.settle(run.at(0), sink) {
-                self.statistics.skipped += u64::from(run.packets.atoms());
-                return run.after(AtomRun::MOST);
+                return self.walk_packets(run, AtomRun::MOST, sink);
             }
             let key = key(self.position.address, self.mode_here(), run.packets);
             run = match self.blocks.paths.follow(key) {
@@ -108,30 +196,42 @@ impl<C: Code> Flow<C> {
 
     /// Follows some packets without looking anything up, until the sink has enough; gives the packets after them.
     #[inline(never)]
-    fn walk_packets(&mut self, mut run: Run, most: u32, sink: &mut impl Sink) -> Run {
+    fn walk_packets<P: Places>(&mut self, mut run: Run<P>, most: u32, sink: &mut impl Sink) -> Run<P> {
         for _ in 0..most.min(run.packets.len()) {
             if sink.is_full() {
                 break;
             }
             self.atoms(run.packets.first_atoms(), run.at(0), sink);
-            run = run.after(1);
+            run = self.go_on(run, 1, sink);
         }
         run
     }
 
     /// Goes along a path; gives the packets after it.
     #[inline(always)]
-    fn go_along(&mut self, path: &Path, run: Run, sink: &mut impl Sink) -> Run {
+    fn go_along<P: Places>(&mut self, path: &Path, run: Run<P>, sink: &mut impl Sink) -> Run<P> {
         self.statistics.count_path(path);
         let steps = self.blocks.paths.steps(path);
         // All blocks of a path are there; but a loop that could end at each of them would not be unrolled.
         let blocks = self.blocks.all();
         if let Some(last) = blocks.len().checked_sub(1) {
-            let ranges = steps.iter().map(|&step| {
+            let range = |step: Step| {
                 let block = &blocks[last.min(step.block() as usize)];
                 run.at(step.packet()).map(|()| Range { executed: step.is_taken(), ..block.range })
-            });
-            sink.take_path(self.blocks.paths.id(path), ranges);
+            };
+            let id = self.blocks.paths.id(path);
+            if P::HAVE_COUNTS {
+                let mut packet = 0;
+                let events = steps.iter().flat_map(|&step| {
+                    let before = std::mem::replace(&mut packet, step.packet());
+                    let count = if before == packet { None } else { run.places.count_after(before) };
+                    let count = count.map(|count| count.map(|count| Event::CycleCount(count.cycles)));
+                    count.into_iter().chain([range(step).map(Event::Range)])
+                });
+                sink.take_counted_path(id, events);
+            } else {
+                sink.take_path(id, steps.iter().map(|&step| range(step)));
+            }
         }
         // In this order: a processor foresees the first, which hardly ever changes.
         if self.remembers_calls() && path.note & CALLS != 0 {
@@ -150,22 +250,25 @@ impl<C: Code> Flow<C> {
         } else {
             self.stand_at(path.block);
         }
-        let rest = run.after(path.outcomes.into());
         match path.note >> USED_ATOMS {
-            0 => rest,
+            0 => self.go_on(run, path.outcomes.into(), sink),
             used => {
+                let rest = run.after(path.outcomes.into());
                 let Atoms { bits, count } = rest.packets.first_atoms();
                 let left = Atoms { bits: bits >> used, count: count - used };
                 self.atoms(left, rest.at(0), sink);
-                rest.after(1)
+                self.go_on(rest, 1, sink)
             }
         }
     }
 
-    /// Follows a run for the first time, and remembers its path.
+    /// Follows a run whose path is not known; remembers it if it came before.
     #[cold]
     #[inline(never)]
-    fn remember(&mut self, key: PathKey, run: Run, sink: &mut impl Sink) -> Run {
+    fn remember<P: Places>(&mut self, key: PathKey, run: Run<P>, sink: &mut impl Sink) -> Run<P> {
+        if !self.blocks.paths.was_met(key) {
+            return self.walk_packets(run, AtomRun::MOST, sink);
+        }
         let Some(here) = self.block_here(run.at(0), sink) else {
             return self.walk_packets(run, AtomRun::MOST, sink);
         };

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use backsight_arm::etm4::AddressPacket;
+use backsight_arm::etm4::{AddressPacket, CycleCount};
 use backsight_core::Located;
 use backsight_image::Code;
 
@@ -17,6 +17,7 @@ use super::{Element, Follower, Resolver};
 pub struct FollowerState {
     resolver: Resolver,
     flow: FlowState,
+    count: Option<Located<CycleCount>>,
     address: Option<Located<AddressPacket>>,
     waiting: VecDeque<Located<Element>>,
     end: u64,
@@ -25,10 +26,11 @@ pub struct FollowerState {
 impl<C: Code> Follower<C> {
     /// What it knows now.
     pub fn state(&self) -> FollowerState {
-        let Self { resolver, flow, address, waiting, end } = self;
+        let Self { resolver, flow, count, address, waiting, end } = self;
         FollowerState {
             resolver: resolver.clone(),
             flow: flow.state(),
+            count: *count,
             address: *address,
             waiting: waiting.clone(),
             end: *end,
@@ -37,10 +39,10 @@ impl<C: Code> Follower<C> {
 
     /// Goes on as a follower of the same configuration and code that knows this. Counts go on.
     pub fn restore(&mut self, saved: &FollowerState) {
-        let FollowerState { resolver, flow, address, waiting, end } = saved;
+        let FollowerState { resolver, flow, count, address, waiting, end } = saved;
         self.resolver.clone_from(resolver);
         self.flow.restore(flow);
         self.waiting.clone_from(waiting);
-        (self.address, self.end) = (*address, *end);
+        (self.count, self.address, self.end) = (*count, *address, *end);
     }
 }

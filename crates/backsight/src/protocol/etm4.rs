@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Range;
 
 use backsight_arm::etm4::{
-    AddressPacket, AtomRun, Config, ConfigError, Decoder, DecoderState, Packet, PacketBatch, PacketSink,
-    Tally, find_async, opencsd,
+    AddressPacket, AtomRun, Config, ConfigError, CountedRun, Decoder, DecoderState, Packet, PacketBatch,
+    PacketSink, Tally, find_async, opencsd,
 };
 use backsight_core::{Accounting, AddressSpace, Located};
 use backsight_flow::etm4::{self, Follower, FollowerState, Options, Record};
@@ -356,6 +356,14 @@ impl<S: StreamSink<Event>> PacketSink for ToFollower<'_, '_, S> {
         if !self.sink.is_done() {
             *self.packets += u64::from(run.length);
             self.follower.push_run(run, &mut Events { sub_source: 0, sink: self.sink });
+        }
+    }
+
+    #[inline(always)]
+    fn take_counted_run(&mut self, run: &CountedRun) {
+        if !self.sink.is_done() {
+            *self.packets += u64::from(run.len());
+            self.follower.push_counted_run(run, &mut Events { sub_source: 0, sink: self.sink });
         }
     }
 

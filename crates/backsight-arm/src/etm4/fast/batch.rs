@@ -8,9 +8,11 @@ use backsight_core::{Address, Located};
 
 use super::forms::{COMPRESSED, LENGTHS, address_form};
 use super::lanes::{REGION, RUN};
+use crate::etm4::counted_run::NO_COUNT;
 use crate::etm4::decode::ClearReader;
 use crate::etm4::{
-    AddressPacket, AtomRun, CycleCount, CycleCountFormat, Is, Kind, Packet, PacketSink, Timestamp, lookup,
+    AddressPacket, AtomRun, CountedRun, CycleCount, CycleCountFormat, Is, Kind, Packet, PacketSink,
+    Timestamp, lookup,
 };
 
 /// Packets that a batch holds at most.
@@ -98,6 +100,38 @@ pub struct PacketBatch {
     large_length: usize,
     /// The packets that are a header alone, with the threshold that holds throughout the batch.
     header_only: [Packet; 256],
+    /// The cycle counts among them, and those that have a value.
+    counts: [HeaderCount; 256],
+    has_counts: bool,
+}
+
+/// What a header says of a cycle count.
+#[derive(Clone, Copy, Debug)]
+struct HeaderCount {
+    /// The count, but for its value if it has one.
+    count: CycleCount,
+    /// It is one.
+    is_count: bool,
+    /// Its value is the next one.
+    has_value: bool,
+}
+
+impl HeaderCount {
+    const NONE: Self = Self { count: NO_COUNT, is_count: false, has_value: false };
+
+    /// By a header, and the packet that it is where it is one alone.
+    fn new(header: u8, alone: Option<Packet>) -> Self {
+        match (CLASSES[usize::from(header)], alone) {
+            (Class::CycleCount, _) => {
+                let count = CycleCount { format: format(header), ..NO_COUNT };
+                Self { count, is_count: true, has_value: true }
+            }
+            (Class::Alone, Some(Packet::CycleCount(count))) => {
+                Self { count, is_count: true, has_value: false }
+            }
+            _ => Self::NONE,
+        }
+    }
 }
 
 impl PacketBatch {
@@ -115,6 +149,8 @@ impl PacketBatch {
             large: [(Packet::Ignore, 0); LARGE_PACKETS],
             large_length: 0,
             header_only: [Packet::Ignore; 256],
+            counts: [HeaderCount::NONE; 256],
+            has_counts: false,
         }
     }
 
@@ -130,8 +166,10 @@ impl PacketBatch {
 
     /// Takes over the packets that are a header alone.
     pub(super) fn put_header_only(&mut self, reader: &ClearReader) {
-        for (to, from) in self.header_only.iter_mut().zip(reader.header_only) {
-            *to = from.unwrap_or(Packet::Ignore);
+        self.has_counts = reader.config.cycle_counting();
+        for (header, alone) in (0..=255u8).zip(reader.header_only) {
+            self.header_only[usize::from(header)] = alone.unwrap_or(Packet::Ignore);
+            self.counts[usize::from(header)] = HeaderCount::new(header, alone);
         }
     }
 
@@ -201,6 +239,11 @@ impl PacketBatch {
             // One test after the other, the commonest first, is predicted better than a jump.
             if S::TAKES_RUNS && AtomRun::begins_with(header) {
                 let run = self.run(at, next.offset);
+                if self.has_counts && self.is_counted(at, run.value) {
+                    let run = self.counted_run(&mut at, &mut next);
+                    sink.take_counted_run(&run);
+                    continue;
+                }
                 sink.take_run(run);
                 next.offset = run.end();
                 at += run.length as usize;
@@ -219,7 +262,7 @@ impl PacketBatch {
                 let address = Located { offset: next.offset, length, value: address(value, form) };
                 next.offset += u64::from(length);
                 next.value += 1;
-                if S::TAKES_RUNS && at < *packets && AtomRun::begins_with(window[1]) {
+                if S::TAKES_RUNS && !self.has_counts && at < *packets && AtomRun::begins_with(window[1]) {
                     let run = self.run(at, next.offset);
                     sink.take_address_and_run(address, run);
                     next.offset = run.end();
@@ -239,6 +282,40 @@ impl PacketBatch {
         let window = self.arrays.headers.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
         let run = AtomRun::leading(u64::from_le_bytes(window));
         Located { offset, length: run.len(), value: run }
+    }
+
+    /// Does a cycle count come right after this run, which begins with that packet?
+    #[inline(always)]
+    fn is_counted(&self, at: usize, run: AtomRun) -> bool {
+        let after = self.arrays.headers.get(at + run.len() as usize).copied().unwrap_or(APART);
+        self.counts[usize::from(after)].is_count
+    }
+
+    /// The run that begins with that packet, with the cycle counts in it; goes to the packet after it.
+    #[inline(always)]
+    fn counted_run(&self, at: &mut usize, next: &mut Next) -> CountedRun {
+        let Arrays { headers, values, forms, .. } = &self.arrays;
+        let mut run = CountedRun::EMPTY;
+        let mut header = headers.get(*at).copied().unwrap_or(APART);
+        for number in 0..AtomRun::MOST {
+            if !AtomRun::begins_with(header) {
+                break;
+            }
+            let after = headers.get(*at + 1).copied().unwrap_or(APART);
+            let HeaderCount { mut count, is_count, has_value } = self.counts[usize::from(after)];
+            // Which of them have values is as good as random: one is read in any case.
+            let index = next.value.min(CAPACITY - 1);
+            let form = forms[index];
+            let long = u32::from(LENGTHS[usize::from(form) % LENGTHS.len()]);
+            count.cycles = if has_value { Some(values[index] as u32) } else { count.cycles };
+            let length = if has_value { long } else { u32::from(is_count) };
+            run.put(number, (header, next.offset), (length, count));
+            next.offset += 1 + u64::from(length);
+            next.value += usize::from(has_value);
+            *at += 1 + usize::from(is_count);
+            header = headers.get(*at).copied().unwrap_or(APART);
+        }
+        run
     }
 
     /// A packet of any class.
