@@ -352,7 +352,8 @@ fn a_program_that_is_stopped_leaves_what_it_did() {
         }
     })
     .unwrap();
-    assert!(!outcome.status.success() && !outcome.summary.complete && outcome.error.is_none());
+    assert!(!outcome.status.success() && !outcome.summary.complete, "{:?}", outcome.status);
+    assert_eq!(outcome.error, None);
     assert_eq!(outcome.summary.instructions, instructions);
 }
 

@@ -63,7 +63,7 @@ impl Tails {
         };
         let header = memory.cast::<Header>();
         let fields =
-            Header { magic: MAGIC, source, fill: 0, position: 0, begun: 0, expected: 0, reserved: [0; 3] };
+            Header { magic: MAGIC, source, fill: 0, position: 0, begun: 0, expected: 0, block: 0, reserved: [0; 2] };
         // SAFETY: the mapping is new, writable, page-aligned and large enough.
         unsafe { header.write(fields) };
         Ok(Tail { header, slot, tails: self })
@@ -102,7 +102,9 @@ pub struct Header {
     pub begun: u64,
     /// How many watched instructions the newest block has.
     pub expected: u64,
-    reserved: [u64; 3],
+    /// Where the number of the newest block stands in the stream of the source, or is about to stand.
+    pub block: u64,
+    reserved: [u64; 2],
 }
 
 /// A buffer in a slot of the file.

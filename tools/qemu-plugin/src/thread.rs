@@ -1,7 +1,7 @@
 //! The stream of one thread of the program.
 
 use std::io;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
 
 use crate::event::{CUT, event};
 use crate::tail::{CAPACITY, Tail};
@@ -128,6 +128,8 @@ impl Thread {
     /// before, something stopped it.
     #[inline]
     pub fn block(&mut self, number: u32, watched: u32) {
+        // A full buffer waits for the reader, and the program may be killed then: the header still is that of the block before.
+        self.reserve(2);
         let header = self.tail.header();
         // SAFETY: the header is ours. Translated code counts in it between two calls, hence volatile.
         unsafe {
@@ -135,18 +137,27 @@ impl Thread {
             if begun != (*header).expected {
                 self.push(&[event(CUT, begun as u32)]);
             }
+            (*header).block = self.tail.position() + u64::from(self.tail.fill());
+            // Killed from here on, and before the number stands there: a reader sees that this block has not begun.
+            compiler_fence(Ordering::Release);
             (&raw mut (*header).begun).write_volatile(0);
             (*header).expected = u64::from(watched);
         }
         self.push(&[number]);
     }
 
+    /// Makes sure of the room for so many words.
+    #[inline]
+    fn reserve(&mut self, words: u32) {
+        if self.tail.fill() + 4 * words > self.limit {
+            self.make_room();
+        }
+    }
+
     /// Appends words that belong together.
     #[inline]
     pub fn push<const N: usize>(&mut self, words: &[u32; N]) {
-        if self.tail.fill() + 4 * N as u32 > self.limit {
-            self.make_room();
-        }
+        self.reserve(N as u32);
         // SAFETY: an array of words is an array of bytes; targets and hosts here are little-endian.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), 4 * N) };
         self.tail.append(bytes);

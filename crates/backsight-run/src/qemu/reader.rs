@@ -301,8 +301,10 @@ impl StreamReader {
         }
         let mut fields = ChunkFields(bytes);
         let magic = fields.bytes(8);
-        let header = (fields.word(), fields.word(), fields.long(), fields.long(), fields.long());
-        let (Some(source), Some(fill), Some(position), Some(begun), Some(expected)) = header else {
+        let header =
+            (fields.word(), fields.word(), fields.long(), fields.long(), fields.long(), fields.long());
+        let (Some(source), Some(fill), Some(position), Some(begun), Some(expected), Some(block)) = header
+        else {
             return Err(Damage::Tail);
         };
         let payload = bytes.get(TAIL_HEADER..).and_then(|bytes| bytes.get(..fill as usize));
@@ -323,7 +325,9 @@ impl StreamReader {
         }
         self.thread(source, 0, sink)?;
         self.words(source, news, sink)?;
-        let cut = (begun < expected).then_some(begun as u32);
+        let end = position.saturating_add(payload.len() as u64);
+        // The number of a block that was about to begin does not stand in the stream yet.
+        let cut = (begun < expected && block < end).then_some(begun as u32);
         self.finish_thread(source, cut, sink)
     }
 

@@ -504,6 +504,19 @@ fn a_tail_continues_a_stream_that_was_cut_short() {
 }
 
 #[test]
+fn a_block_that_was_about_to_begin_does_not_cut_the_one_before() {
+    let (mut writer, words) = cut_short();
+    writer.define(0x1010, &[(&NOP.to_le_bytes(), 0)]);
+    let words = [words, 1u32.to_le_bytes().to_vec()].concat();
+    // The header speaks of a block with two watched instructions, whose number would stand behind these words.
+    let mut bytes = tail(0, 0, 0, 2, &words);
+    bytes[40..48].copy_from_slice(&(words.len() as u64).to_le_bytes());
+    let (items, result) = execution(&[&writer.bytes], &[bytes]);
+    assert_eq!(in_short(&items).last().map(String::as_str), Some("1010->1014"));
+    assert!(!result.unwrap().complete);
+}
+
+#[test]
 fn a_tail_that_leaves_a_hole_is_refused() {
     let (writer, words) = cut_short();
     let (_, result) = execution(&[&writer.bytes], &[tail(0, 8, 0, 0, &words)]);
