@@ -12,6 +12,13 @@ pub trait Resume: Clone + PartialEq {
     #[must_use]
     fn starting_at(&self, offset: u64) -> Self;
 
+    /// The same, where this one has read part of what comes before: what may still hold of what it knows, the new one knows,
+    /// too, for not all of that is repeated.
+    #[must_use]
+    fn starting_later(&self, offset: u64) -> Self {
+        self.starting_at(offset)
+    }
+
     /// Where the last synchronisation in `bytes` begins, if that is `from` or later: it may be a good offset to begin at. The
     /// bytes begin at such an offset, or at the beginning of the stream.
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize>;

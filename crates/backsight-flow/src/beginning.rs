@@ -27,6 +27,11 @@ impl Beginning {
         self.skipped = Some(Located { length, ..first });
     }
 
+    /// The same, with nothing skipped so far.
+    pub fn without_skipped(self) -> Self {
+        Self { skipped: None, ..self }
+    }
+
     /// Decoding can begin here, or the trace ends. What was skipped before, the first time.
     #[inline]
     pub fn synchronise(&mut self) -> Option<Located<()>> {

@@ -23,6 +23,7 @@ pub mod etm3;
 pub mod etm4;
 pub mod etrace;
 mod event;
+mod follow;
 pub mod itm;
 mod message;
 pub mod ntrace;
@@ -38,6 +39,7 @@ mod walk;
 
 pub use blocks::{CodeCache, PathId};
 pub use event::*;
+pub use follow::{Follow, FollowHart};
 pub use message::*;
 pub use sink::{Buffer, Sink};
 pub use statistics::{Gaps, Statistics};

@@ -70,6 +70,23 @@ impl<S: AsRef<[Entry]>> ReturnStack<S> {
     }
 }
 
+impl ReturnStack {
+    /// The calls in it, the newest first: a stack that is nearly empty takes little to keep.
+    pub fn calls(&self) -> Vec<Entry> {
+        self.newest_first().copied().collect()
+    }
+
+    /// Holds these calls, the newest first, instead of its own: as many of them as it has room for.
+    pub fn hold(&mut self, calls: &[Entry]) {
+        (self.top, self.depth) = (0, 0);
+        for (entry, call) in self.entries.iter_mut().zip(calls.iter().rev()) {
+            *entry = *call;
+            self.depth += 1;
+        }
+        self.top = self.depth;
+    }
+}
+
 impl<S: AsMut<[Entry]>> ReturnStack<S> {
     #[inline]
     fn newest(&mut self) -> Option<&mut Entry> {
@@ -186,6 +203,10 @@ mod tests {
         other.pop();
         other.push(Address(3), Isa::A64);
         assert!(one == other);
+        (0..9).for_each(|n| one.push(Address(n), Isa::A64));
+        other.hold(&one.calls());
+        assert!(one == other);
+        assert_eq!(pop_all(&mut other), [8, 7, 6, 5]);
     }
 
     #[test]

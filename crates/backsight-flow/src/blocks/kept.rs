@@ -11,6 +11,13 @@ pub(crate) struct KeptBlock {
     map: InstructionMap,
 }
 
+/// Equal if they are the same code: what came after them is no matter.
+impl PartialEq for KeptBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.block.is_same_code(&other.block) && self.map == other.map
+    }
+}
+
 impl<S: Copy> Blocks<S> {
     /// A block, to be found again in whatever cache comes next.
     pub fn keep(&self, number: u32) -> KeptBlock {

@@ -2,7 +2,7 @@
 
 mod tracker;
 
-pub(crate) use tracker::{At, Position, Tracker};
+pub(crate) use tracker::{At, Position, Tracker, TrackerState};
 
 use backsight_arm::ptm::Reason;
 

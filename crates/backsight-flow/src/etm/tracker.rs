@@ -70,7 +70,30 @@ pub(crate) struct Tracker<C> {
     pub statistics: Statistics,
 }
 
+/// What changes as it follows, but for what it has read of the code.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TrackerState {
+    position: Option<Position>,
+    state: Option<State>,
+    context_id: Option<u32>,
+    vmid: Option<u8>,
+    named_isa: Isa,
+    beginning: Beginning,
+}
+
 impl<C: Code> Tracker<C> {
+    pub fn known(&self) -> TrackerState {
+        let &Self { position, state, context_id, vmid, named_isa, beginning, .. } = self;
+        TrackerState { position, state, context_id, vmid, named_isa, beginning }
+    }
+
+    pub fn go_on_with(&mut self, known: TrackerState) {
+        let TrackerState { position, state, context_id, vmid, named_isa, beginning } = known;
+        (self.position, self.state, self.named_isa) = (position, state, named_isa);
+        (self.context_id, self.vmid, self.beginning) = (context_id, vmid, beginning);
+        self.look_elsewhere();
+    }
+
     pub fn new(code: C, waypoints: Waypoints, t32_only: bool, options: Options) -> Self {
         let mut blocks = Blocks::new(options.cached_blocks);
         Self {

@@ -12,7 +12,7 @@ use crate::sink::Sink;
 use crate::{AccessKind, Event, TracedAccess};
 
 /// What is known of data.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Data {
     /// The newest instruction that transfers data.
     owner: Owner,

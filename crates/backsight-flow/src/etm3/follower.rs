@@ -10,7 +10,7 @@ use super::Options;
 use super::data::Data;
 use super::flow::Atoms;
 use super::held::Held;
-use crate::etm::{At, Position, Tracker, trace_on};
+use crate::etm::{At, Position, Tracker, TrackerState, trace_on};
 use crate::sink::Sink;
 use crate::walk::Waypoints;
 use crate::{AccessKind, CodeCache, Event, Statistics, Symptom};
@@ -43,6 +43,18 @@ pub struct Follower<C> {
     pub(super) has_cycles: bool,
     /// The atoms of each P-header.
     pub(super) p_headers: Box<[Atoms; 256]>,
+    end: u64,
+}
+
+/// All that decides what a [`Follower`] says of the packets that follow, but for what it has read of the code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FollowerState {
+    tracker: TrackerState,
+    held: Held,
+    data: Data,
+    is_lost: bool,
+    is_named: bool,
+    atoms_together: u8,
     end: u64,
 }
 
@@ -174,6 +186,23 @@ impl<C: Code> Follower<C> {
             }
             _ => self.tracker.skip(at, 0),
         }
+    }
+
+    /// What it knows now.
+    pub fn state(&self) -> FollowerState {
+        let &Self { ref tracker, ref held, ref data, is_lost, is_named, atoms_together, end, .. } = self;
+        let (tracker, held, data) = (tracker.known(), held.clone(), data.clone());
+        FollowerState { tracker, held, data, is_lost, is_named, atoms_together, end }
+    }
+
+    /// Goes on as a follower of the same configuration and code that knows this. Counts go on.
+    pub fn restore(&mut self, known: &FollowerState) {
+        let &FollowerState { tracker, ref held, ref data, is_lost, is_named, atoms_together, end } = known;
+        self.tracker.go_on_with(tracker);
+        self.held.clone_from(held);
+        self.data.clone_from(data);
+        (self.is_lost, self.is_named) = (is_lost, is_named);
+        (self.atoms_together, self.end) = (atoms_together, end);
     }
 
     /// The trace ends. The follower is as new afterwards, but for what it counted and what it knows of the code.

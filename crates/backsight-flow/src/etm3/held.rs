@@ -9,7 +9,7 @@ use crate::{AccessKind, Event, Range};
 const MOST: usize = 64;
 
 /// Events that wait.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Held {
     /// Where the newest instruction is in the trace.
     at: At,

@@ -11,4 +11,4 @@ mod held;
 mod waiting;
 
 pub use crate::etm::Options;
-pub use follower::Follower;
+pub use follower::{Follower, FollowerState};

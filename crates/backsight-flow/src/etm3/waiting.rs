@@ -6,10 +6,10 @@
 use crate::TracedAccess;
 
 /// The transfers of each tag, the oldest first.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Waiting([Tag; 3]);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Tag {
     transfers: [Option<TracedAccess>; 2],
     /// The oldest waited at the last I-sync already.

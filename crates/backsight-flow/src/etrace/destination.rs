@@ -10,7 +10,7 @@ use crate::blocks::{LONGEST_PATH, Origin, PathKey};
 use crate::sink::Sink;
 
 /// Where a packet leads to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Destination {
     pub address: u64,
     /// The block that begins there, if it is still known.
@@ -39,7 +39,7 @@ pub(super) enum DestinationKind {
 }
 
 /// The instruction that was reached last, inside its block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Position {
     pub block: u32,
     pub pc: u64,
@@ -67,9 +67,9 @@ impl Destination {
         }
     }
 
-    /// Which block begins there is not known any more.
-    pub fn forget_block(&mut self) {
-        self.block = u32::MAX;
+    /// The same, where it is not known any more which block begins there.
+    pub fn without_block(self) -> Self {
+        Self { block: u32::MAX, ..self }
     }
 
     /// May the walk end at the address without a discontinuity before it?

@@ -17,6 +17,7 @@ mod fast;
 mod outcomes;
 mod remembered;
 mod report;
+mod saved;
 mod settings;
 mod shared;
 mod sync;
@@ -36,6 +37,7 @@ use backsight_riscv::etrace::{
 use self::data::Requests;
 use self::destination::{Destination, Position};
 use self::outcomes::Outcomes;
+pub use self::saved::FollowerState;
 pub use self::settings::{Fault, Faults, Handlers, Settings};
 use self::shared::Away;
 use self::trap::Deferred;
@@ -201,6 +203,7 @@ impl<C: Code> Follower<C> {
 
     /// Goes on where the sink had enough.
     pub fn resume(&mut self, sink: &mut impl Sink) {
+        self.come_back();
         let Some(paused) = self.paused.take() else { return };
         let result = self.follow_on(&paused, sink);
         self.finish_packet(result, sink);

@@ -6,6 +6,8 @@
 use backsight_image::Code;
 
 use super::Follower;
+use super::destination::{Destination, Position};
+use super::walk::Paused;
 use crate::CodeCache;
 use crate::blocks::{KeptBlock, RiscvReader};
 
@@ -18,24 +20,21 @@ struct Reading {
 }
 
 /// The cache may be another one: the block of the position, as it was.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Away(Option<KeptBlock>);
 
 impl<C: Code> Follower<C> {
-    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards. `None`
-    /// in the middle of a packet.
-    pub fn take_cache(&mut self) -> Option<CodeCache> {
-        self.leave_cache().then(|| CodeCache::new(self.reading(), self.blocks.take()))
+    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards.
+    pub fn take_cache(&mut self) -> CodeCache {
+        self.leave_cache();
+        CodeCache::new(self.reading(), self.blocks.take())
     }
 
     /// Goes on with what another follower of the same code has read. What follows is the same.
     ///
     /// # Errors
-    /// Gives it back if it is of no use here: code was read in another way, or this is the middle of a packet.
+    /// Gives it back if it is of no use here: code was read in another way.
     pub fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
-        if self.is_paused() {
-            return Err(cache);
-        }
         let blocks = cache.open(&self.reading())?;
         self.leave_cache();
         self.blocks = blocks;
@@ -44,7 +43,7 @@ impl<C: Code> Follower<C> {
 
     /// Exchanges what both have read of the same code, if each can go on with that of the other.
     pub fn exchange_caches(&mut self, other: &mut Self) {
-        if self.reading() == other.reading() && !self.is_paused() && !other.is_paused() {
+        if self.reading() == other.reading() {
             self.leave_cache();
             other.leave_cache();
             std::mem::swap(&mut self.blocks, &mut other.blocks);
@@ -55,18 +54,19 @@ impl<C: Code> Follower<C> {
         Reading { reader: self.reader, sijump: self.options().sijump }
     }
 
-    /// Keeps what it needs of its cache. False: that is too much.
-    fn leave_cache(&mut self) -> bool {
-        if self.is_paused() {
-            return false;
-        }
+    /// Keeps what it needs of its cache.
+    fn leave_cache(&mut self) {
         if self.away.is_none() {
-            self.away = Some(Away(self.position.map(|position| self.blocks.keep(position.block))));
-            if let Some(inferred) = &mut self.inferred {
-                inferred.forget_block();
-            }
+            self.away = Some(self.kept());
+            self.inferred = self.inferred.map(Destination::without_block);
+            self.paused = self.paused.map(Paused::without_blocks);
         }
-        true
+    }
+
+    /// What it needs of its cache.
+    pub(super) fn kept(&self) -> Away {
+        let keep = |position: Position| self.blocks.keep(position.block);
+        self.away.unwrap_or_else(|| Away(self.position.map(keep)))
     }
 
     /// Finds its place in the cache that it has.
@@ -75,6 +75,9 @@ impl<C: Code> Follower<C> {
         self.renew_space();
         if let (Some(kept), Some(position)) = (kept, &mut self.position) {
             position.block = self.blocks.find_kept(&kept, self.code_mode, &self.reader, &self.code);
+        }
+        if let (Some(position), Some(paused)) = (self.position, &mut self.paused) {
+            paused.stand_at(position);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::blocks::Ending;
 use crate::sink::Sink;
 
 /// A trap whose position only the next packet settles.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Deferred {
     trap: TrapPacket,
     predicted: Option<u64>,

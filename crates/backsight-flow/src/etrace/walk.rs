@@ -16,7 +16,7 @@ use crate::{Event, Symptom};
 pub(super) const MOST_JUMPS: u32 = 1 << 16;
 
 /// A walk under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Walk {
     pub position: Position,
     /// Blocks that it may still enter.
@@ -30,7 +30,7 @@ pub(super) struct Walk {
 }
 
 /// A walk that its sink had enough of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Paused {
     walk: Walk,
     destination: Destination,
@@ -40,6 +40,13 @@ pub(super) struct Paused {
 }
 
 impl Paused {
+    /// The same, where blocks have no numbers.
+    pub fn without_blocks(self) -> Self {
+        let position = Position { block: u32::MAX, ..self.walk.position };
+        let walk = Walk { position, undecided_after: None, ..self.walk };
+        Self { walk, destination: self.destination.without_block(), ..self }
+    }
+
     /// The block that the walk is in has another number.
     pub fn stand_at(&mut self, position: Position) {
         self.walk.position = position;
@@ -47,7 +54,7 @@ impl Paused {
 }
 
 /// What follows a walk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Then {
     Nothing,
     Synchronise(Start),

@@ -22,7 +22,7 @@ const MOST_NOT_TELLING: u32 = 1 << 10;
 const MOST_WAITING: i64 = 1 << 22;
 
 /// A message under way: a walk, and what happens at its end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Task {
     /// I-CNT and outcomes, for each repetition anew.
     step: (u32, History),
@@ -34,7 +34,7 @@ pub(super) struct Task {
 }
 
 /// What follows a walk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     /// More of the same may follow.
     Nothing,
@@ -52,7 +52,7 @@ enum Then {
     Stop,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Time {
     /// The time.
     Whole(u64),

@@ -11,6 +11,7 @@
 
 mod messages;
 mod remembered;
+mod saved;
 mod shared;
 mod walk;
 
@@ -22,6 +23,7 @@ use backsight_isa::rv;
 use backsight_riscv::ntrace::{Config, Dialect, Message, Mode, Packet};
 
 use self::messages::Task;
+pub use self::saved::FollowerState;
 use self::shared::Away;
 use self::walk::{Outcomes, Position, Unreported};
 use crate::beginning::Beginning;

@@ -11,7 +11,7 @@ use crate::blocks::{KeptBlock, Origin, RiscvReader};
 struct Reading(RiscvReader);
 
 /// The cache may be another one: the block that execution came from, as it was, and whether its last instruction was taken.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Away(Option<(KeptBlock, bool)>);
 
 impl<C: Code> Follower<C> {
@@ -44,9 +44,14 @@ impl<C: Code> Follower<C> {
     /// Keeps what it needs of its cache.
     fn leave_cache(&mut self) {
         if self.away.is_none() {
-            self.away = Some(Away(self.blocks.keep_origin(self.origin)));
+            self.away = Some(self.kept());
             self.origin = Origin::UNKNOWN;
         }
+    }
+
+    /// What it needs of its cache.
+    pub(super) fn kept(&self) -> Away {
+        self.away.unwrap_or_else(|| Away(self.blocks.keep_origin(self.origin)))
     }
 
     /// Finds its place in the cache that it has.

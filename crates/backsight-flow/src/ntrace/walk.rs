@@ -65,6 +65,14 @@ pub(super) struct Outcomes {
     repeats: u32,
 }
 
+/// Equal if the same are left.
+impl PartialEq for Outcomes {
+    fn eq(&self, other: &Self) -> bool {
+        let what = |outcomes: &Self| (outcomes.history, outcomes.left, outcomes.repeats);
+        self.is_empty() && other.is_empty() || what(self) == what(other)
+    }
+}
+
 impl Default for Outcomes {
     fn default() -> Self {
         Self { history: History::EMPTY, left: 0, repeats: 0 }
@@ -114,7 +122,7 @@ pub(super) fn half_words(block: &Block) -> i64 {
 }
 
 /// Instructions that were executed one after the other and not yet reported.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Unreported {
     start: Address,
     instructions: u32,

@@ -7,7 +7,7 @@ use backsight_core::{AddressSpace, Cause, Located};
 use backsight_image::Code;
 
 use super::Options;
-use crate::etm::{At, Position, Tracker, trace_on};
+use crate::etm::{At, Position, Tracker, TrackerState, trace_on};
 use crate::return_stack::{Entry, ReturnStack};
 use crate::sink::Sink;
 use crate::walk::Waypoints;
@@ -25,6 +25,14 @@ pub struct Follower<C> {
     /// The counts of an I-sync after an overflow or debug state mean nothing.
     counts_are_lost: bool,
     traces_vmid: bool,
+    end: u64,
+}
+
+/// All that decides what a [`Follower`] says of the packets that follow, but for what it has read of the code.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FollowerState {
+    tracker: TrackerState,
+    stack: ReturnStack<[Entry; STACK_DEPTH]>,
     end: u64,
 }
 
@@ -89,6 +97,19 @@ impl<C: Code> Follower<C> {
                 self.tracker.skip(at, 0);
             }
         }
+    }
+
+    /// What it knows now.
+    pub fn state(&self) -> FollowerState {
+        let &Self { ref tracker, ref stack, end, .. } = self;
+        FollowerState { tracker: tracker.known(), stack: stack.clone(), end }
+    }
+
+    /// Goes on as a follower of the same configuration and code that knows this. Counts go on.
+    pub fn restore(&mut self, known: &FollowerState) {
+        self.tracker.go_on_with(known.tracker);
+        self.stack.clone_from(&known.stack);
+        self.end = known.end;
     }
 
     /// The trace ends. The follower is as new afterwards, but for what it counted and what it knows of the code.

@@ -8,4 +8,4 @@ mod flow;
 mod follower;
 
 pub use crate::etm::Options;
-pub use follower::Follower;
+pub use follower::{Follower, FollowerState};

@@ -1,5 +1,6 @@
 //! Followers that go on with what another one has read of the code report what each reports alone: harts in turns, with
-//! caches that are exchanged, or taken and given, also where the code changes in between and where a sink has enough.
+//! caches that are exchanged, or taken and given, also where the code changes in between and where a sink has enough; and so do
+//! followers that go on with what another one knows.
 
 use std::ops::Range;
 
@@ -28,13 +29,15 @@ trait Follow: Clone {
     fn finish(&mut self, sink: &mut Buffer);
     fn counts(&self) -> (Statistics, u64);
     fn change(&mut self, program: &Program, addresses: Option<Range<u64>>);
-    fn take(&mut self) -> Option<CodeCache>;
+    fn take(&mut self) -> CodeCache;
     fn give(&mut self, cache: CodeCache) -> Result<(), CodeCache>;
     fn exchange(&mut self, other: &mut Self);
+    /// Goes on as the other one would have gone on.
+    fn go_on_as(&mut self, other: &Self);
 }
 
 macro_rules! follow {
-    ($follower:ty, $packet:ty, $counts:expr, $take:expr) => {
+    ($follower:ty, $packet:ty, $counts:expr) => {
         impl Follow for $follower {
             type Packet = $packet;
 
@@ -66,8 +69,8 @@ macro_rules! follow {
                 code.clone_from(program);
             }
 
-            fn take(&mut self) -> Option<CodeCache> {
-                $take(self)
+            fn take(&mut self) -> CodeCache {
+                self.take_cache()
             }
 
             fn give(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
@@ -76,6 +79,12 @@ macro_rules! follow {
 
             fn exchange(&mut self, other: &mut Self) {
                 self.exchange_caches(other);
+            }
+
+            fn go_on_as(&mut self, other: &Self) {
+                let known = other.state();
+                self.restore(&known);
+                assert!(self.state() == known);
             }
         }
     };
@@ -90,12 +99,9 @@ follow!(
     |follower: &Etrace| (
         *follower.statistics(),
         Fault::ALL.iter().map(|&fault| follower.faults().of(fault)).sum()
-    ),
-    |follower: &mut Etrace| follower.take_cache()
+    )
 );
-follow!(Ntrace, NtracePacket, |follower: &Ntrace| (*follower.statistics(), 0), |follower: &mut Ntrace| Some(
-    follower.take_cache()
-));
+follow!(Ntrace, NtracePacket, |follower: &Ntrace| (*follower.statistics(), 0));
 
 /// A follower, and what it reported.
 #[derive(Clone)]
@@ -103,11 +109,36 @@ struct Hart<F> {
     follower: F,
     events: Vec<Located<Event>>,
     buffer: Buffer,
+    /// What others counted before it went on as they would have gone on, and it itself before that.
+    before: (Statistics, u64),
+    not_its_own: (Statistics, u64),
 }
 
 impl<F: Follow> Hart<F> {
     fn new(follower: &F, enough: usize) -> Self {
-        Self { follower: follower.clone(), events: Vec::new(), buffer: Buffer::new(enough) }
+        let (before, not_its_own) = Default::default();
+        Self {
+            follower: follower.clone(),
+            events: Vec::new(),
+            buffer: Buffer::new(enough),
+            before,
+            not_its_own,
+        }
+    }
+
+    fn counts(&self) -> (Statistics, u64) {
+        let (mut statistics, faults) = self.follower.counts();
+        statistics += self.before.0;
+        (statistics - self.not_its_own.0, faults + self.before.1 - self.not_its_own.1)
+    }
+
+    /// Another follower, which may have followed something else, goes on with what this one knows.
+    fn move_to(&mut self, mut other: F) {
+        let counts = other.counts();
+        self.before = self.counts();
+        self.not_its_own = counts;
+        other.go_on_as(&self.follower);
+        self.follower = other;
     }
 
     /// The rest of the packet may be left for later.
@@ -146,6 +177,7 @@ fn compare<F: Follow>(
     let (mut alone, mut together) = (harts(), harts());
     let (mut next, mut holder) = (vec![0; packets.len()], 0);
     let (changes, mut patch) = (random.below(2) == 0, 0..0);
+    let mut current = code.program.clone();
     while next.iter().zip(packets).any(|(&next, packets)| next < packets.len()) {
         let hart = random.below(packets.len() as u64) as usize;
         if hart != holder {
@@ -159,6 +191,14 @@ fn compare<F: Follow>(
                 one.push(Located { offset: next[hart] as u64, length: 1, value }, all);
             }
             next[hart] += 1;
+        }
+        if random.below(6) == 0 {
+            let mut other = match random.below(2) {
+                0 => follower.clone(),
+                _ => alone[random.below(packets.len() as u64) as usize].follower.clone(),
+            };
+            other.change(&current, None);
+            together[hart].move_to(other);
         }
         if changes && random.below(8) == 0 {
             let (program, addresses) = match random.below(2) {
@@ -174,7 +214,7 @@ fn compare<F: Follow>(
                 one.drain();
                 changed.iter().for_each(|changed| one.follower.change(&program, changed.clone()));
             }
-            patch = addresses;
+            (patch, current) = (addresses, program);
         }
     }
     for (hart, (alone, together)) in alone.iter_mut().zip(&mut together).enumerate() {
@@ -186,7 +226,7 @@ fn compare<F: Follow>(
             panic!("{what}, hart {hart}, event {n}: {together:x?} instead of {alone:x?}");
         }
         assert_eq!(alone.events.len(), together.events.len(), "{what}, hart {hart}");
-        assert_eq!(alone.follower.counts(), together.follower.counts(), "{what}, hart {hart}");
+        assert_eq!(alone.counts(), together.counts(), "{what}, hart {hart}");
     }
     alone.iter().map(|alone| alone.follower.counts().0.ranges).sum()
 }
@@ -198,7 +238,7 @@ fn share<F: Follow>(harts: &mut [Hart<F>], from: usize, to: usize, random: &mut 
         0 | 1 => to.follower.exchange(&mut from.follower),
         2 => {
             // Damage may have announced options in which code is read in another way.
-            if let Some(Err(cache)) = from.follower.take().map(|cache| to.follower.give(cache)) {
+            if let Err(cache) = to.follower.give(from.follower.take()) {
                 assert!(from.follower.give(cache).is_ok(), "it is its own");
             }
         }
@@ -271,7 +311,7 @@ fn what_was_read_in_another_way_is_given_back() {
     let mut one = Etrace::new(settings.clone(), code.program.clone());
     let mut other = settings;
     other.options.sijump = !other.options.sijump;
-    let cache = one.take_cache().expect("no packet is under way");
+    let cache = one.take_cache();
     let cache = Etrace::new(other, code.program.clone()).give_cache(cache).expect_err("paths end elsewhere");
     let cache = Ntrace::new(rv::Set::RV64, code.program.clone()).give_cache(cache).expect_err("other paths");
     assert!(one.give_cache(cache).is_ok());

@@ -139,6 +139,11 @@ impl Resume for Decoder {
         Self { deframer: self.deframer.starting_at(offset), sources }
     }
 
+    /// No packet need repeat the options of a source, and sources may have sent nothing in between.
+    fn starting_later(&self, offset: u64) -> Self {
+        Self { deframer: self.deframer.starting_at(offset), ..self.state() }
+    }
+
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut last = None;
         self.deframer.starting_at(0).feed(bytes, &mut |frame| {

@@ -197,6 +197,11 @@ impl Resume for Decoder {
         Self { start: offset, ..Self::new(&self.config) }
     }
 
+    /// Sources may have sent nothing in between.
+    fn starting_later(&self, offset: u64) -> Self {
+        Self { addresses: self.addresses.clone(), ..self.starting_at(offset) }
+    }
+
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let is_sync = |pair: &[u8]| match *pair {
             [before, first] => before & 3 == END_OF_MESSAGE && first & 3 == 0 && tcode::is_sync(first >> 2),

@@ -203,7 +203,7 @@ impl<M: Counting> Stream for CountedStream<M> {
         self.kinds.clone()
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> protocol::Notes {
         self.stream.notes()
     }
 }

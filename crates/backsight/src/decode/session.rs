@@ -372,7 +372,7 @@ pub(super) fn summaries_of<K: Kind>(decoder: &mut SourceDecoder<K::Stream<'_>>) 
             packets: stream.packets(),
             accounting: stream.accounting(),
             statistics: stream.statistics(),
-            notes: stream.notes(),
+            notes: stream.notes().into_words(),
             kinds: stream.kinds(),
         };
         summaries.push((bytes, summary));

@@ -11,7 +11,7 @@ use super::caches::SharedCode;
 use super::item::{Executor, Item, Origin, Outcome};
 use super::positions::Positions;
 use crate::Source;
-use crate::protocol::{SavedState, Stream, StreamSink};
+use crate::protocol::{Resumable, SavedState, Stream, StreamSink};
 
 /// Bytes that are kept for a packet that has not ended. More are passed over only while a decoder searches for
 /// synchronisation; of those, nobody is shown the bytes.
@@ -346,7 +346,13 @@ impl<S: Stream> SourceDecoder<S> {
 
     /// What is known of the stream; `None` if it cannot be taken up again.
     pub fn state(&mut self) -> Option<SavedState> {
-        Some(self.stream.resumable()?.state())
+        self.state_if(|_| true)
+    }
+
+    /// The same, if that is wanted.
+    pub fn state_if(&mut self, is_wanted: impl FnOnce(&dyn Resumable) -> bool) -> Option<SavedState> {
+        let stream = self.stream.resumable()?;
+        is_wanted(stream).then(|| stream.state())
     }
 
     /// Goes on as a decoder that knows this. Of the bytes of the stream, those from this offset on are known: at least where the

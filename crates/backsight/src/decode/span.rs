@@ -28,6 +28,10 @@ use crate::{Buffer, Error, Result};
 /// Bytes of a buffer between places where reading may begin.
 const SEEK: usize = 1 << 14;
 
+/// Bytes of a source that are its beginning; and blocks of its buffer in which they are looked for.
+const EARLY: u64 = 1 << 16;
+const EARLY_BLOCKS: u32 = 64;
+
 /// Where a source can be cut in two. Offsets count the bytes of the stream of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -122,7 +126,8 @@ impl<'c, K: Kind> Decode<'c, K> {
         let Some(mut decoder) = setup.decoder(id) else { return Ok(SpanSummary::default()) };
         let mut bounds = Bounds { sync: 0, offset: 0, end: span.end };
         if let Some(cut) = span.start {
-            let state = starting_state(&mut decoder, cut.sync).ok_or_else(|| {
+            let known = self.known_early(&setup, id)?;
+            let state = starting_state(&mut decoder, cut.sync, known.as_ref()).ok_or_else(|| {
                 Error::misuse(format!("source {}: its trace cannot be cut", decoder.source.name()))
             })?;
             decoder.restore(cut.sync, &state);
@@ -171,6 +176,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         if decoder.state().is_none() || !setup.buffer.continued.is_empty() {
             return Ok(());
         }
+        let known = self.known_early(&setup, id)?;
         let (mut cutter, mut gathered) = (Cutter::new(size), Piece::default());
         let mut stream = SourceStream::new(&setup, id, None);
         let mut seeks = VecDeque::new();
@@ -184,13 +190,33 @@ impl<'c, K: Kind> Decode<'c, K> {
             }
             while let Some(piece) = next_piece(&mut decoder, &mut cutter, &mut gathered) {
                 let seek = latest(&mut seeks, piece.offset);
-                look_for_cut(&piece, seek, &mut decoder, &mut probe, sink);
+                look_for_cut(&piece, (seek, known.as_ref()), &mut decoder, &mut probe, sink);
             }
             ControlFlow::Continue(())
         })?;
         let rest = cutter.rest(&mut gathered);
-        look_for_cut(&rest, latest(&mut seeks, rest.offset), &mut decoder, &mut probe, sink);
+        let seek = latest(&mut seeks, rest.offset);
+        look_for_cut(&rest, (seek, known.as_ref()), &mut decoder, &mut probe, sink);
         Ok(())
+    }
+
+    /// What is known soon after the beginning of a source, of which things are said there that are not said again. It is the
+    /// same for all spans.
+    fn known_early(&mut self, setup: &Setup<'c, K>, id: TraceId) -> Result<Option<SavedState>> {
+        let Some(mut decoder) = setup.decoder(id) else { return Ok(None) };
+        let (mut stream, mut left) = (SourceStream::new(setup, id, None), EARLY_BLOCKS);
+        let nobody = &mut |_: Item<'_, K::Value>, _: Known| {};
+        self.blocks(setup.buffer, false, &mut |block| {
+            for block in block.chunks(SEEK) {
+                left -= 1;
+                stream.feed(block, &mut |piece, _| decoder.take_to(piece.part(), &mut EachItem(nobody)))?;
+                if left == 0 || stream.offset >= EARLY {
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(decoder.state())
     }
 
     /// What a session of one source needs to know, and the ID of the source in frames.
@@ -205,8 +231,12 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 }
 
-fn starting_state<S: Stream>(decoder: &mut SourceDecoder<S>, offset: u64) -> Option<SavedState> {
-    Some(decoder.stream.resumable()?.starting_at(offset))
+fn starting_state<S: Stream>(
+    decoder: &mut SourceDecoder<S>,
+    offset: u64,
+    known: Option<&SavedState>,
+) -> Option<SavedState> {
+    Some(decoder.stream.resumable()?.starting_at(offset, known))
 }
 
 fn next_piece<S: Stream>(
@@ -229,12 +259,12 @@ fn latest(seeks: &mut VecDeque<Seek>, offset: u64) -> Option<Seek> {
 /// Decodes a piece, and beside that its beginning by a decoder that knows nothing of what came before.
 fn look_for_cut<S: Stream, C: Accumulate<S::Value>>(
     piece: &StreamPiece,
-    seek: Option<Seek>,
+    (seek, known): (Option<Seek>, Option<&SavedState>),
     decoder: &mut SourceDecoder<S>,
     probe: &mut SourceDecoder<S>,
     sink: &mut C,
 ) {
-    let state = if piece.can_begin_alone { starting_state(probe, piece.offset) } else { None };
+    let state = if piece.can_begin_alone { starting_state(probe, piece.offset, known) } else { None };
     let mut is_probed = state.is_some();
     if let Some(state) = state {
         probe.restore(piece.offset, &state);
@@ -242,11 +272,11 @@ fn look_for_cut<S: Stream, C: Accumulate<S::Value>>(
     // The sink never has enough. One for both decoders, so that they are compiled once.
     let mut given = Accumulating(sink);
     let mut given = Given { sink: &mut given, is_given: true };
-    for part in 0..=StreamPiece::OWN_END {
+    for part in 0..=piece.own_end() {
         let bytes = piece.part(part);
         given.is_given = true;
         let _ = decoder.take_to(bytes.part(), &mut given);
-        if is_probed && part < StreamPiece::OWN_END {
+        if is_probed && part < piece.own_end() {
             given.is_given = false;
             let _ = probe.take_to(bytes.part(), &mut given);
             if decoder.state() == probe.state() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::Source;
 use crate::code::Code;
-use crate::protocol::{self, Landmark, Packet, Resumable, Stream, StreamSink};
+use crate::protocol::{self, Landmark, Notes, Packet, Resumable, Stream, StreamSink};
 
 /// Bytes that are held back at most: then the time of what follows is not known.
 const MOST_HELD: usize = 1 << 20;
@@ -175,7 +175,7 @@ impl Stream for TimedStream<'_> {
         self.execution.statistics()
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Notes {
         self.execution.notes()
     }
 }

@@ -5,16 +5,14 @@ use std::fmt;
 use backsight_arm::etm3::{Config, Decoded, Decoder, Packet, Registers, opencsd};
 use backsight_core::{Accounting, Located};
 use backsight_flow::etm3::{Follower, Options};
-use backsight_flow::{CodeCache, Event, Sink, Statistics};
+use backsight_flow::{Event, Sink};
 
-use super::etm::{self, PacketFollower};
+use super::etm;
+use super::execution::{Core, Execution, PacketFollower};
 use super::packets::{PacketDecoder, Packets};
-use super::stream::{Events, StreamSink, TimedFollower};
+use super::stream::{Events, StreamSink};
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
-use backsight_core::AddressSpace;
-use backsight_image::Window;
-use std::ops::Range;
 
 /// ETMv3.
 pub struct Etm3;
@@ -32,7 +30,7 @@ impl Protocol for Etm3 {
     type Configuration = Config;
     type Packet = Packet;
     type Packets = Packets<Decoder>;
-    type Execution<'c> = etm::Execution<Decoder, Follower<SourceCode<'c>>>;
+    type Execution<'c> = Execution<Decoder, Core<Follower<SourceCode<'c>>>>;
     type Branches = Never;
 
     fn configure(source: &Described<'_>, notes: &mut Vec<String>) -> Result<Config, BadSetting> {
@@ -76,7 +74,7 @@ impl Protocol for Etm3 {
     ) -> Result<Self::Execution<'c>, &'static str> {
         let Following { strict_image, as_opencsd } = *options;
         let options = Options { strict_image, keeps_cancelled: as_opencsd, ..Options::default() };
-        Ok(etm::Execution::new(Decoder::new(config), Follower::with_options(config, code, options)))
+        Ok(Execution::of_core(Decoder::new(config), Follower::with_options(config, code, options)))
     }
 
     fn branches(_config: &Config) -> Result<Never, &'static str> {
@@ -122,16 +120,6 @@ impl PacketDecoder for Decoder {
     }
 }
 
-impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
-    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
-        self.change_code(space, addresses)
-    }
-
-    fn renew_space(&mut self) {
-        self.renew_space();
-    }
-}
-
 impl PacketFollower<Decoder> for Follower<SourceCode<'_>> {
     #[inline]
     fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
@@ -158,29 +146,5 @@ impl PacketFollower<Decoder> for Follower<SourceCode<'_>> {
             }
         });
         packets
-    }
-
-    fn finish(&mut self, sink: &mut impl Sink) {
-        Self::finish(self, sink);
-    }
-
-    fn reset(&mut self) {
-        Self::reset(self);
-    }
-
-    fn enter(&mut self, window: Window) {
-        TimedFollower::enter(self, window);
-    }
-
-    fn take_cache(&mut self) -> CodeCache {
-        Self::take_cache(self)
-    }
-
-    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
-        Self::give_cache(self, cache)
-    }
-
-    fn statistics(&self) -> &Statistics {
-        Self::statistics(self)
     }
 }

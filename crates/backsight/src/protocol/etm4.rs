@@ -280,7 +280,7 @@ impl Resumable for Packets {
         }
     }
 
-    fn starting_at(&self, offset: u64) -> SavedState {
+    fn starting_at(&self, offset: u64, _earlier: Option<&SavedState>) -> SavedState {
         SavedState::new(DecoderState::starting_at(offset))
     }
 
@@ -464,7 +464,7 @@ impl Resumable for Execution<'_> {
         }
     }
 
-    fn starting_at(&self, offset: u64) -> SavedState {
+    fn starting_at(&self, offset: u64, _earlier: Option<&SavedState>) -> SavedState {
         let state: State = (DecoderState::starting_at(offset), self.beginning.clone());
         SavedState::new(state)
     }

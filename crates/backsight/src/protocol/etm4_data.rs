@@ -5,7 +5,7 @@ use backsight_core::{Accounting, Located};
 use backsight_flow::Event;
 
 use super::packets::{PacketDecoder, Packets};
-use super::stream::StreamSink;
+use super::stream::{Notes, StreamSink};
 use super::{BadSetting, Described, Following, IdRegister, Landmark, Names, Never, Protocol, Stream};
 use crate::SourceCode;
 
@@ -117,7 +117,7 @@ impl Stream for Unread {
         self.0.packets()
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Notes {
         self.0.notes()
     }
 }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use backsight_flow::CodeCache;
+use backsight_flow::{CodeCache, FollowHart};
 
 /// A follower that can hand over what it has read of the code.
 pub(super) trait SharesCode {
-    /// What it has read of the code; `None` where it cannot do without now.
+    /// What it has read of the code; `None` where it has no such thing.
     fn take_cache(&mut self) -> Option<CodeCache>;
 
     /// Goes on with what another one has read of the same code, or gives it back.
@@ -15,6 +15,20 @@ pub(super) trait SharesCode {
 
     /// Exchanges what both have read of the same code, if they can.
     fn exchange_caches(&mut self, other: &mut Self);
+}
+
+impl<F: FollowHart> SharesCode for F {
+    fn take_cache(&mut self) -> Option<CodeCache> {
+        Some(F::take_cache(self))
+    }
+
+    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
+        F::give_cache(self, cache)
+    }
+
+    fn exchange_caches(&mut self, other: &mut Self) {
+        F::exchange_caches(self, other);
+    }
 }
 
 /// One follower for each hart. That of the last one asked for is found at once: it is most often the next, too. It has what
@@ -80,9 +94,9 @@ impl<F: SharesCode> Followers<F> {
         }
     }
 
-    /// Visits all of them with their numbers, in the order in which they were met.
+    /// Visits all of them with their numbers, in the order of these.
     pub fn for_each(&mut self, mut visit: impl FnMut(u16, &mut F)) {
-        for index in 0..self.all.len() {
+        for index in self.indices.values().copied().collect::<Vec<_>>() {
             self.turn_to(index);
             if let Some((number, one)) = self.all.get_mut(index) {
                 visit(*number, one);
@@ -90,9 +104,20 @@ impl<F: SharesCode> Followers<F> {
         }
     }
 
-    /// All of them, in the order in which they were met.
-    pub fn iter(&self) -> impl Iterator<Item = &F> {
-        self.all.iter().map(|(_, one)| one)
+    /// All of them with their numbers, in the order of these.
+    pub fn iter(&self) -> impl Iterator<Item = &(u16, F)> {
+        self.indices.values().filter_map(|&index| self.all.get(index))
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Forgets all of them, but not what they have read of the code.
+    pub fn clear(&mut self) {
+        let for_first = self.take_cache();
+        *self = Self { for_first, ..Self::new(self.most, self.shares_code) };
     }
 
     /// What was read of the code, for another stream of the same code.
@@ -159,7 +184,7 @@ mod tests {
         let mut followers = Followers::new(2, true);
         assert_eq!([7, 7, 3, 7, 3].map(|number| ask(&mut followers, number)), [1, 2, 1, 3, 2].map(Some));
         assert_eq!(ask(&mut followers, 1), None);
-        assert_eq!(asked(&mut followers), [(7, 3), (3, 2)]);
+        assert_eq!(asked(&mut followers), [(3, 2), (7, 3)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use backsight_flow::{Event, Statistics};
 
 use super::packets::{PacketDecoder, Packets};
 use super::riscv::parse_number;
-use super::stream::{Events, StreamSink};
+use super::stream::{Events, Notes, StreamSink};
 use super::{BadSetting, Described, Following, IdRegister, Landmark, Names, Never, Protocol, Stream};
 use crate::SourceCode;
 
@@ -182,11 +182,8 @@ impl Stream for Messages {
         *self.follower.statistics()
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Notes {
         let Accounting { decoded, unsynchronised, .. } = self.decoder.accounting();
-        match decoded == 0 && unsynchronised > 0 {
-            true => vec![NO_SYNC.to_owned()],
-            false => Vec::new(),
-        }
+        Notes::of((decoded == 0 && unsynchronised > 0).then(|| NO_SYNC.to_owned()))
     }
 }

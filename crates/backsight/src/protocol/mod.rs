@@ -8,7 +8,9 @@ mod etm3;
 mod etm4;
 mod etm4_data;
 mod etrace;
+mod execution;
 mod followers;
+mod harts;
 mod itm;
 mod names;
 mod ntrace;
@@ -25,6 +27,6 @@ pub use stream::{Kinds, Landmark};
 
 pub(crate) use registry::{Branches, Configuration, Described, Execution, Packets, check};
 pub use stream::SavedState;
-pub(crate) use stream::{PacketStream, Resumable, Stream, StreamSink};
+pub(crate) use stream::{Notes, PacketStream, Resumable, Stream, StreamSink};
 
 use registry::{BadSetting, Never, Protocol};

@@ -1,19 +1,16 @@
 //! RISC-V N-Trace (Nexus): described by how many bits the number of a source has.
 
-use std::ops::Range;
-
-use backsight_core::{Accounting, AddressSpace, Located};
+use backsight_core::{Accounting, Located};
+use backsight_flow::Sink;
 use backsight_flow::ntrace::{Follower, Options};
-use backsight_flow::{CodeCache, Event, Statistics};
-use backsight_image::Window;
 use backsight_isa::rv;
 use backsight_riscv::ntrace::{Config, Decoder, Dialect, MOST_SOURCE_BITS, Message, Packet};
 
-use super::followers::{Followers, SharesCode};
+use super::execution::Execution;
+use super::harts::{HartFollower, Harts, Whose};
 use super::packets::{PacketDecoder, Packets};
 use super::riscv::registers_of;
-use super::stream::{Events, StreamSink, TimedFollower};
-use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol, Stream};
+use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
 
 /// N-Trace.
@@ -27,9 +24,6 @@ pub struct Settings {
     set: Option<rv::Set>,
 }
 
-/// Most harts that are kept apart: more are a sign of a wrong configuration.
-const MOST_HARTS: usize = 1024;
-
 impl Protocol for Ntrace {
     const NAMES: &'static [Names] = &[Names {
         name: "ntrace",
@@ -41,7 +35,7 @@ impl Protocol for Ntrace {
     type Configuration = Settings;
     type Packet = Packet;
     type Packets = Packets<Decoder>;
-    type Execution<'c> = Execution<'c>;
+    type Execution<'c> = Execution<Decoder, Harts<'c, Decoder, Follower<SourceCode<'c>>>>;
     type Branches = Never;
 
     fn configure(source: &Described<'_>, _notes: &mut Vec<String>) -> Result<Settings, BadSetting> {
@@ -85,19 +79,16 @@ impl Protocol for Ntrace {
         settings: &Settings,
         code: SourceCode<'c>,
         options: &Following,
-    ) -> Result<Execution<'c>, &'static str> {
+    ) -> Result<Self::Execution<'c>, &'static str> {
         let config = &settings.config;
         let set = settings.set.or_else(|| registers_of(&code)).unwrap_or(rv::Set::RV64);
         let options = Options { strict_image: options.strict_image, config: *config, ..Options::default() };
-        let mut followers = Followers::new(MOST_HARTS, code.fixed_image().is_some());
+        let mut harts = Harts::new((set, options), code);
         // Without a field for it there is one hart, even if it says nothing.
         if config.source_bits == 0 {
-            followers.of(0, || Follower::with_options(set, code, options));
+            harts.meet(0);
         }
-        Ok(Execution {
-            decoder: Decoder::new(config),
-            harts: Harts { followers, code, set, options, packets: 0 },
-        })
+        Ok(Execution::new(Decoder::new(config), harts))
     }
 
     fn branches(_settings: &Settings) -> Result<Never, &'static str> {
@@ -173,110 +164,22 @@ impl PacketDecoder for Decoder {
     }
 }
 
-/// Bytes to execution, each hart by itself.
-pub struct Execution<'c> {
-    decoder: Decoder,
-    harts: Harts<'c>,
-}
+impl<'c> HartFollower<'c, Decoder> for Follower<SourceCode<'c>> {
+    type Settings = (rv::Set, Options);
 
-struct Harts<'c> {
-    followers: Followers<Follower<SourceCode<'c>>>,
-    code: SourceCode<'c>,
-    set: rv::Set,
-    options: Options,
-    packets: u64,
-}
+    fn begin(&(set, options): &Self::Settings, code: SourceCode<'c>) -> Self {
+        Self::with_options(set, code, options)
+    }
 
-impl Harts<'_> {
-    fn push(&mut self, packet: Located<Packet>, sink: &mut impl StreamSink<Event>) {
-        if sink.is_done() {
-            return;
-        }
-        self.packets += 1;
-        let (hart, set, code, options) = (packet.value.source, self.set, self.code, self.options);
-        // Nobody knows whose the bytes of a bad message were.
-        if let Message::Bad(_) = packet.value.message {
-            self.followers.for_each(|hart, follower| {
-                follower.push(packet, &mut Events { sub_source: hart, sink });
-            });
-        } else if let Some(follower) = self.followers.of(hart, || Follower::with_options(set, code, options))
-        {
-            follower.push(packet, &mut Events { sub_source: hart, sink });
+    fn whose(packet: &Packet) -> Whose {
+        match packet.message {
+            // Nobody knows whose the bytes of a bad message were.
+            Message::Bad(_) => Whose::Unknown,
+            _ => Whose::Hart(packet.source),
         }
     }
-}
 
-impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
-    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
-        self.change_code(space, addresses)
-    }
-
-    fn renew_space(&mut self) {
-        self.renew_space();
-    }
-}
-
-impl SharesCode for Follower<SourceCode<'_>> {
-    fn take_cache(&mut self) -> Option<CodeCache> {
-        Some(Self::take_cache(self))
-    }
-
-    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
-        Self::give_cache(self, cache)
-    }
-
-    fn exchange_caches(&mut self, other: &mut Self) {
-        Self::exchange_caches(self, other);
-    }
-}
-
-impl Stream for Execution<'_> {
-    type Value = Event;
-
-    fn feed<S: StreamSink<Event>>(&mut self, bytes: &[u8], sink: &mut S) {
-        let Self { decoder, harts } = self;
-        decoder.feed(bytes, &mut |packet| harts.push(packet, sink));
-    }
-
-    fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S) {
-        let Self { decoder, harts } = self;
-        decoder.finish(&mut |packet| harts.push(packet, sink));
-        harts.followers.for_each(|hart, follower| {
-            if !sink.is_done() {
-                follower.finish(&mut Events { sub_source: hart, sink });
-            }
-        });
-    }
-
-    fn reset<S: StreamSink<Event>>(&mut self, sink: &mut S) {
-        self.finish(sink);
-    }
-
-    fn enter(&mut self, window: Window) {
-        // Harts that are met later begin at this time.
-        self.harts.code.enter(window);
-        self.harts.followers.for_each(|_, follower| TimedFollower::enter(follower, window));
-    }
-
-    fn take_cache(&mut self) -> Option<CodeCache> {
-        self.harts.followers.take_cache()
-    }
-
-    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
-        self.harts.followers.give_cache(cache)
-    }
-
-    fn accounting(&self) -> Accounting {
-        self.decoder.accounting()
-    }
-
-    fn packets(&self) -> u64 {
-        self.harts.packets
-    }
-
-    fn statistics(&self) -> Statistics {
-        let mut sum = Statistics::default();
-        self.harts.followers.iter().for_each(|follower| sum += *follower.statistics());
-        sum
+    fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
+        Self::push(self, packet, sink);
     }
 }

@@ -1,11 +1,13 @@
 //! Bytes to packets, for protocols whose decoder gives packets one by one.
 
+use std::fmt::Debug;
+
 use backsight_core::{Accounting, Describe, Located, Resume};
 
-use super::stream::{Kinds, PacketStream, Resumable, SavedState, Stream, StreamSink};
+use super::stream::{Kinds, Notes, PacketStream, Resumable, SavedState, Stream, StreamSink};
 
 /// Turns bytes into packets.
-pub trait PacketDecoder: Resume + Send + Sync + 'static {
+pub trait PacketDecoder: Resume + Debug + Send + Sync + 'static {
     /// A packet.
     type Packet: Copy + Describe;
 
@@ -91,8 +93,8 @@ impl<D: PacketDecoder> Stream for Packets<D> {
         self.packets
     }
 
-    fn notes(&self) -> Vec<String> {
-        D::NOTE.map(str::to_owned).into_iter().collect()
+    fn notes(&self) -> Notes {
+        Notes::of(D::NOTE.map(str::to_owned))
     }
 }
 
@@ -126,8 +128,12 @@ impl<D: PacketDecoder> Resumable for Packets<D> {
         }
     }
 
-    fn starting_at(&self, offset: u64) -> SavedState {
-        SavedState::new(self.decoder.starting_at(offset))
+    fn starting_at(&self, offset: u64, earlier: Option<&SavedState>) -> SavedState {
+        let earlier = earlier.and_then(SavedState::get::<D>);
+        SavedState::new(
+            earlier
+                .map_or_else(|| self.decoder.starting_at(offset), |earlier| earlier.starting_later(offset)),
+        )
     }
 
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {

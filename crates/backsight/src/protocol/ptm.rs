@@ -4,17 +4,14 @@ use std::fmt;
 
 use backsight_arm::ptm::{Config, Decoder, Packet, Registers, opencsd};
 use backsight_core::{Accounting, Located};
+use backsight_flow::Sink;
 use backsight_flow::ptm::{Follower, Options};
-use backsight_flow::{CodeCache, Sink, Statistics};
 
-use super::etm::{self, PacketFollower};
+use super::etm;
+use super::execution::{Core, Execution, PacketFollower};
 use super::packets::{PacketDecoder, Packets};
-use super::stream::TimedFollower;
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
-use backsight_core::AddressSpace;
-use backsight_image::Window;
-use std::ops::Range;
 
 /// PTM.
 pub struct Ptm;
@@ -32,7 +29,7 @@ impl Protocol for Ptm {
     type Configuration = Config;
     type Packet = Packet;
     type Packets = Packets<Decoder>;
-    type Execution<'c> = etm::Execution<Decoder, Follower<SourceCode<'c>>>;
+    type Execution<'c> = Execution<Decoder, Core<Follower<SourceCode<'c>>>>;
     type Branches = Never;
 
     fn configure(source: &Described<'_>, notes: &mut Vec<String>) -> Result<Config, BadSetting> {
@@ -71,7 +68,7 @@ impl Protocol for Ptm {
         options: &Following,
     ) -> Result<Self::Execution<'c>, &'static str> {
         let options = Options { strict_image: options.strict_image, ..Options::default() };
-        Ok(etm::Execution::new(Decoder::new(config), Follower::with_options(config, code, options)))
+        Ok(Execution::of_core(Decoder::new(config), Follower::with_options(config, code, options)))
     }
 
     fn branches(_config: &Config) -> Result<Never, &'static str> {
@@ -117,43 +114,9 @@ impl PacketDecoder for Decoder {
     }
 }
 
-impl<'c> TimedFollower<'c> for Follower<SourceCode<'c>> {
-    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
-        self.change_code(space, addresses)
-    }
-
-    fn renew_space(&mut self) {
-        self.renew_space();
-    }
-}
-
 impl PacketFollower<Decoder> for Follower<SourceCode<'_>> {
     #[inline]
     fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
         Self::push(self, packet, sink);
-    }
-
-    fn finish(&mut self, sink: &mut impl Sink) {
-        Self::finish(self, sink);
-    }
-
-    fn reset(&mut self) {
-        Self::reset(self);
-    }
-
-    fn enter(&mut self, window: Window) {
-        TimedFollower::enter(self, window);
-    }
-
-    fn take_cache(&mut self) -> CodeCache {
-        Self::take_cache(self)
-    }
-
-    fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
-        Self::give_cache(self, cache)
-    }
-
-    fn statistics(&self) -> &Statistics {
-        Self::statistics(self)
     }
 }

@@ -16,7 +16,7 @@ use backsight_image::Window;
 use backsight_capture::Register;
 
 use super::names::Names;
-use super::stream::{Kinds, Landmark, Mapped, PacketStream, Resumable, Stream, StreamSink};
+use super::stream::{Kinds, Landmark, Mapped, Notes, PacketStream, Resumable, Stream, StreamSink};
 use super::{etm3, etm4, etm4_data, etrace, itm, ntrace, ptm, stm};
 use crate::SourceCode;
 
@@ -209,7 +209,7 @@ macro_rules! streams {
                 match self { $(Self::$row(stream) => stream.statistics(),)* }
             }
 
-            fn notes(&self) -> Vec<String> {
+            fn notes(&self) -> Notes {
                 match self { $(Self::$row(stream) => stream.notes(),)* }
             }
         }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use backsight_core::AddressSpace;
 use backsight_core::{Accounting, Located};
-use backsight_flow::{self as flow, CodeCache, Event, PathId, Statistics};
+use backsight_flow::{self as flow, CodeCache, Event, Follow, PathId, Statistics};
 use backsight_image::Window;
 use std::ops::Range;
 use std::sync::Arc;
@@ -154,9 +154,9 @@ pub trait Stream {
         Kinds::default()
     }
 
-    /// What a user should know about the result, in words.
-    fn notes(&self) -> Vec<String> {
-        Vec::new()
+    /// What a user should know about the result.
+    fn notes(&self) -> Notes {
+        Notes::default()
     }
 }
 
@@ -166,11 +166,17 @@ pub trait Resumable {
     /// What it knows now.
     fn state(&self) -> SavedState;
 
+    /// Is that so much that it is kept only where it has to be?
+    fn is_costly(&self) -> bool {
+        false
+    }
+
     /// Goes on as one that knows this. Counts go on.
     fn restore(&mut self, state: &SavedState);
 
-    /// What a stream knows that begins at this offset, in the middle of a source.
-    fn starting_at(&self, offset: u64) -> SavedState;
+    /// What a stream knows that begins at this offset, in the middle of a source. Of what comes before nothing is known but
+    /// what one knew at an earlier offset, if that is given.
+    fn starting_at(&self, offset: u64, earlier: Option<&SavedState>) -> SavedState;
 
     /// Where the last synchronisation in these bytes begins, if that is `from` or later: it may be a good offset to begin at. The
     /// bytes begin at such an offset, or at the beginning of the source.
@@ -183,13 +189,13 @@ pub struct SavedState(Arc<dyn ComparableState>);
 
 impl fmt::Debug for SavedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SavedState").finish_non_exhaustive()
+        self.0.fmt(f)
     }
 }
 
 impl SavedState {
     /// Of a type of its own.
-    pub fn new<T: PartialEq + Send + Sync + 'static>(state: T) -> Self {
+    pub fn new<T: PartialEq + fmt::Debug + Send + Sync + 'static>(state: T) -> Self {
         Self(Arc::new(state))
     }
 
@@ -206,12 +212,12 @@ impl PartialEq for SavedState {
 }
 
 /// Any state that can be compared with another one of its type.
-trait ComparableState: Send + Sync {
+trait ComparableState: Send + Sync + fmt::Debug {
     fn as_any(&self) -> &dyn Any;
     fn equals(&self, other: &dyn Any) -> bool;
 }
 
-impl<T: PartialEq + Send + Sync + 'static> ComparableState for T {
+impl<T: PartialEq + fmt::Debug + Send + Sync + 'static> ComparableState for T {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -236,6 +242,19 @@ pub(super) trait TimedFollower<'c> {
             self.code_in(space, addresses);
         }
         self.renew_space();
+    }
+}
+
+/// A follower of any protocol, whose code changes with time.
+pub(super) struct Timed<'f, F>(pub &'f mut F);
+
+impl<'c, F: Follow<Code = SourceCode<'c>>> TimedFollower<'c> for Timed<'_, F> {
+    fn code_in(&mut self, space: AddressSpace, addresses: Range<u64>) -> &mut SourceCode<'c> {
+        self.0.change_code(space, addresses)
+    }
+
+    fn renew_space(&mut self) {
+        self.0.renew_space();
     }
 }
 
@@ -296,6 +315,58 @@ impl Kinds {
 impl std::ops::AddAssign<&Self> for Kinds {
     fn add_assign(&mut self, other: &Self) {
         other.0.iter().for_each(|&(name, packets, bytes)| self.add(name, packets, bytes));
+    }
+}
+
+/// What a user should know about a result, in words, and how often something happened that a user should know of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    words: Vec<String>,
+    counts: Vec<(String, u64)>,
+}
+
+impl Notes {
+    /// In words.
+    pub(super) fn of(words: impl IntoIterator<Item = String>) -> Self {
+        Self { words: words.into_iter().collect(), counts: Vec::new() }
+    }
+
+    /// Something happened so often.
+    pub(super) fn count(&mut self, what: &str, times: u64) {
+        match self.counts.iter_mut().find(|(known, _)| known == what) {
+            Some((_, count)) => *count += times,
+            None => self.counts.push((what.to_owned(), times)),
+        }
+    }
+
+    /// Adds what was counted from one moment to another, and takes the words of the other: `from` and `to` are of one stream.
+    pub(crate) fn add_since(&mut self, from: &Self, to: &Self) {
+        self.words.clone_from(&to.words);
+        for (what, times) in &to.counts {
+            let before = from.counts.iter().find(|(known, _)| known == what);
+            self.count(what, times - before.map_or(0, |(_, before)| *before));
+        }
+    }
+
+    /// What was counted.
+    pub(super) fn counts(self) -> Self {
+        Self { words: Vec::new(), ..self }
+    }
+
+    /// All of it in words.
+    pub(crate) fn into_words(self) -> Vec<String> {
+        let counts = self.counts.into_iter().filter(|(_, times)| *times > 0);
+        let counts = counts.map(|(what, times)| format!("{times} times {what}"));
+        self.words.into_iter().chain(counts).collect()
+    }
+}
+
+/// What is known of several harts of one stream.
+impl std::ops::AddAssign<&Self> for Notes {
+    fn add_assign(&mut self, other: &Self) {
+        let new = other.words.iter().filter(|word| !self.words.contains(word)).cloned();
+        self.words.extend(new.collect::<Vec<_>>());
+        other.counts.iter().for_each(|(what, times)| self.count(what, *times));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The library as its users see it. One program: each one more would compile every protocol again.
 
 mod decode;
+mod execution_pieces;
 mod harts;
 mod json;
 mod over_time;

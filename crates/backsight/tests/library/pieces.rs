@@ -28,7 +28,7 @@ fn items_of(
 }
 
 /// Decodes every source of a capture alone, in pieces of many sizes. Gives the bytes of all.
-fn check(capture: &Capture, sizes: &[usize], what: &str) -> u64 {
+pub fn check(capture: &Capture, sizes: &[usize], what: &str) -> u64 {
     let mut bytes = 0;
     for buffer in capture.buffers() {
         for source in buffer.sources().filter(|source| source.is_decoded()) {

@@ -13,7 +13,7 @@ use backsight::{Capture, Event, OpenOptions, Packet};
 use backsight_testing::{corpus, gunzip, skipped};
 
 /// What a file of options says.
-struct Case {
+pub struct Case {
     folder: PathBuf,
     lines: Vec<(String, String)>,
 }
@@ -34,6 +34,16 @@ impl Case {
     }
 
     fn open(&self, more: &[&str]) -> Capture {
+        self.options(more).open(self.capture()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The file of the trace.
+    pub fn capture(&self) -> PathBuf {
+        self.folder.join(self.all("capture").next().expect("a capture"))
+    }
+
+    /// How it is opened.
+    pub fn options(&self, more: &[&str]) -> OpenOptions {
         let mut options = OpenOptions::new().protocol("ntrace");
         for setting in self.all("config").chain(more.iter().copied()) {
             options = options.config(setting);
@@ -41,8 +51,7 @@ impl Case {
         for image in self.all("image") {
             options = options.image(&self.folder.join(image).display().to_string());
         }
-        let capture = self.all("capture").next().expect("a capture");
-        options.open(self.folder.join(capture)).unwrap_or_else(|error| panic!("{error}"))
+        options
     }
 
     fn listed(&self, name: &str) -> Vec<Vec<String>> {
@@ -50,13 +59,13 @@ impl Case {
         text.lines().map(|line| line.split(' ').map(str::to_owned).collect()).collect()
     }
 
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.folder.file_name().expect("a name").to_string_lossy().into_owned()
     }
 }
 
 /// The captures that have this file of expectations: a corpus that somebody made may have none of messages.
-fn cases(expected: &str) -> Vec<Case> {
+pub fn cases(expected: &str) -> Vec<Case> {
     let Some(folder) = corpus().map(|corpus| corpus.join("ntrace-sifive")).filter(|folder| folder.is_dir())
     else {
         skipped("the corpus is missing");

@@ -49,6 +49,15 @@ impl JumpCache {
     }
 }
 
+/// Equal if they hold the same targets.
+impl PartialEq for JumpCache {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |index| self.get(index) == other.get(index);
+        (self.entries.len(), self.lsb) == (other.entries.len(), other.lsb)
+            && (0..self.entries.len() as u32).all(same)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

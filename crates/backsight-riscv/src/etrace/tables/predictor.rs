@@ -60,6 +60,19 @@ impl Predictor {
     }
 }
 
+/// Equal if they predict the same of all branches, and go on to.
+impl PartialEq for Predictor {
+    fn eq(&self, other: &Self) -> bool {
+        let state = |predictor: &Self, entry: u32| match entry >> 2 == predictor.epoch {
+            true => entry & 3,
+            false => INITIAL,
+        };
+        let same = |(&one, &another): (&u32, &u32)| state(self, one) == state(other, another);
+        (self.entries.len(), self.lsb) == (other.entries.len(), other.lsb)
+            && self.entries.iter().zip(&other.entries).all(same)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

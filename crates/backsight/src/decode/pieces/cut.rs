@@ -5,11 +5,14 @@ use std::ops::Range;
 use crate::decode::source_decoder::Part;
 use crate::decode::split::{Piece, PieceSlice};
 
-/// Two decoders are compared after so many bytes of a piece.
-const CHECKS: [usize; 3] = [64, 256, 1024];
+/// Two decoders are compared after so many bytes of a piece: later where harts of one stream synchronise one by one.
+const CHECKS: [usize; 5] = [64, 256, 1024, 4096, 16384];
 
-/// Bytes of a piece that the decoder of the one before it also reads.
-const OVERLAP: usize = CHECKS[CHECKS.len() - 1];
+/// Those for pieces of about so many bytes: the last three are for the large ones.
+fn checks_of(size: usize) -> &'static [usize] {
+    let count = CHECKS.iter().filter(|&&check| check <= (size / 8).max(1024)).count();
+    &CHECKS[..count]
+}
 
 /// Bytes without any synchronisation that wait for one.
 const MOST_WAITING: usize = 1 << 23;
@@ -22,6 +25,7 @@ pub(in crate::decode) struct StreamPiece {
     data: Piece,
     /// How many are its own.
     own: usize,
+    checks: &'static [usize],
     /// Nothing comes after it.
     pub is_last: bool,
     /// It begins with a synchronisation.
@@ -31,17 +35,19 @@ pub(in crate::decode) struct StreamPiece {
 impl StreamPiece {
     /// How many parts it has: to each comparison at its beginning, to its end, and to each comparison after that.
     pub const fn parts(&self) -> usize {
-        if self.is_last { CHECKS.len() + 1 } else { 2 * CHECKS.len() + 1 }
+        if self.is_last { self.own_end() + 1 } else { 2 * self.own_end() + 1 }
     }
 
     /// The part that its own bytes end with.
-    pub const OWN_END: usize = CHECKS.len();
+    pub const fn own_end(&self) -> usize {
+        self.checks.len()
+    }
 
     fn end_of(&self, part: usize) -> usize {
-        match part.checked_sub(Self::OWN_END) {
-            None => CHECKS[part].min(self.own),
+        match part.checked_sub(self.own_end()) {
+            None => self.checks[part].min(self.own),
             Some(0) => self.own,
-            Some(after) => self.own + CHECKS[after - 1],
+            Some(after) => self.own + self.checks[after - 1],
         }
     }
 
@@ -67,6 +73,9 @@ pub(in crate::decode) struct Cutter {
     /// How many bytes have to be there for a piece, and how many of them it has at most, if it can.
     size: usize,
     most: usize,
+    checks: &'static [usize],
+    /// Bytes of a piece that the decoder of the one before it also reads.
+    overlap: usize,
     /// Offset of the first byte that is not cut off.
     offset: u64,
     can_begin_alone: bool,
@@ -75,8 +84,10 @@ pub(in crate::decode) struct Cutter {
 impl Cutter {
     /// Pieces are of about so many bytes.
     pub fn new(size: usize) -> Self {
-        let size = size.max(OVERLAP + 1);
-        Self { size, most: size, offset: 0, can_begin_alone: false }
+        let checks = checks_of(size);
+        let overlap = checks.last().copied().unwrap_or(0);
+        let size = size.max(overlap + 1);
+        Self { size, most: size, checks, overlap, offset: 0, can_begin_alone: false }
     }
 
     /// The same; but where more bytes are there, up to twice as many. What is left has to be moved: it is less then.
@@ -93,10 +104,11 @@ impl Cutter {
         last_sync: &dyn Fn(&[u8], usize) -> Option<usize>,
     ) -> Option<StreamPiece> {
         let bytes = &gathered.bytes;
-        let most = bytes.len().checked_sub(OVERLAP).filter(|&most| most >= self.size)?;
+        let overlap = self.overlap;
+        let most = bytes.len().checked_sub(overlap).filter(|&most| most >= self.size)?;
         let mut end = most.min(self.most);
         let (own, is_sync) = loop {
-            if let Some(found) = bytes.get(..end).and_then(|bytes| last_sync(bytes, OVERLAP)) {
+            if let Some(found) = bytes.get(..end).and_then(|bytes| last_sync(bytes, overlap)) {
                 break (found, true);
             }
             if end == most {
@@ -109,18 +121,18 @@ impl Cutter {
         }
         let rest = gathered.slice(own..bytes.len()).into_piece();
         let mut data = std::mem::replace(gathered, rest);
-        data.truncate(own + OVERLAP);
-        let &mut Self { offset, can_begin_alone, .. } = self;
+        data.truncate(own + overlap);
+        let &mut Self { offset, checks, can_begin_alone, .. } = self;
         self.offset += own as u64;
         self.can_begin_alone = is_sync;
-        Some(StreamPiece { offset, data, own, is_last: false, can_begin_alone })
+        Some(StreamPiece { offset, data, own, checks, is_last: false, can_begin_alone })
     }
 
     /// What is left at the end of what was gathered.
     pub fn rest(&self, gathered: &mut Piece) -> StreamPiece {
         let data = std::mem::take(gathered);
-        let &Self { offset, can_begin_alone, .. } = self;
-        StreamPiece { offset, own: data.bytes.len(), data, is_last: true, can_begin_alone }
+        let &Self { offset, checks, can_begin_alone, .. } = self;
+        StreamPiece { offset, own: data.bytes.len(), data, checks, is_last: true, can_begin_alone }
     }
 }
 
@@ -162,10 +174,10 @@ mod tests {
             for piece in &pieces {
                 assert_eq!(piece.offset, own.len() as u64);
                 let parts: Vec<_> = (0..piece.parts()).map(|part| piece.part(part).bytes).collect();
-                let after = parts.get(StreamPiece::OWN_END + 1..).unwrap_or_default().concat();
-                own.extend(parts[..=StreamPiece::OWN_END].concat());
+                let after = parts.get(piece.own_end() + 1..).unwrap_or_default().concat();
+                own.extend(parts[..=piece.own_end()].concat());
                 assert_eq!(after, bytes[own.len()..own.len() + after.len()]);
-                assert_eq!(after.len(), if piece.is_last { 0 } else { OVERLAP });
+                assert_eq!(after.len(), if piece.is_last { 0 } else { 1024 });
                 assert_eq!(piece.can_begin_alone, piece.offset > 0);
                 assert!(piece.offset == 0 || piece.part(0).bytes.first() == Some(&0xFF));
             }

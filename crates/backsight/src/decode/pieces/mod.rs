@@ -31,7 +31,7 @@ use super::source_decoder::{SourceDecoder, Wanted};
 use super::span::count_frames;
 use super::split::{Piece, Splitter};
 use super::summary::{BufferSummary, SourceSummary};
-use crate::protocol::Stream;
+use crate::protocol::{SavedState, Stream};
 use crate::{Buffer, Result, Source};
 
 /// Portions of a piece that may wait for those before them: then its decoder waits, too.
@@ -142,6 +142,7 @@ where
         consumer,
         track: None,
         waiting: VecDeque::new(),
+        known: None,
         counts: Counts::default(),
         in_vain: 0,
         output,
@@ -175,8 +176,8 @@ where
     });
     reading?;
     gathering.splitter.restart();
-    let Counts { packets, accounting, statistics, kinds } = chain.counts;
-    let notes = chain.decoder.stream.notes();
+    let Counts { packets, accounting, statistics, kinds, notes } = chain.counts;
+    let notes = notes.into_words();
     let summary = SourceSummary { source, packets, accounting, statistics, notes, kinds };
     let sources = if gathering.is_met() { vec![summary] } else { Vec::new() };
     Ok((buffer_summary(setup, &gathering.splitter, sources, &gathering.undecoded), outcome))
@@ -260,6 +261,8 @@ struct Chain<'o, S: Stream, C: Consumer<S::Value>> {
     consumer: C,
     track: Option<Track<C::Portion>>,
     waiting: VecDeque<Handed<C::Portion>>,
+    /// What was known at the end of a part that is certain.
+    known: Option<SavedState>,
     /// What was counted in what has been put out.
     counts: Counts,
     /// Pieces that were decoded ahead in vain since the last one that was not.
@@ -285,12 +288,18 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
             && let Some(stream) = self.decoder.stream.resumable()
         {
             let (sender, receiver) = sync_channel(PORTIONS);
-            let state = if is_first { stream.state() } else { stream.starting_at(piece.offset) };
+            let state = match is_first {
+                true => stream.state(),
+                false => stream.starting_at(piece.offset, self.known.as_ref()),
+            };
             // A thread that has ended was told to.
             let _ = jobs.send(Job { piece: Arc::clone(&piece), state, replies: sender });
             replies = Some(receiver);
         }
         self.waiting.push_back(Handed { piece, replies });
+        if is_first {
+            return self.begin();
+        }
         if self.waiting.len() > self.ahead { self.advance() } else { ControlFlow::Continue(()) }
     }
 
@@ -307,7 +316,7 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
     /// Puts out what comes of the piece that the track is on, up to where the next one takes over.
     fn advance(&mut self) -> ControlFlow<()> {
         let Some(mut next) = self.waiting.pop_front() else { return ControlFlow::Continue(()) };
-        let Some(mut track) = self.track.take() else { return self.begin(next) };
+        let Some(mut track) = self.track.take() else { return ControlFlow::Break(()) };
         self.finish_own_bytes(&mut track)?;
         let mut ahead = next.replies.take().map(|replies| Ahead { replies, part: 0 });
         let mut last = None;
@@ -331,13 +340,14 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
         }
         self.in_vain += u32::from(ahead.is_some());
         drop(ahead);
-        let Some(Mark { state: Some(state), boundary, counts }) = last.map(|mark| *mark) else {
+        let Some(Mark { state, boundary, counts }) = last.map(|mark| *mark) else {
             return ControlFlow::Break(());
         };
         self.counts.add(&track.base, &counts);
         // All parts that were compared are done.
-        let part = StreamPiece::OWN_END;
+        let part = track.piece.own_end();
         if track.replies.is_some() {
+            let Some(state) = state else { return ControlFlow::Break(()) };
             self.decoder.restore(track.piece.offset, &state);
             self.decoder.keep(&track.piece.all());
         }
@@ -347,23 +357,31 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
         ControlFlow::Continue(())
     }
 
-    /// The first piece.
-    fn begin(&mut self, Handed { piece, replies }: Handed<C::Portion>) -> ControlFlow<()> {
+    /// The first piece: a source says things at its beginning that it does not say again.
+    fn begin(&mut self) -> ControlFlow<()> {
+        let Some(Handed { piece, replies }) = self.waiting.pop_front() else { return ControlFlow::Break(()) };
         let Some(Reply::Mark(mark)) = replies.as_ref().and_then(|replies| replies.recv().ok()) else {
             return ControlFlow::Break(());
         };
-        self.track = Some(Track { piece, part: 0, replies, base: mark.counts });
+        let mut track = Track { piece, part: 0, replies, base: mark.counts };
+        while track.part < track.piece.own_end() {
+            self.known = self.part(&mut track)?.state.or_else(|| self.known.take());
+        }
+        self.track = Some(track);
         ControlFlow::Continue(())
     }
 
     /// Puts out the bytes that are the piece's own.
     fn finish_own_bytes(&mut self, track: &mut Track<C::Portion>) -> ControlFlow<()> {
         let mut last = None;
-        while track.part <= StreamPiece::OWN_END {
+        while track.part <= track.piece.own_end() {
             last = Some(self.part(track)?);
         }
-        if let (true, Some(mark)) = (track.piece.is_last, last) {
-            self.counts.add(&track.base, &mark.counts);
+        if let Some(mark) = last {
+            if track.piece.is_last {
+                self.counts.add(&track.base, &mark.counts);
+            }
+            self.known = mark.state.or_else(|| self.known.take());
         }
         ControlFlow::Continue(())
     }
@@ -375,7 +393,9 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
         let Some(replies) = &track.replies else {
             let Self { decoder, consumer, output, .. } = self;
             return match decode_part(&track.piece, part, decoder, consumer, output) {
-                ControlFlow::Continue(()) => ControlFlow::Continue(Box::new(Mark::of(decoder, consumer))),
+                ControlFlow::Continue(()) => {
+                    ControlFlow::Continue(Box::new(Mark::of(decoder, consumer, false)))
+                }
                 ControlFlow::Break(()) => ControlFlow::Break(()),
             };
         };

@@ -10,7 +10,7 @@ use backsight_flow::Statistics;
 use super::cut::StreamPiece;
 use crate::decode::consumers::{Consumer, Portions};
 use crate::decode::source_decoder::SourceDecoder;
-use crate::protocol::{Kinds, SavedState, Stream};
+use crate::protocol::{Kinds, Notes, SavedState, Stream};
 
 /// What a decoder has counted.
 #[derive(Clone, Debug, Default)]
@@ -19,18 +19,21 @@ pub(super) struct Counts {
     pub accounting: Accounting,
     pub statistics: Statistics,
     pub kinds: Kinds,
+    pub notes: Notes,
 }
 
 impl Counts {
     /// What a stream has counted so far.
     pub fn of(stream: &mut impl Stream) -> Self {
         let (packets, accounting) = (stream.packets(), stream.accounting());
-        Self { packets, accounting, statistics: stream.statistics(), kinds: stream.kinds() }
+        let (statistics, kinds, notes) = (stream.statistics(), stream.kinds(), stream.notes());
+        Self { packets, accounting, statistics, kinds, notes }
     }
 
     /// Adds what was counted from one moment to another.
     pub fn add(&mut self, from: &Self, to: &Self) {
         self.kinds.add_since(&from.kinds, &to.kinds);
+        self.notes.add_since(&from.notes, &to.notes);
         self.packets += to.packets - from.packets;
         self.accounting += to.accounting - from.accounting;
         self.statistics += to.statistics - from.statistics;
@@ -47,9 +50,15 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// Where a decoder and its consumer are now.
-    pub fn of<S: Stream, C: Consumer<S::Value>>(decoder: &mut SourceDecoder<S>, consumer: &C) -> Self {
-        let (state, boundary) = (decoder.state(), consumer.boundary());
+    /// Where a decoder and its consumer are now. What is known is needed by those who go on from here; else it is compared, if
+    /// that is not too much.
+    pub fn of<S, C>(decoder: &mut SourceDecoder<S>, consumer: &C, is_needed: bool) -> Self
+    where
+        S: Stream,
+        C: Consumer<S::Value>,
+    {
+        let (state, boundary) =
+            (decoder.state_if(|stream| is_needed || !stream.is_costly()), consumer.boundary());
         Self { state, boundary, counts: Counts::of(&mut decoder.stream) }
     }
 
@@ -99,10 +108,11 @@ fn decode_piece<S: Stream, C: Consumer<S::Value>>(
     };
     decoder.restore(piece.offset, state);
     consumer.go_on_at(None);
-    send(Reply::Mark(Box::new(Mark::of(decoder, consumer))))?;
+    send(Reply::Mark(Box::new(Mark::of(decoder, consumer, false))))?;
     for part in 0..piece.parts() {
         decode_part(piece, part, decoder, consumer, &mut |portion| send(Reply::Portion(portion)))?;
-        send(Reply::Mark(Box::new(Mark::of(decoder, consumer))))?;
+        let is_needed = part + 1 == piece.parts();
+        send(Reply::Mark(Box::new(Mark::of(decoder, consumer, is_needed))))?;
     }
     ControlFlow::Continue(())
 }
@@ -117,7 +127,7 @@ pub(super) fn decode_part<S: Stream, C: Consumer<S::Value>>(
 ) -> ControlFlow<()> {
     let mut portions = Portions { consumer, output };
     decoder.take_to(piece.part(part).part(), &mut portions)?;
-    if piece.is_last && part == StreamPiece::OWN_END {
+    if piece.is_last && part == piece.own_end() {
         decoder.finish_to(&mut portions)?;
         portions.consumer.finish();
     }

@@ -5,16 +5,17 @@ mod execution;
 mod words;
 
 use backsight_core::{Accounting, Located};
-use backsight_flow::etrace::Settings;
+use backsight_flow::etrace::{Follower, Settings};
 use backsight_riscv::encap::{Framing, FramingFault};
 use backsight_riscv::etrace::{Content, Decoder, Message, Packet};
 
+use super::execution::Execution;
+use super::harts::Harts;
 use super::packets::{PacketDecoder, Packets};
 use super::riscv::registers_of;
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
 use configuration::Configuration;
-use execution::Execution;
 
 /// E-Trace.
 pub struct Etrace;
@@ -31,7 +32,7 @@ impl Protocol for Etrace {
     type Configuration = Configuration;
     type Packet = Message;
     type Packets = Packets<Decoder>;
-    type Execution<'c> = Execution<'c>;
+    type Execution<'c> = Execution<Decoder, Harts<'c, Decoder, Follower<SourceCode<'c>>>>;
     type Branches = Never;
 
     fn configure(source: &Described<'_>, notes: &mut Vec<String>) -> Result<Configuration, BadSetting> {
@@ -62,14 +63,14 @@ impl Protocol for Etrace {
         configuration: &Configuration,
         code: SourceCode<'c>,
         options: &Following,
-    ) -> Result<Execution<'c>, &'static str> {
+    ) -> Result<Self::Execution<'c>, &'static str> {
         let config = configuration.config();
         let mut settings = Settings::from(&config);
         settings.handlers = configuration.handlers.clone();
         settings.strict_image = options.strict_image;
         // What the program's ELF file says of its registers comes before the width of addresses.
         settings.set = registers_of(&code).unwrap_or(settings.set);
-        Ok(Execution::new(&config, settings, code))
+        Ok(Execution::new(Decoder::new(&config), Harts::new(settings, code)))
     }
 
     fn branches(_configuration: &Configuration) -> Result<Never, &'static str> {
