@@ -231,7 +231,8 @@ impl Counter<'_> {
         let Self { hart, blocks, .. } = self;
         let WalkedPaths { records, details, .. } = &mut hart.walked;
         let (record, details) = (records.get_mut(number)?, details.get_mut(number)?);
-        if edge != NONE && way_before != Way::Exception {
+        // After a gap and after an exception, more than the block before decides which edge it is.
+        if edge != NONE && before != NONE && way_before != Way::Exception {
             details.settle_arrival(record.count, blocks);
             (details.arrival, details.arrived) = (edge, record.count + 1);
             (record.before, record.way_before) = (before, way_before);
