@@ -121,9 +121,11 @@ impl<'a> Merger<'a> {
         }
         for mut stretch in other.stretches {
             stretch.root = new(&nodes, stretch.root);
-            stretch.function = new(&functions, stretch.function);
+            let place = &mut stretch.arrival.place;
+            place.function = new(&functions, place.function);
             for frame in &mut stretch.frames {
-                (frame.node, frame.function) = (new(&nodes, frame.node), new(&functions, frame.function));
+                frame.kept.node = new(&nodes, frame.kept.node);
+                frame.function = new(&functions, frame.function);
             }
             stretch.slices.iter_mut().for_each(|slice| slice.function = new(&functions, slice.function));
             self.profile.stretches.push(stretch);

@@ -4,6 +4,7 @@
 //! remembers the edge that was taken last in either way. Where several follow (an interpreter's dispatch), a small
 //! table that is indexed by a hash finds the edge. Only what was never seen before is looked up in maps.
 
+use backsight::calls::{Departure, Place};
 use backsight::core::AddressSpace;
 use backsight::flow::Range;
 use backsight::image::Window;
@@ -36,18 +37,26 @@ pub(crate) enum Way {
 
 /// What a block's last instruction does to the calls under way, where it is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Departure {
+pub(crate) enum Ending {
     /// Nothing.
-    Jump {
-        /// Its target is not in the code.
-        is_indirect: bool,
-    },
+    Jump,
     /// Calls.
     Call,
     /// Returns.
     Return,
     /// Returns from an exception.
     ExceptionReturn,
+}
+
+impl Ending {
+    pub fn of(departure: Departure) -> Self {
+        match departure {
+            Departure::Call { .. } => Self::Call,
+            Departure::Return => Self::Return,
+            Departure::ExceptionReturn => Self::ExceptionReturn,
+            _ => Self::Jump,
+        }
+    }
 }
 
 /// A block, in one line of the processor's cache.
@@ -61,12 +70,33 @@ pub(crate) struct BlockRecord {
     last: [u32; 2],
     pub function: u32,
     pub space: AddressSpace,
-    pub departure: Departure,
+    pub ending: Ending,
+    /// It is not the beginning of its function.
+    is_inside: bool,
 }
 
 const _: () = assert!(size_of::<BlockRecord>() == 64);
 
 impl BlockRecord {
+    /// Where execution comes to it.
+    #[inline]
+    pub fn place(&self) -> Place {
+        let &Self { range: Range { start: address, .. }, function, is_inside, .. } = self;
+        Place { function, name: None, is_inside, address }
+    }
+
+    /// How execution leaves it, if its last instruction is `executed`.
+    #[inline]
+    pub fn departure(&self, executed: bool) -> Departure {
+        match self.ending {
+            _ if !executed || !self.range.ends_in_branch() => Departure::Sequence,
+            Ending::Jump => Departure::Jump { is_indirect: self.range.class == Class::IndirectBranch },
+            Ending::Call => Departure::Call { return_address: self.range.end },
+            Ending::Return => Departure::Return,
+            Ending::ExceptionReturn => Departure::ExceptionReturn,
+        }
+    }
+
     #[inline]
     fn is(&self, range: &Range, space: AddressSpace) -> bool {
         self.range.start == range.start
@@ -83,8 +113,6 @@ pub(crate) struct EdgeRecord {
     pub to: u32,
     pub count: u64,
     pub way: Way,
-    /// It leads to another function, calls or returns.
-    pub changes_calls: bool,
 }
 
 /// A step to a block.
@@ -93,8 +121,6 @@ pub(crate) struct Followed {
     pub block: u32,
     /// The edge that was counted; [`NONE`] if none leads there.
     pub edge: u32,
-    /// The calls under way change.
-    pub changes_calls: bool,
 }
 
 type BlockKey = (u64, u64, u32, u8);
@@ -155,7 +181,7 @@ impl Blocks {
                 return None;
             }
             edge.count += 1;
-            return Some(Followed { block: edge.to, edge: last, changes_calls: edge.changes_calls });
+            return Some(Followed { block: edge.to, edge: last });
         }
         self.follow_recent(from, way, range, space)
     }
@@ -173,7 +199,7 @@ impl Blocks {
             return None;
         }
         edge.count += 1;
-        let followed = Followed { block: edge.to, edge: number, changes_calls: edge.changes_calls };
+        let followed = Followed { block: edge.to, edge: number };
         self.remember(from, way, number);
         Some(followed)
     }
@@ -234,8 +260,8 @@ impl Blocks {
         &mut self,
         range: &Range,
         space: AddressSpace,
-        function: u32,
-        departure: Departure,
+        Place { function, is_inside, .. }: Place,
+        ending: Ending,
     ) -> Option<u32> {
         if self.blocks.len() >= MOST {
             return None;
@@ -247,7 +273,8 @@ impl Blocks {
             last: [NONE; 2],
             function,
             space,
-            departure,
+            ending,
+            is_inside,
         });
         self.by_range.insert(key(range, space), number);
         Some(number)
@@ -262,7 +289,7 @@ impl Blocks {
         };
         let edge = self.edges.get_mut(number as usize)?;
         edge.count += 1;
-        let followed = Followed { block: to, edge: number, changes_calls: edge.changes_calls };
+        let followed = Followed { block: to, edge: number };
         self.remember(from, way, number);
         if let Some(next) = self.blocks.get(to as usize) {
             self.recent[slot(from, &next.range)] = number;
@@ -281,15 +308,8 @@ impl Blocks {
         if self.edges.len() >= MOST {
             return None;
         }
-        let (source, target) = (self.blocks.get(from as usize)?, self.blocks.get(to as usize)?);
-        let stays = match way {
-            Way::Onwards => true,
-            Way::Taken => matches!(source.departure, Departure::Jump { .. }),
-            Way::Exception | Way::ExceptionReturn => false,
-        };
-        let changes_calls = !stays || source.function != target.function;
         let number = self.edges.len() as u32;
-        self.edges.push(EdgeRecord { from, to, count: 0, way, changes_calls });
+        self.edges.push(EdgeRecord { from, to, count: 0, way });
         self.by_ends.insert((from, to, way as u8), number);
         Some(number)
     }

@@ -7,6 +7,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use backsight::SourceCode;
+use backsight::core::AddressSpace;
+use backsight::flow::Range;
+use backsight::image::Code as _;
+use backsight::isa::classify;
+
 use super::blocks::NONE;
 use super::hash::NumberMap;
 use crate::events::{EventChoice, EventOrigin, EventProfile, EventShare};
@@ -34,6 +40,25 @@ pub(crate) struct BlockOrigins {
     pub is_branch: bool,
     /// All of its instructions.
     pub instructions: u32,
+}
+
+impl BlockOrigins {
+    /// What the instructions of a range can cause.
+    pub fn of(range: &Range, code: &SourceCode<'_>, space: AddressSpace) -> Self {
+        let (mut accesses, mut address) = (Vec::new(), range.start);
+        for position in 0..range.instructions {
+            let (bytes, length) = code.opcode_at(space, address);
+            let Some(instruction) = classify(range.isa, &bytes[..length], address) else {
+                break;
+            };
+            if instruction.flags.load || instruction.flags.store {
+                accesses.push(position);
+            }
+            address = address.plus(instruction.size.into());
+        }
+        let is_branch = range.ends_in_branch();
+        Self { accesses: accesses.into(), is_branch, instructions: range.instructions }
+    }
 }
 
 /// Counts events of one source.

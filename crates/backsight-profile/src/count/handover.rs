@@ -5,13 +5,14 @@
 //! the last count of cycles. It is written down as it is; counts stay where they were counted. So each part counts what
 //! happens in it, and the sum is what one counter counts.
 
+use backsight::calls::Departure;
 use backsight::core::{Address, AddressSpace, Context};
 use backsight::flow::Range;
 use backsight::image::Code as _;
 use backsight::{Source, SourceCode};
 
 use super::blocks::{NONE, Way};
-use super::calls::{Arrival, CallStack, Tree};
+use super::calls::{Call, CallStack, Clock, Frame, Tree};
 use super::cycles::{CycleWindow, Stay};
 use super::hash::NumberMap;
 use super::timeline::TimeAxis;
@@ -52,8 +53,8 @@ impl Numbering {
 }
 
 /// What is handed over while it is written: functions, blocks and nodes only as far as something names them.
-pub(crate) struct Handing<'t> {
-    pub writer: Writer,
+struct Handing<'t> {
+    writer: Writer,
     tree: &'t Tree,
     functions: Numbering,
     blocks: Numbering,
@@ -61,7 +62,7 @@ pub(crate) struct Handing<'t> {
 }
 
 impl Handing<'_> {
-    pub fn function(&mut self, number: u32) {
+    fn function(&mut self, number: u32) {
         let number = self.functions.of(number).0;
         self.writer.number(number.into());
     }
@@ -72,7 +73,7 @@ impl Handing<'_> {
     }
 
     /// A node of the tree. Its callers come before it.
-    pub fn node(&mut self, number: u32) {
+    fn node(&mut self, number: u32) {
         let mut chain = vec![number];
         while let Some(node) = chain.last().and_then(|&last| self.tree.nodes.get(last as usize))
             && node.parent != NONE
@@ -108,16 +109,15 @@ impl Handing<'_> {
             self.writer.one_of(&WAYS, way);
             self.writer.number(address.0);
         }
-        hart.before_gap.hand_over(&mut self.writer);
-        self.writer.number(hart.clock);
+        self.writer.number(hart.clock.now);
         self.writer.flag(hart.counts_cycles);
-        hart.stack.hand_over(self);
+        self.stack(&hart.stack);
         let mut paused: Vec<_> = hart.paused.iter().collect();
         paused.sort_unstable_by_key(|(id, _)| **id);
         self.writer.number(paused.len() as u64);
         for (id, stack) in paused {
             self.writer.number(*id);
-            stack.hand_over(self);
+            self.stack(stack);
         }
         self.writer.number(hart.window.stays.len() as u64);
         for stay in &hart.window.stays {
@@ -126,6 +126,48 @@ impl Handing<'_> {
             self.writer.number(stay.instructions.into());
         }
     }
+}
+
+impl Handing<'_> {
+    fn departure(&mut self, departure: Departure) {
+        let (kind, address) = match departure {
+            Departure::Sequence => (0, None),
+            Departure::Jump { is_indirect } => (1 + u64::from(is_indirect), None),
+            Departure::Call { return_address } => (3, Some(return_address)),
+            Departure::Return => (4, None),
+            Departure::ExceptionReturn => (5, None),
+            Departure::Exception { return_address } => (6, Some(return_address)),
+            Departure::ExceptionSomewhere => (6, None),
+        };
+        self.writer.number(kind);
+        self.writer.address(address);
+    }
+
+    fn stack(&mut self, CallStack { calls, root, .. }: &CallStack) {
+        self.node(*root);
+        self.departure(calls.departure);
+        self.writer.flag(calls.is_lost);
+        self.writer.number(calls.frames.len() as u64);
+        for frame in &calls.frames {
+            self.node(frame.kept.node);
+            self.function(frame.function);
+            self.writer.address(frame.return_address);
+            self.writer.flag(frame.is_handler);
+        }
+    }
+}
+
+fn departure(handed: &mut Reader<'_>) -> Option<Departure> {
+    let (kind, address) = (handed.number()?, handed.address()?);
+    Some(match (kind, address) {
+        (0, None) => Departure::Sequence,
+        (1 | 2, None) => Departure::Jump { is_indirect: kind == 2 },
+        (3, Some(return_address)) => Departure::Call { return_address },
+        (4, None) => Departure::Return,
+        (5, None) => Departure::ExceptionReturn,
+        (6, return_address) => Departure::exception(return_address),
+        _ => return None,
+    })
 }
 
 /// How many there are of what is named by numbers.
@@ -141,8 +183,16 @@ impl Known {
         Some(handed.optional(|handed| handed.index(self.blocks))?.unwrap_or(NONE))
     }
 
-    fn stack(self, handed: &mut Reader<'_>, clock: u64) -> Option<CallStack> {
-        CallStack::take_over(handed, self.nodes, self.functions, clock)
+    fn stack(self, handed: &mut Reader<'_>, began: u64) -> Option<CallStack> {
+        let (root, departure, is_lost) = (handed.index(self.nodes)?, departure(handed)?, handed.flag()?);
+        let frames = handed.list(|handed| {
+            let (node, function) = (handed.index(self.nodes)?, handed.index(self.functions)?);
+            let (return_address, is_handler) = (handed.address()?, handed.flag()?);
+            Some(Frame { function, is_handler, return_address, kept: Call { node, began } })
+        })?;
+        let mut stack = CallStack::below(root);
+        (stack.calls.frames, stack.calls.departure, stack.calls.is_lost) = (frames, departure, is_lost);
+        Some(stack)
     }
 }
 
@@ -168,7 +218,7 @@ impl<'c> Counter<'c> {
         // What is named comes first, for whoever reads it.
         let mut out = Writer::default();
         out.list(handing.functions.list.iter(), |out, &number| {
-            if let Some(function) = self.functions.list.get(number as usize) {
+            if let Some(function) = self.functions.list().get(number as usize) {
                 out.space(function.space);
                 out.number(function.met.0);
             }
@@ -216,7 +266,7 @@ impl<'c> Counter<'c> {
     ) -> Option<()> {
         let functions = handed.list(|handed| {
             let space = handed.space()?;
-            Some(self.functions.at(space, Address(handed.number()?)))
+            Some(self.functions.at(space, Address(handed.number()?)).function)
         })?;
         // Those that were different functions are different ones here: the code is the same.
         if functions.iter().zip(0..).any(|(&number, expected)| number != expected) {
@@ -259,9 +309,8 @@ impl<'c> Counter<'c> {
         if self.blocks.find(&range, space).is_some() {
             return None;
         }
-        let function = self.functions.at(space, start);
-        let departure = self.functions.departure(&range, space);
-        self.blocks.add(&range, space, function, departure).map(drop)
+        let (place, ending) = self.ends_of(&range, space);
+        self.blocks.add(&range, space, place, ending).map(drop)
     }
 
     fn take_hart(
@@ -283,11 +332,10 @@ impl<'c> Counter<'c> {
         })?;
         // It is a break unless execution goes on there, which is seen here.
         self.totals.breaks += u64::from(interrupted.is_some());
-        let before_gap = Arrival::take_over(handed)?;
-        let clock = handed.number().filter(|&clock| clock <= MOST_INSTRUCTIONS)?;
+        let now = handed.number().filter(|&clock| clock <= MOST_INSTRUCTIONS)?;
         let counts_cycles = handed.flag()?;
-        let stack = known.stack(handed, clock)?;
-        let paused = handed.list(|handed| Some((handed.number()?, known.stack(handed, clock)?)))?;
+        let stack = known.stack(handed, now)?;
+        let paused = handed.list(|handed| Some((handed.number()?, known.stack(handed, now)?)))?;
         let stays = handed.list(|handed| {
             let (block, node) = (known.block(handed)?, handed.index(known.nodes)?);
             Some(Stay { block, node, instructions: handed.narrow()? })
@@ -301,8 +349,7 @@ impl<'c> Counter<'c> {
             way,
             exception,
             interrupted,
-            before_gap,
-            clock,
+            clock: Clock { now, began: now },
             walked: WalkedPaths::default(),
             stack,
             paused: paused.into_iter().collect(),

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
+use backsight::calls::{Arrival, Departure};
 use backsight::core::Address;
 
 use super::blocks::NONE;
-use super::calls::{Arrival, CallStack, Frame, Ledger, Tree};
+use super::calls::{Call, CallStack, Clock, Frame, Tree};
 use super::stretches::{Stretch, StretchTime};
 use super::timeline::Timeline;
 use crate::profile::{CallNode, Profile, Slice, Thread};
@@ -34,7 +35,7 @@ struct Turn {
     /// The last timestamp in it; 0 if there is none.
     last: u64,
     begins_at: Address,
-    left: Arrival,
+    left: Departure,
 }
 
 /// The turns of a thread on each hart, in their order.
@@ -85,7 +86,7 @@ impl Profile {
 fn turns_of<'s>(stretches: impl Iterator<Item = (usize, &'s Stretch)>) -> VecDeque<Turn> {
     let mut turns: VecDeque<(Turn, StretchTime, (u64, u64))> = VecDeque::new();
     for (number, stretch) in stretches {
-        match turns.back_mut().filter(|_| !stretch.is_lost) {
+        match turns.back_mut().filter(|_| !stretch.arrival.is_lost) {
             // Nothing is missing before it: it belongs to the last turn.
             Some((turn, time, clock)) => {
                 turn.stretches.push(number);
@@ -95,7 +96,7 @@ fn turns_of<'s>(stretches: impl Iterator<Item = (usize, &'s Stretch)>) -> VecDeq
                 }
             }
             None => {
-                let (begins_at, left) = (stretch.address, stretch.left);
+                let (begins_at, left) = (stretch.arrival.place.address, stretch.left);
                 let (bounds, estimate, last) = ((0, u64::MAX), 0, 0);
                 let turn = Turn { stretches: vec![number], bounds, estimate, last, begins_at, left };
                 turns.push_back((turn, stretch.time, stretch.clock));
@@ -141,7 +142,7 @@ fn in_order(mut by_hart: TurnsByHart) -> Option<Vec<Turn>> {
         // Nothing that begins after another has ended comes before it.
         let end = by_hart.values().map(|turns| first(turns).1).min().unwrap_or(u64::MAX);
         let goes_on_at = match ordered.last().map(|turn| turn.left) {
-            Some(Arrival::Exception { return_address }) => return_address,
+            Some(Departure::Exception { return_address }) => Some(return_address),
             _ => None,
         };
         let next = by_hart.iter_mut().filter(|(_, turns)| first(turns).0 <= end).min_by_key(|(_, turns)| {
@@ -217,20 +218,22 @@ impl<'a> Joiner<'a> {
     /// Puts the turns of a thread together.
     fn join(&mut self, name: String, turns: Vec<Turn>) -> Thread {
         let root = self.tree.thread();
-        let mut stack = CallStack::below(root, 0);
+        let mut stack = CallStack::below(root);
         let mut thread = Thread { name, node: root, ..Thread::default() };
         let mut timeline = Timeline::new(usize::MAX);
-        let (mut clock, mut left) = (0, Arrival::Sequence);
+        let (mut clock, mut left) = (Clock::default(), Departure::Sequence);
         for number in turns.iter().flat_map(|turn| &turn.stretches) {
             let Some(stretch) = self.stretches.get(*number) else { continue };
-            (stack.is_lost, stack.began) = (stretch.is_lost, clock);
-            let mut ledger = Ledger { tree: &mut self.tree, timeline: &mut timeline, clock };
+            let Arrival { departure, is_lost, place } = stretch.arrival;
+            clock.began = clock.now;
+            let (calls, mut ledger) = stack.split(&mut self.tree, &mut timeline, &mut clock);
             // What is missing before it may have been elsewhere: where the thread was last says how it comes here.
-            let how = if stretch.is_lost { left } else { stretch.how };
-            stack.arrive(how, stretch.address, stretch.function, &mut ledger);
+            (calls.departure, calls.is_lost) = (if is_lost { left } else { departure }, is_lost);
+            calls.arrive(&place, &mut ledger);
             left = stretch.left;
-            let depth = stack.frames.len().saturating_sub(1) as u32;
-            let moved = |at: u64| at.saturating_sub(stretch.clock.0).saturating_add(clock);
+            let depth = calls.frames.len().saturating_sub(1) as u32;
+            let begin = clock.now;
+            let moved = |at: u64| at.saturating_sub(stretch.clock.0).saturating_add(begin);
             thread.slices.extend(stretch.slices.iter().map(|slice| Slice {
                 depth: slice.depth.saturating_add(depth),
                 begin: moved(slice.begin),
@@ -239,15 +242,17 @@ impl<'a> Joiner<'a> {
             }));
             thread.timestamps.extend(stretch.timestamps.iter().map(|&(at, time)| (moved(at), time)));
             self.graft(*number, stretch, &mut stack, &moved);
-            clock = moved(stretch.clock.1);
+            let now = moved(stretch.clock.1);
+            clock = Clock { now, began: now };
             if stretch.frames.is_empty() {
-                stack.began = clock;
-                let mut ledger = Ledger { tree: &mut self.tree, timeline: &mut timeline, clock };
-                stack.lose(Some(Arrival::Return), &mut ledger);
+                let (calls, mut ledger) = stack.split(&mut self.tree, &mut timeline, &mut clock);
+                calls.departure = Departure::Return;
+                calls.lose(&mut ledger);
             }
         }
-        stack.began = clock;
-        stack.finish(&mut Ledger { tree: &mut self.tree, timeline: &mut timeline, clock });
+        clock.began = clock.now;
+        let (calls, mut ledger) = stack.split(&mut self.tree, &mut timeline, &mut clock);
+        calls.clear(&mut ledger);
         thread.slices.extend(timeline.slices.iter().map(|slice| Slice {
             function: slice.function,
             depth: slice.depth,
@@ -261,7 +266,7 @@ impl<'a> Joiner<'a> {
     /// Puts the calls of a stretch below the one that called its first function, and those that are under way at its end
     /// onto the stack.
     fn graft(&mut self, number: usize, stretch: &Stretch, stack: &mut CallStack, moved: &dyn Fn(u64) -> u64) {
-        let Some(first) = stack.frames.pop() else { return };
+        let Some(first) = stack.calls.frames.pop() else { return };
         let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
         numbers.insert(stretch.root, stack.node());
         for node in self.nodes_of.get_mut(number).map(std::mem::take).unwrap_or_default() {
@@ -273,16 +278,16 @@ impl<'a> Joiner<'a> {
             numbers.insert(node, new);
         }
         if stretch.frames.is_empty() {
-            stack.frames.push(first);
+            stack.calls.frames.push(first);
         }
         for (depth, frame) in stretch.frames.iter().enumerate() {
-            let node = numbers.get(&frame.node).copied().unwrap_or(first.node);
-            let parent = self.calls.get(frame.node as usize).and_then(|node| node.parent);
-            let began = moved(frame.began);
+            let node = numbers.get(&frame.kept.node).copied().unwrap_or(first.kept.node);
+            let parent = self.calls.get(frame.kept.node as usize).and_then(|node| node.parent);
+            let kept = Call { node, began: moved(frame.kept.began) };
             // What the stretch began with goes on, or another function in its place.
-            stack.frames.push(match depth == 0 && parent == Some(stretch.root) {
-                true => Frame { node, function: frame.function, ..first },
-                false => Frame { node, began, ..*frame },
+            stack.calls.frames.push(match depth == 0 && parent == Some(stretch.root) {
+                true => Frame { function: frame.function, kept: Call { node, ..first.kept }, ..first },
+                false => Frame { kept, ..*frame },
             });
         }
     }
@@ -305,7 +310,7 @@ mod tests {
     use super::*;
 
     fn turn(bounds: (u64, u64), estimate: u64, begins_at: u64, goes_on_at: u64) -> Turn {
-        let left = Arrival::Exception { return_address: Some(Address(goes_on_at)) };
+        let left = Departure::Exception { return_address: Address(goes_on_at) };
         let last = if bounds.0 == bounds.1 { bounds.0 + 5 } else { 0 };
         Turn { stretches: Vec::new(), bounds, estimate, last, begins_at: Address(begins_at), left }
     }

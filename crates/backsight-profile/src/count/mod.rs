@@ -9,7 +9,6 @@ mod branch_windows;
 mod calls;
 mod cycles;
 mod events;
-mod functions;
 mod handover;
 mod hash;
 mod join;
@@ -25,7 +24,8 @@ mod walked;
 
 use std::collections::BTreeMap;
 
-use backsight::core::{Address, Cause};
+use backsight::calls::{Departure, Functions, Place};
+use backsight::core::{Address, AddressSpace, Cause};
 use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::{Code as _, Window};
 use backsight::listing::{Filter, FilterOptions};
@@ -33,13 +33,12 @@ use backsight::{Source, SourceCode};
 
 use crate::{EventChoice, Totals};
 pub(crate) use blocks::NONE;
-use blocks::{BlockRecord, Blocks, Departure, Followed, Way, way_of};
+use blocks::{Blocks, Ending, Followed, Way, way_of};
 pub use branch_windows::BranchWindows;
 use branch_windows::WindowSampler;
-use calls::{Arrival, Ledger, Tree};
+use calls::Tree;
 use cycles::{CertainCycles, Stay};
-use events::EventCounter;
-use functions::Functions;
+use events::{BlockOrigins, EventCounter};
 pub use handover::Handover;
 pub(crate) use hash::NumberMap;
 pub(crate) use join::ThreadNames;
@@ -186,7 +185,8 @@ impl<'c> Counter<'c> {
         }
         if let Some(events) = &mut self.events {
             let (functions, space) = (&self.functions, self.hart.space);
-            events.block(block, range.instructions, || functions.origins(range, space));
+            let code = functions.code();
+            events.block(block, range.instructions, || BlockOrigins::of(range, &code, space));
         }
         if self.hart.counts_cycles {
             let (node, instructions) = (self.hart.stack.node(), range.instructions);
@@ -201,21 +201,52 @@ impl<'c> Counter<'c> {
         self.filter.as_mut().is_none_or(|(filter, _)| filter.wants(event))
     }
 
-    /// Execution comes to a block and goes through it. Gives the edge that led there, or [`NONE`].
+    /// Execution comes to a block and goes through it.
     #[inline]
-    fn step(&mut self, range: &Range) -> u32 {
+    fn step(&mut self, range: &Range) {
+        let (block, _) = self.follow(range);
+        self.arrive(block, range);
+        self.run(block, range);
+    }
+
+    /// Counts a block and the edge that led there: [`NONE`] if none did.
+    #[inline]
+    fn follow(&mut self, range: &Range) -> (u32, u32) {
         let followed = self.blocks.follow(self.hart.block, self.hart.way, range, self.hart.space);
-        let Followed { block, edge, changes_calls } = match followed {
+        let Followed { block, edge } = match followed {
             Some(followed) => followed,
             None => self.find(range),
         };
-        if changes_calls {
-            self.change_calls(block, range.start);
+        (self.hart.block, self.hart.way) = (block, way_of(range));
+        (block, edge)
+    }
+
+    /// Whose call is that?
+    #[inline]
+    fn arrive(&mut self, block: u32, range: &Range) {
+        let place = self.place_of(block, range);
+        let Self { tree, timeline, hart, .. } = self;
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        calls.arrive(&place, &mut ledger);
+    }
+
+    #[inline]
+    fn run(&mut self, block: u32, range: &Range) {
+        let departure = match self.blocks.blocks.get(block as usize) {
+            Some(record) => record.departure(range.executed),
+            None => self.functions.departure(range, self.hart.space),
+        };
+        let Self { tree, timeline, hart, .. } = self;
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        calls.run(range.instructions.into(), departure, &mut ledger);
+    }
+
+    #[inline]
+    fn place_of(&mut self, block: u32, range: &Range) -> Place {
+        match self.blocks.blocks.get(block as usize) {
+            Some(record) => record.place(),
+            None => self.functions.at(self.hart.space, range.start),
         }
-        self.hart.block = block;
-        self.hart.way = way_of(range);
-        self.hart.clock += u64::from(range.instructions);
-        edge
     }
 
     /// A step that may count, where not everything does: where it came from, and whether it is a call.
@@ -235,23 +266,18 @@ impl<'c> Counter<'c> {
     fn find(&mut self, range: &Range) -> Followed {
         let Some(block) = self.block_of(range).or_else(|| self.add(range)) else {
             self.totals.uncounted += u64::from(range.instructions);
-            return Followed { block: NONE, edge: NONE, changes_calls: true };
+            return Followed { block: NONE, edge: NONE };
         };
-        if let Some((from, way, is_direct)) = self.way_to(range) {
+        if let Some((from, way)) = self.way_to(range) {
             match self.blocks.count_edge(from, way, block) {
-                Some(followed) => {
-                    // The first block of a part says how execution comes to it.
-                    let changes_calls =
-                        followed.changes_calls || !is_direct || self.hart.stack.frames.is_empty();
-                    return Followed { changes_calls, ..followed };
-                }
+                Some(followed) => return followed,
                 None => self.totals.uncounted_edges += 1,
             }
         }
         if let Some(record) = self.blocks.blocks.get_mut(block as usize) {
             record.entries += 1;
         }
-        Followed { block, edge: NONE, changes_calls: true }
+        Followed { block, edge: NONE }
     }
 
     /// The block of a range, if it was met before, and if the code is what it was then.
@@ -261,17 +287,23 @@ impl<'c> Counter<'c> {
         if self.blocks.is_known(block) {
             return Some(block);
         }
-        let function = self.functions.at(space, range.start);
+        let function = self.functions.at(space, range.start).function;
         self.blocks.find_of(range, space, function)
     }
 
     fn add(&mut self, range: &Range) -> Option<u32> {
         let space = self.hart.space;
-        let function = self.functions.at(space, range.start);
-        let departure = self.functions.departure(range, space);
-        let block = self.blocks.add(range, space, function, departure)?;
-        self.blocks.set_time(block, function, self.functions.window);
+        let (place, ending) = self.ends_of(range, space);
+        let block = self.blocks.add(range, space, place, ending)?;
+        self.blocks.set_time(block, place.function, self.functions.window());
         Some(block)
+    }
+
+    /// The function of a new block, and how it ends.
+    fn ends_of(&mut self, range: &Range, space: AddressSpace) -> (Place, Ending) {
+        let place = self.functions.at(space, range.start);
+        let taken = Range { executed: true, ..*range };
+        (place, Ending::of(self.functions.departure(&taken, space)))
     }
 
     /// What follows happened in this span of time: names are those of the code of that time.
@@ -290,24 +322,24 @@ impl<'c> Counter<'c> {
         }
     }
 
-    /// How the last block was left to come to this range, and whether nothing came between; `None` if that is not known.
+    /// How the last block was left to come to this range; `None` if that is not known.
     /// After an exception whose handler is not in the trace, execution goes on as if there had been none.
-    fn way_to(&mut self, range: &Range) -> Option<(u32, Way, bool)> {
+    fn way_to(&mut self, range: &Range) -> Option<(u32, Way)> {
         if let Some((block, way, address)) = self.hart.interrupted.take() {
             let goes_on = address == range.start;
             self.totals.breaks -= u64::from(goes_on);
-            return goes_on.then_some((block, way, false));
+            return goes_on.then_some((block, way));
         }
         let from = self.hart.block;
         let last = self.blocks.blocks.get(from as usize)?;
         let follows = last.range.end == range.start;
         match (self.hart.way, self.hart.exception) {
-            (Way::Exception, Some((Way::Onwards, _))) if follows => Some((from, Way::Onwards, false)),
+            (Way::Exception, Some((Way::Onwards, _))) if follows => Some((from, Way::Onwards)),
             (Way::Exception, Some((Way::Taken, Some(address)))) if address == range.start => {
-                Some((from, Way::Taken, false))
+                Some((from, Way::Taken))
             }
             (Way::Onwards, _) if !follows => None,
-            (way, _) => Some((from, way, true)),
+            (way, _) => Some((from, way)),
         }
     }
 
@@ -321,48 +353,6 @@ impl<'c> Counter<'c> {
         }
     }
 
-    fn arrival(&self, address: Address, function: u32) -> Arrival {
-        let Some(last) = self.blocks.blocks.get(self.hart.block as usize) else {
-            return self.hart.before_gap;
-        };
-        if self.hart.way == Way::Exception {
-            let return_address = self.hart.exception.and_then(|(_, return_address)| return_address);
-            return Arrival::Exception { return_address };
-        }
-        self.arrival_after(last, self.hart.way, address, function)
-    }
-
-    /// How execution comes to an address after a block that was left in this way, which is no exception.
-    fn arrival_after(&self, last: &BlockRecord, way: Way, address: Address, function: u32) -> Arrival {
-        match (way, last.departure) {
-            (Way::Onwards, _) => Arrival::Sequence,
-            (Way::Exception, _) => Arrival::Exception { return_address: None },
-            (Way::ExceptionReturn, _) | (Way::Taken, Departure::ExceptionReturn) => Arrival::ExceptionReturn,
-            (Way::Taken, Departure::Call) => Arrival::Call { return_address: last.range.end },
-            (Way::Taken, Departure::Return) => Arrival::Return,
-            (Way::Taken, Departure::Jump { is_indirect }) => {
-                Arrival::Jump { into_middle: is_indirect && self.functions.is_inside(function, address) }
-            }
-        }
-    }
-
-    /// Execution comes to another function, or to another call of the same.
-    #[inline(never)]
-    fn change_calls(&mut self, block: u32, address: Address) {
-        let function = match self.blocks.blocks.get(block as usize) {
-            Some(record) => record.function,
-            None => self.functions.at(self.hart.space, address),
-        };
-        self.arrive(address, function);
-    }
-
-    fn arrive(&mut self, address: Address, function: u32) {
-        let how = self.arrival(address, function);
-        let Self { tree, timeline, hart, .. } = self;
-        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
-        hart.stack.arrive(how, address, function, &mut ledger);
-    }
-
     #[inline(never)]
     fn other(&mut self, event: &Event) {
         let is_wanted = self.wants(event);
@@ -371,14 +361,16 @@ impl<'c> Counter<'c> {
                 *self.exceptions.entry(cause).or_default() += u64::from(is_wanted);
                 self.exception(return_address);
             }
-            Event::ExceptionReturn if self.hart.block == NONE => {
-                self.hart.before_gap = Arrival::ExceptionReturn;
+            Event::ExceptionReturn => {
+                self.hart.stack.calls.departure = Departure::ExceptionReturn;
+                if self.hart.block != NONE {
+                    self.hart.way = Way::ExceptionReturn;
+                }
             }
-            Event::ExceptionReturn => self.hart.way = Way::ExceptionReturn,
             Event::Context(context, _) => self.context(&context),
             Event::Timestamp { value, cycles } => {
                 if self.keeps_time {
-                    self.hart.axis.add(self.hart.clock, value);
+                    self.hart.axis.add(self.hart.clock.now, value);
                 }
                 if self.joins_threads && value != 0 {
                     self.give_time(value);
@@ -392,7 +384,7 @@ impl<'c> Counter<'c> {
             Event::CycleCount(None) => self.hart.window.clear(),
             Event::PathUnknown { instructions, .. } => {
                 self.totals.unknown_path += u64::from(instructions);
-                self.hart.clock += u64::from(instructions);
+                self.hart.clock.now += u64::from(instructions);
                 self.lose();
             }
             Event::Hardware(event) if self.filter.as_ref().is_none_or(|(filter, _)| filter.wants_now()) => {
@@ -408,6 +400,7 @@ impl<'c> Counter<'c> {
             Event::StartOfTrace
             | Event::NoSync(_)
             | Event::TraceOn(_)
+            | Event::AddressUnknown
             | Event::NoMemory { .. }
             | Event::EndOfTrace { .. } => self.lose(),
             _ => {}
@@ -416,22 +409,21 @@ impl<'c> Counter<'c> {
 
     /// An exception is taken: if that is before the first instruction of a function that was called, it is in it anyway.
     fn exception(&mut self, return_address: Option<Address>) {
-        if self.hart.block == NONE {
-            self.hart.before_gap = Arrival::Exception { return_address };
+        let Self { functions, tree, timeline, hart, .. } = self;
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        if let Some(address) = return_address.filter(|_| calls.is_between()) {
+            calls.arrive(&functions.at(hart.space, address), &mut ledger);
+        }
+        calls.departure = Departure::exception(return_address);
+        if hart.block == NONE {
             return;
         }
-        if let Some(address) = return_address
-            && self.hart.way != Way::Onwards
-        {
-            let function = self.functions.at(self.hart.space, address);
-            self.arrive(address, function);
-        }
-        let before = match (self.hart.way, self.hart.exception) {
+        let before = match (hart.way, hart.exception) {
             (Way::Exception, Some((before, _))) => before,
             (way, _) => way,
         };
-        self.hart.exception = Some((before, return_address));
-        self.hart.way = Way::Exception;
+        hart.exception = Some((before, return_address));
+        hart.way = Way::Exception;
     }
 
     fn count_cycles(&mut self, cycles: u64) {
@@ -458,20 +450,14 @@ impl<'c> Counter<'c> {
 
     /// Something is missing.
     fn lose(&mut self) {
-        let last = if self.hart.block == NONE {
-            self.hart.before_gap
-        } else {
-            self.totals.breaks += 1;
-            self.arrival(Address(0), NONE)
-        };
-        self.note_loss(last);
+        self.totals.breaks += u64::from(self.hart.block != NONE);
+        self.note_loss();
         let Self { tree, timeline, hart, paths, events, sampler, .. } = self;
         events.iter_mut().for_each(EventCounter::lose);
         sampler.iter_mut().for_each(WindowSampler::lose);
-        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
-        hart.stack.lose(Some(last), &mut ledger);
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        calls.lose(&mut ledger);
         paths.iter_mut().for_each(PathCounter::forget);
-        hart.before_gap = if last == Arrival::Return { Arrival::Sequence } else { last };
         hart.block = NONE;
         hart.way = Way::Onwards;
         hart.interrupted = None;

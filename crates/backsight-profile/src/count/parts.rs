@@ -7,12 +7,13 @@
 //! When the parts before are known, [`Counter::join`] puts them onto the calls that were left open there. What comes out
 //! is what one counter counts, number by number; where that is not certain, [`Counter::is_exact`] says so.
 
+use backsight::calls::{Departure, MOST_FRAMES, Place};
 use backsight::core::{Address, AddressSpace, Context};
 use backsight::decode::SavedState;
 use backsight::flow::Range;
 
 use super::blocks::{NONE, Way};
-use super::calls::{Arrival, CallStack, Frame, Ledger, MOST_FRAMES};
+use super::calls::{Call, CallStack, Clock, Frame};
 use super::cycles::Stay;
 use super::stretches::Stretch;
 use super::{CountOptions, Counter};
@@ -28,7 +29,7 @@ struct Boundary {
     way: Way,
     exception: Option<(Way, Option<Address>)>,
     interrupted: Option<((Range, AddressSpace), Way, Address)>,
-    before_gap: Arrival,
+    departure: Departure,
     is_lost: bool,
     counts_cycles: bool,
 }
@@ -58,7 +59,7 @@ impl<'c> Counter<'c> {
     #[must_use]
     pub fn of_part(self) -> Self {
         let mut part = Self { part: Some(Box::default()), ..self };
-        part.hart.stack = CallStack::of_moving(0, 0, None, 0);
+        part.hart.stack = CallStack::of_moving(0, 0, None);
         part
     }
 
@@ -92,8 +93,8 @@ impl<'c> Counter<'c> {
             way: hart.way,
             exception: hart.exception,
             interrupted,
-            before_gap: hart.before_gap,
-            is_lost: hart.stack.is_lost,
+            departure: hart.stack.calls.departure,
+            is_lost: hart.stack.calls.is_lost,
             counts_cycles: hart.counts_cycles,
         })
     }
@@ -101,18 +102,19 @@ impl<'c> Counter<'c> {
     /// Begins where another counter has come to a boundary.
     pub(super) fn begin_at(&mut self, boundary: &SavedState) {
         let Some(boundary) = boundary.get::<Boundary>() else { return };
-        let &Boundary { hart, context, context_id, space, way, exception, before_gap, .. } = boundary;
+        let &Boundary { hart, context, context_id, space, way, exception, .. } = boundary;
         let block = boundary.block.map_or(NONE, |(range, space)| self.block_before(&range, space));
         let interrupted = boundary
             .interrupted
             .map(|((range, space), way, address)| (self.block_before(&range, space), way, address));
         self.hart.number = hart;
         self.hart.counts_cycles = boundary.counts_cycles;
-        self.hart.stack.is_lost = boundary.is_lost;
+        let calls = &mut self.hart.stack.calls;
+        (calls.departure, calls.is_lost) = (boundary.departure, boundary.is_lost);
         self.hart.stack.moving.iter_mut().for_each(|moving| moving.hart = hart);
         (self.hart.context, self.hart.context_id, self.hart.space) = (context, context_id, space);
         (self.hart.block, self.hart.way, self.hart.exception) = (block, way, exception);
-        (self.hart.interrupted, self.hart.before_gap) = (interrupted, before_gap);
+        self.hart.interrupted = interrupted;
         // It is a break unless execution goes on there, which is seen here.
         self.totals.breaks += u64::from(interrupted.is_some());
         self.part.iter_mut().for_each(|part| part.is_interrupted = interrupted.is_some());
@@ -123,17 +125,17 @@ impl<'c> Counter<'c> {
         if let Some(known) = self.blocks.find(range, space) {
             return known;
         }
-        let function = self.functions.at(space, range.start);
-        let departure = self.functions.departure(range, space);
-        self.blocks.add(range, space, function, departure).unwrap_or(NONE)
+        let (place, ending) = self.ends_of(range, space);
+        self.blocks.add(range, space, place, ending).unwrap_or(NONE)
     }
 
     /// Something is missing where no call is known. Then the call that is under way has returned, if the last instruction was
     /// a return: that happens before all else in a part.
-    pub(super) fn note_loss(&mut self, last: Arrival) {
+    pub(super) fn note_loss(&mut self) {
+        let calls = &self.hart.stack.calls;
         if let Some(part) = &mut self.part
-            && last == Arrival::Return
-            && self.hart.stack.frames.is_empty()
+            && calls.departure == Departure::Return
+            && calls.frames.is_empty()
         {
             part.begins_with_loss = true;
         }
@@ -169,17 +171,18 @@ impl<'c> Counter<'c> {
 
     fn join_part(&mut self, mut later: Self) {
         let Some(part) = later.part.take() else { return };
-        let clock = later.hart.clock;
-        let ledger = &mut Ledger { tree: &mut later.tree, timeline: &mut later.timeline, clock };
-        later.hart.stack.end_stretch(Arrival::Sequence, ledger);
-        later.hart.walked.settle(&mut later.blocks);
+        let Self { tree, timeline, hart, blocks, .. } = &mut later;
+        let left = (hart.stack.calls.departure, hart.stack.calls.is_lost);
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        calls.clear(&mut ledger);
+        hart.walked.settle(blocks);
         // Which hart a part of several begins with is not known, and calls may be forgotten where there are many.
-        let has_room = later.tree.unjoined == 0 && self.hart.stack.frames.len() < MOST_FRAMES / 2;
+        let has_room = later.tree.unjoined == 0 && self.hart.stack.calls.frames.len() < MOST_FRAMES / 2;
         let is_shortened = part.first_count.is_none() && later.hart.window.was_shortened;
         self.is_exact &= later.is_exact && later.others.is_empty() && has_room && !is_shortened;
 
-        let functions = later.functions.list.iter().map(|one| self.functions.at(one.space, one.met));
-        let functions: Vec<u32> = functions.collect();
+        let functions = later.functions.list().iter().map(|one| self.functions.at(one.space, one.met));
+        let functions: Vec<u32> = functions.map(|place| place.function).collect();
         let blocks = self.join_blocks(&later, &functions);
         let nodes = self.join_calls(&later, &part, &functions);
         self.join_costs(&later, &part, &functions, &blocks);
@@ -191,9 +194,8 @@ impl<'c> Counter<'c> {
         (hart.context, hart.context_id, hart.space) = (from.context, from.context_id, from.space);
         (hart.block, hart.way, hart.exception) = (number(from.block), from.way, from.exception);
         hart.interrupted = from.interrupted.map(|(block, way, address)| (number(block), way, address));
-        hart.before_gap = from.before_gap;
         hart.counts_cycles = from.counts_cycles;
-        hart.stack.is_lost = from.stack.is_lost;
+        (hart.stack.calls.departure, hart.stack.calls.is_lost) = left;
     }
 
     /// Adds blocks and edges. Gives the number of each block here.
@@ -203,7 +205,8 @@ impl<'c> Counter<'c> {
             let known = self.blocks.find(&record.range, record.space);
             let number = known.or_else(|| {
                 let function = functions.get(record.function as usize).copied().unwrap_or(NONE);
-                self.blocks.add(&record.range, record.space, function, record.departure)
+                let place = Place { function, ..record.place() };
+                self.blocks.add(&record.range, record.space, place, record.ending)
             });
             // More blocks than there is room for are counted as such by one counter.
             self.is_exact &= number.is_some();
@@ -258,35 +261,27 @@ impl<'c> Counter<'c> {
 
     /// Puts the calls of a part onto those that are under way. Gives the number of each node here.
     fn join_calls(&mut self, later: &Self, part: &Part, functions: &[u32]) -> Vec<u32> {
-        let base = self.hart.clock;
+        let base = self.hart.clock.now;
         let mut nodes = vec![NONE; later.tree.nodes.len()];
         if part.begins_with_loss {
-            let Self { tree, timeline, hart, .. } = self;
-            hart.stack.lose(Some(Arrival::Return), &mut Ledger { tree, timeline, clock: base });
+            self.lose_returned();
         }
-        let block = self.blocks.blocks.get(self.hart.block as usize);
-        let top = self.hart.stack.frames.last();
-        // Execution is in the function of the innermost call, but for what only happens after gaps.
-        self.is_exact &= match (block, top) {
-            (Some(block), Some(top)) if !part.begins_with_loss => block.function == top.function,
-            _ => true,
-        };
         let mut contexts = part.contexts.iter().peekable();
         let stretches = &later.tree.stretches;
         for (number, stretch) in stretches.iter().enumerate() {
             while let Some(&&(_, clock, id)) = contexts.peek().filter(|(before, ..)| *before <= number) {
                 contexts.next();
-                self.hart.clock = base + clock;
+                self.hart.clock.now = base + clock;
                 self.change_context_id(id);
             }
             let end = stretches.get(number + 1).map_or(later.tree.nodes.len(), |next| next.root as usize);
             self.join_stretch(later, stretch, end, base, functions, &mut nodes);
         }
         for &(_, clock, id) in contexts {
-            self.hart.clock = base + clock;
+            self.hart.clock.now = base + clock;
             self.change_context_id(id);
         }
-        self.hart.clock = base + later.hart.clock;
+        self.hart.clock.now = base + later.hart.clock.now;
         self.tree.folded += later.tree.folded;
         nodes
     }
@@ -302,13 +297,15 @@ impl<'c> Counter<'c> {
         nodes: &mut [u32],
     ) {
         let function = |number: u32| functions.get(number as usize).copied().unwrap_or(NONE);
-        let clock = base + stretch.clock.0;
         let Self { tree, timeline, hart, .. } = self;
-        hart.stack.is_lost = stretch.is_lost;
-        let of_first = function(stretch.function);
-        hart.stack.arrive(stretch.how, stretch.address, of_first, &mut Ledger { tree, timeline, clock });
-        let Some(first) = hart.stack.frames.pop() else { return };
-        self.is_exact &= first.function == of_first;
+        hart.clock.now = base + stretch.clock.0;
+        let place = stretch.arrival.place;
+        let place = Place { function: function(place.function), ..place };
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        (calls.departure, calls.is_lost) = (stretch.arrival.departure, stretch.arrival.is_lost);
+        calls.arrive(&place, &mut ledger);
+        let Some(first) = calls.frames.pop() else { return };
+        self.is_exact &= first.function == place.function;
         nodes[stretch.root as usize] = hart.stack.node();
         for old in stretch.root as usize + 1..end {
             let record = &later.tree.nodes[old];
@@ -326,24 +323,35 @@ impl<'c> Counter<'c> {
             }
             nodes[old] = new;
         }
+        let here = |frame: &Frame, began: u64| Frame {
+            function: function(frame.function),
+            kept: Call { node: nodes[frame.kept.node as usize], began },
+            ..*frame
+        };
+        let frames = &mut hart.stack.calls.frames;
         match stretch.frames.split_first() {
-            None => hart.stack.frames.push(first),
+            None => frames.push(first),
             Some((outermost, others)) => {
                 // What the stretch began with goes on, or another function in its place.
-                let (node, of) = (nodes[outermost.node as usize], function(outermost.function));
-                hart.stack.frames.push(Frame { node, function: of, ..first });
-                hart.stack.frames.extend(others.iter().map(|frame| Frame {
-                    node: nodes[frame.node as usize],
-                    function: function(frame.function),
-                    ..*frame
-                }));
+                let Frame { function, kept, .. } = here(outermost, first.kept.began);
+                frames.push(Frame { function, kept, ..first });
+                frames.extend(others.iter().map(|frame| here(frame, base + frame.kept.began)));
             }
         }
-        let clock = base + stretch.clock.1;
-        hart.stack.began = clock;
+        let now = base + stretch.clock.1;
+        hart.clock = Clock { now, began: now };
+        hart.stack.calls.departure = Departure::Sequence;
         if stretch.frames.is_empty() {
-            hart.stack.lose(Some(Arrival::Return), &mut Ledger { tree, timeline, clock });
+            self.lose_returned();
         }
+    }
+
+    /// Something is missing, after a return.
+    fn lose_returned(&mut self) {
+        let Self { tree, timeline, hart, .. } = self;
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        calls.departure = Departure::Return;
+        calls.lose(&mut ledger);
     }
 }
 

@@ -4,8 +4,7 @@ use backsight::core::{Address, AddressSpace};
 use backsight::image::{Code as _, Image, Window};
 use backsight::isa::Class;
 
-use super::blocks::{BlockRecord, Departure, EdgeRecord, Way};
-use super::calls::Ledger;
+use super::blocks::{BlockRecord, EdgeRecord, Ending, Way};
 use super::paths::{INDIRECT, PathCounter};
 use super::{Counter, Hart, NONE, NumberMap, ThreadRecord};
 use crate::module::Module;
@@ -22,8 +21,8 @@ impl Counter<'_> {
         let mut harts = std::mem::take(&mut self.others);
         let Self { tree, timeline, hart, blocks, .. } = &mut self;
         for hart in harts.iter_mut().chain([&mut *hart]) {
-            let mut ledger = Ledger { tree, timeline, clock: hart.clock };
-            hart.stack.finish(&mut ledger);
+            let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+            calls.clear(&mut ledger);
             hart.walked.settle(blocks);
         }
         self.count_samples();
@@ -61,9 +60,9 @@ impl Counter<'_> {
     /// Files by their name: one that is in memory several times is one.
     fn add_functions(&self, profile: &mut Profile) {
         let image = self.functions.code().image();
-        for (number, record) in self.functions.list.iter().enumerate() {
+        for (number, record) in self.functions.list().iter().enumerate() {
             let module = module_number(image, record.module, profile);
-            let file = image.modules().get(record.module as usize);
+            let file = record.module.and_then(|module| image.modules().get(module as usize));
             let names = self.functions.code_at(record.window);
             let symbol = |start| names.names_at(record.space, start).symbolise(record.space, start);
             let found = record.start.and_then(symbol);
@@ -114,8 +113,8 @@ impl Counter<'_> {
         profile: &mut Profile,
     ) -> Block {
         let (code, range) = (self.functions.code_at(met), &record.range);
-        let function = self.functions.list.get(record.function as usize);
-        let file = function.and_then(|function| code.image().modules().get(function.module as usize));
+        let function = self.functions.list().get(record.function as usize);
+        let file = function.and_then(|one| code.image().modules().get(one.module? as usize));
         let start = file.map_or(range.start.0, |file| file.file_address(range.start));
         let bytes = bytes_of(&code, record.space, range.start, range.end);
         let offset = profile.code.len();
@@ -211,8 +210,8 @@ impl Counter<'_> {
     }
 }
 
-fn module_number(image: &Image, number: u32, profile: &mut Profile) -> u32 {
-    let Some(module) = image.modules().get(number as usize) else {
+fn module_number(image: &Image, number: Option<u32>, profile: &mut Profile) -> u32 {
+    let Some(module) = number.and_then(|number| image.modules().get(number as usize)) else {
         return profile.module_number(Module::unknown());
     };
     let named = Module::named(module);
@@ -262,16 +261,16 @@ fn path_profile(paths: &PathCounter) -> PathProfile {
 
 fn kind_of(from: &BlockRecord, edge: &EdgeRecord) -> EdgeKind {
     let is_indirect = from.range.class == Class::IndirectBranch;
-    match (edge.way, from.departure) {
+    match (edge.way, from.ending) {
         (Way::Exception, _) => EdgeKind::Exception,
-        (Way::ExceptionReturn, _) | (Way::Taken, Departure::ExceptionReturn) => EdgeKind::ExceptionReturn,
+        (Way::ExceptionReturn, _) | (Way::Taken, Ending::ExceptionReturn) => EdgeKind::ExceptionReturn,
         (Way::Onwards, _) if from.range.ends_in_branch() => EdgeKind::NotTaken,
         (Way::Onwards, _) => EdgeKind::Sequence,
-        (Way::Taken, Departure::Call) if is_indirect => EdgeKind::IndirectCall,
-        (Way::Taken, Departure::Call) => EdgeKind::Call,
-        (Way::Taken, Departure::Return) => EdgeKind::Return,
-        (Way::Taken, Departure::Jump { .. }) if is_indirect => EdgeKind::IndirectJump,
-        (Way::Taken, Departure::Jump { .. }) if from.range.flags.conditional => EdgeKind::Taken,
-        (Way::Taken, Departure::Jump { .. }) => EdgeKind::Jump,
+        (Way::Taken, Ending::Call) if is_indirect => EdgeKind::IndirectCall,
+        (Way::Taken, Ending::Call) => EdgeKind::Call,
+        (Way::Taken, Ending::Return) => EdgeKind::Return,
+        (Way::Taken, Ending::Jump) if is_indirect => EdgeKind::IndirectJump,
+        (Way::Taken, Ending::Jump) if from.range.flags.conditional => EdgeKind::Taken,
+        (Way::Taken, Ending::Jump) => EdgeKind::Jump,
     }
 }

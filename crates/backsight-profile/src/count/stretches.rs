@@ -5,9 +5,9 @@
 //! to the thread, or to a call that began before the stretch; below its first call is a node that stands for whatever
 //! called it. [`super::join`] puts the stretches of a thread together, in the order of time.
 
-use backsight::core::Address;
+use backsight::calls::{Arrival, Departure, Stack};
 
-use super::calls::{Arrival, CallStack, Frame, Ledger, Moving};
+use super::calls::{CallStack, Frame};
 use crate::profile::Slice;
 
 /// A stretch of a thread.
@@ -21,16 +21,13 @@ pub(crate) struct Stretch {
     /// The node of whatever called its first function.
     pub root: u32,
     /// How execution came to it.
-    pub how: Arrival,
-    pub is_lost: bool,
-    pub address: Address,
-    pub function: u32,
+    pub arrival: Arrival,
     /// The calls under way at its end; the first of them is the one that it began with, unless that has returned.
     pub frames: Vec<Frame>,
     /// Instructions that its hart had executed at its beginning and at its end.
     pub clock: (u64, u64),
     /// How execution left it: that is how it comes to the next stretch of the thread, if something is missing between.
-    pub left: Arrival,
+    pub left: Departure,
     pub time: StretchTime,
     /// Calls over time, where they were asked for, with clocks of the hart.
     pub slices: Vec<Slice>,
@@ -56,89 +53,23 @@ pub(crate) struct StretchTime {
     pub after: Option<TimePoint>,
 }
 
+/// A thread that may go on elsewhere: what was called before a stretch began is not known here.
+#[derive(Debug)]
+pub(crate) struct Moving {
+    pub hart: u16,
+    /// The number of the thread in the trace.
+    pub thread: u64,
+    /// The stretch that goes on.
+    pub stretch: Option<usize>,
+    /// The last time that the trace gave.
+    pub time: Option<TimePoint>,
+}
+
 impl CallStack {
     /// The calls of a thread that may go on elsewhere.
-    pub fn of_moving(hart: u16, thread: u64, time: Option<TimePoint>, clock: u64) -> Self {
-        let moving = Moving { hart, thread, stretch: None, time };
-        Self { moving: Some(Box::new(moving)), ..Self::below(super::NONE, clock) }
-    }
-
-    /// Begins a stretch, if what happens depends on calls that are not known here.
-    #[inline(never)]
-    pub fn depends_on_callers(
-        &mut self,
-        how: Arrival,
-        address: Address,
-        function: u32,
-        ledger: &mut Ledger<'_>,
-    ) -> bool {
-        if self.moving.is_none() {
-            return false;
-        }
-        if !ledger.tree.has_room() {
-            ledger.tree.unjoined += 1;
-            return false;
-        }
-        self.end_stretch(Arrival::Sequence, ledger);
-        self.begin_stretch(how, false, address, function, ledger);
-        true
-    }
-
-    /// Execution comes to a thread whose calls are not known here.
-    pub fn begin_stretch(
-        &mut self,
-        how: Arrival,
-        is_lost: bool,
-        address: Address,
-        function: u32,
-        ledger: &mut Ledger<'_>,
-    ) {
-        let Some(moving) = &mut self.moving else { return };
-        let root = ledger.tree.thread();
-        let node = ledger.tree.callee(root, function);
-        let began = ledger.clock;
-        (self.root, self.began) = (root, began);
-        self.frames.push(Frame { node, function, return_address: None, is_handler: false, began });
-        moving.stretch = Some(ledger.tree.stretches.len());
-        ledger.tree.stretches.push(Stretch {
-            source: 0,
-            hart: moving.hart,
-            thread: moving.thread,
-            root,
-            how,
-            is_lost,
-            address,
-            function,
-            frames: Vec::new(),
-            clock: (began, began),
-            left: Arrival::Sequence,
-            time: StretchTime { before: moving.time, ..StretchTime::default() },
-            slices: Vec::new(),
-            timestamps: Vec::new(),
-        });
-    }
-
-    /// Something is missing, or another thread has its turn: the thread may go on elsewhere.
-    pub fn end_turn(&mut self, after: Option<Arrival>, ledger: &mut Ledger<'_>) {
-        if self.moving.is_none() {
-            return;
-        }
-        if !ledger.tree.has_room() {
-            ledger.tree.unjoined += 1;
-            return;
-        }
-        let left = after.filter(|&after| after != Arrival::Return).unwrap_or(Arrival::Sequence);
-        self.end_stretch(left, ledger);
-    }
-
-    /// The stretch that goes on has ended.
-    pub fn end_stretch(&mut self, left: Arrival, ledger: &mut Ledger<'_>) {
-        self.end_stay(ledger);
-        let frames = std::mem::take(&mut self.frames);
-        let stretch = self.moving.as_mut().and_then(|moving| moving.stretch.take());
-        if let Some(stretch) = stretch.and_then(|number| ledger.tree.stretches.get_mut(number)) {
-            (stretch.frames, stretch.clock.1, stretch.left) = (frames, ledger.clock, left);
-        }
+    pub fn of_moving(hart: u16, thread: u64, time: Option<TimePoint>) -> Self {
+        let moving = Some(Box::new(Moving { hart, thread, stretch: None, time }));
+        Self { calls: Stack::open(), root: super::NONE, moving }
     }
 
     /// The trace gives the time. `is_running`: it is that of an instruction of the stretch.

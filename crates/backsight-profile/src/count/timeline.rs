@@ -30,6 +30,12 @@ impl Timeline {
         Self { most, shortest: 1, ..Self::default() }
     }
 
+    /// Does anybody ask for calls over time?
+    #[inline(always)]
+    pub fn is_wanted(&self) -> bool {
+        self.most > 0
+    }
+
     #[inline]
     pub fn add(&mut self, slice: Slice) {
         if self.most == 0 {

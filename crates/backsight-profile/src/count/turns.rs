@@ -7,7 +7,7 @@ use backsight::image::Code as _;
 use super::Counter;
 use super::blocks::{NONE, Way};
 use super::branch_windows::WindowSampler;
-use super::calls::{Arrival, CallStack, Ledger, Tree};
+use super::calls::{CallStack, Clock, Tree};
 use super::cycles::CycleWindow;
 use super::events::EventCounter;
 use super::hash::NumberMap;
@@ -38,10 +38,7 @@ pub(super) struct Hart {
     pub(super) exception: Option<(Way, Option<Address>)>,
     /// The last block before an exception whose handler is not traced, how it was left, and where execution goes on.
     pub(super) interrupted: Option<(u32, Way, Address)>,
-    /// How execution left what came before something that is missing.
-    pub(super) before_gap: Arrival,
-    /// Instructions so far.
-    pub(super) clock: u64,
+    pub(super) clock: Clock,
     pub(super) walked: WalkedPaths,
     pub(super) stack: CallStack,
     /// The stacks of other threads that ran here.
@@ -69,10 +66,9 @@ impl Hart {
             way: Way::Onwards,
             exception: None,
             interrupted: None,
-            before_gap: Arrival::Sequence,
-            clock: 0,
+            clock: Clock::default(),
             walked: WalkedPaths::default(),
-            stack: CallStack::new(tree, 0),
+            stack: CallStack::below(tree.thread()),
             paused: NumberMap::default(),
             counts_cycles,
             window: CycleWindow::default(),
@@ -99,11 +95,9 @@ impl Counter<'_> {
         }
         if let Some(part) = &mut self.part {
             let id = context_id.unwrap_or(0);
-            part.context(self.tree.stretches.len(), self.hart.clock, id);
+            part.context(self.tree.stretches.len(), self.hart.clock.now, id);
             if before.is_some() {
-                let clock = self.hart.clock;
-                let ledger = &mut Ledger { tree: &mut self.tree, timeline: &mut self.timeline, clock };
-                self.hart.stack.pause(ledger);
+                self.pause();
                 self.forget_last_block();
             }
             return;
@@ -116,26 +110,32 @@ impl Counter<'_> {
     pub(super) fn change_context_id(&mut self, id: u64) {
         let context_id = Some(id);
         let before = std::mem::replace(&mut self.hart.context_id, context_id);
-        let Self { tree, timeline, hart, threads, .. } = self;
         let Some(before) = before else {
             // The first context of a hart: this is what runs on it.
-            let thread = threads.iter_mut().rev().find(|thread| thread.hart == hart.number);
+            let number = self.hart.number;
+            let thread = self.threads.iter_mut().rev().find(|thread| thread.hart == number);
             thread.into_iter().for_each(|thread| thread.context_id = context_id);
             return;
         };
-        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
-        hart.stack.pause(&mut ledger);
-        let mut next = hart.paused.remove(&id).unwrap_or_else(|| {
-            let stack = CallStack::new(tree, hart.clock);
-            threads.push(ThreadRecord { root: stack.node(), hart: hart.number, context_id: Some(id) });
+        self.pause();
+        let Self { tree, hart, threads, .. } = self;
+        let next = hart.paused.remove(&id).unwrap_or_else(|| {
+            let stack = CallStack::below(tree.thread());
+            threads.push(ThreadRecord { root: stack.root, hart: hart.number, context_id });
             stack
         });
-        next.resume(hart.clock);
         if hart.paused.len() >= MOST_THREADS {
             hart.paused.clear();
         }
         hart.paused.insert(before, std::mem::replace(&mut hart.stack, next));
         self.forget_last_block();
+    }
+
+    /// Execution goes to another thread.
+    fn pause(&mut self) {
+        let Self { tree, timeline, hart, .. } = self;
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        calls.pause(&mut ledger);
     }
 
     /// The last block was of another thread.
@@ -145,22 +145,20 @@ impl Counter<'_> {
         hart.block = NONE;
         hart.way = Way::Onwards;
         hart.interrupted = None;
-        hart.before_gap = Arrival::Sequence;
     }
 
     /// Another thread has its turn, which may have run on another hart before.
     fn change_thread(&mut self, thread: Option<u64>) {
+        self.pause();
         let Self { tree, timeline, hart, .. } = self;
-        let mut ledger = Ledger { tree, timeline, clock: hart.clock };
-        hart.stack.pause(&mut ledger);
         let id = thread.unwrap_or(0);
-        let new = || CallStack::of_moving(hart.number, id, hart.time, hart.clock);
+        let new = || CallStack::of_moving(hart.number, id, hart.time);
         let mut next = hart.paused.remove(&id).unwrap_or_else(new);
-        next.resume(hart.clock);
         next.moving.iter_mut().for_each(|moving| moving.time = hart.time);
         let mut last = std::mem::replace(&mut hart.stack, next);
         if last.moving.is_none() {
-            last.finish(&mut ledger);
+            let (calls, mut ledger) = last.split(tree, timeline, &mut hart.clock);
+            calls.clear(&mut ledger);
         }
         // Calls are kept here only where there is no room to put them together later.
         if let Some(moving) = last.moving.as_ref().filter(|moving| moving.stretch.is_some()) {
@@ -175,7 +173,7 @@ impl Counter<'_> {
     /// The trace gives the time: that of the instruction before, unless an exception was taken since.
     pub(super) fn give_time(&mut self, time: u64) {
         let Self { tree, hart, .. } = self;
-        let point = TimePoint { time, clock: hart.clock };
+        let point = TimePoint { time, clock: hart.clock.now };
         hart.time = Some(point);
         let first = std::mem::replace(&mut hart.untimed, tree.stretches.len());
         for stretch in tree.stretches.iter_mut().skip(first).filter(|one| one.hart == hart.number) {
@@ -189,7 +187,7 @@ impl Counter<'_> {
     #[cold]
     pub(super) fn switch_hart(&mut self, number: u16) {
         let known = self.others.iter().position(|hart| hart.number == number);
-        let is_unused = self.hart.clock == 0 && self.others.is_empty() && self.hart.block == NONE;
+        let is_unused = self.hart.clock.now == 0 && self.others.is_empty() && self.hart.block == NONE;
         let mut next = match known {
             Some(known) => self.others.swap_remove(known),
             // The first hart has not run yet: it is this one.

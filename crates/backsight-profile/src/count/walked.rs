@@ -1,21 +1,21 @@
 //! Paths that a follower remembers, counted as one.
 //!
 //! A follower names the paths that it walks again and again. What a path does is known once it was counted range by range:
-//! the edges inside it, and which of them change the calls under way, and how. From then on it is one addition; its
-//! edges get their share when the follower forgets its paths, and at the end.
+//! the edges inside it, and its segments for the stack of calls. From then on it is one addition; its edges get their share
+//! when the follower forgets its paths, and at the end.
 //!
 //! The step to the first range of a path depends on what came before. It mostly is the same as last time: each path
 //! knows the edge that led to it last, which gets its share when another one leads to it. Neither blocks nor edges are
 //! touched as long as that is so: what is needed for each walk is together in a [`PathRecord`].
 
-use backsight::core::{Address, AddressSpace};
+use backsight::calls::{Segment, Walk};
+use backsight::core::AddressSpace;
 use backsight::decode::{Accumulate, SavedState};
 use backsight::flow::{PathId, Range};
 use backsight::image::Window;
 use backsight::{Event, Item};
 
 use super::blocks::{Blocks, NONE, Way};
-use super::calls::{Arrival, Ledger};
 use super::{Counter, Hart};
 
 /// Most paths of a generation.
@@ -31,8 +31,8 @@ pub(crate) struct WalkedPaths {
     details: Vec<PathDetails>,
     /// The edges inside the paths.
     edges: Vec<u32>,
-    /// The changes of calls of all paths: for each the step to its first range, and then those inside it.
-    changes: Vec<CallChange>,
+    /// The segments of all paths.
+    segments: Vec<Segment>,
 }
 
 /// A path: what each walk needs, in half a line of the processor's cache.
@@ -46,14 +46,10 @@ struct PathRecord {
     before: u32,
     /// The last of its blocks.
     block: u32,
-    /// Instructions of all its ranges.
-    instructions: u32,
-    /// The first of its changes of calls: the step to its first range.
-    first_change: u32,
-    /// How many there are, that one included; 0 for paths that have to be counted range by range.
-    changes: u8,
-    /// The step to its first range changes the calls under way.
-    arrival_changes_calls: bool,
+    /// The first of its segments.
+    first_segment: u32,
+    /// How many there are; 0 for paths that have to be counted range by range.
+    segments: u8,
     /// How the block before it was left.
     way_before: Way,
     /// How the last of its blocks was left.
@@ -71,10 +67,8 @@ const UNKNOWN: PathRecord = PathRecord {
     space: AddressSpace::ANY,
     before: NOWHERE,
     block: NOWHERE,
-    instructions: 0,
-    first_change: 0,
-    changes: 0,
-    arrival_changes_calls: false,
+    first_segment: 0,
+    segments: 0,
     way_before: Way::Onwards,
     way: Way::Onwards,
 };
@@ -96,20 +90,6 @@ struct PathDetails {
 
 const UNKNOWN_DETAILS: PathDetails =
     PathDetails { first: None, edges: (0, 0), settled: 0, arrival: NONE, arrived: 0 };
-
-/// A step that changes the calls under way.
-#[derive(Clone, Copy, Debug)]
-struct CallChange {
-    how: Arrival,
-    address: Address,
-    function: u32,
-    /// Instructions of the path before it.
-    instructions: u32,
-}
-
-/// The step to the first range of a path of which it is not known.
-const NO_CHANGE: CallChange =
-    CallChange { how: Arrival::Sequence, address: Address(0), function: NONE, instructions: 0 };
 
 impl WalkedPaths {
     /// Gives edges their share of what was counted by paths.
@@ -136,7 +116,7 @@ impl WalkedPaths {
         self.records.clear();
         self.details.clear();
         self.edges.clear();
-        self.changes.clear();
+        self.segments.clear();
     }
 
     /// Was a path counted range by range?
@@ -202,8 +182,11 @@ impl Counter<'_> {
         }
         if self.needs_order || self.hart.counts_cycles || path.number >= MOST {
             self.take_each(&mut { ranges });
-        } else if !self.walk_again(path) {
-            self.learn(path, &mut { ranges });
+        } else {
+            match self.walk_again(path) {
+                Walk::Whole => {}
+                walk => self.walk_ranges(path, walk, &mut { ranges }),
+            }
         }
     }
 
@@ -212,151 +195,116 @@ impl Counter<'_> {
         ranges.for_each(|range| self.range(&range));
     }
 
-    /// Counts a path that is known. False if it is not.
+    /// Counts a path that is known.
     #[inline(always)]
-    fn walk_again(&mut self, path: PathId) -> bool {
+    fn walk_again(&mut self, path: PathId) -> Walk {
+        let Hart { walked, space, block, way, .. } = &self.hart;
+        let Some(record) = walked.records.get(path.number as usize) else { return Walk::Unknown };
+        if record.segments == 0 || walked.generation != Some(path.generation) || record.space != *space {
+            return Walk::Unknown;
+        }
+        if (record.before != *block || record.way_before != *way)
+            && self.come_from_elsewhere(path).is_none()
+        {
+            return Walk::Unknown;
+        }
         let Self { tree, timeline, hart, .. } = self;
-        let Hart { walked, stack, clock, space, block, way, .. } = hart;
-        let WalkedPaths { records, changes, generation, .. } = walked;
-        let Some(record) = records.get_mut(path.number as usize) else { return false };
-        if record.changes == 0 || *generation != Some(path.generation) || record.space != *space {
-            return false;
-        }
-        if record.before != *block || record.way_before != *way {
-            return self.walk_from_elsewhere(path);
-        }
+        let Hart { walked, stack, clock, block, way, .. } = hart;
+        let Some(record) = walked.records.get_mut(path.number as usize) else { return Walk::Unknown };
         record.count += 1;
-        let first = record.first_change as usize;
-        let last = first + usize::from(record.changes);
-        let first = first + usize::from(!record.arrival_changes_calls);
-        for change in changes.get(first..last).unwrap_or_default() {
-            let clock = *clock + u64::from(change.instructions);
-            let mut ledger = Ledger { tree: &mut *tree, timeline: &mut *timeline, clock };
-            stack.arrive(change.how, change.address, change.function, &mut ledger);
-        }
-        *clock += u64::from(record.instructions);
         (*block, *way) = (record.block, record.way);
-        true
+        let first = record.first_segment as usize;
+        let (calls, mut ledger) = stack.split(tree, timeline, clock);
+        match walked.segments.get(first..first + usize::from(record.segments)) {
+            Some([first, others @ ..]) => calls.walk(first, others, &mut ledger),
+            _ => Walk::Unknown,
+        }
     }
 
-    /// The same where another block than last time came before.
+    /// The same where another block than last time came before: the step from there is counted by itself.
     #[inline(never)]
-    fn walk_from_elsewhere(&mut self, path: PathId) -> bool {
+    fn come_from_elsewhere(&mut self, path: PathId) -> Option<()> {
         let number = path.number as usize;
-        let Some(first) = self.hart.walked.details.get(number).and_then(|details| details.first) else {
-            return false;
-        };
-        let (before, way_before, began) = (self.hart.block, self.hart.way, self.hart.clock);
-        let edge = self.step(&first);
-        let arrival = self.arrival_change(before, way_before, &first, edge);
-        let Self { tree, timeline, hart, blocks, .. } = self;
-        let WalkedPaths { records, details, changes, .. } = &mut hart.walked;
-        let (Some(record), Some(details)) = (records.get_mut(number), details.get_mut(number)) else {
-            return false;
-        };
-        let first_change = record.first_change as usize;
-        if let Some((edge, change)) = arrival {
+        let first = self.hart.walked.details.get(number)?.first?;
+        let (before, way_before) = (self.hart.block, self.hart.way);
+        let (_, edge) = self.follow(&first);
+        let Self { hart, blocks, .. } = self;
+        let WalkedPaths { records, details, .. } = &mut hart.walked;
+        let (record, details) = (records.get_mut(number)?, details.get_mut(number)?);
+        // After a gap and after an exception, more than the block before decides which edge it is.
+        if edge != NONE && before != NONE && way_before != Way::Exception {
             details.settle_arrival(record.count, blocks);
             (details.arrival, details.arrived) = (edge, record.count + 1);
             (record.before, record.way_before) = (before, way_before);
-            record.arrival_changes_calls = change.is_some();
-            changes[first_change] = change.unwrap_or(NO_CHANGE);
         } else {
             // This walk came over no edge that the path knows of.
             details.arrived += 1;
         }
-        record.count += 1;
-        let last = first_change + usize::from(record.changes);
-        for change in changes.get(first_change + 1..last).unwrap_or_default() {
-            let clock = began + u64::from(change.instructions);
-            let mut ledger = Ledger { tree: &mut *tree, timeline: &mut *timeline, clock };
-            hart.stack.arrive(change.how, change.address, change.function, &mut ledger);
-        }
-        hart.clock = began + u64::from(record.instructions);
-        (hart.block, hart.way) = (record.block, record.way);
-        true
+        Some(())
     }
 
-    /// The edge that led to the first range of a path, and how it changes the calls under way, if that is always so.
-    fn arrival_change(
-        &self,
-        before: u32,
-        way: Way,
-        first: &Range,
-        edge: u32,
-    ) -> Option<(u32, Option<CallChange>)> {
-        let last = self.blocks.blocks.get(before as usize).filter(|_| way != Way::Exception)?;
-        let record = self.blocks.edges.get(edge as usize)?;
-        let function = self.blocks.blocks.get(record.to as usize)?.function;
-        let change = record.changes_calls.then(|| CallChange {
-            how: self.arrival_after(last, way, first.start, function),
-            address: first.start,
-            function,
-            instructions: 0,
-        });
-        Some((edge, change))
-    }
-
-    /// Counts a path range by range. Where it comes for the first time, notes what it does.
+    /// Counts a path of which not enough is known.
     #[inline(never)]
-    fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = Range>) {
-        if self.hart.walked.is_known(path) {
-            return self.take_each(ranges);
+    fn walk_ranges(&mut self, path: PathId, walk: Walk, ranges: &mut dyn Iterator<Item = Range>) {
+        match walk {
+            Walk::Whole => {}
+            // Blocks and edges are counted.
+            Walk::Before(count) => {
+                for (number, range) in ranges.skip(count).enumerate() {
+                    if number > 0 {
+                        self.arrive(NONE, &range);
+                    }
+                    self.run(NONE, &range);
+                }
+            }
+            Walk::Unknown if self.hart.walked.is_known(path) => self.take_each(ranges),
+            Walk::Unknown => self.learn(path, ranges),
         }
+    }
+
+    /// Counts a path range by range, and notes what it does.
+    fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = Range>) {
         if self.hart.walked.generation != Some(path.generation) {
             self.hart.walked.begin(path.generation, &mut self.blocks);
         }
         let Some(first) = ranges.next() else { return };
-        let edges = self.hart.walked.edges.len();
-        let changes = self.hart.walked.changes.len();
-        self.hart.walked.changes.push(NO_CHANGE);
-        let began = self.hart.clock;
-        self.range(&first);
-        let mut is_plain = first.instructions > 0 && self.hart.block != NONE;
+        let (edges, segments) = (self.hart.walked.edges.len(), self.hart.walked.segments.len());
+        let mut is_plain = self.learn_range(&first, segments);
         for range in ranges {
-            is_plain &= self.learn_step(&range, began);
+            let (from, way) = (self.hart.block, self.hart.way);
+            is_plain &= self.learn_range(&range, segments);
+            match self.blocks.edge(from, self.hart.block, way) {
+                Some(edge) => self.hart.walked.edges.push(edge),
+                None => is_plain = false,
+            }
         }
-        let Hart { walked, space, block, way, clock, .. } = &mut self.hart;
-        let number_of_changes = u8::try_from(walked.changes.len() - changes).unwrap_or(0);
-        if !is_plain || number_of_changes == 0 {
+        let Hart { walked, space, block, way, .. } = &mut self.hart;
+        let count = u8::try_from(walked.segments.len() - segments).unwrap_or(0);
+        if !is_plain || count == 0 {
             walked.edges.truncate(edges);
-            walked.changes.truncate(changes);
+            walked.segments.truncate(segments);
         }
         let record = PathRecord {
             space: *space,
             block: *block,
             way: *way,
-            instructions: (*clock - began) as u32,
-            first_change: changes as u32,
-            changes: if is_plain { number_of_changes } else { 0 },
+            first_segment: segments as u32,
+            segments: if is_plain { count } else { 0 },
             ..UNKNOWN
         };
         let edges = (edges as u32, (walked.edges.len() - edges) as u32);
         walked.insert(path, record, PathDetails { first: Some(first), edges, ..UNKNOWN_DETAILS });
     }
 
-    /// Counts a range of a path and notes the edge to it. False if there is none.
-    fn learn_step(&mut self, range: &Range, began: u64) -> bool {
-        let (from, way, clock) = (self.hart.block, self.hart.way, self.hart.clock);
+    /// Counts a range, and adds it to the segments of its path, which begin with this one. False if that cannot be.
+    fn learn_range(&mut self, range: &Range, first: usize) -> bool {
+        let before = self.hart.stack.calls.departure;
         self.range(range);
-        let to = self.hart.block;
-        let Some(number) = self.blocks.edge(from, to, way).filter(|_| range.instructions > 0) else {
-            return false;
-        };
-        let blocks = &self.blocks.blocks;
-        let (Some(last), Some(next)) = (blocks.get(from as usize), blocks.get(to as usize)) else {
-            return false;
-        };
-        let changes_calls = self.blocks.edges.get(number as usize).is_some_and(|edge| edge.changes_calls);
-        let change = changes_calls.then(|| CallChange {
-            how: self.arrival_after(last, way, range.start, next.function),
-            address: range.start,
-            function: next.function,
-            instructions: (clock - began) as u32,
-        });
-        self.hart.walked.edges.push(number);
-        self.hart.walked.changes.extend(change);
-        true
+        let Hart { walked, stack, block, .. } = &mut self.hart;
+        let Some(record) = self.blocks.blocks.get(*block as usize) else { return false };
+        let (place, departure) = (record.place(), stack.calls.departure);
+        Segment::add(&mut walked.segments, first, before, place, range.instructions, departure);
+        range.instructions > 0
     }
 }
 
@@ -364,7 +312,7 @@ impl Counter<'_> {
 mod tests {
     use super::*;
     use backsight::Capture;
-    use backsight::core::Cause;
+    use backsight::core::{Address, Cause};
     use backsight::flow::NoSync;
     use backsight_testing::{Random, repository};
 
@@ -438,7 +386,7 @@ mod tests {
         /// Is a path counted by its name alone?
         fn is_plain(&self, path: PathId) -> bool {
             let record = self.records.get(path.number as usize);
-            self.generation == Some(path.generation) && record.is_some_and(|record| record.changes > 0)
+            self.generation == Some(path.generation) && record.is_some_and(|record| record.segments > 0)
         }
     }
 

@@ -4,13 +4,17 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
-use backsight_core::{Address, AddressSpace};
-use backsight_image::Symbol;
+use backsight_core::{Address, AddressSpace, Isa};
+use backsight_flow::Range;
+use backsight_image::{Code as _, Module, Naming, Symbol, Window};
+use backsight_isa::Class;
 
+use super::stack::{Departure, NameId, Place};
+use crate::SourceCode;
 use crate::recent::Recent;
 
-/// Functions that are remembered before those that nobody needs any more are forgotten.
-const MOST_FUNCTIONS: usize = 1 << 17;
+/// Names that are remembered before those that nobody needs any more are forgotten.
+const MOST_NAMES: usize = 1 << 17;
 
 /// A function, as far as the image knows it.
 #[derive(Clone, Copy, Debug)]
@@ -37,128 +41,234 @@ impl fmt::Display for FunctionName<'_> {
     }
 }
 
-/// A function that execution came to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Function {
-    /// [`NO_NUMBER`] if nobody has asked for it: most of what is executed only shows that a call goes on.
-    pub number: u32,
-    /// Execution came into it, and not to its beginning.
-    pub is_inside: bool,
-    /// Where it came to.
-    pub address: Address,
-    /// Where the function begins; [`NO_NAME`] if it has no name.
-    start: u64,
+/// A function that was executed. All the code of a file that has no name is one.
+#[derive(Clone, Debug)]
+pub struct FunctionRecord {
+    /// The file, by its number in the image of all the code; `None` for code that is in none.
+    pub module: Option<u32>,
+    /// Where it begins in memory, if it has a name.
+    pub start: Option<Address>,
+    /// The space that it was met in, and where in it.
+    pub space: AddressSpace,
+    /// Where it was met in that.
+    pub met: Address,
+    /// The time at which it was met, where the code changes.
+    pub window: Option<Window>,
 }
 
-/// Instead of the beginning of a function: no function begins at the last address.
-const NO_NAME: u64 = u64::MAX;
-
-/// Instead of a number: there are never so many.
-const NO_NUMBER: u32 = u32::MAX;
-
-impl Function {
-    fn new(address: Address, symbol: Option<Symbol<'_>>) -> Self {
-        let is_inside = symbol.is_some_and(|symbol| symbol.offset > 0);
-        let start = symbol.map_or(NO_NAME, |symbol| symbol.start.0);
-        Self { number: NO_NUMBER, is_inside, address, start }
-    }
-
-    #[inline]
-    pub fn has_number(self) -> bool {
-        self.number != NO_NUMBER
-    }
-
-    /// Are both the same? Two addresses without a name may be of one function: nobody knows better.
-    #[inline]
-    pub fn is(self, other: Self) -> bool {
-        self.start == other.start
-    }
-}
-
-type RecentFunctions = Recent<(AddressSpace, Function)>;
-
-/// The function at an address of a space, if it was asked for lately; else what `find` finds.
-fn known(
-    recent: &mut RecentFunctions,
-    space: AddressSpace,
-    address: Address,
-    find: impl FnOnce() -> Function,
-) -> &mut Function {
-    let is_it = |known: &(AddressSpace, Function)| (known.0, known.1.address) == (space, address);
-    &mut recent.get(address, is_it, || (space, find())).1
-}
-
-/// The functions that a hart came to. An address of a space has one number, and a number one name, until the functions are
-/// [renumbered](Functions::renumber).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Functions<'i> {
-    names: Vec<FunctionName<'i>>,
-    numbers: HashMap<(AddressSpace, Address), u32>,
+/// The functions that a source came to. A file and an address in it have one number for ever. An address of a space has one
+/// name until names are [forgotten](Self::forget_names).
+#[derive(Clone, Debug)]
+pub struct Functions<'i> {
+    found: Found<'i>,
     /// Those that were asked for last.
-    recent: RecentFunctions,
-    /// How often they were renumbered.
-    pub generation: u32,
+    recent: Recent<(AddressSpace, Place)>,
+    naming: Naming,
+    names: Vec<FunctionName<'i>>,
+    ids: HashMap<(AddressSpace, Address), NameId>,
+    /// How often names were forgotten.
+    pub(crate) generation: u32,
+}
+
+/// What is known of functions by number.
+#[derive(Clone, Debug)]
+struct Found<'i> {
+    code: SourceCode<'i>,
+    window: Option<Window>,
+    list: Vec<FunctionRecord>,
+    numbers: HashMap<(Option<u32>, Option<Address>), u32>,
+    /// The file that was found last: most functions are in the same one.
+    module: Option<(&'i Module, u32)>,
 }
 
 impl<'i> Functions<'i> {
-    /// The function at an address of a space, by its `symbol` if it is not known.
-    pub(super) fn at(
-        &mut self,
-        space: AddressSpace,
-        address: Address,
-        symbol: impl FnOnce() -> Option<Symbol<'i>>,
-    ) -> Function {
-        *known(&mut self.recent, space, address, || Function::new(address, symbol()))
-    }
-
-    /// The same function with a number, and a `name` if it has none yet.
-    pub(super) fn numbered(
-        &mut self,
-        space: AddressSpace,
-        function: Function,
-        name: impl FnOnce() -> FunctionName<'i>,
-    ) -> Function {
-        let Self { names, numbers, recent, .. } = self;
-        let known = known(recent, space, function.address, || function);
-        if !known.has_number() {
-            known.number = *numbers.entry((space, function.address)).or_insert_with(|| {
-                names.push(name());
-                names.len() as u32 - 1
-            });
+    /// None is known. They are those of the code that a source ran.
+    pub fn new(code: SourceCode<'i>) -> Self {
+        let (list, numbers) = Default::default();
+        Self {
+            found: Found { code, window: None, list, numbers, module: None },
+            recent: Recent::default(),
+            naming: Naming::default(),
+            names: Vec::new(),
+            ids: HashMap::new(),
+            generation: 0,
         }
-        *known
     }
 
-    /// The name of a number.
+    /// How functions are named.
+    #[must_use]
+    pub fn naming(self, naming: Naming) -> Self {
+        Self { naming, ..Self::new(self.found.code) }
+    }
+
+    /// The code.
     #[inline]
-    pub fn name(&self, number: u32) -> Option<&FunctionName<'i>> {
-        self.names.get(number as usize)
+    pub fn code(&self) -> SourceCode<'i> {
+        self.found.code
     }
 
-    /// Names are other ones from now on. Numbers of before keep theirs.
-    pub(super) fn name_anew(&mut self) {
-        self.numbers.clear();
+    /// Goes to another time. Is any code not what it was?
+    pub fn enter(&mut self, window: Window) -> bool {
+        self.found.window = Some(window);
+        let is_changed = !self.found.code.enter(window).is_empty();
+        if is_changed {
+            self.name_again();
+        }
+        is_changed
+    }
+
+    /// The code is not what it was.
+    pub(super) fn set_code(&mut self, code: SourceCode<'i>) {
+        self.found.code = code;
+        self.name_again();
+    }
+
+    /// Names are other ones from now on. Those of before keep their numbers.
+    fn name_again(&mut self) {
+        self.ids.clear();
         self.recent = Recent::default();
     }
 
-    /// Are there so many that they should be renumbered?
-    #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        self.names.len() >= MOST_FUNCTIONS
+    /// The time that it is.
+    pub fn window(&self) -> Option<Window> {
+        self.found.window
     }
 
-    /// Forgets all functions but these, and gives them other numbers.
-    pub(super) fn renumber<'f>(&mut self, needed: impl Iterator<Item = &'f mut Function>) {
+    /// The code at a time.
+    pub fn code_at(&self, window: Option<Window>) -> SourceCode<'i> {
+        let mut code = self.found.code;
+        window.into_iter().for_each(|window| drop(code.enter(window)));
+        code
+    }
+
+    /// All of them, by number.
+    pub fn list(&self) -> &[FunctionRecord] {
+        &self.found.list
+    }
+
+    /// The function at an address.
+    #[inline]
+    pub fn at(&mut self, space: AddressSpace, address: Address) -> Place {
+        let Self { found, recent, .. } = self;
+        let is_it = |known: &(AddressSpace, Place)| (known.0, known.1.address) == (space, address);
+        recent.get(address, is_it, || (space, found.at(space, address))).1
+    }
+
+    /// The number of the name that a place has.
+    #[inline(always)]
+    pub(super) fn name_of(&mut self, space: AddressSpace, place: &Place) -> NameId {
+        match place.name {
+            Some(name) => name,
+            None => self.find_name(space, place.address),
+        }
+    }
+
+    #[inline(never)]
+    fn find_name(&mut self, space: AddressSpace, address: Address) -> NameId {
+        let mut place = self.at(space, address);
+        let Self { found, naming, recent, names, ids, .. } = self;
+        let name = *ids.entry((space, address)).or_insert_with(|| {
+            names.push(found.name_of(*naming, space, address));
+            NameId::MIN.saturating_add(names.len() as u32 - 1)
+        });
+        place.name = Some(name);
+        recent.get(address, |_| false, || (space, place));
+        name
+    }
+
+    /// A name by its number.
+    #[inline]
+    pub fn name(&self, name: NameId) -> Option<&FunctionName<'i>> {
+        self.names.get(name.get() as usize - 1)
+    }
+
+    /// Are there so many names that most should be forgotten?
+    #[inline]
+    pub(super) fn has_many_names(&self) -> bool {
+        self.names.len() >= MOST_NAMES
+    }
+
+    /// Forgets all names but these, and gives them other numbers.
+    pub(super) fn forget_names<'f>(&mut self, needed: impl Iterator<Item = &'f mut NameId>) {
         let names = std::mem::take(&mut self.names);
         let mut numbers = HashMap::new();
-        for function in needed {
-            let Some(name) = names.get(function.number as usize) else { continue };
-            function.number = *numbers.entry(function.number).or_insert_with(|| {
+        for number in needed {
+            let Some(name) = names.get(number.get() as usize - 1) else { continue };
+            *number = *numbers.entry(*number).or_insert_with(|| {
                 self.names.push(*name);
-                self.names.len() as u32 - 1
+                NameId::MIN.saturating_add(self.names.len() as u32 - 1)
             });
         }
-        self.name_anew();
+        self.name_again();
         self.generation += 1;
+    }
+
+    /// How execution leaves a range, if nothing else happens.
+    pub fn departure(&self, range: &Range, space: AddressSpace) -> Departure {
+        let (flags, is_indirect) = (range.flags, range.class == Class::IndirectBranch);
+        if !range.executed || !range.ends_in_branch() {
+            Departure::Sequence
+        } else if flags.exception_return {
+            Departure::ExceptionReturn
+        } else if flags.returns {
+            Departure::Return
+        } else if flags.link && !self.is_stub(range, space) {
+            Departure::Call { return_address: range.end }
+        } else {
+            Departure::Jump { is_indirect }
+        }
+    }
+
+    /// Stubs of the procedure linkage table of RISC-V go to their function by `jalr t1`: that leaves an address in a
+    /// register that nobody returns by.
+    fn is_stub(&self, range: &Range, space: AddressSpace) -> bool {
+        if !matches!(range.isa, Isa::Rv32 | Isa::Rv64) || range.last_size != 4 {
+            return false;
+        }
+        let (bytes, length) = self.code().opcode_at(space, Address(range.end.0.wrapping_sub(4)));
+        let destination = u32::from_le_bytes(bytes) >> 7 & 31;
+        length == 4 && !matches!(destination, 1 | 5)
+    }
+}
+
+impl<'i> Found<'i> {
+    fn at(&mut self, space: AddressSpace, address: Address) -> Place {
+        let symbol = self.code.names_at(space, address).symbolise(space, address);
+        let (module, start) = (self.module_at(space, address), symbol.map(|symbol| symbol.start));
+        let next = self.list.len() as u32;
+        let function = *self.numbers.entry((module, start)).or_insert(next);
+        if function == next {
+            self.list.push(FunctionRecord { module, start, space, met: address, window: self.window });
+        }
+        Place { function, name: None, is_inside: symbol.is_some_and(|symbol| symbol.offset > 0), address }
+    }
+
+    fn module_at(&mut self, space: AddressSpace, address: Address) -> Option<u32> {
+        let (module, _) = self.code.names_at(space, address).module_at(space, address)?;
+        if let Some((last, number)) = self.module
+            && std::ptr::eq(last, module)
+        {
+            return Some(number);
+        }
+        // All files that were ever mapped are in the image of all the code.
+        let all = self.code.image().modules();
+        let same = |one: &Module| {
+            (one.name(), one.range(), one.bias()) == (module.name(), module.range(), module.bias())
+        };
+        let number = all.iter().position(|one| std::ptr::eq(one, module));
+        let number = number.or_else(|| all.iter().position(same))? as u32;
+        self.module = Some((module, number));
+        Some(number)
+    }
+
+    fn name_of(&self, naming: Naming, space: AddressSpace, address: Address) -> FunctionName<'i> {
+        let image = self.code.names_at(space, address);
+        let symbol = image.symbolise(space, address).map(|symbol| match naming {
+            Naming::Demangled => symbol,
+            Naming::Mangled => Symbol { name: symbol.mangled, ..symbol },
+        });
+        let module = image.module_at(space, address).filter(|_| symbol.is_none());
+        let module = module.map(|(module, distance)| (module.name(), distance));
+        FunctionName { address, symbol, module }
     }
 }

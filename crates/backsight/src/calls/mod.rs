@@ -1,9 +1,10 @@
 //! Calls: which functions were under way when, and what they cost.
 //!
-//! Trace says which instructions ran, not who called whom. [`ShadowStack`] finds that out: it keeps the stack of calls
+//! Trace says which instructions ran, not who called whom. [`Stack`] finds that out: it keeps the calls
 //! beside the execution, by what ends each range of instructions and where the next one begins. Trace has gaps, programs
 //! jump out of functions, and filters leave out callers: the stack finds its way back by return addresses and by the
-//! functions that are on it, so that its depth never drifts. [`CallTree`] adds up what comes out.
+//! functions that are on it, so that its depth never drifts. What is made of calls is for others to say ([`Ledger`]):
+//! [`ShadowStack`] gives the stays in functions, which [`CallTree`] adds up; profiles count.
 //!
 //! ```
 //! use backsight::calls::ShadowStack;
@@ -18,15 +19,19 @@
 
 mod clock;
 mod functions;
+mod segments;
+mod shadow;
 mod stack;
 mod tree;
+mod walked;
 
 #[cfg(test)]
 mod tests;
 
 pub use clock::Cost;
-pub use functions::FunctionName;
-pub(crate) use functions::Functions;
-pub use stack::{ShadowStack, Visit};
-pub(crate) use stack::{Stay, Stays};
+pub use functions::{FunctionName, FunctionRecord, Functions};
+pub use segments::{Segment, Walk};
+pub use shadow::{ShadowStack, Visit};
+pub(crate) use shadow::{Stay, Stays};
+pub use stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack};
 pub use tree::{CallTree, Node};

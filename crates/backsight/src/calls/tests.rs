@@ -1,14 +1,12 @@
 //! What the stack makes of executions that are hard on it: any address of a program serves, whatever code is there.
 
-use std::path::Path;
-
 use backsight_core::{Address, AddressSpace, Cause, Isa};
 use backsight_flow::{Event, NoSync, PathId, Range, TraceOn};
 use backsight_isa::{Class, Flags};
 use backsight_testing::Random;
 
-use super::functions::{Function, Functions};
-use super::{CallTree, FunctionName, ShadowStack, Stay, Visit};
+use super::functions::Functions;
+use super::{CallTree, NameId, ShadowStack, Stay, Visit};
 use crate::Capture;
 
 /// How a range ends.
@@ -359,7 +357,7 @@ fn paths_come_to_what_their_ranges_come_to() {
                 .for_each(|event| clear.push(event, &mut |visit| expected.push(format!("{visit:?}"))));
             let mut each = |visit: Visit<'_>| visits.push(format!("{visit:?}"));
             if random.below(100) == 0 {
-                fast.renumber();
+                fast.forget_names();
             }
             match ranges {
                 Some(ranges) => {
@@ -388,27 +386,23 @@ fn paths_come_to_what_their_ranges_come_to() {
 }
 
 #[test]
-fn functions_at_the_same_address_in_several_spaces_are_several() {
-    let mut functions = Functions::default();
+fn names_that_are_needed_outlive_those_that_are_forgotten() {
+    let capture = capture();
+    let code = capture.code().expect("code").seen_by_all();
+    let mut functions = Functions::new(code);
     let spaces = [1, 2].map(|process| AddressSpace::ANY.in_process(process));
-    let at = |functions: &mut Functions<'static>, which: usize| {
-        let (space, address) = (spaces[which], Address(0x1000));
-        let function = functions.at(space, address, || None);
-        let module = Some((Path::new("library"), which as u64));
-        functions.numbered(space, function, || FunctionName { address, symbol: None, module })
+    let name = |functions: &mut Functions<'_>, which: usize| {
+        let place = functions.at(spaces[which], Address(0x1000));
+        functions.name_of(spaces[which], &place)
     };
-    let mut both = [at(&mut functions, 0), at(&mut functions, 1)];
-    let names = |functions: &Functions<'static>, both: [Function; 2]| {
-        both.map(|function| functions.name(function.number).and_then(|name| name.module))
-    };
-    assert_eq!(names(&functions, both), [0, 1].map(|which| Some((Path::new("library"), which))));
-    assert_eq!(at(&mut functions, 0).number, both[0].number);
-    // What nobody has asked a number for has none.
-    assert!(functions.at(spaces[0], Address(0x1000), || None).has_number());
-    assert!(!functions.at(spaces[0], Address(0x2000), || None).has_number());
-    // Those that are needed keep their names, under other numbers.
-    functions.renumber(both.iter_mut().skip(1));
-    assert_eq!((both[1].number, functions.generation), (0, 1));
-    assert_eq!(names(&functions, both)[1], Some((Path::new("library"), 1)));
-    assert_eq!(at(&mut functions, 0).number, 1);
+    let mut both = [0, 1].map(|which| name(&mut functions, which));
+    assert_ne!(both[0], both[1], "an address in two spaces may have two names");
+    assert_eq!(name(&mut functions, 0), both[0]);
+    // What nobody has asked a name for has none.
+    assert_eq!(functions.at(spaces[0], Address(0x1000)).name, Some(both[0]));
+    assert_eq!(functions.at(spaces[0], Address(0x2000)).name, None);
+    functions.forget_names(both.iter_mut().skip(1));
+    assert_eq!((both[1], functions.generation), (NameId::MIN, 1));
+    assert!(functions.name(both[1]).is_some_and(|name| name.address == Address(0x1000)));
+    assert_ne!(name(&mut functions, 1), both[1]);
 }

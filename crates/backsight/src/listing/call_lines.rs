@@ -155,7 +155,7 @@ impl Form {
     fn write(&mut self, page: &mut Page<'_>, lines: &mut Vec<u8>, functions: &Functions<'_>, stay: &Stay) {
         let &mut Page { label, hart, ref mut object, filter } = page;
         let is_wanted = || {
-            let function = functions.name(stay.function);
+            let function = functions.name(stay.name);
             filter.wants_now() && function.is_some_and(|name| filter.wants_address(name.address))
         };
         if !filter.takes_all() && !is_wanted() {
@@ -185,7 +185,7 @@ impl Form {
     ) {
         self.listed += stay.own.instructions;
         match &mut self.tree {
-            None => write_stay(lines, label, hart, stay, self.names.of(functions, stay.function)),
+            None => write_stay(lines, label, hart, stay, self.names.of(functions, stay.name)),
             Some(tree) => stay.named(functions).iter().for_each(|visit| tree.add(visit)),
         }
     }

@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use super::digits::write_decimal;
 use super::label::Label;
-use crate::calls::{Cost, Functions, Stay};
+use crate::calls::{Cost, Functions, NameId, Stay};
 use backsight_core::Printable;
 
 /// Deepest call that is indented deeper than its caller.
@@ -77,8 +77,8 @@ impl NameText {
 impl NameTexts {
     /// The text of a function.
     #[inline(always)]
-    pub fn of(&mut self, functions: &Functions<'_>, number: u32) -> &NameText {
-        let index = number as usize;
+    pub fn of(&mut self, functions: &Functions<'_>, number: NameId) -> &NameText {
+        let index = number.get() as usize;
         let is_unknown = |text: &NameText| matches!(text, NameText::Unknown);
         if functions.generation != self.generation || self.texts.get(index).is_none_or(is_unknown) {
             self.learn(functions, number);
@@ -87,11 +87,11 @@ impl NameTexts {
     }
 
     #[cold]
-    fn learn(&mut self, functions: &Functions<'_>, number: u32) {
+    fn learn(&mut self, functions: &Functions<'_>, number: NameId) {
         if functions.generation != self.generation {
             *self = Self { generation: functions.generation, texts: Vec::new() };
         }
-        let index = number as usize;
+        let index = number.get() as usize;
         if self.texts.len() <= index {
             self.texts.resize(index + 1, NameText::Unknown);
         }
@@ -237,7 +237,7 @@ mod tests {
 
     fn stay(own: u64, call: Option<u64>) -> Stay {
         let cost = |instructions| Cost { instructions, ..Cost::default() };
-        Stay { function: 0, depth: 0, is_entry: true, begin: None, own: cost(own), call: call.map(cost) }
+        Stay { name: NameId::MIN, depth: 0, is_entry: true, begin: None, own: cost(own), call: call.map(cost) }
     }
 
     /// Both ways to write a stay: the one that is chosen, and the one that is for all.

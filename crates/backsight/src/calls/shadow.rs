@@ -1,0 +1,394 @@
+//! Stays in functions, from the events of one hart or core.
+
+use std::collections::HashMap;
+
+use backsight_core::{AddressSpace, Context};
+use backsight_flow::{Event, PathId, Range};
+use backsight_image::{Code as _, Naming};
+
+use super::clock::{Clock, Cost};
+use super::functions::{FunctionName, Functions};
+use super::segments::{Segment, Walk};
+use super::stack::{Arrival, Departure, Frame, Ledger, NameId, Place, Stack};
+use super::walked::WalkedPaths;
+use crate::SourceCode;
+
+/// Threads whose calls are kept. Where there are more, those that do not run are forgotten.
+const MOST_THREADS: usize = 1 << 12;
+
+/// A stay in a function, from the time that execution comes to it until it goes elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit<'i> {
+    /// The function.
+    pub function: FunctionName<'i>,
+    /// Calls under way around it, as far as they are known; 0 for the outermost.
+    pub depth: usize,
+    /// Execution was not in this call before: it begins here.
+    pub is_entry: bool,
+    /// The latest timestamp before it.
+    pub begin: Option<u64>,
+    /// What it cost, without what it called.
+    pub own: Cost,
+    /// The call ended with it: what that cost from beginning to end, with all that it called. `None` if it goes on, or
+    /// its beginning is not in the trace.
+    pub call: Option<Cost>,
+}
+
+/// The same with the number of the name, which is shorter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stay {
+    pub name: NameId,
+    pub depth: usize,
+    pub is_entry: bool,
+    pub begin: Option<u64>,
+    pub own: Cost,
+    pub call: Option<Cost>,
+}
+
+impl Stay {
+    /// With the name of the function.
+    pub fn named<'i>(&self, functions: &Functions<'i>) -> Option<Visit<'i>> {
+        let &Self { name, depth, is_entry, begin, own, call } = self;
+        Some(Visit { function: *functions.name(name)?, depth, is_entry, begin, own, call })
+    }
+}
+
+/// What is kept with a call.
+#[derive(Clone, Copy, Debug)]
+struct Visited {
+    name: NameId,
+    entered: Clock,
+    is_beginning_known: bool,
+    was_visited: bool,
+}
+
+/// The calls of one hart or core: takes what was executed, and gives the stays in functions.
+#[derive(Clone, Debug)]
+pub struct ShadowStack<'i> {
+    functions: Functions<'i>,
+    context: Option<Context>,
+    space: AddressSpace,
+    stack: Stack<Visited>,
+    /// The thread whose calls these are, where the trace names it.
+    thread: Option<u64>,
+    /// The calls of others.
+    paused: HashMap<u64, Stack<Visited>>,
+    clock: Clock,
+    /// When the stay began that goes on.
+    began: Clock,
+    /// Paths that came before.
+    walked: WalkedPaths,
+}
+
+/// Takes stays, with the functions that their numbers are of.
+pub(crate) trait Stays<'i> {
+    fn take(&mut self, functions: &Functions<'i>, stay: &Stay);
+}
+
+impl<'i, F: FnMut(&Functions<'i>, &Stay)> Stays<'i> for F {
+    fn take(&mut self, functions: &Functions<'i>, stay: &Stay) {
+        self(functions, stay);
+    }
+}
+
+/// Takes stays with the names of functions.
+fn with_names<'i>(sink: &mut dyn FnMut(Visit<'i>)) -> impl FnMut(&Functions<'i>, &Stay) {
+    |functions, stay| stay.named(functions).into_iter().for_each(&mut *sink)
+}
+
+/// What stays and calls cost, on the way to whoever takes them.
+struct Costs<'a, 'i, S> {
+    functions: &'a mut Functions<'i>,
+    space: AddressSpace,
+    clock: &'a mut Clock,
+    began: &'a mut Clock,
+    sink: &'a mut S,
+}
+
+/// The stack, and what it tells of calls.
+macro_rules! split {
+    ($shadow:expr, $sink:expr) => {{
+        let ShadowStack { functions, space, stack, clock, began, .. } = $shadow;
+        (stack, Costs { functions, space: *space, clock, began, sink: $sink })
+    }};
+}
+
+impl<'i> ShadowStack<'i> {
+    /// No call is known. Functions are those of the code that a source ran.
+    pub fn new(code: SourceCode<'i>) -> Self {
+        Self {
+            functions: Functions::new(code),
+            context: None,
+            space: AddressSpace::ANY,
+            stack: Stack::default(),
+            thread: None,
+            paused: HashMap::new(),
+            clock: Clock::default(),
+            began: Clock::default(),
+            walked: WalkedPaths::default(),
+        }
+    }
+
+    /// How functions are named.
+    #[must_use]
+    pub fn naming(self, naming: Naming) -> Self {
+        Self { functions: self.functions.naming(naming), walked: WalkedPaths::default(), ..self }
+    }
+
+    /// Takes what happened next. Stays that ended are given to `sink`.
+    pub fn push(&mut self, event: &Event, sink: &mut dyn FnMut(Visit<'i>)) {
+        self.take(event, &mut with_names(sink));
+    }
+
+    /// Gives the stay that goes on, as far as it has come.
+    pub fn flush(&mut self, sink: &mut dyn FnMut(Visit<'i>)) {
+        self.interrupt(&mut with_names(sink));
+    }
+
+    /// The trace ends.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Visit<'i>)) {
+        self.end(&mut with_names(sink));
+    }
+
+    /// As [`ShadowStack::push`], with the numbers of names. A stay that goes on is given as far as it has come, if
+    /// `is_interrupted`.
+    pub(crate) fn take_numbered(&mut self, event: &Event, is_interrupted: bool, sink: &mut impl Stays<'i>) {
+        self.take(event, sink);
+        if is_interrupted {
+            self.interrupt(sink);
+        }
+    }
+
+    /// As [`ShadowStack::finish`], with the numbers of names.
+    pub(crate) fn end(&mut self, sink: &mut impl Stays<'i>) {
+        let (stack, mut costs) = split!(self, sink);
+        stack.lose(&mut costs);
+        stack.interrupt(&mut costs);
+        *stack = Stack::default();
+        self.paused.clear();
+    }
+
+    fn interrupt(&mut self, sink: &mut impl Stays<'i>) {
+        let (stack, mut costs) = split!(self, sink);
+        stack.interrupt(&mut costs);
+    }
+
+    /// Names that nobody needs any more are forgotten.
+    #[cold]
+    pub(super) fn forget_names(&mut self) {
+        self.walked = WalkedPaths::default();
+        let stacks = self.paused.values_mut().chain([&mut self.stack]);
+        let frames = stacks.flat_map(|stack| stack.frames.iter_mut());
+        self.functions.forget_names(frames.map(|frame| &mut frame.kept.name));
+    }
+
+    fn take(&mut self, event: &Event, sink: &mut impl Stays<'i>) {
+        if self.functions.has_many_names() {
+            self.forget_names();
+        }
+        match *event {
+            Event::Range(ref range) => self.range(range, sink),
+            Event::Exception { return_address, .. } => {
+                let (stack, mut costs) = split!(self, sink);
+                if let Some(address) = return_address.filter(|_| stack.is_between()) {
+                    let place = costs.functions.at(costs.space, address);
+                    stack.arrive(&place, &mut costs);
+                }
+                stack.departure = Departure::exception(return_address);
+            }
+            Event::ExceptionReturn => self.stack.departure = Departure::ExceptionReturn,
+            Event::Context(context, _) => {
+                let code = self.functions.code();
+                (self.context, self.space) = (Some(context), code.space_of(&context));
+                let thread = code.context_id(&context);
+                if thread.is_some() && thread != self.thread {
+                    self.change_thread(thread, sink);
+                }
+            }
+            Event::Timestamp { value, .. } => self.clock.time = Some(value),
+            Event::CycleCount(Some(cycles)) => {
+                let before = self.clock.cycles.unwrap_or(0);
+                self.clock.cycles = Some(before + u64::from(cycles));
+            }
+            Event::StartOfTrace
+            | Event::NoSync(_)
+            | Event::TraceOn(_)
+            | Event::AddressUnknown
+            | Event::PathUnknown { .. }
+            | Event::NoMemory { .. }
+            | Event::EndOfTrace { .. } => {
+                let (stack, mut costs) = split!(self, sink);
+                stack.lose(&mut costs);
+            }
+            Event::UncountedLoop { .. }
+            | Event::CycleCount(None)
+            | Event::Trigger
+            | Event::UnitEvents(_)
+            | Event::TimestampMarker
+            | Event::Transaction(_)
+            | Event::Software(_)
+            | Event::Hardware(_)
+            | Event::SourceTime(_)
+            | Event::Condition { .. }
+            | Event::Access(_)
+            | Event::AccessesLost
+            | Event::Mismatch { .. } => {}
+        }
+    }
+
+    fn range(&mut self, range: &Range, sink: &mut impl Stays<'i>) {
+        let (stack, mut costs) = split!(self, sink);
+        let place = costs.functions.at(costs.space, range.start);
+        stack.arrive(&place, &mut costs);
+        self.run(range, sink);
+    }
+
+    /// A range was executed where execution had arrived.
+    fn run(&mut self, range: &Range, sink: &mut impl Stays<'i>) {
+        let (stack, mut costs) = split!(self, sink);
+        let departure = costs.functions.departure(range, costs.space);
+        stack.run(range.instructions.into(), departure, &mut costs);
+    }
+
+    /// Another thread has its turn, with calls of its own.
+    fn change_thread(&mut self, thread: Option<u64>, sink: &mut impl Stays<'i>) {
+        let Some(before) = std::mem::replace(&mut self.thread, thread) else { return };
+        let (stack, mut costs) = split!(self, sink);
+        stack.pause(&mut costs);
+        if self.paused.len() >= MOST_THREADS {
+            self.paused.clear();
+        }
+        let next = thread.and_then(|thread| self.paused.remove(&thread)).unwrap_or_default();
+        self.paused.insert(before, std::mem::replace(&mut self.stack, next));
+        self.began = self.clock;
+    }
+
+    /// The code is not what it was: from now on names are those of this one.
+    pub fn set_code(&mut self, code: SourceCode<'i>) {
+        self.space = self.context.map_or(self.space, |context| code.space_of(&context));
+        self.functions.set_code(code);
+        self.walked = WalkedPaths::default();
+    }
+
+    /// Takes the ranges of a path that was walked before: `path` always stands for the same ones. It comes to what
+    /// [`ShadowStack::push`] comes to range by range, and is faster. It seldom looks at the ranges: they stay where they are.
+    #[inline(always)]
+    pub(crate) fn walk(
+        &mut self,
+        path: PathId,
+        ranges: impl Iterator<Item = Range>,
+        sink: &mut impl Stays<'i>,
+    ) {
+        match self.walk_again(path, sink) {
+            Walk::Whole => {}
+            walk => self.walk_ranges(path, walk, &mut { ranges }, sink),
+        }
+    }
+
+    #[inline(always)]
+    fn walk_again(&mut self, path: PathId, sink: &mut impl Stays<'i>) -> Walk {
+        let Some((first, others)) = self.walked.get(path, self.space) else { return Walk::Unknown };
+        let (stack, mut costs) = split!(self, sink);
+        stack.walk(&first, self.walked.others(others), &mut costs)
+    }
+
+    /// Takes the ranges of a path of which not enough is remembered.
+    #[cold]
+    #[inline(never)]
+    fn walk_ranges(
+        &mut self,
+        path: PathId,
+        walk: Walk,
+        ranges: &mut dyn Iterator<Item = Range>,
+        sink: &mut impl Stays<'i>,
+    ) {
+        if self.functions.has_many_names() {
+            self.forget_names();
+        }
+        match walk {
+            Walk::Whole => {}
+            Walk::Before(count) => {
+                let mut rest = ranges.skip(count);
+                rest.next().into_iter().for_each(|range| self.run(&range, sink));
+                rest.for_each(|range| self.range(&range, sink));
+            }
+            Walk::Unknown if self.walked.has_room(path) => self.learn(path, ranges, sink),
+            Walk::Unknown => ranges.for_each(|range| self.range(&range, sink)),
+        }
+    }
+
+    /// Takes a path range by range, and remembers what it does.
+    fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = Range>, sink: &mut impl Stays<'i>) {
+        let mut segments = Vec::new();
+        for range in ranges {
+            let before = self.stack.departure;
+            self.range(&range, sink);
+            // With its name, if it was called.
+            let place = self.functions.at(self.space, range.start);
+            Segment::add(&mut segments, 0, before, place, range.instructions, self.stack.departure);
+        }
+        self.walked.insert(path, self.space, &segments);
+    }
+}
+
+impl<'i, S: Stays<'i>> Ledger<Visited> for Costs<'_, 'i, S> {
+    #[inline(always)]
+    fn run(&mut self, instructions: u64) {
+        self.clock.instructions += instructions;
+    }
+
+    #[inline(always)]
+    fn end_stay<const RETURNS: bool>(&mut self, calls: &mut [Frame<Visited>], forgotten: usize) {
+        if self.clock.counts_instructions_only() {
+            self.stay::<RETURNS>(Clock::instructions_since, calls, forgotten);
+            // The rest of it is the same.
+            self.began.instructions = self.clock.instructions;
+        } else {
+            self.timed_stay::<RETURNS>(calls, forgotten);
+        }
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, _callers: &[Frame<Visited>], place: &Place, is_beginning_known: bool) -> Visited {
+        let name = self.functions.name_of(self.space, place);
+        Visited { name, entered: *self.clock, is_beginning_known, was_visited: false }
+    }
+
+    fn replace(&mut self, calls: &mut [Frame<Visited>], place: &Place) {
+        let name = self.functions.name_of(self.space, place);
+        if let Some(top) = calls.last_mut() {
+            (top.kept.name, top.kept.was_visited) = (name, false);
+        }
+    }
+
+    fn begin_stretch(&mut self, arrival: &Arrival) -> Visited {
+        self.begin(&[], &arrival.place, false)
+    }
+}
+
+impl<'i, S: Stays<'i>> Costs<'_, 'i, S> {
+    /// The same where cycles or time are known.
+    #[inline(never)]
+    fn timed_stay<const RETURNS: bool>(&mut self, calls: &mut [Frame<Visited>], forgotten: usize) {
+        self.stay::<RETURNS>(Clock::since, calls, forgotten);
+        *self.began = *self.clock;
+    }
+
+    #[inline(always)]
+    fn stay<const RETURNS: bool>(
+        &mut self,
+        since: impl Fn(&Clock, &Clock) -> (Cost, Option<u64>),
+        calls: &mut [Frame<Visited>],
+        forgotten: usize,
+    ) {
+        let (own, begin) = since(self.clock, self.began);
+        let depth = forgotten + calls.len();
+        let Some(Frame { kept: top, .. }) = calls.last_mut() else { return };
+        let call = (RETURNS && top.is_beginning_known).then(|| since(self.clock, &top.entered).0);
+        if own.instructions > 0 || call.is_some() {
+            let is_entry = !std::mem::replace(&mut top.was_visited, true);
+            let stay = Stay { name: top.name, depth: depth - 1, is_entry, begin, own, call };
+            self.sink.take(self.functions, &stay);
+        }
+    }
+}
