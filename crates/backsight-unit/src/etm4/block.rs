@@ -7,17 +7,13 @@
 use super::classify::{Classifier, Kind};
 use super::port::Output;
 use super::position::Target;
-use super::unit::{Mode, Unit};
+use super::unit::{Code, Mode, Unit};
 use backsight_core::{Address, Isa, Retired, RetiredBlock, RetiredBlocks};
 use backsight_isa::{Class, Instruction, classify_retired};
 
-/// Blocks that are remembered at a time.
-const REMEMBERED: usize = 1 << 12;
-
 /// What is known of a block.
 #[derive(Clone, Copy)]
-struct KnownBlock {
-    number: u64,
+pub(super) struct KnownBlock {
     start: Address,
     /// Instructions.
     count: u32,
@@ -39,28 +35,11 @@ struct KnownBlock {
     isa: Isa,
 }
 
-/// Blocks by number; a new one takes the slot of an older one.
-#[derive(Default)]
-pub(super) struct KnownBlocks(Vec<KnownBlock>);
-
-impl KnownBlocks {
-    #[inline]
-    fn look_up(&mut self, block: &RetiredBlock<'_>, classifier: &mut Classifier) -> Option<&KnownBlock> {
-        let slot = block.number as usize % REMEMBERED;
-        if self.0.get(slot).is_none_or(|known| known.number != block.number) {
-            self.remember(block, classifier)?;
-        }
-        self.0.get(slot)
-    }
-
-    #[inline(always)]
-    fn get(&self, number: u64) -> Option<&KnownBlock> {
-        self.0.get(number as usize % REMEMBERED).filter(|known| known.number == number)
-    }
-
+impl KnownBlock {
+    /// `None`: there is no instruction in it.
     #[cold]
     #[inline(never)]
-    fn remember(&mut self, block: &RetiredBlock<'_>, classifier: &mut Classifier) -> Option<()> {
+    fn new(block: &RetiredBlock<'_>, classifier: &mut Classifier) -> Option<Self> {
         let (last, before) = block.code.split_last()?;
         let mut looked_at = 0;
         let mut is_straight = block.code.windows(2).all(|pair| pair[0].end() == pair[1].address);
@@ -77,8 +56,7 @@ impl KnownBlocks {
             && kind == Kind::P0
             && matches!(instruction.class, Class::DirectBranch | Class::IndirectBranch)
             && !instruction.flags.exception_return;
-        let known = KnownBlock {
-            number: block.number,
+        Some(Self {
             start: block.code[0].address,
             count: block.code.len() as u32,
             is_straight,
@@ -92,13 +70,7 @@ impl KnownBlocks {
             last: instruction,
             end: last.end(),
             isa: last.isa,
-        };
-        if self.0.is_empty() {
-            // In every slot there is what is right for its number.
-            self.0 = vec![known; REMEMBERED];
-        }
-        self.0[block.number as usize % REMEMBERED] = known;
-        Some(())
+        })
     }
 }
 
@@ -176,7 +148,9 @@ impl Unit {
     #[inline]
     pub(super) fn block_of_instructions(&mut self, block: &RetiredBlock<'_>, out: &mut impl Output) {
         let Some((mut before, last)) = block.split_last() else { return };
-        let Some(&known) = self.code.known.look_up(block, &mut self.code.classifier) else { return };
+        let Code { known, classifier } = &mut self.code;
+        let found = known.get_or_find(block.number, || KnownBlock::new(block, classifier));
+        let Some(&known) = found else { return };
         if known.ends_in_branch && self.writes_only_branches(&block.code[0], block.code.len() as u64) {
             let goes_where_it_says =
                 known.last.class == Class::IndirectBranch || known.last.target == block.next;

@@ -1,6 +1,6 @@
 //! The unit itself: follows execution, and decides what a decoder has to be sent.
 
-use super::block::KnownBlocks;
+use super::block::KnownBlock;
 use super::classify::{Classifier, Kind};
 use super::clock::Clock;
 use super::context::KnownContext;
@@ -15,6 +15,7 @@ use super::view::View;
 use backsight_arm::etm4::Packet;
 use backsight_core::{Execution, Retired, RetiredBlock, RetiredBlocks};
 use backsight_isa::{Instruction, classify_retired};
+use backsight_riscv::ByNumber;
 
 /// A trace unit.
 pub struct Unit {
@@ -57,7 +58,8 @@ pub(super) enum Mode {
 /// What the instructions are.
 pub(super) struct Code {
     pub classifier: Classifier,
-    pub known: KnownBlocks,
+    /// Blocks by number.
+    pub known: ByNumber<KnownBlock>,
 }
 
 /// What is written, and how often a decoder can begin.
@@ -136,7 +138,7 @@ impl Unit {
                 mode: Mode::Off,
                 steady: false,
             },
-            code: Code { classifier: Classifier::new(config), known: KnownBlocks::default() },
+            code: Code { classifier: Classifier::new(config), known: ByNumber::default() },
             stack: ReturnStack::new(if config.return_stack() { options.return_stack_depth } else { 0 }),
             position: Position::default(),
             context: KnownContext::new(options.context),
