@@ -124,7 +124,7 @@ def local(
 
 
 def _fetch(filesystem: Any, files: dict[PurePosixPath, str], folder: Path) -> None:
-    # Another process may be fetching the same: whoever is done first gives the folder its name.
+    # Another process may be fetching the same: the one that is done first gives the folder its name.
     part = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}.part")
     try:
         for relative, name in files.items():

@@ -35,7 +35,7 @@ impl StopFlag {
     }
 }
 
-/// Values that another thread makes, a few of them ahead of whoever takes them.
+/// Values that another thread makes, a few of them ahead of the thread that takes them.
 pub struct Produced<T> {
     values: Mutex<Receiver<T>>,
     stop: StopFlag,

@@ -60,7 +60,7 @@ pub fn open(
     options = symfs.iter().fold(options, |options, folder| options.symfs(folder));
     let opened = path.clone();
     let (guard, capture) = background::run(py, &StopFlag::default(), move || {
-        // Whoever cannot be looked at cannot be opened either.
+        // What cannot be looked at cannot be opened either.
         (Guard::new(&opened).ok(), options.open(&opened))
     })?;
     let capture = capture.map_err(|error| error::of_library(&error))?;

@@ -23,7 +23,7 @@ const PORTIONS: usize = 4;
 
 type Portion<T> = Result<Vec<OwnedItem<T>>>;
 
-/// A decode on a thread of its own, a few thousand items ahead of whoever asks for them.
+/// A decode on a thread of its own, a few thousand items ahead of the thread that asks for them.
 pub struct Items<T> {
     portions: Produced<Portion<T>>,
     portion: Mutex<vec::IntoIter<OwnedItem<T>>>,

@@ -185,7 +185,7 @@ impl ProfileObject {
         lacks.map(|lacks| !lacks).map_err(|error| error::of_library(&error))
     }
 
-    /// As `pickle` wants it: what makes it anew, and from what.
+    /// As `pickle` wants it: what makes it again, and from what.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let this = slf.get();
         Ok((slf.get_type().getattr("from_bytes")?, (this.to_bytes(slf.py())?, this.title.clone())))

@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::background::{Produced, StopFlag};
 use crate::error;
 
-/// Batches that may wait for whoever takes the rows.
+/// Batches that may wait until the rows are taken.
 const AHEAD: usize = 1;
 
 /// The rows of a table, each a `dict`.

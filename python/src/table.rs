@@ -16,7 +16,7 @@ use crate::background::{Produced, StopFlag};
 use crate::error;
 use crate::rows::RowIterator;
 
-/// Batches that may wait for whoever takes them.
+/// Batches that may wait until they are taken.
 const AHEAD: usize = 2;
 
 /// A table of a capture, or of a piece of one: what to read, not the rows. Each time that it is read, the query runs again.
@@ -165,7 +165,7 @@ fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'p
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// Batches that are made on a thread of their own, so that whoever waits for one can be interrupted.
+/// Batches that are made on a thread of their own, so that a caller that waits for one can be interrupted.
 struct InterruptibleReader {
     schema: SchemaRef,
     batches: Produced<Result<RecordBatch, ArrowError>>,

@@ -136,7 +136,7 @@ def test_engines_find_the_rows_of_files_that_they_filter(exported):
     files = f"{exported(path)}/ranges/**/*.parquet"
     groups = [pq.ParquetFile(file).metadata for file in glob.glob(files, recursive=True)]
     assert sum(metadata.num_row_groups for metadata in groups) > 3
-    # Of its own: an answer that is not fetched to its end is in the way of whoever asks next.
+    # Of its own: an answer that is not fetched to its end is in the way of the next question.
     connection = duckdb.connect()
     query = f"SELECT count(*), sum(instructions) FROM '{files}'"
     for name in ["start", "end", "instructions", "function", "position", "line"]:

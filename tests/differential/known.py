@@ -56,7 +56,7 @@ def lines_left_out(queue, other, mine, place):
     if place and touched(queue, other, mine, place - 1, OVERRUN) and element(mine, place - 1) == BAD and not theirs.startswith(INSTRUCTIONS):
         kept = next((number for number in range(place, len(other)) if other[number] == line_at(mine, place)), place)
         if kept > place and not any(element(other, number).startswith(("NO_SYNC", *INSTRUCTIONS)) for number in range(place, kept)):
-            # After a bad packet everything begins anew.
+            # After a bad packet everything begins again.
             return "known: what waits at a commit or cancel of too much comes after the next synchronisation", (kept - place, 0)
     following = element(other, place + 1)
     if theirs.startswith("ADDR_NACC") and ours.startswith("EXCEPTION(") and ours == following and first(ours) < first(theirs):
@@ -74,7 +74,7 @@ def lines_left_out(queue, other, mine, place):
             number -= 1
         if mine[number].index in queue.recounts:
             # SPEC is the number of P0 elements that are not resolved: if there are others, packets were lost.
-            return "known: a periodic Trace Info that counts other elements does not begin anew", (0, 1)
+            return "known: a periodic Trace Info that counts other elements does not begin again", (0, 1)
     if theirs.startswith("INSTR_RANGE") and theirs.endswith(" E ---)") and ours.startswith(theirs[:-len("---)")]) and element(mine, place + 1) == following:
         if following.startswith(f"EXCEPTION(pref ret addr:{behind(ours):#x}"):
             # A branch before the return address of an exception (the code is not what was executed) is listed as one.
@@ -98,7 +98,7 @@ def lines_left_out(queue, other, mine, place):
         # A trace unit repeats only the identifiers that changed; those just before a bad packet count too, and those of a Q.
         return "known: identifiers of a context before a bad packet, or between a Q and its address, are dropped", (1, 1)
     if "(ISA=T32)" in theirs and "(ISA=T32)" in ours and " num_i(1) " in ours and theirs.startswith("INSTR_RANGE") and tail(theirs) == tail(ours):
-        # Whoever decodes the code before it comes past it: how much of that was executed is not known.
+        # A decoder of the code before it comes past it: how much of that was executed is not known.
         return "known: a T32 source address inside an instruction counts as one behind it", (1, 1)
     return None
 
@@ -233,7 +233,7 @@ def resolution(queue, other, mine, place):
     until = next((number for number in range(place, len(mine)) if element(mine, number).startswith(("NO_SYNC", *INSTRUCTIONS))), len(mine))
     if place and mine[place - 1].index in queue.recounts or element(mine, until) == BAD and theirs != BAD and touched(queue, other, mine, until, RECOUNT):
         # SPEC is the number of P0 elements that are not resolved: if there are others, packets were lost.
-        return "known: a periodic Trace Info that counts other elements does not begin anew"
+        return "known: a periodic Trace Info that counts other elements does not begin again"
     if theirs == BAD and queue.between(OVERRUN, other[place].index) and any(element(mine, number) == BAD for number in range(place, len(mine))):
         # Up to the last context what was traced is believed; after it nothing is.
         return "known: a commit or cancel of too much drops what was traced before it"

@@ -101,7 +101,7 @@ impl Archive {
                 continue;
             }
             let bad = |what: String| Error::file(format!("{name}/{}", short(&path)), what);
-            let safe = safe_path(&path).map_err(bad)?;
+            let safe = safe_path(&path).map_err(|why| bad(why.to_string()))?;
             if entry.encrypted() {
                 return Err(bad("is encrypted".to_owned()).advise("make the archive without a password"));
             }

@@ -63,7 +63,7 @@ impl FileRef {
     /// # Errors
     /// If the path is absolute, or leaves the folder.
     pub fn new(folder: &Arc<dyn Folder>, path: &str) -> Result<Self, Error> {
-        let path = safe_path(path).map_err(|what| Error::file(folder.describe(path), what))?;
+        let path = safe_path(path).map_err(|why| Error::file(folder.describe(path), why.to_string()))?;
         Ok(Self { folder: folder.clone(), path })
     }
 
@@ -139,30 +139,53 @@ impl fmt::Display for FileRef {
     }
 }
 
+/// Why a path is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathError {
+    /// It begins at a root.
+    Absolute(String),
+    /// It leads out of the capture.
+    Outside(String),
+    /// It holds a zero byte.
+    ZeroByte,
+    /// It names nothing.
+    Empty,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use crate::ini::short;
+        match self {
+            Self::Absolute(path) => {
+                write!(f, "`{}` is an absolute path, expected one inside the capture", short(path))
+            }
+            Self::Outside(path) => write!(f, "`{}` leaves the capture: `..` is refused", short(path)),
+            Self::ZeroByte => f.write_str("the path holds a zero byte"),
+            Self::Empty => f.write_str("expected the path of a file, found nothing"),
+        }
+    }
+}
+
+impl std::error::Error for PathError {}
+
 /// The path without `.` and doubled `/`, if it stays inside its folder.
 ///
 /// # Errors
-/// If it does not, in words.
-pub fn safe_path(path: &str) -> Result<String, String> {
+/// If it does not.
+pub fn safe_path(path: &str) -> Result<String, PathError> {
     let bytes = path.as_bytes();
     let drive = bytes.get(1) == Some(&b':') && bytes[0].is_ascii_alphabetic();
     if path.starts_with(['/', '\\']) || drive {
-        return Err(format!(
-            "`{}` is an absolute path, expected one inside the capture",
-            crate::ini::short(path)
-        ));
+        return Err(PathError::Absolute(path.to_owned()));
     }
     if path.contains('\0') {
-        return Err("the path holds a zero byte".to_owned());
+        return Err(PathError::ZeroByte);
     }
     if path.split(['/', '\\']).any(|part| part == "..") {
-        return Err(format!("`{}` leaves the capture: `..` is refused", crate::ini::short(path)));
+        return Err(PathError::Outside(path.to_owned()));
     }
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    if parts.is_empty() {
-        return Err("expected the path of a file, found nothing".to_owned());
-    }
-    Ok(parts.join("/"))
+    if parts.is_empty() { Err(PathError::Empty) } else { Ok(parts.join("/")) }
 }
 
 /// A directory on disk. A capture may come from anyone: only regular files that are really inside the directory are

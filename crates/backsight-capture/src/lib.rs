@@ -6,7 +6,7 @@
 //! package or a core file.
 //!
 //! Metadata is read at once, trace never: a buffer is opened as a stream, from a directory or out of an archive. What a
-//! source speaks and how it was configured is kept in the words of the capture: whoever decodes it understands them.
+//! source speaks and how it was configured is kept in the words of the capture: the decoder understands them.
 //!
 //! ```no_run
 //! use backsight_capture::Capture;

@@ -96,7 +96,7 @@ pub struct Buffer {
     pub wrapped: bool,
     /// Maker, kind and identifier of the sink and the like, as they stand.
     pub details: Vec<(String, String)>,
-    /// Where the data begins anew, in order; the very beginning may be left out.
+    /// Where the data begins again, in order; the very beginning may be left out.
     pub starts: Vec<Start>,
     /// The thread that all of it belongs to, where a buffer was that of one thread.
     pub thread: Option<u64>,

@@ -1,7 +1,7 @@
 //! Straight-line code that retired in one go.
 //!
 //! Sources that execute code block by block know most of it in advance: only where the last instruction leads is new
-//! each time. Whoever takes blocks looks at their instructions once, and remembers by number what came of it.
+//! each time. A consumer of blocks looks at their instructions once, and remembers by number what came of it.
 
 use crate::{Address, Execution, Retired};
 

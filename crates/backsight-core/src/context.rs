@@ -239,7 +239,7 @@ impl fmt::Display for Context {
 /// └──────────────────────────────────┴───────────────────┘   security state of an Arm processor
 /// ```
 ///
-/// Whoever keeps code by process numbers the processes as it likes: the numbers mean nothing to a follower.
+/// What keeps code by process numbers the processes as it likes: the numbers mean nothing to a follower.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct AddressSpace(u32);

@@ -1,7 +1,7 @@
 //! What a packet or an event says, field by field.
 //!
 //! Every packet and every event gives its fields once, in the order in which people read them. Text ([`write_text`]),
-//! JSON and tables are written from those by whoever wants them.
+//! JSON and tables are written from those where they are wanted.
 
 use core::fmt;
 

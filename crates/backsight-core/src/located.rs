@@ -3,7 +3,7 @@
 /// A value with its place in the byte stream of its source.
 ///
 /// Offsets count the bytes of one source's stream, after frames were taken apart: a decoder knows nothing of
-/// frames. Whoever feeds it knows where each of its bytes was in the capture.
+/// frames. The caller that feeds it knows where each of its bytes was in the capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located<T> {
     /// Offset of the first byte in the stream of the source.

@@ -1,4 +1,7 @@
 //! What a follower says: the execution, in the order in which it happened.
+//!
+//! Events, packets and causes are not `#[non_exhaustive]`: one that a consumer leaves out without a word makes its result wrong,
+//! so a new one is a new version, and the compiler shows every place that has to know of it.
 
 use backsight_core::{Address, AddressSpace, Cause, Context, Isa};
 use backsight_isa::{Class, Flags};

@@ -1,9 +1,10 @@
 //! How much memory the names and lines of images may take.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use backsight_core::{self as core, Door};
+use backsight_core::{self as core, Door, Exceeded};
 
 use crate::Contents;
 
@@ -50,10 +51,27 @@ impl Budget {
     }
 
     /// Uses `bytes`; refuses with the reason if they are not left. `what` needs them.
-    pub(crate) fn take(&self, what: &str, bytes: u64) -> Result<(), String> {
-        self.0.budget.take(bytes).map_err(|why| format!("{what}: left out, since {why}"))
+    pub(crate) fn take(&self, what: &'static str, bytes: u64) -> Result<(), OverBudget> {
+        self.0.budget.take(bytes).map_err(|why| OverBudget { what, why })
     }
 }
+
+/// Something that the budget leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverBudget {
+    /// What it is.
+    pub what: &'static str,
+    /// How much it would have needed.
+    pub why: Exceeded,
+}
+
+impl fmt::Display for OverBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: left out, since {}", self.what, self.why)
+    }
+}
+
+impl std::error::Error for OverBudget {}
 
 impl Default for Budget {
     /// What programs usually need, and more for each file.
@@ -71,7 +89,7 @@ mod tests {
         let budget = Budget::new(100);
         let shared = budget.clone();
         assert!(budget.take("one", 60).is_ok());
-        let why = shared.take(".debug_info", 41).unwrap_err();
+        let why = shared.take(".debug_info", 41).unwrap_err().to_string();
         assert!(
             why.contains(".debug_info: left out") && why.contains("100 are allowed, of which 60 are used")
         );

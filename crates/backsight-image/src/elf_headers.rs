@@ -1,7 +1,7 @@
 //! The headers of an ELF file, taken apart: what it is for, and which parts of it go to memory.
 //!
 //! Everything that looks at an ELF file's own description of memory looks here: images, the simulator that loads a
-//! program, whoever only asks which processor a program is for. Nothing is judged: whether sizes and addresses make
+//! program, other code only which processor a program is for. Nothing is judged: whether sizes and addresses make
 //! sense is for the reader of the headers to say, who knows what they are wanted for.
 
 use std::fmt;

@@ -434,7 +434,7 @@ impl Image {
         file
     }
 
-    /// Makes files read their names anew.
+    /// Makes files read their names again.
     fn forget_names(&mut self, which: impl Fn(&ElfFile) -> bool) {
         for file in self.files.values_mut().filter(|file| which(file)) {
             *file = Arc::new(ElfFile::new(file.elf.clone(), file.contents.clone()));

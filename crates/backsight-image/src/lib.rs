@@ -37,8 +37,8 @@ mod spec;
 mod symbols;
 mod timeline;
 
-pub use allowed::{AllowedFiles, GivenFolder, SourceFolders, is_same_id};
-pub use budget::Budget;
+pub use allowed::{AllowedFiles, GivenFolder, HostImageError, SourceFolders, is_same_id};
+pub use budget::{Budget, OverBudget};
 pub use contents::Contents;
 #[cfg(feature = "disassemble")]
 pub use disassemble::{Disassembler, Disassembly, disassemble, encoding};
@@ -48,7 +48,7 @@ pub use error::ImageError;
 pub use image::{Change, Image};
 pub use lines::{Frame, SourceLine};
 pub use lookup::{Naming, Region};
-pub use module::{DebugSource, Module};
+pub use module::{DebugInfoError, DebugSource, Module};
 pub use sorted::SortedMap;
 pub use spec::ImageSpec;
 pub use symbols::{Function, Mapping, Symbol};
@@ -62,7 +62,7 @@ pub trait Code {
     /// Never empty.
     fn bytes_at(&self, space: AddressSpace, address: Address) -> Option<&[u8]>;
 
-    /// The space that execution in this context fetches its code from. Whoever knows which process a context belongs to
+    /// The space that execution in this context fetches its code from. Code that knows which process a context belongs to
     /// answers with the space of that process.
     fn space_of(&self, context: &Context) -> AddressSpace {
         context.space()

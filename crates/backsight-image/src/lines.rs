@@ -2,9 +2,9 @@
 
 use object::{Object, ObjectSection};
 
-use crate::Budget;
 use crate::dwarf::LazyUnits;
 use crate::symbols::demangled;
+use crate::{Budget, OverBudget};
 
 /// A line of source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ impl Lines {
     ///
     /// # Errors
     /// If the budget does not allow it.
-    pub fn read(bytes: &[u8], budget: &Budget) -> Result<Option<Self>, String> {
+    pub fn read(bytes: &[u8], budget: &Budget) -> Result<Option<Self>, OverBudget> {
         Ok(LazyUnits::read(bytes, budget)?.map(Self))
     }
 
@@ -55,7 +55,7 @@ impl Lines {
     ///
     /// # Errors
     /// If the budget does not allow to read the unit that it is in.
-    pub fn find(&mut self, address: u64) -> Result<Option<SourceLine>, String> {
+    pub fn find(&mut self, address: u64) -> Result<Option<SourceLine>, OverBudget> {
         let Some(info) = self.0.at(address)? else { return Ok(None) };
         Ok(info.line(address).and_then(|line| {
             let file = info.file_name(line.file)?.to_owned();
@@ -67,7 +67,7 @@ impl Lines {
     ///
     /// # Errors
     /// If the budget does not allow to read the unit that it is in.
-    pub fn frames(&mut self, address: u64) -> Result<Vec<Frame>, String> {
+    pub fn frames(&mut self, address: u64) -> Result<Vec<Frame>, OverBudget> {
         let line = self.find(address)?;
         let Some(info) = self.0.at(address)? else { return Ok(Vec::new()) };
         let mut frames = Vec::new();

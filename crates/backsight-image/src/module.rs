@@ -1,6 +1,7 @@
 //! A file that memory was made from, and what it knows about its code.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,7 +10,9 @@ use backsight_core::Address;
 use crate::debug_files::{self, DebugFile};
 use crate::lines::Lines;
 use crate::symbols::{FunctionEntry, Symbols};
-use crate::{AllowedFiles, Budget, Contents, DebugInfo, Elf, Frame, Function, Mapping, SourceLine, Symbol};
+use crate::{
+    AllowedFiles, Budget, Contents, DebugInfo, Elf, Frame, Function, Mapping, OverBudget, SourceLine, Symbol,
+};
 
 /// A file that memory was made from.
 #[derive(Debug)]
@@ -43,8 +46,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub fn report(&self, name: &Path, problem: Option<String>) {
-        problem.iter().for_each(|problem| self.problems.report(name, problem));
+    pub fn report(&self, name: &Path, problem: Option<impl fmt::Display>) {
+        problem.iter().for_each(|problem| self.problems.report(name, &problem.to_string()));
     }
 }
 
@@ -82,13 +85,30 @@ impl DebugSource {
     ///
     /// # Errors
     /// If the budget of the image does not allow it: that is among its problems, too.
-    pub fn read(&self) -> Result<DebugInfo, String> {
-        DebugInfo::read(&self.contents, &self.budget).map_err(|problem| {
-            self.problems.report(&self.name, &problem);
-            format!("{}: {problem}", self.name.display())
+    pub fn read(&self) -> Result<DebugInfo, DebugInfoError> {
+        DebugInfo::read(&self.contents, &self.budget).map_err(|why| {
+            self.problems.report(&self.name, &why.to_string());
+            DebugInfoError { file: self.name.clone(), why }
         })
     }
 }
+
+/// The debug information of a file is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugInfoError {
+    /// The file.
+    pub file: PathBuf,
+    /// Why.
+    pub why: OverBudget,
+}
+
+impl fmt::Display for DebugInfoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.file.display(), self.why)
+    }
+}
+
+impl std::error::Error for DebugInfoError {}
 
 impl ElfFile {
     pub fn new(elf: Elf, contents: Contents) -> Self {
@@ -173,7 +193,7 @@ impl Module {
         self.file.as_ref()?.with_lines(settings)
     }
 
-    /// Takes the file that has its contents, so that its names are read anew.
+    /// Takes the file that has its contents, so that its names are read again.
     pub(crate) fn take_file_from(&mut self, files: &HashMap<(usize, usize), Arc<ElfFile>>) {
         if let Some(file) = &mut self.file
             && let Some(same) = files.get(&file.contents.identity())
@@ -228,7 +248,7 @@ impl Module {
     fn with_lines<T>(
         &self,
         settings: &Settings,
-        find: impl FnOnce(&mut Lines) -> Result<T, String>,
+        find: impl FnOnce(&mut Lines) -> Result<T, OverBudget>,
     ) -> Option<T> {
         let lines = self.file.as_ref()?.lines(settings, &self.name)?;
         // A panic while the lock was held cannot have left the tables half made: each is put there in one step.
@@ -244,8 +264,8 @@ impl Module {
     }
 }
 
-impl std::fmt::Debug for ElfFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ElfFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ElfFile").field("elf", &self.elf).finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use object::elf::{EM_AARCH64, EM_ARM, EM_RISCV, SHF_EXECINSTR};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionFlags, SymbolKind};
 
 use crate::plt::{self, Callee};
-use crate::{Budget, Elf};
+use crate::{Budget, Elf, OverBudget};
 
 /// A function that an address lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl FunctionEntry {
 impl Symbols {
     /// Reads the names of a file and of the one that has its debug information. What is more than the budget allows
     /// is left out, with the reason.
-    pub fn read(elf: &Elf, files: &[&[u8]], budget: &Budget) -> (Self, Option<String>) {
+    pub fn read(elf: &Elf, files: &[&[u8]], budget: &Budget) -> (Self, Option<OverBudget>) {
         let mut reader =
             SymbolReader { elf, budget, candidates: Vec::new(), objects: Vec::new(), mappings: Vec::new() };
         let outcome = files.iter().try_for_each(|bytes| reader.read(bytes));
@@ -126,7 +126,7 @@ struct SymbolReader<'a> {
 }
 
 impl SymbolReader<'_> {
-    fn read(&mut self, bytes: &[u8]) -> Result<(), String> {
+    fn read(&mut self, bytes: &[u8]) -> Result<(), OverBudget> {
         let Ok(file) = object::File::parse(bytes) else { return Ok(()) };
         let tables = [file.symbol_table(), file.dynamic_symbol_table()];
         for symbol in tables.iter().flatten().flat_map(ObjectSymbolTable::symbols) {
@@ -169,12 +169,12 @@ impl SymbolReader<'_> {
         Ok(())
     }
 
-    fn take_budget(&self, candidate: &Candidate) -> Result<(), String> {
+    fn take_budget(&self, candidate: &Candidate) -> Result<(), OverBudget> {
         let size = size_of::<Candidate>() + size_of::<FunctionEntry>() + candidate.name.len();
         self.budget.take("a table of symbols", size as u64)
     }
 
-    fn add(&mut self, candidate: Candidate) -> Result<(), String> {
+    fn add(&mut self, candidate: Candidate) -> Result<(), OverBudget> {
         self.take_budget(&candidate)?;
         self.candidates.push(candidate);
         Ok(())

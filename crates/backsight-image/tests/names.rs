@@ -129,7 +129,7 @@ fn functions_inside_of_functions_have_frames() {
     }
 }
 
-/// A program, what is left of it without names, and what was taken out.
+/// A program, the same without names, and what was taken out.
 struct Split {
     whole: PathBuf,
     stripped: PathBuf,

@@ -191,7 +191,7 @@ impl Module {
     fn read_debug(&self) -> &(DebugInfo, Option<String>) {
         self.debug.get_or_init(|| match self.debug_source.as_ref().map(DebugSource::read) {
             Some(Ok(info)) => (info, None),
-            Some(Err(problem)) => (DebugInfo::default(), Some(problem)),
+            Some(Err(problem)) => (DebugInfo::default(), Some(problem.to_string())),
             None => (DebugInfo::default(), None),
         })
     }

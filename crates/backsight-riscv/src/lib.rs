@@ -20,6 +20,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod by_number;
 pub mod cva6;
 pub mod encap;
 pub mod etrace;
@@ -27,4 +28,5 @@ pub mod ingress;
 pub mod ntrace;
 mod per_source;
 
+pub use by_number::ByNumber;
 pub use per_source::PerSource;

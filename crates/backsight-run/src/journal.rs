@@ -94,7 +94,7 @@ impl Journal {
         }
     }
 
-    /// Ends every mapping that the range touches; what is left of one beside the range starts anew.
+    /// Ends every mapping that the range touches; the rest of one beside the range is a new mapping.
     fn unmap(&mut self, address: u64, length: u64, push: &mut impl FnMut(events::Item)) {
         let end = address.saturating_add(length);
         self.code.retain(|&at, _| at < address || at >= end);

@@ -82,7 +82,7 @@ impl Stop {
         self.at_once.load(Ordering::Relaxed)
     }
 
-    /// The flag itself, for whoever sets it from a signal handler.
+    /// The flag itself, for a signal handler that sets it.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.requested)
     }

@@ -308,7 +308,7 @@ fn threads_are_streams_of_their_own() {
         assert_eq!(run.outcome.summary.threads, 7, "{compiler}");
         // Ten faults each: the first thread, and six others.
         assert_eq!(run.faults, 70, "{compiler}");
-        // QEMU numbers processors anew when threads have ended, and logs the forked child as the first.
+        // QEMU numbers processors again when threads have ended, and logs the forked child as the first.
         for cpu in 1..=3 {
             let streams = (0..2).flat_map(|round| &run.threads[&(cpu + 3 * round)]).copied().collect();
             let log = without_repeats(&streams, &log[&cpu]);

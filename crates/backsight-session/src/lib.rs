@@ -35,7 +35,7 @@ mod unit;
 pub use error::Error;
 pub use register::Register;
 pub use request::{Data, Request, Timestamps};
-pub use sequence::{Action, Step};
+pub use sequence::{Action, RegisterAccess};
 pub use session::{Session, TracedUnit};
 pub use system::{Component, Connection, Kind, System};
 pub use target::{Refused, Target};

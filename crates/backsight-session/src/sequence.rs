@@ -7,7 +7,7 @@ use crate::{Error, Request, unit};
 
 /// One access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RegisterAccess {
     /// The name of the component.
     pub component: String,
     /// The register.
@@ -68,7 +68,7 @@ const CAPTURE: u32 = 1;
 
 /// Steps of one component after the other.
 pub struct Steps {
-    steps: Vec<Step>,
+    steps: Vec<RegisterAccess>,
     component: String,
     base: u64,
 }
@@ -87,7 +87,7 @@ impl Steps {
 
     fn push(&mut self, register: Register, action: Action, why: &'static str) {
         let address = self.base.wrapping_add(register.offset.into());
-        self.steps.push(Step { component: self.component.clone(), register, address, action, why });
+        self.steps.push(RegisterAccess { component: self.component.clone(), register, address, action, why });
     }
 
     pub fn write(&mut self, register: Register, value: u32, why: &'static str) {
@@ -122,7 +122,7 @@ impl Steps {
 ///
 /// # Errors
 /// If a component cannot do what is asked for.
-pub fn start(system: &System, route: &Route, request: &Request) -> Result<Vec<Step>, Error> {
+pub fn start(system: &System, route: &Route, request: &Request) -> Result<Vec<RegisterAccess>, Error> {
     let mut steps = Steps::new();
     let sink = &system.components[route.sink];
     if steps.of(sink) {
@@ -228,7 +228,7 @@ fn start_link(component: &Component, number: usize, route: &Route, steps: &mut S
 }
 
 /// The accesses that stop a trace: nothing on the way to the sink is lost.
-pub fn stop(system: &System, route: &Route) -> Vec<Step> {
+pub fn stop(system: &System, route: &Route) -> Vec<RegisterAccess> {
     let mut steps = Steps::new();
     for &(number, _) in &route.units {
         let component = &system.components[number];

@@ -1,7 +1,7 @@
 //! A checked session.
 
 use crate::route::Route;
-use crate::sequence::{self, Step};
+use crate::sequence::{self, RegisterAccess};
 use crate::system::{Component, System};
 use crate::target::Target;
 use crate::{Error, Request, UnitConfig};
@@ -10,9 +10,9 @@ use crate::{Error, Request, UnitConfig};
 #[derive(Clone, Debug)]
 pub struct Session {
     /// The accesses that start it.
-    pub start: Vec<Step>,
+    pub start: Vec<RegisterAccess>,
     /// The accesses that stop it.
-    pub stop: Vec<Step>,
+    pub stop: Vec<RegisterAccess>,
     /// The trace units that take part.
     pub units: Vec<TracedUnit>,
     /// Where the trace ends.

@@ -332,7 +332,7 @@ fn other_orders_are_refused() {
     assert!(refused.why.contains("a trace unit is on"), "{refused}");
 
     let mut claimed = Target::new(&system);
-    let claims = |step: &&backsight_session::Step| step.register.to_string() == "CLAIMSET";
+    let claims = |step: &&backsight_session::RegisterAccess| step.register.to_string() == "CLAIMSET";
     let mut claim = session.start.iter().find(claims).unwrap().clone();
     claim.action = Action::Write(2);
     claimed.run(&session.start[..1]).unwrap();

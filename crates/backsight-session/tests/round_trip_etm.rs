@@ -263,7 +263,7 @@ fn the_programming_bit_is_changed_alone_and_first() {
     let (system, session) = (bundled(), everything());
     let mut target = Target::new(&system);
     target.run(&session.start).unwrap();
-    let of_unit = |step: &&backsight_session::Step| step.component == "ptm0";
+    let of_unit = |step: &&backsight_session::RegisterAccess| step.component == "ptm0";
     let setting = session.start.iter().filter(of_unit).find(|step| step.register.to_string() == "ETMTEEVR");
     assert_eq!(target.run(&[setting.unwrap().clone()]).unwrap_err().why, "the unit is on");
     let control =

@@ -30,7 +30,7 @@ struct DecodedBlock {
     /// At least one.
     ops: Box<[Op]>,
     /// The blocks that came next when execution fell through, and when it went to the one target. They may have been
-    /// forgotten: whoever follows looks where they start.
+    /// forgotten: a caller that follows looks where they start.
     next: [u32; 2],
 }
 

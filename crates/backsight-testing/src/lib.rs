@@ -27,7 +27,7 @@ pub fn skipped(why: impl fmt::Display) {
     let program = std::env::current_exe().unwrap_or_default();
     let thread = std::thread::current();
     let line = announcement(&program, thread.name().unwrap_or("?"), &why.to_string());
-    // Whoever closed standard error does not want to know.
+    // With standard error closed there is nobody to tell.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

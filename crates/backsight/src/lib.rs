@@ -74,10 +74,51 @@ pub use retired::RetiredInstructions;
 pub use source::Source;
 
 pub use backsight_arm::{etm4, frame, itm, stm};
-pub use backsight_capture as description;
-pub use backsight_core as core;
-pub use backsight_flow as flow;
 pub use backsight_flow::Event;
-pub use backsight_image as image;
-pub use backsight_isa as isa;
-pub use backsight_riscv as riscv;
+
+/// Addresses, contexts, executed instructions, and what describes itself.
+pub mod core {
+    pub use backsight_core::{
+        Access, Accounting, Address, AddressSpace, Budget, Cause, Context, Describe, Execution,
+        ExecutionSink, Field, Input, Isa, Located, Mode, Printable, Privilege, Retired, RetiredBlock,
+        RetiredBlocks, Security, Text, TraceId, Trap, TrapKind, Value, describe, is_harmful, leb128,
+    };
+}
+
+/// What is on disk: captures as their files describe them, and files that are whole or absent.
+pub mod description {
+    pub use backsight_capture::{
+        Buffer, Capture, Error, FileRef, Format, Image, MemoryDump, Note, Origin, Output, ReadOptions,
+        Register, Settings, Source, events, whole,
+    };
+}
+
+/// What followers say.
+pub mod flow {
+    pub use backsight_flow::{
+        AccessKind, Channel, DwtEvent, DwtMeaning, Event, Gaps, HardwareEvent, InCircuitEvent, NoSync,
+        Outcome, PathId, Range, SoftwareMessage, SourceTime, Statistics, Symptom, SystemEvent,
+        SystemEventKind, TimeRelation, TraceOn, TracedAccess, Transaction,
+    };
+}
+
+/// Code, names and source lines.
+pub mod image {
+    pub use backsight_image::{
+        AllowedFiles, Budget, Code, Contents, DebugInfo, DebugInfoError, DebugSource, DescribedFunction, Elf,
+        ElfKind, Frame, Function, GivenFolder, Image, ImageError, ImageSpec, InlineFrame, Line, Module,
+        Naming, OverBudget, SourceFolders, SourceLine, Symbol, Window,
+    };
+    #[cfg(feature = "disassemble")]
+    pub use backsight_image::{Disassembler, Disassembly};
+}
+
+/// What instructions do to control flow.
+pub mod isa {
+    pub use backsight_isa::{Class, Flags, Instruction, classify, classify_retired};
+}
+
+/// The packets of RISC-V traces.
+pub mod riscv {
+    pub use backsight_riscv::{cva6, encap, etrace, ingress, ntrace};
+}

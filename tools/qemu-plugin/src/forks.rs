@@ -1,7 +1,7 @@
 //! Forked children.
 //!
 //! A child has all of the parent's memory and files, and must touch none of what is shared. Where children are recorded
-//! too, the connection for the child is made before the fork, so that whoever listens knows of it however quick both are;
+//! too, the connection for the child is made before the fork, so that the listener knows of it however quick both are;
 //! the child then begins a stream of its own, with all blocks and mappings that it has from its parent.
 
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -2,7 +2,7 @@
 //!
 //! QEMU hands the call to the kernel, which runs programs for the host only: for others it would have to be told of QEMU,
 //! by the administrator. So the plugin makes the call itself, where children are recorded too: QEMU replaces itself by
-//! another QEMU, with the same options, for the new program. The connection for it is made before, so that whoever listens
+//! another QEMU, with the same options, for the new program. The connection for it is made before, so that the listener
 //! knows of it. A program that is not for this target, or that cannot be executed, is left to QEMU.
 
 use std::ffi::{CString, OsStr};

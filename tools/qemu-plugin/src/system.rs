@@ -200,7 +200,7 @@ pub fn inheritable(fd: OwnedFd) -> io::Result<OwnedFd> {
 
 /// An open file that was left for this program by the one that it replaces.
 pub fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: it is open, and whoever left it is gone.
+    // SAFETY: it is open, and the process that left it is gone.
     unsafe {
         match c::fcntl(fd, F_GETFD, 0) {
             flags if flags >= 0 => Ok(out_of_the_way(OwnedFd::from_raw_fd(fd))),

@@ -152,7 +152,7 @@ impl Tail {
         unsafe {
             let end = self.header.cast::<u8>().add(HEADER + fill as usize);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), end, bytes.len());
-            // Whoever looks at the file after the process died must find the bytes that `fill` counts.
+            // After the process died, a reader of the file must find the bytes that `fill` counts.
             compiler_fence(Ordering::Release);
             (*self.header).fill = fill + bytes.len() as u32;
         }

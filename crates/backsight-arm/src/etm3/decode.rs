@@ -28,7 +28,7 @@ impl Decoder {
         self.0.feed(bytes, &mut Each(sink));
     }
 
-    /// The same, with P-headers in runs: whoever follows a run knows of all but its end what comes next.
+    /// The same, with P-headers in runs: a follower of a run knows of all but its end what comes next.
     #[inline]
     pub fn feed_runs(&mut self, bytes: &[u8], sink: &mut impl FnMut(Decoded<'_>)) {
         self.0.feed(bytes, &mut Runs(sink));

@@ -1,6 +1,6 @@
 //! Atom packets that follow one another.
 //!
-//! Most of a trace is atoms, and each Atom packet is a header alone. Whoever takes several of them at once gets their
+//! Most of a trace is atoms, and each Atom packet is a header alone. A consumer that takes several of them at once gets their
 //! headers in one number: the same headers are the same outcomes, however many atoms that are.
 
 use backsight_core::Located;

@@ -1,7 +1,7 @@
 //! An example for each end of each row of the header map, worked out by hand from the manual.
 //!
 //! The decoder and the encoder take their headers from the same table: a row that is wrong is wrong in both, and what is
-//! encoded is still decoded again. These bytes do not come from the table. Whoever changes a row breaks one of them.
+//! encoded is still decoded again. These bytes do not come from the table. A change of a row breaks one of them.
 
 use std::format;
 use std::string::{String, ToString};

@@ -2,7 +2,7 @@
 
 use super::AddressHistory;
 
-/// What packets change and need: the same in a trace unit and in whoever reads its stream.
+/// What packets change and need: the same in a trace unit and in a decoder of its stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct StreamState {
     pub history: AddressHistory,

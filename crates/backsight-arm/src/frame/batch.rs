@@ -40,7 +40,7 @@ pub enum Batch<'a> {
         /// Index of the marker.
         index: u64,
     },
-    /// Bytes are missing here, of every source: each stream decoder must start anew.
+    /// Bytes are missing here, of every source: each stream decoder must start again.
     Discontinuity {
         /// Where it was noticed.
         index: u64,

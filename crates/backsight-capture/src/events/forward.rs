@@ -96,7 +96,7 @@ impl ForwardCheck {
         let is_directive = matches!(record.item, Item::Frequency(_) | Item::Host(_));
         self.has_events |= !is_directive;
         let is_exact = match &record.item {
-            // Whoever opens a capture wants to know.
+            // A user who opens the capture wants to know.
             Item::Frequency(_) if self.has_events => return false,
             Item::Frequency(_) | Item::Host(_) => true,
             Item::SnapshotBegin { complete } => {

@@ -269,7 +269,7 @@ fn take_core(
     Some(capture.cores.len() - 1)
 }
 
-/// Where the data of a buffer begins anew: offsets, each with the time when what follows was complete.
+/// Where the data of a buffer begins again: offsets, each with the time when what follows was complete.
 fn starts(text: &str) -> Option<Vec<Start>> {
     let mut starts: Vec<Start> = Vec::new();
     for word in text.split_ascii_whitespace() {

@@ -144,7 +144,7 @@ impl Compress {
         let description = match backsight::description::Capture::open(path) {
             Ok(description) => description,
             Err(error) if path.is_dir() || is_archive(path) => return Err(Failure::new(error)),
-            // What it is expected to be is said by whoever reads it.
+            // What it is expected to be is said where it is read.
             Err(_) => return open(path).map(Input::Retired),
         };
         let truth = FileRef::new(&description.folder, TRUTH).map_err(Failure::new)?;

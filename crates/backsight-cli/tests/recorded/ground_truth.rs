@@ -290,7 +290,7 @@ fn threads_in_the_simulator_have_streams_of_their_own() {
     }
 }
 
-/// Code that a program makes anew at the same address: a capture keeps the last, and the recorder says so.
+/// Code that a program makes again at the same address: a capture keeps the last, and the recorder says so.
 #[test]
 fn code_that_a_program_makes_is_kept_by_the_simulator_and_that_it_changed_is_said() {
     let scratch = Scratch::new("simulated-jit");

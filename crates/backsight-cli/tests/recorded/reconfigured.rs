@@ -1,4 +1,4 @@
-//! A source that is programmed anew while it traces: it goes on under another trace ID, the event log says how, and what
+//! A source that is programmed again while it traces: it goes on under another trace ID, the event log says how, and what
 //! is decoded is what ran, in order. The same execution is traced twice, by a unit in different configurations, and both
 //! traces are joined.
 

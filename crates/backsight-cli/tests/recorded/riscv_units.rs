@@ -157,7 +157,7 @@ fn blocks(capture: &Path) -> Vec<(Block, Vec<u64>)> {
     blocks
 }
 
-/// Encodes a run again through a filter: what is decoded is what `accepts`, block by block, and every part is begun anew.
+/// Encodes a run again through a filter: what is decoded is what `accepts`, block by block, and every part is begun again.
 fn check_filter(run_of: &Path, settings: &[&str], accepts: impl Fn(&[u64]) -> bool) {
     let capture = run_of.with_extension("filtered");
     let (from, to) = (run_of.display().to_string(), capture.display().to_string());

@@ -1,6 +1,6 @@
 //! Which files may be read because a capture, a program or debug information names them.
 //!
-//! Whoever made a capture chose the names in it, and is not trusted: a name may be that of a key, of `/proc/self/environ`,
+//! The author of a capture chose the names in it, and is not trusted: a name may be that of a key, of `/proc/self/environ`,
 //! of a pipe that never ends. So there is one rule, and every reader of such a name comes through here:
 //!
 //! * a name is looked up beneath folders that the user gave ([`GivenFolder`]): no `..`, no link that leads out;
@@ -12,6 +12,7 @@
 mod folder;
 mod source;
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path};
@@ -28,6 +29,27 @@ pub struct AllowedFiles {
     folders: Arc<[GivenFolder]>,
     host: bool,
 }
+
+/// A program of this machine is not the one that ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostImageError {
+    /// Its build ID, if it has one.
+    pub build_id: Option<String>,
+    /// That of the program that ran.
+    pub expected: String,
+}
+
+impl fmt::Display for HostImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.build_id {
+            Some(own) => write!(f, "is another version: it has build ID {own}, and ")?,
+            None => f.write_str("has no build ID, and ")?,
+        }
+        write!(f, "{} ran: it is not used", self.expected)
+    }
+}
+
+impl std::error::Error for HostImageError {}
 
 impl AllowedFiles {
     /// Those beneath these folders.
@@ -54,16 +76,15 @@ impl AllowedFiles {
     /// The ELF file at a path of this machine, if that is allowed and it has this build ID, given in hexadecimal digits.
     ///
     /// # Errors
-    /// If there is such a file and it may not be used, in words.
-    pub fn host_image(&self, path: &Path, build_id: &str) -> Result<Option<Contents>, String> {
+    /// If there is such a file and it is not what ran.
+    pub fn host_image(&self, path: &Path, build_id: &str) -> Result<Option<Contents>, HostImageError> {
         let Some(contents) = self.host_elf(path).filter(|_| !build_id.is_empty()) else { return Ok(None) };
         match Elf::build_id_of(&contents) {
             Some(own) if is_same_id(&own, build_id) => Ok(Some(contents)),
-            Some(own) => Err(format!(
-                "is another version: it has build ID {}, and {build_id} ran: it is not used",
-                hexadecimal(&own)
-            )),
-            None => Err(format!("has no build ID, and {build_id} ran: it is not used")),
+            own => Err(HostImageError {
+                build_id: own.as_deref().map(hexadecimal),
+                expected: build_id.to_owned(),
+            }),
         }
     }
 

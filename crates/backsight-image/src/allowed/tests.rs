@@ -127,7 +127,7 @@ fn files_of_this_machine_need_leave_and_the_recorded_build_id() {
     assert!(closed.host_image(&program, &id).unwrap().is_none(), "nobody allowed it");
     let open = AllowedFiles::default().allow_host(true);
     assert!(open.host_image(&program, &id).unwrap().is_some());
-    assert!(open.host_image(&program, "abcd").unwrap_err().contains("another version"));
+    assert!(open.host_image(&program, "abcd").unwrap_err().to_string().contains("another version"));
     assert!(open.host_image(&program, "").unwrap().is_none(), "nothing says that it is what ran");
     assert!(open.host_image(&secret, &id).unwrap().is_none(), "it is no program");
     assert!(open.host_image(&scratch.given().join("../program"), &id).unwrap().is_none(), "`..`");

@@ -10,7 +10,7 @@ mod units;
 
 use std::sync::Arc;
 
-use crate::Budget;
+use crate::{Budget, OverBudget};
 
 pub(crate) use units::LazyUnits;
 
@@ -92,7 +92,7 @@ impl DebugInfo {
     ///
     /// # Errors
     /// If the budget does not allow it.
-    pub fn read(contents: &[u8], budget: &Budget) -> Result<Self, String> {
+    pub fn read(contents: &[u8], budget: &Budget) -> Result<Self, OverBudget> {
         read::read(contents, budget)
     }
 

@@ -12,7 +12,7 @@ use object::{Object, ObjectSection, SectionFlags};
 
 use super::sections::{self, PlacedUnit};
 use super::{DEEPEST, DebugInfo, Line, Scope};
-use crate::Budget;
+use crate::{Budget, OverBudget};
 
 /// Memory for a row of a line table, for a range of a function, for a function, and for the name of a file besides its letters.
 const OF_ROW: u64 = 40;
@@ -22,7 +22,7 @@ const OF_FILE: u64 = 128;
 /// What looking at an attribute counts for: it takes time, not memory.
 const OF_ATTRIBUTE: u64 = 8;
 
-pub(super) fn read(contents: &[u8], budget: &Budget) -> Result<DebugInfo, String> {
+pub(super) fn read(contents: &[u8], budget: &Budget) -> Result<DebugInfo, OverBudget> {
     let Ok(file) = object::File::parse(contents) else { return Ok(DebugInfo::default()) };
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let sections = DwarfSections::load(|id| sections::section(&file, id, budget))?;
@@ -48,7 +48,7 @@ enum Stop {
     /// The unit is damaged: what was read of it is kept.
     Damage,
     /// The budget does not allow more.
-    Budget(String),
+    Budget(OverBudget),
 }
 
 impl From<gimli::Error> for Stop {
@@ -57,8 +57,8 @@ impl From<gimli::Error> for Stop {
     }
 }
 
-impl From<String> for Stop {
-    fn from(why: String) -> Self {
+impl From<OverBudget> for Stop {
+    fn from(why: OverBudget) -> Self {
         Self::Budget(why)
     }
 }
@@ -116,7 +116,7 @@ impl<'a, R: gimli::Reader<Offset = usize>> Reader<'a, R> {
     ///
     /// # Errors
     /// If the budget does not allow it.
-    pub fn unit(&mut self, number: usize) -> Result<(), String> {
+    pub fn unit(&mut self, number: usize) -> Result<(), OverBudget> {
         for outcome in [self.lines(number), self.scopes(number)] {
             if let Err(Stop::Budget(why)) = outcome {
                 return Err(why);
@@ -125,7 +125,7 @@ impl<'a, R: gimli::Reader<Offset = usize>> Reader<'a, R> {
         Ok(())
     }
 
-    fn take(&self, what: &str, bytes: u64) -> Result<(), Stop> {
+    fn take(&self, what: &'static str, bytes: u64) -> Result<(), Stop> {
         Ok(self.budget.take(what, bytes)?)
     }
 

@@ -12,7 +12,7 @@ use gimli::{
 };
 use object::{Object, ObjectSection};
 
-use crate::Budget;
+use crate::{Budget, OverBudget};
 
 /// Memory for each byte of abbreviations, and of the tables of files before a line program.
 const OF_ABBREVIATIONS: u64 = 48;
@@ -42,7 +42,7 @@ pub(super) fn section<'d>(
     file: &object::File<'d>,
     id: SectionId,
     budget: &Budget,
-) -> Result<Cow<'d, [u8]>, String> {
+) -> Result<Cow<'d, [u8]>, OverBudget> {
     let found = is_needed(id).then(|| file.section_by_name(id.name())).flatten();
     let Some(data) = found.and_then(|section| section.compressed_data().ok()) else {
         return Ok(Cow::default());
@@ -60,7 +60,7 @@ pub(super) type PlacedUnit<R> = (usize, Unit<R>);
 pub(super) fn units<R: Reader<Offset = usize>>(
     dwarf: &mut Dwarf<R>,
     budget: &Budget,
-) -> Result<Vec<PlacedUnit<R>>, String> {
+) -> Result<Vec<PlacedUnit<R>>, OverBudget> {
     const WHAT: &str = "the units of the debug information";
     let mut tables = BTreeSet::new();
     let mut headers = dwarf.units();
@@ -117,7 +117,7 @@ fn line_program<R: Reader<Offset = usize>>(
     header: &UnitHeader<R>,
     abbreviations: &Abbreviations,
     budget: &Budget,
-) -> Result<Option<DebugLineOffset>, String> {
+) -> Result<Option<DebugLineOffset>, OverBudget> {
     let mut cursor = header.entries(abbreviations);
     let Ok(Some(root)) = cursor.next_dfs() else { return Ok(None) };
     budget.take("the units of the debug information", OF_UNIT * root.attrs().len() as u64 / 16)?;

@@ -9,7 +9,7 @@ use object::Object;
 use super::DebugInfo;
 use super::read::{Reader, flattened, has_code_at_zero};
 use super::sections::{self, PlacedUnit};
-use crate::Budget;
+use crate::{Budget, OverBudget};
 
 type Slice = EndianArcSlice<RunTimeEndian>;
 
@@ -32,10 +32,10 @@ impl LazyUnits {
     ///
     /// # Errors
     /// If the budget does not allow it.
-    pub fn read(contents: &[u8], budget: &Budget) -> Result<Option<Self>, String> {
+    pub fn read(contents: &[u8], budget: &Budget) -> Result<Option<Self>, OverBudget> {
         let Ok(file) = object::File::parse(contents) else { return Ok(None) };
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let mut dwarf = Dwarf::load(|id| -> Result<Slice, String> {
+        let mut dwarf = Dwarf::load(|id| -> Result<Slice, OverBudget> {
             let section = sections::section(&file, id, budget)?;
             budget.take(id.name(), section.len() as u64)?;
             Ok(EndianArcSlice::new(Arc::from(&*section), endian))
@@ -47,7 +47,7 @@ impl LazyUnits {
         Ok(Some(lazy))
     }
 
-    fn index(&mut self) -> Result<(), String> {
+    fn index(&mut self) -> Result<(), OverBudget> {
         let mut all = Vec::new();
         for number in 0..self.units.len() {
             let before = all.len();
@@ -62,7 +62,7 @@ impl LazyUnits {
         Ok(())
     }
 
-    fn add_ranges(&self, number: usize, all: &mut Vec<(u64, u64, u32, u32)>) -> Result<(), String> {
+    fn add_ranges(&self, number: usize, all: &mut Vec<(u64, u64, u32, u32)>) -> Result<(), OverBudget> {
         let Some((_, unit)) = self.units.get(number) else { return Ok(()) };
         let Ok(mut ranges) = self.dwarf.unit_ranges(unit) else { return Ok(()) };
         while let Ok(Some(range)) = ranges.next() {
@@ -78,7 +78,7 @@ impl LazyUnits {
     ///
     /// # Errors
     /// If the budget does not allow it.
-    pub fn at(&mut self, address: u64) -> Result<Option<&DebugInfo>, String> {
+    pub fn at(&mut self, address: u64) -> Result<Option<&DebugInfo>, OverBudget> {
         let after = self.spans.partition_point(|&(start, _)| start <= address);
         let span = after.checked_sub(1).and_then(|index| self.spans.get(index));
         match span.and_then(|&(_, unit)| unit) {
@@ -87,7 +87,7 @@ impl LazyUnits {
         }
     }
 
-    fn table(&mut self, number: usize) -> Result<&DebugInfo, String> {
+    fn table(&mut self, number: usize) -> Result<&DebugInfo, OverBudget> {
         if !self.tables.contains_key(&number) {
             let mut reader = Reader::new(&self.dwarf, &self.units, &self.budget, self.has_code_at_zero);
             let outcome = reader.unit(number);

@@ -1,8 +1,8 @@
 //! Payloads both ways.
 
 use crate::etrace::{
-    BadPacket, BitReader, BitWriter, BranchMap, ContextPacket, Options, Packet, Params, Payload, Reported,
-    Start, TrapPacket,
+    BadPacket, BitReader, BitWriter, BranchMap, FieldReader, FieldWriter, Options, Packet, Params, Payload,
+    Reported, read_format3,
 };
 
 /// Bits of a full branch map and what stands before it: payloads that are longer have an address.
@@ -16,14 +16,14 @@ pub fn decode(payload: &[u8], params: &Params, options: &Options) -> Result<Pack
         return Err(BadPacket::Empty);
     }
     let length = payload.len() * 8;
-    let mut fields = FieldsReader { bits: BitReader::zero_padded(payload), length, params, options };
-    let packet = match fields.bits.take(2) {
+    let mut fields = SizedReader { bits: BitReader::zero_padded(payload), length };
+    let packet = match fields.take(2) {
         0 => return Err(BadPacket::OptionOff),
-        1 => fields.branches(),
-        2 => Packet::address(fields.reported()),
-        _ => fields.format3(),
+        1 => fields.branches(params),
+        2 => Packet::address(fields.reported(params)),
+        _ => read_format3(&mut fields, params, options),
     };
-    if fields.bits.unused() > 7 {
+    if fields.unused() > 7 {
         return Err(BadPacket::TooLong);
     }
     if let Packet::Support(support) = &packet {
@@ -32,67 +32,37 @@ pub fn decode(payload: &[u8], params: &Params, options: &Options) -> Result<Pack
     Ok(packet)
 }
 
-struct FieldsReader<'a> {
+/// Reads a payload whose length says how long its address is.
+struct SizedReader<'a> {
     bits: BitReader<'a>,
     length: usize,
-    params: &'a Params,
-    options: &'a Options,
 }
 
-impl FieldsReader<'_> {
-    fn branches(&mut self) -> Packet {
-        let count = self.bits.take(5) as u8;
-        let bits = self.bits.take(BranchMap::width(count)) as u32;
+impl SizedReader<'_> {
+    fn branches(&mut self, params: &Params) -> Packet {
+        let count = self.take(5) as u8;
+        let bits = self.take(BranchMap::width(count)) as u32;
         match count {
             0 | BranchMap::FULL if self.length <= FULL_MAP => {
                 Packet::Branches { map: BranchMap::new(BranchMap::FULL, bits), address: None }
             }
-            0 => BranchMap { count: BranchMap::UNCOUNTED, bits }.with_address(self.reported()),
-            _ => BranchMap::new(count, bits).with_address(self.reported()),
+            0 => BranchMap { count: BranchMap::UNCOUNTED, bits }.with_address(self.reported(params)),
+            _ => BranchMap::new(count, bits).with_address(self.reported(params)),
         }
     }
+}
 
-    fn format3(&mut self) -> Packet {
-        match self.bits.take(2) {
-            0 => {
-                let (branch, context) = (self.bits.flag(), self.context());
-                let ContextPacket { privilege, time, context } = context;
-                Packet::Start(Start { branch, privilege, time, context, address: self.address(0) })
-            }
-            1 => self.trap(),
-            2 => Packet::Context(self.context()),
-            _ => Packet::Support(self.params.layout.read(&mut self.bits)),
-        }
+impl FieldReader for SizedReader<'_> {
+    fn take(&mut self, width: u8) -> u64 {
+        self.bits.take(width)
     }
 
-    fn trap(&mut self) -> Packet {
-        let branch = self.bits.flag();
-        let ContextPacket { privilege, time, context } = self.context();
-        let ecause = self.bits.take(self.params.ecause_width);
-        let (interrupt, thaddr) = (self.bits.flag(), self.bits.flag());
-        let width = self.params.iaddress_width;
-        let implicit = self.options.implicit_exception && thaddr;
-        let address = (!implicit).then(|| self.address(width.into()));
-        let tval = self.bits.take(width);
-        Packet::Trap(TrapPacket {
-            branch,
-            privilege,
-            time,
-            context,
-            ecause,
-            interrupt,
-            thaddr,
-            address,
-            tval,
-        })
+    fn unused(&self) -> usize {
+        self.bits.unused()
     }
 
-    fn context(&mut self) -> ContextPacket {
-        ContextPacket::read(&mut self.bits, self.params)
-    }
-
-    /// An address that so many bits follow: as many whole bytes as there is room for, and its sign.
-    fn address(&mut self, following: usize) -> u64 {
+    /// As many whole bytes as there is room for before the fields that follow, and the sign.
+    fn address(&mut self, following: usize, _: &Params) -> u64 {
         let others = self.bits.position() + following;
         let bytes = (self.length.saturating_sub(others) / 8).min(8) as u32;
         let field = self.bits.take((bytes * 8) as u8);
@@ -100,92 +70,42 @@ impl FieldsReader<'_> {
         if negative && bytes < 8 { field | u64::MAX << (bytes * 8) } else { field }
     }
 
-    fn reported(&mut self) -> Reported {
-        let address = self.address(FLAGS);
-        let sent = self.bits.take(FLAGS as u8);
-        let flags = sent ^ sent << 1;
-        Reported {
-            address,
-            notify: flags & 1 != 0,
-            updiscon: flags & 2 != 0,
-            irreport: (flags & 4 != 0).then_some(0),
-        }
+    fn reported(&mut self, params: &Params) -> Reported {
+        let address = self.address(FLAGS, params);
+        let reported = self.flags(address, 0, params);
+        Reported { irreport: reported.irreport.map(|_| 0), ..reported }
     }
 }
 
-/// Encodes one packet. Format 0, which the hardware does not have, becomes an address or nothing but its format.
+/// Encodes one packet. Format 0, which the hardware does not have, becomes nothing but its format.
 pub fn encode(packet: &Packet, params: &Params, options: &Options) -> Payload {
-    let mut fields = FieldsWriter { bits: BitWriter::new(), params, options };
-    let (format, subformat) = packet.format();
-    fields.bits.put(format.into(), 2);
-    if let Some(subformat) = subformat {
-        fields.bits.put(subformat.into(), 2);
-    }
-    fields.packet(packet);
-    fields.bits.padded()
+    let mut fields = SizedWriter(BitWriter::new());
+    packet.write_without_tables(&mut fields, params, options);
+    fields.0.padded()
 }
 
-struct FieldsWriter<'a> {
-    bits: BitWriter,
-    params: &'a Params,
-    options: &'a Options,
-}
+/// Writes a payload whose length says how long its address is.
+struct SizedWriter(BitWriter);
 
-impl FieldsWriter<'_> {
-    fn packet(&mut self, packet: &Packet) {
-        match packet {
-            Packet::Branches { map, address } => {
-                if map.count > 0 {
-                    let count = if address.is_some() { map.count % BranchMap::UNCOUNTED } else { 0 };
-                    self.bits.put(count.into(), 5);
-                    self.bits.put(map.bits.into(), BranchMap::width(count));
-                }
-                if let Some(reported) = address {
-                    self.reported(reported);
-                }
-            }
-            Packet::Start(Start { branch, privilege, time, context, address }) => {
-                self.bits.put((*branch).into(), 1);
-                self.context(*privilege, *time, *context);
-                self.address(*address);
-            }
-            Packet::Trap(trap) => self.trap(trap),
-            Packet::Context(c) => self.context(c.privilege, c.time, c.context),
-            Packet::Support(support) => self.params.layout.write(support, &mut self.bits),
-            Packet::BranchCount { .. } | Packet::JumpTarget { .. } => {}
-        }
+impl FieldWriter for SizedWriter {
+    fn put(&mut self, value: u64, width: u8) {
+        self.0.put(value, width);
     }
 
-    fn trap(&mut self, trap: &TrapPacket) {
-        self.bits.put(trap.branch.into(), 1);
-        self.context(trap.privilege, trap.time, trap.context);
-        self.bits.put(trap.ecause, self.params.ecause_width);
-        self.bits.put(trap.interrupt.into(), 1);
-        self.bits.put(trap.thaddr.into(), 1);
-        if !(self.options.implicit_exception && trap.thaddr) {
-            self.address(trap.address.unwrap_or(0));
-        }
-        self.bits.put(trap.tval, self.params.iaddress_width);
-    }
-
-    fn context(&mut self, privilege: u8, time: u64, context: u64) {
-        ContextPacket { privilege, time, context }.write(&mut self.bits, self.params);
-    }
-
-    fn address(&mut self, address: u64) {
+    fn address(&mut self, address: u64, _: &Params) {
         let significant = 64 - (address ^ ((address as i64) >> 63) as u64).leading_zeros();
         let bytes = (significant + 1).div_ceil(8).min(8);
-        self.bits.put(address, (bytes * 8) as u8);
-        self.bits.put(address >> 63, 1);
+        self.put(address, (bytes * 8) as u8);
+        self.put(address >> 63, 1);
     }
 
     /// Each flag is sent as whether it differs from the one before it.
-    fn reported(&mut self, reported: &Reported) {
-        self.address(reported.address);
+    fn reported(&mut self, reported: &Reported, params: &Params) {
+        self.address(reported.address, params);
         let notify = reported.notify;
         let updiscon = reported.updiscon != notify;
         let irreport = reported.irreport.is_some() != updiscon;
-        [notify, updiscon, irreport].into_iter().for_each(|flag| self.bits.put(flag.into(), 1));
+        self.flags([notify, updiscon, irreport]);
     }
 }
 
@@ -193,6 +113,7 @@ impl FieldsWriter<'_> {
 mod tests {
     use super::super::params;
     use super::*;
+    use crate::etrace::{Start, TrapPacket};
     use proptest::prelude::*;
 
     #[test]

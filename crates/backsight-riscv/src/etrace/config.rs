@@ -55,7 +55,7 @@ impl Params {
             if line.is_empty() || line.starts_with('[') {
                 continue;
             }
-            set(&mut params, &mut options, line).map_err(|reason| ConfigError { line: number, reason })?;
+            set(&mut params, &mut options, line).map_err(|error| ConfigError { line: number, ..error })?;
         }
         params.validate()?;
         Ok((params, options))
@@ -63,9 +63,9 @@ impl Params {
 }
 
 /// Applies one `KEY=VALUE`. The parameters are not checked against each other: see [`Params::validate`].
-pub fn set(params: &mut Params, options: &mut Options, setting: &str) -> Result<(), String> {
+pub fn set(params: &mut Params, options: &mut Options, setting: &str) -> Result<(), ConfigError> {
     let Some((key, value)) = setting.split_once('=') else {
-        return Err(alloc::format!("expected NAME=VALUE, found `{setting}`"));
+        return Err(wrong(alloc::format!("expected NAME=VALUE, found `{setting}`")));
     };
     let (key, value) = (key.trim(), value.trim());
     let name = key.strip_suffix("_p").unwrap_or(key).replace('-', "_").to_ascii_lowercase();
@@ -85,15 +85,20 @@ pub fn set(params: &mut Params, options: &mut Options, setting: &str) -> Result<
         "resync_disabled" => options.resync_disabled = flag(key, value)?,
         _ => {
             let Some((field, low, high)) = params.field(&name) else {
-                return Err(alloc::format!("unknown parameter `{key}`"));
+                return Err(wrong(alloc::format!("unknown parameter `{key}`")));
             };
             match number(value) {
                 Some(number) if (u64::from(low)..=u64::from(high)).contains(&number) => *field = number as u8,
-                _ => return Err(alloc::format!("{key} is `{value}`, expected {low} to {high}")),
+                _ => return Err(wrong(alloc::format!("{key} is `{value}`, expected {low} to {high}"))),
             }
         }
     }
     Ok(())
+}
+
+/// The fault of one setting.
+const fn wrong(reason: String) -> ConfigError {
+    ConfigError { line: 0, reason }
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -103,29 +108,29 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-fn flag(key: &str, value: &str) -> Result<bool, String> {
+fn flag(key: &str, value: &str) -> Result<bool, ConfigError> {
     match value.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),
         "0" | "false" | "no" | "off" => Ok(false),
-        _ => Err(alloc::format!("{key} is `{value}`, expected 0 or 1")),
+        _ => Err(wrong(alloc::format!("{key} is `{value}`, expected 0 or 1"))),
     }
 }
 
-fn layout(value: &str) -> Result<SupportLayout, String> {
+fn layout(value: &str) -> Result<SupportLayout, ConfigError> {
     match value {
         "reference" => Ok(SupportLayout::Reference),
         "cva6" | "seed" => Ok(SupportLayout::Cva6),
         "standard" => Ok(SupportLayout::Standard),
-        _ => Err(alloc::format!("layout is `{value}`, expected reference, cva6 or standard")),
+        _ => Err(wrong(alloc::format!("layout is `{value}`, expected reference, cva6 or standard"))),
     }
 }
 
-fn dialect(value: &str) -> Result<Dialect, String> {
+fn dialect(value: &str) -> Result<Dialect, ConfigError> {
     match value {
         "standard" => Ok(Dialect::Standard),
         // The word that captures of earlier versions have.
         "cva6" | "seed" => Ok(Dialect::Cva6),
-        _ => Err(alloc::format!("dialect is `{value}`, expected standard or cva6")),
+        _ => Err(wrong(alloc::format!("dialect is `{value}`, expected standard or cva6"))),
     }
 }
 

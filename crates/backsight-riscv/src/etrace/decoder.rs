@@ -76,7 +76,7 @@ impl Decoder {
     }
 
     /// Takes common packets up to the first that is none, and gives the rest back. Nearly all packets go this way: from
-    /// the frame to whoever takes the packet in registers.
+    /// the frame to the code that takes the packet in registers.
     #[inline]
     fn feed_common<'a>(&mut self, mut bytes: &'a [u8], sink: &mut impl MessageSink) -> &'a [u8] {
         let Self { deframer, sources } = self;

@@ -3,7 +3,7 @@
 use backsight_core::{Address, Describe, Field, Text, Value};
 
 use super::data::{DataCoding, Traced};
-use super::{Content, Message, Packet, fields};
+use super::{Content, Message, Packet};
 use crate::encap::Kind;
 use crate::ingress::DataRecord;
 
@@ -12,7 +12,7 @@ type Each<'e> = &'e mut dyn FnMut(Field);
 impl Describe for Message {
     fn name(&self) -> &'static str {
         match &self.content {
-            Content::Instruction(packet) => instruction_name(packet),
+            Content::Instruction(packet) => packet.kind().row().name,
             Content::Data(traced) => data_name(&traced.record()),
             Content::Other(..) => "other",
             Content::Null => "null",
@@ -55,28 +55,10 @@ impl Message {
     /// say whether a flag differs from the one before. Only `address` is not the field, which is cut and most often a
     /// difference, but the whole address; where that is not known, `address_field` stands in the line.
     fn instruction_fields(&self, packet: &Packet, each: Each<'_>) {
-        packet.fields(&self.layout, &mut |name, value| {
-            let decimal = |value: u64| Field::new(name, Value::Decimal(value));
-            let field = match (name, value) {
-                ("address", fields::Value::Decimal(field) | fields::Value::Hexadecimal(field)) => {
-                    return self.address_fields(field, each);
-                }
-                // The format is in the name of the packet.
-                ("format" | "subformat", fields::Value::Decimal(value)) => decimal(value).text(Text::Hidden),
-                // Every line of a listing has an index of its own.
-                ("index", fields::Value::Decimal(value)) => {
-                    Field::new("cache_index", Value::Decimal(value)).text(Text::Labelled("index"))
-                }
-                (_, fields::Value::Decimal(value)) => decimal(value),
-                (_, fields::Value::Hexadecimal(value)) => Field::new(name, Value::Hexadecimal(value)),
-            };
-            each(field);
+        packet.fields(&self.layout, &mut |field| match field {
+            Field { name: "address", value: Value::Hexadecimal(sent), .. } => self.address_fields(sent, each),
+            _ => each(field),
         });
-        if let Packet::Support(support) = packet
-            && support.denable
-        {
-            each(Field::new("doptions", Value::Decimal(support.data_options.bits())));
-        }
     }
 
     fn address_fields(&self, field: u64, each: Each<'_>) {
@@ -86,19 +68,6 @@ impl Message {
         };
         each(Field::new("address", address).text(text));
         each(Field::new("address_field", Value::Hexadecimal(field)).text(field_text));
-    }
-}
-
-const fn instruction_name(packet: &Packet) -> &'static str {
-    match packet.format() {
-        (0, Some(0)) => "F0.0_count",
-        (0, _) => "F0.1_cache",
-        (1, _) => "F1_map",
-        (2, _) => "F2_address",
-        (_, Some(0)) => "F3.0_start",
-        (_, Some(1)) => "F3.1_trap",
-        (_, Some(2)) => "F3.2_context",
-        (_, _) => "F3.3_support",
     }
 }
 

@@ -2,10 +2,7 @@
 
 use crate::cva6;
 
-use super::{
-    BitWriter, BranchMap, ContextPacket, CountEnd, Dialect, Options, Packet, Params, Payload, Reported,
-    Start, TrapPacket,
-};
+use super::{BitWriter, BranchMap, Dialect, Options, Packet, Params, Payload, Reported, packet};
 
 /// Encodes one packet. Fields are cut to their widths.
 pub fn encode(packet: &Packet, params: &Params, options: &Options) -> Payload {
@@ -13,37 +10,21 @@ pub fn encode(packet: &Packet, params: &Params, options: &Options) -> Payload {
         return cva6::encode(packet, params, options);
     }
     match packet {
-        Packet::Branches { map, address: Some(reported) } if has_clear_flags(reported) => {
-            encode_address(*map, reported.address, params)
+        Packet::Branches { map, address: Some(reported) } if reported.has_clear_flags() => {
+            packet::encode_address(*map, reported.address, params)
         }
-        Packet::Branches { map, address: None } => encode_full(map),
+        Packet::Branches { map, address: None } => packet::encode_full(map),
         _ => encode_fields(packet, params, options),
     }
 }
 
-#[inline]
-fn has_clear_flags(reported: &Reported) -> bool {
-    !reported.notify && !reported.updiscon && reported.irreport.is_none()
-}
-
-/// Encodes an address without flags, with the branches before it (format 1) or, without any, alone (format 2). All
-/// bits after the address repeat its sign, so that they compress away.
+/// Encodes an address without flags, with the branches before it (format 1) or, without any, alone (format 2).
 #[inline(always)]
 pub fn encode_address(map: BranchMap, address: u64, params: &Params) -> Payload {
     if params.dialect == Dialect::Cva6 {
         return encode_address_of_cva6(map, address, params);
     }
-    let unused = 64 - params.address_bits().clamp(1, 64);
-    let address = (address << unused) as i64 >> unused;
-    let (head, width) = match map.count {
-        0 => (2, 2),
-        count => {
-            let width = BranchMap::width(count);
-            let bits = u64::from(map.bits) & ((1 << width) - 1);
-            (1 | u64::from(count & 31) << 2 | bits << 7, 7 + width)
-        }
-    };
-    Payload::compressed_pair(head, width, address)
+    packet::encode_address(map, address, params)
 }
 
 #[cold]
@@ -52,134 +33,17 @@ fn encode_address_of_cva6(map: BranchMap, address: u64, params: &Params) -> Payl
     cva6::encode(&packet, params, &Options::default())
 }
 
-/// Encodes a full map without an address. All bits after it repeat its last one, so that they compress away.
-#[inline]
-fn encode_full(map: &BranchMap) -> Payload {
-    const WIDTH: u8 = 7 + BranchMap::FULL;
-    let fields = (1 | u64::from(map.bits) << 7) & ((1 << WIDTH) - 1);
-    let last = fields >> (WIDTH - 1);
-    Payload::compressed_pair(fields, WIDTH, -(last as i64))
-}
-
 /// Field by field.
+#[inline(never)]
 fn encode_fields(packet: &Packet, params: &Params, options: &Options) -> Payload {
-    let mut fields = FieldWriter { bits: BitWriter::new(), params, options };
-    fields.packet(packet);
-    fields.bits.finish()
-}
-
-struct FieldWriter<'a> {
-    bits: BitWriter,
-    params: &'a Params,
-    options: &'a Options,
-}
-
-impl FieldWriter<'_> {
-    fn packet(&mut self, packet: &Packet) {
-        let (format, subformat) = packet.format();
-        self.bits.put(format.into(), 2);
-        match (format, subformat) {
-            (0, Some(subformat)) => self.bits.put(subformat.into(), self.params.f0s_width),
-            (_, Some(subformat)) => self.bits.put(subformat.into(), 2),
-            _ => {}
-        }
-        match packet {
-            Packet::BranchCount { count, end } => self.branch_count(*count, end),
-            Packet::JumpTarget { index, map, irreport } => self.jump_target(*index, map, *irreport),
-            Packet::Branches { map, address } => self.branches(map, address.as_ref()),
-            Packet::Start(Start { branch, privilege, time, context, address }) => {
-                self.bits.put((*branch).into(), 1);
-                self.context(*privilege, *time, *context);
-                self.address(*address);
-            }
-            Packet::Trap(trap) => self.trap(trap),
-            Packet::Context(c) => self.context(c.privilege, c.time, c.context),
-            Packet::Support(support) => self.params.layout.write(support, &mut self.bits),
-        }
-    }
-
-    fn branch_count(&mut self, count: u32, end: &CountEnd) {
-        self.bits.put(count.into(), 32);
-        match end {
-            CountEnd::Mispredicted => self.bits.put(0, 2),
-            CountEnd::Address(reported) => {
-                self.bits.put(2, 2);
-                self.reported(reported);
-            }
-            CountEnd::MispredictedAt(reported) => {
-                self.bits.put(3, 2);
-                self.reported(reported);
-            }
-        }
-    }
-
-    fn jump_target(&mut self, index: u32, map: &BranchMap, irreport: Option<u32>) {
-        self.bits.put(index.into(), self.params.cache_size);
-        self.bits.put(map.count.into(), 5);
-        if map.count > 0 {
-            self.bits.put(map.bits.into(), BranchMap::width(map.count));
-        }
-        self.irreport(irreport);
-    }
-
-    fn branches(&mut self, map: &BranchMap, address: Option<&Reported>) {
-        if map.count > 0 {
-            let count = if address.is_some() { map.count } else { 0 };
-            self.bits.put(count.into(), 5);
-            self.bits.put(map.bits.into(), BranchMap::width(count));
-        }
-        if let Some(reported) = address {
-            self.reported(reported);
-        }
-    }
-
-    fn trap(&mut self, trap: &TrapPacket) {
-        self.bits.put(trap.branch.into(), 1);
-        self.context(trap.privilege, trap.time, trap.context);
-        self.bits.put(trap.ecause, self.params.ecause_width);
-        self.bits.put(trap.interrupt.into(), 1);
-        self.bits.put(trap.thaddr.into(), 1);
-        if !(self.options.implicit_exception && trap.thaddr) {
-            self.address(trap.address.unwrap_or(0));
-        }
-        if !trap.interrupt {
-            self.bits.put(trap.tval, self.params.iaddress_width);
-        }
-    }
-
-    fn context(&mut self, privilege: u8, time: u64, context: u64) {
-        ContextPacket { privilege, time, context }.write(&mut self.bits, self.params);
-    }
-
-    fn address(&mut self, address: u64) {
-        self.bits.put(address, self.params.address_bits());
-    }
-
-    fn reported(&mut self, reported: &Reported) {
-        self.address(reported.address);
-        let notify = reported.notify != self.bits.top();
-        let updiscon = reported.updiscon != notify;
-        self.bits.put(notify.into(), 1);
-        self.bits.put(updiscon.into(), 1);
-        self.irreport(reported.irreport);
-    }
-
-    /// Without a report the field repeats the bit before it, so that it compresses away.
-    fn irreport(&mut self, irreport: Option<u32>) {
-        let above = self.bits.top();
-        self.bits.put((irreport.is_some() != above).into(), 1);
-        let value = match irreport {
-            Some(value) => value.into(),
-            None if above => u64::MAX,
-            None => 0,
-        };
-        self.bits.put(value, self.params.irdepth_bits());
-    }
+    let mut bits = BitWriter::new();
+    packet.write(&mut bits, params, options);
+    bits.finish()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ImplicitReturn, SupportLayout, decode};
+    use super::super::{ContextPacket, ImplicitReturn, Start, SupportLayout, TrapPacket, decode};
     use super::*;
     use backsight_testing::Random;
 

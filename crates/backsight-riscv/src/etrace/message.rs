@@ -75,7 +75,7 @@ pub trait MessageSink {
     /// Takes a message.
     fn take(&mut self, message: Located<Message>);
 
-    /// Takes a packet of format 1 or 2. A long trace consists of little else: whoever has a way of its own for them gets
+    /// Takes a packet of format 1 or 2. A long trace consists of little else: a sink that has a way of its own for them gets
     /// their fields in registers; everybody else gets a message.
     #[inline(always)]
     fn take_branches(&mut self, packet: Located<BranchPacket>) {

@@ -1,6 +1,6 @@
 //! Efficient Trace for RISC-V (E-Trace): parameters, and packets both ways.
 //!
-//! A te_inst packet is a string of bits, least significant first, whose top is cut off where it only repeats the
+//! [`ROWS`] is the table of formats. A te_inst packet is a string of bits, least significant first, whose top is cut off where it only repeats the
 //! sign: a receiver extends it to any length. The first two bits give the format.
 //!
 //! ```text
@@ -11,7 +11,9 @@
 //! ```
 
 mod announced;
+mod bad;
 mod bits;
+mod coding;
 mod common;
 mod config;
 pub mod data;
@@ -20,24 +22,26 @@ mod decoder;
 mod describe;
 mod encode;
 mod encoder;
-mod fields;
 mod message;
 mod packet;
 mod params;
 mod resolve;
-mod support;
 pub mod tables;
 mod word;
 
 pub use announced::Announced;
+pub use bad::BadPacket;
 pub use bits::{BitReader, BitWriter, Payload};
+pub(crate) use coding::{FieldReader, FieldWriter};
 pub use config::{Config, ConfigError, set};
-pub use decode::{BadPacket, MOST_COUNTED, PayloadDecoder, decode};
+pub use decode::{PayloadDecoder, decode};
 pub use decoder::Decoder;
 pub use encode::{encode, encode_address};
 pub use encoder::{EncodeError, Encoder};
-pub use fields::{PacketLayout, Value};
 pub use message::{BranchPacket, Content, Message, MessageSink};
-pub use packet::*;
+pub(crate) use packet::read_format3;
+pub use packet::{
+    BranchMap, ContextPacket, CountEnd, Disclosed, Kind, MOST_COUNTED, Packet, PacketLayout, QualStatus,
+    ROWS, Reported, Row, Start, Support, SupportLayout, TrapPacket,
+};
 pub use params::{DataOptions, Dialect, ImplicitReturn, Options, Params, ParamsError};
-pub use support::SupportLayout;

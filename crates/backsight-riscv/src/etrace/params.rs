@@ -301,6 +301,17 @@ pub struct Options {
     pub resync_disabled: bool,
 }
 
+impl Options {
+    /// The option bits in the order of the reference model.
+    pub const fn bits(&self) -> u64 {
+        self.implicit_return as u64
+            | (self.implicit_exception as u64) << 1
+            | (self.full_address as u64) << 2
+            | (self.jump_target_cache as u64) << 3
+            | (self.branch_prediction as u64) << 4
+    }
+}
+
 impl DataOptions {
     /// The option bits in the order of the reference model.
     pub const fn bits(&self) -> u64 {

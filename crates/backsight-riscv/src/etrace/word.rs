@@ -1,55 +1,6 @@
 //! Reading payloads that fit a machine word, as almost all do.
 
-use super::{BitReader, Params, Reported};
-
-/// A string of bits that goes on for ever: beyond the end the last bit repeats.
-pub(super) trait Bits {
-    /// The next `width` bits (at most 64).
-    fn take(&mut self, width: u8) -> u64;
-
-    /// Number of received bits that were not taken.
-    fn unused(&self) -> usize;
-
-    /// One bit.
-    #[inline]
-    fn flag(&mut self) -> bool {
-        self.take(1) != 0
-    }
-
-    /// An address with the flags after it, as the standard has it.
-    #[inline]
-    fn reported(&mut self, params: &Params) -> Reported {
-        let address = self.take(params.address_bits());
-        let sign = address >> (params.address_bits().max(1) - 1) & 1;
-        self.flags(params, address, sign)
-    }
-
-    /// The flags after an address. Each is sent as whether it differs from the bit before it.
-    #[inline]
-    fn flags(&mut self, params: &Params, address: u64, before: u64) -> Reported {
-        let sent = self.take(3);
-        let flags = sent ^ (sent << 1 | before);
-        let returns = self.take(params.irdepth_bits()) as u32;
-        Reported {
-            address,
-            notify: flags & 1 != 0,
-            updiscon: flags & 2 != 0,
-            irreport: (flags & 4 != 0).then_some(returns),
-        }
-    }
-}
-
-impl Bits for BitReader<'_> {
-    #[inline]
-    fn take(&mut self, width: u8) -> u64 {
-        self.take(width)
-    }
-
-    #[inline]
-    fn unused(&self) -> usize {
-        self.unused()
-    }
-}
+use super::FieldReader;
 
 /// Reads fields of a payload of one to eight bytes whose top bit is its sign.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +41,7 @@ impl WordReader {
     }
 }
 
-impl Bits for WordReader {
+impl FieldReader for WordReader {
     #[inline]
     fn take(&mut self, width: u8) -> u64 {
         let width = u32::from(width.min(64));
@@ -107,6 +58,7 @@ impl Bits for WordReader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::BitReader;
     use super::*;
     use proptest::prelude::*;
 

@@ -4,8 +4,9 @@ use backsight_core::{Address, Execution, Isa, Retired, RetiredBlock, RetiredBloc
 use backsight_isa::rv::{self, Decoded, Operation, QuickLook, Set};
 
 use super::block::is_single;
-use super::known_code::KnownCodes;
+use super::known_code::KnownCode;
 use super::{Block, Ctype, Itype};
+use crate::ByNumber;
 
 /// What an encoder gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ pub struct Builder {
     /// The block before has no time and no trap, and the next one has its privilege and context.
     is_continued: bool,
     /// What is known of code that came as a block.
-    known: KnownCodes,
+    known: ByNumber<KnownCode>,
 }
 
 impl Builder {
@@ -125,7 +126,7 @@ impl Builder {
             time_before: 0,
             upper: None,
             is_continued: false,
-            known: KnownCodes::default(),
+            known: ByNumber::default(),
         }
     }
 
@@ -193,7 +194,9 @@ impl Builder {
     #[inline]
     pub fn push_block(&mut self, block: &RetiredBlock<'_>, port: &mut impl Port) {
         let Some(first) = block.code.first() else { return };
-        let Some(known) = self.known.look_up(block) else { return };
+        let Some(known) = self.known.get_or_find(block.number, || Some(KnownCode::new(block))) else {
+            return;
+        };
         let (start, end) = (first.address.0, first.address.0.wrapping_add(known.length.into()));
         let (last_size, itype) = (known.last_size, known.itypes[usize::from(block.taken)]);
         let sijump = known.sequential_target == Some(block.next);

@@ -1,21 +1,14 @@
 //! What a builder knows of straight-line code that it was given before.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use backsight_core::{Address, RetiredBlock};
 use backsight_isa::rv::{self, Decoded, Operation, QuickLook};
 
 use super::Itype;
 use super::builder::set_of;
 
-/// Pieces of code that are remembered at a time.
-const REMEMBERED: usize = 1 << 12;
-
 /// Straight-line code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownCode {
-    number: u64,
     /// Address of the first instruction.
     pub start: u64,
     /// Where the last instruction leads according to the one before it.
@@ -34,9 +27,9 @@ pub(super) struct KnownCode {
 }
 
 impl KnownCode {
-    fn new(block: &RetiredBlock<'_>) -> Self {
+    #[cold]
+    pub fn new(block: &RetiredBlock<'_>) -> Self {
         let none = Self {
-            number: block.number,
             start: block.code.first().map_or(0, |first| first.address.0),
             sequential_target: None,
             length: 0,
@@ -77,37 +70,4 @@ impl KnownCode {
 
 fn is_upper(decoded: &Decoded) -> bool {
     matches!(decoded.operation, Operation::UpperImmediate { .. })
-}
-
-/// Code by number; a new piece takes the slot of an older one.
-#[derive(Clone, Debug, Default)]
-pub(super) struct KnownCodes(Vec<KnownCode>);
-
-impl KnownCodes {
-    /// What is known of the code of a block.
-    #[inline]
-    pub fn look_up(&mut self, block: &RetiredBlock<'_>) -> Option<&KnownCode> {
-        let slot = block.number as usize % REMEMBERED;
-        if self.0.get(slot).is_none_or(|known| known.number != block.number) {
-            self.remember(block);
-        }
-        self.0.get(slot)
-    }
-
-    /// What is known of the code with a number.
-    #[inline(always)]
-    pub fn get(&self, number: u64) -> Option<&KnownCode> {
-        self.0.get(number as usize % REMEMBERED).filter(|known| known.number == number)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn remember(&mut self, block: &RetiredBlock<'_>) {
-        let known = KnownCode::new(block);
-        if self.0.is_empty() {
-            // In every slot there is what is right for its number.
-            self.0 = vec![known; REMEMBERED];
-        }
-        self.0[block.number as usize % REMEMBERED] = known;
-    }
 }

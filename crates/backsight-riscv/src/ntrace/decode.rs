@@ -4,17 +4,14 @@ use alloc::vec::Vec;
 
 use backsight_core::{Accounting, Address, Located, Resume};
 
+use super::config::{Config, MOST_SOURCE_BITS};
+use super::fields::{END_OF_FIELD, END_OF_MESSAGE, FieldReader, FieldValue, MOST_FIELDS, RESERVED_MARKER};
+use super::packet::{self, Bad, Message, Packet, Resource};
 use super::resolve::SentAddress;
+use super::table::Kind;
 use super::window::Window;
 use crate::per_source::PerSource;
 
-use super::message::{
-    Bad, BranchKind, Config, History, INSTRUCTION_COUNT_BITS, MOST_SOURCE_BITS, Message, Packet,
-    REPETITION_BITS, Resource, tcode,
-};
-
-/// Most fields of variable size in a message, the timestamp included.
-const MOST_FIELDS: usize = 6;
 /// Most bytes of a field: what follows is no message.
 const MOST_FIELD_BYTES: u32 = 20;
 
@@ -172,10 +169,10 @@ impl Decoder {
 
     #[inline]
     fn packet<V: FieldValue>(&self, fields: &[(V, u32); MOST_FIELDS]) -> Packet {
-        let mut reader = MessageFields { fields, field: 0, used: 0 };
+        let mut reader = FieldReader::new(fields);
         let code = reader.fixed(6) as u8;
-        let source = reader.fixed(u32::from(self.config.source_bits.min(MOST_SOURCE_BITS))) as u16;
-        match message(code, &mut reader) {
+        let source = reader.fixed(self.config.source_width()) as u16;
+        match packet::read(code, &mut reader) {
             Ok(message) => {
                 let timestamp = match message {
                     Message::Other(_) | Message::ResourceFull(Resource::Other(_)) => None,
@@ -204,7 +201,11 @@ impl Resume for Decoder {
 
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let is_sync = |pair: &[u8]| match *pair {
-            [before, first] => before & 3 == END_OF_MESSAGE && first & 3 == 0 && tcode::is_sync(first >> 2),
+            [before, first] => {
+                before & 3 == END_OF_MESSAGE
+                    && first & 3 == 0
+                    && Kind::of(first >> 2).is_some_and(Kind::is_sync)
+            }
             _ => false,
         };
         bytes.get(from..)?.windows(2).rposition(is_sync).map(|before| from + before + 1)
@@ -215,175 +216,6 @@ impl Resume for Decoder {
 const IDLE: u8 = 0xFF;
 /// Likewise: memory that was never written to.
 const PADDING: u8 = 0;
-const END_OF_FIELD: u8 = 0b01;
-const RESERVED_MARKER: u8 = 0b10;
-const END_OF_MESSAGE: u8 = 0b11;
-
-/// The bits of a field up to its end marker. Nearly all fit a machine word.
-trait FieldValue: Copy + Default {
-    /// `width` bits from bit `from` on, at most 12 of them.
-    fn part(self, from: u32, width: u32) -> u64;
-
-    /// All bits from `from` on; `None` if they are too many.
-    fn rest(self, from: u32) -> Option<u64>;
-}
-
-impl FieldValue for u64 {
-    #[inline]
-    fn part(self, from: u32, width: u32) -> u64 {
-        self >> from.min(63) & ((1 << width) - 1)
-    }
-
-    #[inline]
-    fn rest(self, from: u32) -> Option<u64> {
-        Some(self >> from.min(63))
-    }
-}
-
-impl FieldValue for u128 {
-    #[inline]
-    fn part(self, from: u32, width: u32) -> u64 {
-        (self >> from & ((1 << width) - 1)) as u64
-    }
-
-    #[inline]
-    fn rest(self, from: u32) -> Option<u64> {
-        u64::try_from(self >> from).ok()
-    }
-}
-
-/// Reads the fields of one message.
-struct MessageFields<'a, V> {
-    fields: &'a [(V, u32); MOST_FIELDS],
-    field: usize,
-    /// Bits of the field that were read as fields of fixed size.
-    used: u32,
-}
-
-impl<V: FieldValue> MessageFields<'_, V> {
-    /// A field of fixed size. What was not sent is zero.
-    #[inline]
-    fn fixed(&mut self, width: u32) -> u64 {
-        let (value, _) = self.fields.get(self.field).copied().unwrap_or_default();
-        let bits = value.part(self.used, width);
-        self.used += width;
-        bits
-    }
-
-    /// The rest of the current field, or the whole of the next.
-    #[inline]
-    fn variable(&mut self) -> Result<u64, Bad> {
-        let (value, bits) = self.fields.get(self.field).copied().unwrap_or_default();
-        if bits == 0 {
-            return Err(Bad::FieldMissing);
-        }
-        let value = value.rest(self.used);
-        self.field += 1;
-        self.used = 0;
-        value.ok_or(Bad::TooLong)
-    }
-
-    /// A field of variable size that the specification gives no more than so many bits. What claims more is damaged: one
-    /// wrong bit would else make millions of instructions.
-    fn bounded(&mut self, bits: u32) -> Result<u32, Bad> {
-        let value = self.variable()?;
-        if value >> bits == 0 { Ok(value as u32) } else { Err(Bad::TooLong) }
-    }
-
-    /// I-CNT.
-    fn instruction_count(&mut self) -> Result<u32, Bad> {
-        self.bounded(INSTRUCTION_COUNT_BITS)
-    }
-
-    /// B-CNT or HREPEAT.
-    fn repetitions(&mut self) -> Result<u32, Bad> {
-        self.bounded(REPETITION_BITS)
-    }
-
-    fn optional(&mut self) -> Option<u64> {
-        self.variable().ok()
-    }
-
-    fn history(&mut self) -> Result<History, Bad> {
-        self.variable().map(History)
-    }
-}
-
-#[inline]
-fn message<V: FieldValue>(code: u8, fields: &mut MessageFields<'_, V>) -> Result<Message, Bad> {
-    let kind = |fields: &mut MessageFields<'_, V>| BranchKind::from_bits(fields.fixed(2) as u8);
-    Ok(match code {
-        tcode::OWNERSHIP => Message::Ownership { process: fields.variable()? },
-        tcode::DIRECT_BRANCH => Message::DirectBranch { count: fields.instruction_count()? },
-        tcode::INDIRECT_BRANCH => Message::IndirectBranch {
-            kind: kind(fields),
-            count: fields.instruction_count()?,
-            address: fields.variable()?,
-        },
-        tcode::ERROR => Message::Error { kind: fields.fixed(4) as u8, code: fields.variable()? },
-        tcode::PROGRAM_TRACE_SYNC => Message::ProgramTraceSync {
-            reason: fields.fixed(4) as u8,
-            count: fields.instruction_count()?,
-            address: fields.variable()?,
-        },
-        tcode::DIRECT_BRANCH_SYNC => Message::DirectBranchSync {
-            reason: fields.fixed(4) as u8,
-            count: fields.instruction_count()?,
-            address: fields.variable()?,
-        },
-        tcode::INDIRECT_BRANCH_SYNC => Message::IndirectBranchSync {
-            reason: fields.fixed(4) as u8,
-            kind: kind(fields),
-            count: fields.instruction_count()?,
-            address: fields.variable()?,
-        },
-        tcode::RESOURCE_FULL => Message::ResourceFull(match fields.fixed(4) as u8 {
-            0 => Resource::Count(fields.instruction_count()?),
-            1 => Resource::History(fields.history()?),
-            2 => Resource::HistoryRepeat { history: fields.history()?, times: fields.repetitions()? },
-            code @ (8 | 9) => {
-                Resource::Run { taken: code == 9, branches: fields.bounded(INSTRUCTION_COUNT_BITS)? }
-            }
-            other => Resource::Other(other),
-        }),
-        tcode::INDIRECT_BRANCH_HISTORY => Message::IndirectBranchHistory {
-            kind: kind(fields),
-            count: fields.instruction_count()?,
-            address: fields.variable()?,
-            history: fields.history()?,
-        },
-        tcode::INDIRECT_BRANCH_HISTORY_SYNC => Message::IndirectBranchHistorySync {
-            reason: fields.fixed(4) as u8,
-            kind: kind(fields),
-            count: fields.instruction_count()?,
-            address: fields.variable()?,
-            history: fields.history()?,
-        },
-        tcode::REPEAT_BRANCH => Message::RepeatBranch { count: fields.repetitions()? },
-        tcode::PROGRAM_TRACE_CORRELATION => {
-            let reason = fields.fixed(4) as u8;
-            let has_history = fields.fixed(2) == 1;
-            let count = fields.instruction_count()?;
-            let history = if has_history { Some(fields.history()?) } else { None };
-            Message::ProgramTraceCorrelation { reason, count, history }
-        }
-        tcode::DATA_ACQUISITION | tcode::AUX_ACCESS_WRITE => Message::DataAcquisition {
-            tag: fields.bounded(32)?,
-            data: fields.variable()?,
-            old: code == tcode::AUX_ACCESS_WRITE,
-        },
-        tcode::IN_CIRCUIT_TRACE | tcode::IN_CIRCUIT_TRACE_SYNC => {
-            let (event, more) = (fields.fixed(4) as u8, fields.fixed(2));
-            if more > 1 {
-                return Ok(Message::Other(code));
-            }
-            let first = fields.variable()?;
-            let second = if more == 1 { Some(fields.variable()?) } else { None };
-            Message::InCircuitTrace { event, is_sync: code == tcode::IN_CIRCUIT_TRACE_SYNC, first, second }
-        }
-        other => Message::Other(other),
-    })
-}
 
 /// All messages of `bytes`, in order.
 pub fn messages(config: &Config, bytes: &[u8]) -> Vec<Located<Packet>> {

@@ -15,16 +15,23 @@
 //! without gaps; any other field of variable size begins at a byte. What is not sent of a field is zero.
 
 mod codes;
+mod config;
 mod decode;
-mod describe;
 mod encode;
-mod message;
+mod fields;
+mod packet;
 mod process;
 mod resolve;
+mod table;
+#[cfg(test)]
+mod testing;
 mod window;
 
 pub use codes::{MOST_RETURNS, Mode, event, in_circuit, lost, sync};
+pub use config::{Config, Dialect, MOST_SOURCE_BITS};
 pub use decode::{Decoder, messages};
 pub use encode::{Encoder, encode};
-pub use message::*;
+pub use fields::{INSTRUCTION_COUNT_BITS, REPETITION_BITS};
+pub use packet::{Bad, BranchKind, History, Message, Packet, Resource};
 pub use process::{Process, ProcessContext};
+pub use table::{Kind, Part, RESOURCES, ROWS, Row};

@@ -3,8 +3,9 @@
 //! Messages that synchronise send a whole address (F-ADDR), others the exclusive or with the one that was sent before
 //! (U-ADDR); both without the lowest bit.
 
+use super::config::Config;
 use super::in_circuit;
-use super::message::{Config, Message};
+use super::packet::Message;
 
 /// The address that one source sent last, halved; `None` before the first synchronisation, and where messages are
 /// missing.

@@ -3,6 +3,8 @@
 //! A byte has six bits of data above two bits that say what ends with it: nothing, a field, or the message. All data together
 //! are one number, and a field is a part of it.
 
+use super::fields::DATA_BITS;
+
 /// One bit for each byte.
 type ByteMask = u32;
 
@@ -17,8 +19,6 @@ pub(super) struct Window<D> {
     upper: ByteMask,
 }
 
-/// Bits of data in a byte.
-const DATA_BITS: u32 = 6;
 /// The lowest bit of each byte.
 const LOWEST: u64 = 0x0101_0101_0101_0101;
 

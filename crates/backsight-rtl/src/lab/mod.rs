@@ -11,7 +11,7 @@ use backsight_arm::etm4::Config;
 use backsight_unit::etrace::UnitConfig;
 
 pub use netlist::Netlist;
-pub use steps::{Step, measure};
+pub use steps::{MeasurementStep, measure};
 pub use tools::{Error, Tool, Tools};
 
 use crate::ecp5::Flow;

@@ -8,7 +8,7 @@ use crate::SourceFile;
 
 /// A step of a measurement, in the order in which they are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum MeasurementStep {
     /// LUTs of six inputs, whatever the device.
     Generic,
     /// UltraScale+.
@@ -19,7 +19,7 @@ pub enum Step {
     Route,
 }
 
-impl Step {
+impl MeasurementStep {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Generic, Self::Xilinx, Self::Ecp5, Self::Route];
 
@@ -74,9 +74,9 @@ fn sources(files: &[SourceFile]) -> impl Iterator<Item = &SourceFile> {
 pub fn measure(
     variant: &Variant,
     tools: &Tools,
-    steps: &[Step],
+    steps: &[MeasurementStep],
     folder: &Path,
-    announce: &mut dyn FnMut(Step),
+    announce: &mut dyn FnMut(MeasurementStep),
 ) -> Result<Figures, Error> {
     let folder = folder.join(&variant.name);
     fs::create_dir_all(&folder).map_err(|error| Error::File(folder.clone(), error))?;
@@ -86,8 +86,8 @@ pub fn measure(
     for &step in steps {
         announce(step);
         let tool = match (step, &tools.nextpnr) {
-            (Step::Route, Some(tool)) => tool,
-            (Step::Route, None) => continue,
+            (MeasurementStep::Route, Some(tool)) => tool,
+            (MeasurementStep::Route, None) => continue,
             _ => &tools.yosys,
         };
         let arguments = step.arguments(variant);
@@ -96,16 +96,16 @@ pub fn measure(
         let log = format!("{}.log", step.name());
         if fresh || fs::read_to_string(&done).ok().as_deref() != Some(&mark) {
             // What follows from this step is done again too.
-            fresh = fresh || step == Step::Ecp5;
+            fresh = fresh || step == MeasurementStep::Ecp5;
             let _ = fs::remove_file(&done);
             tool.run(&folder, &arguments, &log)?;
             put(&done, &mark)?;
         }
         match step {
-            Step::Generic => figures.generic = Some(netlist(&folder.join("generic.blif"))?),
-            Step::Xilinx => figures.xilinx = Some(netlist(&folder.join("xilinx.blif"))?),
-            Step::Ecp5 => {}
-            Step::Route => {
+            MeasurementStep::Generic => figures.generic = Some(netlist(&folder.join("generic.blif"))?),
+            MeasurementStep::Xilinx => figures.xilinx = Some(netlist(&folder.join("xilinx.blif"))?),
+            MeasurementStep::Ecp5 => {}
+            MeasurementStep::Route => {
                 let log = folder.join(log);
                 let routed = Routed::read(&get(&log)?).ok_or(Error::Silent { what: "clock", log })?;
                 figures.routed = Some(routed);
@@ -126,7 +126,7 @@ fn write(files: &[SourceFile], folder: &Path) -> Result<(), Error> {
         }
     }
     if changed {
-        for step in Step::ALL {
+        for step in MeasurementStep::ALL {
             let _ = fs::remove_file(folder.join(format!("{}.done", step.name())));
         }
     }
@@ -205,7 +205,7 @@ Info: Max frequency for clock '$glbnet$clk': 113.25 MHz (FAIL at 400.00 MHz)
         let yosys = Tool { program: program.display().to_string(), version: "1".to_owned() };
         let tools = Tools { yosys, nextpnr: None };
         let run = |variant: &Variant| {
-            let figures = measure(variant, &tools, &[Step::Xilinx], &folder, &mut |_| {}).unwrap();
+            let figures = measure(variant, &tools, &[MeasurementStep::Xilinx], &folder, &mut |_| {}).unwrap();
             assert_eq!(figures.xilinx.unwrap().luts, 1);
             get(&folder.join("chain-1/calls")).unwrap().lines().count()
         };

@@ -280,7 +280,7 @@ struct Connections<'scope, 'env> {
 }
 
 impl Connections<'_, '_> {
-    /// Takes whoever waits.
+    /// Takes the connections that wait.
     fn accept(&mut self) -> io::Result<()> {
         let Some(listener) = self.listener else { return Ok(()) };
         loop {

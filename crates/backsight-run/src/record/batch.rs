@@ -17,7 +17,7 @@ const MOST_OUTPUT: usize = 1 << 16;
 
 /// Something that a program did, or that goes along.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum BatchEntry {
     /// The next so many items.
     Items(u32),
     /// The next so many blocks.
@@ -39,7 +39,7 @@ enum Step {
 /// What happened, in order; and what the steps need of each kind.
 #[derive(Debug, Default)]
 pub struct Batch {
-    steps: Vec<Step>,
+    steps: Vec<BatchEntry>,
     items: Vec<Execution>,
     blocks: Vec<BlockStep>,
     code: Vec<Retired>,
@@ -66,18 +66,18 @@ impl Batch {
         let mut events = self.events.iter();
         for step in &self.steps {
             match *step {
-                Step::Items(count) => sink(Happened::Items(first(&mut items, count))),
-                Step::Blocks(count) => sink(Happened::Blocks(known.blocks(first(&mut blocks, count)))),
-                Step::Code { count } => known.put(first(&mut code, count)),
-                Step::ForgetCode => known.forget(),
-                Step::Output { stream, count } => {
+                BatchEntry::Items(count) => sink(Happened::Items(first(&mut items, count))),
+                BatchEntry::Blocks(count) => sink(Happened::Blocks(known.blocks(first(&mut blocks, count)))),
+                BatchEntry::Code { count } => known.put(first(&mut code, count)),
+                BatchEntry::ForgetCode => known.forget(),
+                BatchEntry::Output { stream, count } => {
                     sink(Happened::Output { stream, bytes: first(&mut output, count) });
                 }
-                Step::Event { time } => {
+                BatchEntry::Event { time } => {
                     events.next().into_iter().for_each(|item| sink(Happened::Event { time, item }));
                 }
-                Step::Timestamp { time } => sink(Happened::Timestamp { time }),
-                Step::Time { time } => sink(Happened::Time { time }),
+                BatchEntry::Timestamp { time } => sink(Happened::Timestamp { time }),
+                BatchEntry::Time { time } => sink(Happened::Time { time }),
             }
         }
     }
@@ -141,8 +141,8 @@ impl Collector {
     #[inline(always)]
     pub fn push(&mut self, item: Execution) -> bool {
         match self.batch.steps.last_mut() {
-            Some(Step::Items(count)) => *count += 1,
-            _ => self.batch.steps.push(Step::Items(1)),
+            Some(BatchEntry::Items(count)) => *count += 1,
+            _ => self.batch.steps.push(BatchEntry::Items(1)),
         }
         self.batch.items.push(item);
         self.is_full()
@@ -174,34 +174,34 @@ impl Collector {
         let count = (self.batch.blocks.len() - begun) as u32;
         match self.batch.steps.last_mut() {
             _ if count == 0 => {}
-            Some(Step::Blocks(before)) => *before += count,
-            _ => self.batch.steps.push(Step::Blocks(count)),
+            Some(BatchEntry::Blocks(before)) => *before += count,
+            _ => self.batch.steps.push(BatchEntry::Blocks(count)),
         }
     }
 
     /// The program wrote to its standard output or error. True: the batch is full.
     pub fn output(&mut self, stream: u8, bytes: &[u8]) -> bool {
-        self.batch.steps.push(Step::Output { stream, count: bytes.len() as u32 });
+        self.batch.steps.push(BatchEntry::Output { stream, count: bytes.len() as u32 });
         self.batch.output.extend_from_slice(bytes);
         self.is_full() || self.batch.output.len() >= MOST_OUTPUT
     }
 
     /// The operating system did something. True: the batch is full.
     pub fn event(&mut self, time: u64, item: &Item) -> bool {
-        self.batch.steps.push(Step::Event { time });
+        self.batch.steps.push(BatchEntry::Event { time });
         self.batch.events.push(item.clone());
         self.is_full()
     }
 
     /// A timestamp is wanted. True: the batch is full.
     pub fn request_timestamp(&mut self, time: u64) -> bool {
-        self.batch.steps.push(Step::Timestamp { time });
+        self.batch.steps.push(BatchEntry::Timestamp { time });
         self.is_full()
     }
 
     /// What time it is. True: the batch is full.
     pub fn set_time(&mut self, time: u64) -> bool {
-        self.batch.steps.push(Step::Time { time });
+        self.batch.steps.push(BatchEntry::Time { time });
         self.is_full()
     }
 
@@ -210,11 +210,11 @@ impl Collector {
     #[inline(never)]
     fn send_code(&mut self, block: &RetiredBlock<'_>) -> u32 {
         if self.instructions + block.code.len() > MOST_CODE {
-            self.batch.steps.push(Step::ForgetCode);
+            self.batch.steps.push(BatchEntry::ForgetCode);
             self.sent.fill(None);
             (self.codes, self.instructions) = (0, 0);
         }
-        self.batch.steps.push(Step::Code { count: block.code.len() as u32 });
+        self.batch.steps.push(BatchEntry::Code { count: block.code.len() as u32 });
         self.batch.code.extend_from_slice(block.code);
         let (number, index) = (block.number, self.codes);
         self.sent[number as usize % SLOTS] = Some(Sent { number, index });

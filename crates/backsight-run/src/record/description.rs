@@ -12,7 +12,7 @@ use backsight_core::{Address, AddressSpace, Isa};
 
 use super::code::CodeDump;
 use super::folder::{CaptureFolder, DescribeError, is_full};
-use super::known::{Known, SharedKnown};
+use super::known::{RecordedSoFar, SharedKnown};
 use super::output::trace_name;
 use super::threads::{ThreadSource, ThreadUnits};
 use crate::{Error, TRUTH};
@@ -96,7 +96,7 @@ fn capture(
     place: &CaptureFolder,
     facts: &Facts,
     units: &ThreadUnits,
-    known: &Known,
+    known: &RecordedSoFar,
     dumps: &[CodeDump],
 ) -> Result<Capture, Error> {
     let code = &known.code;

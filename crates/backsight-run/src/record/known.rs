@@ -16,7 +16,7 @@ use crate::Error;
 const EVENT: u64 = 128;
 
 /// What is known so far.
-pub struct Known {
+pub struct RecordedSoFar {
     /// Code.
     pub code: RecordedCode,
     /// Events, in order.
@@ -29,7 +29,7 @@ pub struct Known {
     pub thread_ids: bool,
 }
 
-impl Known {
+impl RecordedSoFar {
     /// The events, as far as there are any.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.records.iter().chain(&self.growing)
@@ -64,7 +64,7 @@ fn in_log(item: &Item) -> u64 {
 /// The same, for both threads.
 #[derive(Clone)]
 pub struct SharedKnown {
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<RecordedSoFar>>,
     /// How often it changed.
     changes: Arc<AtomicU64>,
 }
@@ -72,7 +72,7 @@ pub struct SharedKnown {
 impl SharedKnown {
     /// Nothing is known but this code.
     pub fn new(code: RecordedCode) -> Self {
-        let known = Known { code, records: Vec::new(), size: 0, growing: None, thread_ids: false };
+        let known = RecordedSoFar { code, records: Vec::new(), size: 0, growing: None, thread_ids: false };
         // The first description is of what is known at the beginning.
         Self { known: Arc::new(Mutex::new(known)), changes: Arc::new(AtomicU64::new(1)) }
     }
@@ -83,14 +83,14 @@ impl SharedKnown {
     }
 
     /// Adds to it. Trace that needs what is added must come to its writer later.
-    pub fn change<R>(&self, act: impl FnOnce(&mut Known) -> R) -> R {
+    pub fn change<R>(&self, act: impl FnOnce(&mut RecordedSoFar) -> R) -> R {
         let result = self.look(act);
         self.changes.fetch_add(1, Ordering::Release);
         result
     }
 
     /// Looks at it.
-    pub fn look<R>(&self, act: impl FnOnce(&mut Known) -> R) -> R {
+    pub fn look<R>(&self, act: impl FnOnce(&mut RecordedSoFar) -> R) -> R {
         act(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -38,7 +38,7 @@ use self::description::{Description, Facts};
 use self::folder::CaptureFolder;
 use self::known::SharedKnown;
 use self::output::TraceOutput;
-use self::system::{LogNews, Step, System};
+use self::system::{LogNews, System, SystemItem};
 use self::threads::ThreadUnits;
 use self::trace::TraceWriter;
 use crate::qemu::QemuError;
@@ -357,16 +357,16 @@ impl Recorder {
                 return;
             }
             let goes_on = match step {
-                Step::Execution(item) => {
+                SystemItem::Execution(item) => {
                     if self.writer.instructions() >= self.limit && self.is_beyond(&item) {
                         return;
                     }
                     self.writer.push(item)
                 }
-                Step::Blocks(blocks, instructions) => self.writer.push_blocks(blocks, instructions),
-                Step::Time(time) => self.writer.set_time(time),
-                Step::Timestamp(time) => self.writer.request_timestamp(time),
-                Step::News(news) => return self.note_news(news),
+                SystemItem::Blocks(blocks, instructions) => self.writer.push_blocks(blocks, instructions),
+                SystemItem::Time(time) => self.writer.set_time(time),
+                SystemItem::Timestamp(time) => self.writer.request_timestamp(time),
+                SystemItem::News(news) => return self.note_news(news),
             };
             if !goes_on {
                 self.end();

@@ -207,7 +207,7 @@ impl ThreadUnits {
         }
     }
 
-    /// The streams, each with the bytes that are ready: whoever takes them clears them.
+    /// The streams, each with the bytes that are ready: the caller takes and clears them.
     pub fn streams(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
         let alone = if self.framed.is_some() { &mut [] } else { &mut self.threads[..] };
         self.framed

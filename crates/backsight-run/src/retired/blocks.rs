@@ -17,7 +17,7 @@ const LONGEST: usize = 64;
 
 /// Instructions that follow each other in memory. Those before the last always did so when they were executed.
 #[derive(Clone, Copy)]
-struct Known {
+struct StraightCode {
     code: FoundCode,
     /// Where the instructions are.
     first: u32,
@@ -47,7 +47,7 @@ impl Place {
 
 /// Blocks of code, by their first address.
 pub(super) struct Blocks {
-    known: Box<[Known; BLOCKS]>,
+    known: Box<[StraightCode; BLOCKS]>,
     /// As [`backsight_core::RetiredBlock`] has them.
     instructions: Vec<Retired>,
     /// How often all were forgotten.
@@ -67,7 +67,8 @@ pub(super) struct Block<'a> {
 
 impl Blocks {
     pub fn new(table: &Table) -> Self {
-        let none = Known { code: FoundCode::new(table, 0, 0), first: 0, count: 0, after: [Place(0); 2] };
+        let none =
+            StraightCode { code: FoundCode::new(table, 0, 0), first: 0, count: 0, after: [Place(0); 2] };
         Self { known: Box::new([none; BLOCKS]), instructions: Vec::new(), forgotten: 0 }
     }
 
@@ -148,7 +149,7 @@ impl Blocks {
             self.instructions.truncate(first);
             known.code = code;
         } else {
-            *known = Known { code, first: first as u32, count: now.len() as u16, ..*known };
+            *known = StraightCode { code, first: first as u32, count: now.len() as u16, ..*known };
         }
         Some(())
     }

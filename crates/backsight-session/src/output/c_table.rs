@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::comment;
-use crate::sequence::{Action, Step};
+use crate::sequence::{Action, RegisterAccess};
 use crate::session::Session;
 
 const PREAMBLE: &str = "\
@@ -37,7 +37,7 @@ pub fn c_table(session: &Session) -> String {
     text
 }
 
-fn row(step: &Step, text: &mut String) {
+fn row(step: &RegisterAccess, text: &mut String) {
     let (mask, value, operation) = match step.action {
         Action::Write(value) => (u32::MAX, value, "TRACE_WRITE"),
         Action::Change { mask, value } => (mask, value, "TRACE_CHANGE"),

@@ -10,10 +10,10 @@ pub use openocd::openocd;
 pub use package::{BUFFER, CONTENTS, METADATA, package};
 pub use words::words;
 
-use crate::sequence::Step;
+use crate::sequence::RegisterAccess;
 
 /// What a step is for, as a comment.
-fn comment(step: &Step) -> String {
+fn comment(step: &RegisterAccess) -> String {
     let place = format!("{} {}", step.component, step.register);
     if step.why.is_empty() { place } else { format!("{place}: {}", step.why) }
 }

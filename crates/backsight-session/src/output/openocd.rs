@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::comment;
-use crate::sequence::{Action, Step};
+use crate::sequence::{Action, RegisterAccess};
 use crate::session::Session;
 
 const PREAMBLE: &str = "\
@@ -42,7 +42,7 @@ pub fn openocd(session: &Session) -> String {
     text
 }
 
-fn procedure(title: &str, steps: &[Step], text: &mut String) {
+fn procedure(title: &str, steps: &[RegisterAccess], text: &mut String) {
     let _ = writeln!(text, "\nproc {title} {{");
     for step in steps {
         let (address, comment) = (step.address, comment(step));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::comment;
-use crate::sequence::{Action, Step};
+use crate::sequence::{Action, RegisterAccess};
 use crate::session::Session;
 
 /// The accesses as lines of words: `write ADDRESS VALUE`, `change ADDRESS MASK VALUE`, `wait ADDRESS MASK VALUE`, `read
@@ -19,7 +19,7 @@ pub fn words(session: &Session) -> String {
     text
 }
 
-fn access(step: &Step) -> String {
+fn access(step: &RegisterAccess) -> String {
     let address = step.address;
     match step.action {
         Action::Write(value) => format!("write {address:#010x} {value:#010x}"),

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::register::{Register, etm4, funnel, management, replicator, tmc, tpiu};
-use crate::sequence::{Action, Step};
+use crate::sequence::{Action, RegisterAccess};
 use crate::system::{Connection, Kind, System};
 use crate::unit::{self, UnitConfig};
 
@@ -77,7 +77,7 @@ impl<'a> Target<'a> {
     ///
     /// # Errors
     /// At the first that a rule refuses.
-    pub fn run(&mut self, steps: &[Step]) -> Result<(), Refused> {
+    pub fn run(&mut self, steps: &[RegisterAccess]) -> Result<(), Refused> {
         for (number, step) in steps.iter().enumerate() {
             self.step(step).map_err(|why| Refused {
                 step: number,
@@ -103,7 +103,7 @@ impl<'a> Target<'a> {
         self.states[component].on
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), &'static str> {
+    fn step(&mut self, step: &RegisterAccess) -> Result<(), &'static str> {
         let number = self
             .system
             .components

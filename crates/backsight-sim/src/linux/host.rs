@@ -249,7 +249,7 @@ impl Host {
         Ok(rustix::fs::renameat(from.folder(), &from.name, to.folder(), &to.name)?)
     }
 
-    /// Makes a symbolic link. In a sandbox it must not lead out of its folder, whoever follows it.
+    /// Makes a symbolic link. In a sandbox it must not lead out of its folder.
     pub fn symlink(&mut self, target: &OsStr, path: &Path) -> Result<(), Errno> {
         let stays = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         if matches!(self.access, Access::Beneath(_)) && !Path::new(target).components().all(stays) {

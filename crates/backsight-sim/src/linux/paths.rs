@@ -127,7 +127,7 @@ impl Kernel {
         kept: u64,
     ) -> Result<u64, Errno> {
         let writes = flags & O_ACCMODE != 0;
-        // A FIFO or a terminal would make this process wait for whoever is at the other end.
+        // A FIFO or a terminal would make this process wait for the process at the other end.
         let device = kind.is_some_and(|kind| kind.is_fifo() || kind.is_char_device());
         let mut how = match flags & O_ACCMODE {
             0 => OFlags::RDONLY,

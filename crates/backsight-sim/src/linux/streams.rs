@@ -63,7 +63,7 @@ fn is_ready(file: &impl AsFd, flags: PollFlags, wait: Duration) -> bool {
     };
     match poll(&mut [PollFd::new(file, flags)], Some(&wait)) {
         Ok(ready) => ready > 0,
-        // A signal of this process; whoever asked looks at its interrupt and asks again.
+        // A signal of this process; the caller looks at its interrupt and asks again.
         Err(rustix::io::Errno::INTR) => false,
         // What cannot be polled does not wait.
         Err(_) => true,

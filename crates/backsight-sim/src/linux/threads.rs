@@ -125,7 +125,7 @@ impl Thread {
 /// All threads of the process: never none.
 pub struct Threads {
     pub list: Vec<Thread>,
-    /// The one that runs. Its registers are with whoever executes them.
+    /// The one that runs. Its registers are in the executing loop.
     pub current: usize,
     /// Threads that were started so far.
     pub started: u32,
@@ -174,7 +174,7 @@ impl Kernel {
             self.threads.status = status as u8;
         }
         self.release_robust_locks();
-        // The word may be gone: whoever waited for it is, too.
+        // The word may be gone: the threads that waited for it are, too.
         if clear_tid != 0 && self.memory.write(clear_tid, &[0; 4]).is_ok() {
             self.wake(clear_tid, 1, u32::MAX);
         }

@@ -12,7 +12,7 @@ const WORDS: usize = (PAGE / 2 / 64) as usize;
 type HalfWords = [u64; WORDS];
 
 /// What is known of a page's code.
-struct Known {
+struct KnownPage {
     half_words: HalfWords,
     bytes: [u8; PAGE as usize],
 }
@@ -22,7 +22,7 @@ struct Known {
 pub struct CodePages {
     decoded: HashMap<u64, HalfWords>,
     stale: Vec<u64>,
-    known: HashMap<u64, Box<Known>>,
+    known: HashMap<u64, Box<KnownPage>>,
     /// Code that was decoded and not known.
     new: Vec<(u64, Vec<u8>)>,
 }
@@ -113,7 +113,7 @@ impl CodePages {
             let known = self
                 .known
                 .entry(address & !(PAGE - 1))
-                .or_insert_with(|| Box::new(Known { half_words: [0; WORDS], bytes: [0; PAGE as usize] }));
+                .or_insert_with(|| Box::new(KnownPage { half_words: [0; WORDS], bytes: [0; PAGE as usize] }));
             known.bytes[at..at + part.len()].copy_from_slice(part);
             // Half of a half-word is no code.
             for address in (address.next_multiple_of(2)..(address + part.len() as u64) & !1).step_by(2) {

@@ -6,17 +6,14 @@
 
 use super::classify::{Classifier, Kind};
 use super::port::Output;
-use super::unit::{Mode, Target, Unit};
+use super::position::Target;
+use super::unit::{Code, Mode, Unit};
 use backsight_core::{Address, Isa, Retired, RetiredBlock, RetiredBlocks};
 use backsight_isa::{Class, Instruction, classify_retired};
 
-/// Blocks that are remembered at a time.
-const REMEMBERED: usize = 1 << 12;
-
 /// What is known of a block.
 #[derive(Clone, Copy)]
-struct KnownBlock {
-    number: u64,
+pub(super) struct KnownBlock {
     start: Address,
     /// Instructions.
     count: u32,
@@ -38,28 +35,11 @@ struct KnownBlock {
     isa: Isa,
 }
 
-/// Blocks by number; a new one takes the slot of an older one.
-#[derive(Default)]
-pub(super) struct KnownBlocks(Vec<KnownBlock>);
-
-impl KnownBlocks {
-    #[inline]
-    fn look_up(&mut self, block: &RetiredBlock<'_>, classifier: &mut Classifier) -> Option<&KnownBlock> {
-        let slot = block.number as usize % REMEMBERED;
-        if self.0.get(slot).is_none_or(|known| known.number != block.number) {
-            self.remember(block, classifier)?;
-        }
-        self.0.get(slot)
-    }
-
-    #[inline(always)]
-    fn get(&self, number: u64) -> Option<&KnownBlock> {
-        self.0.get(number as usize % REMEMBERED).filter(|known| known.number == number)
-    }
-
+impl KnownBlock {
+    /// `None`: there is no instruction in it.
     #[cold]
     #[inline(never)]
-    fn remember(&mut self, block: &RetiredBlock<'_>, classifier: &mut Classifier) -> Option<()> {
+    fn new(block: &RetiredBlock<'_>, classifier: &mut Classifier) -> Option<Self> {
         let (last, before) = block.code.split_last()?;
         let mut looked_at = 0;
         let mut is_straight = block.code.windows(2).all(|pair| pair[0].end() == pair[1].address);
@@ -76,8 +56,7 @@ impl KnownBlocks {
             && kind == Kind::P0
             && matches!(instruction.class, Class::DirectBranch | Class::IndirectBranch)
             && !instruction.flags.exception_return;
-        let known = KnownBlock {
-            number: block.number,
+        Some(Self {
             start: block.code[0].address,
             count: block.code.len() as u32,
             is_straight,
@@ -91,38 +70,27 @@ impl KnownBlocks {
             last: instruction,
             end: last.end(),
             isa: last.isa,
-        };
-        if self.0.is_empty() {
-            // In every slot there is what is right for its number.
-            self.0 = vec![known; REMEMBERED];
-        }
-        self.0[block.number as usize % REMEMBERED] = known;
-        Some(())
+        })
     }
 }
 
 impl Unit {
-    /// The time at which something is to be written whatever is executed: the next timestamp.
-    #[inline]
-    fn due(&self) -> u64 {
-        if self.busy { self.clock.timestamp_due } else { u64::MAX }
-    }
-
     /// Execution goes on with this instruction, and nothing is to be said of a block of this length from there but where it
     /// begins and which way it ends: no filter, no event, no count, no timestamp, no new context, no synchronisation.
     #[inline]
     fn writes_only_branches(&self, first: &Retired, length: u64) -> bool {
         self.is_basic
-            && self.counted_time() + length < self.due()
-            && (self.steady || self.isa_open && self.mode == Mode::On && self.view.everything())
-            && self.signals.is_empty()
-            && self.position == Some(first.address)
-            && (self.isa_open || self.isa == first.isa)
-            && matches!(self.target, Target::Known | Target::Indirect { exception_return: false, .. })
-            && self.context.wide == (first.isa == Isa::A64)
-            && !self.context_changed
-            && self.sent_context.is_some()
-            && self.packer.port.since_sync() < self.sync_period
+            && self.counted_time() + length < self.clock.due()
+            && (self.filter.steady
+                || self.position.isa_open && self.filter.mode == Mode::On && self.filter.view.everything())
+            && self.output.signals.is_empty()
+            && self.position.may_go_on_at(first)
+            && matches!(
+                self.position.target,
+                Target::Known | Target::Indirect { exception_return: false, .. }
+            )
+            && self.context.is_settled(first.isa)
+            && !self.output.needs_sync()
     }
 
     /// Blocks that retired one after the other.
@@ -140,29 +108,23 @@ impl Unit {
     /// before it led, and ends in a direct branch. Gives how many it took.
     #[inline(always)]
     fn direct_branches(&mut self, blocks: &RetiredBlocks<'_>, out: &mut impl Output) -> usize {
-        let Some(mut position) = self.position else { return 0 };
+        let Some(mut position) = self.position.address else { return 0 };
         let is_plain = self.is_basic
-            && self.steady
-            && self.signals.is_empty()
-            && self.target == Target::Known
-            && self.context.wide == (self.isa == Isa::A64)
-            && !self.context_changed
-            && self.sent_context.is_some();
+            && self.filter.steady
+            && self.output.signals.is_empty()
+            && self.position.target == Target::Known
+            && self.context.is_settled(self.position.isa);
         if !is_plain {
             return 0;
         }
         let (mut taken, mut instructions) = (0, 0);
-        let room = self.due().saturating_sub(self.counted_time());
+        let room = self.clock.due().saturating_sub(self.counted_time());
         for step in blocks.steps {
-            let Some(known) = self.known.get(blocks.number(step)) else { break };
+            let Some(known) = self.code.known.get(blocks.number(step)) else { break };
             let next = if step.taken { known.last.target } else { known.end };
-            let follows = known.start == position && known.isa == self.isa && next == step.next;
+            let follows = known.start == position && known.isa == self.position.isa && next == step.next;
             let is_due = instructions + u64::from(known.count) >= room;
-            if !follows
-                || !known.ends_in_direct_branch
-                || is_due
-                || self.packer.port.since_sync() >= self.sync_period
-            {
+            if !follows || !known.ends_in_direct_branch || is_due || self.output.needs_sync() {
                 break;
             }
             if known.last.flags.link && step.taken {
@@ -171,13 +133,13 @@ impl Unit {
             position = next;
             instructions += u64::from(known.count);
             taken += 1;
-            self.packer.atom(step.taken, out);
+            self.output.packer.atom(step.taken, out);
         }
         if taken > 0 {
-            self.reach(position);
+            self.position.reach(position);
             self.statistics.instructions += instructions;
-            self.statistics.traced += self.block + instructions;
-            self.block = 0;
+            self.statistics.traced += self.position.block + instructions;
+            self.position.block = 0;
             self.clock.now = self.counted_time();
         }
         taken
@@ -186,7 +148,9 @@ impl Unit {
     #[inline]
     pub(super) fn block_of_instructions(&mut self, block: &RetiredBlock<'_>, out: &mut impl Output) {
         let Some((mut before, last)) = block.split_last() else { return };
-        let Some(&known) = self.known.look_up(block, &mut self.classifier) else { return };
+        let Code { known, classifier } = &mut self.code;
+        let found = known.get_or_find(block.number, || KnownBlock::new(block, classifier));
+        let Some(&known) = found else { return };
         if known.ends_in_branch && self.writes_only_branches(&block.code[0], block.code.len() as u64) {
             let goes_where_it_says =
                 known.last.class == Class::IndirectBranch || known.last.target == block.next;
@@ -208,16 +172,16 @@ impl Unit {
                     self.clock.now = self.counted_time() + u64::from(known.looked_at) - begun as u64;
                 }
                 self.statistics.instructions += before.len() as u64;
-                self.block += before.len() as u64;
-                self.position = Some(last.address);
+                self.position.block += before.len() as u64;
+                self.position.address = Some(last.address);
             } else {
                 before.iter().for_each(|retired| self.instruction(retired, out));
             }
         }
         self.statistics.instructions += 1;
         if known.is_quick && self.goes_on_at(&last) {
-            self.block += 1;
-            self.position = Some(last.end());
+            self.position.block += 1;
+            self.position.address = Some(last.end());
         } else {
             self.step(&last, |_, _| (known.kind, known.last), out);
         }
@@ -236,10 +200,10 @@ impl Unit {
         self.settle(out);
         let length = block.code.len() as u64;
         self.statistics.instructions += length;
-        self.statistics.traced += self.block + length;
-        self.block = 0;
+        self.statistics.traced += self.position.block + length;
+        self.position.block = 0;
         self.clock.now = self.counted_time();
-        self.packer.atom(block.taken, out);
+        self.output.packer.atom(block.taken, out);
         self.go_on(last, instruction);
         self.look_ahead();
     }

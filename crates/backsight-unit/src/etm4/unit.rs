@@ -1,61 +1,45 @@
 //! The unit itself: follows execution, and decides what a decoder has to be sent.
 
-use super::block::KnownBlocks;
+use super::block::KnownBlock;
 use super::classify::{Classifier, Kind};
+use super::clock::Clock;
+use super::context::KnownContext;
 use super::controls::Region;
 use super::options::{UnitConfig, UnitError};
 use super::packer::{Location, Packer};
 use super::port::{Output, Packets};
+use super::position::{Position, Target};
 use super::speculation::Speculation;
 use super::stack::ReturnStack;
 use super::view::View;
 use backsight_arm::etm4::Packet;
-use backsight_core::{Address, Context, Execution, Isa, Retired, RetiredBlock, RetiredBlocks};
+use backsight_core::{Execution, Retired, RetiredBlock, RetiredBlocks};
 use backsight_isa::{Instruction, classify_retired};
+use backsight_riscv::ByNumber;
 
 /// A trace unit.
 pub struct Unit {
     pub(super) options: UnitConfig,
-    pub(super) view: View,
-    pub(super) broadcast: Option<Region>,
-    pub(super) q_region: Option<Region>,
-    pub(super) classifier: Classifier,
-    pub(super) known: KnownBlocks,
+    pub(super) filter: Filter,
+    pub(super) code: Code,
     pub(super) stack: ReturnStack,
-    pub(super) packer: Packer,
-    pub(super) speculation: Option<Speculation>,
-    pub(super) statistics: Statistics,
-
-    pub(super) mode: Mode,
-    /// Nothing but the opcode of an instruction decides whether it matters.
-    pub(super) steady: bool,
-    /// Where execution is, if it is known.
-    pub(super) position: Option<Address>,
-    /// The instruction set there; after an indirect branch the next instruction tells.
-    pub(super) isa: Isa,
-    pub(super) isa_open: bool,
-    /// Instructions since the last P0 element, and where it went.
-    pub(super) block: u64,
-    pub(super) origin: Address,
-    /// What has to be said before the next P0 element.
-    pub(super) target: Target,
-    pub(super) q: Option<Absorbed>,
-
-    pub(super) context: Context,
-    /// What a decoder knows of the context; `None`: nothing.
-    pub(super) sent_context: Option<backsight_arm::etm4::Context>,
-    /// It may know less than there is.
-    pub(super) context_changed: bool,
-    pub(super) in_transaction: bool,
-
+    pub(super) position: Position,
+    pub(super) context: KnownContext,
     pub(super) clock: Clock,
-    pub(super) sync_period: u64,
-    /// There is more to do after a P0 element than to look whether to synchronise.
-    pub(super) busy: bool,
-    /// Nothing but timestamps makes it so, and P0 elements are atoms that are written as they come.
+    pub(super) output: Elements,
+    pub(super) statistics: Statistics,
+    /// Nothing but timestamps is written between P0 elements, and those are atoms that are written as they come.
     pub(super) is_basic: bool,
-    /// Events that are to be written with the next instruction.
-    pub(super) signals: Vec<u8>,
+}
+
+/// Which instructions are traced.
+pub(super) struct Filter {
+    pub view: View,
+    pub broadcast: Option<Region>,
+    pub q_region: Option<Region>,
+    pub mode: Mode,
+    /// Nothing but the opcode of an instruction decides whether it matters.
+    pub steady: bool,
 }
 
 /// Whether instructions are traced.
@@ -71,39 +55,39 @@ pub(super) enum Mode {
     Lost,
 }
 
-/// Where the last P0 element went, as far as a decoder cannot know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    /// A decoder knows.
-    Known,
-    /// Tracing begins here.
-    Restart(Location),
-    /// An indirect branch; `stack`: the return stack may know.
-    Indirect { place: Location, stack: bool, exception_return: bool },
-    /// A direct branch that is broadcast.
-    Broadcast(Location),
-    /// The handler of an exception.
-    Handler(Location),
+/// What the instructions are.
+pub(super) struct Code {
+    pub classifier: Classifier,
+    /// Blocks by number.
+    pub known: ByNumber<KnownBlock>,
 }
 
-/// Instructions that a Q element will stand for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Absorbed {
-    pub count: u64,
-    pub next: Location,
+/// What is written, and how often a decoder can begin.
+pub(super) struct Elements {
+    pub packer: Packer,
+    pub speculation: Option<Speculation>,
+    pub sync_period: u64,
+    /// Events that are to be written with the next instruction.
+    pub signals: Vec<u8>,
 }
 
-/// Time, and what was last said about it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clock {
-    /// Cycle of the last P0 instruction; instructions where no cycles are known.
-    pub now: u64,
-    /// What is added to the number of instructions where no cycles are known, see [`Unit::set_time`].
-    pub offset: u64,
-    /// Cycle of the last count; `None`: not since a discontinuity.
-    pub counted: Option<u64>,
-    pub timestamp_due: u64,
-    pub event_due: u64,
+impl Elements {
+    /// Has so much been written since the last synchronisation that it is time for the next?
+    #[inline(always)]
+    pub fn needs_sync(&self) -> bool {
+        self.packer.port.since_sync() >= self.sync_period
+    }
+
+    /// A packet that is no P0 element.
+    pub fn put(&mut self, packet: Packet, out: &mut impl Output) {
+        self.packer.put(packet, out);
+    }
+
+    /// All elements are written, and final.
+    pub fn commit_all(&mut self, out: &mut impl Output) {
+        self.packer.flush(out);
+        self.packer.commit(self.packer.depth(), out);
+    }
 }
 
 /// What became of the instructions.
@@ -142,42 +126,34 @@ impl Unit {
         }
         let q = config.registers.configr >> 13 & 3 != 0;
         let counts = config.cycle_counting() || options.events.is_some() || options.fifo.is_some();
-        let busy = counts || config.timestamps();
         let is_special = config.branch_broadcast()
             || q
             || options.front_end.is_some()
             || options.source_addresses.is_some();
         let mut unit = Self {
-            view: View::new(controls),
-            broadcast: config.branch_broadcast().then(|| Region::new(controls, controls.bbctlr)),
-            q_region: q.then(|| Region::new(controls, controls.qctlr)),
-            classifier: Classifier::new(config),
-            known: KnownBlocks::default(),
+            filter: Filter {
+                view: View::new(controls),
+                broadcast: config.branch_broadcast().then(|| Region::new(controls, controls.bbctlr)),
+                q_region: q.then(|| Region::new(controls, controls.qctlr)),
+                mode: Mode::Off,
+                steady: false,
+            },
+            code: Code { classifier: Classifier::new(config), known: ByNumber::default() },
             stack: ReturnStack::new(if config.return_stack() { options.return_stack_depth } else { 0 }),
-            packer,
-            speculation: options.front_end.map(Speculation::new),
+            position: Position::default(),
+            context: KnownContext::new(options.context),
+            clock: Clock::new(counts || config.timestamps()),
+            output: Elements {
+                packer,
+                speculation: options.front_end.map(Speculation::new),
+                sync_period: controls.sync_period(),
+                signals: Vec::new(),
+            },
             statistics: Statistics::default(),
-            mode: Mode::Off,
-            steady: false,
-            position: None,
-            isa: Isa::A64,
-            isa_open: true,
-            block: 0,
-            origin: Address(0),
-            target: Target::Known,
-            q: None,
-            context: options.context,
-            sent_context: None,
-            context_changed: true,
-            in_transaction: false,
-            clock: Clock::default(),
-            sync_period: controls.sync_period(),
-            busy,
             is_basic: !counts && !is_special,
-            signals: Vec::new(),
             options,
         };
-        unit.view.context(&unit.context);
+        unit.filter.view.context(&unit.context.now);
         Ok(unit)
     }
 
@@ -228,7 +204,7 @@ impl Unit {
     /// Events of the unit's resources happened: bit i for event i, bits 3:0.
     pub fn event(&mut self, events: u8, out: &mut Vec<u8>) {
         if self.tracing() && events & 0xF != 0 {
-            self.packer.put(Packet::Event(events & 0xF), out);
+            self.output.put(Packet::Event(events & 0xF), out);
         }
     }
 
@@ -236,15 +212,15 @@ impl Unit {
     /// the element that ends its block. What is not traced has none.
     pub fn signal(&mut self, events: u8) {
         if events & 0xF != 0 {
-            self.signals.push(events & 0xF);
-            self.steady = false;
+            self.output.signals.push(events & 0xF);
+            self.filter.steady = false;
         }
     }
 
     /// A timestamp is wanted here and now, as an event of the unit's resources asks for one (TRCTSCTLR). Before the first
     /// synchronisation there is none.
     pub fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
-        if self.options.config.timestamps() && self.sent_context.is_some() && self.mode != Mode::Lost {
+        if self.options.config.timestamps() && self.context.sent.is_some() && self.filter.mode != Mode::Lost {
             self.clock.now = self.clock.now.max(time);
             self.release_q(out);
             self.timestamp(time, out);
@@ -253,26 +229,26 @@ impl Unit {
 
     /// Instructions without a cycle take one each from now on, the next one this cycle. Without it, their number counts.
     pub fn set_time(&mut self, time: u64) {
-        self.clock.offset = time.wrapping_sub(self.statistics.instructions + 1);
+        self.clock.set(time, self.statistics.instructions);
     }
 
     /// The time where no cycles are known.
     #[inline(always)]
     pub(super) fn counted_time(&self) -> u64 {
-        self.clock.offset.wrapping_add(self.statistics.instructions)
+        self.clock.after(self.statistics.instructions)
     }
 
     /// ETE 1.3: the program wrote a value for the trace. Other units have no packet for it.
     pub fn instrumentation(&mut self, value: u64, out: &mut Vec<u8>) {
-        let level = self.context.level() & 3;
+        let level = self.context.now.level() & 3;
         if self.tracing() && self.options.config.version().0 >= 0x53 {
-            self.packer.put(Packet::Instrumentation { level, value }, out);
+            self.output.put(Packet::Instrumentation { level, value }, out);
         }
     }
 
     /// Has tracing begun, and is nothing keeping it off? Packets between elements are only written then.
     fn tracing(&self) -> bool {
-        matches!(self.mode, Mode::On | Mode::Trailing) && self.sent_context.is_some()
+        matches!(self.filter.mode, Mode::On | Mode::Trailing) && self.context.sent.is_some()
     }
 
     #[inline]
@@ -281,9 +257,8 @@ impl Unit {
             Execution::Instruction(retired) => self.instruction(retired, out),
             Execution::Trap(trap) => self.trap(trap, out),
             Execution::Context(context) => {
-                self.context = Context { wide: self.context.wide, ..*context };
-                self.context_changed = true;
-                self.view.context(context);
+                self.context.change(context);
+                self.filter.view.context(context);
             }
             Execution::Gap => self.lose_sight(out),
             // Data is not traced; one unit watches one thread.
@@ -294,9 +269,9 @@ impl Unit {
     #[inline]
     pub(super) fn instruction(&mut self, retired: &Retired, out: &mut impl Output) {
         self.statistics.instructions += 1;
-        if self.goes_on_at(retired) && self.classifier.is_plain(retired) {
-            self.block += 1;
-            self.position = Some(retired.end());
+        if self.goes_on_at(retired) && self.code.classifier.is_plain(retired) {
+            self.position.block += 1;
+            self.position.address = Some(retired.end());
             return;
         }
         self.step(retired, Self::classify, out);
@@ -305,12 +280,12 @@ impl Unit {
     /// Does nothing but the opcode of this instruction decide whether it matters?
     #[inline]
     pub(super) fn goes_on_at(&self, retired: &Retired) -> bool {
-        self.steady && self.position == Some(retired.address) && self.isa == retired.isa
+        self.filter.steady && self.position.goes_on_at(retired)
     }
 
     fn classify(&mut self, retired: &Retired) -> (Kind, Instruction) {
         let instruction = classify_retired(retired);
-        (self.classifier.kind(retired, &instruction), instruction)
+        (self.code.classifier.kind(retired, &instruction), instruction)
     }
 
     /// An instruction that may matter. If it is traced, `classify` is asked what it is.
@@ -321,9 +296,8 @@ impl Unit {
         classify: impl FnOnce(&mut Self, &Retired) -> (Kind, Instruction),
         out: &mut impl Output,
     ) {
-        self.clock.now = if retired.cycle != 0 { retired.cycle } else { self.counted_time() };
-        let follows = self.position == Some(retired.address) && (self.isa_open || self.isa == retired.isa);
-        if !follows || self.handler_was_not_seen() {
+        self.clock.advance(retired.cycle, self.statistics.instructions);
+        if !self.position.may_go_on_at(retired) || self.handler_was_not_seen() {
             self.lose_sight(out);
         }
         self.arrive(retired);
@@ -331,13 +305,13 @@ impl Unit {
         if self.untraced(retired) {
             return;
         }
-        self.block += 1;
-        if !self.signals.is_empty() {
+        self.position.block += 1;
+        if !self.output.signals.is_empty() {
             self.write_signals(out);
         }
         let (kind, instruction) = classify(self, retired);
         match kind {
-            Kind::Plain => self.position = Some(retired.end()),
+            Kind::Plain => self.position.address = Some(retired.end()),
             Kind::P0 => self.p0(retired, &instruction, out),
             Kind::TransactionCommit => self.transaction_commit(retired, out),
         }
@@ -348,59 +322,48 @@ impl Unit {
     #[cold]
     fn write_signals(&mut self, out: &mut impl Output) {
         self.settle(out);
-        for events in std::mem::take(&mut self.signals) {
-            self.packer.put(Packet::Event(events), out);
+        for events in std::mem::take(&mut self.output.signals) {
+            self.output.put(Packet::Event(events), out);
         }
     }
 
-    /// Only now the instruction set at the target of an indirect branch is known.
+    /// Execution is at this instruction.
     pub(super) fn arrive(&mut self, retired: &Retired) {
-        if self.isa_open {
-            if let Target::Indirect { place, .. } | Target::Handler(place) = &mut self.target {
-                place.isa = retired.isa;
-            }
-            if let Some(q) = &mut self.q {
-                q.next.isa = retired.isa;
-            }
-        }
-        self.position = Some(retired.address);
-        self.isa = retired.isa;
-        self.isa_open = false;
-        let wide = retired.isa == Isa::A64;
-        self.context_changed |= self.context.wide != wide;
-        self.context.wide = wide;
+        self.position.arrive(retired);
+        self.context.arrive(retired.isa);
     }
 
     /// While nothing is traced, only the place is followed.
     fn untraced(&mut self, retired: &Retired) -> bool {
-        let count = match self.mode {
+        let count = match self.filter.mode {
             Mode::Off => &mut self.statistics.filtered,
             Mode::Lost => &mut self.statistics.lost,
             Mode::On | Mode::Trailing => return false,
         };
         *count += 1;
-        self.signals.clear();
-        self.position = Some(retired.next);
-        self.isa_open = true;
-        self.steady = false;
+        self.output.signals.clear();
+        self.position.address = Some(retired.next);
+        self.position.isa_open = true;
+        self.filter.steady = false;
         true
     }
 
     #[inline]
     pub(super) fn look_ahead(&mut self) {
-        self.steady = self.mode == Mode::On && self.view.everything() && !self.isa_open;
+        self.filter.steady =
+            self.filter.mode == Mode::On && self.filter.view.everything() && !self.position.isa_open;
     }
 
     /// Turns tracing on and off as the filters say.
     fn filter(&mut self, retired: &Retired, out: &mut impl Output) {
-        let visible = self.view.sees(retired.address.0);
+        let visible = self.filter.view.sees(retired.address.0);
         let here = Location { address: retired.address, isa: retired.isa };
-        match (self.mode, visible) {
-            (Mode::On, false) if self.block == 0 => self.leave(out),
-            (Mode::On, false) => self.mode = Mode::Trailing,
-            (Mode::Trailing, true) => self.mode = Mode::On,
+        match (self.filter.mode, visible) {
+            (Mode::On, false) if self.position.block == 0 => self.leave(out),
+            (Mode::On, false) => self.filter.mode = Mode::Trailing,
+            (Mode::Trailing, true) => self.filter.mode = Mode::On,
             (Mode::Off, true) => self.restart(here),
-            (Mode::Lost, _) if self.packer.port.recovered(self.clock.now) => {
+            (Mode::Lost, _) if self.output.packer.port.recovered(self.clock.now) => {
                 self.recover(out);
                 if visible {
                     self.restart(here);
@@ -411,8 +374,8 @@ impl Unit {
     }
 
     fn restart(&mut self, here: Location) {
-        self.mode = Mode::On;
-        self.target = Target::Restart(here);
-        self.block = 0;
+        self.filter.mode = Mode::On;
+        self.position.target = Target::Restart(here);
+        self.position.block = 0;
     }
 }

@@ -1,7 +1,7 @@
 //! A buffer of limited size between a tracer and its transport.
 //!
 //! Packets come in bursts; the transport takes bytes at a steady rate. A packet that does not fit into the buffer is
-//! lost. The tracer then sends nothing until the buffer is half empty, says that trace was lost, and begins anew.
+//! lost. The tracer then sends nothing until the buffer is half empty, says that trace was lost, and begins again.
 //! Lossless hardware stalls the hart instead, for as long as it takes to make room.
 
 use backsight_riscv::etrace::{Options, Packet, Params, encode};
@@ -22,7 +22,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// Bytes that a buffer must hold: its half has room for the packets that begin anew.
+    /// Bytes that a buffer must hold: its half has room for the packets that begin again.
     pub const LEAST: u32 = 64;
 
     fn check(&self) -> Result<(), UnitError> {

@@ -19,7 +19,7 @@ pub struct UnitConfig {
     pub params: Params,
     /// What is switched on; the trace announces it.
     pub options: Options,
-    /// The rules of the tracer, and how often it begins anew.
+    /// The rules of the tracer, and how often it begins again.
     pub settings: Settings,
     /// The tracer for CVA6 instead; of the settings it takes resync and shallow.
     pub cva6: Option<Fidelity>,

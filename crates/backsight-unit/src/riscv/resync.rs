@@ -1,4 +1,4 @@
-//! How often a tracer begins anew, so that decoders can begin there.
+//! How often a tracer begins again, so that decoders can begin there.
 
 /// What is counted towards the next resynchronisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

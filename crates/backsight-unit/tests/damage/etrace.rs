@@ -89,7 +89,7 @@ pub fn subject(seed: u64) -> Option<Box<dyn Subject>> {
 }
 
 impl Traced {
-    /// Is there a jump that may be sequentially inferable? Whoever begins to decode at one cannot know whether the
+    /// Is there a jump that may be sequentially inferable? A decoder that begins at one cannot know whether the
     /// instruction before it was traced too, and with it where the jump went.
     fn is_register_jump(&self, address: Address) -> bool {
         let bytes = self.program.bytes_at(AddressSpace::ANY, address);

@@ -1,4 +1,4 @@
-//! ITM and STM: random packets of every kind, with a synchronisation now and then that gives all state anew.
+//! ITM and STM: random packets of every kind, with a synchronisation now and then that gives all state again.
 
 use backsight_arm::stm::Content;
 use backsight_arm::{itm, stm};

@@ -1,4 +1,4 @@
-//! The first capture that a newcomer meets: `testdata/captures/first`, made here. `BLESS=1` writes it anew.
+//! The first capture that a newcomer meets: `testdata/captures/first`, made here. `BLESS=1` writes it again.
 //!
 //! A small A64 program computes a Fibonacci number by calling itself, is interrupted now and then, makes two system
 //! calls and ends. An ETMv4 traces it at EL0.

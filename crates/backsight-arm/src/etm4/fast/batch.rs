@@ -1,7 +1,7 @@
 //! Packets by the thousand, as arrays of headers and of values.
 //!
 //! A [`Packet`] has room for the largest of them. A trace is mostly packets that are a header alone, and most others have
-//! one value; and whoever takes packets one by one waits at each for what kind it is. A batch holds consecutive packets as
+//! one value; and a consumer of single packets waits at each for what kind it is. A batch holds consecutive packets as
 //! arrays, to be counted or taken out when all of them are there.
 
 use backsight_core::{Address, Located};

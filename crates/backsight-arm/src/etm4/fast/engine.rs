@@ -12,7 +12,7 @@ use crate::etm4::{AddressHistory, Is};
 
 /// Fewer bytes than this are left to the clear reader.
 const LEAST: usize = 64;
-/// How far ahead bytes are asked for. A processor finds out by itself that they are read one after the other, but begins anew
+/// How far ahead bytes are asked for. A processor finds out by itself that they are read one after the other, but begins again
 /// with each page.
 const AHEAD: usize = 2048;
 /// Bytes that must be there from where the engine begins a step: those of a run, and of the longest packet with a value.

@@ -7,7 +7,7 @@
 //!    C   0 0   WNDW   CYCT   SPEC   KEY   INFO        then the sections, from INFO on, each continued
 //! ```
 //!
-//! Every Trace Info, the first or a later one, begins the compression of addresses and timestamps anew.
+//! Every Trace Info, the first or a later one, begins the compression of addresses and timestamps again.
 
 use backsight_core::{Field, Text, Value};
 

@@ -2,7 +2,7 @@
 //!
 //! One packet reports one access: what it does, how many bytes it concerns, where, and what was read or written.
 //! Addresses and data may be sent as the difference to the latest access of the same size, so encoder and decoder
-//! keep the same memory of it, and begin anew at every sync packet of instruction trace.
+//! keep the same memory of it, and begin again at every sync packet of instruction trace.
 //!
 //! ```text
 //!  format 0, 1  load, aligned or not      4  data of a split load      6  atomic

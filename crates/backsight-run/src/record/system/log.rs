@@ -271,7 +271,7 @@ impl SystemLog {
         id
     }
 
-    /// Memory is gone. What is left of a mapping beside it begins anew.
+    /// Memory is gone. The rest of a mapping beside it is a new mapping.
     pub fn unmap(&mut self, process: u32, address: u64, length: u64) {
         self.end_run();
         let end = address.saturating_add(length);

@@ -42,7 +42,7 @@ impl Default for SystemOptions {
 }
 
 /// What comes of an observation.
-pub enum Step<'a> {
+pub enum SystemItem<'a> {
     /// What was logged: it is needed to decode what comes next.
     News(LogNews),
     /// Execution; threads are CPUs.
@@ -107,7 +107,7 @@ impl System {
         &mut self,
         seen: &Observation<'_>,
         room: u64,
-        sink: &mut impl FnMut(Step<'_>),
+        sink: &mut impl FnMut(SystemItem<'_>),
     ) -> Result<(), Error> {
         match *seen {
             Observation::Execution(item) => self.execute(item, sink),
@@ -160,14 +160,14 @@ impl System {
         Ok(())
     }
 
-    fn end_threads(&mut self, pid: u32, sink: &mut impl FnMut(Step<'_>)) {
+    fn end_threads(&mut self, pid: u32, sink: &mut impl FnMut(SystemItem<'_>)) {
         if self.threads.get(&self.thread).is_some_and(|thread| thread.process == pid) {
             self.leave(sink);
         }
         self.threads.retain(|_, thread| thread.process != pid);
     }
 
-    fn execute(&mut self, item: Execution, sink: &mut impl FnMut(Step<'_>)) {
+    fn execute(&mut self, item: Execution, sink: &mut impl FnMut(SystemItem<'_>)) {
         match item {
             Execution::Thread(thread) => {
                 if thread != self.thread {
@@ -185,19 +185,19 @@ impl System {
             Execution::Trap(trap) => {
                 let cpu = self.be_on_cpu(sink);
                 self.cpus[cpu].next = None;
-                sink(Step::Execution(Execution::Trap(Trap { cycle: self.log.tick(), ..trap })));
+                sink(SystemItem::Execution(Execution::Trap(Trap { cycle: self.log.tick(), ..trap })));
             }
             Execution::Gap => {
                 let cpu = self.be_on_cpu(sink);
                 self.cpus[cpu].next = None;
-                sink(Step::Execution(item));
+                sink(SystemItem::Execution(item));
             }
-            Execution::Access(_) | Execution::Input(_) => sink(Step::Execution(item)),
+            Execution::Access(_) | Execution::Input(_) => sink(SystemItem::Execution(item)),
         }
     }
 
     /// As many blocks at a time as nothing happens between; the instructions of others one by one.
-    fn execute_blocks(&mut self, blocks: &RetiredBlocks<'_>, sink: &mut impl FnMut(Step<'_>)) {
+    fn execute_blocks(&mut self, blocks: &RetiredBlocks<'_>, sink: &mut impl FnMut(SystemItem<'_>)) {
         let mut rest = *blocks;
         while let Some((block, others)) = rest.split_first() {
             let (count, instructions) = self.undisturbed(&rest);
@@ -208,9 +208,9 @@ impl System {
             };
             let (now, later) = rest.split_at(count);
             if self.told != Some((cpu, self.log.now())) {
-                sink(Step::Time(self.log.now() + 1));
+                sink(SystemItem::Time(self.log.now() + 1));
             }
-            sink(Step::Blocks(&now, instructions));
+            sink(SystemItem::Blocks(&now, instructions));
             self.used += instructions;
             self.log.pass(instructions);
             self.told = Some((cpu, self.log.now()));
@@ -248,7 +248,7 @@ impl System {
         (count, instructions)
     }
 
-    fn retire(&mut self, retired: Retired, sink: &mut impl FnMut(Step<'_>)) {
+    fn retire(&mut self, retired: Retired, sink: &mut impl FnMut(SystemItem<'_>)) {
         if self.used >= self.options.slice && self.cpus.len() > 1 {
             self.leave(sink);
         }
@@ -259,31 +259,31 @@ impl System {
         }
         let cpu = self.be_on_cpu(sink);
         if let Some(news) = self.log.take_unread() {
-            sink(Step::News(news));
+            sink(SystemItem::News(news));
         }
         self.give_time(cpu, sink);
         self.used += 1;
         self.cpus[cpu].next = Some(retired.next);
-        sink(Step::Execution(Execution::Instruction(Retired { cycle: self.log.tick(), ..retired })));
+        sink(SystemItem::Execution(Execution::Instruction(Retired { cycle: self.log.tick(), ..retired })));
     }
 
     fn process_of_thread(&self) -> u32 {
         self.threads.get(&self.thread).map_or(self.process, |thread| thread.process)
     }
 
-    fn give_time(&mut self, cpu: usize, sink: &mut impl FnMut(Step<'_>)) {
+    fn give_time(&mut self, cpu: usize, sink: &mut impl FnMut(SystemItem<'_>)) {
         if std::mem::take(&mut self.cpus[cpu].is_late) {
-            sink(Step::Timestamp(self.log.now()));
+            sink(SystemItem::Timestamp(self.log.now()));
         }
     }
 
     /// The turn of the thread is over.
-    fn leave(&mut self, sink: &mut impl FnMut(Step<'_>)) {
+    fn leave(&mut self, sink: &mut impl FnMut(SystemItem<'_>)) {
         let Some(cpu) = self.cpu.take() else { return };
         self.used = 0;
         if let Some(next) = self.cpus[cpu].next.take() {
             let is_wide = self.threads.get(&self.thread).is_none_or(|thread| thread.context.wide);
-            sink(Step::Execution(Execution::Trap(Trap {
+            sink(SystemItem::Execution(Execution::Trap(Trap {
                 kind: TrapKind::Interrupt,
                 cause: IRQ,
                 value: 0,
@@ -293,19 +293,19 @@ impl System {
             })));
         }
         // What the kernel does is not traced.
-        sink(Step::Execution(Execution::Gap));
+        sink(SystemItem::Execution(Execution::Gap));
     }
 
     /// The CPU that the thread is on: the next in turn, if it is on none.
     #[inline]
-    fn be_on_cpu(&mut self, sink: &mut impl FnMut(Step<'_>)) -> usize {
+    fn be_on_cpu(&mut self, sink: &mut impl FnMut(SystemItem<'_>)) -> usize {
         match self.cpu {
             Some(cpu) => cpu,
             None => self.enter(sink),
         }
     }
 
-    fn enter(&mut self, sink: &mut impl FnMut(Step<'_>)) -> usize {
+    fn enter(&mut self, sink: &mut impl FnMut(SystemItem<'_>)) -> usize {
         let cpu = self.turns % self.cpus.len();
         self.turns += 1;
         self.cpu = Some(cpu);
@@ -327,10 +327,10 @@ impl System {
             ContextIdLayout::Pid => Some(pid),
         };
         let context = self.threads.get(&thread).map_or_else(Context::default, |thread| thread.context);
-        sink(Step::Execution(Execution::Thread(cpu as u32)));
+        sink(SystemItem::Execution(Execution::Thread(cpu as u32)));
         self.give_time(cpu, sink);
         let context = Context { context_id: id.map(u64::from), ..context };
-        sink(Step::Execution(Execution::Context(context)));
+        sink(SystemItem::Execution(Execution::Context(context)));
         cpu
     }
 

@@ -69,7 +69,7 @@ impl Tracer {
         }
     }
 
-    /// Packets were lost and there is room again: says so and begins anew.
+    /// Packets were lost and there is room again: says so and begins again.
     pub(super) fn recover(&mut self, sink: &mut impl Sink) {
         if self.lost && sink.has_room() {
             self.lost = false;
@@ -160,7 +160,7 @@ impl Tracer {
         if sequential { Jump::Inferable } else { Jump::Uninferable }
     }
 
-    /// A mispredicted return to a place where the context changes has no encoding: end and begin anew.
+    /// A mispredicted return to a place where the context changes has no encoding: end and begin again.
     fn restarts(&self, current: &Item, jump: Jump, next: Option<&Item>) -> bool {
         jump == Jump::MispredictedReturn
             && self.settings.algorithm == Algorithm::Current

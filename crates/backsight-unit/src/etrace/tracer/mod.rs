@@ -109,7 +109,7 @@ pub struct Tracer {
     enabled: bool,
     /// No sync packet has named an instruction since tracing began or was resumed.
     beginning: bool,
-    /// Packets were lost; nothing is sent until there is room to begin anew.
+    /// Packets were lost; nothing is sent until there is room to begin again.
     lost: bool,
     common: Common,
 }
@@ -246,7 +246,7 @@ impl Tracer {
         }
     }
 
-    /// Changes the options. Tracing ends and begins anew.
+    /// Changes the options. Tracing ends and begins again.
     pub fn set_options(&mut self, options: Options, sink: &mut impl Sink) -> Result<(), UnitError> {
         settings::check(&self.params, &options)?;
         self.unqualified(sink);

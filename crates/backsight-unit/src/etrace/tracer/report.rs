@@ -71,7 +71,7 @@ impl Tracer {
         self.synchronised(current, thaddr);
     }
 
-    /// Everything that is kept in step with a decoder begins anew.
+    /// Everything that is kept in step with a decoder begins again.
     fn synchronised(&mut self, current: &Item, retired: bool) {
         let branch = retired && current.itype.is_branch();
         let branch = branch.then(|| (current.address, current.itype == Itype::Taken));
@@ -89,7 +89,7 @@ impl Tracer {
         self.moved();
     }
 
-    /// Do tables begin anew at a sync packet? Without periodic resynchronisation only at the beginning: a decoder
+    /// Do tables begin again at a sync packet? Without periodic resynchronisation only at the beginning: a decoder
     /// that comes late waits for the next one.
     pub(super) fn is_fresh(&self) -> bool {
         self.beginning || !self.options.resync_disabled

@@ -13,7 +13,7 @@ use super::Tracer;
 /// Takes packets. A closure `|packet: Packet| …` takes them as values, [`Payloads`] as bytes.
 ///
 /// A sink may refuse a packet, which is then lost. The tracer goes on without sending until the sink has room again,
-/// says that packets were lost, and begins anew.
+/// says that packets were lost, and begins again.
 pub trait Sink {
     /// Takes a packet of a tracer with these parameters and options. False: there was no room.
     fn packet(&mut self, packet: &Packet, params: &Params, options: &Options) -> bool;
@@ -25,7 +25,7 @@ pub trait Sink {
         self.packet(&map.with_address(reported), params, options)
     }
 
-    /// After a loss: is there room to begin anew?
+    /// After a loss: is there room to begin again?
     #[inline]
     fn has_room(&self) -> bool {
         true

@@ -57,8 +57,9 @@ impl EtraceSettings {
             "time_bytes" => self.widths.time_bytes = width()?,
             "type_bits" => self.widths.type_bits = width()?,
             "hart_bits" => self.hart_bits = width()?,
-            _ => set(&mut self.params, &mut self.options, &format!("{key}={value}"))
-                .map_err(|what| BadSetting { unknown: is_foreign(key, &self.params), ..bad(what) })?,
+            _ => set(&mut self.params, &mut self.options, &format!("{key}={value}")).map_err(|what| {
+                BadSetting { unknown: is_foreign(key, &self.params), ..bad(what.to_string()) }
+            })?,
         }
         Ok(())
     }

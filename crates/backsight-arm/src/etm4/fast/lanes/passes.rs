@@ -102,7 +102,7 @@ fn put_stamps(bytes: &[u8; READ], fields: &Steps, stamps: &mut Steps) {
     further::<4, 4>(stamps);
 }
 
-/// Whoever passes over `ALL` goes on with the step that begins `BY` later. The last few are not right: nobody asks for them.
+/// A caller that passes over `ALL` goes on with the step that begins `BY` later. The last few are not right: nobody asks for them.
 #[inline(always)]
 fn further<const ALL: u8, const BY: usize>(steps: &mut Steps) {
     for at in 0..LANES {

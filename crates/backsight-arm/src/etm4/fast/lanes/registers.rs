@@ -102,7 +102,7 @@ impl<B: Bytes> Next<B> {
     }
 }
 
-/// Whoever passes over `ALL` goes on with the step that begins `BY` later.
+/// A caller that passes over `ALL` goes on with the step that begins `BY` later.
 #[inline(always)]
 fn further<B: Bytes, const ALL: u8, const BY: i32>(steps: B, next: B) -> B {
     let later = steps.following::<BY>(next).plus(B::splat(BY as u8));
