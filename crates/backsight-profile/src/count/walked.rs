@@ -9,7 +9,7 @@
 //! touched as long as that is so: what is needed for each walk is together in a [`PathRecord`].
 
 use backsight::core::{Address, AddressSpace};
-use backsight::decode::{Accumulate, SavedState};
+use backsight::decode::{Consumer, SavedState};
 use backsight::flow::{PathId, Range};
 use backsight::image::Window;
 use backsight::{Event, Item};
@@ -162,7 +162,7 @@ impl PathDetails {
     }
 }
 
-impl Accumulate<Event> for Counter<'_> {
+impl Consumer<Event> for Counter<'_> {
     const TAKES_PATHS: bool = true;
 
     #[inline]
@@ -176,6 +176,14 @@ impl Accumulate<Event> for Counter<'_> {
 
     fn boundary(&mut self) -> Option<SavedState> {
         self.part.is_some().then(|| Counter::boundary(self))
+    }
+
+    fn can_join(&self) -> bool {
+        self.part.is_some()
+    }
+
+    fn join(&mut self, later: Self) {
+        Counter::join(self, later);
     }
 
     fn begin_at(&mut self, boundary: &SavedState) {

@@ -8,7 +8,8 @@ use backsight_core::Accounting;
 use backsight_flow::Statistics;
 
 use super::cut::StreamPiece;
-use crate::decode::consumers::{Consumer, Portions};
+use crate::decode::consumer::Consumer;
+use crate::decode::lane::Lane;
 use crate::decode::source_decoder::SourceDecoder;
 use crate::protocol::{Kinds, SavedState, Stream};
 
@@ -48,8 +49,8 @@ pub(super) struct Mark {
 
 impl Mark {
     /// Where a decoder and its consumer are now.
-    pub fn of<S: Stream, C: Consumer<S::Value>>(decoder: &mut SourceDecoder<S>, consumer: &C) -> Self {
-        let (state, boundary) = (decoder.state(), consumer.boundary());
+    pub fn of<S: Stream, C>(decoder: &mut SourceDecoder<S>, lane: &Lane<'_, C>) -> Self {
+        let (state, boundary) = (decoder.state(), lane.boundary().cloned());
         Self { state, boundary, counts: Counts::of(&mut decoder.stream) }
     }
 
@@ -59,50 +60,56 @@ impl Mark {
     }
 }
 
+/// What was made of some of a source.
+pub(in crate::decode) enum Portion<C> {
+    Text(Vec<u8>),
+    /// The consumer of a part.
+    Part(Box<C>),
+}
+
 /// What comes back of a piece.
-pub(super) enum Reply<P> {
-    Portion(P),
+pub(super) enum Reply<C> {
+    Portion(Portion<C>),
     /// The first comes before all, then one after each part.
     Mark(Box<Mark>),
 }
 
 /// A piece to decode.
-pub(super) struct Job<P> {
+pub(super) struct Job<C> {
     pub piece: Arc<StreamPiece>,
     /// What is known at its beginning.
     pub state: SavedState,
-    pub replies: SyncSender<Reply<P>>,
+    pub replies: SyncSender<Reply<C>>,
 }
 
 /// Decodes pieces, one after the other, until there are no more.
 pub(super) fn work<S: Stream, C: Consumer<S::Value>>(
-    jobs: &Mutex<Receiver<Job<C::Portion>>>,
+    jobs: &Mutex<Receiver<Job<C>>>,
     decoder: &mut SourceDecoder<S>,
-    consumer: &mut C,
+    lane: &mut Lane<'_, C>,
 ) {
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(job) = next() {
         // Who stops listening knows the rest from elsewhere.
-        let _ = decode_piece(&job, decoder, consumer);
-        consumer.take();
+        let _ = decode_piece(&job, decoder, lane);
     }
 }
 
 fn decode_piece<S: Stream, C: Consumer<S::Value>>(
-    Job { piece, state, replies }: &Job<C::Portion>,
+    Job { piece, state, replies }: &Job<C>,
     decoder: &mut SourceDecoder<S>,
-    consumer: &mut C,
+    lane: &mut Lane<'_, C>,
 ) -> ControlFlow<()> {
     let send = |reply| match replies.send(reply) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
     };
     decoder.restore(piece.offset, state);
-    consumer.go_on_at(None);
-    send(Reply::Mark(Box::new(Mark::of(decoder, consumer))))?;
+    lane.go_on_at(None);
+    send(Reply::Mark(Box::new(Mark::of(decoder, lane))))?;
     for part in 0..piece.parts() {
-        decode_part(piece, part, decoder, consumer, &mut |portion| send(Reply::Portion(portion)))?;
-        send(Reply::Mark(Box::new(Mark::of(decoder, consumer))))?;
+        decode_part(piece, part, decoder, lane, &mut |portion| send(Reply::Portion(portion)))?;
+        send(Reply::Mark(Box::new(Mark::of(decoder, lane))))?;
     }
     ControlFlow::Continue(())
 }
@@ -112,14 +119,19 @@ pub(super) fn decode_part<S: Stream, C: Consumer<S::Value>>(
     piece: &StreamPiece,
     part: usize,
     decoder: &mut SourceDecoder<S>,
-    consumer: &mut C,
-    output: &mut dyn FnMut(C::Portion) -> ControlFlow<()>,
+    lane: &mut Lane<'_, C>,
+    output: &mut dyn FnMut(Portion<C>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let mut portions = Portions { consumer, output };
-    decoder.take_to(piece.part(part).part(), &mut portions)?;
+    let mut text = |text| output(Portion::Text(text));
+    let mut consumer = lane.with(&mut text);
+    decoder.take(piece.part(part).part(), &mut consumer)?;
     if piece.is_last && part == StreamPiece::OWN_END {
-        decoder.finish_to(&mut portions)?;
-        portions.consumer.finish();
+        decoder.finish(&mut consumer)?;
+        consumer.finish();
     }
-    portions.flush()
+    consumer.flush()?;
+    match lane.take_part() {
+        Some(consumer) => output(Portion::Part(Box::new(consumer))),
+        None => ControlFlow::Continue(()),
+    }
 }
