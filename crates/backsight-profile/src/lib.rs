@@ -83,7 +83,7 @@ pub fn count(
     let decode = decode.any_order().positions(false).default_piece_size(PIECE);
     let counter = |source: &Source| Counter::new(source, code.seen_by(source), options);
     let whole = |decode: Decode<'_, Execution>| {
-        decode.accumulate(|source| {
+        decode.consume(|source| {
             let counter = counter(source).joining_threads(joins_threads);
             counter.selecting(filter_of(source).unwrap_or_default())
         })
@@ -92,8 +92,7 @@ pub fn count(
     let (summary, counters) = match in_parts {
         false => whole(decode)?,
         true => {
-            let (summary, parts) =
-                decode.clone().accumulate_and_merge(|source| counter(source).of_part(), Counter::join)?;
+            let (summary, parts) = decode.clone().consume(|source| counter(source).of_part())?;
             let joined = parts.into_iter().map(|(source, counter)| (source, counter.whole()));
             let joined: Vec<_> = joined.collect();
             let is_exact = joined.iter().all(|(_, counter)| counter.is_exact());
@@ -142,7 +141,7 @@ pub fn count_part(
             Error::Misuse(format!("source {}: {why}", source.name()))
         })?,
     };
-    decode.positions(false).accumulate_span(span, &mut counter)?;
+    decode.positions(false).span(span).run_to(&mut counter)?;
     let mut profile = Profile::default();
     profile.merge(counter.finish_part(span.start.map_or(0, |cut| cut.offset), span.end.is_none()));
     profile.threads.iter_mut().for_each(|thread| name.clone_into(&mut thread.capture));

@@ -59,7 +59,7 @@ fn check_parts(capture: &Capture, what: &str) -> (u32, u32) {
             let is_same = format!("{joined:?}") == format!("{whole:?}");
             assert!(is_same, "{what}, {}, parts of {size} bytes", source.name());
             let part = |source: &Source| Counter::new(source, code.seen_by(source), &options).of_part();
-            let (_, counters) = decode.accumulate_and_merge(part, Counter::join).expect("execution");
+            let (_, counters) = decode.consume(part).expect("execution");
             match counters.iter().all(|(_, counter)| counter.is_exact()) {
                 true => exact += 1,
                 false => inexact += 1,

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use backsight::core::TraceId;
-use backsight::decode::{self as library, Decode, Kind as What, Span, SpanSummary};
+use backsight::decode::{self as library, Decode, Kind as What, Span};
 use backsight::image::Window;
-use backsight::{Buffer, Capture, Event, Item, Packet, Source};
+use backsight::{Buffer, Capture, Event, Item, Packet, Source, Summary};
 
 use crate::gather::Gathering;
 use crate::output::Output;
@@ -160,12 +160,12 @@ impl Reading<'_> {
     fn ranges(&mut self, span: &Span, table: Ranges<'_>) -> Result<ControlFlow<()>> {
         let decode = self.prepared(self.capture.execution());
         let mut gathering = Gathering::new(table, self.query, &mut *self.output);
-        decode.accumulate_span(span, &mut gathering)?;
-        Ok(gathering.finish())
+        decode.span(span).run_to(&mut gathering)?;
+        Ok(gathering.end())
     }
 
     /// Any other table of what was executed.
-    fn follow<T: Follow>(&mut self, span: &Span, mut table: T) -> Result<(ControlFlow<()>, SpanSummary)> {
+    fn follow<T: Follow>(&mut self, span: &Span, mut table: T) -> Result<(ControlFlow<()>, Summary)> {
         let decode = self.prepared(self.capture.execution());
         let (mut rows, mut window) = (Vec::with_capacity(T::CHUNK), None);
         let mut until = Until::new(self.query.until);
@@ -189,7 +189,7 @@ impl Reading<'_> {
         let (mut table, mut rows) = (Packets::new(of, &self.fields), Vec::with_capacity(Packets::CHUNK));
         let decode = self.prepared(self.capture.packets());
         let output = &mut *self.output;
-        let summary = decode.run_span(span, &mut |item: Item<'_, Packet>| {
+        let summary = decode.span(span).run(|item: Item<'_, Packet>| {
             table.packet(&item, &mut rows);
             if rows.len() < Packets::CHUNK {
                 ControlFlow::Continue(())
@@ -212,8 +212,8 @@ impl Reading<'_> {
     }
 
     /// Bytes of a source that said nothing.
-    fn bytes_lost(&mut self, summary: &SpanSummary, of: OfSource) -> ControlFlow<()> {
-        let accounting = summary.accounting;
+    fn bytes_lost(&mut self, summary: &Summary, of: OfSource) -> ControlFlow<()> {
+        let accounting = summary.accounting();
         let lost = [
             (accounting.bad, "bytes of packets that are reserved, malformed or cut off"),
             (accounting.unsynchronised, "bytes skipped while searching for synchronisation"),
@@ -263,8 +263,8 @@ impl Reading<'_> {
 type Sink<'s> = &'s mut dyn FnMut(Item<'_, Event>) -> ControlFlow<()>;
 
 /// Decodes execution, and gives it to a sink that is not compiled into the decoders.
-fn run_events(decode: Decode<'_, library::Execution>, span: &Span, sink: Sink<'_>) -> Result<SpanSummary> {
-    Ok(decode.run_span(span, &mut |item: Item<'_, Event>| sink(item))?)
+fn run_events(decode: Decode<'_, library::Execution>, span: &Span, sink: Sink<'_>) -> Result<Summary> {
+    Ok(decode.span(span).run(|item: Item<'_, Event>| sink(item))?)
 }
 
 fn take<T: Follow>(

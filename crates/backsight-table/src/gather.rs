@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use backsight::decode::{Accumulate, Stretch};
+use backsight::decode::{Consumer, Stretch};
 use backsight::flow::PathId;
 use backsight::image::Window;
 use backsight::{Event, Item};
@@ -207,7 +207,7 @@ impl<'q, 'c> Gathering<'q, 'c> {
     }
 
     /// The source ends: gives what is left. A break means that no more rows are wanted of any source.
-    pub fn finish(mut self) -> ControlFlow<()> {
+    pub fn end(mut self) -> ControlFlow<()> {
         self.flush();
         self.outcome
     }
@@ -352,7 +352,7 @@ impl<'q, 'c> Gathering<'q, 'c> {
     }
 }
 
-impl Accumulate<Event> for Gathering<'_, '_> {
+impl Consumer<Event> for Gathering<'_, '_> {
     const TAKES_PATHS: bool = true;
 
     #[inline(always)]

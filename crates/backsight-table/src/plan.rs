@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use backsight::decode::{Accumulate, Cut, Stretch};
+use backsight::decode::{Consumer, Cut, Stretch};
 use backsight::flow::{PathId, Range};
 use backsight::{Capture, Event, Item, Source};
 use backsight_profile::{CountOptions, Counter};
@@ -172,7 +172,7 @@ struct Cuts<'c> {
     found: Vec<Piece>,
 }
 
-impl Accumulate<Event> for Cuts<'_> {
+impl Consumer<Event> for Cuts<'_> {
     const TAKES_PATHS: bool = true;
 
     fn item(&mut self, item: Item<'_, Event>) {

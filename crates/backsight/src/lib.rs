@@ -23,7 +23,8 @@
 //! - [`Capture::packets`], [`Capture::execution`] and [`Capture::branches`] say how far to go; the [`Decode`] they give
 //!   says which buffers and sources, on how many threads, and in which order.
 //! - [`Decode::run`] gives every item to a closure, [`Decode::iter`] is an iterator, [`Decode::fold`] has a state for each source on the thread of that
-//!   source, [`Decode::session`] takes bytes that arrive over time.
+//!   source, [`Decode::session`] takes bytes that arrive over time. What counts or writes on all cores is a
+//!   [`Consumer`](decode::Consumer): [`Decode::consume`], [`Decode::write`].
 //! - Damage in the trace is data: it is listed, counted, and in the [`Summary`]. An [`Error`] is about files and options.
 //! - [`detect`] says what a bare file holds that nobody describes.
 //! - [`doctor`] says why a result is empty, wrong or thin.

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use backsight::decode::{Portion, Sink, Summary};
+use backsight::decode::{self, Summary, Written};
 use backsight::listing::{PacketFormat, PacketWriter, Printable};
 use backsight::protocol::{Kinds, Landmark};
-use backsight::{Buffer, Capture, Item, Packet};
+use backsight::{Capture, Decode};
 use clap::{Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
@@ -93,18 +93,6 @@ pub fn run(command: &Packets) -> Result {
     }
 }
 
-/// What is left to do, and what was counted.
-struct Listing<'a> {
-    output: &'a mut Output,
-    /// Where packets are listed, and not only counted.
-    writer: Option<PacketWriter>,
-    left: u64,
-    kinds: Kinds,
-    /// There are several buffers, and each is named.
-    named: bool,
-    outcome: Result,
-}
-
 fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Summary> {
     let format = match command.format {
         Format::Text => Some(PacketFormat::Text),
@@ -112,74 +100,42 @@ fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Sum
         Format::Opencsd => Some(PacketFormat::Opencsd),
         Format::Summary => None,
     };
-    let left = command.limit.unwrap_or(u64::MAX);
     let several = command.capture.chooses_several(capture);
     let named = several && matches!(command.format, Format::Text | Format::Opencsd);
-    let writer = format.map(|format| PacketWriter::new(format).name_buffers(several));
     // A bar on the line that is being written would help nobody.
     let quiet = command.output.quiet || output.is_terminal();
     let decode = command.capture.choose(capture.packets(), capture, quiet);
-    if let (Some(writer), None) = (&writer, command.limit) {
-        // A stream that somebody waits for is not gathered into pieces.
-        let threads = if command.capture.is_standard_input() { 1 } else { command.threads };
-        return decode.threads(threads).write(
-            |_| Ok(writer.clone()),
-            |portion| match portion {
-                Portion::Text(text) => output.put(|out| out.write_all(text)),
-                Portion::Buffer(buffer) if named => write_name(buffer, output),
-                Portion::Buffer(_) => Ok(()),
-            },
-        );
-    }
-    let mut listing = Listing { output, writer, left, kinds: Kinds::default(), named, outcome: Ok(()) };
-    let summary = decode.run_sink(&mut listing)?;
-    listing.outcome?;
-    if command.format == Format::Summary {
-        write_kinds(&listing.kinds, listing.output)?;
-    }
-    Ok(summary)
+    let Some(format) = format else { return first_kinds(decode, command.limit.unwrap_or(u64::MAX), output) };
+    let writer = PacketWriter::new(format).name_buffers(several);
+    let writer = command.limit.into_iter().fold(writer, PacketWriter::limit);
+    // A stream that somebody waits for is not gathered into pieces, and the first packets are found on one thread.
+    let waits = command.capture.is_standard_input() || command.limit.is_some();
+    decode.threads(if waits { 1 } else { command.threads }).write(
+        |_| Ok(writer.clone()),
+        |written| match written {
+            Written::Text(text) => output.put(|out| out.write_all(text)),
+            Written::Buffer(buffer) if named => {
+                output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
+            }
+            Written::Buffer(_) => Ok(()),
+        },
+    )
 }
 
-impl Listing<'_> {
-    fn write(&mut self, written: impl FnOnce(&mut Output) -> Result) -> ControlFlow<()> {
-        self.outcome = written(self.output);
-        self.go_on()
-    }
-
-    fn go_on(&self) -> ControlFlow<()> {
-        if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    }
-}
-
-impl Sink<Packet> for Listing<'_> {
-    fn buffer(&mut self, buffer: &Buffer) -> ControlFlow<()> {
-        match self.named {
-            true => self.write(|output| write_name(buffer, output)),
-            false => ControlFlow::Continue(()),
-        }
-    }
-
-    fn item(&mut self, item: Item<'_, Packet>) -> ControlFlow<()> {
-        if self.left == 0 {
+/// Counts the first so many packets by kind.
+fn first_kinds(decode: Decode<'_, decode::Packets>, mut left: u64, output: &mut Output) -> Result<Summary> {
+    let mut kinds = Kinds::default();
+    let summary = decode.run(|item| {
+        if left == 0 {
             return ControlFlow::Break(());
         }
-        match &mut self.writer {
-            Some(writer) => {
-                self.outcome = self.output.put(|out| writer.write(out, &item));
-                self.go_on()?;
-            }
-            None => self.kinds.add(item.value.name(), 1, item.length.into()),
-        }
-        if item.value.landmark(None) != Landmark::Unsynchronised {
-            self.left -= 1;
-        }
+        kinds.add(item.value.name(), 1, item.length.into());
+        left -= u64::from(item.value.landmark(None) != Landmark::Unsynchronised);
         // Not at the next packet: on a live stream that may be long in coming.
-        if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-fn write_name(buffer: &Buffer, output: &mut Output) -> Result {
-    output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    write_kinds(&kinds, output)?;
+    Ok(summary)
 }
 
 fn write_kinds(kinds: &Kinds, output: &mut Output) -> Result {

@@ -10,7 +10,7 @@
 
 use backsight::calls::{Segment, Walk};
 use backsight::core::AddressSpace;
-use backsight::decode::{Accumulate, SavedState};
+use backsight::decode::{Consumer, SavedState};
 use backsight::flow::{PathId, Range};
 use backsight::image::Window;
 use backsight::{Event, Item};
@@ -142,7 +142,7 @@ impl PathDetails {
     }
 }
 
-impl Accumulate<Event> for Counter<'_> {
+impl Consumer<Event> for Counter<'_> {
     const TAKES_PATHS: bool = true;
 
     #[inline]
@@ -156,6 +156,14 @@ impl Accumulate<Event> for Counter<'_> {
 
     fn boundary(&mut self) -> Option<SavedState> {
         self.part.is_some().then(|| Counter::boundary(self))
+    }
+
+    fn can_join(&self) -> bool {
+        self.part.is_some()
+    }
+
+    fn join(&mut self, later: Self) {
+        Counter::join(self, later);
     }
 
     fn begin_at(&mut self, boundary: &SavedState) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use backsight::decode::Portion;
+use backsight::decode::Written;
 use backsight::listing::{
     BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, PacketFormat,
     PacketWriter, Style,
@@ -39,8 +39,8 @@ fn flow(capture: &Capture, format: ExecutionFormat, detail: Detail) -> Vec<Strin
                 ExecutionWriter::new(style, source, code.seen_by(source), everything(), Arc::default());
             Ok::<_, Error>(writer)
         };
-        let output = |portion: Portion<'_>| {
-            if let Portion::Text(more) = portion {
+        let output = |portion: Written<'_>| {
+            if let Written::Text(more) = portion {
                 text.extend_from_slice(more);
             }
             Ok(())
@@ -320,8 +320,8 @@ fn branches_are_the_ends_of_ranges_and_go_where_flow_says() {
             let mut text = Vec::new();
             let decode = capture.execution().only(source.buffer()).id(source.id().get().into());
             let make = |_: &Source| Ok::<_, Error>(BranchWriter::new(everything(), EventNames::default()));
-            let output = |portion: Portion<'_>| {
-                if let Portion::Text(more) = portion {
+            let output = |portion: Written<'_>| {
+                if let Written::Text(more) = portion {
                     text.extend_from_slice(more);
                 }
                 Ok(())

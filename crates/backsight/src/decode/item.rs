@@ -2,14 +2,11 @@
 
 use std::ops::{ControlFlow, Range};
 
-use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::positions::{Positions, Stretch};
 use super::source_decoder::MOST_KEPT;
-use super::span::Cut;
-use crate::protocol::SavedState;
-use crate::{Buffer, Source};
+use crate::Source;
 
 /// Something that was decoded, with where it came from.
 #[derive(Clone, Copy, Debug)]
@@ -29,31 +26,38 @@ pub struct Item<'a, T> {
     pub(crate) origin: Origin<'a>,
 }
 
-/// Who executed a path, and when.
-#[derive(Clone, Copy, Debug)]
-pub struct Executor<'a> {
-    /// The source: [`Item::source`].
-    pub source: &'a Source,
-    /// The sub-source: [`Item::sub_source`].
-    pub sub_source: u16,
-    /// The span of time: [`Item::window`].
-    pub window: Option<Window>,
-}
-
 /// What is known of the bytes of an item.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'a> {
     /// Nobody asked.
     Unknown,
     /// The recent stream of the source.
-    Stream {
-        /// Where its bytes are.
-        positions: &'a Positions,
-        /// Its recent bytes, and the offset of the first.
-        bytes: (&'a [u8], u64),
-    },
+    Stream(&'a Recent<'a>),
     /// Looked up before the stream went on.
     Known(u64, &'a [u8]),
+}
+
+/// The recent stream of a source.
+#[derive(Debug)]
+pub(crate) struct Recent<'a> {
+    /// Where its bytes are, if somebody asks.
+    pub positions: Option<&'a Positions>,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// The offset of the first.
+    pub base: u64,
+    pub arrival: Arrival<'a>,
+}
+
+/// When items become known, as a number of bytes of any source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arrival<'a> {
+    /// Nobody asks.
+    Unasked,
+    /// With their last bytes, which arrived then.
+    WithLastByte(&'a Positions),
+    /// By something that came later.
+    Later(u64),
 }
 
 impl<'a, T> Item<'a, T> {
@@ -61,7 +65,7 @@ impl<'a, T> Item<'a, T> {
     pub fn position(&self) -> Option<u64> {
         match self.origin {
             Origin::Unknown => None,
-            Origin::Stream { positions, .. } => Some(positions.of(self.offset)),
+            Origin::Stream(recent) => Some(recent.positions?.of(self.offset)),
             Origin::Known(position, _) => Some(position),
         }
     }
@@ -71,7 +75,7 @@ impl<'a, T> Item<'a, T> {
     pub fn stretch_at(&self, offset: u64) -> Option<Stretch> {
         match self.origin {
             Origin::Unknown => None,
-            Origin::Stream { positions, .. } => Some(positions.stretch_of(offset)),
+            Origin::Stream(recent) => Some(recent.positions?.stretch_of(offset)),
             Origin::Known(position, _) => {
                 Some(Stretch::of_one(offset, position.wrapping_add(offset.wrapping_sub(self.offset))))
             }
@@ -83,11 +87,23 @@ impl<'a, T> Item<'a, T> {
     pub fn bytes(&self) -> &'a [u8] {
         match self.origin {
             Origin::Unknown => &[],
-            Origin::Stream { bytes: (bytes, base), .. } => {
-                let range = range(self.offset, self.length, base);
-                range.and_then(|range| bytes.get(range)).unwrap_or_default()
+            Origin::Stream(recent) => {
+                let range = range(self.offset, self.length, recent.base);
+                range.and_then(|range| recent.bytes.get(range)).unwrap_or_default()
             }
             Origin::Known(_, bytes) => bytes,
+        }
+    }
+
+    /// When it became known, as a number of bytes of any source, and whether that was by something that came later than its last
+    /// byte.
+    pub(crate) fn arrival(&self) -> (u64, bool) {
+        match self.origin {
+            Origin::Stream(&Recent { arrival: Arrival::WithLastByte(arrivals), .. }) => {
+                (arrivals.of((self.offset + u64::from(self.length)).saturating_sub(1)), false)
+            }
+            Origin::Stream(&Recent { arrival: Arrival::Later(arrival), .. }) => (arrival, true),
+            _ => (0, true),
         }
     }
 
@@ -103,18 +119,13 @@ fn range(offset: u64, length: u32, base: u64) -> Option<Range<usize>> {
     (length <= MOST_KEPT).then_some(first..first.checked_add(length)?)
 }
 
-/// What a sink says: whether it wants more.
+/// What a closure says: whether it wants more.
 pub trait Outcome {
-    /// Can it ever say that it does not? If not, nobody need ask.
-    const CAN_END: bool;
-
     /// In the terms of the standard library.
     fn control(self) -> ControlFlow<()>;
 }
 
 impl Outcome for () {
-    const CAN_END: bool = false;
-
     #[inline]
     fn control(self) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -122,92 +133,8 @@ impl Outcome for () {
 }
 
 impl Outcome for ControlFlow<()> {
-    const CAN_END: bool = true;
-
     #[inline]
     fn control(self) -> ControlFlow<()> {
         self
-    }
-}
-
-/// Takes what a decode gives.
-pub trait Sink<T> {
-    /// A buffer begins.
-    fn buffer(&mut self, _buffer: &Buffer) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    /// Takes an item, and says whether it wants more.
-    fn item(&mut self, item: Item<'_, T>) -> ControlFlow<()>;
-}
-
-/// Takes what one source gives, on the thread of that source; see [`Decode::accumulate`](super::Decode::accumulate) and
-/// [`Decode::accumulate_span`](super::Decode::accumulate_span).
-pub trait Accumulate<T> {
-    /// Does it take whole paths by [`Accumulate::path`]? Decoders are compiled for each type that does, which is the fastest way
-    /// to count, and takes longer to build; for all others each item is a call.
-    const TAKES_PATHS: bool = false;
-
-    /// Has it enough? Whoever decodes a span asks after each item and each path, and then stops. A decode of whole sources
-    /// goes on to their end.
-    #[inline(always)]
-    fn has_enough(&self) -> bool {
-        false
-    }
-
-    /// Takes an item.
-    fn item(&mut self, item: Item<'_, T>);
-
-    /// What follows happened in this span of time, which decides what code there was: [`Item::window`].
-    fn enter(&mut self, _window: Window) {}
-
-    /// Takes the items of a path of execution that was walked before. `path` always stands for the same values, and for the
-    /// same distances between their offsets: a state that counts need look at them only when it comes for the first time.
-    #[inline(always)]
-    fn path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
-    where
-        T: 'a,
-    {
-        items.for_each(|item| self.item(item));
-    }
-
-    /// What decides what it makes of the items that follow, where parts of a source are put together and that is more than the
-    /// items: two states that know the same make the same of them. Each part ends with one.
-    fn boundary(&mut self) -> Option<SavedState> {
-        None
-    }
-
-    /// Begins where another state has come to a boundary. Without that, it begins anywhere.
-    fn begin_at(&mut self, _boundary: &SavedState) {}
-
-    /// The source can be cut here: the next item belongs to the next span. See
-    /// [`Decode::find_cuts`](super::Decode::find_cuts).
-    fn cut(&mut self, _cut: Cut) {}
-}
-
-/// Takes no notice of anything: for a decode of which only the summary is wanted.
-impl<T> Accumulate<T> for () {
-    fn item(&mut self, _item: Item<'_, T>) {}
-}
-
-/// A state that a closure gives items to.
-pub(super) struct Folded<'e, S, E> {
-    pub state: S,
-    pub each: &'e E,
-}
-
-impl<T, S, E: Fn(&mut S, Item<'_, T>)> Accumulate<T> for Folded<'_, S, E> {
-    fn item(&mut self, item: Item<'_, T>) {
-        (self.each)(&mut self.state, item);
-    }
-}
-
-/// A closure as a sink.
-pub(super) struct Closure<F>(pub F);
-
-impl<T, R: Outcome, F: FnMut(Item<'_, T>) -> R> Sink<T> for Closure<F> {
-    #[inline]
-    fn item(&mut self, item: Item<'_, T>) -> ControlFlow<()> {
-        (self.0)(item).control()
     }
 }

@@ -3,16 +3,16 @@
 //! Sources are decoded one after the other, each with all its bytes of a block. What they give is put back into the
 //! order in which it became known: that of last bytes. Whatever way a buffer is cut into blocks, the order is the same.
 
-use std::ops::ControlFlow;
-
 use backsight_image::Window;
 
+use super::consumer::Consumer;
 use super::item::{Item, Origin};
-use super::source_decoder::Known;
 use crate::Source;
 
 /// Items that wait for those of other sources.
 pub(crate) struct Waiting<T> {
+    /// Does an item become known only with the one after it?
+    is_late: fn(&T) -> bool,
     items: Vec<Stored<T>>,
     bytes: Vec<u8>,
     sources: Vec<Source>,
@@ -31,27 +31,23 @@ struct Stored<T> {
     value: T,
 }
 
-impl<T> Default for Waiting<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), bytes: Vec::new(), sources: Vec::new(), order: Vec::new() }
+impl<T> Waiting<T> {
+    /// None yet.
+    pub fn new(is_late: fn(&T) -> bool) -> Self {
+        let (items, bytes, sources, order) = Default::default();
+        Self { is_late, items, bytes, sources, order }
     }
 }
 
-impl<T: Copy> Waiting<T> {
-    /// The items that follow are of this source.
-    pub fn begin(&mut self, source: &Source) {
+impl<T: Copy> Consumer<T> for Waiting<T> {
+    fn source(&mut self, source: &Source, _window: Option<Window>) {
         self.sources.push(source.clone());
     }
 
-    /// Takes an item, with when it became known. `late`: that was with the next one.
-    pub fn push(&mut self, item: &Item<'_, T>, known: Known, late: bool) {
+    fn item(&mut self, item: Item<'_, T>) {
         let source = self.sources.len().saturating_sub(1) as u32;
         let number = self.items.len() as u32;
-        let (known_at, late) = match known {
-            Known::WithByte(arrival) => (arrival, late),
-            Known::Later(arrival) => (arrival, false),
-            Known::Unasked => (0, false),
-        };
+        let (known_at, is_settled) = item.arrival();
         // Those that waited for this one became known with it.
         for (key, other, _) in self.order.iter_mut().rev() {
             if *key != LATE || *other != source {
@@ -59,7 +55,8 @@ impl<T: Copy> Waiting<T> {
             }
             *key = known_at;
         }
-        self.order.push((if late { LATE } else { known_at }, source, number));
+        let is_late = !is_settled && (self.is_late)(&item.value);
+        self.order.push((if is_late { LATE } else { known_at }, source, number));
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(item.bytes());
         self.items.push(Stored {
@@ -73,20 +70,25 @@ impl<T: Copy> Waiting<T> {
             value: item.value,
         });
     }
+}
 
+impl<T: Copy> Waiting<T> {
     /// Gives everything in order.
-    pub fn give<F: FnMut(Item<'_, T>) -> ControlFlow<()>>(&mut self, sink: &mut F) -> ControlFlow<()> {
-        let Self { items, bytes, sources, order } = self;
+    pub fn give(&mut self, consumer: &mut impl Consumer<T>) {
+        let Self { items, bytes, sources, order, .. } = self;
         order.sort_unstable();
-        let mut outcome = ControlFlow::Continue(());
+        let mut current = u32::MAX;
         for &(_, _, number) in order.iter() {
             let Some(stored) = items.get(number as usize) else { continue };
             let Some(source) = sources.get(stored.source as usize) else { continue };
+            if std::mem::replace(&mut current, stored.source) != stored.source {
+                consumer.source(source, None);
+            }
             let bytes = bytes.get(stored.bytes.start as usize..stored.bytes.end as usize);
             let &Stored { sub_source, offset, length, position, window, value, .. } = stored;
             let origin = Origin::Known(position, bytes.unwrap_or_default());
-            outcome = sink(Item { source, sub_source, offset, length, window, value, origin });
-            if outcome.is_break() {
+            consumer.item(Item { source, sub_source, offset, length, window, value, origin });
+            if consumer.has_enough() {
                 break;
             }
         }
@@ -94,7 +96,6 @@ impl<T: Copy> Waiting<T> {
         bytes.clear();
         sources.clear();
         order.clear();
-        outcome
     }
 }
 

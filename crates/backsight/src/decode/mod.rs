@@ -5,14 +5,14 @@
 //! threads did the work.
 
 mod caches;
-mod consumers;
-mod fold;
+mod consumer;
+mod execute;
 mod item;
 mod items;
 mod kind;
+mod lane;
 mod merge;
 mod outline;
-mod pages;
 mod parallel;
 mod pieces;
 mod positions;
@@ -23,7 +23,6 @@ mod split;
 mod summary;
 mod timed;
 mod timeline;
-mod write;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -36,25 +35,23 @@ use backsight_core::TraceId;
 
 use crate::capture::{Buffer, Capture};
 pub use crate::protocol::SavedState;
-use crate::{Error, Result, Source};
-pub use consumers::Writer;
-use consumers::{Collected, Kept};
-use item::Closure;
-pub use item::{Accumulate, Executor, Item, Outcome, Sink};
+use crate::{Error, Result};
+pub use consumer::Consumer;
+use consumer::Each;
+pub use execute::Written;
+pub use item::{Item, Outcome};
 pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
-use pieces::PieceOptions;
 pub use positions::Stretch;
+pub use session::Session;
 use session::{BLOCK, Order, Setup};
-pub use session::{Session, States};
 use source_decoder::Wanted;
 pub(crate) use span::count_frames;
-pub use span::{Cut, Seek, Span, SpanSummary};
+pub use span::{Cut, Seek, Span};
 pub(crate) use summary::frame_damage;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 pub use timeline::TimeBounds;
-pub use write::Portion;
 
 /// Bytes of a buffer that are worth starting threads for.
 const SMALLEST_FOR_THREADS: u64 = 1 << 12;
@@ -99,12 +96,14 @@ struct Settings {
     /// Bytes of a source that a thread decodes at a time, where somebody has said how many.
     piece: Option<usize>,
     stop: Option<Arc<AtomicBool>>,
+    /// The only span that is wanted.
+    span: Option<Span>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        let (buffers, ids, stop) = Default::default();
-        Self { buffers, ids, threads: 1, positions: true, any_order: false, piece: None, stop }
+        let (buffers, ids, stop, span) = Default::default();
+        Self { buffers, ids, threads: 1, positions: true, any_order: false, piece: None, stop, span }
     }
 }
 
@@ -139,7 +138,7 @@ impl<'c> Decode<'c, Packets> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn count(self) -> Result<Summary> {
-        Ok(self.counter().accumulate_and_merge(|_| (), |(), ()| ())?.0)
+        Ok(self.counter().consume(|_| ())?.0)
     }
 
     /// The same, for the bytes of a [`Session`].
@@ -153,7 +152,7 @@ impl<'c> Decode<'c, Packets> {
     /// As [`Decode::run`].
     pub fn tally(self) -> Result<Summary> {
         let decode = self.of_kind(Counts::<ByKind>::default()).positions(false);
-        Ok(decode.accumulate_and_merge(|_| (), |(), ()| ())?.0)
+        Ok(decode.consume(|_| ())?.0)
     }
 }
 
@@ -185,9 +184,9 @@ impl<'c, K: Kind> Decode<'c, K> {
         self
     }
 
-    /// Decodes several sources on up to so many threads, or pieces of a single one where what is made of them can be put
-    /// together ([`Decode::reduce`], [`Decode::accumulate_and_merge`], [`Decode::write`]); 0 is as many as the machine has
-    /// cores. What comes out, and in which order, is the same. The default is 1.
+    /// Decodes several sources on up to so many threads, or parts of a single one where what consumers make of them can be joined
+    /// ([`Decode::consume`], [`Decode::write`]); 0 is as many as the machine has cores. What comes out, and in which order, is the
+    /// same. The default is 1.
     pub fn threads(mut self, threads: usize) -> Self {
         self.settings.threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -230,38 +229,38 @@ impl<'c, K: Kind> Decode<'c, K> {
         self
     }
 
+    /// Only this span of a source. Buffers and sources that were chosen before do not matter.
+    pub fn span(mut self, span: &Span) -> Self {
+        self.settings.buffers = BTreeSet::from([span.buffer.clone()]);
+        self.settings.ids = BTreeSet::from([span.id.get().into()]);
+        self.settings.any_order = true;
+        self.settings.span = Some(span.clone());
+        self
+    }
+
     /// Calls `progress` with the number of bytes that were read, again and again.
     pub fn progress(mut self, progress: impl Fn(u64) + Send + Sync + 'c) -> Self {
         self.progress = Some(Arc::new(progress));
         self
     }
 
-    /// Decodes, and gives everything to `sink`, on the calling thread. The sink may say that it wants no more, by
-    /// [`ControlFlow::Break`]. Each item is a call of the sink: [`Decode::accumulate`] can compile it into the decoders, which
-    /// is faster, and takes longer to build.
+    /// Decodes, and gives everything to a closure, on the calling thread. It may say that it wants no more, by
+    /// [`ControlFlow::Break`].
     ///
     /// # Errors
     /// If what was asked for is not in the capture, or bytes or code cannot be read.
-    pub fn run<R: Outcome>(self, sink: impl FnMut(Item<'_, K::Value>) -> R) -> Result<Summary> {
-        self.run_sink(&mut Closure(sink))
+    pub fn run<R: Outcome>(self, each: impl FnMut(Item<'_, K::Value>) -> R) -> Result<Summary> {
+        self.run_to(&mut Each::new(each))
     }
 
-    /// The same with a [`Sink`], which also learns where buffers begin.
+    /// The same with one consumer for all.
     ///
     /// # Errors
     /// As [`Decode::run`].
-    pub fn run_sink(self, sink: &mut dyn Sink<K::Value>) -> Result<Summary> {
+    pub fn run_to(self, consumer: &mut impl Consumer<K::Value>) -> Result<Summary> {
         let mut summary = self.empty_summary();
         for setup in self.setups()? {
-            if sink.buffer(setup.buffer).is_break() {
-                summary.stopped = true;
-                break;
-            }
-            let (of_buffer, outcome) = match self.spread(&setup) {
-                Spread::Sources => self.run_threads(&setup, sink)?,
-                // To hand the items of one source to this thread takes longer than to decode them here.
-                Spread::None | Spread::Pieces(_) => self.run_here(setup, sink)?,
-            };
+            let (of_buffer, outcome) = self.here(setup, consumer)?;
             summary.buffers.push(of_buffer);
             if outcome.is_break() {
                 summary.stopped = true;
@@ -271,39 +270,28 @@ impl<'c, K: Kind> Decode<'c, K> {
         Ok(summary)
     }
 
-    fn run_here(
+    /// Decodes a buffer, or a span of it, on this thread.
+    fn here<C: Consumer<K::Value>>(
         &self,
         setup: Setup<'c, K>,
-        sink: &mut dyn Sink<K::Value>,
+        consumer: &mut C,
     ) -> Result<(BufferSummary, ControlFlow<()>)> {
+        if let Some(span) = &self.settings.span {
+            return self.run_span(&setup, span, consumer);
+        }
         let (buffer, fill) = (setup.buffer, setup.order == Order::Blocks);
         let mut session = Session::new(setup);
         let mut outcome = ControlFlow::Continue(());
         self.blocks(buffer, fill, &mut |block| {
-            outcome = session.feed(block, &mut |item: Item<'_, K::Value>| sink.item(item));
+            outcome = session.feed(block, consumer);
+            consumer.pause();
             outcome
         })?;
         if outcome.is_continue() {
-            outcome = session.finish(&mut |item: Item<'_, K::Value>| sink.item(item));
+            outcome = session.finish(consumer);
+            consumer.pause();
         }
         Ok((session.buffer_summary(), outcome))
-    }
-
-    fn run_threads(
-        &self,
-        setup: &Setup<'c, K>,
-        sink: &mut dyn Sink<K::Value>,
-    ) -> Result<(BufferSummary, ControlFlow<()>)> {
-        let mut make =
-            |source: &Source| Ok::<_, Error>(Collected { source: source.clone(), items: Vec::new() });
-        let mut output = |(source, items): (Source, Vec<Kept<K::Value>>)| {
-            items.iter().try_for_each(|kept| sink.item(kept.item(&source)))
-        };
-        parallel::run(setup, self.settings.threads, &mut self.reader(setup), &mut make, &mut output)
-    }
-
-    fn piece_options(&self) -> PieceOptions {
-        PieceOptions { threads: self.settings.threads, size: self.piece() }
     }
 
     fn piece(&self) -> usize {
@@ -355,7 +343,8 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn is_in_pieces(&self) -> Result<bool> {
-        Ok(self.setups()?.iter().all(|setup| matches!(self.spread(setup), Spread::Pieces(_))))
+        let threads = self.settings.threads;
+        Ok(self.setups()?.iter().all(|setup| matches!(self.spread(setup, threads), Spread::Pieces(_))))
     }
 
     fn empty_summary(&self) -> Summary {
@@ -364,13 +353,13 @@ impl<'c, K: Kind> Decode<'c, K> {
 
     /// How do several threads help? To start them for a tiny buffer takes longer than to decode it, and a capture may have
     /// tens of thousands of those.
-    fn spread(&self, setup: &Setup<'_, K>) -> Spread {
+    fn spread(&self, setup: &Setup<'_, K>, threads: usize) -> Spread {
         let is_smaller = |bytes: u64| setup.buffer.size().is_some_and(|size| size < bytes);
-        if self.settings.threads < 2 || is_smaller(SMALLEST_FOR_THREADS) {
+        if threads < 2 || self.settings.span.is_some() || is_smaller(SMALLEST_FOR_THREADS) {
             return Spread::None;
         }
         let is_one_piece = is_smaller(2 * self.piece() as u64);
-        match (!is_one_piece).then(|| pieces::only_source(setup, self.settings.threads)).flatten() {
+        match (!is_one_piece).then(|| pieces::only_source(setup, threads)).flatten() {
             Some(id) => Spread::Pieces(id),
             None if setup.buffer.is_raw() || setup.order == Order::Capture => Spread::None,
             None => Spread::Sources,
@@ -406,7 +395,12 @@ impl<'c, K: Kind> Decode<'c, K> {
                 order,
             });
         }
-        Ok(setups)
+        match &self.settings.span {
+            Some(Span { buffer, id, .. }) if setups.is_empty() => {
+                Err(Error::misuse(format!("buffer {buffer}: it has no source {id}")))
+            }
+            _ => Ok(setups),
+        }
     }
 
     fn wanted_buffers(&self) -> impl Iterator<Item = &'c Buffer> {

@@ -13,24 +13,26 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use backsight_core::TraceId;
 
-use super::consumers::{Consumer, Portions};
+use super::consumer::Consumer;
+use super::execute::Executed;
 use super::kind::Kind;
+use super::lane::{Lane, OfSource, TextSink};
 use super::session::{Setup, buffer_summary, summaries_of};
 use super::source_decoder::SourceDecoder;
 use super::split::{Piece, Splitter};
-use super::summary::{BufferSummary, SourceSummary};
-use crate::{Result, Source};
+use super::summary::SourceSummary;
+use crate::Result;
 
 /// Blocks that are taken apart before the first of them has to be done.
 const BLOCKS_AHEAD: usize = 2;
 
-/// Portions that may wait in the channel of a source.
+/// Portions of text that may wait in the channel of a source.
 const PORTIONS: usize = 4;
 
 /// What a thread is asked to do.
-enum Job<'c, K: Kind, C: Consumer<K::Value>> {
+enum Job<'c, 'm, K: Kind, C> {
     /// Take care of another source.
-    Source(TraceId, Box<Worker<'c, K, C>>),
+    Source(TraceId, Box<Worker<'c, 'm, K, C>>),
     /// Decode more of one.
     Piece(TraceId, Piece),
     /// Finish one.
@@ -38,35 +40,35 @@ enum Job<'c, K: Kind, C: Consumer<K::Value>> {
 }
 
 /// What comes back from a source.
-enum Reply<P> {
-    Portion(P),
+enum Reply {
+    Text(Vec<u8>),
     /// All of what was asked for is done.
     Done,
 }
 
 /// A source on its thread.
-struct Worker<'c, K: Kind, C: Consumer<K::Value>> {
+struct Worker<'c, 'm, K: Kind, C> {
     decoder: SourceDecoder<K::Stream<'c>>,
-    consumer: C,
-    replies: SyncSender<Reply<C::Portion>>,
+    lane: Lane<'m, C>,
+    replies: SyncSender<Reply>,
+    /// Its consumer has enough.
+    is_over: bool,
 }
 
-impl<K: Kind, C: Consumer<K::Value>> Worker<'_, K, C> {
-    /// Decodes; an error means that nobody wants the result any more.
+impl<K: Kind, C: Consumer<K::Value>> Worker<'_, '_, K, C> {
+    /// Decodes; a break means that nobody wants the result any more.
     fn work(&mut self, piece: Option<&Piece>) -> ControlFlow<()> {
-        let Self { decoder, consumer, replies } = self;
-        // The same type as where pieces are decoded, so that decoders are compiled for both at once.
-        let output: &mut dyn FnMut(C::Portion) -> ControlFlow<()> =
-            &mut |portion| control(replies.send(Reply::Portion(portion)));
-        let mut portions = Portions { consumer, output };
-        match piece {
-            Some(piece) => decoder.take_to(piece.part(), &mut portions)?,
-            None => {
-                decoder.finish_to(&mut portions)?;
-                portions.consumer.finish();
+        let Self { decoder, lane, replies, is_over } = self;
+        let mut output = |text| control(replies.send(Reply::Text(text)));
+        let mut consumer = lane.with(&mut output);
+        *is_over = *is_over || {
+            match piece {
+                Some(piece) => drop(decoder.take(piece.part(), &mut consumer)),
+                None if decoder.finish(&mut consumer).is_continue() => consumer.finish(),
+                None => {}
             }
-        }
-        portions.flush()?;
+            consumer.flush::<K::Value>().is_break()
+        };
         control(replies.send(Reply::Done))
     }
 }
@@ -75,10 +77,16 @@ fn control<E>(sent: std::result::Result<(), E>) -> ControlFlow<()> {
     if sent.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
+/// What became of a source on a thread.
+struct Done<C> {
+    id: TraceId,
+    summaries: Vec<SourceSummary>,
+    consumers: Vec<OfSource<C>>,
+    has_enough: bool,
+}
+
 /// Does what it is asked to, until nobody asks any more. Gives what came of its sources.
-fn thread_of_sources<K: Kind, C: Consumer<K::Value>>(
-    jobs: Receiver<Job<'_, K, C>>,
-) -> Vec<(TraceId, SourceSummary)> {
+fn thread_of_sources<K: Kind, C: Consumer<K::Value>>(jobs: Receiver<Job<'_, '_, K, C>>) -> Vec<Done<C>> {
     let mut workers = BTreeMap::new();
     for job in jobs {
         let outcome = match job {
@@ -93,34 +101,37 @@ fn thread_of_sources<K: Kind, C: Consumer<K::Value>>(
             break;
         }
     }
-    let summaries = |(id, mut worker): (TraceId, Box<Worker<'_, K, C>>)| {
-        summaries_of::<K>(&mut worker.decoder).into_iter().map(move |summary| (id, summary))
+    let done = |(id, mut worker): (TraceId, Box<Worker<'_, '_, K, C>>)| Done {
+        id,
+        summaries: summaries_of::<K>(&mut worker.decoder),
+        has_enough: worker.is_over,
+        consumers: worker.lane.into_consumers(),
     };
-    workers.into_iter().flat_map(summaries).collect()
+    workers.into_iter().map(done).collect()
 }
 
 /// A thread that decodes some of the sources, and what they come to.
-type Worked<'scope> = ScopedJoinHandle<'scope, Vec<(TraceId, SourceSummary)>>;
-
-/// A thread's number, and what comes back from a source that it decodes.
-type Replies<P> = (usize, Receiver<Reply<P>>);
+type Worked<'scope, C> = ScopedJoinHandle<'scope, Vec<Done<C>>>;
 
 /// Takes blocks of a buffer.
 pub(super) type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
 
+/// Reads the blocks of a buffer.
+pub(super) type Read<'a> = &'a mut dyn FnMut(BlockSink<'_>) -> Result;
+
 /// The calling thread's side.
-struct Threads<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value>> {
+struct Threads<'c, 'scope, 'env, K: Kind, C> {
     scope: &'scope Scope<'scope, 'env>,
     /// As many as there are sources, at most `most`: a buffer without sources starts none.
-    threads: Vec<(Sender<Job<'c, K, C>>, Worked<'scope>)>,
+    threads: Vec<(Sender<Job<'c, 'env, K, C>>, Worked<'scope, C>)>,
     most: usize,
-    /// The thread of each source, and what comes back from it.
-    sources: BTreeMap<TraceId, Replies<C::Portion>>,
+    /// The number of the thread of each source, and what comes back from it.
+    sources: BTreeMap<TraceId, (usize, Receiver<Reply>)>,
     /// The sources that are busy with each block that is not done.
     ahead: VecDeque<Vec<TraceId>>,
 }
 
-impl<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value> + 'c> Threads<'c, 'scope, 'env, K, C>
+impl<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value> + Send> Threads<'c, 'scope, 'env, K, C>
 where
     'c: 'scope,
     C: 'scope,
@@ -130,7 +141,7 @@ where
         Self { scope, threads: Vec::new(), most, sources: BTreeMap::new(), ahead: VecDeque::new() }
     }
 
-    fn add(&mut self, id: TraceId, decoder: SourceDecoder<K::Stream<'c>>, consumer: C) {
+    fn add(&mut self, id: TraceId, decoder: SourceDecoder<K::Stream<'c>>, lane: Lane<'env, C>) {
         let thread = self.sources.len() % self.most;
         if thread == self.threads.len() {
             let (sender, receiver) = channel();
@@ -138,11 +149,11 @@ where
         }
         let (replies, receiver) = sync_channel(PORTIONS);
         self.sources.insert(id, (thread, receiver));
-        self.ask(id, Job::Source(id, Box::new(Worker { decoder, consumer, replies })));
+        self.ask(id, Job::Source(id, Box::new(Worker { decoder, lane, replies, is_over: false })));
     }
 
     /// A thread that has ended was told to.
-    fn ask(&self, id: TraceId, job: Job<'c, K, C>) {
+    fn ask(&self, id: TraceId, job: Job<'c, 'env, K, C>) {
         let thread = self.sources.get(&id).and_then(|(thread, _)| self.threads.get(*thread));
         if let Some((jobs, _)) = thread {
             let _ = jobs.send(job);
@@ -150,18 +161,18 @@ where
     }
 
     /// Hands on what comes of the oldest block.
-    fn drain(&mut self, output: &mut impl FnMut(C::Portion) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn drain(&mut self, output: TextSink<'_>) -> ControlFlow<()> {
         for id in self.ahead.pop_front().unwrap_or_default() {
             let Some((_, replies)) = self.sources.get(&id) else { continue };
-            while let Ok(Reply::Portion(portion)) = replies.recv() {
-                output(portion)?;
+            while let Ok(Reply::Text(text)) = replies.recv() {
+                output(text)?;
             }
         }
         ControlFlow::Continue(())
     }
 
     /// Lets the threads end, and gives what came of their sources, by ID.
-    fn end(self) -> Vec<SourceSummary> {
+    fn end(self) -> Vec<Done<C>> {
         // Who still waits for room in a channel is let go.
         drop(self.sources);
         let (senders, handles): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
@@ -173,28 +184,26 @@ where
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        all.sort_by_key(|(id, _)| *id);
-        all.into_iter().map(|(_, summary)| summary).collect()
+        all.sort_by_key(|done| done.id);
+        all
     }
 }
 
-/// Decodes a buffer on up to so many threads. `make` makes the consumer of a source; `output` gets the portions in order.
-pub(super) fn run<'c, K, C, E>(
+/// Decodes a buffer on up to so many threads. `lane` makes the consumers of a source; `output` gets text in order.
+pub(super) fn run<'c, 'm, K, C>(
     setup: &Setup<'c, K>,
     threads: usize,
-    read: &mut dyn FnMut(BlockSink<'_>) -> Result,
-    make: &mut dyn FnMut(&Source) -> std::result::Result<C, E>,
-    output: &mut impl FnMut(C::Portion) -> ControlFlow<()>,
-) -> std::result::Result<(BufferSummary, ControlFlow<()>), E>
+    read: Read<'_>,
+    lane: &dyn Fn() -> Lane<'m, C>,
+    output: TextSink<'_>,
+) -> Result<Executed<C>>
 where
     K: Kind,
-    C: Consumer<K::Value>,
-    E: From<crate::Error>,
+    C: Consumer<K::Value> + Send,
 {
     let mut splitter = Splitter::new(setup.buffer, setup.wanted);
     let mut undecoded = Vec::new();
-    let mut failure = None;
-    let (sources, outcome) = std::thread::scope(|scope| {
+    let (done, reading, outcome) = std::thread::scope(|scope| {
         let mut pool: Threads<'_, '_, '_, K, C> = Threads::new(scope, threads);
         let mut outcome = ControlFlow::Continue(());
         let reading = read(&mut |block| {
@@ -206,14 +215,15 @@ where
                     undecoded.push(id);
                     return false;
                 };
-                match make(&decoder.source) {
-                    Ok(consumer) => pool.add(id, decoder, consumer),
-                    Err(error) => failure = Some(error),
+                // Here, so that a failure comes before any text of the block.
+                let mut lane = lane();
+                match lane.begin(&decoder.source) {
+                    true => pool.add(id, decoder, lane),
+                    false => outcome = ControlFlow::Break(()),
                 }
                 true
             });
-            if failure.is_some() {
-                outcome = ControlFlow::Break(());
+            if outcome.is_break() {
                 return outcome;
             }
             let mut busy = Vec::new();
@@ -227,12 +237,8 @@ where
             }
             outcome
         });
-        if let Err(error) = reading {
-            failure = Some(error.into());
-            outcome = ControlFlow::Break(());
-        }
         splitter.restart();
-        if outcome.is_continue() {
+        if outcome.is_continue() && reading.is_ok() {
             let all: Vec<_> = pool.sources.keys().copied().collect();
             all.iter().for_each(|&id| pool.ask(id, Job::Finish(id)));
             pool.ahead.push_back(all);
@@ -240,12 +246,16 @@ where
                 outcome = pool.drain(output);
             }
         }
-        (pool.end(), outcome)
+        (pool.end(), reading, outcome)
     });
-    match failure {
-        Some(error) => Err(error),
-        None => Ok((buffer_summary(setup, &splitter, sources, &undecoded), outcome)),
+    reading?;
+    let (mut sources, mut consumers, mut stopped) = (Vec::new(), Vec::new(), outcome.is_break());
+    for one in done {
+        sources.extend(one.summaries);
+        consumers.extend(one.consumers);
+        stopped |= one.has_enough;
     }
+    Ok(Executed { summary: buffer_summary(setup, &splitter, sources, &undecoded), consumers, stopped })
 }
 
 /// Does some work for each of several things, on up to so many threads, and gives the results in order. Each piece of

@@ -6,17 +6,14 @@ use std::sync::Arc;
 
 use backsight_arm::frame::Run;
 use backsight_core::TraceId;
-use backsight_flow::PathId;
-use backsight_image::Window;
 
 use super::caches::{CodeCaches, CodeKey, SharedCode};
-use super::item::{Accumulate, Executor, Item, Outcome};
+use super::consumer::Consumer;
 use super::kind::Kind;
 use super::merge::Waiting;
-use super::source_decoder::{EachItem, ItemSink, Known, Part, SourceDecoder, Wanted};
-use super::split::{Piece, Splitter};
+use super::source_decoder::{Part, SourceDecoder, Wanted};
+use super::split::Splitter;
 use super::summary::{BufferSummary, SourceSummary, Summary, Undecoded};
-use crate::Source;
 use crate::capture::Buffer;
 use crate::code::Code;
 use crate::protocol::Stream;
@@ -76,14 +73,6 @@ impl<'c, K: Kind> Setup<'c, K> {
     }
 }
 
-/// What comes at the end of a buffer.
-pub(super) enum End<'a, T> {
-    /// Another item.
-    Item(Item<'a, T>),
-    /// That was all of this source.
-    Source(&'a Source),
-}
-
 /// A buffer while it is decoded: bytes are pushed in, items come out. The bytes may come from anywhere and in any pieces.
 ///
 /// ```
@@ -92,11 +81,11 @@ pub(super) enum End<'a, T> {
 /// let capture = backsight::OpenOptions::new().protocol("etm4").framing("coresight").live()?;
 /// let mut session = capture.packets().session()?;
 /// let mut count = 0;
-/// let mut sink = |_: backsight::Item<'_, backsight::Packet>| count += 1;
+/// let mut consumer = |_: backsight::Item<'_, backsight::Packet>| count += 1;
 /// for bytes in received {
-///     session.feed(bytes, &mut sink);
+///     session.feed(bytes, &mut consumer);
 /// }
-/// session.finish(&mut sink);
+/// session.finish(&mut consumer);
 /// println!("{}", session.summary());
 /// # assert!(count > 100);
 /// # Ok::<(), backsight::Error>(())
@@ -116,29 +105,19 @@ impl<'c, K: Kind> Session<'c, K> {
             setup,
             decoders: BTreeMap::new(),
             undecoded: Vec::new(),
-            waiting: Waiting::default(),
+            waiting: Waiting::new(K::is_late),
         }
     }
 
-    /// Takes more bytes of the buffer, and gives what is in them. If the sink says that it wants no more, the rest is
-    /// not given.
-    pub fn feed<R, F>(&mut self, bytes: &[u8], sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, K::Value>) -> R,
-    {
-        self.feed_to(bytes, &mut EachItem(&mut |item: Item<'_, K::Value>, _| sink(item)))
-    }
-
-    /// The same for whoever may take whole paths.
-    pub(super) fn feed_to(&mut self, bytes: &[u8], sink: &mut impl ItemSink<K::Value>) -> ControlFlow<()> {
+    /// Takes more bytes of the buffer, and gives what is in them. If the consumer has enough, the rest is not given.
+    pub fn feed(&mut self, bytes: &[u8], consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
         let block = if self.setup.order == Order::Blocks { BLOCK } else { SMALL_BLOCK };
-        bytes.chunks(block).try_for_each(|block| self.block(block, sink))
+        bytes.chunks(block).try_for_each(|block| self.block(block, consumer))
     }
 
-    fn block(&mut self, block: &[u8], sink: &mut impl ItemSink<K::Value>) -> ControlFlow<()> {
+    fn block(&mut self, block: &[u8], consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
         if self.setup.buffer.is_raw() {
-            return self.raw_block(block, sink);
+            return self.raw_block(block, consumer);
         }
         let Self { setup, splitter, decoders, undecoded, waiting } = self;
         splitter.feed(block, &mut |id| met(setup, id, decoders, undecoded));
@@ -146,75 +125,45 @@ impl<'c, K: Kind> Session<'c, K> {
         let merge = setup.order == Order::Capture && decoders.len() > 1;
         splitter.pieces(|id, piece| {
             let (Some(decoder), ControlFlow::Continue(())) = (decoders.get_mut(&id), outcome) else { return };
-            let part = piece.part();
             outcome = match merge {
-                true => wait::<K>(decoder, part, waiting),
-                false => decoder.take_to(part, sink),
+                true => decoder.take(piece.part(), waiting),
+                false => decoder.take(piece.part(), consumer),
             };
         });
-        match merge && outcome.is_continue() {
-            true => waiting.give(&mut |item| sink.take(item, Known::Unasked).control()),
-            false => outcome,
+        if merge {
+            waiting.give(consumer);
         }
-    }
-
-    /// Makes the decoder of a buffer whose bytes all belong to one source.
-    fn meet_raw_source(&mut self) {
-        let Self { setup, decoders, undecoded, .. } = self;
-        if decoders.is_empty() && undecoded.is_empty() {
-            met(setup, TraceId::NULL, decoders, undecoded);
-        }
+        if consumer.has_enough() { ControlFlow::Break(()) } else { outcome }
     }
 
     /// All bytes belong to one source: nothing has to be gathered.
-    fn raw_block<F: ItemSink<K::Value>>(&mut self, block: &[u8], sink: &mut F) -> ControlFlow<()> {
-        self.meet_raw_source();
-        let Self { splitter, decoders, .. } = self;
-        let (index, breaks) = splitter.feed_raw(block);
-        match decoders.get_mut(&TraceId::NULL) {
-            Some(decoder) => {
-                let part =
-                    Part { bytes: block, runs: &[Run { index, at: 0 }], arrivals: &[], breaks: &breaks };
-                decoder.take_to(part, sink)
-            }
-            None => ControlFlow::Continue(()),
+    fn raw_block(&mut self, block: &[u8], consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
+        let Self { setup, splitter, decoders, undecoded, .. } = self;
+        if decoders.is_empty() && undecoded.is_empty() {
+            met(setup, TraceId::NULL, decoders, undecoded);
         }
+        let (index, breaks) = splitter.feed_raw(block);
+        let Some(decoder) = decoders.get_mut(&TraceId::NULL) else { return ControlFlow::Continue(()) };
+        let part = Part { bytes: block, runs: &[Run { index, at: 0 }], arrivals: &[], breaks: &breaks };
+        decoder.take(part, consumer)
     }
 
     /// The buffer ends. What is pushed in after that is another one, with the same sources; what decoders have learnt of
     /// the code stays known.
-    pub fn finish<R, F>(&mut self, sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, K::Value>) -> R,
-    {
-        self.finish_with(&mut |end| match end {
-            End::Item(item) => sink(item).control(),
-            End::Source(_) => ControlFlow::Continue(()),
-        })
-    }
-
-    /// The buffer ends; the sink is also told where each source does.
-    pub(super) fn finish_with<F>(&mut self, sink: &mut F) -> ControlFlow<()>
-    where
-        F: FnMut(End<'_, K::Value>) -> ControlFlow<()>,
-    {
+    pub fn finish(&mut self, consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
         self.splitter.restart();
         self.decoders.values_mut().try_for_each(|decoder| {
-            decoder.finish(&mut |item, _| sink(End::Item(item)))?;
-            sink(End::Source(&decoder.source))
+            decoder.finish(consumer)?;
+            consumer.finish();
+            ControlFlow::Continue(())
         })
     }
 
     /// Bytes are missing here: what follows does not continue what came before, but for the sources and their
     /// configuration.
-    pub fn reset<R, F>(&mut self, sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, K::Value>) -> R,
-    {
+    pub fn reset(&mut self, consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
         self.splitter.restart();
-        self.decoders.values_mut().try_for_each(|decoder| decoder.reset(&mut |item, _| sink(item)))
+        self.decoders.values_mut().try_for_each(|decoder| decoder.reset(consumer))
     }
 
     /// What was decoded so far, what was not, and why.
@@ -226,113 +175,6 @@ impl<'c, K: Kind> Session<'c, K> {
     pub(super) fn buffer_summary(&mut self) -> BufferSummary {
         let sources = self.decoders.values_mut().flat_map(summaries_of::<K>).collect();
         buffer_summary(&self.setup, &self.splitter, sources, &self.undecoded)
-    }
-
-    /// Takes more bytes of the buffer. Each source has a state of its own, which `make` makes and which takes its items: see
-    /// [`Decode::accumulate`](super::Decode::accumulate). Sources are decoded on up to so many threads.
-    pub fn accumulate<T: Accumulate<K::Value> + Send>(
-        &mut self,
-        bytes: &[u8],
-        threads: usize,
-        states: &mut States<T>,
-        make: &impl Fn(&Source) -> T,
-    ) {
-        if self.setup.buffer.is_raw() {
-            self.meet_raw_source();
-            // The one state is looked up once for all items.
-            let source = self.decoders.get(&TraceId::NULL).map(|decoder| &decoder.source);
-            let Some(source) = source else {
-                self.splitter.feed_raw(bytes);
-                return;
-            };
-            let known = states.0.remove(&TraceId::NULL);
-            let (source, mut state) = known.unwrap_or_else(|| (source.clone(), make(source)));
-            let _ = self.raw_block(bytes, &mut StateSink(&mut state));
-            states.0.insert(TraceId::NULL, (source, state));
-            return;
-        }
-        let Self { setup, splitter, decoders, undecoded, .. } = self;
-        splitter.feed(bytes, &mut |id| met(setup, id, decoders, undecoded));
-        for (id, decoder) in decoders.iter() {
-            states.0.entry(*id).or_insert_with(|| (decoder.source.clone(), make(&decoder.source)));
-        }
-        let mut pieces: BTreeMap<_, _> = splitter.gathered().collect();
-        let both = decoders.iter_mut().zip(states.0.values_mut());
-        let mut work: Vec<_> = both
-            .filter_map(|((id, decoder), (_, state))| Some((decoder, pieces.remove(id)?, state)))
-            .collect();
-        let decode =
-            |(decoder, piece, state): &mut (&mut SourceDecoder<K::Stream<'c>>, &mut Piece, &mut T)| {
-                let _ = decoder.take_to(piece.part(), &mut StateSink(&mut **state));
-                piece.clear();
-            };
-        if threads < 2 || work.len() < 2 {
-            return work.iter_mut().for_each(decode);
-        }
-        let share = work.len().div_ceil(threads);
-        std::thread::scope(|scope| {
-            for some in work.chunks_mut(share) {
-                scope.spawn(|| some.iter_mut().for_each(&decode));
-            }
-        });
-    }
-
-    /// The buffer ends, for sources with states of their own.
-    pub fn finish_accumulated<T: Accumulate<K::Value>>(&mut self, states: &mut States<T>) {
-        self.splitter.restart();
-        for (id, decoder) in &mut self.decoders {
-            let Some((_, state)) = states.0.get_mut(id) else { continue };
-            let _ = decoder.finish_to(&mut StateSink(state));
-        }
-    }
-}
-
-/// A state as what takes the items of its source.
-struct StateSink<'s, T>(&'s mut T);
-
-impl<V, T: Accumulate<V>> ItemSink<V> for StateSink<'_, T> {
-    type Says = ();
-
-    const TAKES_PATHS: bool = T::TAKES_PATHS;
-
-    #[inline(always)]
-    fn take(&mut self, item: Item<'_, V>, _known: Known) {
-        self.0.item(item);
-    }
-
-    fn enter(&mut self, window: Window) {
-        self.0.enter(window);
-    }
-
-    #[inline(always)]
-    fn take_path<'a>(
-        &mut self,
-        path: PathId,
-        executor: Executor<'a>,
-        items: impl Iterator<Item = Item<'a, V>>,
-    ) -> ControlFlow<()>
-    where
-        V: 'a,
-    {
-        self.0.path(path, executor.sub_source, items);
-        ControlFlow::Continue(())
-    }
-}
-
-/// Something for each source of a buffer.
-#[derive(Debug)]
-pub struct States<T>(pub(super) BTreeMap<TraceId, (Source, T)>);
-
-impl<T> Default for States<T> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<T> States<T> {
-    /// All of them, by ID.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut (Source, T)> {
-        self.0.values_mut()
     }
 }
 
@@ -351,16 +193,6 @@ pub(super) fn met<'c, K: Kind>(
         None => undecoded.push(id),
     }
     decoders.contains_key(&id)
-}
-
-/// Decodes a part; what comes out waits for that of other sources.
-fn wait<K: Kind>(
-    decoder: &mut SourceDecoder<K::Stream<'_>>,
-    part: Part<'_>,
-    waiting: &mut Waiting<K::Value>,
-) -> ControlFlow<()> {
-    waiting.begin(&decoder.source);
-    decoder.take(part, &mut |item, known| waiting.push(&item, known, K::is_late(&item.value)))
 }
 
 /// What came of a source, in each configuration that it had; at least one.

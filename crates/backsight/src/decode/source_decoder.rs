@@ -8,7 +8,8 @@ use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::caches::SharedCode;
-use super::item::{Executor, Item, Origin, Outcome};
+use super::consumer::{AnyConsumer, Consumer, OneByOne};
+use super::item::{Arrival, Item, Origin, Recent};
 use super::positions::Positions;
 use crate::Source;
 use crate::protocol::{Resumable, SavedState, Stream, StreamSink};
@@ -112,171 +113,51 @@ enum Step {
     Finish,
 }
 
-/// When an item became known, as a number of bytes of any source.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Known {
-    /// Nobody asks.
-    Unasked,
-    /// With this byte, its last.
-    WithByte(u64),
-    /// By something that came later.
-    Later(u64),
-}
-
-/// When the items of a step become known.
-enum Arrival<'a> {
-    /// Nobody asks.
-    Unasked,
-    /// With their last bytes, which arrived then.
-    WithLastByte(&'a Positions),
-    /// By something that came later.
-    Later(u64),
-}
-
-/// Takes the items of a source. Every closure in [`EachItem`] is one that takes them one by one.
-pub(crate) trait ItemSink<V> {
-    type Says: Outcome;
-
-    /// Does it take whole paths? Decoders are compiled for each type of sink that does, and once for all others, whose items
-    /// are a call each.
-    const TAKES_PATHS: bool;
-
-    /// Takes an item, with when it became known.
-    fn take(&mut self, item: Item<'_, V>, known: Known) -> Self::Says;
-
-    /// What follows happened in this span of time, which decides what code there was.
-    fn enter(&mut self, _window: Window) {}
-
-    /// Takes the items of a path that was walked before. Nobody asks when they became known.
-    #[inline(always)]
-    fn take_path<'a>(
-        &mut self,
-        _path: PathId,
-        _executor: Executor<'a>,
-        items: impl Iterator<Item = Item<'a, V>>,
-    ) -> ControlFlow<()>
-    where
-        V: 'a,
-    {
-        if !Self::Says::CAN_END {
-            // Nobody need ask after each whether there are more.
-            items.for_each(|item| drop(self.take(item, Known::Unasked)));
-            return ControlFlow::Continue(());
-        }
-        for item in items {
-            self.take(item, Known::Unasked).control()?;
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// A closure that takes items.
-pub(crate) struct EachItem<'f, F: ?Sized>(pub &'f mut F);
-
-impl<V, R: Outcome, F: FnMut(Item<'_, V>, Known) -> R + ?Sized> ItemSink<V> for EachItem<'_, F> {
-    type Says = R;
-
-    const TAKES_PATHS: bool = false;
-
-    #[inline(always)]
-    fn take(&mut self, item: Item<'_, V>, known: Known) -> R {
-        (self.0)(item, known)
-    }
-}
-
-/// A sink of any type that does not take whole paths.
-trait AnySink<V> {
-    fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()>;
-    fn enter(&mut self, window: Window);
-}
-
-impl<V, F: ItemSink<V>> AnySink<V> for F {
-    fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()> {
-        ItemSink::take(self, item, known).control()
-    }
-
-    fn enter(&mut self, window: Window) {
-        ItemSink::enter(self, window);
-    }
-}
-
-/// The one sink that decoders are compiled for where no whole paths are taken.
-struct OneByOne<'s, V>(&'s mut dyn AnySink<V>);
-
-impl<V> ItemSink<V> for OneByOne<'_, V> {
-    type Says = ControlFlow<()>;
-
-    const TAKES_PATHS: bool = false;
-
-    fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()> {
-        self.0.take(item, known)
-    }
-
-    fn enter(&mut self, window: Window) {
-        self.0.enter(window);
-    }
-}
-
 /// Makes items of what a stream gives, and hands them on until nobody wants more.
-struct Items<'a, F> {
+struct Items<'a, C> {
     source: &'a Source,
     origin: Origin<'a>,
-    arrival: Arrival<'a>,
     shown: &'a mut u64,
     base: u64,
     window: &'a mut Option<Window>,
-    sink: &'a mut F,
-    outcome: ControlFlow<()>,
+    consumer: &'a mut C,
     /// Somebody asks for bytes or arrivals.
     is_tracked: bool,
 }
 
-impl<F> Items<'_, F> {
-    /// An item ends here in the stream. When did it become known?
-    fn track(&mut self, end: u64) -> Known {
-        *self.shown = end;
-        match self.arrival {
-            Arrival::Unasked => Known::Unasked,
-            Arrival::WithLastByte(arrivals) => Known::WithByte(arrivals.of(end.saturating_sub(1))),
-            Arrival::Later(arrival) => Known::Later(arrival),
-        }
-    }
-}
-
-impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
+impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
     #[inline(always)]
     fn take(&mut self, sub_source: u16, located: Located<V>) {
-        if self.is_done() {
+        if self.consumer.has_enough() {
             return;
         }
-        let located = Located { offset: located.offset + self.base, ..located };
-        let known = if self.is_tracked { self.track(located.end()) } else { Known::Unasked };
         let Located { offset, length, value } = located;
-        let (source, origin, window) = (self.source, self.origin, *self.window);
-        let said = self.sink.take(Item { source, sub_source, offset, length, window, value, origin }, known);
-        if F::Says::CAN_END {
-            self.outcome = said.control();
+        let offset = offset + self.base;
+        if self.is_tracked {
+            *self.shown = offset + u64::from(length);
         }
+        let (source, origin, window) = (self.source, self.origin, *self.window);
+        self.consumer.item(Item { source, sub_source, offset, length, window, value, origin });
     }
 
     fn enter(&mut self, window: Window) {
         *self.window = Some(window);
-        self.sink.enter(window);
+        self.consumer.enter(window);
     }
 
     #[inline(always)]
     fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<V>>) {
         if self.is_tracked {
             for item in items {
-                self.take(sub_source, item);
+                StreamSink::take(self, sub_source, item);
             }
             return;
         }
-        if self.is_done() {
+        if self.consumer.has_enough() {
             return;
         }
         // Most never look at an item: what is in all of them is copied for those who do.
-        let Self { source, ref origin, ref window, base, ref mut sink, .. } = *self;
+        let Self { source, ref origin, ref window, base, ref mut consumer, .. } = *self;
         let items = items.map(|Located { offset, length, value }| Item {
             source,
             sub_source,
@@ -286,15 +167,12 @@ impl<V, F: ItemSink<V>> StreamSink<V> for Items<'_, F> {
             value,
             origin: *origin,
         });
-        let outcome = sink.take_path(path, Executor { source, sub_source, window: **window }, items);
-        if F::Says::CAN_END {
-            self.outcome = outcome;
-        }
+        consumer.path(path, sub_source, items);
     }
 
     #[inline(always)]
     fn is_done(&self) -> bool {
-        F::Says::CAN_END && self.outcome.is_break()
+        self.consumer.has_enough()
     }
 }
 
@@ -365,22 +243,13 @@ impl<S: Stream> SourceDecoder<S> {
         self.has_begun |= offset > 0;
     }
 
-    /// Takes more of the stream. Each item comes with when it became known, if that is wanted: with its last byte, or
-    /// with what came after it.
-    pub fn take<R, F>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, S::Value>, Known) -> R,
-    {
-        self.take_to(part, &mut EachItem(sink))
-    }
-
-    /// The same for whoever takes whole paths.
-    pub fn take_to<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
+    /// Takes more of the stream. A break means that the consumer wants no more.
+    pub fn take<C: Consumer<S::Value>>(&mut self, part: Part<'_>, consumer: &mut C) -> ControlFlow<()> {
+        consumer.source(&self.source, self.window);
         if let Some(shared) = &mut self.shared {
             shared.lend(&mut self.stream);
         }
-        let outcome = self.take_part(part, sink);
+        let outcome = self.take_part(part, consumer);
         if let Some(shared) = &mut self.shared {
             shared.take_back(&mut self.stream);
         }
@@ -405,97 +274,86 @@ impl<S: Stream> SourceDecoder<S> {
         }
     }
 
-    fn take_part<F: ItemSink<S::Value>>(&mut self, part: Part<'_>, sink: &mut F) -> ControlFlow<()> {
+    fn take_part<C: Consumer<S::Value>>(&mut self, part: Part<'_>, consumer: &mut C) -> ControlFlow<()> {
         self.keep(&part);
         let mut from = 0;
         for &Break { at, arrival, start, goes_on_as } in part.breaks {
-            self.feed(part.bytes.get(from..at).unwrap_or_default(), sink)?;
+            self.feed(part.bytes.get(from..at).unwrap_or_default(), consumer)?;
             self.has_begun |= at > 0;
             let in_good_order = start.is_some() || goes_on_as.is_some();
             match in_good_order {
-                true if self.has_begun => self.step(Step::End(arrival), sink)?,
+                true if self.has_begun => self.step(Step::End(arrival), consumer)?,
                 true => {}
-                false => self.step(Step::Reset(arrival), sink)?,
+                false => self.step(Step::Reset(arrival), consumer)?,
             }
-            goes_on_as.into_iter().for_each(|id| self.go_on_as(id));
+            if let Some(id) = goes_on_as {
+                self.go_on_as(id);
+                consumer.source(&self.source, self.window);
+            }
             if let Some(window) = start.and_then(|start| self.stream.begin(start)) {
                 self.window = Some(window);
-                sink.enter(window);
+                consumer.enter(window);
             }
             from = at;
         }
         self.has_begun |= !part.bytes.is_empty();
-        self.feed(part.bytes.get(from..).unwrap_or_default(), sink)
+        self.feed(part.bytes.get(from..).unwrap_or_default(), consumer)
     }
 
     /// The stream ends.
-    pub fn finish<R, F>(&mut self, sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, S::Value>, Known) -> R,
-    {
-        self.finish_to(&mut EachItem(sink))
-    }
-
-    /// The same for whoever has to know the time.
-    pub fn finish_to<F: ItemSink<S::Value>>(&mut self, sink: &mut F) -> ControlFlow<()> {
-        self.step(Step::Finish, sink)
+    pub fn finish<C: Consumer<S::Value>>(&mut self, consumer: &mut C) -> ControlFlow<()> {
+        consumer.source(&self.source, self.window);
+        self.step(Step::Finish, consumer)
     }
 
     /// The stream does not continue.
-    pub fn reset<R, F>(&mut self, sink: &mut F) -> ControlFlow<()>
-    where
-        R: Outcome,
-        F: FnMut(Item<'_, S::Value>, Known) -> R,
-    {
-        self.step(Step::Reset(u64::MAX), &mut EachItem(sink))
+    pub fn reset<C: Consumer<S::Value>>(&mut self, consumer: &mut C) -> ControlFlow<()> {
+        consumer.source(&self.source, self.window);
+        self.step(Step::Reset(u64::MAX), consumer)
     }
 
-    fn feed<F: ItemSink<S::Value>>(&mut self, bytes: &[u8], sink: &mut F) -> ControlFlow<()> {
+    fn feed<C: Consumer<S::Value>>(&mut self, bytes: &[u8], consumer: &mut C) -> ControlFlow<()> {
         self.taken += bytes.len() as u64;
-        match F::TAKES_PATHS {
-            true => self.with_sink(None, sink, |stream, each| stream.feed(bytes, each)),
-            false => self.feed_any(bytes, sink),
+        match C::TAKES_PATHS {
+            true => self.with_items(None, consumer, |stream, items| stream.feed(bytes, items)),
+            false => self.feed_any(bytes, consumer),
         }
     }
 
     #[inline(never)]
-    fn feed_any(&mut self, bytes: &[u8], sink: &mut dyn AnySink<S::Value>) -> ControlFlow<()> {
-        self.with_sink(None, &mut OneByOne(sink), |stream, each| stream.feed(bytes, each))
+    fn feed_any(&mut self, bytes: &[u8], consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
+        self.with_items(None, &mut OneByOne::new(consumer), |stream, items| stream.feed(bytes, items))
     }
 
-    /// What comes at a break is little: it is compiled once, and not for each sink.
+    /// What comes at a break is little: it is compiled once, and not for each consumer.
     #[inline(never)]
-    fn step(&mut self, step: Step, sink: &mut dyn AnySink<S::Value>) -> ControlFlow<()> {
-        self.with_sink(Some(step), &mut OneByOne(sink), |stream, each| match step {
-            Step::Reset(_) => stream.reset(each),
-            Step::End(_) | Step::Finish => stream.finish(each),
+    fn step(&mut self, step: Step, consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
+        self.with_items(Some(step), &mut OneByOne::new(consumer), |stream, items| match step {
+            Step::Reset(_) => stream.reset(items),
+            Step::End(_) | Step::Finish => stream.finish(items),
         })
     }
 
     #[inline(always)]
-    fn with_sink<F>(
+    fn with_items<C: Consumer<S::Value>>(
         &mut self,
         step: Option<Step>,
-        sink: &mut F,
-        act: impl FnOnce(&mut S, &mut Items<'_, F>),
+        consumer: &mut C,
+        act: impl FnOnce(&mut S, &mut Items<'_, C>),
     ) -> ControlFlow<()> {
         let Self { source, stream, wanted, positions, arrivals, kept, window, base, .. } = self;
-        let base = *base;
-        let origin = match wanted.positions {
-            true => Origin::Stream { positions, bytes: (&kept.bytes, kept.base) },
-            false => Origin::Unknown,
-        };
         let arrival = match step {
             _ if !wanted.arrivals => Arrival::Unasked,
             None => Arrival::WithLastByte(arrivals),
             Some(Step::Reset(arrival) | Step::End(arrival)) => Arrival::Later(arrival),
             Some(Step::Finish) => Arrival::Later(u64::MAX),
         };
-        let outcome = ControlFlow::Continue(());
-        let (shown, is_tracked) = (&mut kept.shown, wanted.bytes || wanted.arrivals);
-        let mut each = Items { source, origin, arrival, shown, window, base, sink, outcome, is_tracked };
-        act(stream, &mut each);
-        each.outcome
+        let positions = wanted.positions.then_some(&*positions);
+        let recent = Recent { positions, bytes: &kept.bytes, base: kept.base, arrival };
+        let is_tracked = wanted.bytes || wanted.arrivals;
+        let origin = if wanted.positions || is_tracked { Origin::Stream(&recent) } else { Origin::Unknown };
+        let (shown, base) = (&mut kept.shown, *base);
+        act(stream, &mut Items { source, origin, shown, window, base, consumer, is_tracked });
+        if consumer.has_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

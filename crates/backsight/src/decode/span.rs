@@ -7,23 +7,25 @@
 //! offset of the cut, gives from there on exactly what the decode of the whole source gives. So spans between cuts can be
 //! decoded anywhere, in any order, by whoever has the capture.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use backsight_arm::frame::{Counts, FrameStart, Run};
-use backsight_core::{Accounting, TraceId};
+use backsight_core::TraceId;
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::item::{Accumulate, Executor, Item, Outcome};
+use super::consumer::{Consumer, OneByOne};
+use super::item::Item;
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
-use super::session::Setup;
-use super::source_decoder::{Break, EachItem, ItemSink, Known, Part, SourceDecoder, Wanted};
+use super::session::{Setup, buffer_summary, summaries_of};
+use super::source_decoder::{Break, Part, SourceDecoder, Wanted};
 use super::split::{Piece, Splitter};
+use super::summary::BufferSummary;
 use super::{Decode, read_blocks};
 use crate::protocol::{SavedState, Stream};
-use crate::{Buffer, Error, Result};
+use crate::{Buffer, Error, Result, Source};
 
 /// Bytes of a buffer between places where reading may begin.
 const SEEK: usize = 1 << 14;
@@ -74,17 +76,6 @@ impl Span {
     }
 }
 
-/// What came of a span.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpanSummary {
-    /// The sink wanted no more.
-    pub stopped: bool,
-    /// Packets, bad ones included.
-    pub packets: u64,
-    /// What became of the bytes.
-    pub accounting: Accounting,
-}
-
 /// What the frames of a buffer hold.
 pub(crate) fn count_frames(buffer: &Buffer) -> Result<Counts> {
     let wanted = Wanted { positions: false, bytes: false, arrivals: false };
@@ -98,47 +89,38 @@ pub(crate) fn count_frames(buffer: &Buffer) -> Result<Counts> {
 }
 
 impl<'c, K: Kind> Decode<'c, K> {
-    /// Decodes a span of a source, and gives what is in it to `sink`, on the calling thread. Buffers and sources that were
-    /// chosen before do not matter.
-    ///
-    /// # Errors
-    /// As [`Decode::run`]; and if the source cannot be cut, but the span begins at a cut.
-    pub fn run_span<R: Outcome>(
-        self,
+    /// Decodes a span of a source on this thread.
+    pub(super) fn run_span<C: Consumer<K::Value>>(
+        &self,
+        setup: &Setup<'c, K>,
         span: &Span,
-        sink: &mut impl FnMut(Item<'_, K::Value>) -> R,
-    ) -> Result<SpanSummary> {
-        let mut each = |item: Item<'_, K::Value>, _: Known| sink(item);
-        self.span_to(span, &mut EachItem(&mut each))
-    }
-
-    /// As [`Decode::run_span`], for whoever takes items itself, and paths of execution that were walked before as what they are,
-    /// until it has enough.
-    ///
-    /// # Errors
-    /// As [`Decode::run_span`].
-    pub fn accumulate_span(self, span: &Span, state: &mut impl Accumulate<K::Value>) -> Result<SpanSummary> {
-        self.span_to(span, &mut Accumulating(state))
-    }
-
-    fn span_to<F: ItemSink<K::Value>>(mut self, span: &Span, sink: &mut F) -> Result<SpanSummary> {
-        let (setup, id) = self.setup_of(&span.buffer, span.id)?;
-        let Some(mut decoder) = setup.decoder(id) else { return Ok(SpanSummary::default()) };
+        consumer: &mut C,
+    ) -> Result<(BufferSummary, ControlFlow<()>)> {
+        let id = id_in_frames(setup, span.id);
+        let mut stream = SourceStream::new(setup, id, None);
+        let Some(mut decoder) = setup.decoder(id) else {
+            return Ok((
+                buffer_summary(setup, &stream.splitter, Vec::new(), &[id]),
+                ControlFlow::Continue(()),
+            ));
+        };
         let mut bounds = Bounds { sync: 0, offset: 0, end: span.end };
+        let mut seek = None;
         if let Some(cut) = span.start {
-            let known = self.known_early(&setup, id)?;
+            let known = self.known_early(setup, id)?;
             let state = starting_state(&mut decoder, cut.sync, known.as_ref()).ok_or_else(|| {
                 Error::misuse(format!("source {}: its trace cannot be cut", decoder.source.name()))
             })?;
             decoder.restore(cut.sync, &state);
             bounds = Bounds { sync: cut.sync, offset: cut.offset, end: span.end };
+            seek = cut.seek.filter(|seek| seek.offset <= cut.sync);
+            stream = SourceStream::new(setup, id, seek);
         }
-        let mut sink = Given { sink, is_given: false };
-        let seek = span.start.and_then(|cut| cut.seek.filter(|seek| seek.offset <= cut.sync));
-        let mut stream = SourceStream::new(&setup, id, seek);
+        let mut given = Given { consumer, is_given: false };
         let mut outcome = ControlFlow::Continue(());
         self.blocks_from(setup.buffer, seek.map_or(0, |seek| seek.position), false, &mut |block| {
-            outcome = stream.feed(block, &mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut sink));
+            outcome = stream.feed(block, &mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut given));
+            given.consumer.pause();
             if outcome.is_break() || bounds.is_past(stream.offset) {
                 ControlFlow::Break(())
             } else {
@@ -146,14 +128,16 @@ impl<'c, K: Kind> Decode<'c, K> {
             }
         })?;
         if outcome.is_continue() && span.end.is_none() && stream.is_met() {
-            outcome = stream.finish(&mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut sink));
-            sink.is_given = true;
+            outcome = stream.finish(&mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut given));
+            given.is_given = true;
             if outcome.is_continue() {
-                outcome = decoder.finish_to(&mut sink);
+                outcome = decoder.finish(&mut given);
+                given.finish();
             }
+            given.consumer.pause();
         }
-        let (packets, accounting) = (decoder.stream.packets(), decoder.stream.accounting());
-        Ok(SpanSummary { stopped: outcome.is_break(), packets, accounting })
+        let sources = summaries_of::<K>(&mut decoder);
+        Ok((buffer_summary(setup, &stream.splitter, sources, &[]), outcome))
     }
 
     /// Decodes all of a source, and finds where it can be cut, into spans of at least about so many bytes. Where the protocol
@@ -162,13 +146,15 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn find_cuts(
-        mut self,
+        self,
         buffer: &str,
         id: TraceId,
         size: usize,
-        sink: &mut impl Accumulate<K::Value>,
+        consumer: &mut impl Consumer<K::Value>,
     ) -> Result {
-        let (setup, id) = self.setup_of(buffer, id)?;
+        let decode = self.span(&Span::all(buffer, id));
+        let Some(setup) = decode.setups()?.pop() else { return Ok(()) };
+        let id = id_in_frames(&setup, id);
         let (Some(mut decoder), Some(mut probe)) = (setup.decoder(id), setup.decoder(id)) else {
             return Ok(());
         };
@@ -180,7 +166,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         let (mut cutter, mut gathered) = (Cutter::new(size), Piece::default());
         let mut stream = SourceStream::new(&setup, id, None);
         let mut seeks = VecDeque::new();
-        self.blocks(setup.buffer, false, &mut |block| {
+        decode.blocks(setup.buffer, false, &mut |block| {
             for block in block.chunks(SEEK) {
                 seeks.extend(stream.seek());
                 stream.feed(block, &mut |piece, _| {
@@ -190,26 +176,25 @@ impl<'c, K: Kind> Decode<'c, K> {
             }
             while let Some(piece) = next_piece(&mut decoder, &mut cutter, &mut gathered) {
                 let seek = latest(&mut seeks, piece.offset);
-                look_for_cut(&piece, (seek, known.as_ref()), &mut decoder, &mut probe, sink);
+                look_for_cut(&piece, (seek, known.as_ref()), &mut decoder, &mut probe, consumer);
             }
             ControlFlow::Continue(())
         })?;
         let rest = cutter.rest(&mut gathered);
         let seek = latest(&mut seeks, rest.offset);
-        look_for_cut(&rest, (seek, known.as_ref()), &mut decoder, &mut probe, sink);
+        look_for_cut(&rest, (seek, known.as_ref()), &mut decoder, &mut probe, consumer);
         Ok(())
     }
 
     /// What is known soon after the beginning of a source, of which things are said there that are not said again. It is the
     /// same for all spans.
-    fn known_early(&mut self, setup: &Setup<'c, K>, id: TraceId) -> Result<Option<SavedState>> {
+    fn known_early(&self, setup: &Setup<'c, K>, id: TraceId) -> Result<Option<SavedState>> {
         let Some(mut decoder) = setup.decoder(id) else { return Ok(None) };
         let (mut stream, mut left) = (SourceStream::new(setup, id, None), EARLY_BLOCKS);
-        let nobody = &mut |_: Item<'_, K::Value>, _: Known| {};
         self.blocks(setup.buffer, false, &mut |block| {
             for block in block.chunks(SEEK) {
                 left -= 1;
-                stream.feed(block, &mut |piece, _| decoder.take_to(piece.part(), &mut EachItem(nobody)))?;
+                stream.feed(block, &mut |piece, _| decoder.take(piece.part(), &mut OneByOne::new(&mut ())))?;
                 if left == 0 || stream.offset >= EARLY {
                     return ControlFlow::Break(());
                 }
@@ -218,18 +203,11 @@ impl<'c, K: Kind> Decode<'c, K> {
         })?;
         Ok(decoder.state())
     }
-
-    /// What a session of one source needs to know, and the ID of the source in frames.
-    fn setup_of(&mut self, buffer: &str, id: TraceId) -> Result<(Setup<'c, K>, TraceId)> {
-        self.settings.buffers = BTreeSet::from([buffer.to_owned()]);
-        self.settings.ids = BTreeSet::from([id.get().into()]);
-        self.settings.any_order = true;
-        let setup = self.setups()?.pop();
-        let setup = setup.ok_or_else(|| Error::misuse(format!("buffer {buffer}: it has no source {id}")))?;
-        let id = if setup.buffer.is_raw() { TraceId::NULL } else { setup.buffer.first_id(id) };
-        Ok((setup, id))
-    }
 }
+
+/// The ID of a source in frames.
+fn id_in_frames<K>(setup: &Setup<'_, K>, id: TraceId) -> TraceId {
+    if setup.buffer.is_raw() { TraceId::NULL } else { setup.buffer.first_id(id) }
 
 fn starting_state<S: Stream>(
     decoder: &mut SourceDecoder<S>,
@@ -257,110 +235,76 @@ fn latest(seeks: &mut VecDeque<Seek>, offset: u64) -> Option<Seek> {
 }
 
 /// Decodes a piece, and beside that its beginning by a decoder that knows nothing of what came before.
-fn look_for_cut<S: Stream, C: Accumulate<S::Value>>(
+fn look_for_cut<S: Stream, C: Consumer<S::Value>>(
     piece: &StreamPiece,
     (seek, known): (Option<Seek>, Option<&SavedState>),
     decoder: &mut SourceDecoder<S>,
     probe: &mut SourceDecoder<S>,
-    sink: &mut C,
+    consumer: &mut C,
 ) {
     let state = if piece.can_begin_alone { starting_state(probe, piece.offset, known) } else { None };
     let mut is_probed = state.is_some();
     if let Some(state) = state {
         probe.restore(piece.offset, &state);
     }
-    // The sink never has enough. One for both decoders, so that they are compiled once.
-    let mut given = Accumulating(sink);
-    let mut given = Given { sink: &mut given, is_given: true };
+    // One consumer for both decoders, so that they are compiled once.
+    let mut given = Given { consumer, is_given: true };
     for part in 0..=piece.own_end() {
         let bytes = piece.part(part);
         given.is_given = true;
-        let _ = decoder.take_to(bytes.part(), &mut given);
+        let _ = decoder.take(bytes.part(), &mut given);
         if is_probed && part < piece.own_end() {
             given.is_given = false;
-            let _ = probe.take_to(bytes.part(), &mut given);
+            let _ = probe.take(bytes.part(), &mut given);
             if decoder.state() == probe.state() {
                 is_probed = false;
-                given.sink.0.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1), seek });
+                given.consumer.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1), seek });
             }
         }
     }
 }
 
-/// Whoever takes the items of a span itself, until it has enough.
-struct Accumulating<'s, T>(&'s mut T);
-
-impl<T> Accumulating<'_, T> {
-    #[inline(always)]
-    fn says<V>(&self) -> ControlFlow<()>
-    where
-        T: Accumulate<V>,
-    {
-        if self.0.has_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-impl<V, T: Accumulate<V>> ItemSink<V> for Accumulating<'_, T> {
-    type Says = ControlFlow<()>;
-
-    const TAKES_PATHS: bool = T::TAKES_PATHS;
-
-    #[inline(always)]
-    fn take(&mut self, item: Item<'_, V>, _known: Known) -> ControlFlow<()> {
-        self.0.item(item);
-        self.says()
-    }
-
-    fn enter(&mut self, window: Window) {
-        self.0.enter(window);
-    }
-
-    #[inline(always)]
-    fn take_path<'a>(
-        &mut self,
-        path: PathId,
-        executor: Executor<'a>,
-        items: impl Iterator<Item = Item<'a, V>>,
-    ) -> ControlFlow<()>
-    where
-        V: 'a,
-    {
-        self.0.path(path, executor.sub_source, items);
-        self.says()
-    }
-}
-
-/// One sink for what is given and for what is dropped: decoders are compiled once.
-struct Given<'f, F> {
-    sink: &'f mut F,
+/// One consumer for what is given and for what is dropped: decoders are compiled once.
+struct Given<'c, C> {
+    consumer: &'c mut C,
     is_given: bool,
 }
 
-impl<V, F: ItemSink<V>> ItemSink<V> for Given<'_, F> {
-    type Says = ControlFlow<()>;
-
-    const TAKES_PATHS: bool = F::TAKES_PATHS;
+impl<V, C: Consumer<V>> Consumer<V> for Given<'_, C> {
+    const TAKES_PATHS: bool = C::TAKES_PATHS;
 
     #[inline(always)]
-    fn take(&mut self, item: Item<'_, V>, known: Known) -> ControlFlow<()> {
-        if self.is_given { self.sink.take(item, known).control() } else { ControlFlow::Continue(()) }
-    }
-
-    fn enter(&mut self, window: Window) {
-        self.sink.enter(window);
+    fn item(&mut self, item: Item<'_, V>) {
+        if self.is_given {
+            self.consumer.item(item);
+        }
     }
 
     #[inline(always)]
-    fn take_path<'a>(
-        &mut self,
-        path: PathId,
-        executor: Executor<'a>,
-        items: impl Iterator<Item = Item<'a, V>>,
-    ) -> ControlFlow<()>
+    fn path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
     where
         V: 'a,
     {
-        if self.is_given { self.sink.take_path(path, executor, items) } else { ControlFlow::Continue(()) }
+        if self.is_given {
+            self.consumer.path(path, sub_source, items);
+        }
+    }
+
+    fn source(&mut self, source: &Source, window: Option<Window>) {
+        self.consumer.source(source, window);
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.consumer.enter(window);
+    }
+
+    #[inline(always)]
+    fn has_enough(&self) -> bool {
+        self.is_given && self.consumer.has_enough()
+    }
+
+    fn finish(&mut self) {
+        self.consumer.finish();
     }
 }
 
@@ -377,12 +321,12 @@ impl Bounds {
     }
 
     /// Decodes what is within the bounds of some bytes of the stream, the first of which is at this offset.
-    fn decode<S: Stream, F: ItemSink<S::Value>>(
+    fn decode<S: Stream, C: Consumer<S::Value>>(
         &self,
         piece: &Piece,
         at: u64,
         decoder: &mut SourceDecoder<S>,
-        sink: &mut Given<'_, F>,
+        consumer: &mut Given<'_, C>,
     ) -> ControlFlow<()> {
         let length = piece.bytes.len();
         let within =
@@ -390,8 +334,8 @@ impl Bounds {
         let (from, give) = (within(self.sync), within(self.offset));
         let to = self.end.map_or(length, within);
         let mut take = |part: Part<'_>, given: bool| {
-            sink.is_given = given;
-            decoder.take_to(part, sink)
+            consumer.is_given = given;
+            decoder.take(part, consumer)
         };
         if (from, give, to) == (0, 0, length) {
             return take(piece.part(), true);

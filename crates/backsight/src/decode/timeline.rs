@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use backsight_flow::{Event, HardwareEvent, SourceTime};
 use backsight_image::Window;
 
+use super::consumer::Each;
 use super::item::{Item, Origin, Outcome};
 use super::kind::Execution;
 use super::session::Session;
@@ -99,11 +100,11 @@ impl<'c> Decode<'c, Execution> {
             let Some(reader) = reader_slot else { break };
             let count = read_piece(reader, &mut block)
                 .map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
-            let mut each = |item: Item<'_, Event>| {
+            let mut each = Each::new(|item: Item<'_, Event>| {
                 merge.push(number, &item);
                 // A few bytes may stand for millions of items; else all sources of a piece come first.
                 if merge.is_full() { merge.give(&mut sink) } else { ControlFlow::Continue(()) }
-            };
+            });
             outcome = match count {
                 0 => session.finish(&mut each),
                 count => session.feed(block.get(..count).unwrap_or_default(), &mut each),

@@ -1,14 +1,15 @@
 //! Lists of branches: type, cycle, value.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 
 use backsight_core::Address;
 use backsight_flow::etm4::{Gap, Record, Step};
 use backsight_flow::{Event, Range};
 
 use super::filter::Filter;
-use crate::{Item, decode};
+use crate::Item;
+use crate::decode::Consumer;
 
 /// Names of the trace unit's events.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,7 @@ impl EventNames {
 pub struct BranchWriter {
     filter: Filter,
     names: EventNames,
+    text: Vec<u8>,
     /// What the execution of each hart has to remember.
     harts: BTreeMap<u16, Followed>,
 }
@@ -82,12 +84,13 @@ impl Followed {
 impl BranchWriter {
     /// A writer for one source.
     pub fn new(filter: Filter, names: EventNames) -> Self {
-        Self { filter, names, harts: BTreeMap::new() }
+        Self { filter, names, text: Vec::new(), harts: BTreeMap::new() }
     }
 
-    fn step(&self, out: &mut dyn Write, cycle: u64, step: Step) -> io::Result<()> {
-        let kind = step.name();
-        match step {
+    /// Memory takes everything.
+    fn step(&mut self, cycle: u64, step: Step) {
+        let (kind, out) = (step.name(), &mut self.text);
+        let _ = match step {
             Step::Branch { target, .. } if !self.filter.wants_address(target) => Ok(()),
             Step::Branch { target, source: Some(source) } => {
                 writeln!(out, "{kind}\t{cycle}\t{target}\tfrom {source}")
@@ -99,10 +102,10 @@ impl BranchWriter {
             }
             Step::Exception { number, return_address: None } => writeln!(out, "{kind}\t{cycle}\t{number:#x}"),
             Step::Gap(gap) => writeln!(out, "{kind}\t{cycle}\t{gap}"),
-        }
+        };
     }
 
-    fn event(&mut self, out: &mut dyn Write, hart: u16, event: &Event) -> io::Result<()> {
+    fn event(&mut self, hart: u16, event: &Event) {
         let filter = &self.filter;
         let followed = self.harts.entry(hart).or_insert_with(|| Followed {
             filter: filter.clone(),
@@ -114,28 +117,36 @@ impl BranchWriter {
         let is_wanted = is_wanted || matches!(event, Event::Range(_)) && followed.filter.wants_now();
         let (step, cycle) = (followed.step(event), followed.cycle);
         if !is_wanted {
-            return Ok(());
+            return;
         }
-        if let Event::UnitEvents(events) = *event {
-            let mut set = (0..8).filter(|number| events >> number & 1 == 1);
-            return set.try_for_each(|number| self.step(out, cycle, Step::Event(number)));
+        match *event {
+            Event::UnitEvents(events) => (0..8)
+                .filter(|number| events >> number & 1 == 1)
+                .for_each(|number| self.step(cycle, Step::Event(number))),
+            _ => step.into_iter().for_each(|step| self.step(cycle, step)),
         }
-        step.map_or(Ok(()), |step| self.step(out, cycle, step))
     }
 }
 
-impl decode::Writer<Record> for BranchWriter {
+impl Consumer<Record> for BranchWriter {
     // Nothing but branches is decoded for it.
     const TAKES_PATHS: bool = true;
 
-    fn item(&mut self, item: &Item<'_, Record>, text: &mut Vec<u8>) {
-        // Memory takes everything.
-        let _ = self.step(text, item.value.cycle, item.value.step);
+    fn item(&mut self, item: Item<'_, Record>) {
+        self.step(item.value.cycle, item.value.step);
+    }
+
+    fn text(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.text)
     }
 }
 
-impl decode::Writer<Event> for BranchWriter {
-    fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
-        let _ = self.event(text, item.sub_source, &item.value);
+impl Consumer<Event> for BranchWriter {
+    fn item(&mut self, item: Item<'_, Event>) {
+        self.event(item.sub_source, &item.value);
+    }
+
+    fn text(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.text)
     }
 }

@@ -1,6 +1,5 @@
 //! What was executed, on its way to a listing.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -16,8 +15,8 @@ use super::json::ObjectWriter;
 use super::label::Label;
 use super::range_text::RangeTexts;
 use super::style::{Detail, ExecutionFormat, Style};
-use crate::decode::{Executor, TimeBounds};
-use crate::{Item, Source, SourceCode, decode};
+use crate::decode::{Consumer, TimeBounds};
+use crate::{Item, Source, SourceCode};
 
 /// What listings of several sources have come to, whatever threads they are written on.
 #[derive(Debug, Default)]
@@ -29,7 +28,7 @@ pub struct ListedCounts {
 }
 
 impl ListedCounts {
-    /// Instructions that were listed.
+    /// Instructions that were listed, where a filter leaves some out.
     pub fn instructions(&self) -> u64 {
         self.instructions.load(Ordering::Relaxed)
     }
@@ -64,6 +63,7 @@ pub struct ExecutionWriter<'i> {
     object: ObjectWriter,
     /// The familiar lines of a hart before its first event.
     lines: opencsd::Lines,
+    text: Vec<u8>,
 }
 
 /// What a listing has to know of one hart.
@@ -79,11 +79,10 @@ struct Hart<'i> {
     calls: Option<CallLines<'i>>,
 }
 
-impl decode::Writer<Event> for ExecutionWriter<'_> {
+impl Consumer<Event> for ExecutionWriter<'_> {
     const TAKES_PATHS: bool = true;
 
-    fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
-        self.enter(item.window);
+    fn item(&mut self, item: Item<'_, Event>) {
         let index = || item.position().unwrap_or(item.offset);
         if let Event::Range(range) = &item.value
             && self.is_plain
@@ -91,23 +90,15 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
             && hart.number == item.sub_source
             && let Some(known) = hart.texts.get(range, hart.space)
         {
-            self.listed += u64::from(range.instructions);
             // Memory takes everything.
-            let _ = known.write(text, index);
+            let _ = known.write(&mut self.text, index);
             return;
         }
-        let _ = self.event(text, item.sub_source, &index, &item.value);
+        self.event(item.sub_source, &index, &item.value);
     }
 
     #[inline(always)]
-    fn path<'a>(
-        &mut self,
-        path: PathId,
-        Executor { sub_source: hart, window, .. }: Executor<'a>,
-        items: impl Iterator<Item = Item<'a, Event>>,
-        text: &mut Vec<u8>,
-    ) {
-        self.enter(window);
+    fn path<'a>(&mut self, path: PathId, hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
         if let Some(state) = self.harts.get_mut(self.current)
             && state.number == hart
             && let Some(calls) = &mut state.calls
@@ -117,26 +108,35 @@ impl decode::Writer<Event> for ExecutionWriter<'_> {
                 Event::Range(range) => Some(range),
                 _ => None,
             });
-            return calls.path(&self.label, hart, text, path, ranges);
+            return calls.path(&self.label, hart, &mut self.text, path, ranges);
         }
-        items.for_each(|item| self.item(&item, text));
+        items.for_each(|item| self.item(item));
     }
 
-    fn finish(&mut self, text: &mut Vec<u8>) {
-        let _ = self.end(text);
+    fn enter(&mut self, window: Window) {
+        self.change_code(window);
     }
 
-    fn is_local(&self) -> bool {
+    /// Writes what is left at the end.
+    fn finish(&mut self) {
+        let Self { label, harts, object, text, .. } = self;
+        for state in harts {
+            let _ = write_lines(text, label, |each| state.lines.finish(each));
+            if let Some(calls) = &mut state.calls {
+                let hart = state.number;
+                let _ = calls.end(&mut Page { label, hart, object, filter: &state.filter }, text);
+            }
+        }
+    }
+
+    fn text(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.text)
+    }
+
+    /// What is written of a range depends on nothing but the last context.
+    fn can_join(&self) -> bool {
         let is_of_ranges = matches!(self.style.detail, Detail::Ranges | Detail::Instructions);
         is_of_ranges && self.style.format != ExecutionFormat::Opencsd && self.filter.takes_all()
-    }
-
-    fn take_count(&mut self) -> u64 {
-        std::mem::take(&mut self.listed)
-    }
-
-    fn add_count(&mut self, count: u64) {
-        self.listed += count;
     }
 }
 
@@ -166,23 +166,32 @@ impl<'i> ExecutionWriter<'i> {
         counts: Arc<ListedCounts>,
     ) -> Self {
         let label = Label { id, numbers_harts: false, buffer: None, time: None };
-        let (harts, object) = Default::default();
+        let (harts, object, text) = Default::default();
         let lines = opencsd::Lines::new(style.cycle_counts);
         let is_plain =
             style.format != ExecutionFormat::Opencsd && style.detail == Detail::Ranges && filter.takes_all();
         let (current, listed, window) = (0, 0, None);
-        Self { style, label, code, filter, counts, harts, current, window, is_plain, listed, object, lines }
+        Self {
+            style,
+            label,
+            code,
+            filter,
+            counts,
+            harts,
+            current,
+            window,
+            is_plain,
+            listed,
+            object,
+            lines,
+            text,
+        }
     }
 
-    /// What is written next happened then, on the time axis of all sources.
-    pub fn at(&mut self, time: TimeBounds) {
+    /// What is written next happened then, on the time axis of all sources, and code is shown as it was in this span of time.
+    pub fn at(&mut self, time: TimeBounds, window: Option<Window>) {
         self.label.time = Some(time);
         self.is_plain = false;
-    }
-
-    /// What is written next happened in this span of time, and code is shown as it was then.
-    #[inline]
-    pub fn enter(&mut self, window: Option<Window>) {
         if window != self.window {
             self.window = window;
             window.into_iter().for_each(|window| self.change_code(window));
@@ -206,21 +215,12 @@ impl<'i> ExecutionWriter<'i> {
     }
 
     /// Writes one event of a hart; `index` finds where in the capture it was reported.
-    ///
-    /// # Errors
-    /// If `out` fails.
-    pub fn event(
-        &mut self,
-        out: &mut dyn Write,
-        hart: u16,
-        index: &dyn Fn() -> u64,
-        event: &Event,
-    ) -> io::Result<()> {
+    pub fn event(&mut self, hart: u16, index: &dyn Fn() -> u64, event: &Event) {
         if self.harts.get(self.current).is_none_or(|known| known.number != hart) && !self.turn_to(hart) {
-            return Ok(());
+            return;
         }
-        let Self { style, label, code, counts, harts, current, listed, object, .. } = self;
-        let Some(state) = harts.get_mut(*current) else { return Ok(()) };
+        let Self { style, label, code, counts, harts, current, listed, object, text, .. } = self;
+        let Some(state) = harts.get_mut(*current) else { return };
         match event {
             Event::Context(context, _) => {
                 (state.context, state.space) = (Some(*context), code.space_of(context));
@@ -233,10 +233,12 @@ impl<'i> ExecutionWriter<'i> {
         let is_wanted = state.filter.wants(event);
         if let Some(calls) = &mut state.calls {
             let mut page = Page { label, hart, object, filter: &state.filter };
-            return calls.event(&mut page, out, is_wanted, index, event);
+            // Memory takes everything.
+            let _ = calls.event(&mut page, text, is_wanted, index, event);
+            return;
         }
         if !is_wanted {
-            return Ok(());
+            return;
         }
         let Hart { filter, space, instruction_text, lines, texts, .. } = state;
         let (style, space, listings) = (*style, *space, counts.listings.load(Ordering::Relaxed));
@@ -253,15 +255,14 @@ impl<'i> ExecutionWriter<'i> {
             texts,
             listings,
         };
-        let Event::Range(range) = event else { return line.event(out, event) };
-        let mut outcome = Ok(());
+        let Event::Range(range) = event else {
+            let _ = line.event(text, event);
+            return;
+        };
         filter.parts(range, space, code, |part| {
             *listed += u64::from(part.instructions);
-            if outcome.is_ok() {
-                outcome = line.range(out, part);
-            }
+            let _ = line.range(text, part);
         });
-        outcome
     }
 
     /// The next events are of this hart. False: nothing of it is wanted.
@@ -288,27 +289,14 @@ impl<'i> ExecutionWriter<'i> {
         }
         true
     }
-
-    /// Writes what is left at the end.
-    ///
-    /// # Errors
-    /// If `out` fails.
-    pub fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let Self { label, harts, object, .. } = self;
-        for state in harts {
-            write_lines(out, label, |each| state.lines.finish(each))?;
-            if let Some(calls) = &mut state.calls {
-                let hart = state.number;
-                calls.end(&mut Page { label, hart, object, filter: &state.filter }, out)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// What was listed is counted, however the listing ends.
 impl Drop for ExecutionWriter<'_> {
     fn drop(&mut self) {
+        if self.filter.takes_all() {
+            return;
+        }
         let by_calls = self.harts.iter().filter_map(|hart| hart.calls.as_ref()).map(CallLines::listed);
         self.counts.add(self.listed + by_calls.sum::<u64>());
     }

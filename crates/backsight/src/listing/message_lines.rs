@@ -7,8 +7,9 @@ use backsight_flow::{Channel, Event, SourceTime};
 use super::digits::hexadecimal;
 use super::json::ObjectWriter;
 use super::label::Label;
+use crate::decode::Consumer;
 use crate::messages::{Message, Messages};
-use crate::{Item, Source, decode};
+use crate::{Item, Source};
 use backsight_core::Printable;
 
 /// How messages are listed.
@@ -31,6 +32,7 @@ pub struct MessageWriter {
     /// The time that the source reported last.
     now: Option<u64>,
     object: ObjectWriter,
+    text: Vec<u8>,
 }
 
 impl MessageWriter {
@@ -42,13 +44,14 @@ impl MessageWriter {
             buffer: name_buffers.then(|| source.buffer().to_owned()),
             time: None,
         };
-        Self { format, label, messages: Messages::new(), now: None, object: ObjectWriter::default() }
+        let (messages, now, object, text) = Default::default();
+        Self { format, label, messages, now, object, text }
     }
 }
 
-impl decode::Writer<Event> for MessageWriter {
-    fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
-        let Self { format, label, messages, now, object } = self;
+impl Consumer<Event> for MessageWriter {
+    fn item(&mut self, item: Item<'_, Event>) {
+        let Self { format, label, messages, now, object, text } = self;
         match &item.value {
             Event::Timestamp { value, .. } | Event::SourceTime(SourceTime::Global { value, .. }) => {
                 *now = Some(*value);
@@ -62,9 +65,13 @@ impl decode::Writer<Event> for MessageWriter {
         }
     }
 
-    fn finish(&mut self, text: &mut Vec<u8>) {
-        let Self { format, label, messages, object, .. } = self;
+    fn finish(&mut self) {
+        let Self { format, label, messages, object, text, .. } = self;
         messages.finish(&mut |message| write(*format, label, object, &message, text));
+    }
+
+    fn text(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.text)
     }
 }
 

@@ -1,13 +1,15 @@
 //! One packet, in each of the formats that packets are listed in.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use backsight_core::describe::write_text;
 
 use super::digits::{Decimal, hexadecimal};
 use super::json::ObjectWriter;
-use crate::decode::Writer;
+use crate::decode::Consumer;
+use crate::protocol::Landmark;
 use crate::{Item, Packet};
 
 /// How packets are listed.
@@ -36,6 +38,9 @@ pub struct PacketWriter {
     format: PacketFormat,
     /// Name the buffer in each JSON object: there are several.
     name_buffers: bool,
+    /// How many more are wanted, of all sources.
+    left: Option<Arc<AtomicU64>>,
+    text: Vec<u8>,
     line: String,
     bytes: Vec<u8>,
     object: ObjectWriter,
@@ -44,8 +49,8 @@ pub struct PacketWriter {
 impl PacketWriter {
     /// Lists in that format.
     pub fn new(format: PacketFormat) -> Self {
-        let (line, bytes, object) = Default::default();
-        Self { format, name_buffers: false, line, bytes, object }
+        let (left, text, line, bytes, object) = Default::default();
+        Self { format, name_buffers: false, left, text, line, bytes, object }
     }
 
     /// JSON objects name their buffer. Text has no room for that: whoever writes it says where a buffer begins.
@@ -53,22 +58,13 @@ impl PacketWriter {
         Self { name_buffers, ..self }
     }
 
-    /// Lists a packet.
-    ///
-    /// # Errors
-    /// If `out` fails.
-    pub fn write(&mut self, out: &mut dyn Write, item: &Item<'_, Packet>) -> io::Result<()> {
-        match self.format {
-            PacketFormat::Text => self.text(item),
-            PacketFormat::Json => return self.json(out, item),
-            PacketFormat::Opencsd => self.opencsd(item),
-        }
-        self.line.push('\n');
-        out.write_all(self.line.as_bytes())
+    /// Stops after so many packets, of all writers that are clones of this one.
+    pub fn limit(self, packets: u64) -> Self {
+        Self { left: Some(Arc::new(AtomicU64::new(packets))), ..self }
     }
 
     /// Index, ID, bytes, name and fields. A line of text takes everything, so that nothing here can fail.
-    fn text(&mut self, item: &Item<'_, Packet>) {
+    fn line_of_text(&mut self, item: &Item<'_, Packet>) {
         let (line, bytes) = (&mut self.line, item.bytes());
         line.clear();
         let (mut digits, index) = (Decimal::default(), index(item));
@@ -93,7 +89,7 @@ impl PacketWriter {
         line.truncate(if line.len() == fields { named } else { line.trim_end().len() });
     }
 
-    fn json(&mut self, out: &mut dyn Write, item: &Item<'_, Packet>) -> io::Result<()> {
+    fn json(&mut self, item: &Item<'_, Packet>) {
         let object = &mut self.object;
         object.number("index", index(item));
         object.number("id", item.source.id().get().into());
@@ -104,7 +100,8 @@ impl PacketWriter {
             object.text("buffer", item.source.buffer());
         }
         object.fields(&item.value);
-        object.end(out)
+        // Memory takes everything.
+        let _ = object.end(&mut self.text);
     }
 
     /// That listing knows IDs of frames only, and has a buffer without them under the ID 0.
@@ -126,14 +123,40 @@ impl PacketWriter {
     }
 }
 
-impl Writer<Packet> for PacketWriter {
-    fn item(&mut self, item: &Item<'_, Packet>, text: &mut Vec<u8>) {
-        // Memory takes everything.
-        let _ = self.write(text, item);
+impl Consumer<Packet> for PacketWriter {
+    fn item(&mut self, item: Item<'_, Packet>) {
+        if let Some(left) = &self.left {
+            // What is passed over is no packet.
+            let is_packet = item.value.landmark(None) != Landmark::Unsynchronised;
+            let one = u64::from(is_packet);
+            if left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                    left.checked_sub(one.max(1)).map(|_| left - one)
+                })
+                .is_err()
+            {
+                return;
+            }
+        }
+        match self.format {
+            PacketFormat::Text => self.line_of_text(&item),
+            PacketFormat::Json => return self.json(&item),
+            PacketFormat::Opencsd => self.opencsd(&item),
+        }
+        self.line.push('\n');
+        self.text.extend_from_slice(self.line.as_bytes());
     }
 
-    fn is_local(&self) -> bool {
-        true
+    fn has_enough(&self) -> bool {
+        self.left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0)
+    }
+
+    fn text(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.text)
+    }
+
+    fn can_join(&self) -> bool {
+        self.left.is_none()
     }
 }
 

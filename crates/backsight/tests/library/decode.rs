@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use backsight::decode::{Portion, Writer};
+use backsight::decode::{Consumer, Written};
 use backsight::{Capture, Error, Event, Item};
 use backsight_testing::repository;
 
@@ -70,9 +70,10 @@ fn the_number_of_threads_changes_nothing() {
     for name in CAPTURES {
         let capture = capture(name);
         let of = |threads| {
-            let mut items = Vec::new();
-            capture.execution().threads(threads).run(|item| items.push(words(&item))).unwrap();
-            items
+            let decode = capture.execution().threads(threads);
+            let keep = |items: &mut Vec<String>, item: Item<'_, Event>| items.push(words(&item));
+            let (_, states) = decode.fold(|_| Vec::new(), keep).unwrap();
+            states.into_iter().flat_map(|(_, items)| items).collect::<Vec<_>>()
         };
         let one = of(1);
         assert!(one.len() > 10, "{name}");
@@ -83,11 +84,16 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 /// Writes which thread it is on.
-struct OwnThread;
+#[derive(Default)]
+struct OwnThread(Vec<u8>);
 
-impl<T> Writer<T> for OwnThread {
-    fn item(&mut self, _: &Item<'_, T>, text: &mut Vec<u8>) {
-        text.extend_from_slice(format!("{:?}\n", std::thread::current().id()).as_bytes());
+impl<T> Consumer<T> for OwnThread {
+    fn item(&mut self, _: Item<'_, T>) {
+        self.0.extend_from_slice(format!("{:?}\n", std::thread::current().id()).as_bytes());
+    }
+
+    fn text(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.0)
     }
 }
 
@@ -96,13 +102,13 @@ fn a_tiny_buffer_is_decoded_on_the_calling_thread() {
     let here = format!("{:?}", std::thread::current().id());
     for (name, expected) in [("first", true), ("calls-aarch64", false)] {
         let mut text = Vec::new();
-        let output = |portion: Portion<'_>| {
-            if let Portion::Text(more) = portion {
+        let output = |written: Written<'_>| {
+            if let Written::Text(more) = written {
                 text.extend_from_slice(more);
             }
             Ok::<_, Error>(())
         };
-        capture(name).execution().threads(4).write(|_| Ok(OwnThread), output).unwrap();
+        capture(name).execution().threads(4).write(|_| Ok(OwnThread::default()), output).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(!text.is_empty() && text.lines().all(|thread| (thread == here) == expected), "{name}");
     }

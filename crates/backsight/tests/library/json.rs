@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use backsight::core::{Address, AddressSpace, Cause, Context, Isa, Security};
+use backsight::decode::Consumer as _;
 use backsight::flow::{
     AccessKind, Channel, DwtEvent, Event, HardwareEvent, InCircuitEvent, NoSync, Outcome, Range,
     SoftwareMessage, SourceTime, Symptom, SystemEvent, SystemEventKind, TimeRelation, TraceOn, TracedAccess,
@@ -23,7 +24,7 @@ use backsight::riscv::etrace::{
 };
 use backsight::riscv::ingress::{DataAccess, DataRecord, Dtype};
 use backsight::riscv::ntrace::{self, BranchKind, History, Resource};
-use backsight::{Capture, Item, OpenOptions};
+use backsight::{Capture, OpenOptions};
 use serde_json::{Map, Value};
 
 /// What the members of each kind of line can be, and in how many of its lines they are.
@@ -114,12 +115,11 @@ fn assert_documented(section: &str, table: &str) {
 /// Packets of some bytes, in JSON.
 fn packets(options: OpenOptions, bytes: &[u8]) -> Vec<u8> {
     let capture = options.live().expect("options");
-    let (mut writer, mut out) = (PacketWriter::new(PacketFormat::Json), Vec::new());
+    let mut writer = PacketWriter::new(PacketFormat::Json);
     let mut session = capture.packets().session().expect("one buffer");
-    let mut sink = |item: Item<'_, backsight::Packet>| writer.write(&mut out, &item).expect("memory");
-    let _ = session.feed(bytes, &mut sink);
-    let _ = session.finish(&mut sink);
-    out
+    let _ = session.feed(bytes, &mut writer);
+    let _ = session.finish(&mut writer);
+    writer.text().map(std::mem::take).unwrap_or_default()
 }
 
 fn configured(protocol: &str, settings: &str) -> OpenOptions {
@@ -569,16 +569,14 @@ fn execution(detail: Detail) -> Vec<u8> {
     for start in [program, Address(0x1_0040), Address(0x77_0000)] {
         let mut writer = writer();
         for event in events(start) {
-            writer.event(&mut out, 0, &|| 3, &event).expect("memory");
+            writer.event(0, &|| 3, &event);
         }
-        writer.end(&mut out).expect("memory");
+        writer.finish();
+        out.append(writer.text().expect("a writer"));
     }
     let mut writer = writer();
-    let each = |item: Item<'_, Event>| {
-        writer.event(&mut out, item.sub_source, &|| item.offset, &item.value).expect("memory");
-    };
-    capture.execution().run(each).expect("decoded");
-    writer.end(&mut out).expect("memory");
+    capture.execution().run_to(&mut writer).expect("decoded");
+    out.append(writer.text().expect("a writer"));
     out
 }
 

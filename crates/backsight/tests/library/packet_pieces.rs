@@ -1,7 +1,7 @@
 //! The packets of one source on several threads: exactly what a single thread gives, for every protocol.
 
 use backsight::core::TraceId;
-use backsight::decode::Portion;
+use backsight::decode::Written;
 use backsight::etm4::synthetic::WorstCase;
 use backsight::frame::{Formatter, FormatterConfig, Framing};
 use backsight::listing::{PacketFormat, PacketWriter};
@@ -35,8 +35,8 @@ fn all_of(capture: &Capture, choose: Choose<'_>, threads: usize, piece: usize) -
     all.extend([words(&summary), texts.into_iter().map(|(_, text)| text).collect()]);
     for format in [PacketFormat::Text, PacketFormat::Json, PacketFormat::Opencsd] {
         let mut text = Vec::new();
-        let output = |portion: Portion<'_>| {
-            if let Portion::Text(more) = portion {
+        let output = |written: Written<'_>| {
+            if let Written::Text(more) = written {
                 text.extend_from_slice(more);
             }
             Ok::<_, Error>(())

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use backsight::decode::{Accumulate, Portion, Summary, Writer};
+use backsight::decode::{Consumer, Summary, Written};
 use backsight::flow::PathId;
 use backsight::{Buffer, Capture, Error, Event, Item};
 use backsight_testing::{Random, corpus, repository, skipped};
@@ -134,23 +134,29 @@ fn pieces_of_damaged_captures_give_what_the_whole_gives() {
 }
 
 /// A line an item.
+#[derive(Default)]
 struct Lines {
     count: u64,
     is_local: bool,
+    text: Vec<u8>,
 }
 
-impl Writer<Event> for Lines {
-    fn item(&mut self, item: &Item<'_, Event>, text: &mut Vec<u8>) {
+impl Consumer<Event> for Lines {
+    fn item(&mut self, item: Item<'_, Event>) {
         self.count += 1;
         let number = if self.is_local { 0 } else { self.count };
-        text.extend(format!("{number} {:?}\n", same(item)).bytes());
+        self.text.extend(format!("{number} {:?}\n", same(&item)).bytes());
     }
 
-    fn finish(&mut self, text: &mut Vec<u8>) {
-        text.extend_from_slice(b"the end\n");
+    fn finish(&mut self) {
+        self.text.extend_from_slice(b"the end\n");
     }
 
-    fn is_local(&self) -> bool {
+    fn text(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.text)
+    }
+
+    fn can_join(&self) -> bool {
         self.is_local
     }
 }
@@ -166,13 +172,13 @@ fn what_is_written_of_pieces_is_what_is_written_of_the_whole() {
         let of = |threads| {
             let mut all = Vec::new();
             let decode = capture.execution().threads(threads).piece_size(8_000);
-            let write = |portion: Portion<'_>| {
-                if let Portion::Text(text) = portion {
+            let write = |written: Written<'_>| {
+                if let Written::Text(text) = written {
                     all.extend_from_slice(text);
                 }
                 Ok::<_, Error>(())
             };
-            let summary = decode.write(|_| Ok(Lines { count: 0, is_local }), write).unwrap();
+            let summary = decode.write(|_| Ok(Lines { is_local, ..Lines::default() }), write).unwrap();
             (all, summary.to_string())
         };
         let (one, several) = (of(1), of(2));
@@ -190,7 +196,7 @@ struct Counted {
     of_paths: u64,
 }
 
-impl Accumulate<Event> for Counted {
+impl Consumer<Event> for Counted {
     const TAKES_PATHS: bool = true;
 
     fn item(&mut self, item: Item<'_, Event>) {
@@ -205,19 +211,24 @@ impl Accumulate<Event> for Counted {
         items.for_each(|item| self.item(item));
         self.of_paths += self.ranges - before;
     }
+
+    fn can_join(&self) -> bool {
+        true
+    }
+
+    fn join(&mut self, later: Self) {
+        self.ranges += later.ranges;
+        self.instructions += later.instructions;
+        self.of_paths += later.of_paths;
+    }
 }
 
 #[test]
 fn states_that_take_paths_add_up_to_that_of_the_whole() {
     let Some(capture) = largest() else { return skipped("no corpus") };
-    let merge = |sum: &mut Counted, later: Counted| {
-        sum.ranges += later.ranges;
-        sum.instructions += later.instructions;
-        sum.of_paths += later.of_paths;
-    };
     let of = |threads| {
         let decode = capture.execution().positions(false).threads(threads).piece_size(8_000);
-        let (summary, sums) = decode.accumulate_and_merge(|_| Counted::default(), merge).unwrap();
+        let (summary, sums) = decode.consume(|_| Counted::default()).unwrap();
         let [(_, counted)] = <[_; 1]>::try_from(sums).unwrap();
         (summary.to_string(), counted)
     };
@@ -253,14 +264,14 @@ fn what_is_counted_of_pieces_adds_up() {
 fn who_has_enough_of_a_source_in_pieces_gets_no_more() {
     let Some(capture) = largest() else { return skipped("no corpus") };
     let mut left = 3;
-    let write = |portion: Portion<'_>| {
-        if let Portion::Text(_) = portion {
+    let write = |written: Written<'_>| {
+        if let Written::Text(_) = written {
             left -= 1;
         }
         if left > 0 { Ok(()) } else { Err(Error::Absent("enough".to_owned())) }
     };
     let decode = capture.execution().threads(2).piece_size(8_000);
-    let written = decode.write(|_| Ok(Lines { count: 0, is_local: true }), write);
+    let written = decode.write(|_| Ok(Lines { is_local: true, ..Lines::default() }), write);
     assert!(written.is_err_and(|error| error.to_string().contains("enough")) && left == 0);
 }
 

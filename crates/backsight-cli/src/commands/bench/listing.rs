@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use backsight::decode::Portion;
+use backsight::decode::Written;
 use backsight::listing::{
     Detail, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, ListedCounts, Style,
 };
@@ -60,7 +60,7 @@ impl<'c> Listing<'c> {
         };
         let mut text = 0;
         let summary = decode.write(writer, |portion| {
-            if let Portion::Text(lines) = portion {
+            if let Written::Text(lines) = portion {
                 text += lines.len() as u64;
             }
             Ok(())

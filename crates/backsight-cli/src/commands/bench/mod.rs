@@ -4,7 +4,7 @@ mod listing;
 
 use std::time::{Duration, Instant};
 
-use backsight::decode::{Accumulate, Counts, Execution, Kind, Number, Session, States};
+use backsight::decode::{Consumer, Counts, Execution, Kind, Number, Session};
 use backsight::flow::PathId;
 use backsight::frame::{Batch, Demultiplexer};
 use backsight::{Buffer, Capture, Event, Item};
@@ -233,16 +233,16 @@ fn read(buffer: &Buffer, each: &mut dyn FnMut(&[u8])) -> Result {
 /// What is measured: a stage of the library, for one buffer.
 enum Measured<'c> {
     Frames(Box<Demultiplexer>),
-    Packets(Decoded<'c>),
-    Flow(Followed<'c>),
-    /// A single source on several threads.
-    Pieces(Pieces<'c>),
+    Packets(Passes<'c, Counts<Number>>),
+    Flow(Passes<'c, Execution>),
+    /// The same as commands do it, on so many threads.
+    Threads(Threads<'c>),
     /// What a command does.
     Listing(Listing<'c>),
 }
 
-/// A buffer that is decoded as a whole.
-struct Pieces<'c> {
+/// A buffer that is decoded on several threads.
+struct Threads<'c> {
     capture: &'c Capture,
     arguments: &'c CaptureArgs,
     buffer: String,
@@ -251,7 +251,7 @@ struct Pieces<'c> {
     of_packets: bool,
 }
 
-impl Pieces<'_> {
+impl Threads<'_> {
     fn pass(&self, bytes: u64) -> Result<Work> {
         if self.of_packets {
             let decode = self.arguments.choose(self.capture.packets(), self.capture, true);
@@ -260,8 +260,7 @@ impl Pieces<'_> {
         }
         let decode = self.arguments.choose(self.capture.execution(), self.capture, true);
         let decode = decode.only(&self.buffer).any_order().positions(false).threads(self.threads);
-        let (summary, sums) =
-            decode.accumulate_and_merge(|_| Instructions::default(), |sum, later| sum.0 += later.0)?;
+        let (summary, sums) = decode.consume(|_| Instructions::default())?;
         let instructions = sums.into_iter().map(|(_, sum)| sum.0).sum();
         Ok(Work { bytes, packets: summary.packets(), instructions, text: 0 })
     }
@@ -271,7 +270,7 @@ impl Pieces<'_> {
 #[derive(Default)]
 struct Instructions(u64);
 
-impl Accumulate<Event> for Instructions {
+impl Consumer<Event> for Instructions {
     const TAKES_PATHS: bool = true;
 
     #[inline(always)]
@@ -283,6 +282,14 @@ impl Accumulate<Event> for Instructions {
     fn path<'a>(&mut self, _: PathId, _: u16, items: impl Iterator<Item = Item<'a, Event>>) {
         self.0 += items.map(|item| instructions_of(&item.value)).sum::<u64>();
     }
+
+    fn can_join(&self) -> bool {
+        true
+    }
+
+    fn join(&mut self, later: Self) {
+        self.0 += later.0;
+    }
 }
 
 #[inline(always)]
@@ -293,52 +300,27 @@ fn instructions_of(event: &Event) -> u64 {
     }
 }
 
-/// A session that decodes packets.
-struct Decoded<'c> {
-    session: Session<'c, Counts<Number>>,
-    states: States<()>,
+/// A session for a buffer, and how many packets it had decoded before a pass.
+struct Passes<'c, K: Kind> {
+    session: Session<'c, K>,
     packets: u64,
 }
 
-impl<'c> Decoded<'c> {
-    fn new(session: Session<'c, Counts<Number>>) -> Self {
-        Self { session, states: States::default(), packets: 0 }
+impl<'c, K: Kind> Passes<'c, K> {
+    fn new(session: Session<'c, K>) -> Self {
+        Self { session, packets: 0 }
     }
 
-    fn pass(&mut self, contents: &Contents<'_>, threads: usize) -> Result<Work> {
-        let Self { session, states, packets } = self;
+    fn pass(&mut self, contents: &Contents<'_>, consumer: &mut impl Consumer<K::Value>) -> Result<Work> {
+        let Self { session, packets } = self;
         let mut bytes = 0;
         contents.blocks(&mut |block| {
             bytes += block.len() as u64;
-            session.accumulate(block, threads, states, &|_| ());
+            // It never has enough.
+            let _ = session.feed(block, consumer);
         })?;
-        session.finish_accumulated(states);
+        let _ = session.finish(consumer);
         Ok(Work { bytes, packets: since(session, packets), ..Work::default() })
-    }
-}
-
-/// A session that follows execution, and the instructions that each source executed.
-struct Followed<'c> {
-    session: Session<'c, Execution>,
-    instructions: States<Instructions>,
-    packets: u64,
-}
-
-impl<'c> Followed<'c> {
-    fn new(session: Session<'c, Execution>) -> Self {
-        Self { session, instructions: States::default(), packets: 0 }
-    }
-
-    fn pass(&mut self, contents: &Contents<'_>, threads: usize) -> Result<Work> {
-        let Self { session, instructions, packets } = self;
-        let mut bytes = 0;
-        contents.blocks(&mut |block| {
-            bytes += block.len() as u64;
-            session.accumulate(block, threads, instructions, &|_| Instructions::default());
-        })?;
-        session.finish_accumulated(instructions);
-        let sums = instructions.iter_mut().map(|(_, sum)| std::mem::take(&mut sum.0));
-        Ok(Work { bytes, packets: since(session, packets), instructions: sums.sum(), text: 0 })
     }
 }
 
@@ -350,10 +332,6 @@ fn since<K: Kind>(session: &mut Session<'_, K>, packets: &mut u64) -> u64 {
 
 impl<'c> Measured<'c> {
     fn new(command: &'c Bench, capture: &'c Capture, buffer: &Buffer, stage: Stage) -> Result<Self> {
-        let pieces = |threads, of_packets| {
-            let (arguments, buffer) = (&command.capture, buffer.name().to_owned());
-            Self::Pieces(Pieces { capture, arguments, buffer, threads, of_packets })
-        };
         let listing = |list| Ok(Self::Listing(Listing::new(command, capture, buffer, list)));
         Ok(match stage {
             Stage::Count => return listing(List::Counts),
@@ -361,29 +339,19 @@ impl<'c> Measured<'c> {
             Stage::Text => return listing(List::Text),
             Stage::Pcs => return listing(List::Pcs),
             Stage::Frames => Self::Frames(Box::new(Demultiplexer::new(buffer.framing()))),
+            Stage::Packets | Stage::Flow if command.threads.is_some() => {
+                let (arguments, buffer) = (&command.capture, buffer.name().to_owned());
+                let of_packets = stage == Stage::Packets;
+                Self::Threads(Threads { capture, arguments, buffer, threads: command.cores(), of_packets })
+            }
             Stage::Packets => {
-                let decode = || {
-                    let decode = command.capture.choose(capture.packets(), capture, true);
-                    decode.counter().only(buffer.name()).any_order()
-                };
-                match command.threads {
-                    Some(threads) if decode().threads(threads.max(2)).is_in_pieces()? => {
-                        pieces(threads, true)
-                    }
-                    _ => Self::Packets(Decoded::new(decode().session()?)),
-                }
+                let decode = command.capture.choose(capture.packets(), capture, true);
+                Self::Packets(Passes::new(decode.counter().only(buffer.name()).any_order().session()?))
             }
             Stage::Flow => {
-                let decode = || {
-                    let decode = command.capture.choose(capture.execution(), capture, true);
-                    decode.only(buffer.name()).any_order().positions(false)
-                };
-                match command.threads {
-                    Some(threads) if decode().threads(threads.max(2)).is_in_pieces()? => {
-                        pieces(threads, false)
-                    }
-                    _ => Self::Flow(Followed::new(decode().session()?)),
-                }
+                let decode = command.capture.choose(capture.execution(), capture, true);
+                let decode = decode.only(buffer.name()).any_order().positions(false);
+                Self::Flow(Passes::new(decode.session()?))
             }
         })
     }
@@ -404,19 +372,23 @@ impl<'c> Measured<'c> {
                 demultiplexer.reset();
                 Ok(work)
             }
-            Self::Packets(decoded) => decoded.pass(contents, threads),
-            Self::Flow(followed) => followed.pass(contents, threads),
+            Self::Packets(passes) => passes.pass(contents, &mut ()),
+            Self::Flow(passes) => {
+                let mut sum = Instructions::default();
+                let work = passes.pass(contents, &mut sum)?;
+                Ok(Work { instructions: sum.0, ..work })
+            }
             Self::Listing(listing) => listing.pass(contents.buffer.size().unwrap_or_default(), threads),
-            Self::Pieces(pieces) => pieces.pass(contents.buffer.size().unwrap_or_default()),
+            Self::Threads(threads) => threads.pass(contents.buffer.size().unwrap_or_default()),
         }
     }
 
     /// Why some bytes are not decoded, in words.
     fn undecoded(&mut self) -> Vec<String> {
         let summary = match self {
-            Self::Frames(_) | Self::Pieces(_) | Self::Listing(_) => return Vec::new(),
-            Self::Packets(decoded) => decoded.session.summary(),
-            Self::Flow(followed) => followed.session.summary(),
+            Self::Frames(_) | Self::Threads(_) | Self::Listing(_) => return Vec::new(),
+            Self::Packets(passes) => passes.session.summary(),
+            Self::Flow(passes) => passes.session.summary(),
         };
         summary.buffers.iter().flat_map(|buffer| buffer.why_undecoded()).collect()
     }

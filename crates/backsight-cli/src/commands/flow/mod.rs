@@ -7,7 +7,7 @@ mod truth;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use backsight::decode::{Portion, Summary};
+use backsight::decode::{Summary, Written};
 use backsight::image::Naming;
 use backsight::listing::{
     BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, ListedCounts,
@@ -297,12 +297,12 @@ fn list(
     let filter = command.filter.options();
     let several = arguments.chooses_several(capture);
     let named = several && matches!(command.format, Format::Text | Format::Opencsd);
-    let write = |portion: Portion<'_>| match portion {
-        Portion::Text(text) => output.put_lines(text),
-        Portion::Buffer(buffer) if named => {
+    let write = |written: Written<'_>| match written {
+        Written::Text(text) => output.put_lines(text),
+        Written::Buffer(buffer) if named => {
             output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
         }
-        Portion::Buffer(_) => Ok(()),
+        Written::Buffer(_) => Ok(()),
     };
     if let Some(how) = command.messages {
         let writer =

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use backsight::Capture;
-use backsight::decode::Summary;
+use backsight::decode::{Consumer as _, Summary};
 use backsight::listing::{ExecutionWriter, Filter, ListedCounts};
 
 use super::Flow;
@@ -47,11 +47,9 @@ pub(super) fn list(
                 entry.insert(ExecutionWriter::new(style, source, code, filter, Arc::clone(counts)))
             }
         };
-        writer.at(time);
-        writer.enter(item.window);
-        let index = || item.position().unwrap_or(item.offset);
-        // Memory takes everything.
-        let _ = writer.event(&mut text, item.sub_source, &index, &item.value);
+        writer.at(time, item.window);
+        writer.item(item);
+        writer.text().into_iter().for_each(|line| text.append(line));
         if text.len() < ENOUGH {
             return ControlFlow::Continue(());
         }

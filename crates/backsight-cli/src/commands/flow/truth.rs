@@ -8,6 +8,7 @@ use backsight::SourceCode;
 use backsight::core::{
     Access, Address, Cause, Context, Execution, Privilege, Retired, TraceId, Trap, TrapKind,
 };
+use backsight::decode::Consumer as _;
 use backsight::description::{Capture, FileRef, Format as CaptureFormat};
 use backsight::flow::{AccessKind, Event, Range, TraceOn, TracedAccess};
 use backsight::isa::{Class, classify_retired};
@@ -82,6 +83,14 @@ struct Listing<'i> {
     instructions: u64,
     counts: Arc<ListedCounts>,
     text: Vec<u8>,
+}
+
+/// Puts out what was written.
+fn put_out(writer: &mut ExecutionWriter<'_>, output: &mut Output) -> Result {
+    let Some(text) = writer.text() else { return Ok(()) };
+    let outcome = output.put_lines(text);
+    text.clear();
+    outcome
 }
 
 /// A thread, with the instructions that are not written yet.
@@ -230,10 +239,8 @@ impl<'i> Listing<'i> {
     fn event(&mut self, event: Event) -> Result {
         let index = self.instructions;
         let Some(thread) = self.threads.get_mut(&self.current) else { return Ok(()) };
-        self.text.clear();
-        // Memory takes everything.
-        let _ = thread.writer.event(&mut self.text, 0, &|| index, &event);
-        self.output.put_lines(&self.text)
+        thread.writer.event(0, &|| index, &event);
+        put_out(&mut thread.writer, &mut self.output)
     }
 
     fn thread(&mut self) -> Result<&mut Thread<'i>> {
@@ -256,9 +263,8 @@ impl<'i> Listing<'i> {
             self.current = thread;
             self.end_range()?;
             if let Some(thread) = self.threads.get_mut(&thread) {
-                self.text.clear();
-                let _ = thread.writer.end(&mut self.text);
-                self.output.put_lines(&self.text)?;
+                thread.writer.finish();
+                put_out(&mut thread.writer, &mut self.output)?;
             }
         }
         Ok(())

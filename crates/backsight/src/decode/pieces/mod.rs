@@ -21,16 +21,19 @@ use backsight_arm::frame::{Framing, NamedIds, Run};
 use backsight_core::TraceId;
 
 pub(super) use self::cut::{Cutter, StreamPiece};
+pub(super) use self::worker::Portion;
 use self::worker::{Counts, Job, Mark, Reply, decode_part, work};
-use super::consumers::Consumer;
+use super::consumer::Consumer;
+use super::execute::Executed;
 use super::kind::Kind;
-use super::parallel::{self, BlockSink};
+use super::lane::Lane;
+use super::parallel::{self, Read};
 use super::read_blocks;
 use super::session::{BLOCK, Setup, buffer_summary};
 use super::source_decoder::{SourceDecoder, Wanted};
 use super::span::count_frames;
 use super::split::{Piece, Splitter};
-use super::summary::{BufferSummary, SourceSummary};
+use super::summary::SourceSummary;
 use crate::protocol::{SavedState, Stream};
 use crate::{Buffer, Result, Source};
 
@@ -106,19 +109,21 @@ fn named_ids(buffer: &Buffer, size: u64, threads: usize) -> Result<Option<NamedI
     Ok(Some(named?.into_iter().fold(NamedIds::default(), |all, some| all | some)))
 }
 
-/// Decodes the only source of a buffer. `make` makes a consumer for each thread; `output` gets the portions in order.
-pub(super) fn run<'c, K, C, E>(
+/// Takes portions, in order.
+type Output<'o, C> = &'o mut (dyn FnMut(Portion<C>) -> ControlFlow<()> + 'o);
+
+/// Decodes the only source of a buffer. Each thread has a lane; `output` gets the portions in order.
+pub(super) fn run<'c, 'm, K, C>(
     setup: &Setup<'c, K>,
     id: TraceId,
     options: PieceOptions,
-    read: &mut dyn FnMut(BlockSink<'_>) -> Result,
-    make: &mut dyn FnMut(&Source) -> std::result::Result<C, E>,
-    output: &mut dyn FnMut(C::Portion) -> ControlFlow<()>,
-) -> std::result::Result<(BufferSummary, ControlFlow<()>), E>
+    read: Read<'_>,
+    lane: &(dyn Fn() -> Lane<'m, C> + Sync),
+    output: Output<'_, C>,
+) -> Result<Executed<C>>
 where
     K: Kind,
-    C: Consumer<K::Value>,
-    E: From<crate::Error>,
+    C: Consumer<K::Value> + Send,
 {
     // The order of one source is that of its bytes.
     let wanted = Wanted { arrivals: false, ..setup.wanted };
@@ -127,10 +132,10 @@ where
     while decoders.len() <= options.threads
         && let Some(decoder) = setup.decoder(id)
     {
-        decoders.push((make(&decoder.source)?, decoder));
+        decoders.push(decoder);
     }
-    let Some((consumer, decoder)) = decoders.pop() else {
-        return Err(crate::Error::misuse("the source cannot be decoded").into());
+    let Some(decoder) = decoders.pop() else {
+        return Err(crate::Error::misuse("the source cannot be decoded"));
     };
     let source = decoder.source.clone();
     let (jobs, queue) = channel();
@@ -139,7 +144,7 @@ where
         jobs: Some(jobs),
         ahead: options.threads + 1,
         decoder,
-        consumer,
+        lane: lane(),
         track: None,
         waiting: VecDeque::new(),
         known: None,
@@ -156,9 +161,9 @@ where
         undecoded: Vec::new(),
     };
     let (reading, outcome) = std::thread::scope(|scope| {
-        for (mut consumer, mut decoder) in decoders {
+        for mut decoder in decoders {
             let queue = &queue;
-            scope.spawn(move || work(queue, &mut decoder, &mut consumer));
+            scope.spawn(move || work(queue, &mut decoder, &mut lane()));
         }
         let mut outcome = ControlFlow::Continue(());
         let reading = read(&mut |block| {
@@ -180,7 +185,8 @@ where
     let notes = notes.into_words();
     let summary = SourceSummary { source, packets, accounting, statistics, notes, kinds };
     let sources = if gathering.is_met() { vec![summary] } else { Vec::new() };
-    Ok((buffer_summary(setup, &gathering.splitter, sources, &gathering.undecoded), outcome))
+    let summary = buffer_summary(setup, &gathering.splitter, sources, &gathering.undecoded);
+    Ok(Executed { summary, consumers: Vec::new(), stopped: outcome.is_break() })
 }
 
 /// The bytes of the source on their way from the buffer to pieces.
@@ -196,7 +202,7 @@ struct Gathering<'s, 'c, K> {
 
 impl<'c, K: Kind> Gathering<'_, 'c, K> {
     /// Takes more of the buffer.
-    fn feed<C>(&mut self, block: &[u8], chain: &mut Chain<'_, K::Stream<'c>, C>) -> ControlFlow<()>
+    fn feed<C>(&mut self, block: &[u8], chain: &mut Chain<'_, '_, K::Stream<'c>, C>) -> ControlFlow<()>
     where
         C: Consumer<K::Value>,
     {
@@ -234,43 +240,43 @@ impl<'c, K: Kind> Gathering<'_, 'c, K> {
 }
 
 /// A piece that was handed out.
-struct Handed<P> {
+struct Handed<C> {
     piece: Arc<StreamPiece>,
     /// What comes of it; nothing if it was not decoded ahead.
-    replies: Option<Receiver<Reply<P>>>,
+    replies: Option<Receiver<Reply<C>>>,
 }
 
 /// Where the decoding that is certain stands.
-struct Track<P> {
+struct Track<C> {
     piece: Arc<StreamPiece>,
     /// The next part.
     part: usize,
     /// Who decodes it: a thread, or the calling one.
-    replies: Option<Receiver<Reply<P>>>,
+    replies: Option<Receiver<Reply<C>>>,
     /// What the decoder had counted when this track began.
     base: Counts,
 }
 
 /// The pieces of a source, in order.
-struct Chain<'o, S: Stream, C: Consumer<S::Value>> {
-    jobs: Option<Sender<Job<C::Portion>>>,
+struct Chain<'o, 'm, S: Stream, C> {
+    jobs: Option<Sender<Job<C>>>,
     /// Pieces that are handed out before the first of them has to be done.
     ahead: usize,
     /// For what is decoded on the calling thread.
     decoder: SourceDecoder<S>,
-    consumer: C,
-    track: Option<Track<C::Portion>>,
-    waiting: VecDeque<Handed<C::Portion>>,
+    lane: Lane<'m, C>,
+    track: Option<Track<C>>,
+    waiting: VecDeque<Handed<C>>,
     /// What was known at the end of a part that is certain.
     known: Option<SavedState>,
     /// What was counted in what has been put out.
     counts: Counts,
     /// Pieces that were decoded ahead in vain since the last one that was not.
     in_vain: u32,
-    output: &'o mut dyn FnMut(C::Portion) -> ControlFlow<()>,
+    output: Output<'o, C>,
 }
 
-impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
+impl<S: Stream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
     /// The next piece, where there is enough for one.
     fn cut(&mut self, cutter: &mut Cutter, gathered: &mut Piece) -> Option<StreamPiece> {
         let stream = self.decoder.stream.resumable()?;
@@ -351,15 +357,14 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
             self.decoder.restore(track.piece.offset, &state);
             self.decoder.keep(&track.piece.all());
         }
-        self.consumer.go_on_at(boundary);
+        self.lane.go_on_at(boundary);
         let base = Counts::of(&mut self.decoder.stream);
         self.track = Some(Track { piece: next.piece, part, replies: None, base });
         ControlFlow::Continue(())
     }
 
     /// The first piece: a source says things at its beginning that it does not say again.
-    fn begin(&mut self) -> ControlFlow<()> {
-        let Some(Handed { piece, replies }) = self.waiting.pop_front() else { return ControlFlow::Break(()) };
+    fn begin(&mut self, Handed { piece, replies }: Handed<C>) -> ControlFlow<()> {
         let Some(Reply::Mark(mark)) = replies.as_ref().and_then(|replies| replies.recv().ok()) else {
             return ControlFlow::Break(());
         };
@@ -372,7 +377,7 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
     }
 
     /// Puts out the bytes that are the piece's own.
-    fn finish_own_bytes(&mut self, track: &mut Track<C::Portion>) -> ControlFlow<()> {
+    fn finish_own_bytes(&mut self, track: &mut Track<C>) -> ControlFlow<()> {
         let mut last = None;
         while track.part <= track.piece.own_end() {
             last = Some(self.part(track)?);
@@ -387,15 +392,13 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
     }
 
     /// Puts out the next part of a track.
-    fn part(&mut self, track: &mut Track<C::Portion>) -> ControlFlow<(), Box<Mark>> {
+    fn part(&mut self, track: &mut Track<C>) -> ControlFlow<(), Box<Mark>> {
         let part = track.part;
         track.part += 1;
         let Some(replies) = &track.replies else {
-            let Self { decoder, consumer, output, .. } = self;
-            return match decode_part(&track.piece, part, decoder, consumer, output) {
-                ControlFlow::Continue(()) => {
-                    ControlFlow::Continue(Box::new(Mark::of(decoder, consumer, false)))
-                }
+            let Self { decoder, lane, output, .. } = self;
+            return match decode_part(&track.piece, part, decoder, lane, output) {
+                ControlFlow::Continue(()) => ControlFlow::Continue(Box::new(Mark::of(decoder, lane, false))),
                 ControlFlow::Break(()) => ControlFlow::Break(()),
             };
         };
@@ -411,13 +414,13 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, S, C> {
 }
 
 /// A piece that was decoded ahead, up to where it takes over.
-struct Ahead<P> {
-    replies: Receiver<Reply<P>>,
+struct Ahead<C> {
+    replies: Receiver<Reply<C>>,
     /// The next part.
     part: usize,
 }
 
-impl<P> Ahead<P> {
+impl<C> Ahead<C> {
     /// The end of its next part. What it gave before is not needed.
     fn next_mark(&mut self) -> Option<Box<Mark>> {
         // One more mark comes before the first part.

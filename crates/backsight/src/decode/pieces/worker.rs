@@ -8,7 +8,8 @@ use backsight_core::Accounting;
 use backsight_flow::Statistics;
 
 use super::cut::StreamPiece;
-use crate::decode::consumers::{Consumer, Portions};
+use crate::decode::consumer::Consumer;
+use crate::decode::lane::Lane;
 use crate::decode::source_decoder::SourceDecoder;
 use crate::protocol::{Kinds, Notes, SavedState, Stream};
 
@@ -52,13 +53,9 @@ pub(super) struct Mark {
 impl Mark {
     /// Where a decoder and its consumer are now. What is known is needed by those who go on from here; else it is compared, if
     /// that is not too much.
-    pub fn of<S, C>(decoder: &mut SourceDecoder<S>, consumer: &C, is_needed: bool) -> Self
-    where
-        S: Stream,
-        C: Consumer<S::Value>,
-    {
-        let (state, boundary) =
-            (decoder.state_if(|stream| is_needed || !stream.is_costly()), consumer.boundary());
+    pub fn of<S: Stream, C>(decoder: &mut SourceDecoder<S>, lane: &Lane<'_, C>, is_needed: bool) -> Self {
+        let state = decoder.state_if(|stream| is_needed || !stream.is_costly());
+        let boundary = lane.boundary().cloned();
         Self { state, boundary, counts: Counts::of(&mut decoder.stream) }
     }
 
@@ -68,51 +65,57 @@ impl Mark {
     }
 }
 
+/// What was made of some of a source.
+pub(in crate::decode) enum Portion<C> {
+    Text(Vec<u8>),
+    /// The consumer of a part.
+    Part(Box<C>),
+}
+
 /// What comes back of a piece.
-pub(super) enum Reply<P> {
-    Portion(P),
+pub(super) enum Reply<C> {
+    Portion(Portion<C>),
     /// The first comes before all, then one after each part.
     Mark(Box<Mark>),
 }
 
 /// A piece to decode.
-pub(super) struct Job<P> {
+pub(super) struct Job<C> {
     pub piece: Arc<StreamPiece>,
     /// What is known at its beginning.
     pub state: SavedState,
-    pub replies: SyncSender<Reply<P>>,
+    pub replies: SyncSender<Reply<C>>,
 }
 
 /// Decodes pieces, one after the other, until there are no more.
 pub(super) fn work<S: Stream, C: Consumer<S::Value>>(
-    jobs: &Mutex<Receiver<Job<C::Portion>>>,
+    jobs: &Mutex<Receiver<Job<C>>>,
     decoder: &mut SourceDecoder<S>,
-    consumer: &mut C,
+    lane: &mut Lane<'_, C>,
 ) {
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(job) = next() {
         // Who stops listening knows the rest from elsewhere.
-        let _ = decode_piece(&job, decoder, consumer);
-        consumer.take();
+        let _ = decode_piece(&job, decoder, lane);
     }
 }
 
 fn decode_piece<S: Stream, C: Consumer<S::Value>>(
-    Job { piece, state, replies }: &Job<C::Portion>,
+    Job { piece, state, replies }: &Job<C>,
     decoder: &mut SourceDecoder<S>,
-    consumer: &mut C,
+    lane: &mut Lane<'_, C>,
 ) -> ControlFlow<()> {
     let send = |reply| match replies.send(reply) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
     };
     decoder.restore(piece.offset, state);
-    consumer.go_on_at(None);
-    send(Reply::Mark(Box::new(Mark::of(decoder, consumer, false))))?;
+    lane.go_on_at(None);
+    send(Reply::Mark(Box::new(Mark::of(decoder, lane, false))))?;
     for part in 0..piece.parts() {
-        decode_part(piece, part, decoder, consumer, &mut |portion| send(Reply::Portion(portion)))?;
+        decode_part(piece, part, decoder, lane, &mut |portion| send(Reply::Portion(portion)))?;
         let is_needed = part + 1 == piece.parts();
-        send(Reply::Mark(Box::new(Mark::of(decoder, consumer, is_needed))))?;
+        send(Reply::Mark(Box::new(Mark::of(decoder, lane, is_needed))))?;
     }
     ControlFlow::Continue(())
 }
@@ -122,14 +125,19 @@ pub(super) fn decode_part<S: Stream, C: Consumer<S::Value>>(
     piece: &StreamPiece,
     part: usize,
     decoder: &mut SourceDecoder<S>,
-    consumer: &mut C,
-    output: &mut dyn FnMut(C::Portion) -> ControlFlow<()>,
+    lane: &mut Lane<'_, C>,
+    output: &mut dyn FnMut(Portion<C>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let mut portions = Portions { consumer, output };
-    decoder.take_to(piece.part(part).part(), &mut portions)?;
+    let mut text = |text| output(Portion::Text(text));
+    let mut consumer = lane.with(&mut text);
+    decoder.take(piece.part(part).part(), &mut consumer)?;
     if piece.is_last && part == piece.own_end() {
-        decoder.finish_to(&mut portions)?;
-        portions.consumer.finish();
+        decoder.finish(&mut consumer)?;
+        consumer.finish();
     }
-    portions.flush()
+    consumer.flush()?;
+    match lane.take_part() {
+        Some(consumer) => output(Portion::Part(Box::new(consumer))),
+        None => ControlFlow::Continue(()),
+    }
 }

@@ -1,0 +1,207 @@
+//! What takes items.
+
+use std::ops::ControlFlow;
+
+use backsight_flow::PathId;
+use backsight_image::Window;
+
+use super::item::{Item, Outcome};
+use super::span::Cut;
+use crate::Source;
+use crate::protocol::SavedState;
+
+/// Takes packets, execution, or whatever a decode gives. Every closure that takes an item is one.
+///
+/// A consumer that is made for each source ([`Decode::consume`](super::Decode::consume), [`Decode::write`](super::Decode::write))
+/// takes what that source gives, on the thread that decodes it. Where it says that it can be joined, there are several for one
+/// source, each of which takes a part of it.
+pub trait Consumer<T> {
+    /// Does it take whole paths by [`Consumer::path`]? Decoders are compiled for each type that does, which is the fastest way
+    /// to count, and takes longer to build; for all others each item is a call.
+    const TAKES_PATHS: bool = false;
+
+    /// Takes an item.
+    fn item(&mut self, item: Item<'_, T>);
+
+    /// Takes the items of a path of execution that was walked before. `path` always stands for the same values, and for the
+    /// same distances between their offsets: a consumer that counts need look at them only when it comes for the first time.
+    #[inline(always)]
+    fn path<'a>(&mut self, _path: PathId, _sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    where
+        T: 'a,
+    {
+        for item in items {
+            self.item(item);
+            if self.has_enough() {
+                return;
+            }
+        }
+    }
+
+    /// What follows is of this source, in this span of time, if that decides what code there is. Both may be the same as before.
+    fn source(&mut self, _source: &Source, _window: Option<Window>) {}
+
+    /// What follows happened in this span of time, which decides what code there was: [`Item::window`].
+    fn enter(&mut self, _window: Window) {}
+
+    /// Has it enough? This is asked after each item and each path. Then the decode ends, if it is on one thread; else that of the
+    /// source ends.
+    #[inline(always)]
+    fn has_enough(&self) -> bool {
+        false
+    }
+
+    /// The source ends.
+    fn finish(&mut self) {}
+
+    /// Nothing more is known for now: the next bytes may be long in coming.
+    fn pause(&mut self) {}
+
+    /// The text, or other bytes, that it has written so far, if it writes: they are taken out, and go to
+    /// [`Decode::write`](super::Decode::write) in the order of the source.
+    #[inline(always)]
+    fn text(&mut self) -> Option<&mut Vec<u8>> {
+        None
+    }
+
+    /// Can parts of a source have a consumer each? Text of parts is put together as it is; all other consumers are joined.
+    fn can_join(&self) -> bool {
+        false
+    }
+
+    /// What decides what it makes of the items that follow, where parts of a source are joined and that is more than the items:
+    /// two consumers that know the same make the same of them. Each part ends with one.
+    fn boundary(&mut self) -> Option<SavedState> {
+        None
+    }
+
+    /// Begins where another consumer has come to a boundary. Without that, it begins anywhere.
+    fn begin_at(&mut self, _boundary: &SavedState) {}
+
+    /// Joins what the consumer of the next part has made.
+    fn join(&mut self, _later: Self)
+    where
+        Self: Sized,
+    {
+    }
+
+    /// The source can be cut here: the next item belongs to the next span. See
+    /// [`Decode::find_cuts`](super::Decode::find_cuts).
+    fn cut(&mut self, _cut: Cut) {}
+}
+
+/// Every closure is a consumer that never has enough.
+impl<T, F: FnMut(Item<'_, T>)> Consumer<T> for F {
+    #[inline]
+    fn item(&mut self, item: Item<'_, T>) {
+        self(item);
+    }
+}
+
+/// Takes no notice of anything: for a decode of which only the summary is wanted.
+impl<T> Consumer<T> for () {
+    fn item(&mut self, _item: Item<'_, T>) {}
+
+    fn can_join(&self) -> bool {
+        true
+    }
+}
+
+/// A closure that may say that it wants no more.
+pub(super) struct Each<F> {
+    each: F,
+    has_enough: bool,
+}
+
+impl<F> Each<F> {
+    pub fn new(each: F) -> Self {
+        Self { each, has_enough: false }
+    }
+}
+
+impl<T, R: Outcome, F: FnMut(Item<'_, T>) -> R> Consumer<T> for Each<F> {
+    #[inline]
+    fn item(&mut self, item: Item<'_, T>) {
+        self.has_enough = (self.each)(item).control().is_break();
+    }
+
+    #[inline]
+    fn has_enough(&self) -> bool {
+        self.has_enough
+    }
+}
+
+/// A state that a closure gives items to.
+pub(super) struct Folded<'e, S, E, J> {
+    pub state: S,
+    pub each: &'e E,
+    /// Puts the states of parts together.
+    pub join: Option<&'e J>,
+}
+
+impl<T, S, E: Fn(&mut S, Item<'_, T>), J: Fn(&mut S, S)> Consumer<T> for Folded<'_, S, E, J> {
+    fn item(&mut self, item: Item<'_, T>) {
+        (self.each)(&mut self.state, item);
+    }
+
+    fn can_join(&self) -> bool {
+        self.join.is_some()
+    }
+
+    fn join(&mut self, later: Self) {
+        if let Some(join) = self.join {
+            join(&mut self.state, later.state);
+        }
+    }
+}
+
+/// A consumer of any type that does not take whole paths.
+pub(super) trait AnyConsumer<T> {
+    /// Takes an item, and says whether it wants more.
+    fn take(&mut self, item: Item<'_, T>) -> ControlFlow<()>;
+    fn enter(&mut self, window: Window);
+    fn has_enough(&self) -> bool;
+}
+
+impl<T, C: Consumer<T>> AnyConsumer<T> for C {
+    fn take(&mut self, item: Item<'_, T>) -> ControlFlow<()> {
+        self.item(item);
+        if Consumer::has_enough(self) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn enter(&mut self, window: Window) {
+        Consumer::enter(self, window);
+    }
+
+    fn has_enough(&self) -> bool {
+        Consumer::has_enough(self)
+    }
+}
+
+/// The one consumer that decoders are compiled for where no whole paths are taken.
+pub(super) struct OneByOne<'c, T> {
+    consumer: &'c mut dyn AnyConsumer<T>,
+    has_enough: bool,
+}
+
+impl<'c, T> OneByOne<'c, T> {
+    pub fn new(consumer: &'c mut dyn AnyConsumer<T>) -> Self {
+        let has_enough = consumer.has_enough();
+        Self { consumer, has_enough }
+    }
+}
+
+impl<T> Consumer<T> for OneByOne<'_, T> {
+    fn item(&mut self, item: Item<'_, T>) {
+        self.has_enough = self.consumer.take(item).is_break();
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.consumer.enter(window);
+    }
+
+    #[inline]
+    fn has_enough(&self) -> bool {
+        self.has_enough
+    }
+}

@@ -1,0 +1,274 @@
+//! The consumers of one thread.
+
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use backsight_core::TraceId;
+use backsight_flow::PathId;
+use backsight_image::Window;
+
+use super::consumer::Consumer;
+use super::item::Item;
+use crate::protocol::SavedState;
+use crate::{Buffer, Source};
+
+/// Makes the consumer of a source, or of a part of one; `None` after a failure.
+pub(super) type Make<'m, C> = &'m (dyn Fn(&Source) -> Option<C> + Sync + 'm);
+
+/// Takes text.
+pub(super) type TextSink<'o> = &'o mut (dyn FnMut(Vec<u8>) -> ControlFlow<()> + 'o);
+
+/// Text that is enough to be handed on.
+const ENOUGH_TEXT: usize = 1 << 16;
+
+/// The consumers of the sources that one thread decodes: each gets what is of its source.
+pub(super) struct Lane<'m, C> {
+    make: Make<'m, C>,
+    pool: &'m Pool,
+    /// A source that goes on under another ID keeps its consumer: its buffer says which ones do.
+    buffer: Option<&'m Buffer>,
+    /// The one that items are of now; there are few others, and they seldom take turns.
+    current: Option<OfSource<C>>,
+    others: Vec<OfSource<C>>,
+    /// Where the last part has ended.
+    boundary: Option<SavedState>,
+}
+
+/// The consumer of a source.
+pub(super) struct OfSource<C> {
+    id: TraceId,
+    pub source: Source,
+    pub consumer: C,
+}
+
+impl<C> OfSource<C> {
+    pub fn new(source: Source, consumer: C) -> Self {
+        Self { id: source.frame_id(), source, consumer }
+    }
+}
+
+impl<'m, C> Lane<'m, C> {
+    /// No consumer yet: `make` makes one for each source that has bytes, and, without the buffer, for each ID that it has.
+    pub fn new(make: Make<'m, C>, pool: &'m Pool, buffer: Option<&'m Buffer>) -> Self {
+        let (others, boundary) = Default::default();
+        Self { make, pool, buffer, current: None, others, boundary }
+    }
+
+    /// Can parts of a source have a consumer each?
+    pub fn can_join<T>(&self, source: &Source) -> bool
+    where
+        C: Consumer<T>,
+    {
+        (self.make)(source).is_some_and(|consumer| consumer.can_join())
+    }
+
+    /// Makes the consumer of the first source; false after a failure.
+    pub fn begin<T>(&mut self, source: &Source) -> bool
+    where
+        C: Consumer<T>,
+    {
+        self.turn_to(self.id_of(source), source, None);
+        self.current.is_some()
+    }
+
+    /// Its text goes to `output`.
+    pub fn with<'l>(&'l mut self, output: TextSink<'l>) -> Delivering<'l, 'm, C> {
+        Delivering { lane: self, output, has_enough: false }
+    }
+
+    /// All consumers, in the order of the IDs of their sources.
+    pub fn into_consumers(self) -> Vec<OfSource<C>> {
+        let mut all: Vec<_> = self.others.into_iter().chain(self.current).collect();
+        all.sort_by_key(|one| one.id);
+        all
+    }
+
+    #[inline(always)]
+    fn consumer(&mut self) -> Option<&mut C> {
+        self.current.as_mut().map(|current| &mut current.consumer)
+    }
+
+    fn id_of(&self, source: &Source) -> TraceId {
+        let id = source.frame_id();
+        self.buffer.map_or(id, |buffer| buffer.first_id(id))
+    }
+
+    /// What follows is of this source. Text goes on in the order in which it is written.
+    fn turn_to<T>(&mut self, id: TraceId, source: &Source, window: Option<Window>)
+    where
+        C: Consumer<T>,
+    {
+        let text = self.consumer().and_then(Consumer::text).map(std::mem::take);
+        let known = self.others.iter().position(|one| one.id == id);
+        self.others.extend(self.current.take());
+        self.current = match known {
+            Some(known) => Some(self.others.swap_remove(known)),
+            None => (self.make)(source).map(|mut consumer| {
+                window.into_iter().for_each(|window| consumer.enter(window));
+                self.boundary.iter().for_each(|boundary| consumer.begin_at(boundary));
+                OfSource { id, source: source.clone(), consumer }
+            }),
+        };
+        if let (Some(before), Some(text)) = (text, self.consumer().and_then(Consumer::text)) {
+            *text = before;
+        }
+    }
+
+    /// What was made of a part of the only source, but for text. The next part has another consumer, which begins where this one
+    /// has ended.
+    pub fn take_part<T>(&mut self) -> Option<C>
+    where
+        C: Consumer<T>,
+    {
+        let consumer = self.consumer()?;
+        if consumer.text().is_some() {
+            self.boundary = consumer.boundary();
+            return None;
+        }
+        let mut consumer = self.current.take()?.consumer;
+        self.boundary = consumer.boundary();
+        Some(consumer)
+    }
+
+    /// Where the last part has ended, where that is more than the decoder knows.
+    pub fn boundary(&self) -> Option<&SavedState> {
+        self.boundary.as_ref()
+    }
+
+    /// Goes on where a consumer of the same source has come to this boundary; without one it begins anywhere.
+    pub fn go_on_at<T>(&mut self, boundary: Option<SavedState>)
+    where
+        C: Consumer<T>,
+    {
+        // What nobody has taken is not wanted. Whoever writes what depends on nothing before may go on: it has learnt texts.
+        let is_anywhere = self.boundary.is_none() && boundary.is_none();
+        match self.consumer().and_then(Consumer::text) {
+            Some(text) if is_anywhere => text.clear(),
+            _ => self.current = None,
+        }
+        self.boundary = boundary;
+    }
+}
+
+/// Consumers whose text is handed on when there is enough of it.
+pub(super) struct Delivering<'l, 'm, C> {
+    lane: &'l mut Lane<'m, C>,
+    output: TextSink<'l>,
+    has_enough: bool,
+}
+
+impl<C> Delivering<'_, '_, C> {
+    /// Something was taken.
+    #[inline(always)]
+    fn go_on<T>(&mut self)
+    where
+        C: Consumer<T>,
+    {
+        let Some(consumer) = self.lane.consumer() else { return };
+        let has_enough = consumer.has_enough();
+        let is_full = consumer.text().is_some_and(|text| text.len() >= ENOUGH_TEXT);
+        if is_full {
+            self.hand_on::<T>();
+        }
+        self.has_enough |= has_enough;
+    }
+
+    /// Hands on the text that there is.
+    #[inline(never)]
+    fn hand_on<T>(&mut self)
+    where
+        C: Consumer<T>,
+    {
+        let Self { lane, output, has_enough } = self;
+        let pool = lane.pool;
+        if let Some(text) = lane.consumer().and_then(Consumer::text)
+            && !text.is_empty()
+        {
+            *has_enough |= output(std::mem::replace(text, pool.take())).is_break();
+        }
+    }
+
+    /// Hands on the text that there is. A break means that nobody wants more.
+    pub fn flush<T>(&mut self) -> ControlFlow<()>
+    where
+        C: Consumer<T>,
+    {
+        self.hand_on::<T>();
+        if self.has_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl<T, C: Consumer<T>> Consumer<T> for Delivering<'_, '_, C> {
+    const TAKES_PATHS: bool = C::TAKES_PATHS;
+
+    #[inline(always)]
+    fn item(&mut self, item: Item<'_, T>) {
+        if let Some(consumer) = self.lane.consumer() {
+            consumer.item(item);
+            self.go_on::<T>();
+        }
+    }
+
+    #[inline(always)]
+    fn path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, T>>)
+    where
+        T: 'a,
+    {
+        if let Some(consumer) = self.lane.consumer() {
+            consumer.path(path, sub_source, items);
+            self.go_on::<T>();
+        }
+    }
+
+    fn source(&mut self, source: &Source, window: Option<Window>) {
+        let id = self.lane.id_of(source);
+        if self.lane.current.as_ref().is_none_or(|current| current.id != id) {
+            self.lane.turn_to(id, source, window);
+            self.has_enough |= self.lane.current.is_none();
+        }
+    }
+
+    fn enter(&mut self, window: Window) {
+        if let Some(consumer) = self.lane.consumer() {
+            consumer.enter(window);
+        }
+    }
+
+    #[inline(always)]
+    fn has_enough(&self) -> bool {
+        self.has_enough
+    }
+
+    fn finish(&mut self) {
+        if let Some(consumer) = self.lane.consumer() {
+            consumer.finish();
+            self.go_on::<T>();
+        }
+    }
+
+    fn pause(&mut self) {
+        self.hand_on::<T>();
+    }
+}
+
+/// Memory for text that goes from thread to thread and back: to ask the system for it again and again takes longer than to
+/// write the text.
+#[derive(Default)]
+pub(super) struct Pool(Mutex<Vec<Vec<u8>>>);
+
+impl Pool {
+    fn all(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Room for text.
+    fn take(&self) -> Vec<u8> {
+        self.all().pop().unwrap_or_else(|| Vec::with_capacity(ENOUGH_TEXT + ENOUGH_TEXT / 4))
+    }
+
+    /// What was in it is not needed any more.
+    pub fn give_back(&self, mut text: Vec<u8>) {
+        text.clear();
+        self.all().push(text);
+    }
+}
