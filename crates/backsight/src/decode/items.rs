@@ -9,7 +9,7 @@ use std::vec;
 
 use backsight_image::Window;
 
-use super::item::Item;
+use super::item::{Item, Origin};
 use super::summary::Summary;
 use crate::{Error, Result, Source};
 
@@ -44,6 +44,15 @@ impl<T: Copy> From<&Item<'_, T>> for OwnedItem<T> {
         let &Item { source, sub_source, offset, length, window, value, .. } = item;
         let (source, position, bytes) = (source.clone(), item.position(), item.bytes().into());
         Self { source, sub_source, offset, length, position, bytes, window, value }
+    }
+}
+
+impl<T: Copy> OwnedItem<T> {
+    /// The item that was kept.
+    pub(crate) fn item(&self) -> Item<'_, T> {
+        let &Self { ref source, sub_source, offset, length, position, ref bytes, window, value } = self;
+        let origin = position.map_or(Origin::Unknown, |position| Origin::Known(position, bytes));
+        Item { source, sub_source, offset, length, window, value, origin }
     }
 }
 

@@ -35,7 +35,7 @@ use backsight_core::TraceId;
 
 use crate::capture::{Buffer, Capture};
 pub use crate::protocol::SavedState;
-use crate::{Error, Result};
+use crate::{Error, Result, Source};
 pub use consumer::Consumer;
 use consumer::Each;
 pub use execute::Written;
@@ -43,6 +43,7 @@ pub use item::{Item, Outcome};
 pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
+pub(crate) use parallel::map;
 pub use positions::Stretch;
 pub use session::Session;
 use session::{BLOCK, Order, Setup};

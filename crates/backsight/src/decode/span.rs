@@ -2,7 +2,7 @@
 //!
 //! Trace is written in terms of what came before it. A decoder that begins at a synchronisation, and knows nothing else,
 //! comes to know all that one knows which has read the source from its beginning; most often within a few bytes.
-//! [`Decode::find_cuts`] reads a source once, begins anew at synchronisations beside that, and compares: where both know
+//! [`Decode::find_cuts`] reads a source once, begins again at synchronisations beside that, and compares: where both know
 //! the same, there is a [`Cut`]. Decoding that begins at the synchronisation of a cut, and whose output is dropped up to the
 //! offset of the cut, gives from there on exactly what the decode of the whole source gives. So spans between cuts can be
 //! decoded anywhere, in any order, by whoever has the capture.
@@ -33,6 +33,10 @@ const SEEK: usize = 1 << 14;
 /// Bytes of a source that are its beginning; and blocks of its buffer in which they are looked for.
 const EARLY: u64 = 1 << 16;
 const EARLY_BLOCKS: u32 = 64;
+
+/// Bytes of a source that are searched for a synchronisation at first, and at most.
+const FIRST_SEARCHED: usize = 1 << 10;
+const MOST_SEARCHED: usize = 1 << 23;
 
 /// Where a source can be cut in two. Offsets count the bytes of the stream of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +156,19 @@ impl<'c, K: Kind> Decode<'c, K> {
         size: usize,
         consumer: &mut impl Consumer<K::Value>,
     ) -> Result {
+        self.find_cuts_after(None, (buffer, id), size, consumer)
+    }
+
+    /// The same from a synchronisation on that comes after about this position of the buffer, if one can be found there: what
+    /// comes out before the first cut may not be what a decode of the whole source gives. Offsets count from that position.
+    /// Where no decoder can begin in the middle there are no cuts.
+    pub(crate) fn find_cuts_after(
+        self,
+        position: Option<u64>,
+        (buffer, id): (&str, TraceId),
+        size: usize,
+        consumer: &mut impl Consumer<K::Value>,
+    ) -> Result {
         let decode = self.span(&Span::all(buffer, id));
         let Some(setup) = decode.setups()?.pop() else { return Ok(()) };
         let id = id_in_frames(&setup, id);
@@ -162,11 +179,19 @@ impl<'c, K: Kind> Decode<'c, K> {
         if decoder.state().is_none() || !setup.buffer.continued.is_empty() {
             return Ok(());
         }
-        let known = self.known_early(&setup, id)?;
+        let seek = match position {
+            Some(position) => match middle(&setup, &mut decoder, position) {
+                Some(seek) => Some(seek),
+                None => return Ok(()),
+            },
+            None => None,
+        };
+        let known = decode.known_early(&setup, id)?;
         let (mut cutter, mut gathered) = (Cutter::new(size), Piece::default());
-        let mut stream = SourceStream::new(&setup, id, None);
-        let mut seeks = VecDeque::new();
-        decode.blocks(setup.buffer, false, &mut |block| {
+        let mut stream = SourceStream::new(&setup, id, seek);
+        let (mut seeks, mut is_synchronised) = (VecDeque::new(), seek.is_none());
+        let position = seek.map_or(0, |seek| seek.position);
+        decode.blocks_from(setup.buffer, position, false, &mut |block| {
             for block in block.chunks(SEEK) {
                 seeks.extend(stream.seek());
                 stream.feed(block, &mut |piece, _| {
@@ -174,16 +199,58 @@ impl<'c, K: Kind> Decode<'c, K> {
                     ControlFlow::Continue(())
                 })?;
             }
-            while let Some(piece) = next_piece(&mut decoder, &mut cutter, &mut gathered) {
+            if !is_synchronised && let Some(skipped) = synchronise(&mut decoder, &mut gathered, position) {
+                cutter = Cutter::starting_at(size, skipped);
+                is_synchronised = true;
+            }
+            while is_synchronised && let Some(piece) = next_piece(&mut decoder, &mut cutter, &mut gathered) {
                 let seek = latest(&mut seeks, piece.offset);
                 look_for_cut(&piece, (seek, known.as_ref()), &mut decoder, &mut probe, consumer);
             }
-            ControlFlow::Continue(())
+            if is_synchronised || gathered.bytes.len() < MOST_SEARCHED {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         })?;
-        let rest = cutter.rest(&mut gathered);
-        let seek = latest(&mut seeks, rest.offset);
-        look_for_cut(&rest, (seek, known.as_ref()), &mut decoder, &mut probe, consumer);
+        if is_synchronised {
+            let rest = cutter.rest(&mut gathered);
+            let seek = latest(&mut seeks, rest.offset);
+            look_for_cut(&rest, (seek, known.as_ref()), &mut decoder, &mut probe, consumer);
+        }
         Ok(())
+    }
+
+    /// Can a source be cut, as far as its protocol is concerned?
+    pub(crate) fn can_be_cut(&self, source: &Source) -> Result<bool> {
+        let decode = self.clone().span(&Span::all(source.buffer(), source.id()));
+        let Some(setup) = decode.setups()?.pop() else { return Ok(false) };
+        let id = id_in_frames(&setup, source.id());
+        let can_resume = setup.decoder(id).is_some_and(|mut decoder| decoder.state().is_some());
+        Ok(can_resume && setup.buffer.continued.is_empty())
+    }
+
+    /// The sources that are wanted and can be decoded. What a bare file with frames holds, its frames are read for.
+    ///
+    /// # Errors
+    /// As [`Decode::run`].
+    pub fn sources(&self) -> Result<Vec<Source>> {
+        self.check_buffers()?;
+        self.check_ids()?;
+        let mut sources = Vec::new();
+        for buffer in self.wanted_buffers() {
+            match buffer.fallback {
+                Some(_) => sources.extend(buffer.contents()?.sources.into_iter().map(|(source, _)| source)),
+                None => sources.extend(buffer.sources().cloned()),
+            }
+        }
+        // Where a source goes on under another ID, it is one all the same.
+        sources.retain(|source| {
+            let buffer = self.capture.buffer(source.buffer());
+            let is_first = buffer.is_none_or(|buffer| !buffer.continued.contains_key(&source.frame_id()));
+            source.is_decoded() && self.wants(source.id()) && is_first
+        });
+        Ok(sources)
     }
 
     /// What is known soon after the beginning of a source, of which things are said there that are not said again. It is the
@@ -215,6 +282,42 @@ fn starting_state<S: Stream>(
     known: Option<&SavedState>,
 ) -> Option<SavedState> {
     Some(decoder.stream.resumable()?.starting_at(offset, known))
+}
+
+/// Where reading can begin in the middle of a buffer, if a decoder can, too.
+fn middle<K: Kind, S: Stream>(
+    setup: &Setup<'_, K>,
+    decoder: &mut SourceDecoder<S>,
+    position: u64,
+) -> Option<Seek> {
+    let splitter = Splitter::new(setup.buffer, setup.wanted);
+    splitter.frame_start(setup.buffer)?;
+    decoder.stream.resumable().filter(|stream| stream.finds_synchronisation_anywhere())?;
+    // Frames begin at multiples of their size.
+    let position = position - position % 16;
+    Some(Seek { position, id: None, offset: position })
+}
+
+/// Begins at the first synchronisation in what was gathered, the first byte of which is at this offset, and drops what comes before it.
+/// Gives the offset of the synchronisation.
+fn synchronise<S: Stream>(decoder: &mut SourceDecoder<S>, gathered: &mut Piece, offset: u64) -> Option<u64> {
+    let stream = decoder.stream.resumable()?;
+    let mut length = FIRST_SEARCHED;
+    let found = loop {
+        let bytes = gathered.bytes.get(..length).unwrap_or(&gathered.bytes);
+        if let Some(found) = stream.last_sync(bytes, 0) {
+            break found;
+        }
+        if bytes.len() < length {
+            return None;
+        }
+        length *= 2;
+    };
+    let sync = offset + found as u64;
+    let state = stream.starting_at(sync, None);
+    *gathered = gathered.slice(found..gathered.bytes.len()).into_piece();
+    decoder.restore(sync, &state);
+    Some(sync)
 }
 
 fn next_piece<S: Stream>(

@@ -4,6 +4,7 @@ mod decode;
 mod execution_pieces;
 mod harts;
 mod json;
+mod moments;
 mod over_time;
 mod packet_pieces;
 mod page;
