@@ -72,12 +72,24 @@ impl CycleWindow {
 
     /// Shares cycles out. What remains after division goes to the last block. False if there is no block to give them to.
     pub fn share_out(&mut self, cycles: u64, give: &mut dyn FnMut(&Stay, u64)) -> bool {
+        // Most counts are of one block.
+        if let [only] = self.stays[..] {
+            self.stays.clear();
+            give(&only, cycles);
+            return true;
+        }
         let instructions: u64 = self.stays.iter().map(|stay| u64::from(stay.instructions)).sum();
         let mut left = cycles;
         let last = self.stays.len().wrapping_sub(1);
         for (number, stay) in self.stays.iter().enumerate() {
-            let part = u128::from(cycles) * u128::from(stay.instructions) / u128::from(instructions.max(1));
-            let part = if number == last { left } else { part as u64 };
+            let part = match cycles.checked_mul(stay.instructions.into()) {
+                _ if number == last => left,
+                Some(product) => product / instructions.max(1),
+                None => {
+                    let product = u128::from(cycles) * u128::from(stay.instructions);
+                    (product / u128::from(instructions.max(1))) as u64
+                }
+            };
             left -= part;
             give(stay, part);
         }
@@ -100,6 +112,14 @@ mod tests {
         let mut shares = Vec::new();
         assert!(window.share_out(100, &mut |stay, cycles| shares.push((stay.block, cycles))));
         assert_eq!(shares, [(1, 14), (2, 42), (3, 44)]);
+        window.push(Stay { block: 4, node: 0, instructions: 0 });
+        assert!(window.share_out(7, &mut |stay, cycles| shares.push((stay.block, cycles))));
+        // More than fits into 64 bits on the way.
+        for block in [5, 6] {
+            window.push(Stay { block, node: 0, instructions: u32::MAX });
+        }
+        assert!(window.share_out(1 << 62, &mut |stay, cycles| shares.push((stay.block, cycles))));
+        assert_eq!(shares[3..], [(4, 7), (5, 1 << 61), (6, 1 << 61)]);
         assert!(!window.share_out(5, &mut |_, _| panic!("nothing was executed since")));
     }
 }

@@ -38,6 +38,16 @@ impl Decimal {
     }
 }
 
+/// The digits of a number below ten thousand, and how many there are: the first bytes of the array.
+#[inline(always)]
+pub(super) fn short_decimal(number: u64) -> Option<([u8; 4], usize)> {
+    let ([first, second], [third, fourth]) =
+        (*PAIRS.get((number / 100) as usize)?, *PAIRS.get((number % 100) as usize)?);
+    let zeros = usize::from(number < 10) + usize::from(number < 100) + usize::from(number < 1000);
+    let digits = u32::from_le_bytes([first, second, third, fourth]) >> (8 * zeros);
+    Some((digits.to_le_bytes(), 4 - zeros))
+}
+
 /// Writes a decimal number. Most numbers of a listing are short: those need no loop.
 #[inline]
 pub(super) fn write_decimal(out: &mut Vec<u8>, number: u64) {
@@ -82,6 +92,8 @@ mod tests {
             let mut written = Vec::new();
             write_decimal(&mut written, number);
             assert_eq!(written, number.to_string().as_bytes());
+            let short = short_decimal(number).map(|(digits, length)| digits[..length].to_vec());
+            assert_eq!(short, (number < 10_000).then_some(written));
         }
         assert_eq!(hexadecimal(0x0F), *b"0f");
     }

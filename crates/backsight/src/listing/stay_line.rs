@@ -6,7 +6,7 @@
 
 use std::io::Write as _;
 
-use super::digits::write_decimal;
+use super::digits::{Decimal, short_decimal, write_decimal};
 use super::label::Label;
 use crate::calls::{Cost, Functions, NameId, Stay};
 use backsight_core::Printable;
@@ -22,6 +22,9 @@ const CALL: usize = 31;
 
 /// Bytes that a short line is put together in.
 const LINE: usize = (START + NAME + OWN + CALL).next_multiple_of(16);
+
+/// Bytes that any other line with a short name is put together in.
+const LONG_LINE: usize = START + NAME + 256;
 
 /// Costs with fewer instructions are short.
 const SHORT: usize = 1000;
@@ -109,6 +112,9 @@ pub(super) fn write_stay(lines: &mut Vec<u8>, label: &Label, hart: u16, stay: &S
         {
             write_short(lines, label, stay.depth, (text, *length), costs);
         }
+        (NameText::Short { length, text }, Some(label), None) if stay.depth <= (START - label.len()) / 2 => {
+            write_long(lines, label, (text, *length), stay);
+        }
         _ => write_any(lines, label, hart, *stay, name),
     }
 }
@@ -146,6 +152,91 @@ fn write_short(
     line[end..][..CALL].copy_from_slice(&call.text);
     end += usize::from(call.length);
     lines.truncate(begin + end);
+}
+
+/// Writes a stay of whatever costs.
+#[inline(never)]
+fn write_long(lines: &mut Vec<u8>, label: [u8; 6], (name, name_length): (&[u8; NAME], u8), stay: &Stay) {
+    let begin = lines.len();
+    lines.resize(begin + LONG_LINE, b' ');
+    let Some(text) = lines[begin..].first_chunk_mut::<LONG_LINE>() else { return };
+    let mut line = Line { text, end: 0 };
+    line.put(&label, label.len() + 2 * stay.depth);
+    line.put(name, name_length.into());
+    let has_own = stay.own.instructions > 0;
+    if has_own {
+        line.put_cost(&stay.own);
+        if let Some(time) = stay.begin {
+            line.put(b", at 0x", 7);
+            line.put_hexadecimal(time);
+        }
+    }
+    if let Some(call) = &stay.call {
+        match has_own {
+            true => line.put(b"; call took ", 12),
+            false => line.put(b"call took ", 10),
+        }
+        line.put_cost(call);
+    }
+    line.put(b"\n", 1);
+    let end = line.end;
+    lines.truncate(begin + end);
+}
+
+/// A line while it is put together. There is room for the longest.
+struct Line<'l> {
+    text: &'l mut [u8; LONG_LINE],
+    end: usize,
+}
+
+impl Line<'_> {
+    /// Adds the first `length` of some bytes: what is copied too much is overwritten by what comes next.
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: &[u8; N], length: usize) {
+        if let Some(to) = self.text.get_mut(self.end..).and_then(<[u8]>::first_chunk_mut) {
+            *to = *bytes;
+        }
+        self.end += length;
+    }
+
+    #[inline(always)]
+    fn put_number(&mut self, number: u64) {
+        match short_decimal(number) {
+            Some((digits, length)) => self.put(&digits, length),
+            None => self.put_long_number(number),
+        }
+    }
+
+    fn put_long_number(&mut self, number: u64) {
+        let mut digits = Decimal::default();
+        for &digit in digits.bytes_of(number) {
+            self.put(&[digit], 1);
+        }
+    }
+
+    #[inline(always)]
+    fn put_hexadecimal(&mut self, number: u64) {
+        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+        for digit in (0..digits).rev() {
+            self.put(&[b"0123456789abcdef"[(number >> (4 * digit) & 15) as usize]], 1);
+        }
+    }
+
+    #[inline(always)]
+    fn put_cost(&mut self, cost: &Cost) {
+        let plural = |number: u64| usize::from(number != 1);
+        self.put_number(cost.instructions);
+        self.put(b" instructions", 12 + plural(cost.instructions));
+        if let Some(cycles) = cost.cycles {
+            self.put(b", ", 2);
+            self.put_number(cycles);
+            self.put(b" cycles", 6 + plural(cycles));
+        }
+        if let Some(time) = cost.time.filter(|&time| time > 0) {
+            self.put(b", time ", 7);
+            self.put_number(time);
+        }
+    }
 }
 
 /// Writes any stay. It is taken as a copy: else all others would have to be in memory, too.
@@ -249,14 +340,26 @@ mod tests {
     }
 
     #[test]
-    fn short_lines_are_written_as_all_others_are() {
+    fn lines_with_short_names_are_written_as_all_others_are() {
         let label = Label { id: TraceId::new(0x1F), numbers_harts: false, buffer: None, time: None };
         let labels = [label.clone(), Label { numbers_harts: true, ..label }];
         let names = [0, 1, 9, NAME - 3, NAME - 2, NAME - 1, NAME, 200].map(|length| "n".repeat(length));
         let stays = [0, 1, 2, 9, 10, 99, 100, 101, 999, 1000].into_iter().flat_map(|own| {
             [None, Some(0), Some(1), Some(10), Some(123), Some(999), Some(1000)].map(|call| stay(own, call))
         });
-        for stay in stays {
+        let with_time = stays
+            .clone()
+            .zip([0, 1, 0xF, 0x10, 9_999, 10_000, u64::MAX].into_iter().cycle())
+            .map(|(stay, number)| {
+                let timed = |cost: Cost| Cost {
+                    cycles: Some(number).filter(|_| number % 2 == 0 || cost.instructions < 100),
+                    time: Some(number / 2).filter(|_| cost.instructions != 2),
+                    ..cost
+                };
+                let begin = Some(number).filter(|&number| number != 9_999);
+                Stay { begin, own: timed(stay.own), call: stay.call.map(timed), ..stay }
+            });
+        for stay in stays.clone().chain(with_time) {
             for depth in [0, 1, 2, 28, 29, 30, DEEPEST - 1, DEEPEST, DEEPEST + 1, 1000] {
                 for (label, name) in
                     labels.iter().flat_map(|label| names.iter().map(move |name| (label, name)))

@@ -4,8 +4,8 @@ use backsight_core::Address;
 use backsight_simd::{InstructionSet, Instructions, Task};
 
 use super::batch::{Arrays, CAPACITY, PacketBatch, ROOM};
-use super::forms::{Forms, SLOTS, Slots};
-use super::headers::Headers;
+use super::forms::{COUNT_BYTES, Forms, SLOTS, Slots, TIMESTAMP_BYTES, timestamp};
+use super::headers::{Headers, TIMESTAMPS, WITH_CYCLES};
 use super::lanes::{Lanes, READ, REGION, RUN, Times};
 use crate::etm4::decode::ClearReader;
 use crate::etm4::{AddressHistory, Is};
@@ -17,6 +17,11 @@ const LEAST: usize = 64;
 const AHEAD: usize = 2048;
 /// Bytes that must be there from where the engine begins a step: those of a run, and of the longest packet with a value.
 const STEP: usize = RUN + 16;
+
+/// Timestamps in a region that are few: to find each by itself is faster than to look for them everywhere.
+const FEW: usize = 8;
+/// Regions in which they are looked for everywhere after one with more.
+const STAMPED_REGIONS: u32 = 256;
 
 /// What packets that the engine reads change and need: part of the state of the stream, in the shape that suits it.
 #[derive(Clone, Debug)]
@@ -60,6 +65,10 @@ pub(in crate::etm4) struct FastEngine {
     threshold: u32,
     forms: Forms,
     headers: Headers,
+    /// Where there are timestamps and no cycle counts: as if there were none, for regions with few of them.
+    without_times: Option<Headers>,
+    /// Regions to come in which timestamps are not few.
+    stamped: u32,
     lanes: Lanes,
     state: EngineState,
 }
@@ -73,12 +82,17 @@ impl FastEngine {
             (false, false) => Times::None,
         };
         batch.put_header_only(reader);
+        let only_stamps = config.timestamps() && !config.cycle_counting();
+        let without_times =
+            only_stamps.then(|| Headers::new(config.is_ete(), config.commit_mode1(), Times::None));
         Self {
             instruction_set: InstructionSet::best(),
             times,
             threshold: reader.state.threshold,
             forms: Forms::new(config.cycle_counter_mask()),
             headers: Headers::new(config.is_ete(), config.commit_mode1(), times),
+            without_times,
+            stamped: 0,
             lanes: Lanes::EMPTY,
             state: EngineState { values: [0; SLOTS], next: 0 },
         }
@@ -131,13 +145,19 @@ impl FastEngine {
         batch: &mut PacketBatch,
     ) -> usize {
         let mut is_worked_out = false;
+        let has_few = self.without_times.is_some() && self.stamped == 0;
+        let mut stamps = 0;
         let mut at = 0;
         while at < end {
             self.forms.renew(reader.state.wide, reader.state.threshold);
             let from = at;
             self.state.take(reader, batch.arrays.values_length);
             let (set, arrays) = (self.instruction_set, &mut batch.arrays);
-            at = backsight_simd::run(set, Walk { engine: self, is_worked_out, block, end, at, arrays });
+            let stamps = has_few.then_some(&mut stamps);
+            at = backsight_simd::run(
+                set,
+                Walk { engine: self, is_worked_out, stamps, block, end, at, arrays },
+            );
             is_worked_out = true;
             self.state.put(reader);
             reader.offset += (at - from) as u64;
@@ -158,6 +178,7 @@ impl FastEngine {
                 break;
             }
         }
+        self.stamped = if stamps > FEW { STAMPED_REGIONS } else { self.stamped.saturating_sub(1) };
         at
     }
 }
@@ -167,6 +188,8 @@ struct Walk<'a> {
     engine: &'a mut FastEngine,
     /// Are the lanes of the region worked out?
     is_worked_out: bool,
+    /// Counts the timestamps, where they are few.
+    stamps: Option<&'a mut usize>,
     block: &'a [u8; READ],
     /// Steps begin before this.
     end: usize,
@@ -179,14 +202,25 @@ impl Task for Walk<'_> {
 
     #[inline(always)]
     fn run<I: Instructions>(self) -> usize {
-        let Self { engine, is_worked_out, block, end, at, arrays } = self;
+        let Self { engine, is_worked_out, stamps, block, end, at, arrays } = self;
         if !is_worked_out {
-            engine.lanes.work_out::<I>(block, &engine.headers, engine.times);
+            match &engine.without_times {
+                Some(headers) if stamps.is_some() => {
+                    engine.lanes.work_out::<I>(block, headers, Times::None);
+                }
+                _ => engine.lanes.work_out::<I>(block, &engine.headers, engine.times),
+            }
         }
-        match engine.times {
-            Times::None => engine.packets::<I, false, false>((block, end), at, arrays),
-            Times::Counts => engine.packets::<I, true, false>((block, end), at, arrays),
-            Times::CountsAndTimestamps => engine.packets::<I, true, true>((block, end), at, arrays),
+        let mut none = 0;
+        match (engine.times, stamps) {
+            (_, Some(stamps)) => engine.packets::<I, false, false, true>((block, end), at, arrays, stamps),
+            (Times::None, _) => engine.packets::<I, false, false, false>((block, end), at, arrays, &mut none),
+            (Times::Counts, _) => {
+                engine.packets::<I, true, false, false>((block, end), at, arrays, &mut none)
+            }
+            (Times::CountsAndTimestamps, _) => {
+                engine.packets::<I, true, true, false>((block, end), at, arrays, &mut none)
+            }
         }
     }
 }
@@ -194,11 +228,12 @@ impl Task for Walk<'_> {
 impl FastEngine {
     /// Reads packets from a position of a region on; gives where it stops.
     #[inline(always)]
-    fn packets<I: Instructions, const TIMED: bool, const STAMPS: bool>(
+    fn packets<I: Instructions, const TIMED: bool, const STAMPS: bool, const FEW_STAMPS: bool>(
         &mut self,
         (block, end): (&[u8; READ], usize),
         mut at: usize,
         arrays: &mut Arrays,
+        stamps: &mut usize,
     ) -> usize {
         let Self { lanes, forms, state, .. } = self;
         let mut next = state.next;
@@ -217,10 +252,28 @@ impl FastEngine {
             count += to;
             if over == to {
                 at = special;
-                if to < RUN {
-                    break;
+                if to == RUN {
+                    continue;
                 }
-                continue;
+                // Where timestamps are few, one may be here; else it is a packet for the clear reader.
+                if FEW_STAMPS && let Some((form, length)) = stamp(block, at) {
+                    let field = word(block, at + 1 + usize::from(forms.bits(form).bytes));
+                    counts[valued] = forms.count::<I>(form, field);
+                    let slot = Slots::TIMESTAMP.slot(0);
+                    let value = forms.value::<I, true>(form, word(block, at + 1), before[slot]);
+                    before[slot] = value;
+                    (values[valued], forms_out[valued]) = (value, form);
+                    // Addresses have the numbers of all values: those before it get the next ones.
+                    for back in 0..HISTORY {
+                        let number = valued.wrapping_sub(back);
+                        before[Slots::ADDRESSES.slot(number)] =
+                            before[Slots::ADDRESSES.slot(number.wrapping_sub(1))];
+                    }
+                    (count, valued, at) = (count + 1, valued + 1, at + length);
+                    *stamps += 1;
+                    continue;
+                }
+                break;
             }
             count += 1;
             at += over;
@@ -245,6 +298,23 @@ impl FastEngine {
         (arrays.length, arrays.values_length) = (count, valued);
         at
     }
+}
+
+/// The form and the length of the timestamp there; `None` if there is none, or a longer one than is read here.
+#[inline(never)]
+fn stamp(block: &[u8; READ], at: usize) -> Option<(u8, usize)> {
+    let header = *block.get(at).filter(|&&header| TIMESTAMPS.contains(header))?;
+    let field = |at, most| {
+        let last = !word(block, at) & 0x8080_8080_8080_8080;
+        let bytes = last.trailing_zeros() as u8 / 8 + 1;
+        (bytes <= most).then_some(bytes)
+    };
+    let bytes = field(at + 1, TIMESTAMP_BYTES)?;
+    let beside = match WITH_CYCLES.contains(header) {
+        true => field(at + 1 + usize::from(bytes), COUNT_BYTES)?,
+        false => 0,
+    };
+    Some((timestamp(bytes, beside), usize::from(1 + bytes + beside)))
 }
 
 /// As many bytes as are passed over at a time, and the header after them.

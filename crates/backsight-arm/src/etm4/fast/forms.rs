@@ -318,7 +318,7 @@ pub(super) const COMPRESSED: [AddressForm; FORMS] = {
 };
 
 /// The form of a timestamp of so many bytes, with a count of so many beside it.
-const fn timestamp(bytes: u8, beside: u8) -> u8 {
+pub(super) const fn timestamp(bytes: u8, beside: u8) -> u8 {
     TIMESTAMP + bytes - 1 + BESIDE * beside
 }
 

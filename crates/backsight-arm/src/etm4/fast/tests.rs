@@ -94,8 +94,13 @@ fn the_fast_engine_gives_the_same_packets_wherever_the_input_is_cut() {
         (kind, random.next(), random.next(), random.next())
     };
     let draws: Vec<Draw> = (0..1100).map(|_| draw()).collect();
-    let settings: [&[(&str, &str)]; 3] =
-        [&[], &[("TRCCONFIGR", "0x811")], &[("version", "ETE1.1"), ("TRCCONFIGR", "0x11")]];
+    let settings: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("TRCCONFIGR", "0x811")],
+        // Timestamps without cycle counts.
+        &[("TRCCONFIGR", "0x801")],
+        &[("version", "ETE1.1"), ("TRCCONFIGR", "0x11")],
+    ];
     for settings in settings {
         let config = configured(settings);
         let (_, bytes) = encode(&config, &draws);
