@@ -35,7 +35,7 @@ use backsight_core::TraceId;
 
 use crate::capture::{Buffer, Capture};
 pub use crate::protocol::SavedState;
-use crate::{Error, Result, Source};
+use crate::{Error, Result};
 pub use consumer::Consumer;
 use consumer::Each;
 pub use execute::Written;

@@ -261,7 +261,8 @@ impl<'c, K: Kind> Decode<'c, K> {
         self.blocks(setup.buffer, false, &mut |block| {
             for block in block.chunks(SEEK) {
                 left -= 1;
-                stream.feed(block, &mut |piece, _| decoder.take(piece.part(), &mut OneByOne::new(&mut ())))?;
+                stream
+                    .feed(block, &mut |piece, _| decoder.take(piece.part(), &mut OneByOne::new(&mut ())))?;
                 if left == 0 || stream.offset >= EARLY {
                     return ControlFlow::Break(());
                 }
@@ -275,6 +276,7 @@ impl<'c, K: Kind> Decode<'c, K> {
 /// The ID of a source in frames.
 fn id_in_frames<K>(setup: &Setup<'_, K>, id: TraceId) -> TraceId {
     if setup.buffer.is_raw() { TraceId::NULL } else { setup.buffer.first_id(id) }
+}
 
 fn starting_state<S: Stream>(
     decoder: &mut SourceDecoder<S>,

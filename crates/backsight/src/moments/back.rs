@@ -43,7 +43,8 @@ impl<'c> Moments<'c> {
             from = from.earlier(CHUNK).unwrap_or(Moment::START);
             let mut items = Vec::new();
             let window = Window { from: Some(from), to };
-            let found = self.run(decode.clone(), source, window, |item| items.push(OwnedItem::from(&item)))?;
+            let found =
+                self.run(decode.clone(), source, window, |item| items.push(OwnedItem::from(&item)))?;
             for kept in items.iter().rev() {
                 if each(kept.item()).is_break() {
                     return Ok(());

@@ -2,7 +2,7 @@
 //! over again.
 
 use backsight::core::Located;
-use backsight::decode::{Accumulate, Cut};
+use backsight::decode::{Consumer, Cut};
 use backsight::riscv::encap::{Encapsulated, Framer, Framing, Kind};
 use backsight::riscv::etrace::{BranchMap, Options, Params, Start, Support, encode};
 use backsight::riscv::{etrace, ntrace};
@@ -193,7 +193,7 @@ fn execution_of_real_streams_in_pieces_is_that_of_the_whole() {
 #[derive(Default)]
 struct Cuts(Vec<Cut>);
 
-impl Accumulate<Event> for Cuts {
+impl Consumer<Event> for Cuts {
     fn item(&mut self, _item: Item<'_, Event>) {}
 
     fn cut(&mut self, cut: Cut) {

@@ -302,10 +302,11 @@ impl<S: Stream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
             let _ = jobs.send(Job { piece: Arc::clone(&piece), state, replies: sender });
             replies = Some(receiver);
         }
-        self.waiting.push_back(Handed { piece, replies });
+        let handed = Handed { piece, replies };
         if is_first {
-            return self.begin();
+            return self.begin(handed);
         }
+        self.waiting.push_back(handed);
         if self.waiting.len() > self.ahead { self.advance() } else { ControlFlow::Continue(()) }
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use backsight_core::Isa;
 use backsight_rtl::etm4::Form;
-use backsight_rtl::lab::{Figures, Step, Tools, Variant, measure};
+use backsight_rtl::lab::{Figures, MeasurementStep, Tools, Variant, measure};
 use backsight_run::units::etrace_unit;
 use clap::Args;
 
@@ -125,15 +125,16 @@ pub fn run(command: &Rtl) -> Result {
     let tools = tools(command)?;
     let folder = Work::open(command.work.as_deref())?;
 
-    let mut steps = Step::ALL.to_vec();
+    let mut steps = MeasurementStep::ALL.to_vec();
     if tools.nextpnr.is_none() {
-        steps.retain(|step| !matches!(step, Step::Ecp5 | Step::Route));
+        steps.retain(|step| !matches!(step, MeasurementStep::Ecp5 | MeasurementStep::Route));
     }
     let total = (variants.len() * steps.len()) as u64;
     let progress = Progress::steps(total, command.quiet);
     let mut measured = Vec::new();
     for variant in variants {
-        let mut announce = |step: Step| progress.begin(format!("{}: {}", variant.name, step.name()));
+        let mut announce =
+            |step: MeasurementStep| progress.begin(format!("{}: {}", variant.name, step.name()));
         let figures = measure(&variant, &tools, &steps, &folder.path, &mut announce)
             .map_err(|error| Failure::new(format!("{}: {error}", variant.name)))?;
         measured.push(Measured { variant, figures });
