@@ -211,8 +211,7 @@ impl Counter<'_> {
         if record.segments == 0 || walked.generation != Some(path.generation) || record.space != *space {
             return Walk::Unknown;
         }
-        if (record.before != *block || record.way_before != *way)
-            && self.come_from_elsewhere(path).is_none()
+        if (record.before != *block || record.way_before != *way) && self.come_from_elsewhere(path).is_none()
         {
             return Walk::Unknown;
         }

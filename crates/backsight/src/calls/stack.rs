@@ -147,7 +147,13 @@ pub struct Stack<K> {
 
 impl<K> Default for Stack<K> {
     fn default() -> Self {
-        Self { frames: Vec::new(), forgotten: 0, departure: Departure::Sequence, is_lost: true, is_open: false }
+        Self {
+            frames: Vec::new(),
+            forgotten: 0,
+            departure: Departure::Sequence,
+            is_lost: true,
+            is_open: false,
+        }
     }
 }
 
@@ -308,8 +314,7 @@ impl<K: Copy> Stack<K> {
     /// Leaves the call that returns to where execution came to, and whatever it called. False if that is not done: no such
     /// call is under way.
     fn unwind_to_caller(&mut self, place: &Place, of_handler: bool, ledger: &mut impl Ledger<K>) -> bool {
-        let returns =
-            |frame: &Frame<K>| frame.returns_to(place.address) && (frame.is_handler || !of_handler);
+        let returns = |frame: &Frame<K>| frame.returns_to(place.address) && (frame.is_handler || !of_handler);
         let Some(index) = self.frames.iter().rposition(returns) else {
             return self.depends_on_callers(place, ledger);
         };

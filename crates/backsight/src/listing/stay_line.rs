@@ -328,7 +328,14 @@ mod tests {
 
     fn stay(own: u64, call: Option<u64>) -> Stay {
         let cost = |instructions| Cost { instructions, ..Cost::default() };
-        Stay { name: NameId::MIN, depth: 0, is_entry: true, begin: None, own: cost(own), call: call.map(cost) }
+        Stay {
+            name: NameId::MIN,
+            depth: 0,
+            is_entry: true,
+            begin: None,
+            own: cost(own),
+            call: call.map(cost),
+        }
     }
 
     /// Both ways to write a stay: the one that is chosen, and the one that is for all.
