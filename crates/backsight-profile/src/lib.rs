@@ -16,7 +16,7 @@
 //! # What is where
 //!
 //! Counting and what people do with it: `count/` one pass over the execution of a source, by dense numbers of blocks and
-//! edges (`blocks`), whole paths that followers remember (`walked`), calls (`calls`, the fast form of `backsight::calls`),
+//! edges (`blocks`), whole paths that followers remember (`walked`), calls (`calls`, by the stack of `backsight::calls`),
 //! cycles, paths, filters and samples (`selection`), parts of a source (`handover`), threads that go from core to core
 //! (`stretches`, put together by `join`); `Profile`, a value that stands on its own, travels (`travel`) and can be merged;
 //! `probes` the marks that clang puts into blocks; `loops/` Havlak's nesting, over code in pieces that do not overlap;
@@ -60,8 +60,11 @@ pub use profile::{Block, CallNode, Edge, EdgeKind, Function, Profile, Slice, Thr
 /// Bytes of a source that a thread counts at a time: where parts of a source are counted, each meets its code for the first time.
 const PIECE: usize = 1 << 23;
 
+/// The same where each part has all its calls over time.
+const PIECE_OF_CALLS: usize = 1 << 19;
+
 /// Counts what a decode gives, each source by itself, and adds it up. Several threads share a single source, too, unless
-/// calls over time, paths, events or a selection are wanted.
+/// it is sampled, or threads go from one hart of it to another.
 ///
 /// # Errors
 /// If what was asked for is not in the capture, or bytes or code cannot be read.
@@ -80,13 +83,14 @@ pub fn count(
         false => Ok(None),
     };
     sources().filter(|source| source.is_decoded()).try_for_each(|source| filter_of(source).map(drop))?;
-    let decode = decode.any_order().positions(false).default_piece_size(PIECE);
-    let counter = |source: &Source| Counter::new(source, code.seen_by(source), options);
+    let piece = if options.timeline > 0 { PIECE_OF_CALLS } else { PIECE };
+    let decode = decode.any_order().positions(false).default_piece_size(piece);
+    let counter = |source: &Source| {
+        let counter = Counter::new(source, code.seen_by(source), options);
+        counter.selecting(filter_of(source).unwrap_or_default())
+    };
     let whole = |decode: Decode<'_, Execution>| {
-        decode.consume(|source| {
-            let counter = counter(source).joining_threads(joins_threads);
-            counter.selecting(filter_of(source).unwrap_or_default())
-        })
+        decode.consume(|source| counter(source).joining_threads(joins_threads))
     };
     let in_parts = Counter::counts_parts(options) && !joins_threads && decode.is_in_pieces()?;
     let (summary, counters) = match in_parts {

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use backsight::listing::{Filter, FilterOptions};
 use backsight::{Capture, Source};
-use backsight_profile::{CountOptions, Counter, Profile, count};
+use backsight_profile::{CountOptions, Counter, EventChoice, Profile, count};
 use backsight_testing::{Random, corpus, repository, skipped};
 
 mod support;
@@ -38,14 +39,39 @@ fn check(capture: &Capture, what: &str) -> u64 {
     profile.totals.instructions
 }
 
+/// What parts are asked for: nothing more, calls over time for which there is room and for which there is not, paths, events,
+/// and only some of what was executed.
+fn choices(capture: &Capture) -> Vec<CountOptions> {
+    let plain = CountOptions { by_core: true, ..CountOptions::default() };
+    let events = [(0, "INST_RETIRED"), (1, "L1D_CACHE_REFILL"), (2, "BR_MIS_PRED")];
+    let events = events.map(|(number, name)| EventChoice { number, name: name.to_owned() });
+    let code = capture.code().expect("code");
+    let first = code.image().functions().next();
+    let function = first.map(|function| function.start.0..function.start.0 + 0x400);
+    vec![
+        CountOptions { timeline: 40, ..plain.clone() },
+        CountOptions { timeline: 1 << 20, paths: 5, ..plain.clone() },
+        CountOptions { events: events.into(), skid: (1, 9), ..plain.clone() },
+        CountOptions {
+            filter: FilterOptions { ranges: function.into_iter().collect(), ..FilterOptions::default() },
+            ..plain.clone()
+        },
+        CountOptions {
+            filter: FilterOptions { time: Some(0..1 << 40), ..FilterOptions::default() },
+            ..plain.clone()
+        },
+        plain,
+    ]
+}
+
 /// Counts each source in parts of many sizes, on several threads, and on one. Gives how often parts come to the whole for
 /// certain, and how often they do not: then sources are counted whole.
 fn check_parts(capture: &Capture, what: &str) -> (u32, u32) {
-    let options = CountOptions { by_core: true, ..CountOptions::default() };
     let code = capture.code().expect("code");
     let (mut exact, mut inexact) = (0, 0);
-    for (buffer, source) in
-        capture.buffers().iter().flat_map(|buffer| buffer.sources().map(move |one| (buffer, one)))
+    let sources = capture.buffers().iter().flat_map(|buffer| buffer.sources().map(move |one| (buffer, one)));
+    for ((buffer, source), options) in
+        sources.flat_map(|one| choices(capture).into_iter().map(move |options| (one, options)))
     {
         let decode = || capture.execution().buffer(buffer.name()).id(source.id().get().into());
         let Ok((whole, _)) = count(capture, decode(), &options) else { continue };
@@ -58,7 +84,12 @@ fn check_parts(capture: &Capture, what: &str) -> (u32, u32) {
             assert_eq!(joined.totals, whole.totals, "{what}, {}, parts of {size} bytes", source.name());
             let is_same = format!("{joined:?}") == format!("{whole:?}");
             assert!(is_same, "{what}, {}, parts of {size} bytes", source.name());
-            let part = |source: &Source| Counter::new(source, code.seen_by(source), &options).of_part();
+            let filter = || match options.filter.is_selective() {
+                true => Filter::new(&options.filter, || code.of(source)).ok(),
+                false => None,
+            };
+            let counter = |source: &Source| Counter::new(source, code.seen_by(source), &options);
+            let part = |source: &Source| counter(source).selecting(filter()).of_part();
             let (_, counters) = decode.consume(part).expect("execution");
             match counters.iter().all(|(_, counter)| counter.is_exact()) {
                 true => exact += 1,

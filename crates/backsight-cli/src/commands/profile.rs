@@ -81,7 +81,9 @@ pub struct ProfileCommand {
     #[arg(long, value_enum, default_value_t, conflicts_with = "format")]
     sort: SortKey,
 
-    /// Follow several sources on up to N cores; 0, the default, is as many as there are
+    /// Follow several sources on up to N cores; or pieces of a single one, unless it
+    /// is sampled or threads go from one CPU to another. 0, the default, is
+    /// as many as there are
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
 

@@ -40,7 +40,9 @@ pub struct Report {
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     slices: usize,
 
-    /// Follow several sources on up to N cores; 0, the default, is as many as there are
+    /// Follow several sources on up to N cores; or pieces of a single one, unless
+    /// threads go from one CPU to another. 0, the default, is
+    /// as many as there are
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
 

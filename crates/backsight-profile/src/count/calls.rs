@@ -5,7 +5,7 @@ use backsight::calls::{self, Arrival, Departure, MOST_FRAMES, Place, Stack};
 use super::blocks::NONE;
 use super::hash::NumberMap;
 use super::stretches::{Moving, Stretch, StretchTime};
-use super::timeline::{Slice, Timeline};
+use super::timeline::{Slice, Timeline, UNKNOWN};
 
 /// Most chains of callers: what does not fit is added to the caller.
 const MOST_NODES: usize = 1 << 20;
@@ -185,12 +185,9 @@ impl Ledger<'_> {
     }
 
     fn close(&mut self, frame: &Frame, depth: usize) {
-        // When the first call of a stretch began is not known here.
-        if depth > 0 || self.moving.is_none() {
-            let (begin, end) = (frame.kept.began, self.clock.now);
-            let (root, function) = (*self.root, frame.function);
-            self.timeline.add(Slice { root, function, depth: depth as u32, begin, end });
-        }
+        let (begin, end) = (frame.kept.began, self.clock.now);
+        let (root, function) = (*self.root, frame.function);
+        self.timeline.add(Slice { root, function, depth: depth as u32, begin, end });
     }
 }
 
@@ -221,7 +218,10 @@ impl calls::Ledger<Call> for Ledger<'_> {
 
     fn replace(&mut self, calls: &mut [Frame], place: &Place) {
         let Some((top, callers)) = calls.split_last_mut() else { return };
-        self.close(top, callers.len());
+        // When the first call of a stretch began is not known here.
+        if !callers.is_empty() || self.moving.is_none() || self.timeline.is_of_part {
+            self.close(top, callers.len());
+        }
         // The oldest of a deep stack may be forgotten: then the node above knows the caller.
         let caller = callers.last().map_or_else(|| self.tree.parent(top.kept.node), |frame| frame.kept.node);
         top.kept = self.call(caller, place.function);
@@ -230,6 +230,8 @@ impl calls::Ledger<Call> for Ledger<'_> {
     #[inline(always)]
     fn end(&mut self, calls: &[Frame], first: usize) {
         if self.timeline.is_wanted() {
+            // The first call of a stretch ends where stretches are put together.
+            let first = first.max(usize::from(self.moving.is_some()));
             calls.iter().enumerate().skip(first).rev().for_each(|(depth, frame)| self.close(frame, depth));
         }
     }
@@ -243,8 +245,9 @@ impl calls::Ledger<Call> for Ledger<'_> {
     fn begin_stretch(&mut self, arrival: &Arrival) -> Call {
         *self.root = self.tree.thread();
         let node = self.tree.callee(*self.root, arrival.place.function);
-        let began = self.clock.now;
-        self.clock.began = began;
+        let now = self.clock.now;
+        self.clock.began = now;
+        let began = if self.timeline.is_of_part { UNKNOWN } else { now };
         let Some(moving) = self.moving else { return Call { node, began } };
         moving.stretch = Some(self.tree.stretches.len());
         self.tree.stretches.push(Stretch {
@@ -254,7 +257,8 @@ impl calls::Ledger<Call> for Ledger<'_> {
             root: *self.root,
             arrival: *arrival,
             frames: Vec::new(),
-            clock: (began, began),
+            is_selected: false,
+            clock: (now, now),
             left: Departure::Sequence,
             time: StretchTime { before: moving.time, ..StretchTime::default() },
             slices: Vec::new(),

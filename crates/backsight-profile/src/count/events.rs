@@ -61,6 +61,13 @@ impl BlockOrigins {
     }
 }
 
+/// What decides where events happened that are reported after a place in a source.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EventBoundary<B> {
+    recent: Vec<(B, u32)>,
+    waiting: Vec<u8>,
+}
+
 /// Counts events of one source.
 #[derive(Debug)]
 pub(crate) struct EventCounter {
@@ -116,11 +123,7 @@ impl EventCounter {
         if block == NONE {
             return self.lose();
         }
-        let index = block as usize;
-        if self.origins.len() <= index {
-            self.origins.resize(index + 1, None);
-        }
-        self.origins[index].get_or_insert_with(origins);
+        self.set_origins(block, origins);
         self.recent.push_back((block, instructions));
         self.recent_instructions += u64::from(instructions);
         if !self.waiting.is_empty() {
@@ -141,6 +144,58 @@ impl EventCounter {
         self.settle();
         self.recent.clear();
         self.recent_instructions = 0;
+    }
+
+    /// What is to come may have happened in these blocks, as `block` says them, and these events wait for the next one.
+    pub fn boundary<B>(&self, block: impl Fn(u32) -> Option<B>) -> EventBoundary<B> {
+        let recent =
+            self.recent.iter().filter_map(|&(number, instructions)| Some((block(number)?, instructions)));
+        EventBoundary { recent: recent.collect(), waiting: self.waiting.clone() }
+    }
+
+    /// Goes on there. `number` numbers blocks, and says what each can cause.
+    pub fn begin_at<B>(
+        &mut self,
+        boundary: &EventBoundary<B>,
+        mut number: impl FnMut(&B) -> (u32, BlockOrigins),
+    ) {
+        for (block, instructions) in &boundary.recent {
+            let (block, origins) = number(block);
+            self.set_origins(block, || origins);
+            self.recent.push_back((block, *instructions));
+            self.recent_instructions += u64::from(*instructions);
+        }
+        self.waiting.clone_from(&boundary.waiting);
+    }
+
+    /// Adds what was counted in the next part of the source. False if there is no room for all of it.
+    pub fn join(&mut self, later: Self, blocks: &[u32]) -> bool {
+        let number = |old: u32| blocks.get(old as usize).copied().unwrap_or(NONE);
+        for ((choice, candidates), count) in later.windows {
+            let here = |one: &Candidate| Candidate { block: number(one.block), ..*one };
+            let mut candidates: Box<[Candidate]> = candidates.iter().map(here).collect();
+            candidates.sort_unstable();
+            *self.windows.entry((choice, candidates)).or_default() += count;
+        }
+        for (origins, &block) in later.origins.into_iter().zip(blocks) {
+            origins.into_iter().for_each(|origins| self.set_origins(block, || origins));
+        }
+        for (sum, more) in self.totals.iter_mut().zip(later.totals) {
+            *sum = (sum.0 + more.0, sum.1 + more.1);
+        }
+        self.recent = later.recent.into_iter().map(|(block, length)| (number(block), length)).collect();
+        (self.recent_instructions, self.waiting) = (later.recent_instructions, later.waiting);
+        later.folded.is_empty() && self.windows.len() < MOST_WINDOWS
+    }
+
+    fn set_origins(&mut self, block: u32, origins: impl FnOnce() -> BlockOrigins) {
+        let index = block as usize;
+        if block != NONE && self.origins.len() <= index {
+            self.origins.resize(index + 1, None);
+        }
+        if let Some(slot) = self.origins.get_mut(index) {
+            slot.get_or_insert_with(origins);
+        }
     }
 
     /// The newest of the recent blocks was in progress when the events that wait came.

@@ -73,6 +73,7 @@ pub struct CountOptions {
 #[derive(Debug)]
 pub struct Counter<'c> {
     source: Source,
+    options: CountOptions,
     functions: Functions<'c>,
     blocks: Blocks,
     tree: Tree,
@@ -115,6 +116,7 @@ impl<'c> Counter<'c> {
         let threads = vec![ThreadRecord { root: hart.stack.node(), hart: 0, context_id: None }];
         Self {
             source: source.clone(),
+            options: options.clone(),
             functions: Functions::new(code),
             blocks: Blocks::default(),
             tree,
@@ -175,6 +177,7 @@ impl<'c> Counter<'c> {
         }
         let is_wanted = !self.selects || self.wants(&Event::Range(*range));
         let before = self.selects.then(|| (self.hart.block, self.hart.way, self.hart.stack.node()));
+        let stretches = self.tree.stretches.len();
         self.step(range);
         let block = self.hart.block;
         if let Some(paths) = &mut self.paths {
@@ -182,6 +185,8 @@ impl<'c> Counter<'c> {
         }
         if let Some(before) = before.filter(|_| is_wanted) {
             self.select(before, block, range.instructions);
+            let begun = self.tree.stretches.get_mut(stretches..).and_then(<[Stretch]>::last_mut);
+            begun.into_iter().for_each(|stretch| stretch.is_selected = true);
         }
         if let Some(events) = &mut self.events {
             let (functions, space) = (&self.functions, self.hart.space);

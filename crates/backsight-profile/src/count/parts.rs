@@ -11,12 +11,19 @@ use backsight::calls::{Departure, MOST_FRAMES, Place};
 use backsight::core::{Address, AddressSpace, Context};
 use backsight::decode::SavedState;
 use backsight::flow::Range;
+use backsight::listing::Remembered;
 
 use super::blocks::{NONE, Way};
-use super::calls::{Call, CallStack, Clock, Frame};
+use super::calls::{Call, CallStack, Clock, Frame, NodeRecord};
 use super::cycles::Stay;
+use super::events::{BlockOrigins, EventBoundary};
+use super::paths::PathBoundary;
 use super::stretches::Stretch;
+use super::timeline::{Slice, Timeline, UNKNOWN};
 use super::{CountOptions, Counter};
+
+/// A block, whatever its number.
+type KnownBlock = (Range, AddressSpace);
 
 /// What decides how a counter counts what follows, but for the calls that are under way.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,13 +32,16 @@ struct Boundary {
     context: Option<Context>,
     context_id: Option<u64>,
     space: AddressSpace,
-    block: Option<(Range, AddressSpace)>,
+    block: Option<KnownBlock>,
     way: Way,
     exception: Option<(Way, Option<Address>)>,
-    interrupted: Option<((Range, AddressSpace), Way, Address)>,
+    interrupted: Option<(KnownBlock, Way, Address)>,
     departure: Departure,
     is_lost: bool,
     counts_cycles: bool,
+    paths: Option<PathBoundary<KnownBlock>>,
+    events: Option<EventBoundary<KnownBlock>>,
+    filter: Option<Remembered>,
 }
 
 /// What a part keeps until the parts before it are known.
@@ -54,20 +64,33 @@ impl Part {
     }
 }
 
+/// A stretch of a part, on its way to the whole.
+struct JoinedStretch<'a> {
+    stretch: &'a Stretch,
+    /// Its calls over time.
+    slices: &'a [Slice],
+    /// The nodes of its part, up to its last one: its own are after its root.
+    nodes: &'a [NodeRecord],
+    /// Instructions before the part.
+    base: u64,
+    /// The numbers that functions of the part have in the whole.
+    functions: &'a [u32],
+}
+
 impl<'c> Counter<'c> {
     /// A counter of a part of a source. The part begins anywhere.
     #[must_use]
     pub fn of_part(self) -> Self {
         let mut part = Self { part: Some(Box::default()), ..self };
         part.hart.stack = CallStack::of_moving(0, 0, None);
+        part.timeline = Timeline::of_part(part.options.timeline);
+        part.hart.axis.is_of_part = true;
         part
     }
 
-    /// Can parts of a source be counted with these options? Calls over time, paths, events and selections depend on all that came
-    /// before.
+    /// Can parts of a source be counted with these options? Where the next sample is depends on all that came before.
     pub fn counts_parts(options: &CountOptions) -> bool {
-        let CountOptions { timeline, paths, events, skid: _, windows, filter, by_core: _ } = options;
-        *timeline == 0 && *paths == 0 && events.is_empty() && windows.is_none() && !filter.is_selective()
+        options.windows.is_none()
     }
 
     /// Is it certain that the parts which were joined come to what one counter counts?
@@ -96,6 +119,9 @@ impl<'c> Counter<'c> {
             departure: hart.stack.calls.departure,
             is_lost: hart.stack.calls.is_lost,
             counts_cycles: hart.counts_cycles,
+            paths: self.paths.as_ref().map(|paths| paths.boundary(block)),
+            events: self.events.as_ref().map(|events| events.boundary(block)),
+            filter: self.filter.as_ref().map(|(filter, _)| filter.remembered()),
         })
     }
 
@@ -118,6 +144,20 @@ impl<'c> Counter<'c> {
         // It is a break unless execution goes on there, which is seen here.
         self.totals.breaks += u64::from(interrupted.is_some());
         self.part.iter_mut().for_each(|part| part.is_interrupted = interrupted.is_some());
+        if let (Some(mut paths), Some(boundary)) = (self.paths.take(), &boundary.paths) {
+            paths.begin_at(boundary, |(range, space)| self.block_before(range, *space));
+            self.paths = Some(paths);
+        }
+        if let (Some(mut events), Some(boundary)) = (self.events.take(), &boundary.events) {
+            events.begin_at(boundary, |(range, space)| {
+                let origins = BlockOrigins::of(range, &self.functions.code(), *space);
+                (self.block_before(range, *space), origins)
+            });
+            self.events = Some(events);
+        }
+        if let (Some((filter, _)), Some(remembered)) = (&mut self.filter, boundary.filter) {
+            filter.remember(remembered);
+        }
     }
 
     /// A block that the parts before have counted.
@@ -152,8 +192,7 @@ impl<'c> Counter<'c> {
     /// Adds what was counted in the next part of the source.
     pub fn join(&mut self, later: Self) {
         if self.part.is_some() {
-            let whole = Self::new(&self.source, self.functions.code(), &CountOptions::default());
-            let first = std::mem::replace(self, whole);
+            let first = std::mem::replace(self, self.nothing());
             self.join_part(first);
         }
         self.join_part(later);
@@ -164,9 +203,15 @@ impl<'c> Counter<'c> {
         if self.part.is_none() {
             return self;
         }
-        let mut whole = Self::new(&self.source, self.functions.code(), &CountOptions::default());
+        let mut whole = self.nothing();
         whole.join_part(self);
         whole
+    }
+
+    /// A counter of the same that has not counted anything yet.
+    fn nothing(&self) -> Self {
+        let counter = Self::new(&self.source, self.functions.code(), &self.options);
+        counter.selecting(self.filter.as_ref().map(|(filter, _)| filter.clone()))
     }
 
     fn join_part(&mut self, mut later: Self) {
@@ -187,6 +232,7 @@ impl<'c> Counter<'c> {
         let nodes = self.join_calls(&later, &part, &functions);
         self.join_costs(&later, &part, &functions, &blocks);
         self.join_cycles(&mut later, *part, &blocks, &nodes);
+        self.join_others(&mut later, &blocks, &nodes);
 
         let number = |block: u32| blocks.get(block as usize).copied().unwrap_or(NONE);
         let (hart, from) = (&mut self.hart, &later.hart);
@@ -259,6 +305,25 @@ impl<'c> Counter<'c> {
         later.hart.window.stays.iter().for_each(|stay| self.hart.window.push(here(stay)));
     }
 
+    /// Adds what only some ask for.
+    fn join_others(&mut self, later: &mut Self, blocks: &[u32], nodes: &[u32]) {
+        self.is_exact &= self.samples.join(std::mem::take(&mut later.samples));
+        if let (Some(paths), Some(later)) = (&mut self.paths, later.paths.take()) {
+            self.is_exact &= paths.join(later, blocks);
+        }
+        if let (Some(events), Some(later)) = (&mut self.events, later.events.take()) {
+            self.is_exact &= events.join(later, blocks);
+        }
+        if let (Some((filter, selection)), Some((later_filter, selected))) =
+            (&mut self.filter, later.filter.take())
+        {
+            // A call for which there is no room is none of its own.
+            self.is_exact &= later.tree.folded == 0;
+            *filter = later_filter;
+            selection.join(selected, blocks, nodes);
+        }
+    }
+
     /// Puts the calls of a part onto those that are under way. Gives the number of each node here.
     fn join_calls(&mut self, later: &Self, part: &Part, functions: &[u32]) -> Vec<u32> {
         let base = self.hart.clock.now;
@@ -266,6 +331,10 @@ impl<'c> Counter<'c> {
         if part.begins_with_loss {
             self.lose_returned();
         }
+        for &(clock, time) in &later.hart.axis.points {
+            self.hart.axis.add(base + clock, time);
+        }
+        let mut slices = later.timeline.slices.as_slice();
         let mut contexts = part.contexts.iter().peekable();
         let stretches = &later.tree.stretches;
         for (number, stretch) in stretches.iter().enumerate() {
@@ -275,7 +344,17 @@ impl<'c> Counter<'c> {
                 self.change_context_id(id);
             }
             let end = stretches.get(number + 1).map_or(later.tree.nodes.len(), |next| next.root as usize);
-            self.join_stretch(later, stretch, end, base, functions, &mut nodes);
+            let (of_stretch, others) =
+                slices.split_at(slices.partition_point(|one| one.root <= stretch.root));
+            slices = others;
+            let joined = JoinedStretch {
+                stretch,
+                slices: of_stretch,
+                nodes: later.tree.nodes.get(..end).unwrap_or_default(),
+                base,
+                functions,
+            };
+            self.join_stretch(&joined, &mut nodes);
         }
         for &(_, clock, id) in contexts {
             self.hart.clock.now = base + clock;
@@ -286,29 +365,37 @@ impl<'c> Counter<'c> {
         nodes
     }
 
-    /// Puts a stretch onto the calls that are under way. Its nodes are those from its root on, before `end`.
-    fn join_stretch(
-        &mut self,
-        later: &Self,
-        stretch: &Stretch,
-        end: usize,
-        base: u64,
-        functions: &[u32],
-        nodes: &mut [u32],
-    ) {
+    /// Puts a stretch onto the calls that are under way.
+    fn join_stretch(&mut self, joined: &JoinedStretch<'_>, nodes: &mut [u32]) {
+        let &JoinedStretch { stretch, base, functions, .. } = joined;
         let function = |number: u32| functions.get(number as usize).copied().unwrap_or(NONE);
-        let Self { tree, timeline, hart, .. } = self;
+        let Self { tree, timeline, hart, filter, .. } = self;
         hart.clock.now = base + stretch.clock.0;
         let place = stretch.arrival.place;
         let place = Place { function: function(place.function), ..place };
+        let caller = hart.stack.node();
         let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
         (calls.departure, calls.is_lost) = (stretch.arrival.departure, stretch.arrival.is_lost);
         calls.arrive(&place, &mut ledger);
         let Some(first) = calls.frames.pop() else { return };
         self.is_exact &= first.function == place.function;
+        if let (true, Some((_, selection))) = (stretch.is_selected, filter)
+            && tree.nodes.get(first.kept.node as usize).is_some_and(|node| node.parent == caller)
+        {
+            selection.add_call(first.kept.node);
+        }
+        let began = |began: u64| if began == UNKNOWN { first.kept.began } else { base + began };
+        for slice in joined.slices {
+            timeline.add(Slice {
+                root: hart.stack.root,
+                function: function(slice.function),
+                depth: slice.depth + hart.stack.calls.frames.len() as u32,
+                begin: began(slice.begin),
+                end: base + slice.end,
+            });
+        }
         nodes[stretch.root as usize] = hart.stack.node();
-        for old in stretch.root as usize + 1..end {
-            let record = &later.tree.nodes[old];
+        for (old, record) in joined.nodes.iter().enumerate().skip(stretch.root as usize + 1) {
             let (parent, of) = (nodes[record.parent as usize], function(record.function));
             let folded = tree.folded;
             let new = tree.callee(parent, of);
@@ -323,9 +410,9 @@ impl<'c> Counter<'c> {
             }
             nodes[old] = new;
         }
-        let here = |frame: &Frame, began: u64| Frame {
+        let here = |frame: &Frame| Frame {
             function: function(frame.function),
-            kept: Call { node: nodes[frame.kept.node as usize], began },
+            kept: Call { node: nodes[frame.kept.node as usize], began: began(frame.kept.began) },
             ..*frame
         };
         let frames = &mut hart.stack.calls.frames;
@@ -333,9 +420,9 @@ impl<'c> Counter<'c> {
             None => frames.push(first),
             Some((outermost, others)) => {
                 // What the stretch began with goes on, or another function in its place.
-                let Frame { function, kept, .. } = here(outermost, first.kept.began);
+                let Frame { function, kept, .. } = here(outermost);
                 frames.push(Frame { function, kept, ..first });
-                frames.extend(others.iter().map(|frame| here(frame, base + frame.kept.began)));
+                frames.extend(others.iter().map(here));
             }
         }
         let now = base + stretch.clock.1;

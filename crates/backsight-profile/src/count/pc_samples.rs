@@ -40,6 +40,15 @@ impl PcSamples {
         }
     }
 
+    /// Adds those of the next part of the source. False if there is no room for all of them.
+    pub fn join(&mut self, later: Self) -> bool {
+        for (key, count) in later.counts {
+            *self.counts.entry(key).or_default() += count;
+        }
+        self.sleeping += later.sleeping;
+        later.uncounted == 0 && self.counts.len() < MOST
+    }
+
     fn add(&mut self, address: u64, isa: Isa) {
         let key = (address, isa as u8);
         let is_full = self.counts.len() >= MOST;

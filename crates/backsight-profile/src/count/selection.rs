@@ -37,6 +37,26 @@ impl Selection {
         *instructions += u64::from(step.instructions);
     }
 
+    /// Adds what was selected in the next part of the source, whose blocks and nodes have these numbers here.
+    pub fn join(&mut self, later: Self, blocks: &[u32], nodes: &[u32]) {
+        let number = |numbers: &[u32], old: u32| numbers.get(old as usize).copied().unwrap_or(NONE);
+        for ((from, to, way), count) in later.edges {
+            *self.edges.entry((number(blocks, from), number(blocks, to), way)).or_default() += count;
+        }
+        for (block, count) in later.entries {
+            *self.entries.entry(number(blocks, block)).or_default() += count;
+        }
+        for (node, (calls, instructions)) in later.nodes {
+            let sums = self.nodes.entry(number(nodes, node)).or_default();
+            *sums = (sums.0 + calls, sums.1 + instructions);
+        }
+    }
+
+    /// A node was called.
+    pub fn add_call(&mut self, node: u32) {
+        self.nodes.entry(node).or_default().0 += 1;
+    }
+
     /// Puts what was selected in place of what was counted.
     pub fn replace(&self, blocks: &mut Blocks, tree: &mut Tree) {
         for edge in &mut blocks.edges {

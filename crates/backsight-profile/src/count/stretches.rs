@@ -22,6 +22,8 @@ pub(crate) struct Stretch {
     pub root: u32,
     /// How execution came to it.
     pub arrival: Arrival,
+    /// Its first block counts, where not everything does.
+    pub is_selected: bool,
     /// The calls under way at its end; the first of them is the one that it began with, unless that has returned.
     pub frames: Vec<Frame>,
     /// Instructions that its hart had executed at its beginning and at its end.

@@ -8,11 +8,14 @@ pub(crate) struct Slice {
     pub function: u32,
     /// Calls around it.
     pub depth: u32,
-    /// Instructions that its core had executed when it began.
+    /// Instructions that its core had executed when it began; [`UNKNOWN`] if it is the one that a stretch began with.
     pub begin: u64,
     /// And when it ended.
     pub end: u64,
 }
+
+/// The beginning of a call that is not known here.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
 
 /// Calls over time. When there are too many, the shortest are left out, and from then on all that are as short.
 #[derive(Debug, Default)]
@@ -22,12 +25,19 @@ pub(crate) struct Timeline {
     /// Calls of fewer instructions are left out.
     pub shortest: u64,
     pub left_out: u64,
+    /// It is that of a part of a source.
+    pub is_of_part: bool,
 }
 
 impl Timeline {
     /// With room for so many; 0: nobody asks for them.
     pub fn new(most: usize) -> Self {
         Self { most, shortest: 1, ..Self::default() }
+    }
+
+    /// With room for all of a part of a source: the whole leaves out what is too short for it. `most` is its room.
+    pub fn of_part(most: usize) -> Self {
+        Self { most: if most > 0 { usize::MAX } else { 0 }, is_of_part: true, ..Self::default() }
     }
 
     /// Does anybody ask for calls over time?
@@ -41,7 +51,7 @@ impl Timeline {
         if self.most == 0 {
             return;
         }
-        if slice.end - slice.begin < self.shortest {
+        if slice.end.wrapping_sub(slice.begin) < self.shortest {
             self.left_out += 1;
             return;
         }
@@ -70,6 +80,8 @@ pub(crate) struct TimeAxis {
     /// Of so many timestamps one is kept.
     every: u64,
     skipped: u64,
+    /// All are kept: those of a part of a source.
+    pub is_of_part: bool,
 }
 
 /// Points of the axis that are kept.
@@ -77,6 +89,9 @@ const MOST_POINTS: usize = 1 << 14;
 
 impl TimeAxis {
     pub fn add(&mut self, clock: u64, time: u64) {
+        if self.is_of_part {
+            return self.points.push((clock, time));
+        }
         self.skipped += 1;
         if self.skipped < self.every || self.points.last().is_some_and(|&(_, before)| time < before) {
             return;

@@ -52,6 +52,13 @@ pub struct Filter {
     harts: Vec<u16>,
 }
 
+/// What a filter remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    now: Option<u64>,
+    context: Option<u64>,
+}
+
 impl Filter {
     /// Finds functions and modules in the image, which is asked for only if some are named.
     ///
@@ -126,6 +133,17 @@ impl Filter {
             _ => self.anywhere,
         };
         is_address_wanted && self.wants_now()
+    }
+
+    /// What it remembers of what came before, as far as that decides what is wanted.
+    pub fn remembered(&self) -> Remembered {
+        let now = self.now.filter(|_| self.time.is_some());
+        Remembered { now, context: self.context.filter(|_| !self.contexts.is_empty()) }
+    }
+
+    /// Goes on as another filter of the same options that remembered this.
+    pub fn remember(&mut self, Remembered { now, context }: Remembered) {
+        (self.now, self.context) = (now, context);
     }
 
     /// Is what runs now wanted, by its context and time?

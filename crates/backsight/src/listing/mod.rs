@@ -25,7 +25,7 @@ pub use branches::{BranchWriter, EventNames};
 pub use counted::counted;
 pub use event_line::write_address;
 pub use execution::{ExecutionWriter, ListedCounts};
-pub use filter::{Filter, FilterOptions};
+pub use filter::{Filter, FilterOptions, Remembered};
 pub use instructions::{Step, steps};
 pub use message_lines::{MessageFormat, MessageWriter};
 pub use packet::{PacketFormat, PacketWriter};
