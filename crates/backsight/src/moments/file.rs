@@ -103,11 +103,12 @@ impl Written {
     }
 
     fn source(&mut self, source: &SourceIndex) {
-        let SourceIndex { buffer, id, points, end, is_tail } = source;
+        let SourceIndex { buffer, id, points, end, is_tail, is_absent } = source;
         self.number(buffer.len() as u64);
         self.0.extend_from_slice(buffer.as_bytes());
         self.0.push(id.get());
         self.0.push(u8::from(*is_tail));
+        self.0.push(u8::from(*is_absent));
         self.number(end.instructions);
         self.optional(end.time);
         self.optional(end.first_time);
@@ -234,7 +235,7 @@ impl Read<'_> {
         let buffer = std::str::from_utf8(name).ok()?.to_owned();
         self.0 = rest;
         let id = TraceId::new(self.byte().filter(|id| id & 0x80 == 0)?);
-        let is_tail = self.flag()?;
+        let (is_tail, is_absent) = (self.flag()?, self.flag()?);
         let instructions = self.number()?;
         let (time, first_time) = (self.optional()?, self.optional()?);
         let end = Place { instructions, time, first_time, position: None };
@@ -273,7 +274,7 @@ impl Read<'_> {
             last = Last::at(&point, last);
             points.push(point);
         }
-        Some(SourceIndex { buffer, id, points, end, is_tail })
+        Some(SourceIndex { buffer, id, points, end, is_tail, is_absent })
     }
 
     fn contexts(&mut self) -> Option<Contexts> {
@@ -337,9 +338,15 @@ mod tests {
         let end =
             Place { instructions: 1_400_000, time: Some(7_020), first_time: Some(7_003), position: None };
         let points = (1..10).map(point).collect();
-        let one =
-            SourceIndex { buffer: "ETB_0".to_owned(), id: TraceId::new(0x10), points, end, is_tail: false };
-        let other = SourceIndex { buffer: "é".to_owned(), ..SourceIndex::default() };
+        let one = SourceIndex {
+            buffer: "ETB_0".to_owned(),
+            id: TraceId::new(0x10),
+            points,
+            end,
+            is_tail: false,
+            is_absent: false,
+        };
+        let other = SourceIndex { buffer: "é".to_owned(), is_absent: true, ..SourceIndex::default() };
         Index { sources: vec![one, other] }
     }
 

@@ -36,6 +36,8 @@ pub struct SourceIndex {
     pub end: Place,
     /// Instructions are counted from the first point, and not from the beginning of the source.
     pub is_tail: bool,
+    /// Nothing of the source is in its buffer.
+    pub is_absent: bool,
 }
 
 /// The points of the sources of a capture.
@@ -53,6 +55,11 @@ impl Index {
 }
 
 impl SourceIndex {
+    /// Of a source of which nothing is known.
+    pub(super) fn of(source: &Source) -> Self {
+        Self { buffer: source.buffer().to_owned(), id: source.id(), ..Self::default() }
+    }
+
     /// The last point that is before an edge, and not at it: what was reported there may come before the point. `None`: decoding begins
     /// where the source does.
     pub(super) fn point_before(&self, edge: Edge) -> Option<&Point> {
@@ -85,8 +92,7 @@ pub(super) struct Indexer {
 
 impl Indexer {
     pub fn new(source: &Source, is_tail: bool) -> Self {
-        let (buffer, id) = (source.buffer().to_owned(), source.id());
-        let index = SourceIndex { buffer, id, is_tail, ..SourceIndex::default() };
+        let index = SourceIndex { is_tail, ..SourceIndex::of(source) };
         let (place, contexts, sums) = Default::default();
         Self { index, place, contexts, sums, distance: 0 }
     }

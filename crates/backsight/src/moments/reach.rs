@@ -1,6 +1,6 @@
 //! The moments of a capture, and the way to them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use backsight_core::Accounting;
 use backsight_flow::Event;
@@ -10,7 +10,7 @@ use super::moment::{Moment, Window};
 use super::place::Place;
 use super::windowed::{Edge, InWindow, Windowed};
 use crate::decode::{Decode, Execution, Item, Span};
-use crate::{Capture, Error, Result, Source};
+use crate::{Buffer, Capture, Error, Result, Source};
 
 /// Bytes of the stream of a source between points.
 const DISTANCE: usize = 1 << 14;
@@ -38,6 +38,8 @@ pub struct Moments<'c> {
     capture: &'c Capture,
     index: Option<Arc<Index>>,
     distance: usize,
+    /// The sources that buffers hold trace of, where their frames were read to find out.
+    present: Arc<OnceLock<Vec<Source>>>,
 }
 
 /// What became of a window of a source.
@@ -56,7 +58,7 @@ pub struct Found {
 impl Capture {
     /// Its moments.
     pub fn moments(&self) -> Moments<'_> {
-        Moments { capture: self, index: None, distance: DISTANCE }
+        Moments { capture: self, index: None, distance: DISTANCE, present: Arc::default() }
     }
 }
 
@@ -101,7 +103,32 @@ impl<'c> Moments<'c> {
         Ok(Index { sources: sources.into_iter().collect::<Result<_>>()? })
     }
 
+    /// Is there trace of a source? A capture may describe many, and hold one: to look for the others in all of a buffer takes long.
+    fn is_present(&self, source: &Source) -> bool {
+        if let Some(known) = self.index.as_ref().and_then(|index| index.source(source)) {
+            return !known.is_absent;
+        }
+        let is_shared = |buffer: &&Buffer| !buffer.is_raw() && buffer.sources().nth(1).is_some();
+        let Some(_) = self.capture.buffer(source.buffer()).filter(|buffer| is_shared(buffer)) else {
+            return true;
+        };
+        let look = || {
+            let shared = self.capture.buffers().iter().filter(is_shared);
+            // What cannot be read now says so when it is decoded.
+            let contents = shared.map(|buffer| match buffer.contents() {
+                Ok(contents) => contents.sources.into_iter().map(|(source, _)| source).collect::<Vec<_>>(),
+                Err(_) => buffer.sources().cloned().collect(),
+            });
+            contents.flatten().collect()
+        };
+        let is_it = |one: &Source| one.buffer() == source.buffer() && one.id() == source.id();
+        self.present.get_or_init(look).iter().any(is_it)
+    }
+
     fn index_source(&self, decode: &Decode<'c, Execution>, source: &Source) -> Result<SourceIndex> {
+        if !self.is_present(source) {
+            return Ok(SourceIndex { is_absent: true, ..SourceIndex::of(source) });
+        }
         let mut indexer = Indexer::new(source, false);
         let decode = decode.clone().positions(false);
         if decode.can_be_cut(source)? {
@@ -139,6 +166,9 @@ impl<'c> Moments<'c> {
         window: Window,
         state: &mut dyn InWindow,
     ) -> Result<Found> {
+        if !self.is_present(source) {
+            return Ok(Found::default());
+        }
         let known = self.index.as_ref().and_then(|index| index.source(source));
         let mut made = None;
         let (from, to) = match self.edges(window, source, known) {

@@ -21,7 +21,7 @@ fn sequence(capture: &Capture, source: &Source) -> Vec<Happened> {
         all.push((count, item.sub_source, item.value));
         count += instructions(&item.value);
     };
-    capture.execution().run_span(&span, each).unwrap();
+    capture.execution().span(&span).run(each).unwrap();
     all
 }
 

@@ -1,8 +1,9 @@
 //! The quick ways send what the flow chart sends.
 
+use backsight_core::Describe;
 use backsight_testing::Random;
 
-use backsight_riscv::etrace::{ImplicitReturn, Options, Packet, Params, Payload, encode};
+use backsight_riscv::etrace::{ImplicitReturn, Message, Options, Packet, Params, Payload, encode};
 use backsight_riscv::ingress::{Block, Ctype, Itype};
 
 use super::{Payloads, Settings, Tracer};
@@ -128,7 +129,7 @@ fn a_target_in_the_cache_is_named_by_its_address_where_that_is_shorter() {
     let ways = [0x1078, 0x107C, 0x8000_0010, 0x1078, 0x107C, 0x8000_0010, 0x107C];
     let blocks = ways.map(|address| single(address, Itype::UninferableJump));
     let sent = packets(options, Settings::default(), params, &blocks);
-    let kinds: Vec<_> = sent.iter().map(Packet::name).collect();
+    let kinds: Vec<_> = sent.iter().map(|packet| Message::from(*packet).name()).collect();
     let (new, near, far) = ("address", "address", "jump_target");
     assert_eq!(kinds, ["support", "start", new, new, new, near, far, far, "support"]);
     let length = |packet: &Packet| encode(packet, &params, &options).len();

@@ -111,7 +111,7 @@ fn the_smallest_decoder_is_measured_where_the_tools_are() {
     let command = command(&["--variant", "chain-1", "--no-route"]);
     let tools = super::tools(&command).unwrap();
     let variant = variant("chain-1", &command).unwrap();
-    let figures = measure(&variant, &tools, &[Step::Generic], &folder, &mut |_| {}).unwrap();
+    let figures = measure(&variant, &tools, &[MeasurementStep::Generic], &folder, &mut |_| {}).unwrap();
     let netlist = figures.generic.unwrap();
     assert!((300..2000).contains(&netlist.luts) && (300..3000).contains(&netlist.flip_flops), "{netlist:?}");
     assert!((3..20).contains(&netlist.depth) && netlist.block_rams == 0.0, "{netlist:?}");
