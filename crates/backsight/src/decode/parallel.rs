@@ -110,8 +110,8 @@ fn thread_of_sources<K: Kind, C: Consumer<K::Value>>(jobs: Receiver<Job<'_, '_, 
     workers.into_iter().map(done).collect()
 }
 
-/// A thread that decodes some of the sources, and what they come to.
-type Worked<'scope, C> = ScopedJoinHandle<'scope, Vec<Done<C>>>;
+/// A thread that decodes some of the sources: what it is asked to do, and what comes of that.
+type Thread<'c, 'scope, 'env, K, C> = (Sender<Job<'c, 'env, K, C>>, ScopedJoinHandle<'scope, Vec<Done<C>>>);
 
 /// Takes blocks of a buffer.
 pub(super) type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
@@ -123,7 +123,7 @@ pub(super) type Read<'a> = &'a mut dyn FnMut(BlockSink<'_>) -> Result;
 struct Threads<'c, 'scope, 'env, K: Kind, C> {
     scope: &'scope Scope<'scope, 'env>,
     /// As many as there are sources, at most `most`: a buffer without sources starts none.
-    threads: Vec<(Sender<Job<'c, 'env, K, C>>, Worked<'scope, C>)>,
+    threads: Vec<Thread<'c, 'scope, 'env, K, C>>,
     most: usize,
     /// The number of the thread of each source, and what comes back from it.
     sources: BTreeMap<TraceId, (usize, Receiver<Reply>)>,

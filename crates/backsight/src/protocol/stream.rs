@@ -54,8 +54,8 @@ impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
 
     #[inline(always)]
     fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<T>>) {
-        let Self(sink, map) = self;
-        sink.take_path(sub_source, path, items.map(|item| item.map(|value| map(value))));
+        let (sink, map) = (&mut *self.0, &self.1);
+        sink.take_path(sub_source, path, items.map(|item| item.map(map)));
     }
 
     fn enter(&mut self, window: Window) {
