@@ -10,9 +10,11 @@ mod args;
 mod color;
 mod commands;
 mod failure;
+mod index_file;
 mod output;
 mod progress;
 mod recording;
+mod window;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -57,8 +59,10 @@ enum Command {
     Doctor(commands::doctor::Doctor),
     Packets(commands::packets::Packets),
     Flow(Box<commands::flow::Flow>),
+    Find(Box<commands::find::Find>),
     Profile(Box<commands::profile::ProfileCommand>),
     Report(Box<commands::report::Report>),
+    Index(Box<commands::index::IndexCommand>),
     Record(Box<commands::record::Record>),
     Export(Box<commands::export::Export>),
     Pieces(Box<commands::pieces::Pieces>),
@@ -105,6 +109,8 @@ fn run(command: &Command) -> Result {
         Command::Doctor(command) => commands::doctor::run(command),
         Command::Packets(command) => commands::packets::run(command),
         Command::Flow(command) => commands::flow::run(command),
+        Command::Find(command) => commands::find::run(command),
+        Command::Index(command) => commands::index::run(command),
         Command::Profile(command) => commands::profile::run(command),
         Command::Report(command) => commands::report::run(command),
         Command::Record(command) => commands::record::run(command),

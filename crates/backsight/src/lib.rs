@@ -28,6 +28,7 @@
 //! - [`detect`] says what a bare file holds that nobody describes.
 //! - [`doctor`] says why a result is empty, wrong or thin.
 //! - [`calls`] finds out who called whom, and what that cost.
+//! - [`moments`] are places in the execution, reached without decoding all that lies before.
 //! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
 //!
 //! # What is where
@@ -36,7 +37,7 @@
 //! log says when), `decode` it (`split` into sources, `session`, `caches`: code that was read, shared by sources,
 //! `parallel`, `pieces`: one source on several threads, `merge`, `timeline`: all sources on one time axis, `summary`) to
 //! packets or execution, `messages` put together, `retired`: execution as single instructions, `calls`: the stack of calls,
-//! kept beside execution, with functions as numbers, `detect` (what a bare file holds that nobody describes), `doctor` (why
+//! kept beside execution, with functions as numbers, `moments`: windows, the index, what is found in it, the way back, `detect` (what a bare file holds that nobody describes), `doctor` (why
 //! a result is empty, wrong or thin), `protocol` (one module each and one list), `listing`, `wrapped` buffers; re-exports
 //! the crates below it.
 
@@ -49,6 +50,7 @@ pub mod detect;
 pub mod doctor;
 pub mod listing;
 pub mod messages;
+pub mod moments;
 pub mod protocol;
 
 mod capture;

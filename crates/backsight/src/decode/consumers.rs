@@ -294,7 +294,7 @@ pub(super) struct Collected<T> {
 }
 
 /// One of them.
-pub(super) struct Kept<T> {
+pub(crate) struct Kept<T> {
     sub_source: u16,
     length: u32,
     offset: u64,
@@ -304,6 +304,12 @@ pub(super) struct Kept<T> {
 }
 
 impl<T: Copy> Kept<T> {
+    /// Keeps an item.
+    pub fn of(item: &Item<'_, T>) -> Self {
+        let &Item { sub_source, length, offset, window, value, .. } = item;
+        Self { sub_source, length, offset, position: item.position(), window, value }
+    }
+
     /// The item that was kept.
     pub fn item<'a>(&self, source: &'a Source) -> Item<'a, T> {
         let &Self { sub_source, length, offset, position, window, value } = self;
@@ -321,9 +327,7 @@ impl<T: Copy + Send> Consumer<T> for Collected<T> {
     const TAKES_PATHS: bool = false;
 
     fn item(&mut self, item: Item<'_, T>) {
-        let position = item.position();
-        let Item { sub_source, length, offset, window, value, .. } = item;
-        self.items.push(Kept { sub_source, length, offset, position, window, value });
+        self.items.push(Kept::of(&item));
     }
 
     fn is_full(&self) -> bool {

@@ -57,6 +57,11 @@ pub(crate) enum Origin<'a> {
 }
 
 impl<'a, T> Item<'a, T> {
+    /// What is known at an offset of the stream and is not said there.
+    pub(crate) fn made_up(source: &'a Source, sub_source: u16, offset: u64, value: T) -> Self {
+        Self { source, sub_source, offset, length: 0, window: None, value, origin: Origin::Unknown }
+    }
+
     /// The position of its first byte in the buffer; `None` if the decode was told that nobody would ask.
     pub fn position(&self) -> Option<u64> {
         match self.origin {

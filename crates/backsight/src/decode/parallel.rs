@@ -250,7 +250,7 @@ where
 
 /// Does some work for each of several things, on up to so many threads, and gives the results in order. Each piece of
 /// work may use the threads that are left over.
-pub(super) fn map<T, R>(things: Vec<T>, threads: usize, work: impl Fn(T, usize) -> R + Sync) -> Vec<R>
+pub(crate) fn map<T, R>(things: Vec<T>, threads: usize, work: impl Fn(T, usize) -> R + Sync) -> Vec<R>
 where
     T: Send,
     R: Send,

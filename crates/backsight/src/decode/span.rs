@@ -2,7 +2,7 @@
 //!
 //! Trace is written in terms of what came before it. A decoder that begins at a synchronisation, and knows nothing else,
 //! comes to know all that one knows which has read the source from its beginning; most often within a few bytes.
-//! [`Decode::find_cuts`] reads a source once, begins anew at synchronisations beside that, and compares: where both know
+//! [`Decode::find_cuts`] reads a source once, begins again at synchronisations beside that, and compares: where both know
 //! the same, there is a [`Cut`]. Decoding that begins at the synchronisation of a cut, and whose output is dropped up to the
 //! offset of the cut, gives from there on exactly what the decode of the whole source gives. So spans between cuts can be
 //! decoded anywhere, in any order, by whoever has the capture.
@@ -23,10 +23,14 @@ use super::source_decoder::{Break, EachItem, ItemSink, Known, Part, SourceDecode
 use super::split::{Piece, Splitter};
 use super::{Decode, read_blocks};
 use crate::protocol::{SavedState, Stream};
-use crate::{Buffer, Error, Result};
+use crate::{Buffer, Error, Result, Source};
 
 /// Bytes of a buffer between places where reading may begin.
 const SEEK: usize = 1 << 14;
+
+/// Bytes of a source that are searched for a synchronisation at first, and at most.
+const FIRST_SEARCHED: usize = 1 << 10;
+const MOST_SEARCHED: usize = 1 << 23;
 
 /// Where a source can be cut in two. Offsets count the bytes of the stream of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,9 +161,22 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn find_cuts(
-        mut self,
+        self,
         buffer: &str,
         id: TraceId,
+        size: usize,
+        sink: &mut impl Accumulate<K::Value>,
+    ) -> Result {
+        self.find_cuts_after(None, (buffer, id), size, sink)
+    }
+
+    /// The same from a synchronisation on that comes after about this position of the buffer, if one can be found there: what
+    /// comes out before the first cut may not be what a decode of the whole source gives. Offsets count from that position.
+    /// Where no decoder can begin in the middle there are no cuts.
+    pub(crate) fn find_cuts_after(
+        mut self,
+        position: Option<u64>,
+        (buffer, id): (&str, TraceId),
         size: usize,
         sink: &mut impl Accumulate<K::Value>,
     ) -> Result {
@@ -171,10 +188,18 @@ impl<'c, K: Kind> Decode<'c, K> {
         if decoder.state().is_none() || !setup.buffer.continued.is_empty() {
             return Ok(());
         }
+        let seek = match position {
+            Some(position) => match middle(&setup, &mut decoder, position) {
+                Some(seek) => Some(seek),
+                None => return Ok(()),
+            },
+            None => None,
+        };
         let (mut cutter, mut gathered) = (Cutter::new(size), Piece::default());
-        let mut stream = SourceStream::new(&setup, id, None);
-        let mut seeks = VecDeque::new();
-        self.blocks(setup.buffer, false, &mut |block| {
+        let mut stream = SourceStream::new(&setup, id, seek);
+        let (mut seeks, mut is_synchronised) = (VecDeque::new(), seek.is_none());
+        let position = seek.map_or(0, |seek| seek.position);
+        self.blocks_from(setup.buffer, position, false, &mut |block| {
             for block in block.chunks(SEEK) {
                 seeks.extend(stream.seek());
                 stream.feed(block, &mut |piece, _| {
@@ -182,15 +207,55 @@ impl<'c, K: Kind> Decode<'c, K> {
                     ControlFlow::Continue(())
                 })?;
             }
-            while let Some(piece) = next_piece(&mut decoder, &mut cutter, &mut gathered) {
+            if !is_synchronised && let Some(skipped) = synchronise(&mut decoder, &mut gathered, position) {
+                cutter = Cutter::starting_at(size, skipped);
+                is_synchronised = true;
+            }
+            while is_synchronised && let Some(piece) = next_piece(&mut decoder, &mut cutter, &mut gathered) {
                 let seek = latest(&mut seeks, piece.offset);
                 look_for_cut(&piece, seek, &mut decoder, &mut probe, sink);
             }
-            ControlFlow::Continue(())
+            if is_synchronised || gathered.bytes.len() < MOST_SEARCHED {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         })?;
-        let rest = cutter.rest(&mut gathered);
-        look_for_cut(&rest, latest(&mut seeks, rest.offset), &mut decoder, &mut probe, sink);
+        if is_synchronised {
+            let rest = cutter.rest(&mut gathered);
+            look_for_cut(&rest, latest(&mut seeks, rest.offset), &mut decoder, &mut probe, sink);
+        }
         Ok(())
+    }
+
+    /// Can a source be cut, as far as its protocol is concerned?
+    pub(crate) fn can_be_cut(&self, source: &Source) -> Result<bool> {
+        let (setup, id) = self.clone().setup_of(source.buffer(), source.id())?;
+        let can_resume = setup.decoder(id).is_some_and(|mut decoder| decoder.state().is_some());
+        Ok(can_resume && setup.buffer.continued.is_empty())
+    }
+
+    /// The sources that are wanted and can be decoded. What a bare file with frames holds, its frames are read for.
+    ///
+    /// # Errors
+    /// As [`Decode::run`].
+    pub fn sources(&self) -> Result<Vec<Source>> {
+        self.check_buffers()?;
+        self.check_ids()?;
+        let mut sources = Vec::new();
+        for buffer in self.wanted_buffers() {
+            match buffer.fallback {
+                Some(_) => sources.extend(buffer.contents()?.sources.into_iter().map(|(source, _)| source)),
+                None => sources.extend(buffer.sources().cloned()),
+            }
+        }
+        // Where a source goes on under another ID, it is one all the same.
+        sources.retain(|source| {
+            let buffer = self.capture.buffer(source.buffer());
+            let is_first = buffer.is_none_or(|buffer| !buffer.continued.contains_key(&source.frame_id()));
+            source.is_decoded() && self.wants(source.id()) && is_first
+        });
+        Ok(sources)
     }
 
     /// What a session of one source needs to know, and the ID of the source in frames.
@@ -207,6 +272,42 @@ impl<'c, K: Kind> Decode<'c, K> {
 
 fn starting_state<S: Stream>(decoder: &mut SourceDecoder<S>, offset: u64) -> Option<SavedState> {
     Some(decoder.stream.resumable()?.starting_at(offset))
+}
+
+/// Where reading can begin in the middle of a buffer, if a decoder can, too.
+fn middle<K: Kind, S: Stream>(
+    setup: &Setup<'_, K>,
+    decoder: &mut SourceDecoder<S>,
+    position: u64,
+) -> Option<Seek> {
+    let splitter = Splitter::new(setup.buffer, setup.wanted);
+    splitter.frame_start(setup.buffer)?;
+    decoder.stream.resumable().filter(|stream| stream.finds_synchronisation_anywhere())?;
+    // Frames begin at multiples of their size.
+    let position = position - position % 16;
+    Some(Seek { position, id: None, offset: position })
+}
+
+/// Begins at the first synchronisation in what was gathered, the first byte of which is at this offset, and drops what comes before it.
+/// Gives the offset of the synchronisation.
+fn synchronise<S: Stream>(decoder: &mut SourceDecoder<S>, gathered: &mut Piece, offset: u64) -> Option<u64> {
+    let stream = decoder.stream.resumable()?;
+    let mut length = FIRST_SEARCHED;
+    let found = loop {
+        let bytes = gathered.bytes.get(..length).unwrap_or(&gathered.bytes);
+        if let Some(found) = stream.last_sync(bytes, 0) {
+            break found;
+        }
+        if bytes.len() < length {
+            return None;
+        }
+        length *= 2;
+    };
+    let sync = offset + found as u64;
+    let state = stream.starting_at(sync);
+    *gathered = gathered.slice(found..gathered.bytes.len()).into_piece();
+    decoder.restore(sync, &state);
+    Some(sync)
 }
 
 fn next_piece<S: Stream>(

@@ -287,6 +287,10 @@ impl Resumable for Packets {
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
         last_sync(bytes, from)
     }
+
+    fn finds_synchronisation_anywhere(&self) -> bool {
+        true
+    }
 }
 
 fn last_sync(bytes: &[u8], from: usize) -> Option<usize> {
@@ -471,6 +475,10 @@ impl Resumable for Execution<'_> {
 
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
         last_sync(bytes, from)
+    }
+
+    fn finds_synchronisation_anywhere(&self) -> bool {
+        true
     }
 }
 

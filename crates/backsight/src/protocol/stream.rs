@@ -175,6 +175,11 @@ pub trait Resumable {
     /// Where the last synchronisation in these bytes begins, if that is `from` or later: it may be a good offset to begin at. The
     /// bytes begin at such an offset, or at the beginning of the source.
     fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize>;
+
+    /// Does [`Resumable::last_sync`] find synchronisations in bytes that begin anywhere, too?
+    fn finds_synchronisation_anywhere(&self) -> bool {
+        false
+    }
 }
 
 /// What a stream knows between two bytes, or a state between two items: all that decides what comes of those that follow.

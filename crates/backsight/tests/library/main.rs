@@ -3,6 +3,7 @@
 mod decode;
 mod harts;
 mod json;
+mod moments;
 mod over_time;
 mod packet_pieces;
 mod page;

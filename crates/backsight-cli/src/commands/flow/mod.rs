@@ -3,6 +3,7 @@
 mod messages;
 mod time_axis;
 mod truth;
+mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use clap::{Args, ValueEnum};
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs, parse_number, parse_range};
 use crate::failure::{Failure, Result};
 use crate::output::{Output, say};
+use crate::window::{WindowArgs, Windows};
 
 /// List what was executed
 ///
@@ -90,6 +92,9 @@ pub struct Flow {
     threads: usize,
 
     #[command(flatten)]
+    window: WindowArgs,
+
+    #[command(flatten)]
     filter: FilterArgs,
 
     #[command(flatten)]
@@ -99,6 +104,8 @@ pub struct Flow {
 const EXAMPLES: &str = "Examples:
   backsight flow capture/ --calls            function by function, indented
   backsight flow capture/ --calls=tree       what each function cost, by who called it
+  backsight flow capture/ --last 1000        how it ended
+  backsight flow capture/ --around '#4000000' --disasm
   backsight flow capture/ --image program.elf --function main --disasm
   backsight flow capture/ --image lib.so@0x7f80000000 --format pcs | sort | uniq -c
   backsight flow trace.bin --protocol etm4 --config TRCCONFIGR=0x9 --format branches --event 0=L1D_REFILL";
@@ -196,6 +203,11 @@ impl Flow {
 
     /// Refuses what a format has no room for.
     fn check(&self) -> Result {
+        match () {
+            () if self.truth => self.window.refuse("--truth")?,
+            () if self.all => self.window.refuse("--all")?,
+            () => {}
+        }
         let asked = match () {
             () if self.calls.is_some() => "--calls",
             () if self.disasm => "--disasm",
@@ -236,7 +248,10 @@ pub fn run(command: &Flow) -> Result {
     };
     let mut output = output.limit(command.limit);
     let counts = Arc::new(ListedCounts::default());
-    let outcome = list(command, &capture, &mut output, &counts);
+    let outcome = match command.window.is_given() {
+        true => windows::list(command, &capture, &mut output, &counts).map(Listed::Windows),
+        false => list(command, &capture, &mut output, &counts).map(Listed::Whole),
+    };
     match outcome {
         Ok(_) | Err(Failure::Enough) => output.finish()?,
         Err(_) => drop(output),
@@ -247,7 +262,7 @@ pub fn run(command: &Flow) -> Result {
         let said = code.warnings().into_iter().chain(code.problems());
         said.for_each(|warning| say(format_args!("warning: {warning}")));
     }
-    let summary = match outcome {
+    let listed = match outcome {
         Err(Failure::Enough) => {
             let limit = command.limit.unwrap_or(0);
             if !quiet {
@@ -257,14 +272,29 @@ pub fn run(command: &Flow) -> Result {
         }
         outcome => outcome?,
     };
-    if !quiet {
-        say_what_was_listed(command, &counts, &summary);
-        say(&summary);
-    }
-    match command.output.strict && summary.is_damaged() {
+    let is_damaged = match &listed {
+        Listed::Whole(summary) => {
+            if !quiet {
+                say_what_was_listed(command, &counts, summary);
+                say(summary);
+            }
+            summary.is_damaged()
+        }
+        Listed::Windows(windows) => {
+            windows.finish(&command.window, &capture)?;
+            windows.is_damaged()
+        }
+    };
+    match command.output.strict && is_damaged {
         true => Err(Failure::new("the trace or the image is damaged (--strict)")),
         false => Ok(()),
     }
+}
+
+/// What was listed.
+enum Listed {
+    Whole(Summary),
+    Windows(Windows),
 }
 
 /// Where filters left something out: how much of what was decoded is in the listing.

@@ -79,6 +79,11 @@ impl Cutter {
         Self { size, most: size, offset: 0, can_begin_alone: false }
     }
 
+    /// The same where the first byte is at this offset.
+    pub fn starting_at(size: usize, offset: u64) -> Self {
+        Self { offset, ..Self::new(size) }
+    }
+
     /// The same; but where more bytes are there, up to twice as many. What is left has to be moved: it is less then.
     pub fn up_to_twice(size: usize) -> Self {
         let cutter = Self::new(size);

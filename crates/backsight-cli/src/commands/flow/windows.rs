@@ -1,0 +1,71 @@
+//! `flow --from`, `--to`, `--last` and `--around`: what lies between two moments.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use backsight::Capture;
+use backsight::listing::{
+    BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, ListedCounts, Printable,
+};
+
+use super::{Flow, Format, messages};
+use crate::failure::Result;
+use crate::index_file;
+use crate::output::Output;
+use crate::window::Windows;
+
+/// Lists a window of each source, one after the other.
+pub(super) fn list(
+    command: &Flow,
+    capture: &Capture,
+    output: &mut Output,
+    counts: &Arc<ListedCounts>,
+) -> Result<Windows> {
+    let arguments = &command.capture;
+    let quiet = command.output.quiet || output.is_terminal();
+    let style = command.style(arguments.chooses_several(capture));
+    let several = style.name_buffers;
+    let named = several && matches!(command.format, Format::Text | Format::Opencsd);
+    let positions = matches!(style.format, ExecutionFormat::Json | ExecutionFormat::Opencsd)
+        && command.format != Format::Branches;
+    let decode = arguments.choose(capture.execution(), capture, quiet).positions(positions);
+    let decode = decode.as_opencsd(style.format == ExecutionFormat::Opencsd);
+    let decode = decode.strict_image(command.strict_image);
+    // What is followed in another way has other points.
+    let moments = match command.strict_image || style.format == ExecutionFormat::Opencsd {
+        true => capture.moments(),
+        false => index_file::moments(arguments, capture, command.output.quiet),
+    };
+    let (code, filter) = (capture.code()?, command.filter.options());
+    let (mut windows, mut last_buffer) = (Windows::default(), None);
+    for source in &decode.sources()? {
+        if named && last_buffer.replace(source.buffer().to_owned()).is_none_or(|last| last != source.buffer())
+        {
+            output.put(|out| writeln!(out, "# buffer {}", Printable(source.buffer())))?;
+        }
+        let Some(window) = command.window.of(&moments, &decode, source)? else { continue };
+        let filter = Filter::new(&filter, || code.of(source))?.harts(&command.hart);
+        let mut put = |text: &[u8]| output.put_lines(text);
+        let decode = decode.clone();
+        let found = match (command.messages, command.format) {
+            (Some(how), format) => {
+                let writer = messages::writer(how, format, source, several);
+                moments.write(decode, source, window, (writer, false), &mut put)?
+            }
+            (None, Format::Branches) => {
+                let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
+                let writer = BranchWriter::new(filter, names);
+                moments.write(decode, source, window, (writer, true), &mut put)?
+            }
+            (None, _) => {
+                let needs_all = !matches!(style.detail, Detail::Ranges | Detail::Instructions)
+                    || style.format == ExecutionFormat::Opencsd;
+                let seen = code.seen_by(source);
+                let writer = ExecutionWriter::new(style, source, seen, filter, Arc::clone(counts));
+                moments.write(decode, source, window, (writer, needs_all), &mut put)?
+            }
+        };
+        windows.add(source, &found, command.output.quiet);
+    }
+    Ok(windows)
+}

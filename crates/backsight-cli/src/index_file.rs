@@ -1,0 +1,71 @@
+//! Where indexes are kept: beside the capture, or in the user's cache folder.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use backsight::Capture;
+use backsight::moments::{Identity, Index, Moments};
+
+use crate::args::CaptureArgs;
+use crate::output::say;
+
+/// Most bytes of a file that is taken for an index: those of one of the most points.
+const MOST: u64 = 1 << 26;
+
+/// The file beside a capture: `run` has `run.index`, whether it is a file or a folder.
+pub fn beside(capture: &Path) -> Option<PathBuf> {
+    let mut name = capture.file_name()?.to_owned();
+    name.push(".index");
+    Some(capture.with_file_name(name))
+}
+
+/// The file in the user's cache folder.
+pub fn in_cache(identity: Identity) -> Option<PathBuf> {
+    let named =
+        |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")))?;
+    Some(folder.join("backsight").join(format!("{identity}.index")))
+}
+
+/// The moments of a capture, by its index if there is one that belongs to it.
+pub fn moments<'c>(arguments: &CaptureArgs, capture: &'c Capture, quiet: bool) -> Moments<'c> {
+    let moments = capture.moments();
+    if arguments.is_standard_input() {
+        return moments;
+    }
+    let beside = beside(&arguments.capture).filter(|path| path.is_file());
+    // To find out what a capture is takes time, and is in vain where there can be no index.
+    let cache = in_cache_folder().filter(|folder| folder.is_dir());
+    if beside.is_none() && cache.is_none() {
+        return moments;
+    }
+    let Ok(identity) = capture.identity() else { return moments };
+    let cached = in_cache(identity).filter(|path| path.is_file());
+    for path in beside.into_iter().chain(cached) {
+        match read(&path, identity) {
+            Ok(index) => return moments.with_index(Arc::new(index)),
+            Err(why) if !quiet => say(format_args!(
+                "warning: {}: {why}: it is not used; `backsight index` makes one that is",
+                path.display()
+            )),
+            Err(_) => {}
+        }
+    }
+    moments
+}
+
+fn in_cache_folder() -> Option<PathBuf> {
+    in_cache(Identity::default())?.parent().map(Path::to_owned)
+}
+
+fn read(path: &Path, identity: Identity) -> Result<Index, String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(MOST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MOST {
+        return Err("too long for an index".to_owned());
+    }
+    Index::from_bytes(&bytes, identity).map_err(|problem| problem.to_string())
+}

@@ -1,0 +1,392 @@
+//! Moments at which something holds.
+
+use std::ops::{ControlFlow, Range as Addresses};
+
+use backsight_core::AddressSpace;
+use backsight_flow::{Event, PathId, Range};
+use backsight_image::{Code as _, Image, Window as TimeSpan};
+
+use super::moment::Window;
+use super::place::Place;
+use super::reach::Moments;
+use super::windowed::InWindow;
+use crate::decode::{Decode, Execution};
+use crate::listing::steps;
+use crate::messages::Messages;
+use crate::{Error, Item, Result, Source, SourceCode};
+
+/// Spans between points that are looked at together, on the way from the end.
+const MOST_SPANS: usize = 1 << 12;
+
+/// What is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Execution comes to the first instruction of one of these functions, by a call or from outside of it.
+    Functions(Vec<Addresses<u64>>),
+    /// An instruction at one of these addresses is executed.
+    Addresses(Vec<Addresses<u64>>),
+    /// An exception or interrupt is taken.
+    Exceptions,
+    /// A message with this text in it.
+    Messages(String),
+    /// Something is missing.
+    Gaps,
+    /// Execution comes to a context with this ID.
+    Context(u64),
+}
+
+impl Wanted {
+    /// An instruction at this address.
+    pub fn at(address: u64) -> Self {
+        Self::Addresses(Vec::from([address..address.saturating_add(1)]))
+    }
+
+    /// The functions of a name; of an address, as in `0x4006f0`, the one that begins there or has it.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn function(name: &str, image: &Image) -> Result<Self> {
+        let all = image.functions().filter(|function| function.name == name || function.mangled == name);
+        let mut found: Vec<_> = all
+            .map(|function| function.start.0..function.start.0.saturating_add(function.size.max(1)))
+            .collect();
+        if let Some(address) = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        {
+            let of = |function: &Addresses<u64>| function.contains(&address);
+            let functions = image.functions();
+            let mut ranges = functions.map(|one| one.start.0..one.start.0.saturating_add(one.size.max(1)));
+            found.push(ranges.find(of).unwrap_or(address..address.saturating_add(1)));
+        }
+        match found.is_empty() {
+            false => Ok(Self::Functions(found)),
+            true => Err(Error::Absent(format!("function {name}: the image has no function of that name"))),
+        }
+    }
+
+    /// The addresses of a line of source: `FILE:N`, where the file is named with or without its folders.
+    ///
+    /// # Errors
+    /// If no code has it.
+    pub fn line(text: &str, image: &Image) -> Result<Self> {
+        let wrong = || Error::misuse(format!("`{text}`: FILE:LINE is expected, as in main.c:17"));
+        let (file, line) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let line: u32 = line.parse().map_err(|_| wrong())?;
+        let is_file = |name: &str| {
+            name == file || name.strip_suffix(file).is_some_and(|folders| folders.ends_with('/'))
+        };
+        let mut found = Vec::new();
+        for module in image.modules() {
+            let Some(Ok(debug)) = image.debug_source_of(module).map(|source| source.read()) else { continue };
+            for (start, end, at) in debug.lines() {
+                if at.line == line && is_file(debug.file(at.file)) {
+                    let moved = |address: u64| address.wrapping_add(module.bias());
+                    found.push(moved(start)..moved(end));
+                }
+            }
+        }
+        match found.is_empty() {
+            false => Ok(Self::Addresses(found)),
+            true => Err(Error::Absent(format!("{text}: no code of the image is from that line"))),
+        }
+    }
+}
+
+/// A moment at which it held.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// Where that is.
+    pub place: Place,
+    /// The hart.
+    pub hart: u16,
+    /// What was reported: of a range, from where it held.
+    pub event: Event,
+    /// The message that ended there, put together.
+    pub message: Option<String>,
+}
+
+impl<'c> Moments<'c> {
+    /// Looks for moments in a window of a source, in their order, until the closure has enough.
+    ///
+    /// # Errors
+    /// As [`Moments::take`].
+    pub fn find(
+        &self,
+        decode: Decode<'c, Execution>,
+        source: &Source,
+        window: Window,
+        wanted: &Wanted,
+        each: &mut dyn FnMut(&Hit) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let code = self.capture().code()?.seen_by(source);
+        let mut finder = Finder {
+            wanted,
+            code,
+            place: Place::default(),
+            is_inside: false,
+            harts: Vec::new(),
+            paths: Paths::default(),
+            messages: Messages::new(),
+            each,
+            outcome: ControlFlow::Continue(()),
+        };
+        self.take(decode.positions(false), source, window, &mut finder)?;
+        Ok(())
+    }
+
+    /// The last of the moments in a source. With an index, it is looked for from the end.
+    ///
+    /// # Errors
+    /// As [`Moments::take`].
+    pub fn find_last(
+        &self,
+        decode: &Decode<'c, Execution>,
+        source: &Source,
+        wanted: &Wanted,
+    ) -> Result<Option<Hit>> {
+        let known = self.known_index().and_then(|index| index.source(source));
+        // A message may be put together from what was written long before.
+        let known = known.filter(|_| !matches!(wanted, Wanted::Messages(_)));
+        let points = known.map_or(&[][..], |known| &known.points);
+        let at = |number: usize| {
+            let point = points.get(number.checked_sub(1)?)?;
+            Some(super::Moment::Instruction(point.place.instructions))
+        };
+        let (mut last, mut first, mut to) = (None, points.len() + 1, None);
+        // Something that is rare is looked for in longer and longer spans: to begin takes time, too.
+        let mut spans = 1;
+        while last.is_none() && first > 0 {
+            first = first.saturating_sub(spans);
+            let window = Window { from: at(first), to };
+            self.find(decode.clone(), source, window, wanted, &mut |hit| {
+                last = Some(hit.clone());
+                ControlFlow::Continue(())
+            })?;
+            to = window.from;
+            spans = (2 * spans).min(MOST_SPANS);
+        }
+        Ok(last)
+    }
+}
+
+/// What is known of a path: its instructions, whether something in it may be what is looked for, and how it ends.
+#[derive(Clone, Copy, Debug)]
+struct KnownPath {
+    instructions: u64,
+    may_hold: bool,
+    last: Option<Range>,
+}
+
+/// Paths that came before.
+#[derive(Debug, Default)]
+struct Paths {
+    generation: u64,
+    known: Vec<Option<KnownPath>>,
+}
+
+impl Paths {
+    /// Paths with higher numbers are looked at each time.
+    const MOST: u32 = 1 << 18;
+
+    fn get(&self, path: PathId) -> Option<KnownPath> {
+        (*self.known.get(path.number as usize)?).filter(|_| self.generation == path.generation)
+    }
+
+    fn insert(&mut self, path: PathId, known: KnownPath) {
+        if path.number >= Self::MOST {
+            return;
+        }
+        if self.generation != path.generation {
+            self.generation = path.generation;
+            self.known.clear();
+        }
+        let index = path.number as usize;
+        if self.known.len() <= index {
+            self.known.resize(index + 1, None);
+        }
+        self.known[index] = Some(known);
+    }
+}
+
+/// What has to be known of a hart.
+struct Hart {
+    number: u16,
+    /// The last range, where nothing came after it.
+    last: Option<Range>,
+    context: Option<u64>,
+    space: AddressSpace,
+}
+
+/// Looks at everything that happens.
+struct Finder<'f, 'c> {
+    wanted: &'f Wanted,
+    code: SourceCode<'c>,
+    place: Place,
+    /// The window has begun.
+    is_inside: bool,
+    harts: Vec<Hart>,
+    paths: Paths,
+    messages: Messages,
+    each: &'f mut dyn FnMut(&Hit) -> ControlFlow<()>,
+    outcome: ControlFlow<()>,
+}
+
+fn has(addresses: &[Addresses<u64>], address: u64) -> bool {
+    addresses.iter().any(|range| range.contains(&address))
+}
+
+impl Finder<'_, '_> {
+    fn hart(&mut self, number: u16) -> &mut Hart {
+        let found = self.harts.iter().position(|known| known.number == number).unwrap_or_else(|| {
+            self.harts.push(Hart { number, last: None, context: None, space: AddressSpace::ANY });
+            self.harts.len() - 1
+        });
+        &mut self.harts[found]
+    }
+
+    fn hit(&mut self, hart: u16, instructions: u64, event: Event) {
+        if self.outcome.is_continue() {
+            let place = Place { instructions, ..self.place };
+            self.outcome = (self.each)(&Hit { place, hart, event, message: None });
+        }
+    }
+
+    /// May something in a range be what is looked for?
+    fn may_hold(&self, range: &Range) -> bool {
+        match self.wanted {
+            Wanted::Functions(functions) => functions.iter().any(|one| one.start == range.start.0),
+            Wanted::Addresses(all) => {
+                all.iter().any(|one| one.start < range.end.0 && range.start.0 < one.end)
+            }
+            _ => false,
+        }
+    }
+
+    fn range(&mut self, hart: u16, range: Range) {
+        let before = self.hart(hart).last.replace(range);
+        if range.instructions > 0 && self.is_inside && self.may_hold(&range) {
+            match self.wanted {
+                Wanted::Functions(functions) => {
+                    let function = functions.iter().find(|one| one.start == range.start.0);
+                    let is_call = |last: &Range| last.executed && last.ends_in_branch() && last.flags.link;
+                    let is_inside = |last: &Range| {
+                        function.is_some_and(|function| function.contains(&last.end.0.wrapping_sub(1)))
+                    };
+                    if before.is_none_or(|last| is_call(&last) || !is_inside(&last)) {
+                        self.hit(hart, self.place.instructions, Event::Range(range));
+                    }
+                }
+                Wanted::Addresses(all) => {
+                    let (mut found, mut number) = (Vec::new(), 0);
+                    // Where instructions differ in size, it is the code that says where they are.
+                    let space = self.hart(hart).space;
+                    steps(&range, space, &self.code, |step| {
+                        if has(all, step.address.0) {
+                            found.push((number, step.address));
+                        }
+                        number += 1;
+                    });
+                    for (number, address) in found {
+                        let instructions = range.instructions - number as u32;
+                        let event = Event::Range(Range { start: address, instructions, ..range });
+                        self.hit(hart, self.place.instructions + number, event);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.place.instructions += u64::from(range.instructions);
+    }
+
+    fn event(&mut self, hart: u16, event: Event) {
+        self.place.pass(&event);
+        if let Event::Context(context, _) = &event {
+            self.hart(hart).space = self.code.space_of(context);
+        }
+        let is_gap = matches!(
+            event,
+            Event::NoSync(_)
+                | Event::AddressUnknown
+                | Event::PathUnknown { .. }
+                | Event::NoMemory { .. }
+                | Event::AccessesLost
+        );
+        if is_gap || matches!(event, Event::Exception { .. } | Event::ExceptionReturn | Event::TraceOn(_)) {
+            self.hart(hart).last = None;
+        }
+        let holds = match (self.wanted, &event) {
+            (Wanted::Exceptions, Event::Exception { .. }) => true,
+            (Wanted::Gaps, _) => is_gap,
+            (Wanted::Messages(text), Event::Software(written)) => {
+                let (place, each, outcome) = (self.place, &mut *self.each, &mut self.outcome);
+                self.messages.push(hart, written, place.time, 0, &mut |message| {
+                    let words = message.text().map(str::to_owned);
+                    if outcome.is_continue()
+                        && let Some(words) = words.filter(|words| words.contains(text.as_str()))
+                    {
+                        *outcome = each(&Hit { place, hart, event, message: Some(words) });
+                    }
+                });
+                false
+            }
+            (&Wanted::Context(id), Event::Context(context, _)) => {
+                let before = std::mem::replace(&mut self.hart(hart).context, context.context_id);
+                context.context_id == Some(id) && before != Some(id)
+            }
+            _ => false,
+        };
+        if holds && self.is_inside {
+            self.hit(hart, self.place.instructions, event);
+        }
+    }
+}
+
+impl InWindow for Finder<'_, '_> {
+    fn has_enough(&self) -> bool {
+        self.outcome.is_break()
+    }
+
+    fn item(&mut self, item: Item<'_, Event>) {
+        match item.value {
+            Event::Range(range) => self.range(item.sub_source, range),
+            event => self.event(item.sub_source, event),
+        }
+    }
+
+    fn before(&mut self, item: Item<'_, Event>) {
+        self.item(item);
+    }
+
+    /// What comes first may go on from what came before.
+    fn needs_all(&self) -> bool {
+        matches!(self.wanted, Wanted::Functions(_) | Wanted::Context(_))
+    }
+
+    fn begin(&mut self, place: &Place) {
+        self.place = *place;
+        self.is_inside = true;
+    }
+
+    fn enter(&mut self, span: TimeSpan) {
+        self.code.enter(span);
+    }
+
+    fn path(&mut self, path: PathId, hart: u16, items: &mut dyn Iterator<Item = Item<'_, Event>>) {
+        if let Some(known) = self.paths.get(path)
+            && !known.may_hold
+        {
+            self.place.instructions += known.instructions;
+            self.hart(hart).last = known.last;
+            return;
+        }
+        let mut known = KnownPath { instructions: 0, may_hold: false, last: None };
+        for item in items {
+            if let Event::Range(range) = item.value {
+                known.instructions += u64::from(range.instructions);
+                known.may_hold |= self.may_hold(&range);
+                known.last = Some(range);
+            }
+            self.item(item);
+        }
+        self.paths.insert(path, known);
+    }
+}
