@@ -1,6 +1,6 @@
 //! Paths through the code that were walked before.
 //!
-//! From the same block the same outcomes lead the same way, as long as the code stays as it is. A path that was walked once
+//! From the same block the same outcomes lead the same way, as long as the code stays as it is. A path
 //! is remembered as its steps and the block where it ends; the next time it is looked up. A long trace consists of few paths
 //! that occur again and again. A step is the range that it reports, or the block that has it.
 //!
