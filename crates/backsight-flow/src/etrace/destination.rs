@@ -131,7 +131,7 @@ impl<C: Code> Follower<C> {
             None => Destination::LAST_BRANCH,
         };
         if let Some(key) = key {
-            self.remember(key, &destination);
+            self.remember(key, Some(&destination));
         }
         self.forget_returns();
         self.follow_after(recalled, &destination, Then::Nothing, sink)

@@ -31,6 +31,9 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
+    /// Nowhere.
+    pub const NEVER: Self = Self { left_at_branch: u64::MAX, left_near: 0, address: 0 };
+
     #[inline(always)]
     pub fn of(destination: &Destination) -> Self {
         Self {

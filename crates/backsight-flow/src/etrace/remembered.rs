@@ -52,7 +52,7 @@ impl<C: Code> Follower<C> {
             match self.go_along(key, sink) {
                 Recalled::Walked => {}
                 Recalled::Unclear => return,
-                Recalled::Unknown => return self.remember_some(key),
+                Recalled::Unknown => return self.remember(key, None),
             }
         }
     }
@@ -111,45 +111,23 @@ impl<C: Code> Follower<C> {
         Recalled::Walked
     }
 
-    /// Walks some of many outcomes for the first time.
+    /// Walks the path of a packet for the first time, by the rules of the fast way; without a destination, some of many outcomes.
     #[cold]
-    fn remember_some(&mut self, key: PathKey) {
-        let mut walked = self.blocks.paths.begin();
-        let walk = self.walk_some(key, &mut walked);
-        self.blocks.paths.remember(key, walked, walk);
-    }
-
-    fn walk_some(&self, key: PathKey, walked: &mut WalkedPath) -> FirstWalk {
-        let (mut number, mut pending) = (key.block(), self.outcomes.pending());
-        let mut left = SOME;
-        while left > 0 {
-            let block = self.blocks.get(number);
-            let is_branch = block.range.flags.conditional;
-            let taken = match is_branch {
-                true => pending.take().unwrap_or(false),
-                false if block.way(true).is_known() => block.is_branch(),
-                false => return FirstWalk::Unclear,
-            };
-            if !walked.push(Range { executed: taken || !is_branch, ..block.range }, is_branch) {
-                return FirstWalk::Unclear;
-            }
-            let Some(next) = block.next(taken) else { return FirstWalk::NotYet };
-            left -= u32::from(is_branch);
-            number = next;
-        }
-        FirstWalk::Path(PathEnd::in_block(number, AT_START))
-    }
-
-    /// Walks the path of a packet for the first time, by the rules of the fast way.
-    #[cold]
-    pub(super) fn remember(&mut self, key: PathKey, destination: &Destination) {
+    pub(super) fn remember(&mut self, key: PathKey, destination: Option<&Destination>) {
         let mut walked = self.blocks.paths.begin();
         let walk = self.walk_first(key, destination, &mut walked);
         self.blocks.paths.remember(key, walked, walk);
     }
 
-    fn walk_first(&self, key: PathKey, destination: &Destination, walked: &mut WalkedPath) -> FirstWalk {
-        let (conditions, mut pending) = (Conditions::of(destination), self.outcomes.pending());
+    fn walk_first(
+        &self,
+        key: PathKey,
+        destination: Option<&Destination>,
+        walked: &mut WalkedPath,
+    ) -> FirstWalk {
+        let conditions = destination.map_or(Conditions::NEVER, Conditions::of);
+        let mut branches_left = if destination.is_some() { u32::MAX } else { SOME };
+        let mut pending = self.outcomes.pending();
         let mut number = key.block();
         let ends = PathEnd::in_block;
         let mut block = self.blocks.get(number);
@@ -171,17 +149,23 @@ impl<C: Code> Follower<C> {
             } else {
                 let is_jump = block.way(true) == Way::Indirect && block.ending != Ending::ExceptionReturn;
                 let is_sequential = block.is_sequential && self.options().sijump;
-                if !is_jump || is_sequential || !self.can_cross(destination, pending.len()) {
-                    return FirstWalk::Unclear;
-                }
-                walked.push(block.range, false);
-                return FirstWalk::Path(ends(destination.block, AT_START));
+                return match destination {
+                    Some(to) if is_jump && !is_sequential && self.can_cross(to, pending.len()) => {
+                        walked.push(block.range, false);
+                        FirstWalk::Path(ends(to.block, AT_START))
+                    }
+                    _ => FirstWalk::Unclear,
+                };
             };
             if !walked.push(Range { executed: taken || !is_branch, ..block.range }, is_branch) {
                 return FirstWalk::Unclear;
             }
             let Some(next) = block.next(taken) else { return FirstWalk::NotYet };
             number = next;
+            branches_left -= u32::from(is_branch);
+            if branches_left == 0 {
+                return FirstWalk::Path(ends(number, AT_START));
+            }
             block = self.blocks.get(number);
             let left = pending.len();
             if conditions.at_branch(block, left) {
