@@ -64,7 +64,7 @@ const PIECE: usize = 1 << 23;
 const PIECE_OF_CALLS: usize = 1 << 19;
 
 /// Counts what a decode gives, each source by itself, and adds it up. Several threads share a single source, too, unless
-/// it is sampled, or threads go from one hart of it to another.
+/// it is sampled, or harts share it.
 ///
 /// # Errors
 /// If what was asked for is not in the capture, or bytes or code cannot be read.
@@ -75,8 +75,8 @@ pub fn count(
 ) -> Result<(Profile, Summary)> {
     let code = capture.code()?;
     let sources = || capture.buffers().iter().flat_map(|buffer| buffer.sources());
-    let has_several_harts = sources().filter(|source| source.is_decoded()).count() > 1
-        || sources().any(|source| source.numbers_harts());
+    let harts_share = sources().any(|source| source.numbers_harts());
+    let has_several_harts = sources().filter(|source| source.is_decoded()).count() > 1 || harts_share;
     let joins_threads = has_several_harts && code.names_threads() && !options.by_core;
     let filter_of = |source: &Source| match options.filter.is_selective() {
         true => Filter::new(&options.filter, || code.of(source)).map(Some),
@@ -92,7 +92,8 @@ pub fn count(
     let whole = |decode: Decode<'_, Execution>| {
         decode.consume(|source| counter(source).joining_threads(joins_threads))
     };
-    let in_parts = Counter::counts_parts(options) && !joins_threads && decode.is_in_pieces()?;
+    let in_parts =
+        Counter::counts_parts(options) && !joins_threads && !harts_share && decode.is_in_pieces()?;
     let (summary, counters) = match in_parts {
         false => whole(decode)?,
         true => {

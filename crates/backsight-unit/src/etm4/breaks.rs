@@ -59,7 +59,7 @@ impl Unit {
             if self.position.follows_exception_return() {
                 self.exception_return(out);
             }
-            let context = self.context.to_tell(&self.options.config);
+            let context = self.context.take_unsent(&self.options.config);
             self.output.packer.exception(taken, context, out);
         } else {
             self.settle(out);

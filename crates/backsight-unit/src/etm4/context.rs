@@ -41,7 +41,7 @@ impl KnownContext {
 
     /// The context as far as a decoder does not know it; it will be reported. Identifiers only where they are traced and
     /// have changed.
-    pub fn to_tell(&mut self, config: &Config) -> Option<ContextPacket> {
+    pub fn take_unsent(&mut self, config: &Config) -> Option<ContextPacket> {
         let vmid_mask = u32::MAX >> (32 - 8 * u32::from(config.vmid_bytes()).clamp(1, 4));
         let vmid = config.vmid().then(|| self.now.vmid.unwrap_or(0) & vmid_mask);
         let context_id = config.context_id().then(|| self.now.context_id.unwrap_or(0) as u32);

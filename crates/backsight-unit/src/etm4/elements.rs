@@ -113,7 +113,7 @@ impl Unit {
             self.trace_on(out);
         }
         let context = if self.context.changed || synchronise {
-            self.context.to_tell(&self.options.config)
+            self.context.take_unsent(&self.options.config)
         } else {
             None
         };
