@@ -29,7 +29,7 @@ macro_rules! plain_values {
     };
 }
 
-plain_values!(u8 u32 bool);
+plain_values!(u8 u16 u32 bool);
 
 impl Value for Option<u32> {
     fn write(&self) -> String {
@@ -72,7 +72,7 @@ impl Value for Field {
 }
 
 /// Lengths with `/` between them; the rest is unused.
-impl<const N: usize> Value for [u8; N] {
+impl<const N: usize> Value for [u16; N] {
     fn write(&self) -> String {
         let used: Vec<_> =
             self.iter().filter(|&&length| length != Mix::UNUSED).map(ToString::to_string).collect();
@@ -150,9 +150,8 @@ parameters! {
     Tmbp { index_bits history_bits shift returns sets ways branches targets exceptions address_bits }
     Lz { window longest address_bits }
     Mix {
-        table_bits tag_bits large_states one_map outcomes locals paths loops loop_outcomes iterations runs local_bits run_bits
-        rate surprise weight_bits weights_by_outcomes two_layers refine_bits refine_by_outcomes registers returns target_paths target_bits
-        address_bits
+        table state tag_bits events iterations locals paths loops runs branches threshold rate sets layers refined returns
+        targets buffer_bits start_bits address_bits
     }
     General { level longest address_bits }
 }

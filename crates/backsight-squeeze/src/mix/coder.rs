@@ -8,6 +8,9 @@ use crate::Damage;
 
 /// Codes bits one way or the other.
 pub trait Coder {
+    /// It reads: what it is given means nothing.
+    const READS: bool;
+
     /// Codes a bit that is 1 with probability `p / 65536`, 0 < p < 65536. An encoder writes `bit` and gives it back; a
     /// decoder gives what it reads.
     fn code(&mut self, bit: bool, p: u32) -> Result<bool, Damage>;
@@ -64,7 +67,9 @@ impl Encoder {
 }
 
 impl Coder for Encoder {
-    #[inline]
+    const READS: bool = false;
+
+    #[inline(always)]
     fn code(&mut self, bit: bool, p: u32) -> Result<bool, Damage> {
         let middle = middle(self.low, self.high, p);
         if bit {
@@ -118,7 +123,9 @@ impl<'a> Decoder<'a> {
 }
 
 impl Coder for Decoder<'_> {
-    #[inline]
+    const READS: bool = true;
+
+    #[inline(always)]
     fn code(&mut self, _bit: bool, p: u32) -> Result<bool, Damage> {
         let middle = middle(self.low, self.high, p);
         let bit = self.value <= middle;

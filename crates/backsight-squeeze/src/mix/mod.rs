@@ -1,18 +1,18 @@
 //! Mixed contexts and a range coder: how far prediction goes when every bit costs what it is worth.
 //!
 //! Where TMBP sends a count at each misprediction, here every conditional branch is coded with its probability, mixed from
-//! several contexts: recent outcomes of all branches, of this branch, the path, how long this branch's loops last, and how
-//! often the innermost loop was repeated.
-//! Indirect targets come from a return stack and tables by path. All is integer arithmetic; three sizes: at most 1 KB,
-//! 8 KB and 1 MB of state.
+//! several contexts: recent events of all branches, what this branch did, the path, and how often the innermost loop was
+//! repeated. An indirect target is a number in a dictionary, and its bits are coded as if they were branches. All is integer
+//! arithmetic; three sizes: at most 1 KB, 8 KB and 1 MB of state.
 //!
 //! Records of a flush: the number of discontinuities, each as a count of instructions and an address; then the code.
 
 pub mod coder;
-pub mod history;
-mod known;
+mod estimate;
+mod history;
 pub mod logistic;
-mod outcome;
+mod matches;
+mod predictor;
 mod states;
 mod targets;
 
@@ -21,263 +21,224 @@ use crate::block::{Block, Compressor, Decompressor, Path, Records, Share};
 use crate::code::{Code, Kind};
 use crate::notes::{Cursor, put_number};
 use coder::{Coder, Decoder, Encoder};
-use history::{History, hash};
-use known::Known;
-use outcome::{CHOICE_OUTCOMES, Outcomes, PHASES, STEPS};
+use estimate::Estimate;
+use history::{Context, History, hash};
+use matches::Matches;
+use predictor::Predictor;
 use states::Machine;
-use targets::Targets;
+use targets::{Dictionary, Full, Returns};
 
 /// How the scheme is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// log2 of the states of each context.
-    pub table_bits: u8,
+    /// States of each context.
+    pub table: u32,
+    /// Bits of a state: 3 to 7.
+    pub state: u8,
     /// Bits of a tag that says which context a state belongs to; 0 for none.
     pub tag_bits: u8,
-    /// States of seven bits, not six.
-    pub large_states: bool,
-    /// What states stand for is learnt for all contexts together.
-    pub one_map: bool,
-    /// Contexts of recent outcomes of all branches: how many outcomes each has.
-    pub outcomes: [u8; 10],
+    /// Contexts of recent events of all branches: how many events each has. The first should be 0: the branch alone.
+    pub events: [u16; 16],
+    /// Contexts of the iterations of the innermost loop and of recent events: how many.
+    pub iterations: [u16; 2],
     /// Contexts of recent outcomes of this branch.
-    pub locals: [u8; 3],
+    pub locals: [u16; 3],
     /// Contexts of the path: how many steps each has.
-    pub paths: [u8; 5],
+    pub paths: [u16; 4],
     /// A context of this branch's runs: whether the run at hand is as long as the last one.
     pub loops: bool,
-    /// Contexts of the same and of recent outcomes: how many.
-    pub loop_outcomes: [u8; 2],
-    /// Contexts of the iterations of the innermost loop and of recent outcomes: how many.
-    pub iterations: [u8; 2],
     /// A context of how long this branch's last runs were.
     pub runs: bool,
-    /// log2 of the branches whose outcomes and runs are kept.
-    pub local_bits: u8,
-    /// Bits of the length of a run.
-    pub run_bits: u8,
-    /// How fast weights adapt.
+    /// Branches whose own outcomes and runs are kept.
+    pub branches: u16,
+    /// How wrong, in 1/65536, the mix must be for contexts with a history to learn.
+    pub threshold: u16,
+    /// How fast weights adapt, in 1/4096.
     pub rate: u8,
-    /// How wrong, in 1/256, the mix must be for a state to be given to another context.
-    pub surprise: u8,
-    /// log2 of the sets of weights chosen by address; 0: there are none.
-    pub weight_bits: u8,
-    /// There are also sets of weights chosen by the last outcomes.
-    pub weights_by_outcomes: bool,
-    /// What the sets of weights give is mixed again, not added up.
-    pub two_layers: bool,
-    /// log2 of the branches for which the mix is refined; 0: it is not.
-    pub refine_bits: u8,
-    /// It is also refined by branch and outcomes.
-    pub refine_by_outcomes: bool,
-    /// Values in registers are worked out, and decide branches (RV64).
-    pub registers: bool,
+    /// Sets of weights chosen by address.
+    pub sets: u16,
+    /// There are also sets of weights by the last outcomes and by the match, and what all give is mixed again.
+    pub layers: bool,
+    /// Branches for which the mix is refined.
+    pub refined: u16,
     /// Return addresses.
-    pub returns: u8,
-    /// Tables of targets: steps of the path that each takes.
-    pub target_paths: [u8; 4],
-    /// log2 of the entries of each.
-    pub target_bits: u8,
+    pub returns: u16,
+    /// Targets in the dictionary.
+    pub targets: u16,
+    /// log2 of the events among which repeats are looked for; 0: none are.
+    pub buffer_bits: u8,
+    /// log2 of the places where a repeat may begin.
+    pub start_bits: u8,
     /// Bits of an address.
     pub address_bits: u32,
 }
 
 /// How many of the lengths are used.
-fn used(lengths: &[u8]) -> impl Iterator<Item = u8> + '_ {
+fn used(lengths: &[u16]) -> impl Iterator<Item = u16> + '_ {
     lengths.iter().copied().filter(|&length| length != Mix::UNUSED)
 }
 
+/// Most inputs of a mixer.
+const MOST: usize = 32;
+
 impl Mix {
     /// No context.
-    pub const UNUSED: u8 = 255;
+    pub const UNUSED: u16 = u16::MAX;
 
     /// At most 1 KB of state.
     pub const SMALL: Self = Self {
-        table_bits: 6,
-        tag_bits: 3,
-        large_states: false,
-        one_map: true,
-        outcomes: list([0, 4, 8, 13]),
-        locals: list([6]),
+        table: 372,
+        state: 3,
+        tag_bits: 0,
+        events: list([0, 4, 12]),
+        iterations: list([0]),
+        locals: list([]),
         paths: list([]),
-        loops: true,
-        loop_outcomes: list([]),
-        iterations: list([]),
+        loops: false,
         runs: false,
-        local_bits: 5,
-        run_bits: 6,
-        rate: 6,
-        surprise: 16,
-        weight_bits: 2,
-        weights_by_outcomes: false,
-        two_layers: false,
-        refine_bits: 0,
-        refine_by_outcomes: false,
-        registers: false,
+        branches: 0,
+        threshold: 7864,
+        rate: 20,
+        sets: 8,
+        layers: false,
+        refined: 0,
         returns: 8,
-        target_paths: list([1]),
-        target_bits: 3,
+        targets: 64,
+        buffer_bits: 0,
+        start_bits: 0,
         address_bits: 64,
     };
 
     /// At most 8 KB of state.
     pub const MEDIUM: Self = Self {
-        table_bits: 8,
-        tag_bits: 5,
-        large_states: false,
-        one_map: false,
-        outcomes: list([0, 2, 4, 7, 11, 16, 24]),
-        locals: list([8]),
-        paths: list([6]),
+        table: 1170,
+        state: 4,
+        events: list([0, 3, 6, 10, 16, 28, 48]),
         loops: true,
-        loop_outcomes: list([4]),
-        iterations: list([0]),
-        runs: false,
-        local_bits: 7,
-        run_bits: 8,
-        rate: 6,
-        surprise: 16,
-        weight_bits: 4,
-        weights_by_outcomes: false,
-        two_layers: true,
-        refine_bits: 2,
-        refine_by_outcomes: false,
-        registers: true,
+        runs: true,
+        branches: 100,
+        threshold: 1966,
+        sets: 32,
         returns: 16,
-        target_paths: list([0, 3]),
-        target_bits: 5,
-        address_bits: 64,
+        targets: 128,
+        ..Self::SMALL
     };
 
     /// At most 1 MB of state.
     pub const LARGE: Self = Self {
-        table_bits: 14,
+        table: 30000,
+        state: 7,
         tag_bits: 8,
-        large_states: true,
-        one_map: false,
-        outcomes: list([0, 2, 4, 7, 11, 16, 22, 30, 42, 60]),
-        locals: list([5, 10, 16]),
-        paths: list([3, 6, 12, 24]),
+        events: list([0, 2, 4, 8, 14, 22, 34, 60, 120, 300]),
+        locals: list([10]),
+        paths: list([8]),
         loops: true,
-        loop_outcomes: list([4, 10]),
-        iterations: list([0, 8]),
         runs: true,
-        local_bits: 10,
-        run_bits: 10,
-        rate: 6,
-        surprise: 16,
-        weight_bits: 8,
-        weights_by_outcomes: true,
-        two_layers: true,
-        refine_bits: 10,
-        refine_by_outcomes: true,
-        registers: true,
+        threshold: 1500,
+        branches: 1024,
+        sets: 512,
+        layers: true,
+        refined: 256,
         returns: 64,
-        target_paths: list([0, 2, 6, 14]),
-        target_bits: 9,
-        address_bits: 64,
+        targets: 256,
+        buffer_bits: 16,
+        start_bits: 14,
+        ..Self::SMALL
     };
 
     /// Can it be built?
     pub fn check(&self) -> Result<(), &'static str> {
-        if !(2..=20).contains(&self.table_bits) || self.tag_bits > 16 {
-            return Err("tables have 2 to 20 index bits, and tags at most 16");
+        if !(16..=1 << 16).contains(&self.table) || !Machine::has(self.state) || self.tag_bits > 8 {
+            return Err("contexts have 16 to 65536 states of 3 to 7 bits, and tags of at most 8");
         }
-        let bits = [self.local_bits, self.weight_bits, self.refine_bits, self.target_bits];
-        if bits.iter().any(|&bits| bits > 16) {
-            return Err("tables have at most 16 index bits");
+        if self.contexts().count() == 0 || self.inputs() > MOST {
+            return Err("there are 1 to 30 contexts");
         }
-        if !(1..=15).contains(&self.run_bits) {
-            return Err("lengths of runs have 1 to 15 bits");
+        let longest = used(&self.events).chain(used(&self.iterations)).chain(used(&self.paths)).max();
+        if longest > Some(4096) || used(&self.locals).max() > Some(16) {
+            return Err("at most 4096 events or steps and 16 outcomes of a branch are kept");
         }
-        let outcomes = used(&self.outcomes).chain(used(&self.loop_outcomes)).chain(used(&self.iterations));
-        if outcomes.max() > Some(64) {
-            return Err("at most 64 outcomes are kept");
+        if self.targets > 4096 || self.returns > 4096 || self.sets > 4096 || self.refined > 4096 {
+            return Err("there are at most 4096 targets, returns, sets of weights and refined branches");
         }
-        if used(&self.locals).max() > Some(16) {
-            return Err("at most 16 outcomes of a branch are kept");
-        }
-        if used(&self.paths).chain(used(&self.target_paths)).max() > Some(history::PATH as u8) {
-            return Err("at most 32 steps of the path are kept");
+        let kept = self.buffer_bits == 0 || (6..=24).contains(&self.buffer_bits);
+        if !kept || self.start_bits > 24 {
+            return Err("repeats are looked for among 2^6 to 2^24 events, from at most 2^24 places");
         }
         crate::check_address_bits(self.address_bits)
     }
 
-    fn contexts(&self) -> usize {
-        let lists = [&self.outcomes[..], &self.locals, &self.paths, &self.loop_outcomes, &self.iterations];
-        lists.iter().map(|lengths| used(lengths).count()).sum::<usize>()
-            + usize::from(self.loops)
-            + usize::from(self.runs)
+    /// What the contexts are made of, in their order.
+    fn contexts(&self) -> impl Iterator<Item = Context> + '_ {
+        used(&self.events)
+            .map(Context::Events)
+            .chain(used(&self.iterations).map(Context::Iterations))
+            .chain(used(&self.locals).map(Context::Local))
+            .chain(self.loops.then_some(Context::Loop))
+            .chain(self.runs.then_some(Context::Runs))
+            .chain(used(&self.paths).map(Context::Path))
+    }
+
+    /// Inputs of a mixer: contexts, what a match says, and one that is always there.
+    fn inputs(&self) -> usize {
+        self.contexts().count() + usize::from(self.buffer_bits > 0) + 1
     }
 
     /// Bits of state: everything that changes. Addresses count as 32 bits.
     pub fn state_bits(&self) -> u64 {
-        let contexts = self.contexts() as u64;
-        let states = Machine::get(self.large_states).len() as u64;
-        let state = if self.large_states { 7 } else { 6 };
-        let longest = |lengths: &[u8]| u64::from(used(lengths).max().unwrap_or(0));
-        let outcomes =
-            longest(&self.outcomes).max(longest(&self.loop_outcomes)).max(longest(&self.iterations));
-        let path = longest(&self.paths).max(longest(&self.target_paths));
-        let tables = used(&self.target_paths).count() as u64;
-        let by_address = if self.weight_bits > 0 { 1 << self.weight_bits } else { 0 };
-        let by_outcomes = if self.weights_by_outcomes { 1 << CHOICE_OUTCOMES } else { 0 };
-        let sets = PHASES as u64 + by_address + by_outcomes;
-        let refined = if self.refine_bits > 0 { 22 * STEPS as u64 } else { 0 };
-        (contexts << self.table_bits) * (state + u64::from(self.tag_bits))
-            + if self.one_map { 1 } else { contexts } * states * 22
-            // Outcomes, three runs and how many were the same.
-            + ((longest(&self.locals) + 3 * u64::from(self.run_bits) + 2) << self.local_bits)
-            + (sets * (contexts + 1) + 3) * 20
-            + (refined << self.refine_bits) * if self.refine_by_outcomes { 2 } else { 1 }
-            + u64::from(self.returns) * 32
-            + (tables << self.target_bits) * (32 + 8 + 3)
-            + outcomes
-            + path * 16
-            + if self.registers { known::STATE_BITS } else { 0 }
-            // Whether candidates are right, the last target, the loop and its iterations, random numbers, the coder.
-            + (tables * 4 + 1) * 28
-            + 32
-            + 42
-            + 32
-            + 128
-    }
+        let contexts = self.contexts().count() as u64;
+        let states = Machine::get(self.state).len() as u64;
+        let longest = |lengths: &[u16]| u64::from(used(lengths).max().unwrap_or(0));
+        let inputs = self.inputs() as u64;
+        let matched = self.buffer_bits > 0;
+        let number = u64::from(crate::log2_up(u32::from(self.targets) + 4));
 
-    /// Gives every context of a branch.
-    #[inline]
-    fn each_context(&self, history: &History, address: u64, mut each: impl FnMut(u64)) {
-        let local = history.local(address);
-        let low = |bits: u64, count: u8| if count >= 64 { bits } else { bits & ((1 << count) - 1) };
-        for length in used(&self.outcomes) {
-            each(hash(address, low(history.outcomes, length)));
-        }
-        for length in used(&self.locals) {
-            each(hash(address, low(u64::from(local.outcomes), length)));
-        }
-        for length in used(&self.paths) {
-            each(hash(address, history.path(length)));
-        }
-        let phase = local.phase() | u64::from(local.same) << 3;
-        if self.loops {
-            // The first rounds of a loop are told apart.
-            let round = if local.run < 4 { u64::from(local.run) } else { 0 };
-            each(hash(address, phase | round << 8));
-        }
-        for length in used(&self.loop_outcomes) {
-            each(hash(hash(address, phase), low(history.outcomes, length)));
-        }
-        for length in used(&self.iterations) {
-            each(hash(hash(address, u64::from(history.iterations)), low(history.outcomes, length)));
-        }
-        if self.runs {
-            let last = u64::from(local.outcomes & 1);
-            each(hash(address, u64::from(local.run) << 17 | u64::from(local.other) << 1 | last));
-        }
+        let tables = contexts * u64::from(self.table) * u64::from(self.state + self.tag_bits);
+        // That of nothing seen stays as it is.
+        let meanings = contexts * (states - 1) * 22;
+        let more_sets = if self.layers { predictor::OUTCOME_SETS + predictor::MATCH_SETS } else { 0 };
+        let weights = (u64::from(self.sets.max(1)) + more_sets as u64) * inputs * predictor::WEIGHT_BITS
+            + if self.layers { predictor::LAST_SETS as u64 * 3 * 19 } else { 0 };
+        let refined = u64::from(self.refined) * predictor::STEPS as u64 * 22;
+        // An event is an outcome or eight bits of a target; of each length there is a hash.
+        let events = longest(&self.events).max(longest(&self.iterations)) * 9 + contexts * 16;
+        let iterations =
+            if used(&self.iterations).next().is_none() { 0 } else { 32 + history::ITERATION_BITS };
+        let runs = if self.loops || self.runs { 3 * history::RUN_BITS } else { 0 };
+        let local = u64::from(self.branches) * (longest(&self.locals) + u64::from(runs));
+        let path = longest(&self.paths) * 16;
+        let returns = u64::from(self.returns) * 32 + 12 + 2 * estimate::BITS;
+        // Targets with their registers; the hand; whether a target is in; the last one in full.
+        let regions = targets::REGIONS as u64 * u64::from(32 - targets::LOW);
+        let targets = u64::from(self.targets) * targets::ENTRY_BITS + regions + 12 + 4 * estimate::BITS + 32;
+        let matches = if matched {
+            (number << self.buffer_bits)
+                + ((u64::from(self.buffer_bits) + 4) << self.start_bits)
+                + predictor::LEVELS as u64 * estimate::BITS
+                + 2 * 32
+                + 16
+        } else {
+            0
+        };
+        // Random numbers and the coder.
+        let rest = 32 + 128;
+        tables
+            + meanings
+            + weights
+            + refined
+            + events
+            + u64::from(iterations)
+            + local
+            + path
+            + returns
+            + targets
+            + matches
+            + rest
     }
 }
 
 /// A list of fixed length from one that may be shorter.
-const fn list<const N: usize, const M: usize>(lengths: [u8; N]) -> [u8; M] {
+const fn list<const N: usize, const M: usize>(lengths: [u16; N]) -> [u16; M] {
     let mut all = [Mix::UNUSED; M];
     let mut at = 0;
     while at < N {
@@ -289,93 +250,176 @@ const fn list<const N: usize, const M: usize>(lengths: [u8; N]) -> [u8; M] {
 
 /// What both sides keep.
 #[derive(Clone, Debug)]
-struct Model {
-    history: History,
-    outcomes: Outcomes,
-    targets: Targets,
-    known: Option<Known>,
+struct Model<const W: usize> {
+    history: History<W>,
+    predictor: Predictor<W>,
+    returns: Returns,
+    dictionary: Dictionary,
+    full: Full,
+    /// Whether a target is in the dictionary: by whether the last two were.
+    known: [Estimate; 4],
+    lately: usize,
+    matches: Option<Matches>,
 }
 
-impl Model {
-    fn new(build: Mix) -> Self {
+/// A number for a branch, or for a decision on the way to its target.
+#[inline(always)]
+fn key(address: u64) -> u32 {
+    (hash(address, 0) >> 32) as u32
+}
+
+#[inline(always)]
+fn decision(key: u32, node: u32) -> u32 {
+    let x = (key ^ node.wrapping_mul(0xC2B2_AE35)).wrapping_mul(0x27D4_EB2F);
+    x ^ x >> 15
+}
+
+impl<const W: usize> Model<W> {
+    fn new(build: &Mix) -> Self {
+        let mut contexts = build.contexts();
+        let contexts = std::array::from_fn(|_| contexts.next());
         Self {
-            history: History::new(build.local_bits.into(), (1 << build.run_bits) - 1),
-            outcomes: Outcomes::new(build),
-            targets: Targets::new(build),
-            known: build.registers.then(Known::new),
+            history: History::new(contexts, build.branches.into()),
+            predictor: Predictor::new(build),
+            returns: Returns::new(build.returns.into()),
+            dictionary: Dictionary::new(build.targets.into()),
+            full: Full::new(build.address_bits),
+            known: [Estimate::EVEN; 4],
+            lately: 0,
+            matches: (build.buffer_bits > 0).then(|| Matches::new(build.buffer_bits, build.start_bits)),
         }
-    }
-
-    /// Instructions at consecutive addresses were executed; the last one may be a branch.
-    #[inline]
-    fn execute(&mut self, path: Path, code: &mut Code) {
-        if let Some(known) = &mut self.known {
-            known.execute(path, code);
-        }
-    }
-
-    /// There was a discontinuity.
-    fn break_off(&mut self) {
-        if let Some(known) = &mut self.known {
-            known.forget();
-        }
-    }
-
-    /// Codes whether a conditional branch was taken.
-    #[inline]
-    fn outcome(
-        &mut self,
-        coder: &mut impl Coder,
-        last: u64,
-        taken: bool,
-        code: &mut Code,
-    ) -> Result<bool, Damage> {
-        let Some(known) = &mut self.known else {
-            return self.outcomes.code(coder, &self.history, last, taken);
-        };
-        let taken = match known.code(coder, last, taken, code)? {
-            Some(taken) => taken,
-            None => self.outcomes.code(coder, &self.history, last, taken)?,
-        };
-        known.learn(last, taken, code);
-        Ok(taken)
     }
 
     /// Codes what a branch at `last` did: gives whether it was taken and its target. Of a branch whose target is in its
     /// opcode, that is given whether it is taken or not.
-    #[inline]
-    fn code(
+    #[inline(always)]
+    fn code<C: Coder>(
         &mut self,
-        coder: &mut impl Coder,
+        coder: &mut C,
         (kind, last, end): (Kind, u64, u64),
         (taken, target): (bool, u64),
-        code: &mut Code,
     ) -> Result<(bool, u64), Damage> {
         match kind {
             Kind::Plain | Kind::Jump => Ok((true, target)),
             Kind::Call => {
-                self.targets.call(end);
-                self.history.step(last);
+                self.returns.push(end);
+                self.history.step(key(last));
                 Ok((true, target))
             }
-            Kind::Conditional => {
-                let taken = self.outcome(coder, last, taken, code)?;
-                self.history.outcome(last, target < last, taken);
-                Ok((taken, target))
-            }
-            Kind::Return => {
-                let target = self.targets.code_return(coder, &self.history, last, target)?;
-                self.history.step(target);
-                Ok((true, target))
-            }
-            Kind::Indirect | Kind::IndirectCall => {
-                let target = self.targets.code(coder, &self.history, last, target)?;
-                if kind == Kind::IndirectCall {
-                    self.targets.call(end);
+            Kind::Conditional => Ok((self.outcome(coder, last, target < last, taken)?, target)),
+            Kind::Return => match self.returns.code(coder, target)? {
+                Some(target) => {
+                    self.history.step(key(target));
+                    Ok((true, target))
                 }
-                self.history.step(target);
+                None => Ok((true, self.target(coder, last, target)?)),
+            },
+            Kind::Indirect | Kind::IndirectCall => {
+                let target = self.target(coder, last, target)?;
+                if kind == Kind::IndirectCall {
+                    self.returns.push(end);
+                }
                 Ok((true, target))
             }
+        }
+    }
+
+    #[inline(always)]
+    fn outcome(
+        &mut self,
+        coder: &mut impl Coder,
+        last: u64,
+        backward: bool,
+        taken: bool,
+    ) -> Result<bool, Damage> {
+        let key = key(last);
+        let mut hint = None;
+        if let Some(matches) = &mut self.matches {
+            matches.begin(key);
+            hint = matches.outcome();
+        }
+        let numbers = self.history.contexts(key);
+        let taken = self.predictor.code(coder, (key, &numbers, self.history.last), hint, taken)?;
+        self.history.local(key, taken);
+        self.history.outcome(key, backward, taken);
+        if let Some(matches) = &mut self.matches {
+            matches.end_outcome(taken);
+        }
+        Ok(taken)
+    }
+
+    /// Codes a target.
+    #[inline(always)]
+    fn target<C: Coder>(&mut self, coder: &mut C, last: u64, target: u64) -> Result<u64, Damage> {
+        let key = key(last);
+        if let Some(matches) = &mut self.matches {
+            matches.begin(key);
+        }
+        let number = if C::READS { None } else { self.dictionary.find(target) };
+        let known = &mut self.known[self.lately & 3];
+        let is_known = coder.code(number.is_some(), known.p())?;
+        known.update(is_known, 250);
+        self.lately = self.lately << 1 | usize::from(is_known);
+        let (number, target) = if is_known {
+            let number = self.number(coder, key, number.unwrap_or(0))?;
+            let target = self.dictionary.get(number).ok_or(Damage::Record("a target that is not known"))?;
+            self.dictionary.touch(number);
+            (Some(number), target)
+        } else {
+            let target = self.full.code(coder, target)?;
+            (self.dictionary.miss(target), target)
+        };
+        let hashed = self::key(target);
+        self.history.target(hashed);
+        if let Some(matches) = &mut self.matches {
+            matches.end_target(number, (hashed >> 16) as u16 & 0xFF);
+        }
+        Ok(target)
+    }
+
+    /// Codes the number of a target, decision by decision.
+    #[inline(always)]
+    fn number(&mut self, coder: &mut impl Coder, key: u32, number: u32) -> Result<u32, Damage> {
+        let bits = self.dictionary.bits();
+        let mut node = 1;
+        for left in (0..bits).rev() {
+            let key = decision(key, node);
+            let hint = self.matches.as_ref().and_then(|matches| matches.number(node, left, bits));
+            let numbers = self.history.contexts(key);
+            let place = (key, &numbers, self.history.last);
+            let bit = self.predictor.code(coder, place, hint, number >> left & 1 == 1)?;
+            self.history.local(key, bit);
+            node = node << 1 | u32::from(bit);
+        }
+        Ok(node ^ 1 << bits)
+    }
+}
+
+/// The model with as many lanes as it has inputs.
+#[derive(Clone, Debug)]
+enum AnyModel {
+    Narrow(Model<8>),
+    Medium(Model<16>),
+    Wide(Model<MOST>),
+}
+
+/// The same for each width.
+macro_rules! each_width {
+    ($model:expr, $inner:ident => $do:expr) => {
+        match $model {
+            AnyModel::Narrow($inner) => $do,
+            AnyModel::Medium($inner) => $do,
+            AnyModel::Wide($inner) => $do,
+        }
+    };
+}
+
+impl AnyModel {
+    fn new(build: &Mix) -> Self {
+        match build.inputs() {
+            0..=8 => Self::Narrow(Model::new(build)),
+            9..=16 => Self::Medium(Model::new(build)),
+            _ => Self::Wide(Model::new(build)),
         }
     }
 }
@@ -383,7 +427,7 @@ impl Model {
 /// Compresses.
 #[derive(Clone, Debug)]
 pub struct MixCompressor {
-    model: Model,
+    model: AnyModel,
     encoder: Encoder,
     breaks: Vec<u8>,
     break_count: u64,
@@ -398,7 +442,7 @@ impl MixCompressor {
     /// With nothing learnt.
     pub fn new(build: Mix) -> Self {
         Self {
-            model: Model::new(build),
+            model: AnyModel::new(&build),
             encoder: Encoder::default(),
             breaks: Vec::new(),
             break_count: 0,
@@ -418,9 +462,7 @@ impl Compressor for MixCompressor {
             put_number(&mut self.breaks, block.start);
             self.break_count += 1;
             self.since = 0;
-            self.model.break_off();
         }
-        self.model.execute(Path { start: block.start, count: block.count }, code);
         self.since += u64::from(block.count);
         self.total += u64::from(block.count);
         if block.kind != Kind::Plain {
@@ -428,7 +470,7 @@ impl Compressor for MixCompressor {
             let branch = (block.kind, block.last, block.end);
             let target = if block.kind == Kind::Conditional { code.target(block.last) } else { block.next };
             // An encoder takes what it is given.
-            let _ = self.model.code(&mut self.encoder, branch, (block.taken, target), code);
+            let _ = each_width!(&mut self.model, model => model.code(&mut self.encoder, branch, (block.taken, target)));
         }
     }
 
@@ -459,14 +501,14 @@ impl Compressor for MixCompressor {
 /// Decompresses.
 #[derive(Clone, Debug)]
 pub struct MixDecompressor {
-    model: Model,
+    model: AnyModel,
     at: u64,
 }
 
 impl MixDecompressor {
     /// With nothing learnt.
     pub fn new(build: Mix) -> Self {
-        Self { model: Model::new(build), at: 0 }
+        Self { model: AnyModel::new(&build), at: 0 }
     }
 }
 
@@ -498,7 +540,6 @@ impl Decompressor for MixDecompressor {
         while left > 0 {
             if until.0 == 0 {
                 self.at = until.1;
-                self.model.break_off();
                 until = next_break(&mut breaks_left)?;
                 continue;
             }
@@ -508,7 +549,6 @@ impl Decompressor for MixDecompressor {
             let count = if whole { straight.count } else { most as u32 };
             let path = Path { start: self.at, count };
             sink(path, code);
-            self.model.execute(path, code);
             left -= u64::from(count);
             if until.0 != u64::MAX {
                 until.0 -= u64::from(count);
@@ -518,7 +558,7 @@ impl Decompressor for MixDecompressor {
                 continue;
             }
             let branch = (straight.kind, straight.last, straight.end);
-            let (taken, target) = self.model.code(&mut decoder, branch, (false, straight.target), code)?;
+            let (taken, target) = each_width!(&mut self.model, model => model.code(&mut decoder, branch, (false, straight.target)))?;
             self.at = if taken { target } else { straight.end };
         }
         Ok(())

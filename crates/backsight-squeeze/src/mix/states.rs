@@ -1,4 +1,4 @@
-//! What a context has seen, in six or seven bits: how often each outcome came, roughly.
+//! What a context has seen, in three to seven bits: how often each outcome came, roughly.
 //!
 //! A state stands for two counts. The counts that there are get sparser as they grow; a step between two of them is taken
 //! with the right probability, from numbers that look random and are the same on both sides. An outcome that had not come
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 struct Step {
     stay: u8,
     on: u8,
-    /// It goes on once in so many times.
+    /// It goes on if 16 random bits are below this.
     odds: u32,
 }
 
@@ -20,39 +20,64 @@ struct Step {
 #[derive(Clone, Debug)]
 pub struct Machine {
     counts: Vec<(u32, u32)>,
-    steps: Vec<[Step; 2]>,
+    steps: Box<[[Step; 2]; 128]>,
 }
 
 /// The smaller counts that there are, and for each the larger ones.
 type Levels = &'static [(u32, &'static [u32])];
 
-const SMALL: Levels =
-    &[(0, &[0, 1, 2, 3, 4, 6, 8, 12, 16, 32, 64]), (1, &[1, 2, 3, 4, 6, 8, 16, 32]), (2, &[2, 3, 4, 8])];
-const LARGE: Levels = &[
-    (0, &[0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 128, 255]),
-    (1, &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64]),
-    (2, &[2, 3, 4, 6, 8, 16]),
-    (3, &[3, 4, 6, 8]),
+/// By bits.
+const LEVELS: [(u8, Levels); 5] = [
+    (3, &[(0, &[0, 1, 3, 12])]),
+    (4, &[(0, &[0, 1, 2, 4, 8, 24]), (1, &[1, 4])]),
+    (5, &[(0, &[0, 1, 2, 3, 4, 6, 12, 24, 64]), (1, &[1, 2, 4, 8]), (2, &[2, 4])]),
+    (
+        6,
+        &[
+            (0, &[0, 1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128]),
+            (1, &[1, 2, 3, 4, 6, 8, 16, 32]),
+            (2, &[2, 3, 4, 8]),
+        ],
+    ),
+    (
+        7,
+        &[
+            (0, &[0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 128, 255, 512]),
+            (1, &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128]),
+            (2, &[2, 3, 4, 6, 8, 16, 32]),
+            (3, &[3, 4, 6, 8, 16]),
+        ],
+    ),
 ];
 
 /// More than any count.
-const END: u32 = 1000;
+const END: u32 = 2000;
 
 /// The state of these counts, or of the next smaller ones.
 fn nearest(levels: Levels, (zeros, ones): (u32, u32)) -> (u32, u32) {
     let (small, large) = (zeros.min(ones), zeros.max(ones));
     let row = levels.iter().rev().find(|(row, _)| *row <= small).unwrap_or(&levels[0]);
     // A smaller count that has to be cut takes its part of the larger one along.
-    let large = if row.0 > 0 && row.0 < small { large * row.0 / small } else { large }.max(row.0);
-    let large = row.1.iter().rev().find(|&&level| level <= large).copied().unwrap_or(row.1[0]);
+    let large = match row.0 {
+        0 if small > 0 => large - small,
+        cut if cut < small => large * cut / small,
+        _ => large,
+    };
+    let large = row.1.iter().rev().find(|&&level| level <= large.max(row.0)).copied().unwrap_or(row.1[0]);
     if zeros <= ones { (row.0, large) } else { (large, row.0) }
 }
 
 impl Machine {
-    /// The small machine (six bits) or the large one (seven).
-    pub fn get(large: bool) -> &'static Self {
-        static MACHINES: [OnceLock<Machine>; 2] = [OnceLock::new(), OnceLock::new()];
-        MACHINES[usize::from(large)].get_or_init(|| Self::new(if large { LARGE } else { SMALL }))
+    /// Are there states of so many bits?
+    pub fn has(bits: u8) -> bool {
+        LEVELS.iter().any(|(known, _)| *known == bits)
+    }
+
+    /// The machine of so many bits.
+    pub fn get(bits: u8) -> &'static Self {
+        static MACHINES: [OnceLock<Machine>; LEVELS.len()] = [const { OnceLock::new() }; LEVELS.len()];
+        let number = LEVELS.iter().position(|(known, _)| *known == bits).unwrap_or(0);
+        MACHINES[number].get_or_init(|| Self::new(LEVELS[number].1))
     }
 
     fn new(levels: Levels) -> Self {
@@ -66,20 +91,40 @@ impl Machine {
                 }
             }
         }
+        let coarse = levels.len() == 1;
         let number = |pair| counts.iter().position(|&known| known == pair).unwrap_or(0) as u8;
         let step = |&(zeros, ones): &(u32, u32), taken: bool| {
-            let (same, other) = if taken { (ones, zeros) } else { (zeros, ones) };
-            let other = if other <= 3 { other } else { 3 + (other - 3) / 2 };
-            let after = |same| nearest(levels, if taken { (other, same) } else { (same, other) });
-            let next = after(same + 1);
-            if next != (zeros, ones) {
-                return Step { stay: number(next), on: number(next), odds: 1 };
+            let (same, before) = if taken { (ones, zeros) } else { (zeros, ones) };
+            let other = match before {
+                0..=1 if coarse => 0,
+                0..=3 if !coarse => before,
+                _ if coarse => before / 3,
+                _ => 3 + (before - 3) / 3,
+            };
+            let pair = |same, other| if taken { (other, same) } else { (same, other) };
+            let after = |same| nearest(levels, pair(same, other));
+            let first = if coarse && before > 1 { 0 } else { same + 1 };
+            let next = after(first);
+            let odds = |times: u32| (1 << 16) / times;
+            if next != (zeros, ones) || first == 0 {
+                return Step { stay: number(next), on: number(next), odds: odds(1) };
             }
-            let further = (same + 2..END).find(|&count| after(count) != next);
-            let on = further.map_or(next, after);
-            Step { stay: number(next), on: number(on), odds: further.map_or(1, |count| count - same) }
+            match (first..END).find(|&count| after(count) != next) {
+                Some(count) => {
+                    Step { stay: number(next), on: number(after(count)), odds: odds(count - same) }
+                }
+                // What never came again for long is forgotten.
+                None if other > 0 && !coarse => {
+                    let on = nearest(levels, pair(same, other - 1));
+                    Step { stay: number(next), on: number(on), odds: odds((same / 2).max(2)) }
+                }
+                None => Step { stay: number(next), on: number(next), odds: 0 },
+            }
         };
-        let steps = counts.iter().map(|pair| [step(pair, false), step(pair, true)]).collect();
+        let mut steps = Box::new([[Step { stay: 0, on: 0, odds: 0 }; 2]; 128]);
+        for (steps, pair) in steps.iter_mut().zip(&counts) {
+            *steps = [step(pair, false), step(pair, true)];
+        }
         Self { counts, steps }
     }
 
@@ -88,11 +133,11 @@ impl Machine {
         self.counts.len()
     }
 
-    /// The state after an outcome.
-    #[inline]
+    /// The state after an outcome, with 16 random bits.
+    #[inline(always)]
     pub fn next(&self, state: u8, taken: bool, random: u32) -> u8 {
-        let step = self.steps[usize::from(state)][usize::from(taken)];
-        if random.is_multiple_of(step.odds) { step.on } else { step.stay }
+        let step = self.steps[usize::from(state & 127)][usize::from(taken)];
+        if random < step.odds { step.on } else { step.stay }
     }
 
     /// The probability of an outcome of 1 that a state stands for at first, 22 bits.
@@ -111,15 +156,18 @@ mod tests {
 
     #[test]
     fn states_have_few_bits_and_begin_with_nothing_seen() {
-        let (small, large) = (Machine::get(false), Machine::get(true));
-        assert!(small.len() <= 64 && large.len() <= 128);
-        assert_eq!((small.counts[0], large.counts[0]), ((0, 0), (0, 0)));
-        assert_eq!(small.first(0), (1 << 21) - 1);
+        for (bits, _) in LEVELS {
+            let machine = Machine::get(bits);
+            assert!(machine.len() <= 1 << bits, "{} states of {bits} bits", machine.len());
+            assert_eq!(machine.counts[0], (0, 0));
+            assert_eq!(machine.first(0), (1 << 21) - 1);
+        }
     }
 
     #[test]
     fn outcomes_that_repeat_make_surer_and_one_other_makes_less_sure() {
-        for machine in [Machine::get(false), Machine::get(true)] {
+        for (bits, _) in LEVELS {
+            let machine = Machine::get(bits);
             let mut state = 0;
             let mut before = machine.first(0);
             for _ in 0..64 {
@@ -128,22 +176,22 @@ mod tests {
                 before = machine.first(state.into());
             }
             let (zeros, ones) = machine.counts[usize::from(state)];
-            assert!(zeros == 0 && ones >= 64);
-            let (zeros, ones) = machine.counts[usize::from(machine.next(state, false, 0))];
-            assert!(zeros == 1 && ones >= 16, "{zeros} and {ones}");
+            assert!(zeros == 0 && ones >= 12);
+            let (once, left) = machine.counts[usize::from(machine.next(state, false, 0))];
+            assert!(once <= 1 && 2 * left < ones, "{once} and {left} of {ones}");
         }
     }
 
     #[test]
     fn large_counts_grow_as_often_as_they_should() {
-        let machine = Machine::get(true);
+        let machine = Machine::get(7);
         let mut random = 1u32;
         let mut total = 0;
         for _ in 0..500 {
             let mut state = 0;
             for _ in 0..40 {
                 random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                state = machine.next(state, true, random >> 8);
+                state = machine.next(state, true, random >> 16);
             }
             total += machine.counts[usize::from(state)].1;
         }

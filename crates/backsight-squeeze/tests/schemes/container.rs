@@ -234,3 +234,26 @@ fn every_flipped_bit_of_accesses_is_noticed() {
         assert!(read(&bad, None).1.is_err(), "bit {bit}");
     }
 }
+
+#[test]
+fn a_file_of_a_scheme_that_is_no_longer_built_so_is_refused_with_the_reason() {
+    let (_, items) = items(2);
+    let file = write(Scheme::parse("mix1k").unwrap(), None, &items);
+    // The description of an older build, in a header of the same length with its checksum.
+    let at = file.windows(6).position(|bytes| bytes == b"table=").unwrap();
+    let mut older = file.clone();
+    older[at..at + 6].copy_from_slice(b"tables");
+    let header = 10
+        + 1
+        + if file[10] < 0x80 {
+            usize::from(file[10])
+        } else {
+            (usize::from(file[10] & 0x7F) | usize::from(file[11]) << 7) + 1
+        };
+    let mut crc = flate2::Crc::new();
+    crc.update(&older[..header]);
+    older[header..header + 4].copy_from_slice(&crc.sum().to_le_bytes());
+    let Err(why) = Reader::new(&older[..], None) else { panic!("it was read") };
+    assert!(matches!(why, ContainerError::Scheme(_)), "{why}");
+    assert!(why.to_string().contains("not known here"), "{why}");
+}

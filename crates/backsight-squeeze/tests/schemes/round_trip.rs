@@ -53,56 +53,48 @@ fn field() -> impl Strategy<Value = Field> {
 }
 
 /// Contexts of up to `N` lengths.
-fn lengths<const N: usize>(most: u8) -> impl Strategy<Value = [u8; N]> {
+fn lengths<const N: usize>(most: u16) -> impl Strategy<Value = [u16; N]> {
     proptest::array::uniform(prop_oneof![0..=most, Just(Mix::UNUSED)])
 }
 
 fn mix() -> impl Strategy<Value = Scheme> {
-    let contexts = (lengths(64), lengths(16), lengths(32), lengths(20), lengths(20), any::<[bool; 8]>());
-    let bits = (2u8..10, 0u8..9, 0u8..6, 1u8..12, 0u8..6, 0u8..6);
-    let targets = (0u8..20, lengths(32), 0u8..6, prop_oneof![Just(32u32), Just(64), Just(40)]);
-    (contexts, bits, targets, 1u8..20, 0u8..40).prop_map(|(contexts, bits, targets, rate, surprise)| {
-        let (outcomes, locals, paths, loop_outcomes, iterations, flags) = contexts;
-        let [
-            large_states,
-            one_map,
-            loops,
-            runs,
-            weights_by_outcomes,
-            two_layers,
-            refine_by_outcomes,
-            registers,
-        ] = flags;
-        let (table_bits, tag_bits, local_bits, run_bits, weight_bits, refine_bits) = bits;
-        let (returns, target_paths, target_bits, address_bits) = targets;
-        Scheme::Mix(Mix {
-            table_bits,
-            tag_bits,
-            large_states,
-            one_map,
-            outcomes,
-            locals,
-            paths,
-            loops,
-            loop_outcomes,
-            iterations,
-            runs,
-            local_bits,
-            run_bits,
-            rate,
-            surprise,
-            weight_bits,
-            weights_by_outcomes,
-            two_layers,
-            refine_bits,
-            refine_by_outcomes,
-            registers,
-            returns,
-            target_paths,
-            target_bits,
-            address_bits,
-        })
-    })
+    let contexts = (lengths(64), lengths(20), lengths(16), lengths(32), any::<[bool; 3]>());
+    let states = (16u32..500, 3u8..=7, 0u8..=8, 0u16..40, 0u16..20);
+    let learning = (any::<u16>(), 1u8..60, 0u16..30);
+    let targets = (0u16..20, prop_oneof![0u16..20, Just(300)], prop_oneof![Just(0u8), 6u8..12], 1u8..12);
+    let address_bits = prop_oneof![Just(32u32), Just(64), Just(40)];
+    (contexts, states, learning, targets, address_bits).prop_filter_map(
+        "what cannot be built",
+        |(contexts, states, learning, targets, address_bits)| {
+            let (events, iterations, locals, paths, [loops, runs, layers]) = contexts;
+            let (table, state, tag_bits, branches, refined) = states;
+            let (threshold, rate, sets) = learning;
+            let (returns, targets, buffer_bits, start_bits) = targets;
+            let build = Mix {
+                table,
+                state,
+                tag_bits,
+                events,
+                iterations,
+                locals,
+                paths,
+                loops,
+                runs,
+                branches,
+                threshold,
+                rate,
+                sets,
+                layers,
+                refined,
+                returns,
+                targets,
+                buffer_bits,
+                start_bits,
+                address_bits,
+            };
+            build.check().is_ok().then_some(Scheme::Mix(build))
+        },
+    )
 }
 
 fn scheme() -> impl Strategy<Value = Scheme> {
