@@ -54,8 +54,10 @@ impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
 
     #[inline(always)]
     fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<T>>) {
-        let (sink, map) = (&mut *self.0, &self.1);
-        sink.take_path(sub_source, path, items.map(|item| item.map(map)));
+        let Self(sink, map) = self;
+        // Not by way of a reference to the closure, which is not compiled into the loop.
+        let mapped = |Located { offset, length, value }| Located { offset, length, value: map(value) };
+        sink.take_path(sub_source, path, items.map(mapped));
     }
 
     fn enter(&mut self, window: Window) {
