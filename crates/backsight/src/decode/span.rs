@@ -214,9 +214,16 @@ impl<'c, K: Kind> Decode<'c, K> {
             }
         })?;
         if is_synchronised {
+            let _ = stream.finish(&mut |piece, _| {
+                gathered.append(piece);
+                ControlFlow::Continue(())
+            });
             let rest = cutter.rest(&mut gathered);
             let seek = latest(&mut seeks, rest.offset);
             look_for_cut(&rest, (seek, known.as_ref()), &mut decoder, &mut probe, consumer);
+            let mut given = Given { consumer, is_given: true };
+            let _ = decoder.finish(&mut given);
+            given.finish();
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub enum Wanted {
 impl Wanted {
     /// An instruction at this address.
     pub fn at(address: u64) -> Self {
-        Self::Addresses(Vec::from([address..address.saturating_add(1)]))
+        Self::Addresses(std::iter::once(address..address.saturating_add(1)).collect())
     }
 
     /// The functions of a name; of an address, as in `0x4006f0`, the one that begins there or has it.
