@@ -1,7 +1,7 @@
 //! `backsight index`: makes moments of a capture reachable.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use backsight::moments::{Index, SourceIndex};
 use clap::Args;
@@ -87,13 +87,13 @@ pub fn run(command: &IndexCommand) -> Result {
     Ok(())
 }
 
-fn write(path: &std::path::Path, bytes: &[u8], inputs: &Inputs) -> Result {
+fn write(path: &Path, bytes: &[u8], inputs: &Inputs) -> Result {
     let mut output = Output::open(Some(path), inputs)?;
     output.put(|out| out.write_all(bytes))?;
     output.finish()
 }
 
-fn write_cached(path: &PathBuf, bytes: &[u8], inputs: &Inputs) -> Result {
+fn write_cached(path: &Path, bytes: &[u8], inputs: &Inputs) -> Result {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
     }

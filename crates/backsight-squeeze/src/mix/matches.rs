@@ -45,7 +45,7 @@ impl Matches {
     #[inline(always)]
     pub fn begin(&mut self, key: u32) {
         let hashed = (key ^ u32::from(self.recent.sum()).wrapping_mul(0x9E37_79B1)).wrapping_mul(0x85EB_CA6B);
-        self.slot = (u64::from(hashed) * self.table.len() as u64 >> 32) as usize;
+        self.slot = ((u64::from(hashed) * self.table.len() as u64) >> 32) as usize;
         if self.length == 0 {
             let from = self.table[self.slot];
             if from > 0 && self.position.wrapping_sub(from) < self.symbols.len() as u32 {

@@ -397,6 +397,7 @@ impl<const W: usize> Model<W> {
 
 /// The model with as many lanes as it has inputs.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each stream, and it is never moved")]
 enum AnyModel {
     Narrow(Model<8>),
     Medium(Model<16>),

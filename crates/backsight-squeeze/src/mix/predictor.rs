@@ -131,7 +131,7 @@ impl<const W: usize> Predictor<W> {
         let mut known = [0u8; W];
         let mut inputs = [0i32; W];
         for lane in 0..self.contexts.min(W) {
-            let slot = lane * self.size as usize + ((hashed[lane] >> 16) * self.size >> 16) as usize;
+            let slot = lane * self.size as usize + (((hashed[lane] >> 16) * self.size) >> 16) as usize;
             let found = self.slots[slot];
             let tag = hashed[lane] as u16 & self.tag_mask;
             let state = if found >> 8 == tag { found as u8 } else { 0 };
@@ -141,16 +141,14 @@ impl<const W: usize> Predictor<W> {
             inputs[lane] = meaning.stretched;
         }
         let mut level = 0;
-        if !self.matches.is_empty() {
-            if let Some(hint) = hint {
-                let said = self.logistic.stretch(self.matches[hint.level & (LEVELS - 1)].p());
-                inputs[self.contexts] = if hint.bit { said } else { -said };
-                level = 1 + hint.level.min(MATCH_SETS - 2);
-            }
+        if let Some(hint) = hint.filter(|_| !self.matches.is_empty()) {
+            let said = self.logistic.stretch(self.matches[hint.level & (LEVELS - 1)].p());
+            inputs[self.contexts] = if hint.bit { said } else { -said };
+            level = 1 + hint.level.min(MATCH_SETS - 2);
         }
         inputs[self.inputs - 1] = BIAS;
 
-        let set = (key & 0xFFFF) as usize * self.weights[0].len() >> 16;
+        let set = ((key & 0xFFFF) as usize * self.weights[0].len()) >> 16;
         let (p, taken) = if self.weights[1].is_empty() {
             let p = self.logistic.squash(dot(&self.weights[0][set], &inputs));
             let taken = coder.code(bit, p)?;
@@ -189,7 +187,7 @@ impl<const W: usize> Predictor<W> {
             let position = (mixed + LIMIT) * (STEPS as i32 - 1);
             let index = (position / (2 * LIMIT)).min(STEPS as i32 - 2);
             let part = position - index * 2 * LIMIT;
-            let set = (key >> 16) as usize * (self.refined.len() / STEPS) >> 16;
+            let set = ((key >> 16) as usize * (self.refined.len() / STEPS)) >> 16;
             let place = set * STEPS + index as usize;
             let (low, high) = (i64::from(self.refined[place]), i64::from(self.refined[place + 1]));
             let value = low + (high - low) * i64::from(part) / i64::from(2 * LIMIT);

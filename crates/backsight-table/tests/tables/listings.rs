@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use backsight::decode::Written;
+use backsight::decode::{Consumer, Written};
 use backsight::listing::{
     BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, PacketFormat,
     PacketWriter, Style,
 };
-use backsight::{Capture, Error, Source};
+use backsight::{Capture, Error, Item, Packet, Source};
 use backsight_table::Table;
 use serde_json::Value;
 
@@ -210,6 +210,12 @@ fn events_and_damage_are_what_flow_lists_besides_ranges() {
     assert!(events > 500 && gaps > 5, "{events}, {gaps}");
 }
 
+/// What a writer makes of one packet.
+fn text_of(writer: &mut PacketWriter, item: Item<'_, Packet>) -> Vec<u8> {
+    writer.item(item);
+    writer.text().map(std::mem::take).unwrap_or_default()
+}
+
 #[test]
 fn packets_are_those_that_packets_lists() {
     let mut count = 0;
@@ -222,9 +228,8 @@ fn packets_are_those_that_packets_lists() {
             let decode = capture.packets().only(source.buffer()).id(source.id().get().into());
             decode
                 .run(|item| {
-                    let (mut json, mut text) = (Vec::new(), Vec::new());
-                    object.write(&mut json, &item).expect("memory");
-                    line.write(&mut text, &item).expect("memory");
+                    let json = text_of(&mut object, item);
+                    let text = text_of(&mut line, item);
                     let json: Value = serde_json::from_slice(&json).expect("JSON");
                     let mut row = members(&json, &["id", "index", "length", "packet"]);
                     row.push(json["bytes"].as_str().expect("bytes").to_owned());

@@ -61,7 +61,7 @@ impl Capture {
                 digest.number(last.0);
                 digest.number(module.bias());
                 let dump = || image.bytes_at(AddressSpace::ANY, first).unwrap_or_default();
-                digest.samples(module.contents().unwrap_or_else(dump));
+                digest.samples(module.contents().map_or_else(dump, |contents| &contents[..]));
             }
         }
         Ok(Identity(digest.finish()))

@@ -130,8 +130,8 @@ fn a_target_in_the_cache_is_named_by_its_address_where_that_is_shorter() {
     let blocks = ways.map(|address| single(address, Itype::UninferableJump));
     let sent = packets(options, Settings::default(), params, &blocks);
     let kinds: Vec<_> = sent.iter().map(|packet| Message::from(*packet).name()).collect();
-    let (new, near, far) = ("address", "address", "jump_target");
-    assert_eq!(kinds, ["support", "start", new, new, new, near, far, far, "support"]);
+    let (new, near, far) = ("F2_address", "F2_address", "F0.1_cache");
+    assert_eq!(kinds, ["F3.3_support", "F3.0_start", new, new, new, near, far, far, "F3.3_support"]);
     let length = |packet: &Packet| encode(packet, &params, &options).len();
     assert_eq!((length(&sent[5]), length(&sent[6]), length(&sent[7])), (1, 1, 2));
 }
