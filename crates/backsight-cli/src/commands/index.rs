@@ -1,7 +1,7 @@
 //! `backsight index`: makes moments of a capture reachable.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use backsight::moments::{Index, SourceIndex};
 use clap::Args;
