@@ -62,8 +62,16 @@ impl Tails {
             }
         };
         let header = memory.cast::<Header>();
-        let fields =
-            Header { magic: MAGIC, source, fill: 0, position: 0, begun: 0, expected: 0, block: 0, reserved: [0; 2] };
+        let fields = Header {
+            magic: MAGIC,
+            source,
+            fill: 0,
+            position: 0,
+            begun: 0,
+            expected: 0,
+            block: 0,
+            reserved: [0; 2],
+        };
         // SAFETY: the mapping is new, writable, page-aligned and large enough.
         unsafe { header.write(fields) };
         Ok(Tail { header, slot, tails: self })
