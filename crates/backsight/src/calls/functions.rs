@@ -57,7 +57,7 @@ pub struct FunctionRecord {
 }
 
 /// The functions that a source came to. A file and an address in it have one number for ever. An address of a space has one
-/// name until names are [forgotten](Self::forget_names).
+/// name until names are forgotten.
 #[derive(Clone, Debug)]
 pub struct Functions<'i> {
     found: Found<'i>,
