@@ -22,7 +22,7 @@ use crate::output::{Output, counted, say};
 /// there. `backsight index` makes the last moment of something quick to find.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what").required(true)
-    .args(["function", "address", "line", "exception", "message", "gap", "context"]), after_help = EXAMPLES)]
+    .args(["function", "address", "line", "exception", "message", "gap", "context"]), override_usage = USAGE, after_help = EXAMPLES)]
 pub struct Find {
     #[command(flatten)]
     capture: CaptureArgs,
@@ -94,6 +94,10 @@ pub struct Find {
     #[arg(long, short)]
     quiet: bool,
 }
+
+/// The usual one names all that can be looked for, in one long line.
+const USAGE: &str = "backsight find [OPTIONS] --function <NAME> <CAPTURE>
+       backsight find [OPTIONS] --exception <CAPTURE>, or --address, --line, --message, …";
 
 const EXAMPLES: &str = "Examples:
   backsight find capture/ --function main
