@@ -34,7 +34,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     };
     data_packets(*a, *b, *c, payload);
     let Ok(packet) = decode(payload, &params, &options) else { return };
-    packet.fields(&PacketLayout::new(&params), &mut |_, _| {});
+    packet.fields(&PacketLayout::new(&params), &mut |_| {});
     if params.dialect == Dialect::Standard {
         let again = encode(&packet, &params, &options);
         assert_eq!(decode(&again, &params, &options), Ok(packet));
