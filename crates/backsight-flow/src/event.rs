@@ -77,7 +77,7 @@ pub enum Event {
     TimestampMarker,
     /// A memory transaction.
     Transaction(Transaction),
-    /// The program wrote a message for whoever reads the trace.
+    /// The program wrote a message for the reader of the trace.
     Software(SoftwareMessage),
     /// Hardware noticed something that is no flow.
     Hardware(HardwareEvent),

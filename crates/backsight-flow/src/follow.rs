@@ -25,7 +25,7 @@ pub trait Follow {
     /// The trace ends: gives all that is certain.
     fn finish(&mut self, sink: &mut impl Sink);
 
-    /// Begins anew, as after a gap in the data.
+    /// Begins again, as after a gap in the data.
     fn reset(&mut self);
 
     /// What was counted.
@@ -115,7 +115,7 @@ macro_rules! follow_hart {
             }
 
             fn come_to(&mut self, at: Located<()>) {
-                self.come_to(at);
+                self.at = at;
             }
 
             fn known_at(mut known: Self::State, at: Located<()>) -> Self::State {
@@ -123,8 +123,10 @@ macro_rules! follow_hart {
                 known
             }
 
-            fn later(known: Self::State, offset: u64) -> Self::State {
-                known.later(offset)
+            fn later(mut known: Self::State, offset: u64) -> Self::State {
+                known.at = Located { offset, length: 0, value: () };
+                known.beginning = known.beginning.without_skipped();
+                known
             }
         }
     )*};

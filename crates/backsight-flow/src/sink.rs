@@ -13,9 +13,9 @@ pub trait Sink {
     /// Takes an event.
     fn take(&mut self, event: Located<Event>);
 
-    /// Takes the ranges of a path that was walked before. Whoever counts what is executed need look at them only when `path`
+    /// Takes the ranges of a path that was walked before. A sink that counts what is executed need look at them only when `path`
     /// comes for the first time: it stands for the same ranges ever after, and for the same distances between their offsets.
-    /// Whoever treats them like any other event need not care.
+    /// A sink that treats them like any other event need not care.
     #[inline(always)]
     fn take_path(&mut self, _path: PathId, ranges: impl Iterator<Item = Located<Range>>) {
         ranges.for_each(|range| self.take(range.map(Event::Range)));

@@ -150,7 +150,7 @@ impl Follower {
         self.begun = false;
     }
 
-    /// Begins anew, as after a gap in the data.
+    /// Begins again, as after a gap in the data.
     pub fn reset(&mut self) {
         self.forget();
     }

@@ -76,8 +76,8 @@ pub fn count(
     let code = capture.code()?;
     let sources = || capture.buffers().iter().flat_map(|buffer| buffer.sources());
     let harts_share = sources().any(|source| source.numbers_harts());
-    let has_several_harts = sources().filter(|source| source.is_decoded()).count() > 1 || harts_share;
-    let joins_threads = has_several_harts && code.names_threads() && !options.by_core;
+    let may_join = code.names_threads() && !options.by_core;
+    let joins_threads = may_join && (harts_share || decode.sources_with_data()? > 1);
     let filter_of = |source: &Source| match options.filter.is_selective() {
         true => Filter::new(&options.filter, || code.of(source)).map(Some),
         false => Ok(None),
@@ -132,21 +132,24 @@ pub fn count_part(
     span: &Span,
     name: &str,
     handover: Option<&Handover>,
-    context_of: &dyn Fn(u16) -> Option<Context>,
+    context_of: &(dyn Fn(u16) -> Option<Context> + Sync),
 ) -> Result<Profile> {
     let buffer = capture.buffer(&span.buffer);
     let source = buffer.and_then(|buffer| buffer.source_with_id(span.id));
     let source = &source
         .ok_or_else(|| Error::Misuse(format!("buffer {}: it has no source {}", span.buffer, span.id)))?;
     let code = capture.code()?.seen_by(source);
-    let mut counter = match handover {
-        None => Counter::new(source, code, &CountOptions::default()),
-        Some(handover) => Counter::resume(source, code, handover, context_of).ok_or_else(|| {
-            let why = "what is handed over to the part does not belong to this source, with this code";
-            Error::Misuse(format!("source {}: {why}", source.name()))
-        })?,
+    let counter = || match handover {
+        None => Some(Counter::new(source, code, &CountOptions::default())),
+        Some(handover) => Counter::resume(source, code, handover, context_of),
     };
-    decode.positions(false).span(span).run_to(&mut counter)?;
+    let Some(empty) = counter() else {
+        let why = "what is handed over to the part does not belong to this source, with this code";
+        return Err(Error::Misuse(format!("source {}: {why}", source.name())));
+    };
+    let new = |_: &Source| counter().unwrap_or_else(|| Counter::new(source, code, &CountOptions::default()));
+    let (_, counted) = decode.positions(false).span(span).consume(new)?;
+    let counter = counted.into_iter().next().map_or(empty, |(_, counter)| counter);
     let mut profile = Profile::default();
     profile.merge(counter.finish_part(span.start.map_or(0, |cut| cut.offset), span.end.is_none()));
     profile.threads.iter_mut().for_each(|thread| name.clone_into(&mut thread.capture));

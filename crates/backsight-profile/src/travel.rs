@@ -1,6 +1,6 @@
-//! Profiles as bytes, to be carried from whoever counted them to whoever adds them up.
+//! Profiles as bytes, to be carried from those who counted them to those who add them up.
 //!
-//! Of files, only names travel and the functions that were executed: whoever has the code gives a profile its files back.
+//! Of files, only names travel and the functions that were executed: a reader that has the code gives a profile its files back.
 
 use backsight::Capture;
 use backsight::core::{Address, Cause};

@@ -127,13 +127,13 @@ pub struct Buffer {
     pub(crate) packets: Option<String>,
     /// By the ID in frames; a raw buffer has its one source under [`TraceId::NULL`].
     pub(crate) sources: BTreeMap<TraceId, Source>,
-    /// IDs that sources went on under when they were configured anew, with the first ID of each.
+    /// IDs that sources went on under when they were configured again, with the first ID of each.
     pub(crate) continued: BTreeMap<TraceId, TraceId>,
     /// What an ID without a source of its own is taken for: bare files use one configuration for all.
     pub(crate) fallback: Option<Source>,
     pub(crate) wrapped: bool,
     pub(crate) size: Option<u64>,
-    /// Where the data begins anew.
+    /// Where the data begins again.
     pub(crate) starts: Arc<[description::Start]>,
     /// The thread that all of it belongs to.
     pub(crate) thread: Option<u64>,
@@ -161,7 +161,7 @@ impl Buffer {
         self.size
     }
 
-    /// How many pieces its data is in, each of which begins anew: 1 if nothing else is said.
+    /// How many pieces its data is in, each of which begins again: 1 if nothing else is said.
     pub fn pieces(&self) -> usize {
         1 + self.starts.iter().filter(|start| start.offset > 0).count()
     }

@@ -27,7 +27,7 @@ pub(crate) struct Inner {
     pub configuration: Configuration,
     /// The thread that all of it belongs to.
     pub thread: Option<u64>,
-    /// Where the data of its buffer begins anew.
+    /// Where the data of its buffer begins again.
     pub starts: Arc<[Start]>,
 }
 
@@ -130,7 +130,7 @@ impl Source {
         format!("{} ({protocol})", self.0.format)
     }
 
-    /// Where the data of its buffer begins anew.
+    /// Where the data of its buffer begins again.
     pub(crate) fn starts(&self) -> &Arc<[Start]> {
         &self.0.starts
     }

@@ -134,7 +134,7 @@ fn id_in_registers(source: &Description, names: &Names, warnings: &mut Vec<Strin
     Some(TraceId::new(base.wrapping_add(source.stream)))
 }
 
-/// IDs of a buffer that its sources went on under when they were configured anew, by what the event log says, with the first
+/// IDs of a buffer that its sources went on under when they were configured again, by what the event log says, with the first
 /// ID of each.
 pub(crate) fn continued(
     capture: &Capture,

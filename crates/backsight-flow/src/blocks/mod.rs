@@ -3,7 +3,7 @@
 //! A program spends its time in loops, so that the same blocks are walked again and again. Each is read once and
 //! remembered, and remembers in turn which block came after it: following an outcome is then one step from block to
 //! block. Every follower walks through this cache, whatever its protocol; how code is cut into blocks is the business
-//! of a [`BlockReader`]. Memory is bounded: a full cache is emptied and filled anew. Where code changes, only the blocks
+//! of a [`BlockReader`]. Memory is bounded: a full cache is emptied and filled again. Where code changes, only the blocks
 //! that it touches are read again, and they keep their numbers.
 
 mod block;
@@ -123,7 +123,7 @@ impl<S: Copy> Blocks<S> {
     /// How code of an address space is read. It holds until another space is asked for.
     pub fn mode(&mut self, space: AddressSpace, isa: Isa) -> CodeMode {
         let number = self.spaces.number(space).unwrap_or_else(|| {
-            // There are more spaces than can be told apart: begin anew with this one.
+            // There are more spaces than can be told apart: begin again with this one.
             self.clear();
             self.spaces = Spaces::default();
             self.spaces.number(space).unwrap_or(0)

@@ -108,7 +108,7 @@ pub(crate) struct Paths<S = Range> {
     /// Paths that were gone along since it was decided.
     used: u32,
     /// Keys that came once, by parts of their hashes. Many never come again, and are not worth remembering.
-    met: Vec<u32>,
+    met: Vec<[u32; WAYS]>,
 }
 
 /// The number of a generation of paths: no two have the same, in no follower.
@@ -142,8 +142,10 @@ const REVIEW: u32 = 1 << 13;
 const FEWEST_USED: u32 = REVIEW / 2;
 /// So long nothing is looked up if there were fewer.
 const REST: u32 = 4 * REVIEW;
-/// Keys that came once, of which the last are known.
-const MET: usize = 1 << 14;
+/// Sets of marks for keys that came once, of which the last are known.
+const MET: usize = 1 << 13;
+/// Marks in a set.
+const WAYS: usize = 4;
 /// Ranges of one path: a sink that has enough gets no more than these.
 pub(crate) const LONGEST_PATH: usize = 64;
 
@@ -249,13 +251,19 @@ impl<S: Copy> Paths<S> {
         }
     }
 
-    /// Did this key come before? What comes once may never come again.
+    /// Did this key come before? What comes once may never come again. Keys of one set of marks do not keep each other out as long
+    /// as there are few of them.
     pub fn was_met(&mut self, key: PathKey) -> bool {
-        self.met.resize(MET, 0);
+        self.met.resize(MET, [0; WAYS]);
         let hash = key.hash();
-        // The slot and the mark are of different bits.
+        // The set and the mark are of different bits.
         let mark = (hash >> 14) as u32 | 1;
-        std::mem::replace(&mut self.met[hash % MET], mark) == mark
+        let marks = &mut self.met[hash % MET];
+        let known = marks.iter().position(|&met| met == mark);
+        // The latest comes first.
+        marks[..=known.unwrap_or(WAYS - 1)].rotate_right(1);
+        marks[0] = mark;
+        known.is_some()
     }
 
     /// An empty path to walk; it comes back with [`Paths::remember`].

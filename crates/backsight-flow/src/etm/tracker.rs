@@ -179,7 +179,7 @@ impl<C: Code> Tracker<C> {
         self.reset();
     }
 
-    /// Begins anew. Counts, and what is known of the code, stay.
+    /// Begins again. Counts, and what is known of the code, stay.
     pub fn reset(&mut self) {
         self.lose();
         (self.context_id, self.vmid) = (None, None);

@@ -90,7 +90,7 @@ enum Until {
 struct Rules {
     until: Until,
     has_cycles: bool,
-    /// What may transfer data is left to whoever finds out.
+    /// What may transfer data is left to the code that finds out.
     traces_data: bool,
 }
 

@@ -52,7 +52,7 @@ pub enum Step {
 /// What is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// Decoding had to begin anew.
+    /// Decoding had to begin again.
     NoSync(NoSync),
     /// Tracing was off before.
     TraceOff,
@@ -111,7 +111,7 @@ impl Branches {
         self.list = List::default();
     }
 
-    /// Begins anew, cycles too.
+    /// Begins again, cycles too.
     pub fn reset(&mut self) {
         self.resolver.reset();
         self.list = List::default();

@@ -6,7 +6,7 @@
 //! is ambiguous: markers that the unit puts into both streams cut them into corresponding pieces, and a key is looked up
 //! around the corresponding marker.
 //!
-//! What packets of the data stream say is not established, so nothing here reads bytes: whoever knows the elements pushes
+//! What packets of the data stream say is not established, so nothing here reads bytes: a caller that knows the elements pushes
 //! them in.
 
 use std::collections::VecDeque;

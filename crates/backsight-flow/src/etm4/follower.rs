@@ -261,7 +261,7 @@ impl<C: Code> Follower<C> {
         self.flow.begin_anew();
     }
 
-    /// Begins anew, as after a gap in the data. Counts go on.
+    /// Begins again, as after a gap in the data. Counts go on.
     pub fn reset(&mut self) {
         self.waiting.clear();
         (self.count, self.address) = (None, None);
@@ -297,7 +297,7 @@ impl<C: Code> Follower<C> {
         self.flow.renew_space();
     }
 
-    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards.
+    /// What it has read of the code, for another follower of the same code. It reads again what it needs afterwards.
     pub fn take_cache(&mut self) -> CodeCache {
         self.flow.take_cache()
     }

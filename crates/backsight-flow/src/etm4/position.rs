@@ -124,7 +124,7 @@ impl Position {
         std::mem::replace(&mut self.space, space) != space
     }
 
-    /// A periodic Trace Info begins the address history anew.
+    /// A periodic Trace Info begins the address history again.
     pub fn restate(&mut self) {
         self.last_is = Is::Is0;
     }

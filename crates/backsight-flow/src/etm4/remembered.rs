@@ -174,7 +174,7 @@ impl<C: Code> Flow<C> {
         rest
     }
 
-    /// Follows a run by paths that were walked before, where there are any; gives what is left of it.
+    /// Follows a run by paths that were walked before, where there are any; gives the rest of it.
     #[inline]
     fn run_of_paths<P: Places>(&mut self, mut run: Run<P>, sink: &mut impl Sink) -> Run<P> {
         while !run.packets.is_empty() && !sink.is_full() {

@@ -73,7 +73,7 @@ impl Resolver {
         }
     }
 
-    /// Begins anew, as after a gap in the data.
+    /// Begins again, as after a gap in the data.
     pub fn reset(&mut self) {
         self.state = State::Unsynchronised;
         self.beginning = Beginning::default();

@@ -128,7 +128,7 @@ impl<C: Code> Follower<C> {
         Ok(Target { address: Some(self.address), left, updiscon: reported.updiscon })
     }
 
-    /// Begins anew at the last instruction of a block.
+    /// Begins again at the last instruction of a block.
     fn anchor(&mut self, address: u64, context: &ContextPacket, sink: &mut impl Sink) -> Result<(), Fault> {
         self.flush(sink);
         if self.position.is_none() && self.unentered.is_none() {

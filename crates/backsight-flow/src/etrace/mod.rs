@@ -86,7 +86,7 @@ pub struct Follower<C> {
     lost_trace: bool,
     faults: Faults,
     statistics: Statistics,
-    at: Located<()>,
+    pub(crate) at: Located<()>,
     /// The time in the frame before.
     time: Option<u64>,
     /// Accesses whose data has not come yet.
@@ -328,7 +328,7 @@ impl<C: Code> Follower<C> {
         self.reset();
     }
 
-    /// Begins anew, as after a gap in the data. Counts go on, and so do options: no packet need repeat them.
+    /// Begins again, as after a gap in the data. Counts go on, and so do options: no packet need repeat them.
     pub fn reset(&mut self) {
         self.forget();
         self.is_settled = false;

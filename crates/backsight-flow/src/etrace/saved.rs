@@ -19,7 +19,7 @@ use crate::return_stack::Entry;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowerState {
     /// Where the last packet was. What comes at the end of the trace is reported there.
-    pub at: Located<()>,
+    pub(crate) at: Located<()>,
     announced: Announced,
     kept: Away,
     pc: Option<u64>,
@@ -35,20 +35,11 @@ pub struct FollowerState {
     paused: Option<Paused>,
     context: Context,
     context_known: bool,
-    beginning: Beginning,
+    pub(crate) beginning: Beginning,
     lost_at: u64,
     lost_trace: bool,
     time: Option<u64>,
     requests: Requests,
-}
-
-impl FollowerState {
-    /// What may still hold of it at this offset. It speaks of nothing before that.
-    #[must_use]
-    pub fn later(self, offset: u64) -> Self {
-        let at = Located { offset, length: 0, value: () };
-        Self { at, beginning: self.beginning.without_skipped(), ..self }
-    }
 }
 
 impl<C: Code> Follower<C> {
@@ -95,9 +86,5 @@ impl<C: Code> Follower<C> {
         (self.beginning, self.time) = (known.beginning, known.time);
         (self.lost_at, self.lost_trace) = (known.lost_at, known.lost_trace);
         self.requests.clone_from(&known.requests);
-    }
-    /// What was last in the stream was here: what comes at the end of the trace is reported there.
-    pub fn come_to(&mut self, at: Located<()>) {
-        self.at = at;
     }
 }

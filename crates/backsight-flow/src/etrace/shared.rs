@@ -24,7 +24,7 @@ struct Reading {
 pub(super) struct Away(Option<KeptBlock>);
 
 impl<C: Code> Follower<C> {
-    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards.
+    /// What it has read of the code, for another follower of the same code. It reads again what it needs afterwards.
     pub fn take_cache(&mut self) -> CodeCache {
         self.leave_cache();
         CodeCache::new(self.reading(), self.blocks.take())

@@ -24,7 +24,7 @@ const MOST_WAITING: i64 = 1 << 22;
 /// A message under way: a walk, and what happens at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Task {
-    /// I-CNT and outcomes, for each repetition anew.
+    /// I-CNT and outcomes, for each repetition again.
     step: (u32, History),
     /// So many times more.
     repeats: u32,

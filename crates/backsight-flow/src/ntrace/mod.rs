@@ -91,7 +91,7 @@ pub struct Follower<C> {
     context: Context,
     overflow: bool,
     beginning: Beginning,
-    at: Located<()>,
+    pub(crate) at: Located<()>,
     statistics: Statistics,
 }
 
@@ -180,7 +180,7 @@ impl<C: Code> Follower<C> {
         self.reset();
     }
 
-    /// Begins anew, as after a gap in the data. Counts go on.
+    /// Begins again, as after a gap in the data. Counts go on.
     pub fn reset(&mut self) {
         self.forget();
         self.trace_mode = None;

@@ -16,7 +16,7 @@ use crate::return_stack::Entry;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowerState {
     /// Where the last message was. What comes at the end of the trace is reported there.
-    pub at: Located<()>,
+    pub(crate) at: Located<()>,
     kept: Away,
     position: Position,
     sent: Option<u64>,
@@ -33,16 +33,7 @@ pub struct FollowerState {
     not_telling: u32,
     context: Context,
     overflow: bool,
-    beginning: Beginning,
-}
-
-impl FollowerState {
-    /// What may still hold of it at this offset. It speaks of nothing before that.
-    #[must_use]
-    pub fn later(self, offset: u64) -> Self {
-        let at = Located { offset, length: 0, value: () };
-        Self { at, beginning: self.beginning.without_skipped(), ..self }
-    }
+    pub(crate) beginning: Beginning,
 }
 
 impl<C: Code> Follower<C> {
@@ -81,9 +72,5 @@ impl<C: Code> Follower<C> {
         (self.paused, self.straight) = (known.paused, known.straight);
         (self.time, self.dialect, self.not_telling) = (known.time, known.dialect, known.not_telling);
         (self.context, self.overflow, self.beginning) = (known.context, known.overflow, known.beginning);
-    }
-    /// What was last in the stream was here: what comes at the end of the trace is reported there.
-    pub fn come_to(&mut self, at: Located<()>) {
-        self.at = at;
     }
 }

@@ -15,7 +15,7 @@ struct Reading(RiscvReader);
 pub(super) struct Away(Option<(KeptBlock, bool)>);
 
 impl<C: Code> Follower<C> {
-    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards.
+    /// What it has read of the code, for another follower of the same code. It reads again what it needs afterwards.
     pub fn take_cache(&mut self) -> CodeCache {
         self.leave_cache();
         CodeCache::new(Reading(self.reader), self.blocks.take())

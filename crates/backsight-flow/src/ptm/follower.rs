@@ -118,7 +118,7 @@ impl<C: Code> Follower<C> {
         self.tracker.end(self.end, sink);
     }
 
-    /// Begins anew, as after a gap in the data. Counts go on.
+    /// Begins again, as after a gap in the data. Counts go on.
     pub fn reset(&mut self) {
         self.stack.clear();
         self.tracker.reset();
@@ -145,7 +145,7 @@ impl<C: Code> Follower<C> {
         self.tracker.renew_space();
     }
 
-    /// What it has read of the code, for another follower of the same code. It reads anew what it needs afterwards.
+    /// What it has read of the code, for another follower of the same code. It reads again what it needs afterwards.
     pub fn take_cache(&mut self) -> CodeCache {
         self.tracker.take_cache()
     }

@@ -137,7 +137,7 @@ fn differences_mean_nothing_where_messages_are_missing() {
     assert_eq!(addresses(&[start, error, jump(0), end]), [0u64; 0]);
 }
 
-/// `0x100: c.nop; bne x0, x0, 0x100; c.nop; c.nop`: whoever reads a trace of it cannot know that it never branches.
+/// `0x100: c.nop; bne x0, x0, 0x100; c.nop; c.nop`: a reader of its trace cannot know that it never branches.
 fn turns() -> Flat {
     Flat { base: 0x100, bytes: vec![0x01, 0x00, 0xE3, 0x1F, 0x00, 0xFE, 0x01, 0x00, 0x01, 0x00] }
 }

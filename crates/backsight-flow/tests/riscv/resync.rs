@@ -40,6 +40,6 @@ fn tables_are_forgotten_at_each_synchronisation_unless_that_is_disabled() {
     let resync = [start(0x1002)];
     assert_eq!((faults(options, &resync), faults(kept, &resync)), (1, 0));
     // At the start of a trace the encoder's tables are empty in any case.
-    let anew = |options| [ended(options), start(0x1002)];
-    assert_eq!((faults(options, &anew(options)), faults(kept, &anew(kept))), (1, 1));
+    let again = |options| [ended(options), start(0x1002)];
+    assert_eq!((faults(options, &again(options)), faults(kept, &again(kept))), (1, 1));
 }

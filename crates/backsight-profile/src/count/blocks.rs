@@ -217,7 +217,7 @@ impl Blocks {
         self.by_range.get(&key(range, space)).copied()
     }
 
-    /// The code changes, or has changed again: what is in a range has to be looked up anew.
+    /// The code changes, or has changed again: what is in a range has to be looked up again.
     pub fn code_changed(&mut self) {
         self.changes.get_or_insert_default().epoch += 1;
     }

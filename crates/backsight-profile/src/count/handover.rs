@@ -1,7 +1,7 @@
 //! A source that is counted in parts.
 //!
-//! Calls and edges lead from one part of a source to the next. What a counter knows where a part ends, whoever counts the next
-//! part has to know: the calls that are under way, the block that was executed last and how it was left, the blocks since
+//! Calls and edges lead from one part of a source to the next. What a counter knows where a part ends, the counter of the next
+//! one has to know: the calls that are under way, the block that was executed last and how it was left, the blocks since
 //! the last count of cycles. It is written down as it is; counts stay where they were counted. So each part counts what
 //! happens in it, and the sum is what one counter counts.
 
@@ -215,7 +215,7 @@ impl<'c> Counter<'c> {
         }
         handing.writer.number(self.others.len() as u64 + 1);
         self.others.iter().chain([&self.hart]).for_each(|hart| handing.hart(hart));
-        // What is named comes first, for whoever reads it.
+        // What is named comes first, for those who read it.
         let mut out = Writer::default();
         out.list(handing.functions.list.iter(), |out, &number| {
             if let Some(function) = self.functions.list().get(number as usize) {

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_for_the_order_of_ranges_gets_it() {
+    fn ranges_come_in_order_where_the_order_is_asked_for() {
         let (mut random, calls) = (Random(15), repository().join("testdata/captures/calls-aarch64"));
         let capture = Capture::open(calls).unwrap();
         let events = events_of(&capture);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use backsight_core::{Address, AddressSpace, Isa};
 use backsight_flow::Range;
-use backsight_image::{Code as _, Module, Naming, Symbol, Window};
+use backsight_image::{Code as _, Image, Module, Naming, Symbol, Window};
 use backsight_isa::Class;
 
 use super::stack::{Departure, NameId, Place};
@@ -233,8 +233,9 @@ impl<'i> Functions<'i> {
 
 impl<'i> Found<'i> {
     fn at(&mut self, space: AddressSpace, address: Address) -> Place {
-        let symbol = self.code.names_at(space, address).symbolise(space, address);
-        let (module, start) = (self.module_at(space, address), symbol.map(|symbol| symbol.start));
+        let image = self.code.names_at(space, address);
+        let symbol = image.symbolise(space, address);
+        let (module, start) = (self.module_at(image, space, address), symbol.map(|symbol| symbol.start));
         let next = self.list.len() as u32;
         let function = *self.numbers.entry((module, start)).or_insert(next);
         if function == next {
@@ -243,8 +244,8 @@ impl<'i> Found<'i> {
         Place { function, name: None, is_inside: symbol.is_some_and(|symbol| symbol.offset > 0), address }
     }
 
-    fn module_at(&mut self, space: AddressSpace, address: Address) -> Option<u32> {
-        let (module, _) = self.code.names_at(space, address).module_at(space, address)?;
+    fn module_at(&mut self, image: &'i Image, space: AddressSpace, address: Address) -> Option<u32> {
+        let (module, _) = image.module_at(space, address)?;
         if let Some((last, number)) = self.module
             && std::ptr::eq(last, module)
         {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use backsight_core::{AddressSpace, Context};
+use backsight_core::{Address, AddressSpace, Context};
 use backsight_flow::{Event, PathId, Range};
 use backsight_image::{Code as _, Naming};
 
@@ -65,19 +65,25 @@ struct Visited {
 /// The calls of one hart or core: takes what was executed, and gives the stays in functions.
 #[derive(Clone, Debug)]
 pub struct ShadowStack<'i> {
-    functions: Functions<'i>,
+    costs: Costs<'i>,
     context: Option<Context>,
-    space: AddressSpace,
     stack: Stack<Visited>,
     /// The thread whose calls these are, where the trace names it.
     thread: Option<u64>,
     /// The calls of others.
     paused: HashMap<u64, Stack<Visited>>,
+    /// Paths that came before.
+    walked: WalkedPaths,
+}
+
+/// What calls cost, and the functions that they are of.
+#[derive(Clone, Debug)]
+struct Costs<'i> {
+    functions: Functions<'i>,
+    space: AddressSpace,
     clock: Clock,
     /// When the stay began that goes on.
     began: Clock,
-    /// Paths that came before.
-    walked: WalkedPaths,
 }
 
 /// Takes stays, with the functions that their numbers are of.
@@ -96,35 +102,26 @@ fn with_names<'i>(sink: &mut dyn FnMut(Visit<'i>)) -> impl FnMut(&Functions<'i>,
     |functions, stay| stay.named(functions).into_iter().for_each(&mut *sink)
 }
 
-/// What stays and calls cost, on the way to whoever takes them.
-struct Costs<'a, 'i, S> {
-    functions: &'a mut Functions<'i>,
-    space: AddressSpace,
-    clock: &'a mut Clock,
-    began: &'a mut Clock,
+/// Gives stays, with what they cost, to a sink.
+struct Reporter<'a, 'i, S> {
+    costs: &'a mut Costs<'i>,
     sink: &'a mut S,
-}
-
-/// The stack, and what it tells of calls.
-macro_rules! split {
-    ($shadow:expr, $sink:expr) => {{
-        let ShadowStack { functions, space, stack, clock, began, .. } = $shadow;
-        (stack, Costs { functions, space: *space, clock, began, sink: $sink })
-    }};
 }
 
 impl<'i> ShadowStack<'i> {
     /// No call is known. Functions are those of the code that a source ran.
     pub fn new(code: SourceCode<'i>) -> Self {
         Self {
-            functions: Functions::new(code),
+            costs: Costs {
+                functions: Functions::new(code),
+                space: AddressSpace::ANY,
+                clock: Clock::default(),
+                began: Clock::default(),
+            },
             context: None,
-            space: AddressSpace::ANY,
             stack: Stack::default(),
             thread: None,
             paused: HashMap::new(),
-            clock: Clock::default(),
-            began: Clock::default(),
             walked: WalkedPaths::default(),
         }
     }
@@ -132,7 +129,8 @@ impl<'i> ShadowStack<'i> {
     /// How functions are named.
     #[must_use]
     pub fn naming(self, naming: Naming) -> Self {
-        Self { functions: self.functions.naming(naming), walked: WalkedPaths::default(), ..self }
+        let costs = Costs { functions: self.costs.functions.naming(naming), ..self.costs };
+        Self { costs, walked: WalkedPaths::default(), ..self }
     }
 
     /// Takes what happened next. Stays that ended are given to `sink`.
@@ -161,16 +159,22 @@ impl<'i> ShadowStack<'i> {
 
     /// As [`ShadowStack::finish`], with the numbers of names.
     pub(crate) fn end(&mut self, sink: &mut impl Stays<'i>) {
-        let (stack, mut costs) = split!(self, sink);
-        stack.lose(&mut costs);
-        stack.interrupt(&mut costs);
+        let (stack, mut reporter) = self.split(sink);
+        stack.lose(&mut reporter);
+        stack.interrupt(&mut reporter);
         *stack = Stack::default();
         self.paused.clear();
     }
 
+    /// The stack, and what it reports to.
+    #[inline(always)]
+    fn split<'a, S>(&'a mut self, sink: &'a mut S) -> (&'a mut Stack<Visited>, Reporter<'a, 'i, S>) {
+        (&mut self.stack, Reporter { costs: &mut self.costs, sink })
+    }
+
     fn interrupt(&mut self, sink: &mut impl Stays<'i>) {
-        let (stack, mut costs) = split!(self, sink);
-        stack.interrupt(&mut costs);
+        let (stack, mut reporter) = self.split(sink);
+        stack.interrupt(&mut reporter);
     }
 
     /// Names that nobody needs any more are forgotten.
@@ -179,36 +183,36 @@ impl<'i> ShadowStack<'i> {
         self.walked = WalkedPaths::default();
         let stacks = self.paused.values_mut().chain([&mut self.stack]);
         let frames = stacks.flat_map(|stack| stack.frames.iter_mut());
-        self.functions.forget_names(frames.map(|frame| &mut frame.kept.name));
+        self.costs.functions.forget_names(frames.map(|frame| &mut frame.kept.name));
     }
 
     fn take(&mut self, event: &Event, sink: &mut impl Stays<'i>) {
-        if self.functions.has_many_names() {
+        if self.costs.functions.has_many_names() {
             self.forget_names();
         }
         match *event {
             Event::Range(ref range) => self.range(range, sink),
             Event::Exception { return_address, .. } => {
-                let (stack, mut costs) = split!(self, sink);
+                let (stack, mut reporter) = self.split(sink);
                 if let Some(address) = return_address.filter(|_| stack.is_between()) {
-                    let place = costs.functions.at(costs.space, address);
-                    stack.arrive(&place, &mut costs);
+                    let place = reporter.place(address);
+                    stack.arrive(&place, &mut reporter);
                 }
                 stack.departure = Departure::exception(return_address);
             }
             Event::ExceptionReturn => self.stack.departure = Departure::ExceptionReturn,
             Event::Context(context, _) => {
-                let code = self.functions.code();
-                (self.context, self.space) = (Some(context), code.space_of(&context));
+                let code = self.costs.functions.code();
+                (self.context, self.costs.space) = (Some(context), code.space_of(&context));
                 let thread = code.context_id(&context);
                 if thread.is_some() && thread != self.thread {
                     self.change_thread(thread, sink);
                 }
             }
-            Event::Timestamp { value, .. } => self.clock.time = Some(value),
+            Event::Timestamp { value, .. } => self.costs.clock.time = Some(value),
             Event::CycleCount(Some(cycles)) => {
-                let before = self.clock.cycles.unwrap_or(0);
-                self.clock.cycles = Some(before + u64::from(cycles));
+                let before = self.costs.clock.cycles.unwrap_or(0);
+                self.costs.clock.cycles = Some(before + u64::from(cycles));
             }
             Event::StartOfTrace
             | Event::NoSync(_)
@@ -217,8 +221,8 @@ impl<'i> ShadowStack<'i> {
             | Event::PathUnknown { .. }
             | Event::NoMemory { .. }
             | Event::EndOfTrace { .. } => {
-                let (stack, mut costs) = split!(self, sink);
-                stack.lose(&mut costs);
+                let (stack, mut reporter) = self.split(sink);
+                stack.lose(&mut reporter);
             }
             Event::UncountedLoop { .. }
             | Event::CycleCount(None)
@@ -237,36 +241,36 @@ impl<'i> ShadowStack<'i> {
     }
 
     fn range(&mut self, range: &Range, sink: &mut impl Stays<'i>) {
-        let (stack, mut costs) = split!(self, sink);
-        let place = costs.functions.at(costs.space, range.start);
-        stack.arrive(&place, &mut costs);
+        let (stack, mut reporter) = self.split(sink);
+        let place = reporter.place(range.start);
+        stack.arrive(&place, &mut reporter);
         self.run(range, sink);
     }
 
     /// A range was executed where execution had arrived.
     fn run(&mut self, range: &Range, sink: &mut impl Stays<'i>) {
-        let (stack, mut costs) = split!(self, sink);
-        let departure = costs.functions.departure(range, costs.space);
-        stack.run(range.instructions.into(), departure, &mut costs);
+        let (stack, mut reporter) = self.split(sink);
+        let departure = reporter.costs.functions.departure(range, reporter.costs.space);
+        stack.run(range.instructions.into(), departure, &mut reporter);
     }
 
     /// Another thread has its turn, with calls of its own.
     fn change_thread(&mut self, thread: Option<u64>, sink: &mut impl Stays<'i>) {
         let Some(before) = std::mem::replace(&mut self.thread, thread) else { return };
-        let (stack, mut costs) = split!(self, sink);
-        stack.pause(&mut costs);
+        let (stack, mut reporter) = self.split(sink);
+        stack.pause(&mut reporter);
         if self.paused.len() >= MOST_THREADS {
             self.paused.clear();
         }
         let next = thread.and_then(|thread| self.paused.remove(&thread)).unwrap_or_default();
         self.paused.insert(before, std::mem::replace(&mut self.stack, next));
-        self.began = self.clock;
+        self.costs.began = self.costs.clock;
     }
 
     /// The code is not what it was: from now on names are those of this one.
     pub fn set_code(&mut self, code: SourceCode<'i>) {
-        self.space = self.context.map_or(self.space, |context| code.space_of(&context));
-        self.functions.set_code(code);
+        self.costs.space = self.context.map_or(self.costs.space, |context| code.space_of(&context));
+        self.costs.functions.set_code(code);
         self.walked = WalkedPaths::default();
     }
 
@@ -287,9 +291,9 @@ impl<'i> ShadowStack<'i> {
 
     #[inline(always)]
     fn walk_again(&mut self, path: PathId, sink: &mut impl Stays<'i>) -> Walk {
-        let Some((first, others)) = self.walked.get(path, self.space) else { return Walk::Unknown };
-        let (stack, mut costs) = split!(self, sink);
-        stack.walk(&first, self.walked.others(others), &mut costs)
+        let Self { costs, stack, walked, .. } = self;
+        let Some((first, others)) = walked.get(path, costs.space) else { return Walk::Unknown };
+        stack.walk(&first, walked.others(others), &mut Reporter { costs, sink })
     }
 
     /// Takes the ranges of a path of which not enough is remembered.
@@ -302,7 +306,7 @@ impl<'i> ShadowStack<'i> {
         ranges: &mut dyn Iterator<Item = Range>,
         sink: &mut impl Stays<'i>,
     ) {
-        if self.functions.has_many_names() {
+        if self.costs.functions.has_many_names() {
             self.forget_names();
         }
         match walk {
@@ -324,25 +328,25 @@ impl<'i> ShadowStack<'i> {
             let before = self.stack.departure;
             self.range(&range, sink);
             // With its name, if it was called.
-            let place = self.functions.at(self.space, range.start);
+            let place = self.costs.functions.at(self.costs.space, range.start);
             Segment::add(&mut segments, 0, before, place, range.instructions, self.stack.departure);
         }
-        self.walked.insert(path, self.space, &segments);
+        self.walked.insert(path, self.costs.space, &segments);
     }
 }
 
-impl<'i, S: Stays<'i>> Ledger<Visited> for Costs<'_, 'i, S> {
+impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
     #[inline(always)]
     fn run(&mut self, instructions: u64) {
-        self.clock.instructions += instructions;
+        self.costs.clock.instructions += instructions;
     }
 
     #[inline(always)]
     fn end_stay<const RETURNS: bool>(&mut self, calls: &mut [Frame<Visited>], forgotten: usize) {
-        if self.clock.counts_instructions_only() {
+        if self.costs.clock.counts_instructions_only() {
             self.stay::<RETURNS>(Clock::instructions_since, calls, forgotten);
             // The rest of it is the same.
-            self.began.instructions = self.clock.instructions;
+            self.costs.began.instructions = self.costs.clock.instructions;
         } else {
             self.timed_stay::<RETURNS>(calls, forgotten);
         }
@@ -350,12 +354,12 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Costs<'_, 'i, S> {
 
     #[inline(always)]
     fn begin(&mut self, _callers: &[Frame<Visited>], place: &Place, is_beginning_known: bool) -> Visited {
-        let name = self.functions.name_of(self.space, place);
-        Visited { name, entered: *self.clock, is_beginning_known, was_visited: false }
+        let name = self.costs.functions.name_of(self.costs.space, place);
+        Visited { name, entered: self.costs.clock, is_beginning_known, was_visited: false }
     }
 
     fn replace(&mut self, calls: &mut [Frame<Visited>], place: &Place) {
-        let name = self.functions.name_of(self.space, place);
+        let name = self.costs.functions.name_of(self.costs.space, place);
         if let Some(top) = calls.last_mut() {
             (top.kept.name, top.kept.was_visited) = (name, false);
         }
@@ -366,12 +370,17 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Costs<'_, 'i, S> {
     }
 }
 
-impl<'i, S: Stays<'i>> Costs<'_, 'i, S> {
+impl<'i, S: Stays<'i>> Reporter<'_, 'i, S> {
+    /// What is at an address.
+    fn place(&mut self, address: Address) -> Place {
+        self.costs.functions.at(self.costs.space, address)
+    }
+
     /// The same where cycles or time are known.
     #[inline(never)]
     fn timed_stay<const RETURNS: bool>(&mut self, calls: &mut [Frame<Visited>], forgotten: usize) {
         self.stay::<RETURNS>(Clock::since, calls, forgotten);
-        *self.began = *self.clock;
+        self.costs.began = self.costs.clock;
     }
 
     #[inline(always)]
@@ -381,14 +390,14 @@ impl<'i, S: Stays<'i>> Costs<'_, 'i, S> {
         calls: &mut [Frame<Visited>],
         forgotten: usize,
     ) {
-        let (own, begin) = since(self.clock, self.began);
+        let (own, begin) = since(&self.costs.clock, &self.costs.began);
         let depth = forgotten + calls.len();
         let Some(Frame { kept: top, .. }) = calls.last_mut() else { return };
-        let call = (RETURNS && top.is_beginning_known).then(|| since(self.clock, &top.entered).0);
+        let call = (RETURNS && top.is_beginning_known).then(|| since(&self.costs.clock, &top.entered).0);
         if own.instructions > 0 || call.is_some() {
             let is_entry = !std::mem::replace(&mut top.was_visited, true);
             let stay = Stay { name: top.name, depth: depth - 1, is_entry, begin, own, call };
-            self.sink.take(self.functions, &stay);
+            self.sink.take(&self.costs.functions, &stay);
         }
     }
 }

@@ -141,7 +141,7 @@ pub struct Stack<K> {
     /// Something is missing between the last range and what comes next.
     pub is_lost: bool,
     /// Calls may be under way below the first frame that are not known here. What depends on them ends one stretch of the
-    /// execution and begins the next: whoever knows them puts the stretches together.
+    /// execution and begins the next: a joiner that knows them puts the stretches together.
     is_open: bool,
 }
 

@@ -8,7 +8,7 @@ use backsight_image::{Code, Image, Window};
 use super::files::Files;
 use super::history::{Look, Moment};
 
-/// The end of time, for whoever asks what was there last.
+/// The end of time, to ask what was there last.
 const END: Window = Window { from: u64::MAX - 1, to: u64::MAX - 1 };
 
 /// Processes that an address is looked up in where nobody says which one runs: more than systems have.

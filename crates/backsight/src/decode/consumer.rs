@@ -1,7 +1,5 @@
 //! What takes items.
 
-use std::ops::ControlFlow;
-
 use backsight_flow::PathId;
 use backsight_image::Window;
 
@@ -48,6 +46,12 @@ pub trait Consumer<T> {
     /// source ends.
     #[inline(always)]
     fn has_enough(&self) -> bool {
+        false
+    }
+
+    /// Are items of no use to it? Then none are made for a consumer that does not take whole paths.
+    #[inline(always)]
+    fn ignores_items(&self) -> bool {
         false
     }
 
@@ -102,6 +106,10 @@ impl<T, F: FnMut(Item<'_, T>)> Consumer<T> for F {
 impl<T> Consumer<T> for () {
     fn item(&mut self, _item: Item<'_, T>) {}
 
+    fn ignores_items(&self) -> bool {
+        true
+    }
+
     fn can_join(&self) -> bool {
         true
     }
@@ -152,56 +160,5 @@ impl<T, S, E: Fn(&mut S, Item<'_, T>), J: Fn(&mut S, S)> Consumer<T> for Folded<
         if let Some(join) = self.join {
             join(&mut self.state, later.state);
         }
-    }
-}
-
-/// A consumer of any type that does not take whole paths.
-pub(super) trait AnyConsumer<T> {
-    /// Takes an item, and says whether it wants more.
-    fn take(&mut self, item: Item<'_, T>) -> ControlFlow<()>;
-    fn enter(&mut self, window: Window);
-    fn has_enough(&self) -> bool;
-}
-
-impl<T, C: Consumer<T>> AnyConsumer<T> for C {
-    fn take(&mut self, item: Item<'_, T>) -> ControlFlow<()> {
-        self.item(item);
-        if Consumer::has_enough(self) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn enter(&mut self, window: Window) {
-        Consumer::enter(self, window);
-    }
-
-    fn has_enough(&self) -> bool {
-        Consumer::has_enough(self)
-    }
-}
-
-/// The one consumer that decoders are compiled for where no whole paths are taken.
-pub(super) struct OneByOne<'c, T> {
-    consumer: &'c mut dyn AnyConsumer<T>,
-    has_enough: bool,
-}
-
-impl<'c, T> OneByOne<'c, T> {
-    pub fn new(consumer: &'c mut dyn AnyConsumer<T>) -> Self {
-        let has_enough = consumer.has_enough();
-        Self { consumer, has_enough }
-    }
-}
-
-impl<T> Consumer<T> for OneByOne<'_, T> {
-    fn item(&mut self, item: Item<'_, T>) {
-        self.has_enough = self.consumer.take(item).is_break();
-    }
-
-    fn enter(&mut self, window: Window) {
-        self.consumer.enter(window);
-    }
-
-    #[inline]
-    fn has_enough(&self) -> bool {
-        self.has_enough
     }
 }

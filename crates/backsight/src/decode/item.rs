@@ -75,7 +75,7 @@ impl<'a, T> Item<'a, T> {
         }
     }
 
-    /// Bytes of its source around one that the source sent at about the same time: whoever asks for the positions of many
+    /// Bytes of its source around one that the source sent at about the same time: a caller that asks for the positions of many
     /// items need ask only once for a stretch. `None` if the decode was told that nobody would.
     pub fn stretch_at(&self, offset: u64) -> Option<Stretch> {
         match self.origin {

@@ -81,7 +81,7 @@ impl<T: Copy + Send + 'static> Items<T> {
         let run = move || {
             let mut handed = Portions { items: Vec::new(), sender };
             let summary = decode(&mut handed)?;
-            // Whoever does not take them has gone.
+            // A receiver that does not take them has gone.
             let _ = handed.send();
             Ok(summary)
         };

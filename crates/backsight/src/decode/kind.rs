@@ -10,7 +10,8 @@ use super::summary::About;
 use super::timed::TimedStream;
 use crate::code::Code;
 use crate::protocol::{
-    self, Following, Kinds, Landmark, Packet, PacketStream, Resumable, Stream, StreamSink,
+    self, Act, AnySink, AnyStream, Following, Kinds, Landmark, Packet, PacketStream, Resumable, Stream,
+    StreamSink,
 };
 use crate::{Error, Result, Source};
 
@@ -20,7 +21,7 @@ pub trait Kind: Clone + Send + Sync + 'static {
     type Value: Copy + Send + 'static;
     /// What it comes out of.
     #[doc(hidden)]
-    type Stream<'c>: Stream<Value = Self::Value> + Send;
+    type Stream<'c>: AnyStream<Value = Self::Value> + Send;
 
     /// The items are looked up in code.
     #[doc(hidden)]
@@ -160,6 +161,12 @@ pub struct CountedStream<M> {
     stream: protocol::Packets,
     kinds: Kinds,
     how: PhantomData<fn() -> M>,
+}
+
+impl<M: Counting> AnyStream for CountedStream<M> {
+    fn act(&mut self, act: Act<'_>, sink: &mut dyn AnySink<()>) {
+        act.on(self, sink);
+    }
 }
 
 impl<M: Counting> Stream for CountedStream<M> {

@@ -140,7 +140,7 @@ impl<'m, C> Lane<'m, C> {
     where
         C: Consumer<T>,
     {
-        // What nobody has taken is not wanted. Whoever writes what depends on nothing before may go on: it has learnt texts.
+        // Text that was not taken is not wanted. A consumer whose text depends on nothing before it may go on: it has learnt texts.
         let is_anywhere = self.boundary.is_none() && boundary.is_none();
         match self.consumer().and_then(Consumer::text) {
             Some(text) if is_anywhere => text.clear(),
@@ -165,12 +165,9 @@ impl<C> Delivering<'_, '_, C> {
         C: Consumer<T>,
     {
         let Some(consumer) = self.lane.consumer() else { return };
-        let has_enough = consumer.has_enough();
-        let is_full = consumer.text().is_some_and(|text| text.len() >= ENOUGH_TEXT);
-        if is_full {
+        if consumer.has_enough() || consumer.text().is_some_and(|text| text.len() >= ENOUGH_TEXT) {
             self.hand_on::<T>();
         }
-        self.has_enough |= has_enough;
     }
 
     /// Hands on the text that there is.
@@ -181,7 +178,9 @@ impl<C> Delivering<'_, '_, C> {
     {
         let Self { lane, output, has_enough } = self;
         let pool = lane.pool;
-        if let Some(text) = lane.consumer().and_then(Consumer::text)
+        let Some(consumer) = lane.consumer() else { return };
+        *has_enough |= consumer.has_enough();
+        if let Some(text) = consumer.text()
             && !text.is_empty()
         {
             *has_enough |= output(std::mem::replace(text, pool.take())).is_break();
@@ -237,6 +236,10 @@ impl<T, C: Consumer<T>> Consumer<T> for Delivering<'_, '_, C> {
     #[inline(always)]
     fn has_enough(&self) -> bool {
         self.has_enough
+    }
+
+    fn ignores_items(&self) -> bool {
+        self.lane.current.as_ref().is_some_and(|current| current.consumer.ignores_items())
     }
 
     fn finish(&mut self) {

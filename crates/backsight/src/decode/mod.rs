@@ -305,7 +305,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         move |each| self.blocks(buffer, true, each)
     }
 
-    /// Decodes on a thread of its own, a few thousand items ahead of whoever asks for them. Progress is not reported.
+    /// Decodes on a thread of its own, a few thousand items ahead of the caller. Progress is not reported.
     ///
     /// ```
     /// let capture = backsight::Capture::open("captures/first")?;
@@ -346,6 +346,19 @@ impl<'c, K: Kind> Decode<'c, K> {
     pub fn is_in_pieces(&self) -> Result<bool> {
         let threads = self.settings.threads;
         Ok(self.setups()?.iter().all(|setup| matches!(self.spread(setup, threads), Spread::Pieces(_))))
+    }
+
+    /// How many of the sources have data. Frames are read for that where several sources are described; where they cannot be
+    /// read twice, this is how many there may be.
+    ///
+    /// # Errors
+    /// As [`Decode::run`].
+    pub fn sources_with_data(&self) -> Result<usize> {
+        self.check_buffers()?;
+        self.check_ids()?;
+        let wants = |id: TraceId| self.wants(id);
+        let buffers = self.wanted_buffers();
+        Ok(buffers.map(|buffer| pieces::sources_with_data(buffer, &wants, self.settings.threads)).sum())
     }
 
     fn empty_summary(&self) -> Summary {

@@ -8,11 +8,11 @@ use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::caches::SharedCode;
-use super::consumer::{AnyConsumer, Consumer, OneByOne};
+use super::consumer::Consumer;
 use super::item::{Arrival, Item, Origin, Recent};
 use super::positions::Positions;
 use crate::Source;
-use crate::protocol::{Resumable, SavedState, Stream, StreamSink};
+use crate::protocol::{Act, AnyStream, Resumable, SavedState, StreamSink};
 
 /// Bytes that are kept for a packet that has not ended. More are passed over only while a decoder searches for
 /// synchronisation; of those, nobody is shown the bytes.
@@ -174,9 +174,14 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
     fn is_done(&self) -> bool {
         self.consumer.has_enough()
     }
+
+    #[inline(always)]
+    fn ignores_items(&self) -> bool {
+        self.consumer.ignores_items()
+    }
 }
 
-impl<S: Stream> SourceDecoder<S> {
+impl<S: AnyStream> SourceDecoder<S> {
     /// At the beginning of the stream.
     pub fn new(source: Source, stream: S, wanted: Wanted, shared: Option<SharedCode>) -> Self {
         let (positions, arrivals, kept) = Default::default();
@@ -316,22 +321,17 @@ impl<S: Stream> SourceDecoder<S> {
         self.taken += bytes.len() as u64;
         match C::TAKES_PATHS {
             true => self.with_items(None, consumer, |stream, items| stream.feed(bytes, items)),
-            false => self.feed_any(bytes, consumer),
+            false => self.with_items(None, consumer, |stream, items| stream.act(Act::Feed(bytes), items)),
         }
     }
 
-    #[inline(never)]
-    fn feed_any(&mut self, bytes: &[u8], consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
-        self.with_items(None, &mut OneByOne::new(consumer), |stream, items| stream.feed(bytes, items))
-    }
-
-    /// What comes at a break is little: it is compiled once, and not for each consumer.
-    #[inline(never)]
-    fn step(&mut self, step: Step, consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
-        self.with_items(Some(step), &mut OneByOne::new(consumer), |stream, items| match step {
-            Step::Reset(_) => stream.reset(items),
-            Step::End(_) | Step::Finish => stream.finish(items),
-        })
+    /// What comes at a break is little: it is not compiled for each consumer.
+    fn step<C: Consumer<S::Value>>(&mut self, step: Step, consumer: &mut C) -> ControlFlow<()> {
+        let act = match step {
+            Step::Reset(_) => Act::Reset,
+            Step::End(_) | Step::Finish => Act::Finish,
+        };
+        self.with_items(Some(step), consumer, |stream, items| stream.act(act, items))
     }
 
     #[inline(always)]

@@ -5,26 +5,25 @@
 //! [`Decode::find_cuts`] reads a source once, begins again at synchronisations beside that, and compares: where both know
 //! the same, there is a [`Cut`]. Decoding that begins at the synchronisation of a cut, and whose output is dropped up to the
 //! offset of the cut, gives from there on exactly what the decode of the whole source gives. So spans between cuts can be
-//! decoded anywhere, in any order, by whoever has the capture.
+//! decoded anywhere, in any order, by any holder of the capture.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use backsight_arm::frame::{Counts, FrameStart, Run};
 use backsight_core::TraceId;
-use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::consumer::{Consumer, OneByOne};
+use super::consumer::Consumer;
 use super::item::Item;
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
 use super::session::{Setup, buffer_summary, summaries_of};
-use super::source_decoder::{Break, Part, SourceDecoder, Wanted};
+use super::source_decoder::{Break, SourceDecoder, Wanted};
 use super::split::{Piece, Splitter};
 use super::summary::BufferSummary;
 use super::{Decode, read_blocks};
-use crate::protocol::{SavedState, Stream};
+use crate::protocol::{AnyStream, SavedState};
 use crate::{Buffer, Error, Result, Source};
 
 /// Bytes of a buffer between places where reading may begin.
@@ -120,11 +119,10 @@ impl<'c, K: Kind> Decode<'c, K> {
             seek = cut.seek.filter(|seek| seek.offset <= cut.sync);
             stream = SourceStream::new(setup, id, seek);
         }
-        let mut given = Given { consumer, is_given: false };
         let mut outcome = ControlFlow::Continue(());
         self.blocks_from(setup.buffer, seek.map_or(0, |seek| seek.position), false, &mut |block| {
-            outcome = stream.feed(block, &mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut given));
-            given.consumer.pause();
+            outcome = stream.feed(block, &mut |piece, at| bounds.decode(piece, at, &mut decoder, consumer));
+            consumer.pause();
             if outcome.is_break() || bounds.is_past(stream.offset) {
                 ControlFlow::Break(())
             } else {
@@ -132,13 +130,12 @@ impl<'c, K: Kind> Decode<'c, K> {
             }
         })?;
         if outcome.is_continue() && span.end.is_none() && stream.is_met() {
-            outcome = stream.finish(&mut |piece, at| bounds.decode(piece, at, &mut decoder, &mut given));
-            given.is_given = true;
+            outcome = stream.finish(&mut |piece, at| bounds.decode(piece, at, &mut decoder, consumer));
             if outcome.is_continue() {
-                outcome = decoder.finish(&mut given);
-                given.finish();
+                outcome = decoder.finish(consumer);
+                consumer.finish();
             }
-            given.consumer.pause();
+            consumer.pause();
         }
         let sources = summaries_of::<K>(&mut decoder);
         Ok((buffer_summary(setup, &stream.splitter, sources, &[]), outcome))
@@ -221,9 +218,8 @@ impl<'c, K: Kind> Decode<'c, K> {
             let rest = cutter.rest(&mut gathered);
             let seek = latest(&mut seeks, rest.offset);
             look_for_cut(&rest, (seek, known.as_ref()), &mut decoder, &mut probe, consumer);
-            let mut given = Given { consumer, is_given: true };
-            let _ = decoder.finish(&mut given);
-            given.finish();
+            let _ = decoder.finish(consumer);
+            consumer.finish();
         }
         Ok(())
     }
@@ -268,8 +264,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         self.blocks(setup.buffer, false, &mut |block| {
             for block in block.chunks(SEEK) {
                 left -= 1;
-                stream
-                    .feed(block, &mut |piece, _| decoder.take(piece.part(), &mut OneByOne::new(&mut ())))?;
+                stream.feed(block, &mut |piece, _| decoder.take(piece.part(), &mut ()))?;
                 if left == 0 || stream.offset >= EARLY {
                     return ControlFlow::Break(());
                 }
@@ -285,7 +280,7 @@ fn id_in_frames<K>(setup: &Setup<'_, K>, id: TraceId) -> TraceId {
     if setup.buffer.is_raw() { TraceId::NULL } else { setup.buffer.first_id(id) }
 }
 
-fn starting_state<S: Stream>(
+fn starting_state<S: AnyStream>(
     decoder: &mut SourceDecoder<S>,
     offset: u64,
     known: Option<&SavedState>,
@@ -294,7 +289,7 @@ fn starting_state<S: Stream>(
 }
 
 /// Where reading can begin in the middle of a buffer, if a decoder can, too.
-fn middle<K: Kind, S: Stream>(
+fn middle<K: Kind, S: AnyStream>(
     setup: &Setup<'_, K>,
     decoder: &mut SourceDecoder<S>,
     position: u64,
@@ -309,7 +304,11 @@ fn middle<K: Kind, S: Stream>(
 
 /// Begins at the first synchronisation in what was gathered, the first byte of which is at this offset, and drops what comes before it.
 /// Gives the offset of the synchronisation.
-fn synchronise<S: Stream>(decoder: &mut SourceDecoder<S>, gathered: &mut Piece, offset: u64) -> Option<u64> {
+fn synchronise<S: AnyStream>(
+    decoder: &mut SourceDecoder<S>,
+    gathered: &mut Piece,
+    offset: u64,
+) -> Option<u64> {
     let stream = decoder.stream.resumable()?;
     let mut length = FIRST_SEARCHED;
     let found = loop {
@@ -329,7 +328,7 @@ fn synchronise<S: Stream>(decoder: &mut SourceDecoder<S>, gathered: &mut Piece, 
     Some(sync)
 }
 
-fn next_piece<S: Stream>(
+fn next_piece<S: AnyStream>(
     decoder: &mut SourceDecoder<S>,
     cutter: &mut Cutter,
     gathered: &mut Piece,
@@ -347,7 +346,7 @@ fn latest(seeks: &mut VecDeque<Seek>, offset: u64) -> Option<Seek> {
 }
 
 /// Decodes a piece, and beside that its beginning by a decoder that knows nothing of what came before.
-fn look_for_cut<S: Stream, C: Consumer<S::Value>>(
+fn look_for_cut<S: AnyStream, C: Consumer<S::Value>>(
     piece: &StreamPiece,
     (seek, known): (Option<Seek>, Option<&SavedState>),
     decoder: &mut SourceDecoder<S>,
@@ -359,64 +358,35 @@ fn look_for_cut<S: Stream, C: Consumer<S::Value>>(
     if let Some(state) = state {
         probe.restore(piece.offset, &state);
     }
-    // One consumer for both decoders, so that they are compiled once.
-    let mut given = Given { consumer, is_given: true };
     for part in 0..=piece.own_end() {
         let bytes = piece.part(part);
-        given.is_given = true;
-        let _ = decoder.take(bytes.part(), &mut given);
+        let _ = decoder.take(bytes.part(), consumer);
         if is_probed && part < piece.own_end() {
-            given.is_given = false;
-            let _ = probe.take(bytes.part(), &mut given);
+            let _ = probe.take(bytes.part(), &mut ());
             if decoder.state() == probe.state() {
                 is_probed = false;
-                given.consumer.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1), seek });
+                consumer.cut(Cut { sync: piece.offset, offset: piece.offset_of(part + 1), seek });
             }
         }
     }
 }
 
-/// One consumer for what is given and for what is dropped: decoders are compiled once.
-struct Given<'c, C> {
-    consumer: &'c mut C,
-    is_given: bool,
-}
+/// Drops what comes before the beginning of a span, but for what decides what code there is.
+struct BeforeSpan<'c, C>(&'c mut C);
 
-impl<V, C: Consumer<V>> Consumer<V> for Given<'_, C> {
-    const TAKES_PATHS: bool = C::TAKES_PATHS;
+impl<V, C: Consumer<V>> Consumer<V> for BeforeSpan<'_, C> {
+    fn item(&mut self, _item: Item<'_, V>) {}
 
-    #[inline(always)]
-    fn item(&mut self, item: Item<'_, V>) {
-        if self.is_given {
-            self.consumer.item(item);
-        }
-    }
-
-    #[inline(always)]
-    fn path<'a>(&mut self, path: PathId, sub_source: u16, items: impl Iterator<Item = Item<'a, V>>)
-    where
-        V: 'a,
-    {
-        if self.is_given {
-            self.consumer.path(path, sub_source, items);
-        }
+    fn ignores_items(&self) -> bool {
+        true
     }
 
     fn source(&mut self, source: &Source, window: Option<Window>) {
-        self.consumer.source(source, window);
+        self.0.source(source, window);
     }
 
     fn enter(&mut self, window: Window) {
-        self.consumer.enter(window);
-    }
-
-    #[inline(always)]
-    fn has_enough(&self) -> bool {
-        self.is_given && self.consumer.has_enough()
-    }
-
-    fn finish(&mut self) {
-        self.consumer.finish();
+        self.0.enter(window);
     }
 }
 
@@ -433,30 +403,26 @@ impl Bounds {
     }
 
     /// Decodes what is within the bounds of some bytes of the stream, the first of which is at this offset.
-    fn decode<S: Stream, C: Consumer<S::Value>>(
+    fn decode<S: AnyStream, C: Consumer<S::Value>>(
         &self,
         piece: &Piece,
         at: u64,
         decoder: &mut SourceDecoder<S>,
-        consumer: &mut Given<'_, C>,
+        consumer: &mut C,
     ) -> ControlFlow<()> {
         let length = piece.bytes.len();
         let within =
             |offset: u64| usize::try_from(offset.saturating_sub(at)).map_or(length, |n| n.min(length));
         let (from, give) = (within(self.sync), within(self.offset));
         let to = self.end.map_or(length, within);
-        let mut take = |part: Part<'_>, given: bool| {
-            consumer.is_given = given;
-            decoder.take(part, consumer)
-        };
         if (from, give, to) == (0, 0, length) {
-            return take(piece.part(), true);
+            return decoder.take(piece.part(), consumer);
         }
         if from < give {
-            take(piece.slice(from..give).part(), false)?;
+            decoder.take(piece.slice(from..give).part(), &mut BeforeSpan(&mut *consumer))?;
         }
         if give < to {
-            take(piece.slice(give..to).part(), true)?;
+            decoder.take(piece.slice(give..to).part(), consumer)?;
         }
         ControlFlow::Continue(())
     }

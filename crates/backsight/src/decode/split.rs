@@ -135,12 +135,12 @@ pub(crate) struct Splitter {
     wanted: Wanted,
     /// Bytes of sources that came out so far.
     arrived: u64,
-    /// Bytes that were taken, and how many of them before the demultiplexer began anew.
+    /// Bytes that were taken, and how many of them before the demultiplexer began again.
     taken: u64,
     base: u64,
     /// What became of the bytes before that.
     past: Counts,
-    /// Where the data begins anew.
+    /// Where the data begins again.
     starts: Arc<[Start]>,
     /// How many of the starts have been passed.
     passed: usize,
@@ -193,7 +193,7 @@ impl Splitter {
         Self { demultiplexer, taken: start.index, ..Self::new(buffer, wanted) }
     }
 
-    /// The next place where the data begins anew, if it is within so many bytes: how many come before it.
+    /// The next place where the data begins again, if it is within so many bytes: how many come before it.
     fn next_start(&mut self, within: usize) -> Option<usize> {
         let next = self.starts.get(self.passed)?.offset.saturating_sub(self.taken);
         let next = usize::try_from(next).ok().filter(|&next| next < within)?;
@@ -273,7 +273,7 @@ impl Splitter {
     }
 
     /// Takes more of a buffer without frames, all of which belongs to one source. Gives its position, and where in it the
-    /// data begins anew.
+    /// data begins again.
     pub fn feed_raw(&mut self, block: &[u8]) -> (u64, Vec<Break>) {
         let mut breaks = Vec::new();
         while let Some(next) = self.next_start(block.len()) {

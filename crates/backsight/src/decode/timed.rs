@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use crate::Source;
 use crate::code::Code;
-use crate::protocol::{self, Landmark, Notes, Packet, Resumable, Stream, StreamSink};
+use crate::protocol::{
+    self, Act, AnySink, AnyStream, Landmark, Notes, Packet, Resumable, Stream, StreamSink,
+};
 
 /// Bytes that are held back at most: then the time of what follows is not known.
 const MOST_HELD: usize = 1 << 20;
@@ -93,6 +95,13 @@ impl Scan {
         self.held.drain(..length);
         self.base += length as u64;
         self.time = time.or(self.time);
+    }
+}
+
+impl AnyStream for TimedStream<'_> {
+    #[inline(never)]
+    fn act(&mut self, act: Act<'_>, sink: &mut dyn AnySink<Event>) {
+        act.on(self, sink);
     }
 }
 

@@ -327,7 +327,7 @@ impl TimeMerge {
         }
     }
 
-    /// Too much waits for a timestamp: whoever has the most goes on without.
+    /// Too much waits for a timestamp: the source with the most goes on without.
     fn force(&mut self) {
         if let Some(track) = self.tracks.iter_mut().max_by_key(|track| track.open.len()) {
             track.is_untimed = track.time.is_none();

@@ -53,7 +53,7 @@ impl PacketWriter {
         Self { format, name_buffers: false, left, text, line, bytes, object }
     }
 
-    /// JSON objects name their buffer. Text has no room for that: whoever writes it says where a buffer begins.
+    /// JSON objects name their buffer. Text has no room for that: its writer says where a buffer begins.
     pub fn name_buffers(self, name_buffers: bool) -> Self {
         Self { name_buffers, ..self }
     }

@@ -68,7 +68,7 @@ impl Capture {
     }
 }
 
-/// Two sums that depend on every byte and its place. Nobody is kept from making another capture with the same.
+/// Two sums that depend on every byte and its place. They do not keep anyone from making another capture with the same.
 struct Digest([u64; 2]);
 
 impl Default for Digest {

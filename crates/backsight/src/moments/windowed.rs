@@ -1,4 +1,4 @@
-//! What lies between two moments, for whoever takes events.
+//! What lies between two moments, for takers of events.
 
 use backsight_core::AddressSpace;
 use backsight_flow::{Event, PathId, Range};

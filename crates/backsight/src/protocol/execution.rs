@@ -36,17 +36,7 @@ pub trait Following<D: PacketDecoder> {
     fn push<S: StreamSink<Event>>(&mut self, packet: Located<D::Packet>, sink: &mut S);
 
     /// Decodes bytes, and takes their packets until the sink has enough; how many.
-    #[inline]
-    fn feed<S: StreamSink<Event>>(&mut self, decoder: &mut D, bytes: &[u8], sink: &mut S) -> u64 {
-        let mut packets = 0;
-        decoder.feed(bytes, &mut |packet| {
-            if !sink.is_done() {
-                packets += 1;
-                self.push(packet, sink);
-            }
-        });
-        packets
-    }
+    fn feed<S: StreamSink<Event>>(&mut self, decoder: &mut D, bytes: &[u8], sink: &mut S) -> u64;
 
     /// The trace ends.
     fn finish<S: StreamSink<Event>>(&mut self, sink: &mut S);

@@ -27,6 +27,6 @@ pub use stream::{Kinds, Landmark};
 
 pub(crate) use registry::{Branches, Configuration, Described, Execution, Packets, check};
 pub use stream::SavedState;
-pub(crate) use stream::{Notes, PacketStream, Resumable, Stream, StreamSink};
+pub(crate) use stream::{Act, AnySink, AnyStream, Notes, PacketStream, Resumable, Stream, StreamSink};
 
 use registry::{BadSetting, Never, Protocol};

@@ -16,7 +16,9 @@ use backsight_image::Window;
 use backsight_capture::Register;
 
 use super::names::Names;
-use super::stream::{Kinds, Landmark, Mapped, Notes, PacketStream, Resumable, Stream, StreamSink};
+use super::stream::{
+    Act, AnySink, AnyStream, Kinds, Landmark, Mapped, Notes, PacketStream, Resumable, Stream, StreamSink,
+};
 use super::{etm3, etm4, etm4_data, etrace, itm, ntrace, ptm, stm};
 use crate::SourceCode;
 
@@ -158,6 +160,13 @@ macro_rules! streams {
         #[allow(missing_docs, reason = "a row is named after its protocol")]
         pub enum $name $(<$life>)? {
             $($row(Box<$stream>),)*
+        }
+
+        impl $(<$life>)? AnyStream for $name $(<$life>)? {
+            #[inline(never)]
+            fn act(&mut self, act: Act<'_>, sink: &mut dyn AnySink<$value>) {
+                act.on(self, sink);
+            }
         }
 
         impl $(<$life>)? Stream for $name $(<$life>)? {

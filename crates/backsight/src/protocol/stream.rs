@@ -34,6 +34,12 @@ pub trait StreamSink<V> {
     fn is_done(&self) -> bool {
         false
     }
+
+    /// Are items of no use to it?
+    #[inline]
+    fn ignores_items(&self) -> bool {
+        false
+    }
 }
 
 impl<V, F: FnMut(u16, Located<V>)> StreamSink<V> for F {
@@ -41,6 +47,109 @@ impl<V, F: FnMut(u16, Located<V>)> StreamSink<V> for F {
     fn take(&mut self, sub_source: u16, item: Located<V>) {
         self(sub_source, item);
     }
+}
+
+/// A sink of any type.
+pub trait AnySink<V> {
+    /// Takes an item, and says whether it wants no more.
+    fn take_one(&mut self, sub_source: u16, item: Located<V>) -> bool;
+
+    /// [`StreamSink::enter`].
+    fn enter_window(&mut self, window: Window);
+
+    /// [`StreamSink::is_done`].
+    fn has_enough(&self) -> bool;
+
+    /// [`StreamSink::ignores_items`].
+    fn ignores_all(&self) -> bool;
+}
+
+impl<V, S: StreamSink<V>> AnySink<V> for S {
+    fn take_one(&mut self, sub_source: u16, item: Located<V>) -> bool {
+        self.take(sub_source, item);
+        self.is_done()
+    }
+
+    fn enter_window(&mut self, window: Window) {
+        self.enter(window);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.is_done()
+    }
+
+    fn ignores_all(&self) -> bool {
+        self.ignores_items()
+    }
+}
+
+/// Gives items one by one to a sink of any type.
+struct OneByOne<'s, V> {
+    sink: &'s mut dyn AnySink<V>,
+    is_done: bool,
+    is_ignored: bool,
+}
+
+impl<V> StreamSink<V> for OneByOne<'_, V> {
+    #[inline]
+    fn take(&mut self, sub_source: u16, item: Located<V>) {
+        if !self.is_ignored {
+            self.is_done = self.sink.take_one(sub_source, item);
+        }
+    }
+
+    #[inline]
+    fn take_path(&mut self, sub_source: u16, _path: PathId, items: impl Iterator<Item = Located<V>>) {
+        if self.is_ignored {
+            return;
+        }
+        for item in items {
+            self.take(sub_source, item);
+            if self.is_done {
+                return;
+            }
+        }
+    }
+
+    fn enter(&mut self, window: Window) {
+        self.sink.enter_window(window);
+    }
+
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+}
+
+/// Something that a stream is to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Act<'a> {
+    /// [`Stream::feed`].
+    Feed(&'a [u8]),
+    /// [`Stream::finish`].
+    Finish,
+    /// [`Stream::reset`].
+    Reset,
+}
+
+impl Act<'_> {
+    /// Does it.
+    pub fn on<S: Stream>(self, stream: &mut S, sink: &mut dyn AnySink<S::Value>) {
+        let (is_done, is_ignored) = (sink.has_enough(), sink.ignores_all());
+        let mut sink = OneByOne { sink, is_done, is_ignored };
+        match self {
+            Self::Feed(bytes) => stream.feed(bytes, &mut sink),
+            Self::Finish => stream.finish(&mut sink),
+            Self::Reset => stream.reset(&mut sink),
+        }
+    }
+}
+
+/// A stream that is compiled in its own crate for sinks of any type: what is not hot goes by it.
+pub trait AnyStream: Stream {
+    /// Does something, and gives items one by one. To be written as [`Act::on`] in each type: a default would be compiled in
+    /// each crate that uses it.
+    fn act(&mut self, act: Act<'_>, sink: &mut dyn AnySink<Self::Value>);
 }
 
 /// Gives what it takes to another sink as something else.
@@ -377,7 +486,7 @@ impl std::ops::AddAssign<&Self> for Notes {
     }
 }
 
-/// What a packet means for whoever looks only at the outline of a stream.
+/// What a packet means for a reader that looks only at the outline of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landmark {
     /// Nothing special.

@@ -133,7 +133,7 @@ fn the_cores_of_a_board_do_not_disturb_one_another() {
             continue;
         }
         for ((buffer, id), events_together) in &together {
-            // A capture that is opened anew shares nothing.
+            // A capture that is opened again shares nothing.
             let capture = Capture::open(&path).unwrap();
             let alone = events(capture.execution().buffer(buffer).id((*id).into()));
             assert!(alone.values().any(|events| events == events_together), "{name}: {buffer}, ID {id:#x}");

@@ -34,7 +34,7 @@ use super::source_decoder::{SourceDecoder, Wanted};
 use super::span::count_frames;
 use super::split::{Piece, Splitter};
 use super::summary::SourceSummary;
-use crate::protocol::{SavedState, Stream};
+use crate::protocol::{AnyStream, SavedState};
 use crate::{Buffer, Result, Source};
 
 /// Portions of a piece that may wait for those before them: then its decoder waits, too.
@@ -53,25 +53,37 @@ pub(super) struct PieceOptions {
     pub size: usize,
 }
 
-/// The one source of a buffer that is wanted, if it can be decoded in pieces. Where several are described, or anyone may be
-/// there, frames say which ones there are.
+/// The one source of a buffer that is wanted, if it can be decoded in pieces.
 pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>, threads: usize) -> Option<TraceId> {
     let buffer = setup.buffer;
     let can_resume = |id: TraceId| setup.decoder(id).is_some_and(|mut decoder| decoder.state().is_some());
     if buffer.is_raw() {
         return Some(TraceId::NULL).filter(|&id| can_resume(id));
     }
+    let ids = described(buffer, &|id| setup.wants(id));
+    if !buffer.continued.is_empty() || !ids.iter().any(|&id| can_resume(id)) {
+        return None;
+    }
+    match with_data(buffer, ids, threads)?.as_slice() {
+        &[id] if can_resume(id) => Some(id),
+        _ => None,
+    }
+}
+
+/// The sources of a buffer with frames that are wanted and can be decoded. Where none is described, anyone may be there.
+fn described(buffer: &Buffer, wants: &dyn Fn(TraceId) -> bool) -> Vec<TraceId> {
     let described = buffer.sources().filter(|source| source.is_decoded()).map(Source::id);
     let mut ids: Vec<TraceId> = match buffer.fallback {
         Some(_) => (0..=0x7F).map(TraceId::new).filter(|id| id.is_source()).collect(),
         None => described.collect(),
     };
-    ids.retain(|&id| setup.wants(id));
-    if !buffer.continued.is_empty() || !ids.iter().any(|&id| can_resume(id)) {
-        return None;
-    }
+    ids.retain(|&id| wants(id));
+    ids
+}
+
+/// Those of several sources that have data: frames say which. `None` where that would be to read what cannot be read twice.
+fn with_data(buffer: &Buffer, mut ids: Vec<TraceId>, threads: usize) -> Option<Vec<TraceId>> {
     if ids.len() > 1 {
-        // What cannot be read to its end cannot be read twice.
         let size = buffer.size()?;
         let named = named_ids(buffer, size, threads).ok()?;
         ids.retain(|&id| named.is_none_or(|named| named.has(id)));
@@ -80,9 +92,16 @@ pub(super) fn only_source<K: Kind>(setup: &Setup<'_, K>, threads: usize) -> Opti
         let counts = count_frames(buffer).ok()?;
         ids.retain(|id| counts.data[usize::from(id.get())] > 0);
     }
-    match ids.as_slice() {
-        &[id] if can_resume(id) => Some(id),
-        _ => None,
+    Some(ids)
+}
+
+/// How many of the wanted sources of a buffer have data; where that cannot be known, how many there may be.
+pub(super) fn sources_with_data(buffer: &Buffer, wants: &dyn Fn(TraceId) -> bool, threads: usize) -> usize {
+    let ids = described(buffer, wants);
+    let count = ids.len();
+    match buffer.is_raw() {
+        true => count,
+        false => with_data(buffer, ids, threads).map_or(count, |ids| ids.len()),
     }
 }
 
@@ -258,7 +277,7 @@ struct Track<C> {
 }
 
 /// The pieces of a source, in order.
-struct Chain<'o, 'm, S: Stream, C> {
+struct Chain<'o, 'm, S: AnyStream, C> {
     jobs: Option<Sender<Job<C>>>,
     /// Pieces that are handed out before the first of them has to be done.
     ahead: usize,
@@ -276,7 +295,7 @@ struct Chain<'o, 'm, S: Stream, C> {
     output: Output<'o, C>,
 }
 
-impl<S: Stream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
+impl<S: AnyStream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
     /// The next piece, where there is enough for one.
     fn cut(&mut self, cutter: &mut Cutter, gathered: &mut Piece) -> Option<StreamPiece> {
         let stream = self.decoder.stream.resumable()?;

@@ -11,7 +11,7 @@ use super::cut::StreamPiece;
 use crate::decode::consumer::Consumer;
 use crate::decode::lane::Lane;
 use crate::decode::source_decoder::SourceDecoder;
-use crate::protocol::{Kinds, Notes, SavedState, Stream};
+use crate::protocol::{AnyStream, Kinds, Notes, SavedState, Stream};
 
 /// What a decoder has counted.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,7 @@ pub(super) struct Mark {
 impl Mark {
     /// Where a decoder and its consumer are now. What is known is needed by those who go on from here; else it is compared, if
     /// that is not too much.
-    pub fn of<S: Stream, C>(decoder: &mut SourceDecoder<S>, lane: &Lane<'_, C>, is_needed: bool) -> Self {
+    pub fn of<S: AnyStream, C>(decoder: &mut SourceDecoder<S>, lane: &Lane<'_, C>, is_needed: bool) -> Self {
         let state = decoder.state_if(|stream| is_needed || !stream.is_costly());
         let boundary = lane.boundary().cloned();
         Self { state, boundary, counts: Counts::of(&mut decoder.stream) }
@@ -88,7 +88,7 @@ pub(super) struct Job<C> {
 }
 
 /// Decodes pieces, one after the other, until there are no more.
-pub(super) fn work<S: Stream, C: Consumer<S::Value>>(
+pub(super) fn work<S: AnyStream, C: Consumer<S::Value>>(
     jobs: &Mutex<Receiver<Job<C>>>,
     decoder: &mut SourceDecoder<S>,
     lane: &mut Lane<'_, C>,
@@ -100,7 +100,7 @@ pub(super) fn work<S: Stream, C: Consumer<S::Value>>(
     }
 }
 
-fn decode_piece<S: Stream, C: Consumer<S::Value>>(
+fn decode_piece<S: AnyStream, C: Consumer<S::Value>>(
     Job { piece, state, replies }: &Job<C>,
     decoder: &mut SourceDecoder<S>,
     lane: &mut Lane<'_, C>,
@@ -121,7 +121,7 @@ fn decode_piece<S: Stream, C: Consumer<S::Value>>(
 }
 
 /// Decodes a part of a piece, and what comes at the end of the source if that is its end.
-pub(super) fn decode_part<S: Stream, C: Consumer<S::Value>>(
+pub(super) fn decode_part<S: AnyStream, C: Consumer<S::Value>>(
     piece: &StreamPiece,
     part: usize,
     decoder: &mut SourceDecoder<S>,
