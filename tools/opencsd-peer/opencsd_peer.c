@@ -227,7 +227,7 @@ int main(int count, char **arguments) {
             frames ? OCSD_TRC_SRC_FRAME_FORMATTED : OCSD_TRC_SRC_SINGLE, frames ? OCSD_DFRMTR_FRAME_MEM_ALIGN : 0);
         for (int i = 0; i < source_count; i++)
             add_source(tree, &sources[i], flow, &counts);
-        /* From memory: OpenCSD reads an image that is given as a file anew for every look at it. */
+        /* From memory: OpenCSD reads an image that is given as a file again for every look at it. */
         for (int i = 0; i < image_count; i++)
             if (ocsd_dt_add_buffer_mem_acc(tree, images[i].address, OCSD_MEM_SPACE_ANY, images[i].bytes,
                                            (uint32_t)images[i].length) != OCSD_OK)

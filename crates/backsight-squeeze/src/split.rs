@@ -46,7 +46,7 @@ pub enum Pushed {
     Done,
     /// It was taken; the other side does not know the instruction yet.
     New,
-    /// It was not taken: the code at its address has changed. Whoever keeps the records must end them here, call
+    /// It was not taken: the code at its address has changed. The keeper of the records must end them here, call
     /// [`Splitter::forget`] and push again.
     Changed,
 }

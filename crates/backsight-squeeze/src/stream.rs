@@ -2,7 +2,7 @@
 //!
 //! A stream is described by its start address and its length. It ends at a taken conditional branch, at an indirect
 //! branch, where an exception is taken, and at the maximum length. Direct unconditional branches do not end it, because
-//! whoever has the code can follow them; conditional branches inside it were not taken.
+//! a reader with the code can follow them; conditional branches inside it were not taken.
 
 use crate::Damage;
 use crate::block::{Block, Path};

@@ -50,7 +50,7 @@ impl BlockFilter {
         Self { filter, columns, is_by_block, wanted: Vec::new(), known: 0 }
     }
 
-    /// Numbers of blocks begin anew.
+    /// Numbers of blocks begin again.
     pub fn forget(&mut self) {
         self.columns.iter_mut().for_each(|(_, data)| data.clear());
         self.wanted.clear();

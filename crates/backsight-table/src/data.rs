@@ -1,6 +1,6 @@
 //! The values of a column while a batch is put together.
 
-#![cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "only whoever has Arrow looks into batches"))]
+#![cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "only builds with Arrow look into batches"))]
 
 use std::sync::Arc;
 

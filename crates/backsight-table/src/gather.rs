@@ -1,7 +1,7 @@
 //! Ranges on their way into batches: as numbers of blocks, as steps in the trace, and as runs of rows that were executed in one state.
 //!
 //! There are many ranges, and few different ones. A row is the number of its block; columns are computed once for each block,
-//! and once for each state. Whoever takes the batch expands them, or writes them as they are.
+//! and once for each state. The taker of the batch expands them, or writes them as they are.
 
 use std::ops::ControlFlow;
 
@@ -269,7 +269,7 @@ impl<'q, 'c> Gathering<'q, 'c> {
         true
     }
 
-    /// Numbers of blocks begin anew where there are too many: after what has been gathered with them.
+    /// Numbers of blocks begin again where there are too many: after what has been gathered with them.
     #[inline]
     fn make_room_for(&mut self, blocks: usize) {
         if !self.blocks.has_room_for(blocks) {
@@ -432,7 +432,7 @@ mod tests {
         query.read(capture).unwrap().flat_map(|batch| starts(&batch.unwrap())).collect()
     }
 
-    /// However few blocks are remembered, and however often their numbers begin anew, with a filter and without.
+    /// However few blocks are remembered, and however often their numbers begin again, with a filter and without.
     #[test]
     fn numbers_that_begin_anew_change_nothing() {
         let capture = Capture::open("../../testdata/captures/calls-aarch64").unwrap();

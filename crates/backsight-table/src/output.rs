@@ -191,7 +191,7 @@ impl Output {
         if sender.send(Ok(batch)).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Numbers of blocks begin anew.
+    /// Numbers of blocks begin again.
     pub fn forget_blocks(&mut self) {
         self.chosen.iter_mut().for_each(|chosen| chosen.of_blocks = None);
     }
@@ -244,7 +244,7 @@ impl Output {
 
     /// Hands over what went wrong.
     pub fn fail(self, error: crate::Error) {
-        // Whoever does not take it has gone.
+        // A receiver that does not take it has gone.
         let _ = self.sender.send(Err(error));
     }
 }

@@ -40,7 +40,7 @@ pub struct Piece {
     pub(crate) carried: Vec<Carried>,
     /// Branches whose targets are in this piece.
     pub(crate) pending: Vec<Pending>,
-    /// What whoever counted what comes before it knows, where it was planned for profiles.
+    /// What the counter of the piece before it knows, where it was planned for profiles.
     pub(crate) counted: Option<Handover>,
 }
 
@@ -74,7 +74,7 @@ impl Piece {
         self
     }
 
-    /// The capture is called this: what it is known by to whoever asks, wherever it was copied to.
+    /// The capture is called this: what it is known by to all who ask, wherever it was copied to.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);

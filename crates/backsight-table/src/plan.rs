@@ -71,7 +71,7 @@ impl FromStr for Wanted {
 
 /// Plans the pieces of a capture that was opened from `path`, for the rows of a table or for profiles.
 ///
-/// Where a source can be cut is found by decoding it once: the decoder goes through all of it, and another one begins anew at
+/// Where a source can be cut is found by decoding it once: the decoder goes through all of it, and another one begins again at
 /// synchronisations. Only where both come to know the same there is a cut. Sources that are short, and those whose protocol
 /// cannot be taken up in the middle, are one piece, and are not decoded.
 ///

@@ -25,7 +25,7 @@ const WAITING: usize = 2;
 #[derive(Debug)]
 pub struct Batch {
     /// Those of blocks are shared from batch to batch.
-    #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "only whoever has Arrow looks into them"))]
+    #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "only builds with Arrow look into them"))]
     pub(crate) columns: Vec<Arc<FinishedColumn>>,
     pub(crate) rows: usize,
     #[cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "likewise"))]

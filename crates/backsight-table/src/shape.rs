@@ -1,6 +1,6 @@
 //! Which value of a column each row of a batch has.
 
-#![cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "only whoever has Arrow looks into batches"))]
+#![cfg_attr(not(feature = "arrow"), allow(dead_code, reason = "only builds with Arrow look into batches"))]
 
 #[cfg(feature = "arrow")]
 use std::ops::Range;

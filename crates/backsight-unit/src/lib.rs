@@ -1,7 +1,7 @@
 //! Trace units in software: executed instructions in, trace bytes out.
 //!
 //! A hardware trace unit watches a processor and writes as little as a decoder with the program at hand can do
-//! with. The units here do the same from a stream of [`Execution`](backsight_core::Execution) items, whoever
+//! with. The units here do the same from a stream of [`Execution`](backsight_core::Execution) items, whatever
 //! made it: a simulator, QEMU, a log. They serve to try the toolkit without hardware, and to check every decoder
 //! against the truth.
 //!

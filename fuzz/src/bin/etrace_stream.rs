@@ -1,4 +1,4 @@
-//! A stream of E-Trace in any framing: however it is cut, and however often whoever takes the events has enough, packets
+//! A stream of E-Trace in any framing: however it is cut, and however often the taker of the events has enough, packets
 //! and events are the same, and every byte is accounted for.
 #![no_main]
 

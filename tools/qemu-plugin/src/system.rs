@@ -86,8 +86,8 @@ struct Peer {
     group: u32,
 }
 
-/// Has this process end when its parent does, if that is who listens at the other end of the socket. Of whoever started
-/// QEMU by other ways, the socket itself tells when it is gone.
+/// Has this process end when its parent does, if that is who listens at the other end of the socket. Of other programs
+/// that started QEMU, the socket itself tells when they are gone.
 pub fn end_with_reader(socket: RawFd) {
     let mut peer = Peer::default();
     let mut length = size_of::<Peer>() as u32;

@@ -1,7 +1,7 @@
 //! Atom packets with cycle counts between them.
 //!
 //! Where cycles are counted, a trace unit sends a count after each atom that it counts to: atoms and counts take turns. The
-//! way that execution takes is decided by the atoms alone, so whoever follows it gets them side by side: the headers of
+//! way that execution takes is decided by the atoms alone, so a follower gets them side by side: the headers of
 //! the Atom packets in one number, as in any [`AtomRun`], and the counts beside it.
 
 use core::iter;

@@ -7,7 +7,7 @@ use backsight_riscv::encap::{AtbBeat, atb_bytes};
 pub enum Answer {
     /// A packet was wanted: was there room?
     Packet(bool),
-    /// After a loss: is there room to begin anew?
+    /// After a loss: is there room to begin again?
     HalfEmpty(bool),
 }
 

@@ -1,6 +1,6 @@
 //! The instructions that writer and reader both know.
 //!
-//! Most of them are *steady*: they have only ever continued with the instruction after them. Whoever found which
+//! Most of them are *steady*: they have only ever continued with the instruction after them. A reader that found which
 //! instructions a piece of code has, and which of them are steady, may rely on it until the [`Mark`] of that code changes:
 //! slots lie in groups of neighbours, and a group counts how often an instruction in it gave way to another one or stopped
 //! being steady.

@@ -65,7 +65,7 @@ impl Threads {
             self.harts.clear();
         }
         let known = self.harts.entry(self.current).or_default();
-        // Where the registers of a thread are given anew, they are given all.
+        // Where the registers of a thread are given again, they are given all.
         if known.seen == ALL {
             *known = Known::default();
         }

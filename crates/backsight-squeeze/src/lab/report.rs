@@ -1,4 +1,4 @@
-//! The tables of the text anew, with its figures beside ours.
+//! The tables of the text again, with its figures beside ours.
 
 use super::data::{ADDRESSES, DataOutcome, MASKS, SMALL};
 use super::gates::gates;

@@ -9,7 +9,7 @@
 //!
 //! Folders are named as in Hive: readers of Parquet make the columns `capture` and `source` of them, and files do not hold
 //! these two. A part is written under another name, and renamed when it is finished; a run that was interrupted goes on where
-//! it was, and what was asked for otherwise, or of a capture that has changed, is done anew.
+//! it was, and what was asked for otherwise, or of a capture that has changed, is done again.
 
 mod bits;
 mod chunk;

@@ -22,7 +22,7 @@ pub(super) type Chunk = (Bytes, ColumnCloseResult);
 pub(super) enum Body {
     /// Bytes, which may be compressed.
     Plain(Vec<u8>),
-    /// What was compressed by whoever made it, and how long it was before.
+    /// What was compressed by its maker, and how long it was before.
     Compressed { bytes: Vec<u8>, length: usize },
 }
 

@@ -33,7 +33,7 @@ pub fn write_stream(
         }
         let mut query = query.clone();
         query.limit = remaining;
-        // Whoever cannot be looked at cannot be opened either.
+        // What cannot be looked at cannot be opened either.
         let guard = Guard::new(path);
         let opened =
             open(path).map_err(Error::from).and_then(|capture| query.guard(guard?).read_arrow(&capture));

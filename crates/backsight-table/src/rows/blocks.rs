@@ -75,7 +75,7 @@ impl Blocks {
         self.known.len() + more <= self.most
     }
 
-    /// Numbers begin anew.
+    /// Numbers begin again.
     pub fn forget(&mut self) {
         self.slots.fill(0);
         self.known.clear();

@@ -166,7 +166,7 @@ fn what_is_finished_is_not_done_again() {
     assert_eq!(std::fs::read(&file).expect("a part"), whole);
     let beside = std::fs::read_dir(file.parent().expect("a folder")).expect("a folder");
     assert_eq!(beside.count(), 1, "a temporary file is left");
-    // What is asked for otherwise is done anew, for that table.
+    // What is asked for otherwise is done again, for that table.
     let queries = || vec![columns(Table::Ranges, &["start"]), Query::new(Table::Calls)];
     let (other, begun) = export(&folder.0, queries(), &captures);
     assert!(begun.iter().all(|file| file.to_string_lossy().contains("/ranges/")) && other.kept > 0);

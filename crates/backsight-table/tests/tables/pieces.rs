@@ -32,7 +32,7 @@ fn check(path: &Path, sizes: &[usize], what: &str) -> usize {
         let expected = read(&query, &capture);
         for &bytes in sizes {
             let pieces = plan(table, &capture, path, PlanOptions { bytes }).expect("a plan");
-            // Whoever reads the last one first need know nothing of the others.
+            // A reader of the last one need know nothing of the others.
             let mut parts: Vec<_> =
                 pieces.iter().rev().map(|piece| read_from(&query, &capture, piece)).collect();
             parts.reverse();
@@ -89,7 +89,7 @@ fn pieces_of_damaged_captures_give_the_rows_of_the_capture() {
     assert!(pieces > 20, "{pieces}");
 }
 
-/// Whoever reads a piece of a long buffer begins near it.
+/// A reader of a piece of a long buffer begins near it.
 #[test]
 fn reading_all_pieces_reads_the_buffer_about_once() {
     let Some(corpus) = corpus() else { return skipped("no corpus") };

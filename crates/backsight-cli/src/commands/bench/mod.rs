@@ -20,11 +20,11 @@ use crate::output::{Output, say};
 ///
 /// Frames are taken apart, packets are decoded, execution is followed: each of these stages includes those before it. A
 /// capture is held in memory and decoded again and again; standard input is read once, to its end. Each pass begins
-/// anew, but the code that the one before walked through stays known: the longer it runs, the less the first meeting
+/// again, but the code that the one before walked through stays known: the longer it runs, the less the first meeting
 /// with each piece of code counts, as in a long capture.
 ///
 /// The other stages are what commands do with execution, but for writing it to a file: counts, calls, text, PCs. They read
-/// the capture from where it is, and meet the code anew in each pass.
+/// the capture from where it is, and meet the code for the first time in each pass.
 ///
 /// Figures are over all passes; JSON also has those of the best one, which are steadier on a busy machine. Bytes are those
 /// of the capture, MB are millions of them.
@@ -46,7 +46,7 @@ pub struct Bench {
     seconds: f64,
 
     /// Decode on up to N cores, as commands do: the capture is read from where it is stored in each pass, and a single source
-    /// is decoded in pieces, its code met anew; with 1, too, which is what to compare 2 with
+    /// is decoded in pieces, its code met for the first time; with 1, too, which is what to compare 2 with
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 

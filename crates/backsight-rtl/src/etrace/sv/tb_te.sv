@@ -13,7 +13,7 @@
 // while it says stall (with the macro DEAF it does not). A line of the output is
 //   W DATA BYTES       a word
 //   P TAKEN            a packet was wanted: was there room?
-//   H HALF_EMPTY       after a loss: is there room to begin anew?
+//   H HALF_EMPTY       after a loss: is there room to begin again?
 //   S LINES            a cycle in which the hart waits, after so many lines of kind C
 //   L LINES            blocks of the last of so many lines of kind C, G and E were lost
 //   D, or T            everything is out, or it never comes out

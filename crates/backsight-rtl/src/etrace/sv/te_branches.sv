@@ -12,7 +12,7 @@ module te_branches (
     input  logic                     not_taken,
     input  logic                     step,       // the step ends: keep what is there now
     input  logic                     clear,      // a packet has reported it
-    input  logic                     forget,     // predictions begin anew, before the branch of this step
+    input  logic                     forget,     // predictions begin again, before the branch of this step
     output logic [30:0]              map,
     output logic [4:0]               count,
     output logic                     counting,   // they are counted

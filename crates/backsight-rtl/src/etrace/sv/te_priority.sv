@@ -3,7 +3,7 @@
 //
 // One step decides about one item. Most steps take one cycle and send at most one packet; a support packet before it, and
 // what the end of tracing needs after it, take a cycle each. Where there is no room for a packet it is lost: nothing is
-// sent until the packets before it have left half of their room, then a support packet says so and tracing begins anew. A
+// sent until the packets before it have left half of their room, then a support packet says so and tracing begins again. A
 // lossless encoder waits instead.
 
 module te_priority (
@@ -133,7 +133,7 @@ module te_priority (
         && cur_itype != te_pkg::ITYPE_TRAP_RETURN && cur_itype != te_pkg::ITYPE_RETURN) && !implicit;
 
     // Returns that a return stack predicts. One that was predicted wrongly and leads to another context has no encoding: tracing
-    // ends after it and begins anew.
+    // ends after it and begins again.
     logic implicit, wrong, after_implicit, after_last, restart, beginning, fresh, forget, syncs, names, moves;
     te_returns returns (
         .clk, .rst, .step(main), .forget, .moves, .itype(cur_itype), .updiscon, .after_call(cur_end), .next_valid,
@@ -141,7 +141,7 @@ module te_priority (
     );
     assign restart = wrong && !next_trap && next_priv == cur_priv && next_changed;
     assign goes_on = next_valid && !restart;
-    // Tables begin anew at sync packets; those that survive them, where tracing begins.
+    // Tables begin again at sync packets; those that survive them, where tracing begins.
     assign fresh = beginning || !te_pkg::KEEP_TABLES;
     assign forget = syncs && fresh;
 

@@ -1,7 +1,7 @@
 // When to synchronise again: packets, cycles or half-words are counted.
 //
 // At the limit an instruction must be named that is not an uninferable jump (flush); the item after it gets a start packet
-// (send). Every sync packet begins the count anew.
+// (send). Every sync packet begins the count again.
 
 module te_resync (
     input  logic                     clk,

@@ -5,7 +5,7 @@ module te_returns (
     input  logic                     clk,
     input  logic                     rst,
     input  logic                     step,        // an item is decided about
-    input  logic                     forget,      // the stack begins anew, before this step
+    input  logic                     forget,      // the stack begins again, before this step
     input  logic                     moves,       // a packet tells a decoder how far to go
     input  logic [3:0]               itype,
     input  logic                     updiscon,    // the item is an uninferable discontinuity that must be reported
