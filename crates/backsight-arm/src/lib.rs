@@ -12,7 +12,7 @@
 //! for each family: layout, reader, writer and description side by side), `decode/` (the clear reader), `fast/` (the engine
 //! that reads common packets into arrays of headers and values, equal to the clear reader by law: `headers` what a header
 //! says, `lanes/` where packets would end, in registers or in passes over arrays, `forms` how values are made, `engine` the
-//! loop), `encode/`; `ptm/` and `etm3/` likewise but for the fast engine, on `etm/`, what these two share: registers,
+//! loop), `encode/`; `ptm/` and `etm3/` likewise but for the fast engine, on `etm/`, what these two share: their shell, registers,
 //! A-sync, compressed addresses, timestamps; `etm4_data/` the headers of ETMv4 data trace; `itm/` ITM and DWT; `stm/`
 //! STPv2; `sync` where a stream can be begun in its middle. `no_std`.
 
@@ -22,7 +22,7 @@
 #[cfg(test)]
 extern crate std;
 
-mod etm;
+pub mod etm;
 pub mod etm3;
 pub mod etm4;
 pub mod etm4_data;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use backsight_core::{AddressSpace, Located};
 use backsight_image::Code;
 
-use crate::{CodeCache, Sink, Statistics, etm3, etrace, ntrace, ptm};
+use crate::{CodeCache, Sink, Statistics, etm, etrace, ntrace};
 
 /// A follower of any protocol. Its methods are those that the followers have themselves.
 pub trait Follow {
@@ -63,10 +63,10 @@ pub trait FollowHart: Follow {
 }
 
 macro_rules! follow {
-    ($($protocol:ident),*) => {$(
-        impl<C: Code> Follow for $protocol::Follower<C> {
+    ($([$($parameter:ident: $bound:path),*] $protocol:ident),*) => {$(
+        impl<C: Code $(, $parameter: $bound)*> Follow for $protocol::Follower<C $(, $parameter)*> {
             type Code = C;
-            type State = $protocol::FollowerState;
+            type State = $protocol::FollowerState $(<$parameter>)*;
 
             fn state(&self) -> Self::State {
                 self.state()
@@ -132,5 +132,5 @@ macro_rules! follow_hart {
     )*};
 }
 
-follow!(etm3, etrace, ntrace, ptm);
+follow!([] etrace, [] ntrace, [P: etm::Protocol] etm);
 follow_hart!(etrace, ntrace);

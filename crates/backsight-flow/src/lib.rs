@@ -18,7 +18,7 @@ mod beginning;
 mod blocks;
 mod describe;
 mod describe_messages;
-mod etm;
+pub mod etm;
 pub mod etm3;
 pub mod etm4;
 pub mod etrace;

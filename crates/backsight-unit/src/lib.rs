@@ -7,14 +7,14 @@
 //!
 //! # What is where
 //!
-//! Trace units in software, executed instructions → packets → bytes: `etm4/` ETMv4 and ETE, `ptm/`, `etm3/` with data
-//! trace, `etrace/`, `ntrace/`, `cva6/` (the encoder of a thesis, with its citation); `riscv/` what those for RISC-V share:
+//! Trace units in software, executed instructions → packets → bytes: `etm4/` ETMv4 and ETE, `ptm/` and `etm3/` with data
+//! trace on `etm/`, `etrace/`, `ntrace/`, `cva6/` (the encoder of a thesis, with its citation); `riscv/` what those for RISC-V share:
 //! filters, harts that retire several instructions in a cycle, resynchronisation; `funnel` several units into one stream.
 
 #![forbid(unsafe_code)]
 
 pub mod cva6;
-mod etm;
+pub mod etm;
 pub mod etm3;
 pub mod etm4;
 pub mod etrace;

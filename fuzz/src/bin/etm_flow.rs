@@ -2,9 +2,11 @@
 //! blocks nor the cuts of the stream change anything.
 #![no_main]
 
+use backsight_arm::etm::Decoder;
 use backsight_arm::{etm3, ptm};
 use backsight_core::{Address, AddressSpace, Located};
-use backsight_flow::{Event, etm3 as etm3_flow, ptm as ptm_flow};
+use backsight_flow::Event;
+use backsight_flow::etm::{Follower, Options, Protocol};
 use backsight_image::Code;
 
 const BASE: u64 = 0x1000;
@@ -18,35 +20,16 @@ impl Code for Memory<'_> {
     }
 }
 
-fn follow_ptm(
-    config: &ptm::Config,
+fn follow<C: Protocol>(
+    config: &C,
     code: &Memory<'_>,
     trace: &[u8],
     blocks: usize,
     chunk: usize,
 ) -> Vec<Located<Event>> {
-    let options = ptm_flow::Options { cached_blocks: blocks, walk_limit: 1 << 12, ..Default::default() };
-    let mut follower = ptm_flow::Follower::with_options(config, code, options);
-    let mut decoder = ptm::Decoder::new(config);
-    let mut events = Vec::new();
-    for bytes in trace.chunks(chunk) {
-        decoder.feed(bytes, &mut |packet| follower.push(packet, &mut |event| events.push(event)));
-    }
-    decoder.finish(&mut |packet| follower.push(packet, &mut |event| events.push(event)));
-    follower.finish(&mut |event| events.push(event));
-    events
-}
-
-fn follow_etm3(
-    config: &etm3::Config,
-    code: &Memory<'_>,
-    trace: &[u8],
-    blocks: usize,
-    chunk: usize,
-) -> Vec<Located<Event>> {
-    let options = etm3_flow::Options { cached_blocks: blocks, walk_limit: 1 << 12, ..Default::default() };
-    let mut follower = etm3_flow::Follower::with_options(config, code, options);
-    let mut decoder = etm3::Decoder::new(config);
+    let options = Options { cached_blocks: blocks, walk_limit: 1 << 12, ..Options::default() };
+    let mut follower = Follower::with_options(config, code, options);
+    let mut decoder = Decoder::new(config);
     let mut events = Vec::new();
     for bytes in trace.chunks(chunk) {
         decoder.feed(bytes, &mut |packet| follower.push(packet, &mut |event| events.push(event)));
@@ -68,9 +51,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         // An A-sync and an I-sync in the code, so that most inputs get past synchronisation.
         let begin = [0, 0, 0, 0, 0, 0x80, 0x08, kind >> 7, 0x10, 0, 0, 0x01];
         let trace = [&begin[..], trace].concat();
-        let events = follow_ptm(&config, &code, &trace, 1 << 10, usize::MAX);
+        let events = follow(&config, &code, &trace, 1 << 10, usize::MAX);
         assert!(
-            events == follow_ptm(&config, &code, &trace, 1, 3),
+            events == follow(&config, &code, &trace, 1, 3),
             "the cache or the pieces change the flow"
         );
     } else {
@@ -80,9 +63,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         config.registers.set_minor((flags >> 4 & 7).min(5));
         let begin = [0, 0, 0, 0, 0, 0x80, 0x08, 0x01, kind >> 7, 0x10, 0, 0];
         let trace = [&begin[..], trace].concat();
-        let events = follow_etm3(&config, &code, &trace, 1 << 10, usize::MAX);
+        let events = follow(&config, &code, &trace, 1 << 10, usize::MAX);
         assert!(
-            events == follow_etm3(&config, &code, &trace, 1, 3),
+            events == follow(&config, &code, &trace, 1, 3),
             "the cache or the pieces change the flow"
         );
     }

@@ -6,6 +6,7 @@
 
 mod address;
 mod bad;
+mod configuration;
 mod options;
 mod payload;
 mod registers;
@@ -17,14 +18,17 @@ mod timestamp;
 mod writer;
 
 pub use bad::Bad;
+pub use configuration::{Configuration, Encoder};
 pub use options::OptionError;
 pub use registers::{Profile, Registers};
+pub use stream::{Decoder, packets};
 pub use writer::EncodeError;
 
 pub(crate) use address::{AddressBase, AddressEncoding, AddressField, InstructionAddress};
+pub(crate) use configuration::{PacketReader, SHORT, configuration};
 pub(crate) use options::{boolean, context_id_words, write_switched_on};
 pub(crate) use payload::{PayloadReader, Stop};
-pub(crate) use stream::{Each, PacketReader, PacketSink, SHORT, StreamDecoder, find_async};
+pub(crate) use stream::PacketSink;
 pub(crate) use timestamp::{TimestampCode, TimestampState};
 pub(crate) use writer::{PacketWriter, context_id_fits};
 

@@ -4,7 +4,7 @@ use super::Bad;
 
 /// Why a packet could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     /// The bytes end before the packet does.
     Incomplete,
     /// The bytes up to this length are no packet.

@@ -4,46 +4,17 @@
 //! its place: it searches again, and forgets all state. A packet is read to its end before it changes any state, so that
 //! one whose end has not been fed is read again from its beginning.
 
-use backsight_core::{Accounting, Located};
+use backsight_core::{Accounting, Located, Resume};
 
 use super::search::{Outcome, Search, ZEROS};
-use super::{Bad, Stop};
+use super::{Bad, Configuration, PacketReader, Stop};
 use crate::sync;
 
 /// No packet but the A-sync is longer.
 const LONGEST: usize = 32;
 
-/// Bytes of a word, which most packets fit into.
-pub(crate) const SHORT: usize = 8;
-
 /// Longest region in one report, because lengths have 32 bits.
 const MOST_IN_A_REGION: u64 = 1 << 31;
-
-/// Reads the packets of a protocol.
-pub(crate) trait PacketReader {
-    /// A packet.
-    type Packet: Copy;
-
-    /// An A-sync.
-    const ASYNC: Self::Packet;
-    /// Bytes that were passed over.
-    const UNSYNCHRONISED: Self::Packet;
-
-    /// Bytes that are no packet.
-    fn bad(why: Bad) -> Self::Packet;
-
-    /// The packet at the start of `bytes`, which are not empty, and its length.
-    fn read(&mut self, bytes: &[u8]) -> Result<(Self::Packet, usize), Stop>;
-
-    /// The packet that a header is alone, where most headers of a stream are such: what `read` gives for it.
-    fn one_byte(&self, header: u8) -> Option<Self::Packet>;
-
-    /// A common packet of several bytes at the start of these: what `read` gives. `None` if it is another one, or longer.
-    fn short_packet(&mut self, bytes: &[u8; SHORT]) -> Option<(Self::Packet, usize)>;
-
-    /// Forgets what packets have said.
-    fn forget(&mut self);
-}
 
 /// Takes packets.
 pub(crate) trait PacketSink<R: PacketReader> {
@@ -88,18 +59,48 @@ impl<R: PacketReader, F: FnMut(Located<R::Packet>)> PacketSink<R> for Each<F> {
 
 /// Decodes the stream of one trace unit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct StreamDecoder<R> {
-    pub reader: R,
+pub struct Decoder<C: Configuration> {
+    pub(crate) reader: C::Reader,
     search: Option<Search>,
     /// The beginning of a packet whose end has not been fed.
     carry: [u8; LONGEST],
     carried: usize,
     offset: u64,
-    pub accounting: Accounting,
+    accounting: Accounting,
 }
 
-impl<R: PacketReader> StreamDecoder<R> {
-    pub fn new(reader: R) -> Self {
+impl<C: Configuration> Resume for Decoder<C> {
+    fn state(&self) -> Self {
+        let mut state = Self { accounting: Accounting::default(), ..self.clone() };
+        state.carry.iter_mut().skip(self.carried).for_each(|byte| *byte = 0);
+        state
+    }
+
+    fn starting_at(&self, offset: u64) -> Self {
+        let mut reader = self.reader.clone();
+        reader.forget();
+        Self { search: Some(Search::lost(offset)), offset, ..Self::reading(reader) }
+    }
+
+    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        sync::find_last(bytes, from, ZEROS as usize)
+    }
+}
+
+/// Gives the packets of a stream all of which is in memory.
+pub fn packets<C: Configuration>(config: &C, bytes: &[u8], sink: &mut impl FnMut(Located<C::Packet>)) {
+    let mut decoder = Decoder::<C>::new(config);
+    decoder.feed(bytes, sink);
+    decoder.finish(sink);
+}
+
+impl<C: Configuration> Decoder<C> {
+    /// A decoder at the beginning of a stream.
+    pub fn new(config: &C) -> Self {
+        Self::reading(C::Reader::new(config))
+    }
+
+    fn reading(reader: C::Reader) -> Self {
         Self {
             reader,
             search: Some(Search::lost(0)),
@@ -110,28 +111,31 @@ impl<R: PacketReader> StreamDecoder<R> {
         }
     }
 
-    /// The same, having counted nothing.
-    pub fn state(&self) -> Self
-    where
-        R: Clone,
-    {
-        let mut state = Self { accounting: Accounting::default(), ..self.clone() };
-        state.carry.iter_mut().skip(self.carried).for_each(|byte| *byte = 0);
-        state
+    /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into pieces,
+    /// the packets are the same.
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<C::Packet>)) {
+        self.feed_to(bytes, &mut Each(sink));
     }
 
-    /// One that begins with the byte at this offset, in the middle of a stream.
-    pub fn starting_at(&self, offset: u64) -> Self
-    where
-        R: Clone,
-    {
-        let mut reader = self.reader.clone();
-        reader.forget();
-        Self { search: Some(Search::lost(offset)), offset, ..Self::new(reader) }
+    /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
+    pub fn finish(&mut self, sink: &mut impl FnMut(Located<C::Packet>)) {
+        self.reset(sink);
+    }
+
+    /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
+    /// the next A-sync. Offsets go on as if nothing was missing.
+    pub fn reset(&mut self, sink: &mut impl FnMut(Located<C::Packet>)) {
+        self.end(&mut Each(sink));
+    }
+
+    /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
+    pub fn accounting(&self) -> Accounting {
+        self.accounting
     }
 
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl PacketSink<R>) {
+    pub(crate) fn feed_to(&mut self, bytes: &[u8], sink: &mut impl PacketSink<C::Reader>) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let used = if self.search.is_some() {
@@ -151,7 +155,7 @@ impl<R: PacketReader> StreamDecoder<R> {
 
     /// Gives the common packets that these bytes begin with; what comes after them.
     #[inline]
-    fn common_packets<'b>(&mut self, bytes: &'b [u8], sink: &mut impl PacketSink<R>) -> &'b [u8] {
+    fn common_packets<'b>(&mut self, bytes: &'b [u8], sink: &mut impl PacketSink<C::Reader>) -> &'b [u8] {
         let count = sink.take_common(&mut self.reader, self.offset, bytes);
         self.offset += count as u64;
         self.accounting.decoded += count as u64;
@@ -160,7 +164,7 @@ impl<R: PacketReader> StreamDecoder<R> {
 
     /// The next packet, of any kind; gives how many of the bytes were used.
     #[inline(never)]
-    fn next(&mut self, bytes: &[u8], sink: &mut impl PacketSink<R>) -> usize {
+    fn next(&mut self, bytes: &[u8], sink: &mut impl PacketSink<C::Reader>) -> usize {
         match self.reader.read(bytes) {
             Ok((packet, length)) => {
                 self.give(packet, length, sink);
@@ -170,8 +174,8 @@ impl<R: PacketReader> StreamDecoder<R> {
         }
     }
 
-    /// Bytes are missing here, or there are no more: reports those that are in no packet yet, and searches.
-    pub fn reset(&mut self, sink: &mut impl PacketSink<R>) {
+    /// Reports bytes that are in no packet yet, and searches.
+    fn end(&mut self, sink: &mut impl PacketSink<C::Reader>) {
         match self.search.take() {
             Some(search) if search.in_packet => {
                 self.region(Some(Bad::Incomplete), search.start..search.offset, sink);
@@ -192,7 +196,7 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     #[inline]
-    fn give(&mut self, packet: R::Packet, length: usize, sink: &mut impl PacketSink<R>) {
+    fn give(&mut self, packet: C::Packet, length: usize, sink: &mut impl PacketSink<C::Reader>) {
         sink.take(Located { offset: self.offset, length: length as u32, value: packet });
         self.offset += length as u64;
         self.accounting.decoded += length as u64;
@@ -200,7 +204,7 @@ impl<R: PacketReader> StreamDecoder<R> {
 
     /// Something else than a packet; gives how many of the bytes were used.
     #[cold]
-    fn stop(&mut self, stop: Stop, bytes: &[u8], sink: &mut impl PacketSink<R>) -> usize {
+    fn stop(&mut self, stop: Stop, bytes: &[u8], sink: &mut impl PacketSink<C::Reader>) -> usize {
         match stop {
             Stop::Zeros => {
                 self.search = Some(Search::in_packet(self.offset));
@@ -223,7 +227,7 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     /// Goes on with a packet whose beginning was fed before; gives how many of the bytes were used.
-    fn complete(&mut self, bytes: &[u8], sink: &mut impl PacketSink<R>) -> usize {
+    fn complete(&mut self, bytes: &[u8], sink: &mut impl PacketSink<C::Reader>) -> usize {
         let before = core::mem::take(&mut self.carried);
         let length = LONGEST.min(before + bytes.len());
         let more = length - before;
@@ -243,7 +247,7 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     /// Looks for an A-sync; gives how many of the bytes were used.
-    fn seek(&mut self, bytes: &[u8], sink: &mut impl PacketSink<R>) -> usize {
+    fn seek(&mut self, bytes: &[u8], sink: &mut impl PacketSink<C::Reader>) -> usize {
         let Some(search) = &mut self.search else { return 0 };
         let (used, outcome) = search.feed(bytes);
         let search = *search;
@@ -254,7 +258,7 @@ impl<R: PacketReader> StreamDecoder<R> {
                 // An A-sync of more zeros than a length can say begins where its length can be said.
                 let length = (search.zeros + 1).min(MOST_IN_A_REGION);
                 self.region(None, search.start..search.offset - length, sink);
-                self.give(R::ASYNC, length as usize, sink);
+                self.give(C::ASYNC, length as usize, sink);
             }
             Some(Outcome::NotASync) => {
                 self.region(Some(Bad::Malformed), search.start..search.offset, sink);
@@ -265,8 +269,13 @@ impl<R: PacketReader> StreamDecoder<R> {
     }
 
     /// Reports bytes that are no packet: bad for a reason, or passed over. In several pieces, where they are many.
-    fn region(&mut self, bad: Option<Bad>, bytes: core::ops::Range<u64>, sink: &mut impl PacketSink<R>) {
-        let value = bad.map_or(R::UNSYNCHRONISED, R::bad);
+    fn region(
+        &mut self,
+        bad: Option<Bad>,
+        bytes: core::ops::Range<u64>,
+        sink: &mut impl PacketSink<C::Reader>,
+    ) {
+        let value = bad.map_or(C::UNSYNCHRONISED, C::bad_packet);
         let mut start = bytes.start;
         while start < bytes.end {
             let length = (bytes.end - start).min(MOST_IN_A_REGION);
@@ -278,9 +287,4 @@ impl<R: PacketReader> StreamDecoder<R> {
             if bad.is_some() { &mut self.accounting.bad } else { &mut self.accounting.unsynchronised };
         *count += bytes.end - bytes.start;
     }
-}
-
-/// Where the last zeros of the last A-sync in `bytes` begin, if that is `from` or later.
-pub(crate) fn find_async(bytes: &[u8], from: usize) -> Option<usize> {
-    sync::find_last(bytes, from, ZEROS as usize)
 }

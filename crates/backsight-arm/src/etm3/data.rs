@@ -75,14 +75,14 @@ impl DataValue {
 
 /// The last data address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct DataBase {
+pub struct DataBase {
     address: u32,
     is_complete: bool,
     is_big_endian: bool,
 }
 
 impl DataBase {
-    pub fn read(self, payload: &mut PayloadReader<'_>) -> Result<DataAddress, Stop> {
+    pub(in crate::etm3) fn read(self, payload: &mut PayloadReader<'_>) -> Result<DataAddress, Stop> {
         let (mut sent, mut bytes) = (0, 0);
         let mut is_big_endian = self.is_big_endian;
         loop {
@@ -132,7 +132,11 @@ impl DataBase {
         DataAddress { address, is_complete: true, bytes, is_big_endian }
     }
 
-    pub fn write(self, address: &DataAddress, out: &mut PacketWriter) -> Result<(), EncodeError> {
+    pub(in crate::etm3) fn write(
+        self,
+        address: &DataAddress,
+        out: &mut PacketWriter,
+    ) -> Result<(), EncodeError> {
         let DataAddress { address: value, bytes, is_big_endian, .. } = *address;
         if !(1..=5).contains(&bytes) || self.complete(value, bytes, is_big_endian) != *address {
             return Err(EncodeError::OutOfRange);

@@ -1,67 +1,24 @@
 //! Bytes to packets.
 
-use backsight_core::{Accounting, Address, Isa, Located, Resume};
+use backsight_core::{Address, Isa, Located};
 
 use super::data::{DataAddress, DataBase, DataValue};
 use super::packet::{Branch, EarlyException, ISync, Information, NextInstruction, Packet, Timestamp};
 use super::table::{Kind, kinds};
 use super::{Config, PHeaders};
 use crate::etm::{
-    AddressBase, AddressField, Bad, Each, PacketReader, PacketSink, PayloadReader, Reason, SHORT, State,
-    Stop, StreamDecoder, TimestampState, find_async, isa_of,
+    self, AddressBase, AddressField, Bad, PacketReader, PacketSink, PayloadReader, Reason, SHORT, State,
+    Stop, TimestampState, isa_of,
 };
 
 /// Decodes the stream of one ETMv3.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decoder(StreamDecoder<Reader>);
+pub type Decoder = etm::Decoder<Config>;
 
 impl Decoder {
-    /// A decoder at the beginning of a stream.
-    pub fn new(config: &Config) -> Self {
-        Self(StreamDecoder::new(Reader::new(config)))
-    }
-
-    /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into pieces,
-    /// the packets are the same.
-    #[inline]
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.feed(bytes, &mut Each(sink));
-    }
-
-    /// The same, with P-headers in runs: a follower of a run knows of all but its end what comes next.
+    /// As [`Decoder::feed`], with P-headers in runs: a follower of a run knows of all but its end what comes next.
     #[inline]
     pub fn feed_runs(&mut self, bytes: &[u8], sink: &mut impl FnMut(Decoded<'_>)) {
-        self.0.feed(bytes, &mut Runs(sink));
-    }
-
-    /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(&mut Each(sink));
-    }
-
-    /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
-    /// the next A-sync. Offsets go on as if nothing was missing.
-    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(&mut Each(sink));
-    }
-
-    /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
-    pub fn accounting(&self) -> Accounting {
-        self.0.accounting
-    }
-}
-
-impl Resume for Decoder {
-    fn state(&self) -> Self {
-        Self(self.0.state())
-    }
-
-    fn starting_at(&self, offset: u64) -> Self {
-        Self(self.0.starting_at(offset))
-    }
-
-    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        find_async(bytes, from)
+        self.feed_to(bytes, &mut Runs(sink));
     }
 }
 
@@ -113,16 +70,9 @@ impl<F: FnMut(Decoded<'_>)> PacketSink<Reader> for Runs<F> {
     }
 }
 
-/// Gives the packets of a stream all of which is in memory.
-pub fn packets(config: &Config, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-    let mut decoder = Decoder::new(config);
-    decoder.feed(bytes, sink);
-    decoder.finish(sink);
-}
-
 /// What is known between two packets.
 #[derive(Clone, Debug, PartialEq)]
-struct Reader {
+pub struct Reader {
     config: Config,
     /// What each header introduces in this version.
     kinds: [Kind; 256],
@@ -134,17 +84,6 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(config: &Config) -> Self {
-        Self {
-            config: *config,
-            kinds: kinds(config.minor()),
-            p_headers: PHeaders::new(config),
-            base: AddressBase::UNKNOWN,
-            data: DataBase::default(),
-            timestamp: TimestampState::default(),
-        }
-    }
-
     fn i_sync(&mut self, has_cycles: bool, payload: &mut PayloadReader<'_>) -> Result<ISync, Stop> {
         let cycles = if has_cycles { Some(payload.number()?) } else { None };
         let bytes = self.config.context_id_bytes();
@@ -304,13 +243,18 @@ impl Reader {
 }
 
 impl PacketReader for Reader {
+    type Config = Config;
     type Packet = Packet;
 
-    const ASYNC: Packet = Packet::Async;
-    const UNSYNCHRONISED: Packet = Packet::Unsynchronised;
-
-    fn bad(why: Bad) -> Packet {
-        Packet::Bad(why)
+    fn new(config: &Config) -> Self {
+        Self {
+            config: *config,
+            kinds: kinds(config.minor()),
+            p_headers: PHeaders::new(config),
+            base: AddressBase::UNKNOWN,
+            data: DataBase::default(),
+            timestamp: TimestampState::default(),
+        }
     }
 
     fn forget(&mut self) {
@@ -400,7 +344,7 @@ mod tests {
             config.registers.idr = idr;
             config.registers.set_minor(5);
             let (mut short, mut clear) = (Reader::new(&config), Reader::new(&config));
-            crate::etm::testing::words(|bytes| match short.short_packet(bytes) {
+            etm::testing::words(|bytes| match short.short_packet(bytes) {
                 None => false,
                 Some(found) => {
                     assert_eq!(clear.read(bytes), Ok(found), "{bytes:02x?}");

@@ -2,47 +2,19 @@
 
 use backsight_core::{Address, Isa};
 
-use super::data::{DataAddress, DataBase, DataValue};
+use super::data::{DataAddress, DataValue};
 use super::packet::{Branch, ISync, Information, NextInstruction, Packet, Timestamp};
 use super::{Config, Kind};
 use crate::etm::{
-    AddressBase, AddressEncoding, EncodeError, InstructionAddress, PacketWriter, TimestampState,
-    context_id_fits, isa_of,
+    self, AddressBase, AddressEncoding, EncodeError, InstructionAddress, TimestampState, context_id_fits,
+    isa_of,
 };
 
 /// Writes the stream of one ETMv3.
-#[derive(Clone, Debug)]
-pub struct Encoder {
-    config: Config,
-    base: AddressBase,
-    data: DataBase,
-    timestamp: TimestampState,
-    out: PacketWriter,
-}
+pub type Encoder = etm::Encoder<Config>;
 
 impl Encoder {
-    /// An encoder at the beginning of a stream. A stream that can be decoded begins with an A-sync.
-    pub fn new(config: &Config) -> Self {
-        Self {
-            config: *config,
-            base: AddressBase::UNKNOWN,
-            data: DataBase::default(),
-            timestamp: TimestampState::default(),
-            out: PacketWriter::new(),
-        }
-    }
-
-    /// The configuration.
-    pub const fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The bytes of a packet.
-    ///
-    /// # Errors
-    /// If the configuration has no such packet, or a value does not fit. Nothing is written then.
-    pub fn encode(&mut self, packet: &Packet) -> Result<&[u8], EncodeError> {
-        self.out.clear();
+    pub(super) fn write(&mut self, packet: &Packet) -> Result<(), EncodeError> {
         match packet {
             Packet::Async => self.out.a_sync(),
             Packet::ISync(sync) => self.i_sync(sync)?,
@@ -69,7 +41,7 @@ impl Encoder {
             Packet::Bad(_) | Packet::Unsynchronised => return Err(EncodeError::NotAPacket),
             data => self.data(data)?,
         }
-        Ok(self.out.bytes())
+        Ok(())
     }
 
     /// A branch in as few bytes as it takes.
@@ -77,11 +49,6 @@ impl Encoder {
         let encoding = self.config.address_encoding();
         let bytes = self.base.fewest(address.0 as u32, isa, information.is_some(), encoding);
         Branch { address, is_complete: true, isa, bytes, information, early: None }
-    }
-
-    /// Must AltISA be said, so that a decoder takes an address for one of this instruction set?
-    pub fn must_say_alt_isa(&self, isa: Isa) -> bool {
-        self.base.isa_after(Some(isa), None) != isa
     }
 
     /// The address after a load or store in progress, in as few bytes as it takes. `first` is the I-sync.
@@ -93,7 +60,7 @@ impl Encoder {
 
     /// A data address in as few bytes as it takes.
     pub fn data_address(&self, address: u32, is_big_endian: bool) -> DataAddress {
-        self.data.shortest(address, is_big_endian)
+        self.written.shortest(address, is_big_endian)
     }
 
     /// A timestamp in as few bytes as it takes.
@@ -238,8 +205,8 @@ impl Encoder {
         }
         self.out.byte(header);
         if let Some(address) = address {
-            self.data.write(&address, &mut self.out)?;
-            self.data.set(&address);
+            self.written.write(&address, &mut self.out)?;
+            self.written.set(&address);
         }
         if let Some(value) = value {
             value.write(&mut self.out);

@@ -18,12 +18,14 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use crate::etm::{Bad, EncodeError, OptionError, Profile, Reason, Registers, State};
+pub use crate::etm::{Bad, EncodeError, OptionError, Profile, Reason, Registers, State, packets};
 pub use config::Config;
 pub use data::{DataAddress, DataValue};
-pub use decode::{Decoded, Decoder, packets};
+pub use decode::{Decoded, Decoder};
 pub use encode::Encoder;
 pub use opencsd::opencsd;
 pub use p_header::{CycleMarks, PHeader, PHeaders};
 pub use packet::{Branch, EarlyException, ISync, Information, NextInstruction, Packet, Timestamp};
 pub use table::{Kind, ROWS, Row, lookup};
+
+crate::etm::configuration!(Config, Packet, decode::Reader, data::DataBase);

@@ -1,76 +1,24 @@
 //! Bytes to packets.
 
-use backsight_core::{Accounting, Address, Located, Resume};
+use backsight_core::Address;
 
 use super::packet::{Atoms, Branch, ISync, Information, Packet, Timestamp, WaypointUpdate};
 use super::table::{Kind, lookup};
 use super::{Config, cycles};
 use crate::etm::{
-    AddressBase, AddressEncoding, AddressField, Bad, Each, InstructionAddress, PacketReader, PayloadReader,
-    Reason, SHORT, State, Stop, StreamDecoder, TimestampState, find_async, isa_of,
+    self, AddressBase, AddressEncoding, AddressField, Bad, InstructionAddress, PacketReader, PayloadReader,
+    Reason, SHORT, State, Stop, TimestampState, isa_of,
 };
 
 /// PTM has always had the encoding that is an alternative in ETMv3.
 pub(super) const ENCODING: AddressEncoding = AddressEncoding::Alternative;
 
 /// Decodes the stream of one PTM.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decoder(StreamDecoder<Reader>);
-
-impl Decoder {
-    /// A decoder at the beginning of a stream.
-    pub fn new(config: &Config) -> Self {
-        Self(StreamDecoder::new(Reader::new(config)))
-    }
-
-    /// Takes the next bytes of the stream and gives the packets that end in them. However a stream is cut into pieces,
-    /// the packets are the same.
-    #[inline]
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.feed(bytes, &mut Each(sink));
-    }
-
-    /// The stream ends: reports the bytes that are in no packet yet. What is fed after that is a new piece of stream.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(&mut Each(sink));
-    }
-
-    /// Bytes of the stream are missing here: reports the packet that they cut off, forgets all state and searches for
-    /// the next A-sync. Offsets go on as if nothing was missing.
-    pub fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        self.0.reset(&mut Each(sink));
-    }
-
-    /// What became of the bytes so far. Those of a packet that has not ended are in no count yet.
-    pub fn accounting(&self) -> Accounting {
-        self.0.accounting
-    }
-}
-
-impl Resume for Decoder {
-    fn state(&self) -> Self {
-        Self(self.0.state())
-    }
-
-    fn starting_at(&self, offset: u64) -> Self {
-        Self(self.0.starting_at(offset))
-    }
-
-    fn last_sync(&self, bytes: &[u8], from: usize) -> Option<usize> {
-        find_async(bytes, from)
-    }
-}
-
-/// Gives the packets of a stream all of which is in memory.
-pub fn packets(config: &Config, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-    let mut decoder = Decoder::new(config);
-    decoder.feed(bytes, sink);
-    decoder.finish(sink);
-}
+pub type Decoder = etm::Decoder<Config>;
 
 /// What is known between two packets.
 #[derive(Clone, Debug, PartialEq)]
-struct Reader {
+pub struct Reader {
     config: Config,
     cycle_accurate: bool,
     /// The atoms of headers that nothing follows.
@@ -94,21 +42,6 @@ fn atoms(header: u8, cycle_accurate: bool, payload: &mut PayloadReader<'_>) -> R
 }
 
 impl Reader {
-    fn new(config: &Config) -> Self {
-        let cycle_accurate = config.cycle_accurate();
-        let alone = |header: usize| match lookup(header as u8) {
-            Kind::Atom => atoms(header as u8, cycle_accurate, &mut PayloadReader::new(&[], 0)).ok(),
-            _ => None,
-        };
-        Self {
-            config: *config,
-            cycle_accurate,
-            atoms: core::array::from_fn(alone),
-            base: AddressBase::UNKNOWN,
-            timestamp: TimestampState::default(),
-        }
-    }
-
     #[inline]
     fn cycles(&self, payload: &mut PayloadReader<'_>) -> Result<Option<u32>, Stop> {
         if self.cycle_accurate { cycles::read(payload).map(Some) } else { Ok(None) }
@@ -206,13 +139,22 @@ impl Reader {
 }
 
 impl PacketReader for Reader {
+    type Config = Config;
     type Packet = Packet;
 
-    const ASYNC: Packet = Packet::Async;
-    const UNSYNCHRONISED: Packet = Packet::Unsynchronised;
-
-    fn bad(why: Bad) -> Packet {
-        Packet::Bad(why)
+    fn new(config: &Config) -> Self {
+        let cycle_accurate = config.cycle_accurate();
+        let alone = |header: usize| match lookup(header as u8) {
+            Kind::Atom => atoms(header as u8, cycle_accurate, &mut PayloadReader::new(&[], 0)).ok(),
+            _ => None,
+        };
+        Self {
+            config: *config,
+            cycle_accurate,
+            atoms: core::array::from_fn(alone),
+            base: AddressBase::UNKNOWN,
+            timestamp: TimestampState::default(),
+        }
     }
 
     fn forget(&mut self) {
@@ -303,7 +245,7 @@ mod tests {
             let mut config = Config::default();
             config.registers.cr = cr;
             let (mut short, mut clear) = (Reader::new(&config), Reader::new(&config));
-            crate::etm::testing::words(|bytes| match short.short_packet(bytes) {
+            etm::testing::words(|bytes| match short.short_packet(bytes) {
                 None => false,
                 Some(found) => {
                     assert_eq!(clear.read(bytes), Ok(found), "{bytes:02x?}");

@@ -6,40 +6,14 @@ use super::decode::ENCODING;
 use super::packet::{Atoms, Branch, ISync, Information, Packet, Timestamp, WaypointUpdate};
 use super::{Config, Kind, cycles};
 use crate::etm::{
-    AddressBase, EncodeError, InstructionAddress, PacketWriter, TimestampState, context_id_fits, isa_of,
+    self, AddressBase, EncodeError, InstructionAddress, TimestampState, context_id_fits, isa_of,
 };
 
 /// Writes the stream of one PTM.
-#[derive(Clone, Debug)]
-pub struct Encoder {
-    config: Config,
-    base: AddressBase,
-    timestamp: TimestampState,
-    out: PacketWriter,
-}
+pub type Encoder = etm::Encoder<Config>;
 
 impl Encoder {
-    /// An encoder at the beginning of a stream. A stream that can be decoded begins with an A-sync.
-    pub fn new(config: &Config) -> Self {
-        Self {
-            config: *config,
-            base: AddressBase::UNKNOWN,
-            timestamp: TimestampState::default(),
-            out: PacketWriter::new(),
-        }
-    }
-
-    /// The configuration.
-    pub const fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The bytes of a packet.
-    ///
-    /// # Errors
-    /// If the configuration has no such packet, or a value does not fit. Nothing is written then.
-    pub fn encode(&mut self, packet: &Packet) -> Result<&[u8], EncodeError> {
-        self.out.clear();
+    pub(super) fn write(&mut self, packet: &Packet) -> Result<(), EncodeError> {
         match packet {
             Packet::Async => self.out.a_sync(),
             Packet::ISync(sync) => self.i_sync(sync)?,
@@ -64,7 +38,7 @@ impl Encoder {
             Packet::Ignore => self.out.byte(Kind::Ignore.header()),
             Packet::Bad(_) | Packet::Unsynchronised => return Err(EncodeError::NotAPacket),
         }
-        Ok(self.out.bytes())
+        Ok(())
     }
 
     /// A branch in as few bytes as it takes.
@@ -89,11 +63,6 @@ impl Encoder {
             None => self.base.fewest(address.0 as u32, isa, false, ENCODING),
         };
         WaypointUpdate { address, is_complete: true, isa, bytes, alt_isa }
-    }
-
-    /// Must AltISA be said, so that a decoder takes an address for one of this instruction set?
-    pub fn must_say_alt_isa(&self, isa: Isa) -> bool {
-        self.base.isa_after(Some(isa), None) != isa
     }
 
     /// A timestamp in as few bytes as it takes.

@@ -17,10 +17,12 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use crate::etm::{Bad, EncodeError, OptionError, Profile, Reason, Registers, State};
+pub use crate::etm::{Bad, EncodeError, OptionError, Profile, Reason, Registers, State, packets};
 pub use config::Config;
-pub use decode::{Decoder, packets};
+pub use decode::Decoder;
 pub use encode::Encoder;
 pub use opencsd::opencsd;
 pub use packet::{Atoms, Branch, ISync, Information, Packet, Timestamp, WaypointUpdate};
 pub use table::{Kind, ROWS, Row, lookup};
+
+crate::etm::configuration!(Config, Packet, decode::Reader, ());

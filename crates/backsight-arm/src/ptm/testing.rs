@@ -1,33 +1,16 @@
 //! Packets by chance, for tests.
 
-use std::vec::Vec;
-
-use backsight_core::{Address, Isa, Located};
+use backsight_core::{Address, Isa};
 use proptest::prelude::*;
 
 use super::*;
-
-/// What a packet is made of.
-pub type Draw = (u8, u64, u64, u64);
+use crate::etm::testing::{Draw, aligned, isa};
 
 /// Configurations by chance.
 pub fn configuration() -> impl Strategy<Value = Config> {
     (any::<u32>(), 0..2_u32, any::<u32>()).prop_map(|(cr, minor, ccer)| Config {
         registers: Registers { cr, idr: 0x300 | minor << 4, ccer, traceidr: 0 },
     })
-}
-
-fn isa(choice: u64) -> Isa {
-    [Isa::A32, Isa::T32, Isa::ThumbEe, Isa::Jazelle][choice as usize & 3]
-}
-
-fn aligned(address: u64, isa: Isa) -> Address {
-    let bits = match isa {
-        Isa::A32 => !3,
-        Isa::Jazelle => !0,
-        _ => !1,
-    };
-    Address(address & 0xFFFF_FFFF & bits)
 }
 
 /// A packet that the encoder can write next.
@@ -80,34 +63,4 @@ pub fn packet(encoder: &Encoder, (kind, a, b, c): Draw) -> Packet {
             _ => Packet::Trigger,
         },
     }
-}
-
-/// Packets by chance, and their bytes.
-pub fn encode(config: &Config, draws: &[Draw]) -> (Vec<Packet>, Vec<u8>) {
-    let mut encoder = Encoder::new(config);
-    let mut bytes = encoder.encode(&Packet::Async).unwrap().to_vec();
-    let mut written = std::vec![Packet::Async];
-    for draw in draws {
-        let packet = packet(&encoder, *draw);
-        bytes.extend_from_slice(encoder.encode(&packet).unwrap_or_else(|why| panic!("{packet:?}: {why}")));
-        written.push(packet);
-    }
-    (written, bytes)
-}
-
-/// The packets of a stream that is fed in pieces. Asserts that every byte is accounted for.
-pub fn decode_pieces(config: &Config, pieces: &[&[u8]]) -> Vec<Located<Packet>> {
-    let mut decoder = Decoder::new(config);
-    let mut read = Vec::new();
-    pieces.iter().for_each(|piece| decoder.feed(piece, &mut |packet| read.push(packet)));
-    decoder.finish(&mut |packet| read.push(packet));
-    let total: usize = pieces.iter().map(|piece| piece.len()).sum();
-    assert_eq!(decoder.accounting().total(), total as u64);
-    let mut at = 0;
-    for packet in &read {
-        assert_eq!(packet.offset, at, "packets follow one another");
-        at = packet.end();
-    }
-    assert_eq!(at, total as u64);
-    read
 }

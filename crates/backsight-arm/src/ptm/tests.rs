@@ -1,81 +1,13 @@
 //! What is encoded is decoded again, however it is cut, and no byte is lost; real bytes read as the manual says.
 
-use std::string::{String, ToString};
 use std::vec::Vec;
 
-use backsight_core::describe::write_text;
 use backsight_core::{Address, Isa};
-use proptest::prelude::*;
 
-use super::testing::{configuration, decode_pieces, encode};
 use super::*;
-use crate::etm::testing::{A_SYNC, cut};
+use crate::etm::testing::{laws, texts};
 
-fn decode(config: &Config, bytes: &[u8]) -> Vec<Packet> {
-    decode_pieces(config, &[bytes]).iter().map(|packet| packet.value).collect()
-}
-
-fn draws(most: usize) -> impl Strategy<Value = Vec<testing::Draw>> {
-    prop::collection::vec(any::<testing::Draw>(), 0..most)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
-    #[test]
-    fn what_is_encoded_is_decoded_again(config in configuration(), draws in draws(200)) {
-        let (written, bytes) = encode(&config, &draws);
-        prop_assert_eq!(decode(&config, &bytes), written);
-    }
-
-    #[test]
-    fn any_cut_of_a_stream_gives_the_same_packets(
-        config in configuration(),
-        before in prop::collection::vec(prop_oneof![Just(0u8), any::<u8>()], 0..40),
-        draws in draws(40),
-        noise in prop::collection::vec(prop_oneof![Just(0u8), Just(0x80u8), any::<u8>()], 0..60),
-        lengths in prop::collection::vec(0..20usize, 0..60),
-    ) {
-        let bytes = [&before[..], &encode(&config, &draws).1, &noise].concat();
-        let expected = decode_pieces(&config, &[&bytes]);
-        prop_assert_eq!(&decode_pieces(&config, &cut(&bytes, &lengths)), &expected);
-        let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        prop_assert_eq!(&decode_pieces(&config, &single), &expected);
-    }
-
-    /// Packets read from noise are packets like any others: they can be written and read again.
-    #[test]
-    fn what_is_decoded_can_be_encoded_again(
-        config in configuration(),
-        noise in prop::collection::vec(any::<u8>(), 0..400),
-    ) {
-        let bytes = [&A_SYNC[..], &noise].concat();
-        let mut encoder = Encoder::new(&config);
-        let mut again = Vec::new();
-        let read: Vec<Packet> = decode(&config, &bytes)
-            .into_iter()
-            .take_while(|packet| !matches!(packet, Packet::Bad(_) | Packet::Unsynchronised))
-            .collect();
-        for packet in &read {
-            let encoded = encoder.encode(packet);
-            prop_assert!(encoded.is_ok(), "{packet:?}: {encoded:?}");
-            again.extend_from_slice(encoded.unwrap());
-        }
-        prop_assert_eq!(decode(&config, &again), read);
-    }
-}
-
-fn text(packet: &Packet) -> String {
-    let mut text = packet.name().to_string();
-    text.push(' ');
-    write_text(packet, &mut text).unwrap();
-    text.trim_end().to_string()
-}
-
-fn texts(config: &Config, bytes: &[u8]) -> Vec<String> {
-    let bytes = [&[0, 0, 0, 0, 0, 0x80][..], bytes].concat();
-    decode(config, &bytes)[1..].iter().map(text).collect()
-}
+laws!(256);
 
 #[test]
 fn real_cycle_accurate_packets_read_as_the_manual_says() {

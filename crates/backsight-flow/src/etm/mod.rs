@@ -1,8 +1,11 @@
-//! What following ETMv3 and PTM has in common: where execution is, in which state, and how a trace begins and breaks off.
+//! What following ETMv3 and PTM has in common: the shell of the follower, where execution is, in which state, and how a
+//! trace begins and breaks off.
 
+mod follower;
 mod tracker;
 
-pub(crate) use tracker::{At, Position, Tracker, TrackerState};
+pub use follower::{Follower, FollowerState, Protocol};
+pub(crate) use tracker::{At, Position, Reading};
 
 use backsight_arm::ptm::Reason;
 

@@ -12,7 +12,7 @@ use crate::walk::{Policy, Start, Stop, Until, Waypoints};
 use crate::{Event, NoSync, Statistics, Symptom};
 
 /// Where something is in the trace.
-pub(crate) type At = Located<()>;
+pub type At = Located<()>;
 
 /// A place in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,16 @@ impl BlockReader for EachInstruction {
         block.it = walk.it;
         (block, InstructionMap::default())
     }
+}
+
+/// How code is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    pub waypoints: Waypoints,
+    /// All code is T32.
+    pub t32_only: bool,
+    /// Every instruction is a block of its own.
+    pub each_instruction: bool,
 }
 
 /// Follows position and state, and reads the code there.
@@ -94,11 +104,12 @@ impl<C: Code> Tracker<C> {
         self.look_elsewhere();
     }
 
-    pub fn new(code: C, waypoints: Waypoints, t32_only: bool, options: Options) -> Self {
+    pub fn new(code: C, reading: Reading, options: Options) -> Self {
+        let Reading { waypoints, t32_only, each_instruction } = reading;
         let mut blocks = Blocks::new(options.cached_blocks);
         Self {
             code,
-            each_instruction: false,
+            each_instruction,
             policy: Policy { waypoints, t32_only, marks_it: false, limit: options.walk_limit.max(1) },
             code_mode: blocks.mode(AddressSpace::ANY_S, Isa::A32),
             blocks,
@@ -113,11 +124,6 @@ impl<C: Code> Tracker<C> {
             strict: options.strict_image,
             statistics: Statistics::default(),
         }
-    }
-
-    /// The same, with every instruction as a block of its own.
-    pub fn by_instruction(code: C, waypoints: Waypoints, t32_only: bool, options: Options) -> Self {
-        Self { each_instruction: true, ..Self::new(code, waypoints, t32_only, options) }
     }
 
     pub fn emit(&mut self, at: At, event: Event, sink: &mut impl Sink) {

@@ -98,12 +98,12 @@ impl<C: Code> Follower<C> {
         let Some(transfers) = transfers(isa, opcode, size) else { return };
         let is_register =
             matches!(transfers.kind, TransferKind::CoprocessorRead | TransferKind::CoprocessorWrite);
-        if is_register && !self.coprocessors {
+        if is_register && !self.rules.coprocessors {
             return;
         }
-        let waiting = self.data.waiting;
+        let waiting = self.known.data.waiting;
         let owner = Owner::Instruction { address, transfers };
-        self.data = Data { owner, transferred: 0, next: None, waiting };
+        self.known.data = Data { owner, transferred: 0, next: None, waiting };
     }
 
     /// A packet of data trace.
@@ -111,25 +111,27 @@ impl<C: Code> Follower<C> {
         let event = match *packet {
             Packet::NormalData { begins, address, value } => {
                 let value = value.map(|value: DataValue| u64::from(value.value));
-                Event::Access(self.data.transfer(begins, address, self.addresses).with_value(value))
+                Event::Access(
+                    self.known.data.transfer(begins, address, self.rules.addresses).with_value(value),
+                )
             }
             Packet::ValueNotTraced { begins, address } => {
-                Event::Access(self.data.transfer(begins, address, self.addresses))
+                Event::Access(self.known.data.transfer(begins, address, self.rules.addresses))
             }
             Packet::OutOfOrderPlaceholder { tag, begins, address } => {
-                let access = self.data.transfer(begins, address, self.addresses);
-                for given_up in self.data.waiting.wait(tag, access) {
+                let access = self.known.data.transfer(begins, address, self.rules.addresses);
+                for given_up in self.known.data.waiting.wait(tag, access) {
                     self.put(at, Event::Access(given_up), sink);
                 }
                 return;
             }
-            Packet::OutOfOrderData { tag, value } => match self.data.waiting.take(tag) {
+            Packet::OutOfOrderData { tag, value } => match self.known.data.waiting.take(tag) {
                 Some(access) => Event::Access(access.with_value(Some(value.value.into()))),
                 // Its placeholder came before tracing began.
                 None => return,
             },
             Packet::StoreFailed => {
-                if !self.held.fail_store() {
+                if !self.known.held.fail_store() {
                     self.tracker.statistics.skipped += 1;
                 }
                 return;
@@ -141,20 +143,20 @@ impl<C: Code> Follower<C> {
 
     /// Values that have not come will not come.
     pub(super) fn give_up_values(&mut self, at: At, sink: &mut impl Sink) {
-        if self.data.waiting.is_empty() {
+        if self.known.data.waiting.is_empty() {
             return;
         }
-        for access in self.data.waiting.give_up() {
+        for access in self.known.data.waiting.give_up() {
             self.tracker.emit(at, Event::Access(access), sink);
         }
     }
 
     /// A periodic I-sync: values that are long overdue will not come.
     pub(super) fn give_up_old_values(&mut self, at: At, sink: &mut impl Sink) {
-        if self.data.waiting.is_empty() {
+        if self.known.data.waiting.is_empty() {
             return;
         }
-        for access in self.data.waiting.age() {
+        for access in self.known.data.waiting.age() {
             self.tracker.emit(at, Event::Access(access), sink);
         }
     }

@@ -114,15 +114,18 @@ impl<C: Code> Follower<C> {
             }
             return;
         }
-        self.atoms_together = atoms.left();
+        self.known.atoms_together = atoms.left();
         while !atoms.is_empty() {
             self.release(sink);
             let Some(number_here) = here.take().or_else(|| self.block_here()) else {
                 return self.lost_atoms(&atoms, at, sink);
             };
             let mut linked = Linked::default();
-            let rules =
-                Rules { until: Until::Newest, has_cycles: atoms.has_cycles, traces_data: self.traces_data };
+            let rules = Rules {
+                until: Until::Newest,
+                has_cycles: atoms.has_cycles,
+                traces_data: self.rules.traces_data,
+            };
             let number;
             (number, atoms) = self.linked_atoms(number_here, atoms, rules, &mut linked, at, sink);
             self.settle(linked);
@@ -139,7 +142,7 @@ impl<C: Code> Follower<C> {
         sink: &mut impl Sink,
     ) -> Option<u32> {
         self.release(sink);
-        match self.has_cycles {
+        match self.rules.has_cycles {
             true => self.certain_run::<true>(offset, headers, sink),
             false => self.certain_run::<false>(offset, headers, sink),
         }
@@ -155,7 +158,7 @@ impl<C: Code> Follower<C> {
     ) -> Option<u32> {
         let (mut here, mut linked) = (self.block_here(), Linked::default());
         for (offset, &header) in (offset..).zip(headers) {
-            let mut atoms = self.p_headers[usize::from(header)];
+            let mut atoms = self.rules.p_headers[usize::from(header)];
             let at = Located { offset, length: 1, value: () };
             if atoms.is_empty() {
                 if HAS_CYCLES && atoms.cycles > 0 {
@@ -240,7 +243,7 @@ impl<C: Code> Follower<C> {
             return;
         }
         self.tracker.origin = linked.origin;
-        self.is_named = false;
+        self.known.is_named = false;
         let statistics = &mut self.tracker.statistics;
         statistics.instructions += linked.instructions;
         statistics.ranges += linked.instructions;
@@ -267,7 +270,7 @@ impl<C: Code> Follower<C> {
         if cycles.is_some() {
             self.tracker.emit(at, Event::CycleCount(cycles), sink);
         }
-        if !std::mem::replace(&mut self.is_lost, true) {
+        if !std::mem::replace(&mut self.known.is_lost, true) {
             self.tracker.emit(at, Event::AddressUnknown, sink);
         }
     }
@@ -290,11 +293,11 @@ impl<C: Code> Follower<C> {
             Class::IndirectBranch if executed => None,
             _ => Some(Position { address: range.end, isa: range.isa, it: block.it }),
         };
-        self.held.hold(at, cycles, range);
+        self.known.held.hold(at, cycles, range);
         self.tracker.position = next;
         self.tracker.origin = Origin::new(number, executed);
-        self.is_named = false;
-        if executed && self.traces_data {
+        self.known.is_named = false;
+        if executed && self.rules.traces_data {
             self.transfer_of(number);
         }
     }
@@ -302,7 +305,7 @@ impl<C: Code> Follower<C> {
     /// May an instruction transfer data?
     #[inline]
     fn may_transfer(&self, Range { flags, .. }: &Range) -> bool {
-        flags.load || flags.store || self.coprocessors
+        flags.load || flags.store || self.rules.coprocessors
     }
 
     /// The instruction of a block was executed.
@@ -319,14 +322,14 @@ impl<C: Code> Follower<C> {
     fn accepts(&mut self, number: u32, executed: bool, at: At, sink: &mut impl Sink) -> bool {
         let block = *self.tracker.block(number);
         if block.stop == Stop::NoMemory {
-            self.is_lost = false;
+            self.known.is_lost = false;
             self.tracker.unreadable(block.range.end, at, sink);
             return false;
         }
         let Some((symptom, address)) = block.symptom(executed) else { return true };
         self.tracker.mismatch(symptom, address, at, sink);
         if self.tracker.strict && symptom.is_strong() {
-            self.is_lost = true;
+            self.known.is_lost = true;
             self.tracker.give_up(at, sink);
             return false;
         }

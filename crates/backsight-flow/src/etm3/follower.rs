@@ -1,19 +1,17 @@
 //! The follower of an ETMv3 stream: packets in, events out.
 
-use std::ops;
-
 use backsight_arm::etm3::{Branch, Config, CycleMarks, ISync, PHeader, PHeaders, Packet, Reason, State};
-use backsight_core::{Address, AddressSpace, Cause, Located};
+use backsight_core::{Address, Cause, Located};
 use backsight_image::Code;
 
-use super::Options;
 use super::data::Data;
 use super::flow::Atoms;
 use super::held::Held;
-use crate::etm::{At, Position, Tracker, TrackerState, trace_on};
+use super::{Follower, Options};
+use crate::etm::{At, Position, Protocol, Reading, trace_on};
 use crate::sink::Sink;
 use crate::walk::Waypoints;
-use crate::{AccessKind, CodeCache, Event, Statistics, Symptom};
+use crate::{AccessKind, Event, Symptom};
 
 /// Debug halt, A and R profile.
 const DEBUG_HALT: u16 = 1;
@@ -21,18 +19,9 @@ const DEBUG_HALT: u16 = 1;
 /// One instruction that was executed.
 const EXECUTED: PHeader = PHeader { atoms: 1, count: 1, cycles: CycleMarks::NotTraced };
 
-/// Follows the execution that an ETMv3 stream reports.
+/// What an ETMv3's configuration says of its packets.
 #[derive(Clone, Debug)]
-pub struct Follower<C> {
-    pub(super) tracker: Tracker<C>,
-    pub(super) held: Held,
-    pub(super) data: Data,
-    /// It was reported that nobody knows where execution is.
-    pub(super) is_lost: bool,
-    /// A packet named the position since the last instruction.
-    pub(super) is_named: bool,
-    /// The atoms of the last P-header that had any.
-    pub(super) atoms_together: u8,
+pub struct Rules {
     keeps_cancelled: bool,
     m_profile: bool,
     pub(super) traces_data: bool,
@@ -43,64 +32,67 @@ pub struct Follower<C> {
     pub(super) has_cycles: bool,
     /// The atoms of each P-header.
     pub(super) p_headers: Box<[Atoms; 256]>,
-    end: u64,
 }
 
-/// All that decides what a [`Follower`] says of the packets that follow, but for what it has read of the code.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FollowerState {
-    tracker: TrackerState,
-    held: Held,
-    data: Data,
-    is_lost: bool,
-    is_named: bool,
-    atoms_together: u8,
-    end: u64,
+/// What is known of the newest instruction and of data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    pub(super) held: Held,
+    pub(super) data: Data,
+    /// It was reported that nobody knows where execution is.
+    pub(super) is_lost: bool,
+    /// A packet named the position since the last instruction.
+    pub(super) is_named: bool,
+    /// The atoms of the last P-header that had any.
+    pub(super) atoms_together: u8,
 }
 
-impl<C: Code> Follower<C> {
-    /// A follower for the stream of one ETMv3, through `code`.
-    pub fn new(config: &Config, code: C) -> Self {
-        Self::with_options(config, code, Options::default())
-    }
+impl Protocol for Config {
+    type Rules = Rules;
+    type Known = Known;
 
-    /// The same, with options.
-    pub fn with_options(config: &Config, code: C, options: Options) -> Self {
-        let m_profile = config.is_m_profile();
-        let p_headers = PHeaders::new(config);
-        let waypoints = Waypoints { isb: true, ..Waypoints::default() };
-        Self {
-            tracker: Tracker::by_instruction(code, waypoints, m_profile, options),
-            held: Held::default(),
-            data: Data::default(),
-            is_lost: false,
-            is_named: false,
-            atoms_together: 0,
+    fn rules(&self, options: &Options) -> Rules {
+        let p_headers = PHeaders::new(self);
+        Rules {
             keeps_cancelled: options.keeps_cancelled,
-            m_profile,
-            traces_data: config.data_trace(),
-            addresses: config.data_addresses(),
-            coprocessors: config.coprocessor_transfers(),
-            traces_vmid: config.vmid(),
-            has_cycles: config.cycle_accurate(),
+            m_profile: self.is_m_profile(),
+            traces_data: self.data_trace(),
+            addresses: self.data_addresses(),
+            coprocessors: self.coprocessor_transfers(),
+            traces_vmid: self.vmid(),
+            has_cycles: self.cycle_accurate(),
             p_headers: Box::new(std::array::from_fn(|header| {
                 p_headers.get(header as u8).map_or(Atoms::NONE, |header| Atoms::new(&header))
             })),
-            end: 0,
         }
     }
 
-    /// Takes the next packet; gives what is certain by now.
+    fn reading(&self) -> Reading {
+        let waypoints = Waypoints { isb: true, ..Waypoints::default() };
+        Reading { waypoints, t32_only: self.is_m_profile(), each_instruction: true }
+    }
+
     #[inline]
-    pub fn push(&mut self, packet: Located<Packet>, sink: &mut impl Sink) {
+    fn push<C: Code>(follower: &mut Follower<C>, packet: Located<Packet>, sink: &mut impl Sink) {
         let at = packet.map(|_| ());
-        self.end = packet.end();
         match packet.value {
-            Packet::PHeader(header) => self.push_atoms(Atoms::new(&header), at, sink),
-            _ => self.push_any(&packet.value, at, sink),
+            Packet::PHeader(header) => follower.push_atoms(Atoms::new(&header), at, sink),
+            _ => follower.push_any(&packet.value, at, sink),
         }
     }
 
+    fn close<C: Code>(follower: &mut Follower<C>, at: At, sink: &mut impl Sink) {
+        follower.lose(at, sink);
+    }
+
+    fn forget(known: &mut Known) {
+        known.held.clear();
+        known.data = Data::default();
+        known.is_lost = false;
+    }
+}
+
+impl<C: Code> Follower<C> {
     #[inline]
     fn push_atoms(&mut self, atoms: Atoms, at: At, sink: &mut impl Sink) {
         self.end = at.end();
@@ -123,20 +115,21 @@ impl<C: Code> Follower<C> {
     /// Takes P-headers of one byte each, one after the other: gives what they give one by one.
     #[inline]
     pub fn push_p_headers(&mut self, offset: u64, headers: &[u8], sink: &mut impl Sink) {
-        let has_atoms = |&header: &u8| !self.p_headers[usize::from(header)].is_empty();
+        let has_atoms = |&header: &u8| !self.rules.p_headers[usize::from(header)].is_empty();
         let last = match self.tracker.is_synchronised() {
             true => headers.iter().rposition(has_atoms),
             false => None,
         };
         // Where data is traced, runs are short.
-        let (certain, rest) = headers.split_at(last.filter(|_| !self.traces_data).unwrap_or(0));
+        let (certain, rest) = headers.split_at(last.filter(|_| !self.rules.traces_data).unwrap_or(0));
         let mut here = None;
         if !certain.is_empty() {
             here = self.certain_p_headers(offset, certain, sink);
         }
         self.end = offset + headers.len() as u64;
         for (offset, &header) in (offset + certain.len() as u64..).zip(rest) {
-            let (atoms, at) = (self.p_headers[usize::from(header)], Located { offset, length: 1, value: () });
+            let (atoms, at) =
+                (self.rules.p_headers[usize::from(header)], Located { offset, length: 1, value: () });
             match last {
                 Some(_) => self.p_header(atoms, here.take(), at, sink),
                 None => self.push_atoms(atoms, at, sink),
@@ -160,16 +153,16 @@ impl<C: Code> Follower<C> {
             }
             Packet::Trigger => self.put(at, Event::Trigger, sink),
             Packet::ContextId(id) => self.identify(Some(*id), None, at, sink),
-            Packet::Vmid(id) if self.traces_vmid => self.identify(None, Some(*id), at, sink),
+            Packet::Vmid(id) if self.rules.traces_vmid => self.identify(None, Some(*id), at, sink),
             // A unit that sends none has not sent this one: it comes of damage.
             Packet::Vmid(_) => self.tracker.skip(at, 1),
             Packet::ExceptionExit if is_synchronised => {
-                if self.m_profile {
-                    self.data.stack(AccessKind::Load);
+                if self.rules.m_profile {
+                    self.known.data.stack(AccessKind::Load);
                 }
                 self.put(at, Event::ExceptionReturn, sink);
             }
-            Packet::ExceptionEntry if is_synchronised => self.data.stack(AccessKind::Store),
+            Packet::ExceptionEntry if is_synchronised => self.known.data.stack(AccessKind::Store),
             Packet::NormalData { .. }
             | Packet::OutOfOrderPlaceholder { .. }
             | Packet::OutOfOrderData { .. }
@@ -188,83 +181,17 @@ impl<C: Code> Follower<C> {
         }
     }
 
-    /// What it knows now.
-    pub fn state(&self) -> FollowerState {
-        let &Self { ref tracker, ref held, ref data, is_lost, is_named, atoms_together, end, .. } = self;
-        let (tracker, held, data) = (tracker.known(), held.clone(), data.clone());
-        FollowerState { tracker, held, data, is_lost, is_named, atoms_together, end }
-    }
-
-    /// Goes on as a follower of the same configuration and code that knows this. Counts go on.
-    pub fn restore(&mut self, known: &FollowerState) {
-        let &FollowerState { tracker, ref held, ref data, is_lost, is_named, atoms_together, end } = known;
-        self.tracker.go_on_with(tracker);
-        self.held.clone_from(held);
-        self.data.clone_from(data);
-        (self.is_lost, self.is_named) = (is_lost, is_named);
-        (self.atoms_together, self.end) = (atoms_together, end);
-    }
-
-    /// The trace ends. The follower is as new afterwards, but for what it counted and what it knows of the code.
-    pub fn finish(&mut self, sink: &mut impl Sink) {
-        let at = Located { offset: self.end, length: 0, value: () };
-        self.lose(at, sink);
-        self.tracker.end(self.end, sink);
-    }
-
-    /// Begins again, as after a gap in the data. Counts go on.
-    pub fn reset(&mut self) {
-        self.held.clear();
-        self.data = Data::default();
-        self.is_lost = false;
-        self.tracker.reset();
-    }
-
-    /// What was counted.
-    pub fn statistics(&self) -> &Statistics {
-        &self.tracker.statistics
-    }
-
-    /// The code it walks through.
-    pub fn code(&self) -> &C {
-        &self.tracker.code
-    }
-
-    /// The code, to change it in a range of addresses, as seen from an address space: only what lies there is read again.
-    pub fn change_code(&mut self, space: AddressSpace, addresses: ops::Range<u64>) -> &mut C {
-        self.tracker.blocks.code_changed(space, addresses);
-        &mut self.tracker.code
-    }
-
-    /// The code has gone to another time: the context that execution is in may belong to another process now.
-    pub fn renew_space(&mut self) {
-        self.tracker.renew_space();
-    }
-
-    /// What it has read of the code, for another follower of the same code. It reads again what it needs afterwards.
-    pub fn take_cache(&mut self) -> CodeCache {
-        self.tracker.take_cache()
-    }
-
-    /// Goes on with what another follower of the same code has read. What follows is the same.
-    ///
-    /// # Errors
-    /// Gives it back if it is of no use here: code was read in another way.
-    pub fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
-        self.tracker.give_cache(cache)
-    }
-
     /// Reports an event, after what is held back.
     #[inline]
     pub(super) fn put(&mut self, at: At, event: Event, sink: &mut impl Sink) {
-        if self.held.is_full() {
+        if self.known.held.is_full() {
             self.release(sink);
         }
         // An access may still turn out to have failed.
-        if self.held.is_empty() && !matches!(event, Event::Access(_)) {
+        if self.known.held.is_empty() && !matches!(event, Event::Access(_)) {
             self.tracker.emit(at, event, sink);
         } else {
-            self.held.push(at, event);
+            self.known.held.push(at, event);
         }
     }
 
@@ -272,7 +199,7 @@ impl<C: Code> Follower<C> {
     #[inline]
     pub(super) fn release(&mut self, sink: &mut impl Sink) {
         let statistics = &mut self.tracker.statistics;
-        self.held.drain(|event| {
+        self.known.held.drain(|event| {
             statistics.count(&event.value);
             sink.take(event);
         });
@@ -282,8 +209,8 @@ impl<C: Code> Follower<C> {
     fn lose(&mut self, at: At, sink: &mut impl Sink) {
         self.release(sink);
         self.give_up_values(at, sink);
-        self.data.forget();
-        self.is_lost = false;
+        self.known.data.forget();
+        self.known.is_lost = false;
     }
 
     fn i_sync(&mut self, sync: &ISync, at: At, sink: &mut impl Sink) {
@@ -307,8 +234,8 @@ impl<C: Code> Follower<C> {
             self.tracker.emit(at, Event::CycleCount(Some(cycles).filter(|&cycles| cycles > 0)), sink);
         }
         self.tracker.report_context(sync.isa, at, sink);
-        self.is_lost = false;
-        self.is_named = true;
+        self.known.is_lost = false;
+        self.known.is_named = true;
         let Some(address) = sync.address else { return };
         self.tracker.go(address, sync.isa);
         if let (Some(next), Some(position)) = (sync.next, self.tracker.position) {
@@ -352,20 +279,20 @@ impl<C: Code> Follower<C> {
             }
             None => self.check(branch, before, at, sink),
         }
-        self.is_lost = false;
-        self.is_named = true;
+        self.known.is_lost = false;
+        self.known.is_named = true;
         // The address of a debug halt is not one that execution goes on at.
-        let is_halt = exception == Some(DEBUG_HALT) && !self.m_profile;
+        let is_halt = exception == Some(DEBUG_HALT) && !self.rules.m_profile;
         self.tracker.position = (!is_halt).then_some(Position::new(branch.address, branch.isa));
         if is_halt {
-            self.is_lost = true;
+            self.known.is_lost = true;
         }
     }
 
     /// A branch packet names the position that the code leads to, where that is known.
     fn check(&mut self, branch: &Branch, before: Option<Position>, at: At, sink: &mut impl Sink) {
         if let Some(before) = before
-            && !self.is_named
+            && !self.known.is_named
             && (before.address, before.isa) != (branch.address, branch.isa)
         {
             self.tracker.mismatch(Symptom::AddressDiffers, before.address, at, sink);
@@ -374,14 +301,16 @@ impl<C: Code> Follower<C> {
 
     /// The newest instruction never happened. Its address, if it was held back.
     fn cancel(&mut self) -> Option<Address> {
-        if self.keeps_cancelled && self.atoms_together > 1 || self.m_profile && self.held.cancel_return() {
+        if self.rules.keeps_cancelled && self.known.atoms_together > 1
+            || self.rules.m_profile && self.known.held.cancel_return()
+        {
             return None;
         }
-        self.held.cancel()
+        self.known.held.cancel()
     }
 
     fn cause(&self, number: u16) -> Cause {
-        if !self.m_profile {
+        if !self.rules.m_profile {
             return Cause::Armv7(number & 0xF);
         }
         // What trace units of M profile send, by the numbers of the architecture.

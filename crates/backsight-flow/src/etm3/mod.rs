@@ -10,5 +10,12 @@ mod follower;
 mod held;
 mod waiting;
 
+use backsight_arm::etm3::Config;
+
 pub use crate::etm::Options;
-pub use follower::{Follower, FollowerState};
+
+/// Follows the execution that an ETMv3 stream reports.
+pub type Follower<C> = crate::etm::Follower<C, Config>;
+
+/// What a [`Follower`] knows between two packets.
+pub type FollowerState = crate::etm::FollowerState<Config>;

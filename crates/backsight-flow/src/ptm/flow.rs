@@ -87,11 +87,12 @@ impl<C: Code> Follower<C> {
 
     /// An indirect branch without an address went where the newest call came from.
     fn leave_by_stack(&mut self, block: &Block, at: At, sink: &mut impl Sink) {
-        let found = if self.return_stack { self.stack.pop() } else { None };
+        let found = if self.rules.return_stack { self.known.stack.pop() } else { None };
         self.call(block);
         self.tracker.position = found.map(|(address, isa)| Position::new(address, isa));
         if found.is_none() {
-            let symptom = if self.return_stack { Symptom::ReturnStackEmpty } else { Symptom::TargetMissing };
+            let symptom =
+                if self.rules.return_stack { Symptom::ReturnStackEmpty } else { Symptom::TargetMissing };
             self.tracker.mismatch(symptom, block.last(), at, sink);
         }
     }
@@ -99,8 +100,8 @@ impl<C: Code> Follower<C> {
     /// A call leaves its return address.
     #[inline]
     fn call(&mut self, block: &Block) {
-        if block.range.flags.link && self.return_stack {
-            self.stack.push(block.range.end, block.range.isa);
+        if block.range.flags.link && self.rules.return_stack {
+            self.known.stack.push(block.range.end, block.range.isa);
         }
     }
 
@@ -121,7 +122,7 @@ impl<C: Code> Follower<C> {
             && symptom.is_strong()
         {
             self.tracker.mismatch(symptom, address, at, sink);
-            self.stack.clear();
+            self.known.stack.clear();
             return self.tracker.give_up(at, sink);
         }
         if block.range.instructions > 0 {
@@ -134,7 +135,7 @@ impl<C: Code> Follower<C> {
         }
         match block.stop {
             Stop::NoMemory => {
-                self.stack.clear();
+                self.known.stack.clear();
                 self.tracker.unreadable(block.range.end, at, sink);
             }
             Stop::Limit => self.tracker.position = None,
@@ -152,7 +153,7 @@ impl<C: Code> Follower<C> {
         let only = self.tracker.start(Position::new(last, isa));
         let walk = self.tracker.policy.walk(&self.tracker.code, only, Until::Count(1));
         if walk.instructions == 0 {
-            self.stack.clear();
+            self.known.stack.clear();
             return self.tracker.unreadable(last, at, sink);
         }
         let (end, it) = match self.tracker.position {
@@ -194,7 +195,7 @@ impl<C: Code> Follower<C> {
         if let Some((symptom, address)) = symptom {
             self.tracker.mismatch(symptom, address, at, sink);
             if self.tracker.strict {
-                self.stack.clear();
+                self.known.stack.clear();
                 self.tracker.give_up(at, sink);
                 return None;
             }
@@ -204,7 +205,7 @@ impl<C: Code> Follower<C> {
         }
         match walk.stop {
             Stop::NoMemory => {
-                self.stack.clear();
+                self.known.stack.clear();
                 self.tracker.unreadable(walk.end, at, sink);
                 None
             }

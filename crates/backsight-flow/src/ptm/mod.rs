@@ -7,5 +7,12 @@
 mod flow;
 mod follower;
 
+use backsight_arm::ptm::Config;
+
 pub use crate::etm::Options;
-pub use follower::{Follower, FollowerState};
+
+/// Follows the execution that a PTM stream reports.
+pub type Follower<C> = crate::etm::Follower<C, Config>;
+
+/// What a [`Follower`] knows between two packets.
+pub type FollowerState = crate::etm::FollowerState<Config>;

@@ -1,11 +1,10 @@
 //! Arm PTM and ETMv3: how their units are programmed by `KEY=VALUE`, and how a capture describes them.
 
-use backsight_arm::ptm::{OptionError, Registers};
+use backsight_arm::etm::{OptionError, Registers};
 use backsight_arm::{etm3, ptm};
 use backsight_capture::Register;
 use backsight_core::{Execution, Isa, TraceId};
-use backsight_unit::ptm::Timestamps;
-use backsight_unit::{etm3 as etm3_unit, ptm as ptm_unit};
+use backsight_unit::etm::{Protocol, Unit, UnitConfig};
 
 use super::etm4::SYSTEM_TIMESTAMPS;
 use super::{TraceUnit, TracedData, UnitDescription, UnitKind, UnitTemplate};
@@ -40,92 +39,44 @@ const OPTIONS: [(&str, &str); 2] = [
     ("timestamps", "instructions or cycles between timestamps; switches them on"),
 ];
 
-/// A programmed PTM.
+/// A programmed unit.
 #[derive(Debug)]
-struct PtmTemplate(ptm_unit::UnitConfig);
+struct Template<C>(UnitConfig<C>);
 
-/// A programmed ETMv3.
-#[derive(Debug)]
-struct Etm3Template(etm3_unit::UnitConfig);
+/// What is asked of each protocol in its own way.
+trait Programmed: Protocol {
+    /// The word that captures have for the version.
+    fn format(&self) -> &'static str;
 
-impl PtmTemplate {
-    fn with_id(&self, id: TraceId) -> ptm_unit::UnitConfig {
-        let mut unit = self.0;
-        unit.config.registers.traceidr = id.get().into();
-        unit
+    fn traced_data(&self) -> TracedData {
+        TracedData::None
     }
 }
 
-impl Etm3Template {
-    fn with_id(&self, id: TraceId) -> etm3_unit::UnitConfig {
-        let mut unit = self.0;
-        unit.config.registers.traceidr = id.get().into();
-        unit
+impl Programmed for ptm::Config {
+    fn format(&self) -> &'static str {
+        if self.minor() == 0 { "PFT1.0" } else { "PFT1.1" }
     }
 }
 
-/// What a unit was programmed to trace, of what a system of several processes needs.
-struct Traced {
-    timestamps: bool,
-    contexts: bool,
-}
+impl Programmed for etm3::Config {
+    fn format(&self) -> &'static str {
+        const FORMATS: [&str; 6] = ["ETM3.0", "ETM3.1", "ETM3.2", "ETM3.3", "ETM3.4", "ETM3.5"];
+        FORMATS.get(usize::from(self.minor())).copied().unwrap_or("ETM3.5")
+    }
 
-impl Traced {
-    /// Programs what is missing: timestamps, and contexts if they are wanted.
-    fn add(
-        &self,
-        contexts: bool,
-        timestamps: &mut Timestamps,
-        mut set: impl FnMut(&str, &str) -> Result<(), OptionError>,
-    ) -> Result<(), OptionError> {
-        if !self.timestamps {
-            set("timestamp_bits", "64")?;
-            timestamps.period = SYSTEM_TIMESTAMPS;
+    fn traced_data(&self) -> TracedData {
+        match (self.data_values(), self.data_addresses()) {
+            (true, _) => TracedData::Values,
+            (false, true) => TracedData::Addresses,
+            (false, false) => TracedData::None,
         }
-        // The clock that events are timed by begins at 0.
-        timestamps.first = 0;
-        if contexts && !self.contexts {
-            set("context_id", "4")?;
-        }
-        Ok(())
     }
 }
 
-impl UnitTemplate for PtmTemplate {
+impl<C: Programmed> UnitTemplate for Template<C> {
     fn first_id(&self) -> TraceId {
-        TraceId::new(self.0.config.trace_id())
-    }
-
-    fn framing(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn in_frames(&self) -> Box<dyn UnitTemplate> {
-        Box::new(Self(self.0))
-    }
-
-    fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, String> {
-        Ok(Box::new(ptm_unit::Unit::new(self.with_id(id))))
-    }
-
-    fn for_system(&self, contexts: bool) -> Option<Box<dyn UnitTemplate>> {
-        let mut unit = self.0;
-        let config = &mut unit.config;
-        let traced = Traced { timestamps: config.timestamps(), contexts: config.context_id_bytes() > 0 };
-        traced.add(contexts, &mut unit.timestamps, |name, value| config.set(name, value)).ok()?;
-        Some(Box::new(Self(unit)))
-    }
-
-    fn describe(&self, id: TraceId) -> UnitDescription {
-        let config = self.with_id(id).config;
-        let format = if config.minor() == 0 { "PFT1.0" } else { "PFT1.1" };
-        UnitDescription { format, registers: registers(&config.registers), options: Vec::new() }
-    }
-}
-
-impl UnitTemplate for Etm3Template {
-    fn first_id(&self) -> TraceId {
-        TraceId::new(self.0.config.trace_id())
+        TraceId::new((self.0.config.registers().traceidr & 0x7F) as u8)
     }
 
     fn framing(&self) -> Option<&'static str> {
@@ -137,35 +88,41 @@ impl UnitTemplate for Etm3Template {
     }
 
     fn traced_data(&self) -> TracedData {
-        let config = &self.0.config;
-        match (config.data_values(), config.data_addresses()) {
-            (true, _) => TracedData::Values,
-            (false, true) => TracedData::Addresses,
-            (false, false) => TracedData::None,
-        }
+        self.0.config.traced_data()
     }
 
     fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, String> {
-        Ok(Box::new(etm3_unit::Unit::new(self.with_id(id))))
+        let mut unit = self.0;
+        unit.config.registers_mut().traceidr = id.get().into();
+        Ok(Box::new(Unit::new(unit)))
     }
 
+    /// Programs what a system of several processes needs and is missing: timestamps, and contexts if they are wanted.
     fn for_system(&self, contexts: bool) -> Option<Box<dyn UnitTemplate>> {
         let mut unit = self.0;
-        let config = &mut unit.config;
-        let traced = Traced { timestamps: config.timestamps(), contexts: config.context_id_bytes() > 0 };
-        traced.add(contexts, &mut unit.timestamps, |name, value| config.set(name, value)).ok()?;
+        if !unit.config.timestamps() {
+            unit.config.set("timestamp_bits", "64").ok()?;
+            unit.timestamps.period = SYSTEM_TIMESTAMPS;
+        }
+        // The clock that events are timed by begins at 0.
+        unit.timestamps.first = 0;
+        if contexts && unit.config.registers().context_id_bytes() == 0 {
+            unit.config.set("context_id", "4").ok()?;
+        }
         Some(Box::new(Self(unit)))
     }
 
     fn describe(&self, id: TraceId) -> UnitDescription {
-        const FORMATS: [&str; 6] = ["ETM3.0", "ETM3.1", "ETM3.2", "ETM3.3", "ETM3.4", "ETM3.5"];
-        let config = self.with_id(id).config;
-        let format = FORMATS.get(usize::from(config.minor())).copied().unwrap_or("ETM3.5");
-        UnitDescription { format, registers: registers(&config.registers), options: Vec::new() }
+        let registers = Registers { traceidr: id.get().into(), ..*self.0.config.registers() };
+        UnitDescription {
+            format: self.0.config.format(),
+            registers: described(&registers),
+            options: Vec::new(),
+        }
     }
 }
 
-impl TraceUnit for ptm_unit::Unit {
+impl<C: Protocol> TraceUnit for Unit<C> {
     fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
         self.push_all(items, out);
         Ok(())
@@ -181,23 +138,7 @@ impl TraceUnit for ptm_unit::Unit {
     }
 }
 
-impl TraceUnit for etm3_unit::Unit {
-    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
-        self.push_all(items, out);
-        Ok(())
-    }
-
-    fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
-        Self::request_timestamp(self, time, out);
-    }
-
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
-        Self::finish(self, out);
-        Ok(())
-    }
-}
-
-fn registers(registers: &Registers) -> Vec<Register> {
+fn described(registers: &Registers) -> Vec<Register> {
     let register = |name: &str| {
         let value = registers.get(name)?;
         let text = format!("{value:#010x}");
@@ -206,51 +147,62 @@ fn registers(registers: &Registers) -> Vec<Register> {
     Registers::NAMES.into_iter().filter_map(register).collect()
 }
 
-fn program_ptm(settings: &Settings) -> Result<PtmTemplate, SettingError> {
-    let mut config = ptm::Config::default();
-    config.registers.traceidr = FIRST_ID;
-    let mut unit = ptm_unit::UnitConfig::new(config);
+/// Programs a unit; `special` knows settings that only its protocol has.
+fn program<C: Programmed>(
+    settings: &Settings,
+    special: impl Fn(&mut UnitConfig<C>, &str, &str) -> Result<bool, SettingError>,
+) -> Result<Template<C>, SettingError> {
+    let mut config = C::default();
+    config.registers_mut().traceidr = FIRST_ID;
+    let mut unit = UnitConfig::new(config);
     for (key, value) in settings {
         match key.to_ascii_lowercase().as_str() {
             "sync_period" => unit.sync_period = number(key, value)?,
             "timestamps" => {
                 unit.timestamps.period = number(key, value)?;
-                option(unit.config.set("timestamp_bits", "64"), key, value, ptm::Config::OPTIONS)?;
+                option(unit.config.set("timestamp_bits", "64"), key, value, C::OPTIONS)?;
             }
-            "return_stack_depth" => {
-                unit.return_stack_depth = number(key, value)?;
-                if !(1..=15).contains(&unit.return_stack_depth) {
-                    return Err(SettingError::new(key, value, "expected 1 to 15 entries"));
-                }
-            }
-            name => option(unit.config.set(name, value), key, value, ptm::Config::OPTIONS)?,
+            _ if special(&mut unit, key, value)? => {}
+            name => option(unit.config.set(name, value), key, value, C::OPTIONS)?,
         }
     }
-    check_id(unit.config.trace_id())?;
-    Ok(PtmTemplate(unit))
+    Ok(Template(unit))
 }
 
-fn program_etm3(settings: &Settings) -> Result<Etm3Template, SettingError> {
-    let mut config = etm3::Config::default();
-    config.registers.traceidr = FIRST_ID;
-    let mut unit = etm3_unit::UnitConfig::new(config);
-    for (key, value) in settings {
-        match key.to_ascii_lowercase().as_str() {
-            "sync_period" => unit.sync_period = number(key, value)?,
-            "timestamps" => {
-                unit.timestamps.period = number(key, value)?;
-                option(unit.config.set("timestamp_bits", "64"), key, value, etm3::Config::OPTIONS)?;
-            }
-            name => option(unit.config.set(name, value), key, value, etm3::Config::OPTIONS)?,
+impl<C: Programmed> Template<C> {
+    /// The same, if its trace ID can be that of a source.
+    fn checked(self) -> Result<Self, SettingError> {
+        let id = self.first_id();
+        if id.is_source() {
+            return Ok(self);
         }
+        let what = format!("trace ID {:#x} is not that of a source: 0x01 to 0x6f is expected", id.get());
+        Err(SettingError::together(what))
     }
-    if unit.config.coprocessor_transfers() {
+}
+
+fn program_ptm(settings: &Settings) -> Result<Template<ptm::Config>, SettingError> {
+    let template: Template<ptm::Config> = program(settings, |unit, key, value| {
+        if !key.eq_ignore_ascii_case("return_stack_depth") {
+            return Ok(false);
+        }
+        unit.return_stack_depth = number(key, value)?;
+        if !(1..=15).contains(&unit.return_stack_depth) {
+            return Err(SettingError::new(key, value, "expected 1 to 15 entries"));
+        }
+        Ok(true)
+    })?;
+    template.checked()
+}
+
+fn program_etm3(settings: &Settings) -> Result<Template<etm3::Config>, SettingError> {
+    let template: Template<etm3::Config> = program(settings, |_, _, _| Ok(false))?;
+    if template.0.config.coprocessor_transfers() {
         return Err(SettingError::together(
             "ETMCR bit 1 traces transfers of coprocessor registers; this unit does not see them",
         ));
     }
-    check_id(unit.config.trace_id())?;
-    Ok(Etm3Template(unit))
+    template.checked()
 }
 
 /// What became of setting an option, with the options that there are where it is none of them.
@@ -267,13 +219,6 @@ fn option(
         }
         why => SettingError::new(key, value, why),
     })
-}
-
-fn check_id(id: u8) -> Result<(), SettingError> {
-    if TraceId::new(id).is_source() {
-        return Ok(());
-    }
-    Err(SettingError::together(format!("trace ID {id:#x} is not that of a source: 0x01 to 0x6f is expected")))
 }
 
 #[cfg(test)]

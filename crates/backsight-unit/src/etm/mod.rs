@@ -1,11 +1,15 @@
-//! What the units of ETMv3 and PTM share: following execution, and knowing where branches and exceptions led.
+//! What the units of ETMv3 and PTM share: they follow execution, know where branches and exceptions led, and write
+//! synchronisation, context and time. Atoms, branches and data are written by each in its own way.
 
 mod observer;
 mod output;
+mod unit;
 
 pub use observer::Timestamps;
-pub(crate) use observer::{Clock, Location, Observed, Observer, Pending};
-pub(crate) use output::{Identifiers, exception_number, state_of};
+pub(crate) use observer::{Location, Pending};
+pub(crate) use output::{exception_number, state_of};
+pub(crate) use unit::Writer;
+pub use unit::{Protocol, Unit, UnitConfig};
 
 /// What became of the instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,14 +10,14 @@ use super::exception_number;
 
 /// A place in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
+pub struct Location {
     pub address: Address,
     pub isa: Isa,
 }
 
 /// What happened last, and led to a place whose instruction set is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pending {
+pub enum Pending {
     /// An indirect branch.
     Branch { exception_return: bool },
     /// An exception, by the number of ETMv3 and PTM.

@@ -17,4 +17,10 @@ mod atoms;
 mod unit;
 
 pub use crate::etm::{Statistics, Timestamps};
-pub use unit::{Unit, UnitConfig};
+use backsight_arm::etm3::Config;
+
+/// How a unit is built and programmed.
+pub type UnitConfig = crate::etm::UnitConfig<Config>;
+
+/// An ETMv3.
+pub type Unit = crate::etm::Unit<Config>;

@@ -15,4 +15,10 @@
 mod unit;
 
 pub use crate::etm::{Statistics, Timestamps};
-pub use unit::{Unit, UnitConfig};
+use backsight_arm::ptm::Config;
+
+/// How a unit is built and programmed.
+pub type UnitConfig = crate::etm::UnitConfig<Config>;
+
+/// A PTM.
+pub type Unit = crate::etm::Unit<Config>;

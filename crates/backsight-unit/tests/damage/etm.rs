@@ -1,10 +1,12 @@
 //! PTM and ETMv3.
 
+use backsight_arm::etm::packets;
 use backsight_arm::{etm3, ptm};
 use backsight_core::{Address, Located};
-use backsight_flow::{Event, etm3 as etm3_flow, ptm as ptm_flow};
+use backsight_flow::Event;
+use backsight_flow::etm::{Follower, Protocol};
 use backsight_testing::Random;
-use backsight_unit::{etm3 as etm3_unit, ptm as ptm_unit};
+use backsight_unit::etm::{Unit, UnitConfig};
 
 use crate::compare::{CodeAt, Listing, Mark, MarkKind, Subject, after_alignment};
 use crate::harm::Harm;
@@ -12,13 +14,13 @@ use crate::support::accesses::with_accesses;
 use crate::support::{Flavour, Program, Walk, Walker};
 
 /// A random program, traced by a random unit.
-struct Traced<C> {
+struct Traced<C: Protocol> {
     program: Program,
     config: C,
     bytes: Vec<u8>,
     traces_data: bool,
     traces_values: bool,
-    decode: fn(&C, &Program, &[u8]) -> Listing,
+    role: fn(&C::Packet) -> Role,
 }
 
 fn walk(random: &mut Random, seed: u64) -> Walk {
@@ -41,9 +43,9 @@ pub fn ptm_subject(seed: u64) -> Option<Box<dyn Subject>> {
     }
     config.set("context_id", ["0", "4"][random.below(2) as usize]).ok()?;
     config.set("timestamp_bits", ["0", "64"][random.below(2) as usize]).ok()?;
-    let mut options = ptm_unit::UnitConfig::new(config);
+    let mut options = UnitConfig::new(config);
     options.sync_period = 256;
-    let mut unit = ptm_unit::Unit::new(options);
+    let mut unit = Unit::new(options);
     let mut bytes = Vec::new();
     unit.push_all(&Walker::run(&program, walk(random, seed)), &mut bytes);
     unit.finish(&mut bytes);
@@ -53,7 +55,7 @@ pub fn ptm_subject(seed: u64) -> Option<Box<dyn Subject>> {
         bytes,
         traces_data: false,
         traces_values: false,
-        decode: decode_ptm,
+        role: ptm_role,
     }))
 }
 
@@ -67,15 +69,15 @@ pub fn etm3_subject(seed: u64) -> Option<Box<dyn Subject>> {
     config.set("context_id", ["0", "4"][random.below(2) as usize]).ok()?;
     config.set("timestamp_bits", ["0", "64"][random.below(2) as usize]).ok()?;
     config.set("data", ["none", "none", "address", "value", "both"][random.below(5) as usize]).ok()?;
-    let mut options = etm3_unit::UnitConfig::new(config);
+    let mut options = UnitConfig::new(config);
     options.sync_period = 256;
-    let mut unit = etm3_unit::Unit::new(options);
+    let mut unit = Unit::new(options);
     let mut bytes = Vec::new();
     let executed = Walker::run(&program, walk(random, seed));
     unit.push_all(&with_accesses(&executed, random), &mut bytes);
     unit.finish(&mut bytes);
     let (traces_data, traces_values) = (config.data_trace(), config.data_values());
-    Some(Box::new(Traced { program, config, bytes, traces_data, traces_values, decode: decode_etm3 }))
+    Some(Box::new(Traced { program, config, bytes, traces_data, traces_values, role: etm3_role }))
 }
 
 /// What a packet is for synchronisation.
@@ -118,47 +120,25 @@ impl Marker {
     }
 }
 
-fn decode_ptm(config: &ptm::Config, program: &Program, bytes: &[u8]) -> Listing {
-    let mut listing = Listing::default();
-    let mut follower = ptm_flow::Follower::new(config, program);
-    let mut marker = Marker::new(config.vmid());
-    let Listing { events, marks } = &mut listing;
-    let mut sink = |event: Located<Event>| events.push(event);
-    ptm::packets(config, bytes, &mut |packet| {
-        let role = match packet.value {
-            ptm::Packet::Async => Role::Async,
-            ptm::Packet::ISync(sync) => Role::ISync(sync.address),
-            ptm::Packet::Vmid(_) => Role::Vmid,
-            _ => Role::Other,
-        };
-        marks.push(marker.mark(&packet, role));
-        follower.push(packet, &mut sink);
-    });
-    follower.finish(&mut sink);
-    listing
+fn ptm_role(packet: &ptm::Packet) -> Role {
+    match packet {
+        ptm::Packet::Async => Role::Async,
+        ptm::Packet::ISync(sync) => Role::ISync(sync.address),
+        ptm::Packet::Vmid(_) => Role::Vmid,
+        _ => Role::Other,
+    }
 }
 
-fn decode_etm3(config: &etm3::Config, program: &Program, bytes: &[u8]) -> Listing {
-    let mut listing = Listing::default();
-    let mut follower = etm3_flow::Follower::new(config, program);
-    let mut marker = Marker::new(config.vmid());
-    let Listing { events, marks } = &mut listing;
-    let mut sink = |event: Located<Event>| events.push(event);
-    etm3::packets(config, bytes, &mut |packet| {
-        let role = match packet.value {
-            etm3::Packet::Async => Role::Async,
-            etm3::Packet::ISync(sync) => sync.address.map_or(Role::Other, Role::ISync),
-            etm3::Packet::Vmid(_) => Role::Vmid,
-            _ => Role::Other,
-        };
-        marks.push(marker.mark(&packet, role));
-        follower.push(packet, &mut sink);
-    });
-    follower.finish(&mut sink);
-    listing
+fn etm3_role(packet: &etm3::Packet) -> Role {
+    match packet {
+        etm3::Packet::Async => Role::Async,
+        etm3::Packet::ISync(sync) => sync.address.map_or(Role::Other, Role::ISync),
+        etm3::Packet::Vmid(_) => Role::Vmid,
+        _ => Role::Other,
+    }
 }
 
-impl<C: std::fmt::Debug> Subject for Traced<C> {
+impl<C: Protocol> Subject for Traced<C> {
     fn name(&self) -> String {
         format!("{:x?}", self.config)
     }
@@ -168,7 +148,17 @@ impl<C: std::fmt::Debug> Subject for Traced<C> {
     }
 
     fn decode(&self, bytes: &[u8]) -> Listing {
-        (self.decode)(&self.config, &self.program, bytes)
+        let mut listing = Listing::default();
+        let mut follower = Follower::new(&self.config, &self.program);
+        let mut marker = Marker::new(self.config.vmid());
+        let Listing { events, marks } = &mut listing;
+        let mut sink = |event: Located<Event>| events.push(event);
+        packets(&self.config, bytes, &mut |packet| {
+            marks.push(marker.mark(&packet, (self.role)(&packet.value)));
+            follower.push(packet, &mut sink);
+        });
+        follower.finish(&mut sink);
+        listing
     }
 
     fn code(&self) -> &dyn CodeAt {

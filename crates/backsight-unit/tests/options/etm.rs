@@ -1,10 +1,14 @@
 //! PTM and ETMv3: periods, depths, sizes, versions, data trace.
 
+use std::ops::RangeInclusive;
+
+use backsight_arm::etm::packets;
 use backsight_arm::{etm3, ptm};
 use backsight_core::{Execution, Located};
-use backsight_flow::{Event, etm3 as etm3_flow, ptm as ptm_flow};
+use backsight_flow::Event;
+use backsight_flow::etm::{Follower, Protocol as Followed};
 use backsight_testing::Random;
-use backsight_unit::{etm3 as etm3_unit, ptm as ptm_unit};
+use backsight_unit::etm::{Protocol as Traced, Unit, UnitConfig};
 
 use crate::Effort;
 use crate::support::accesses::with_accesses;
@@ -46,21 +50,28 @@ fn executed(effort: Effort) -> (Program, Vec<Execution>) {
     (program, items)
 }
 
-fn ptm_units(effort: Effort) -> Vec<(String, ptm_unit::UnitConfig)> {
+/// Units of a protocol, each with its name: what is swept, with every value of one option. `own` are words that only this
+/// protocol has.
+fn units<C: Traced>(
+    effort: Effort,
+    (option, values): (&str, &[&str]),
+    own: &[(&str, &[&str])],
+    depths: RangeInclusive<u8>,
+) -> Vec<(String, UnitConfig<C>)> {
     let mut units = Vec::new();
-    let mut add = |what: String, change: &dyn Fn(&mut ptm_unit::UnitConfig)| {
+    let mut add = |what: String, change: &dyn Fn(&mut UnitConfig<C>)| {
         for (which, on) in [("nothing", NOTHING), ("everything", EVERYTHING)] {
-            for return_stack in ["0", "1"] {
-                let mut config = ptm::Config::default();
-                let words = on.iter().copied().chain([("return_stack", return_stack)]);
-                words.for_each(|(word, value)| config.set(word, value).expect("a word of PTM"));
-                let mut unit = ptm_unit::UnitConfig::new(config);
+            for value in values {
+                let mut config = C::default();
+                let words = on.iter().copied().chain([(option, *value)]);
+                words.for_each(|(word, value)| config.set(word, value).expect("a word of the protocol"));
+                let mut unit = UnitConfig::new(config);
                 change(&mut unit);
-                units.push((format!("{what}, {which} on, return_stack={return_stack}"), unit));
+                units.push((format!("{what}, {which} on, {option}={value}"), unit));
             }
         }
     };
-    for depth in 1..=15 {
+    for depth in depths {
         add(format!("return_stack_depth={depth}"), &|unit| unit.return_stack_depth = depth);
     }
     for value in effort.values(0, 1 << 20) {
@@ -73,84 +84,42 @@ fn ptm_units(effort: Effort) -> Vec<(String, ptm_unit::UnitConfig)> {
         add(format!("first_timestamp={value}"), &|unit| unit.timestamps.first = value);
     }
     for id in effort.values(1, 0x6F) {
-        add(format!("ETMTRACEIDR={id}"), &|unit| unit.config.registers.traceidr = id as u32);
+        add(format!("ETMTRACEIDR={id}"), &|unit| unit.config.registers_mut().traceidr = id as u32);
     }
-    let own: [(&str, &[&str]); 2] = [("barriers", &["0", "1"]), ("version", &["1.0", "1.1"])];
-    for (word, values) in WORDS.iter().chain(&own) {
+    for (word, values) in WORDS.iter().chain(own) {
         for value in *values {
-            add(format!("{word}={value}"), &|unit| unit.config.set(word, value).expect("a word of PTM"));
+            let what = format!("{word}={value}");
+            add(what, &|unit| unit.config.set(word, value).expect("a word of the protocol"));
         }
     }
     units
 }
 
-fn etm3_units(effort: Effort) -> Vec<(String, etm3_unit::UnitConfig)> {
-    let mut units = Vec::new();
-    let mut add = |what: String, change: &dyn Fn(&mut etm3_unit::UnitConfig)| {
-        for (which, on) in [("nothing", NOTHING), ("everything", EVERYTHING)] {
-            for data in ["none", "address", "value", "both"] {
-                let mut config = etm3::Config::default();
-                let words = on.iter().copied().chain([("data", data)]);
-                words.for_each(|(word, value)| config.set(word, value).expect("a word of ETMv3"));
-                let mut unit = etm3_unit::UnitConfig::new(config);
-                change(&mut unit);
-                units.push((format!("{what}, {which} on, data={data}"), unit));
-            }
-        }
-    };
-    for value in effort.values(0, 1 << 20) {
-        add(format!("sync_period={value}"), &|unit| unit.sync_period = value);
-    }
-    for value in effort.values(1, 1 << 20) {
-        add(format!("timestamp_period={value}"), &|unit| unit.timestamps.period = value);
-    }
-    for value in effort.values(0, u64::MAX) {
-        add(format!("first_timestamp={value}"), &|unit| unit.timestamps.first = value);
-    }
-    for id in effort.values(1, 0x6F) {
-        add(format!("ETMTRACEIDR={id}"), &|unit| unit.config.registers.traceidr = id as u32);
-    }
+fn ptm_units(effort: Effort) -> Vec<(String, UnitConfig<ptm::Config>)> {
+    let own: [(&str, &[&str]); 2] = [("barriers", &["0", "1"]), ("version", &["1.0", "1.1"])];
+    units(effort, ("return_stack", &["0", "1"]), &own, 1..=15)
+}
+
+fn etm3_units(effort: Effort) -> Vec<(String, UnitConfig<etm3::Config>)> {
     let own: [(&str, &[&str]); 2] =
         [("alternative_branches", &["0", "1"]), ("version", &["3.0", "3.1", "3.2", "3.3", "3.4", "3.5"])];
-    for (word, values) in WORDS.iter().chain(&own) {
-        for value in *values {
-            add(format!("{word}={value}"), &|unit| unit.config.set(word, value).expect("a word of ETMv3"));
-        }
-    }
-    units
+    units(effort, ("data", &["none", "address", "value", "both"]), &own, 1..=0)
 }
 
-fn follow_ptm(unit: &ptm_unit::UnitConfig, program: &Program, items: &[Execution], what: &str) -> Vec<Event> {
-    let (mut traced, mut bytes) = (ptm_unit::Unit::new(*unit), Vec::new());
-    traced.push_all(items, &mut bytes);
-    traced.finish(&mut bytes);
-    let mut follower = ptm_flow::Follower::new(&unit.config, program);
-    let mut events = Vec::new();
-    let mut sink = |event: Located<Event>| events.push(event.value);
-    ptm::packets(&unit.config, &bytes, &mut |packet| {
-        let is_bad = matches!(packet.value, ptm::Packet::Bad(_) | ptm::Packet::Unsynchronised);
-        assert!(!is_bad, "{what}: {packet:x?}");
-        follower.push(packet, &mut sink);
-    });
-    follower.finish(&mut sink);
-    events
-}
-
-fn follow_etm3(
-    unit: &etm3_unit::UnitConfig,
+fn follow<C: Traced + Followed>(
+    unit: &UnitConfig<C>,
     program: &Program,
     items: &[Execution],
     what: &str,
 ) -> Vec<Event> {
-    let (mut traced, mut bytes) = (etm3_unit::Unit::new(*unit), Vec::new());
+    let (mut traced, mut bytes) = (Unit::new(*unit), Vec::new());
     traced.push_all(items, &mut bytes);
     traced.finish(&mut bytes);
-    let mut follower = etm3_flow::Follower::new(&unit.config, program);
+    let mut follower = Follower::new(&unit.config, program);
     let mut events = Vec::new();
     let mut sink = |event: Located<Event>| events.push(event.value);
-    etm3::packets(&unit.config, &bytes, &mut |packet| {
-        let is_bad = matches!(packet.value, etm3::Packet::Bad(_) | etm3::Packet::Unsynchronised);
-        assert!(!is_bad, "{what}: {packet:x?}");
+    packets(&unit.config, &bytes, &mut |packet| {
+        assert!(C::is_packet(&packet.value), "{what}: {packet:x?}");
         follower.push(packet, &mut sink);
     });
     follower.finish(&mut sink);
@@ -171,7 +140,7 @@ fn sweep_ptm(effort: Effort) {
     let truth = truth(&items);
     let units = ptm_units(effort);
     for (what, unit) in &units {
-        let events = follow_ptm(unit, &program, &items, what);
+        let events = follow(unit, &program, &items, what);
         assert_same(&addresses(&program, &events), &truth, || what.clone());
     }
     println!("PTM: {} units decode to the truth", units.len());
@@ -182,7 +151,7 @@ fn sweep_etm3(effort: Effort) {
     let truth = truth(&items);
     let units = etm3_units(effort);
     for (what, unit) in &units {
-        let events = follow_etm3(unit, &program, &items, what);
+        let events = follow(unit, &program, &items, what);
         assert_same(&addresses(&program, &events), &truth, || what.clone());
         if !unit.config.data_trace() {
             continue;

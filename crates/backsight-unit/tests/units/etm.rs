@@ -3,11 +3,13 @@
 use crate::support::accesses::with_accesses;
 use crate::support::decode::{addresses, assert_same, truth};
 use crate::support::{Flavour, Program, Walk, Walker};
+use backsight_arm::etm::Decoder;
 use backsight_arm::{etm3, ptm};
 use backsight_core::{Address, Execution, Located};
-use backsight_flow::{AccessKind, Event, etm3 as etm3_flow, ptm as ptm_flow};
+use backsight_flow::etm::{Follower, Options, Protocol as Followed};
+use backsight_flow::{AccessKind, Event};
 use backsight_testing::Random;
-use backsight_unit::{etm3 as etm3_unit, ptm as ptm_unit};
+use backsight_unit::etm::{Protocol as Traced, Statistics, Unit, UnitConfig};
 
 fn any_walk(random: &mut Random, seed: u64) -> Walk {
     Walk {
@@ -34,24 +36,29 @@ fn traps(items: &[Execution]) -> usize {
     items.iter().filter(|item| matches!(item, Execution::Trap(_))).count()
 }
 
-fn follow_ptm(
-    config: &ptm::Config,
+/// The bytes that a unit writes of these items.
+fn traced<C: Traced>(unit: UnitConfig<C>, items: &[Execution]) -> (Vec<u8>, Statistics) {
+    let (mut unit, mut bytes) = (Unit::new(unit), Vec::new());
+    unit.push_all(items, &mut bytes);
+    unit.finish(&mut bytes);
+    (bytes, unit.statistics())
+}
+
+fn follow<C: Followed>(
+    config: &C,
     program: &Program,
     bytes: &[u8],
     chunk: usize,
     blocks: usize,
 ) -> Vec<Event> {
-    let options = ptm_flow::Options { cached_blocks: blocks, ..ptm_flow::Options::default() };
-    let mut follower = ptm_flow::Follower::with_options(config, program, options);
-    let mut decoder = ptm::Decoder::new(config);
+    let options = Options { cached_blocks: blocks, ..Options::default() };
+    let mut follower = Follower::with_options(config, program, options);
+    let mut decoder = Decoder::<C>::new(config);
     let mut events = Vec::new();
     let mut sink = |event: Located<Event>| events.push(event.value);
     for piece in bytes.chunks(chunk) {
         decoder.feed(piece, &mut |packet| {
-            assert!(
-                !matches!(packet.value, ptm::Packet::Bad(_) | ptm::Packet::Unsynchronised),
-                "{packet:x?}"
-            );
+            assert!(C::is_packet(&packet.value), "{packet:x?}");
             follower.push(packet, &mut sink);
         });
     }
@@ -75,24 +82,21 @@ fn ptm_gives_what_was_executed_in_every_configuration() {
         config.set("timestamp_bits", ["0", "48", "64"][random.below(3) as usize]).unwrap();
         config.set("timestamp_encoding", ["gray", "binary"][random.below(2) as usize]).unwrap();
         config.set("version", ["1.0", "1.1", "1.1"][random.below(3) as usize]).unwrap();
-        let mut options = ptm_unit::UnitConfig::new(config);
+        let mut options = UnitConfig::new(config);
         options.sync_period = [0, 64, 1024][random.below(3) as usize];
         options.return_stack_depth = 1 + random.below(15) as u8;
         options.timestamps.period = 1 + random.below(300);
         let program = Program::random(seed, Flavour::AArch32, false);
         let walk = any_walk(random, seed);
         let items = Walker::run(&program, walk);
-        let mut unit = ptm_unit::Unit::new(options);
-        let mut bytes = Vec::new();
-        unit.push_all(&items, &mut bytes);
-        unit.finish(&mut bytes);
-        let events = follow_ptm(&config, &program, &bytes, usize::MAX, 1 << 16);
+        let (bytes, statistics) = traced(options, &items);
+        let events = follow(&config, &program, &bytes, usize::MAX, 1 << 16);
         let what = || format!("seed {seed}\n{options:x?}\n{walk:?}");
         assert_same(&addresses(&program, &events), &truth(&items), what);
         assert_eq!(exceptions(&events).len(), traps(&items), "{}", what());
-        assert!(follow_ptm(&config, &program, &bytes, 7, 1) == events, "cache and pieces: {}", what());
+        assert!(follow(&config, &program, &bytes, 7, 1) == events, "cache and pieces: {}", what());
         stacked += usize::from(config.return_stack());
-        assert_eq!(unit.statistics().instructions, truth(&items).len() as u64);
+        assert_eq!(statistics.instructions, truth(&items).len() as u64);
     }
     assert!(stacked > 30);
 }
@@ -132,32 +136,6 @@ fn accesses_in(events: &[Event]) -> Vec<Seen> {
     events.iter().filter_map(seen).collect()
 }
 
-fn follow_etm3(
-    config: &etm3::Config,
-    program: &Program,
-    bytes: &[u8],
-    chunk: usize,
-    blocks: usize,
-) -> Vec<Event> {
-    let options = etm3_flow::Options { cached_blocks: blocks, ..etm3_flow::Options::default() };
-    let mut follower = etm3_flow::Follower::with_options(config, program, options);
-    let mut decoder = etm3::Decoder::new(config);
-    let mut events = Vec::new();
-    let mut sink = |event: Located<Event>| events.push(event.value);
-    for piece in bytes.chunks(chunk) {
-        decoder.feed(piece, &mut |packet| {
-            assert!(
-                !matches!(packet.value, etm3::Packet::Bad(_) | etm3::Packet::Unsynchronised),
-                "{packet:x?}"
-            );
-            follower.push(packet, &mut sink);
-        });
-    }
-    decoder.finish(&mut |packet| panic!("{packet:x?}"));
-    follower.finish(&mut sink);
-    events
-}
-
 #[test]
 fn etm3_gives_what_was_executed_and_accessed_in_every_configuration() {
     let mut compared = 0;
@@ -175,17 +153,14 @@ fn etm3_gives_what_was_executed_and_accessed_in_every_configuration() {
         config.set("timestamp_bits", ["0", "48", "64"][random.below(3) as usize]).unwrap();
         let version = ["3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.5"][random.below(7) as usize];
         config.set("version", version).unwrap();
-        let mut options = etm3_unit::UnitConfig::new(config);
+        let mut options = UnitConfig::new(config);
         options.sync_period = [0, 64, 1024][random.below(3) as usize];
         options.timestamps.period = 1 + random.below(300);
         let program = Program::random(seed, Flavour::AArch32, false);
         let walk = any_walk(random, seed);
         let items = with_accesses(&Walker::run(&program, walk), random);
-        let mut unit = etm3_unit::Unit::new(options);
-        let mut bytes = Vec::new();
-        unit.push_all(&items, &mut bytes);
-        unit.finish(&mut bytes);
-        let events = follow_etm3(&config, &program, &bytes, usize::MAX, 1 << 16);
+        let (bytes, _) = traced(options, &items);
+        let events = follow(&config, &program, &bytes, usize::MAX, 1 << 16);
         let what = || format!("seed {seed}\n{options:x?}\n{walk:?}");
         assert_same(&addresses(&program, &events), &truth(&items), what);
         assert_eq!(exceptions(&events).len(), traps(&items), "{}", what());
@@ -194,7 +169,7 @@ fn etm3_gives_what_was_executed_and_accessed_in_every_configuration() {
             assert!(accesses_in(&events) == expected, "accesses: {}", what());
             compared += expected.len();
         }
-        assert!(follow_etm3(&config, &program, &bytes, 7, 1) == events, "cache and pieces: {}", what());
+        assert!(follow(&config, &program, &bytes, 7, 1) == events, "cache and pieces: {}", what());
     }
     assert!(compared > 1000, "{compared}");
 }
@@ -207,11 +182,8 @@ fn etm3_of_data_only_mode_gives_accesses_without_instructions() {
     let mut config = etm3::Config::default();
     config.set("data", "both").unwrap();
     config.set("data_only", "1").unwrap();
-    let mut unit = etm3_unit::Unit::new(etm3_unit::UnitConfig::new(config));
-    let mut bytes = Vec::new();
-    unit.push_all(&items, &mut bytes);
-    unit.finish(&mut bytes);
-    let events = follow_etm3(&config, &program, &bytes, usize::MAX, 1 << 16);
+    let (bytes, _) = traced(UnitConfig::new(config), &items);
+    let events = follow(&config, &program, &bytes, usize::MAX, 1 << 16);
     let values: Vec<Option<u64>> = events
         .iter()
         .filter_map(|event| match event {

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use backsight_arm::etm3::{Config, Decoded, Decoder, Packet, Registers, opencsd};
-use backsight_core::{Accounting, Located};
+use backsight_arm::etm3::{Config, Decoded, Decoder, Packet, Reason, opencsd};
+use backsight_core::Located;
 use backsight_flow::etm3::{Follower, Options};
 use backsight_flow::{Event, Sink};
 
 use super::etm;
 use super::execution::{Core, Execution, PacketFollower};
-use super::packets::{PacketDecoder, Packets};
+use super::packets::Packets;
 use super::stream::{Events, StreamSink};
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
@@ -39,15 +39,12 @@ impl Protocol for Etm3 {
             // A name that says nothing leaves the usual profile.
             let _ = config.set("core", core);
         }
-        etm::configure(source, &mut config, Config::set, notes)?;
-        if let Some(id) = source.id {
-            config.registers.traceidr = u32::from(id.get());
-        }
+        etm::configure(source, &mut config, notes)?;
         Ok(config)
     }
 
     fn check(_names: &Names, key: &str, value: &str) -> Result<(), BadSetting> {
-        etm::check(key, value, Config::set, Config::OPTIONS)
+        etm::check::<Config>(key, value)
     }
 
     fn words(config: &Config) -> String {
@@ -55,8 +52,7 @@ impl Protocol for Etm3 {
     }
 
     fn registers(config: &Config) -> Option<Vec<(&'static str, u32)>> {
-        let named = Registers::NAMES.into_iter().take(3);
-        Some(named.filter_map(|name| Some((name, config.registers.get(name)?))).collect())
+        Some(etm::registers(config))
     }
 
     fn lists_return_addresses() -> bool {
@@ -89,34 +85,11 @@ impl Protocol for Etm3 {
         match packet {
             Packet::Async => Landmark::Sync,
             Packet::Timestamp(timestamp) if timestamp.value != 0 => Landmark::Time(timestamp.value),
-            Packet::ISync(sync) if sync.reason == backsight_arm::etm3::Reason::AfterOverflow => {
-                Landmark::Overflow
-            }
+            Packet::ISync(sync) if sync.reason == Reason::AfterOverflow => Landmark::Overflow,
             Packet::Bad(_) => Landmark::Bad,
             Packet::Unsynchronised => Landmark::Unsynchronised,
             _ => Landmark::None,
         }
-    }
-}
-
-impl PacketDecoder for Decoder {
-    type Packet = Packet;
-
-    #[inline]
-    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        Self::feed(self, bytes, sink);
-    }
-
-    fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        Self::reset(self, sink);
-    }
-
-    fn accounting(&self) -> Accounting {
-        Self::accounting(self)
-    }
-
-    fn is_skipped(packet: &Packet) -> bool {
-        matches!(packet, Packet::Unsynchronised)
     }
 }
 

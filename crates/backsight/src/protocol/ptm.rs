@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use backsight_arm::ptm::{Config, Decoder, Packet, Registers, opencsd};
-use backsight_core::{Accounting, Located};
+use backsight_arm::ptm::{Config, Decoder, Packet, Reason, opencsd};
+use backsight_core::Located;
 use backsight_flow::Sink;
 use backsight_flow::ptm::{Follower, Options};
 
 use super::etm;
 use super::execution::{Core, Execution, PacketFollower};
-use super::packets::{PacketDecoder, Packets};
+use super::packets::Packets;
 use super::{BadSetting, Described, Following, Landmark, Names, Never, Protocol};
 use crate::SourceCode;
 
@@ -34,15 +34,12 @@ impl Protocol for Ptm {
 
     fn configure(source: &Described<'_>, notes: &mut Vec<String>) -> Result<Config, BadSetting> {
         let mut config = Config::default();
-        etm::configure(source, &mut config, Config::set, notes)?;
-        if let Some(id) = source.id {
-            config.registers.traceidr = u32::from(id.get());
-        }
+        etm::configure(source, &mut config, notes)?;
         Ok(config)
     }
 
     fn check(_names: &Names, key: &str, value: &str) -> Result<(), BadSetting> {
-        etm::check(key, value, Config::set, Config::OPTIONS)
+        etm::check::<Config>(key, value)
     }
 
     fn words(config: &Config) -> String {
@@ -50,8 +47,7 @@ impl Protocol for Ptm {
     }
 
     fn registers(config: &Config) -> Option<Vec<(&'static str, u32)>> {
-        let named = Registers::NAMES.into_iter().take(3);
-        Some(named.filter_map(|name| Some((name, config.registers.get(name)?))).collect())
+        Some(etm::registers(config))
     }
 
     fn counts_cycles(config: &Config) -> bool {
@@ -83,34 +79,11 @@ impl Protocol for Ptm {
         match packet {
             Packet::ISync(_) if matches!(before, Some(Packet::Async)) => Landmark::Sync,
             Packet::Timestamp(timestamp) if timestamp.value != 0 => Landmark::Time(timestamp.value),
-            Packet::ISync(sync) if sync.reason == backsight_arm::ptm::Reason::AfterOverflow => {
-                Landmark::Overflow
-            }
+            Packet::ISync(sync) if sync.reason == Reason::AfterOverflow => Landmark::Overflow,
             Packet::Bad(_) => Landmark::Bad,
             Packet::Unsynchronised => Landmark::Unsynchronised,
             _ => Landmark::None,
         }
-    }
-}
-
-impl PacketDecoder for Decoder {
-    type Packet = Packet;
-
-    #[inline]
-    fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Located<Packet>)) {
-        Self::feed(self, bytes, sink);
-    }
-
-    fn reset(&mut self, sink: &mut impl FnMut(Located<Packet>)) {
-        Self::reset(self, sink);
-    }
-
-    fn accounting(&self) -> Accounting {
-        Self::accounting(self)
-    }
-
-    fn is_skipped(packet: &Packet) -> bool {
-        matches!(packet, Packet::Unsynchronised)
     }
 }
 
