@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +13,6 @@ use backsight_core::TraceId;
 use backsight_image::{AllowedFiles, ImageSpec};
 
 use crate::code::Code;
-use crate::decode::{Branches, Decode, Execution, Packets, count_frames, frame_damage};
 use crate::source::Source;
 use crate::{OpenOptions, Result};
 
@@ -91,21 +91,6 @@ impl Capture {
             Code::read(self.description.clone(), self.images.clone(), self.allowed.clone(), self.budget)?;
         Ok(self.code.get_or_init(|| code))
     }
-
-    /// Its packets.
-    pub fn packets(&self) -> Decode<'_, Packets> {
-        Decode::new(self, Packets::default())
-    }
-
-    /// What was executed.
-    pub fn execution(&self) -> Decode<'_, Execution> {
-        Decode::new(self, Execution::default())
-    }
-
-    /// The branches that were taken, as far as the packets alone name them: no code is needed.
-    pub fn branches(&self) -> Decode<'_, Branches> {
-        Decode::new(self, Branches::default())
-    }
 }
 
 /// What a buffer holds, with numbers of bytes, by trace ID.
@@ -118,6 +103,9 @@ pub struct Contents {
     /// What is wrong with the frames, in words.
     pub frame_damage: Vec<String>,
 }
+
+/// Bytes of a buffer that are taken apart before its sources are decoded one after the other.
+pub(crate) const BLOCK: usize = 1 << 18;
 
 /// What one trace sink captured.
 #[derive(Clone)]
@@ -177,34 +165,23 @@ impl Buffer {
         self.sources().find(|source| source.id() == id).cloned().or_else(|| self.source(id))
     }
 
-    /// Which sources it holds trace of, and how many bytes of each. Where several can be there, its frames are read to find
-    /// out.
-    ///
-    /// # Errors
-    /// If it cannot be read, or can be read once only.
-    pub fn contents(&self) -> Result<Contents> {
-        let mut contents = Contents::default();
-        let size = self.size.ok_or_else(|| {
-            let what = "its size is not known: what is in it can be read once only";
-            crate::Error::misuse(format!("buffer {}: {what}", self.name))
-        })?;
-        if self.is_raw() {
-            contents.sources.extend(self.sources().map(|source| (source.clone(), size)));
-            return Ok(contents);
-        }
-        let counts = count_frames(self)?;
-        contents.frame_damage = frame_damage(&counts);
-        let mut bytes: BTreeMap<TraceId, u64> = BTreeMap::new();
-        for (id, &count) in (0_u8..).zip(&counts.data).filter(|(_, count)| **count > 0) {
-            *bytes.entry(self.first_id(TraceId::new(id))).or_default() += count;
-        }
-        for (id, count) in bytes {
-            match self.source(id) {
-                Some(source) => contents.sources.push((source, count)),
-                None => contents.unknown.push((id, count)),
+    /// Reads it from this position on, block by block.
+    pub(crate) fn read_blocks(
+        &self,
+        position: u64,
+        fill: bool,
+        each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result {
+        let mut reader = self.open_at(position)?;
+        let mut block = vec![0; BLOCK];
+        let fill = fill && !self.is_raw();
+        loop {
+            let count = read_block(&mut reader, &mut block, fill)
+                .map_err(|error| description::Error::io(self.name(), &error))?;
+            if count == 0 || each(&block[..count]).is_break() {
+                return Ok(());
             }
         }
-        Ok(contents)
     }
 
     /// Opens its bytes.
@@ -284,5 +261,22 @@ impl fmt::Debug for Buffer {
             .field("starts", starts)
             .field("thread", thread)
             .finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn read_block(reader: &mut impl Read, block: &mut [u8], fill: bool) -> io::Result<usize> {
+    let mut filled = 0;
+    loop {
+        match reader.read(&mut block[filled..]) {
+            Ok(0) => return Ok(filled),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // What came before the trouble is decoded; the next read meets it again.
+            Err(_) if filled > 0 => return Ok(filled),
+            Err(error) => return Err(error),
+        }
+        if !fill || filled == block.len() {
+            return Ok(filled);
+        }
     }
 }

@@ -3,8 +3,7 @@
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::item::{Item, Outcome};
-use super::span::Cut;
+use super::item::{Cut, Item, Outcome};
 use crate::Source;
 use crate::protocol::SavedState;
 

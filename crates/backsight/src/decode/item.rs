@@ -2,11 +2,15 @@
 
 use std::ops::{ControlFlow, Range};
 
+use backsight_core::TraceId;
 use backsight_image::Window;
 
 use super::positions::{Positions, Stretch};
-use super::source_decoder::MOST_KEPT;
 use crate::Source;
+
+/// Bytes that are kept for a packet that has not ended. More are passed over only while a decoder searches for
+/// synchronisation; of those, nobody is shown the bytes.
+pub(super) const MOST_KEPT: usize = 1 << 16;
 
 /// Something that was decoded, with where it came from.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +28,28 @@ pub struct Item<'a, T> {
     /// What it is.
     pub value: T,
     pub(crate) origin: Origin<'a>,
+}
+
+/// Where a source can be cut in two. Offsets count the bytes of the stream of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Decoding begins here: this is a synchronisation.
+    pub sync: u64,
+    /// From here on, what comes out is what a decode of the whole source gives.
+    pub offset: u64,
+    /// Where reading of the buffer may begin; `None`: at its beginning.
+    pub seek: Option<Seek>,
+}
+
+/// Where in a buffer reading may begin: between two frames, before the first byte of interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seek {
+    /// Bytes of the buffer that come before.
+    pub position: u64,
+    /// The trace ID that the next bytes belong to, where frames have said so before.
+    pub id: Option<TraceId>,
+    /// Bytes of the stream of the source that come before.
+    pub offset: u64,
 }
 
 /// What is known of the bytes of an item.

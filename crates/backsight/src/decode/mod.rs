@@ -26,7 +26,6 @@ mod timeline;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,18 +38,16 @@ use crate::{Error, Result};
 pub use consumer::Consumer;
 use consumer::Each;
 pub use execute::Written;
-pub use item::{Item, Outcome};
+pub use item::{Cut, Item, Outcome, Seek};
 pub use items::{Items, OwnedItem};
 pub use kind::{Branches, ByKind, Counting, Counts, Execution, Kind, Number, Packets};
 pub use outline::Outline;
 pub(crate) use parallel::map;
 pub use positions::Stretch;
 pub use session::Session;
-use session::{BLOCK, Order, Setup};
+use session::{Order, Setup};
 use source_decoder::Wanted;
-pub(crate) use span::count_frames;
-pub use span::{Cut, Seek, Span};
-pub(crate) use summary::frame_damage;
+pub use span::Span;
 pub use summary::{BufferSummary, SourceSummary, Summary, Undecoded};
 pub use timeline::TimeBounds;
 
@@ -480,7 +477,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         fill: bool,
         each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
     ) -> Result {
-        read_blocks(buffer, position, fill, &mut |block| {
+        buffer.read_blocks(position, fill, &mut |block| {
             if self.is_stopped() {
                 return ControlFlow::Break(());
             }
@@ -493,42 +490,6 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 }
 
-/// Reads a buffer from this position on, block by block.
-fn read_blocks(
-    buffer: &Buffer,
-    position: u64,
-    fill: bool,
-    each: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-) -> Result {
-    let mut reader = buffer.open_at(position)?;
-    let mut block = vec![0; BLOCK];
-    let fill = fill && !buffer.is_raw();
-    loop {
-        let count = read_block(&mut reader, &mut block, fill)
-            .map_err(|error| backsight_capture::Error::io(buffer.name(), &error))?;
-        if count == 0 || each(&block[..count]).is_break() {
-            return Ok(());
-        }
-    }
-}
-
-fn read_block(reader: &mut impl Read, block: &mut [u8], fill: bool) -> io::Result<usize> {
-    let mut filled = 0;
-    loop {
-        match reader.read(&mut block[filled..]) {
-            Ok(0) => return Ok(filled),
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // What came before the trouble is decoded; the next read meets it again.
-            Err(_) if filled > 0 => return Ok(filled),
-            Err(error) => return Err(error),
-        }
-        if !fill || filled == block.len() {
-            return Ok(filled);
-        }
-    }
-}
-
 /// What several threads share.
 enum Spread {
     /// Nothing: there is one.
@@ -537,4 +498,21 @@ enum Spread {
     Sources,
     /// Pieces of the only source.
     Pieces(TraceId),
+}
+
+impl Capture {
+    /// Its packets.
+    pub fn packets(&self) -> Decode<'_, Packets> {
+        Decode::new(self, Packets::default())
+    }
+
+    /// What was executed.
+    pub fn execution(&self) -> Decode<'_, Execution> {
+        Decode::new(self, Execution::default())
+    }
+
+    /// The branches that were taken, as far as the packets alone name them: no code is needed.
+    pub fn branches(&self) -> Decode<'_, Branches> {
+        Decode::new(self, Branches::default())
+    }
 }

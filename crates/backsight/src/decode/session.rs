@@ -14,16 +14,13 @@ use super::merge::Waiting;
 use super::source_decoder::{Part, SourceDecoder, Wanted};
 use super::split::Splitter;
 use super::summary::{BufferSummary, SourceSummary, Summary, Undecoded};
-use crate::capture::Buffer;
+use crate::capture::{BLOCK, Buffer};
 use crate::code::Code;
 use crate::protocol::Stream;
 
 /// Bytes of a buffer that are taken apart before their sources are decoded, where the order of sources is restored or
 /// nobody asks for it: they stay in the fastest memory.
 const SMALL_BLOCK: usize = 1 << 15;
-
-/// Bytes of a buffer that are taken apart before its sources are decoded one after the other.
-pub(super) const BLOCK: usize = 1 << 18;
 
 /// How the items of several sources follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

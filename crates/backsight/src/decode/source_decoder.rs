@@ -9,14 +9,10 @@ use backsight_image::Window;
 
 use super::caches::SharedCode;
 use super::consumer::Consumer;
-use super::item::{Arrival, Item, Origin, Recent};
+use super::item::{Arrival, Item, MOST_KEPT, Origin, Recent};
 use super::positions::Positions;
 use crate::Source;
 use crate::protocol::{Act, AnyStream, Resumable, SavedState, StreamSink};
-
-/// Bytes that are kept for a packet that has not ended. More are passed over only while a decoder searches for
-/// synchronisation; of those, nobody is shown the bytes.
-pub(super) const MOST_KEPT: usize = 1 << 16;
 
 /// What somebody will ask of the items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,21 +10,21 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use backsight_arm::frame::{Counts, FrameStart, Run};
+use backsight_arm::frame::{FrameStart, Run};
 use backsight_core::TraceId;
 use backsight_image::Window;
 
+use super::Decode;
 use super::consumer::Consumer;
-use super::item::Item;
+use super::item::{Cut, Item, Seek};
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
 use super::session::{Setup, buffer_summary, summaries_of};
-use super::source_decoder::{Break, SourceDecoder, Wanted};
+use super::source_decoder::{Break, SourceDecoder};
 use super::split::{Piece, Splitter};
 use super::summary::BufferSummary;
-use super::{Decode, read_blocks};
 use crate::protocol::{AnyStream, SavedState};
-use crate::{Buffer, Error, Result, Source};
+use crate::{Error, Result, Source};
 
 /// Bytes of a buffer between places where reading may begin.
 const SEEK: usize = 1 << 14;
@@ -36,28 +36,6 @@ const EARLY_BLOCKS: u32 = 64;
 /// Bytes of a source that are searched for a synchronisation at first, and at most.
 const FIRST_SEARCHED: usize = 1 << 10;
 const MOST_SEARCHED: usize = 1 << 23;
-
-/// Where a source can be cut in two. Offsets count the bytes of the stream of the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// Decoding begins here: this is a synchronisation.
-    pub sync: u64,
-    /// From here on, what comes out is what a decode of the whole source gives.
-    pub offset: u64,
-    /// Where reading of the buffer may begin; `None`: at its beginning.
-    pub seek: Option<Seek>,
-}
-
-/// Where in a buffer reading may begin: between two frames, before the first byte of interest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seek {
-    /// Bytes of the buffer that come before.
-    pub position: u64,
-    /// The trace ID that the next bytes belong to, where frames have said so before.
-    pub id: Option<TraceId>,
-    /// Bytes of the stream of the source that come before.
-    pub offset: u64,
-}
 
 /// A span of the stream of one source of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,18 +55,6 @@ impl Span {
     pub fn all(buffer: &str, id: TraceId) -> Self {
         Self { buffer: buffer.to_owned(), id, start: None, end: None }
     }
-}
-
-/// What the frames of a buffer hold.
-pub(crate) fn count_frames(buffer: &Buffer) -> Result<Counts> {
-    let wanted = Wanted { positions: false, bytes: false, arrivals: false };
-    let mut splitter = Splitter::new(buffer, wanted);
-    read_blocks(buffer, 0, false, &mut |block| {
-        splitter.feed(block, &mut |_| false);
-        ControlFlow::Continue(())
-    })?;
-    splitter.restart();
-    Ok(splitter.counts())
 }
 
 impl<'c, K: Kind> Decode<'c, K> {

@@ -7,11 +7,13 @@ use backsight_arm::frame::{Batch, Counts, Demultiplexer, FrameStart, Run};
 use backsight_capture::Start;
 use backsight_core::TraceId;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::source_decoder::{Break, Part, Wanted};
-use crate::capture::Buffer;
+use super::summary::frame_damage;
+use crate::capture::{Buffer, Contents};
+use crate::{Error, Result};
 
 /// Sources of a formatter at most.
 const IDS: usize = 128;
@@ -332,6 +334,50 @@ fn sum(one: &Counts, other: &Counts) -> Counts {
     sum.nonzero_padding += other.nonzero_padding;
     sum.stray_aux += other.stray_aux;
     sum
+}
+
+impl Buffer {
+    /// What its frames hold.
+    pub(crate) fn count_frames(&self) -> Result<Counts> {
+        let wanted = Wanted { positions: false, bytes: false, arrivals: false };
+        let mut splitter = Splitter::new(self, wanted);
+        self.read_blocks(0, false, &mut |block| {
+            splitter.feed(block, &mut |_| false);
+            ControlFlow::Continue(())
+        })?;
+        splitter.restart();
+        Ok(splitter.counts())
+    }
+
+    /// Which sources it holds trace of, and how many bytes of each. Where several can be there, its frames are read to find
+    /// out.
+    ///
+    /// # Errors
+    /// If it cannot be read, or can be read once only.
+    pub fn contents(&self) -> Result<Contents> {
+        let mut contents = Contents::default();
+        let size = self.size.ok_or_else(|| {
+            let what = "its size is not known: what is in it can be read once only";
+            Error::misuse(format!("buffer {}: {what}", self.name))
+        })?;
+        if self.is_raw() {
+            contents.sources.extend(self.sources().map(|source| (source.clone(), size)));
+            return Ok(contents);
+        }
+        let counts = self.count_frames()?;
+        contents.frame_damage = frame_damage(&counts);
+        let mut bytes: BTreeMap<TraceId, u64> = BTreeMap::new();
+        for (id, &count) in (0_u8..).zip(&counts.data).filter(|(_, count)| **count > 0) {
+            *bytes.entry(self.first_id(TraceId::new(id))).or_default() += count;
+        }
+        for (id, count) in bytes {
+            match self.source(id) {
+                Some(source) => contents.sources.push((source, count)),
+                None => contents.unknown.push((id, count)),
+            }
+        }
+        Ok(contents)
+    }
 }
 
 #[cfg(test)]

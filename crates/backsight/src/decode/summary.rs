@@ -231,7 +231,7 @@ fn execution(statistics: &Statistics, f: &mut fmt::Formatter<'_>) -> fmt::Result
 }
 
 /// What is wrong with frames, in words: nothing if all is well.
-pub(crate) fn frame_damage(counts: &Counts) -> Vec<String> {
+pub(super) fn frame_damage(counts: &Counts) -> Vec<String> {
     let mut damage = Vec::new();
     let mut note = |count: u64, what: &str| {
         if count > 0 {

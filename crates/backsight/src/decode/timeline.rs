@@ -12,12 +12,13 @@ use std::ops::ControlFlow;
 use backsight_flow::{Event, HardwareEvent, SourceTime};
 use backsight_image::Window;
 
+use super::Decode;
 use super::consumer::Each;
 use super::item::{Item, Origin, Outcome};
 use super::kind::Execution;
 use super::session::Session;
 use super::summary::Summary;
-use super::{Decode, read_block};
+use crate::capture::read_block;
 use crate::{Result, Source};
 
 /// Bytes of a buffer that are decoded before another buffer has its turn.

@@ -28,12 +28,11 @@ use super::execute::Executed;
 use super::kind::Kind;
 use super::lane::Lane;
 use super::parallel::{self, Read};
-use super::read_blocks;
-use super::session::{BLOCK, Setup, buffer_summary};
+use super::session::{Setup, buffer_summary};
 use super::source_decoder::{SourceDecoder, Wanted};
-use super::span::count_frames;
 use super::split::{Piece, Splitter};
 use super::summary::SourceSummary;
+use crate::capture::BLOCK;
 use crate::protocol::{AnyStream, SavedState};
 use crate::{Buffer, Result, Source};
 
@@ -89,7 +88,7 @@ fn with_data(buffer: &Buffer, mut ids: Vec<TraceId>, threads: usize) -> Option<V
         ids.retain(|&id| named.is_none_or(|named| named.has(id)));
     }
     if ids.len() > 1 {
-        let counts = count_frames(buffer).ok()?;
+        let counts = buffer.count_frames().ok()?;
         ids.retain(|id| counts.data[usize::from(id.get())] > 0);
     }
     Some(ids)
@@ -117,7 +116,7 @@ fn named_ids(buffer: &Buffer, size: u64, threads: usize) -> Result<Option<NamedI
     let look = |start: u64, _| {
         let is_last = start + part >= size;
         let (mut named, mut left) = (NamedIds::default(), if is_last { u64::MAX } else { part });
-        read_blocks(buffer, start, true, &mut |block| {
+        buffer.read_blocks(start, true, &mut |block| {
             named.look(block);
             left = left.saturating_sub(block.len() as u64);
             if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
