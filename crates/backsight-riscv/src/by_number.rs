@@ -3,24 +3,21 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Pieces of code that are remembered at a time.
-const REMEMBERED: usize = 1 << 12;
-
 /// Things by number. Memory is bounded: a new one takes the slot of an older one.
 #[derive(Clone, Debug)]
-pub struct ByNumber<T>(Vec<(u64, T)>);
+pub struct ByNumber<T, const SLOTS: usize = 4096>(Vec<(u64, T)>);
 
-impl<T> Default for ByNumber<T> {
+impl<T, const SLOTS: usize> Default for ByNumber<T, SLOTS> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T: Copy> ByNumber<T> {
+impl<T: Copy, const SLOTS: usize> ByNumber<T, SLOTS> {
     /// What is known by this number.
     #[inline(always)]
     pub fn get(&self, number: u64) -> Option<&T> {
-        let (known, thing) = self.0.get(number as usize % REMEMBERED)?;
+        let (known, thing) = self.0.get(number as usize % SLOTS)?;
         (*known == number).then_some(thing)
     }
 
@@ -28,19 +25,20 @@ impl<T: Copy> ByNumber<T> {
     #[inline]
     pub fn get_or_find(&mut self, number: u64, find: impl FnOnce() -> Option<T>) -> Option<&T> {
         if self.get(number).is_none() {
-            self.remember(number, find()?);
+            self.put(number, find()?);
         }
         self.get(number)
     }
 
+    /// Remembers what goes by this number.
     #[cold]
     #[inline(never)]
-    fn remember(&mut self, number: u64, thing: T) {
+    pub fn put(&mut self, number: u64, thing: T) {
         if self.0.is_empty() {
             // In every slot there is what is right for its number.
-            self.0 = vec![(number, thing); REMEMBERED];
+            self.0 = vec![(number, thing); SLOTS];
         }
-        self.0[number as usize % REMEMBERED] = (number, thing);
+        self.0[number as usize % SLOTS] = (number, thing);
     }
 }
 
@@ -50,12 +48,13 @@ mod tests {
 
     #[test]
     fn what_was_found_is_kept_until_another_number_takes_its_slot() {
-        let mut known = ByNumber::default();
-        for number in 0..2 * REMEMBERED as u64 {
+        const SLOTS: usize = 64;
+        let mut known = ByNumber::<u64, SLOTS>::default();
+        for number in 0..2 * SLOTS as u64 {
             assert_eq!(known.get_or_find(number, || Some(number)), Some(&number));
         }
         assert_eq!(known.get(3), None);
-        assert_eq!(known.get_or_find(REMEMBERED as u64 + 3, || None), Some(&(REMEMBERED as u64 + 3)));
+        assert_eq!(known.get_or_find(SLOTS as u64 + 3, || None), Some(&(SLOTS as u64 + 3)));
         assert_eq!(known.get_or_find(3, || None), None);
     }
 }

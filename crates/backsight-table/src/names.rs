@@ -2,6 +2,7 @@
 
 use backsight::SourceCode;
 use backsight::core::{Address, AddressSpace};
+use backsight::recent::Recent;
 
 use crate::table::Field;
 use crate::texts::{TextId, Texts};
@@ -32,7 +33,7 @@ struct Wanted {
 pub(crate) struct Names<'c> {
     pub code: SourceCode<'c>,
     wanted: Wanted,
-    slots: Vec<Option<(Address, AddressSpace, Location)>>,
+    recent: Recent<(Address, AddressSpace, Location), SLOTS>,
 }
 
 impl<'c> Names<'c> {
@@ -44,38 +45,36 @@ impl<'c> Names<'c> {
             modules: wants(&[Field::Module, Field::ModuleOffset]),
             lines: wants(&[Field::File, Field::Line]),
         };
-        Self { code, wanted, slots: Vec::new() }
+        Self { code, wanted, recent: Recent::default() }
     }
 
     /// The code is not what it was.
     pub fn forget(&mut self) {
-        self.slots.clear();
+        self.recent.clear();
     }
 
     /// What is at an address.
     #[inline]
     pub fn at(&mut self, space: AddressSpace, address: Address, texts: &mut Texts) -> Location {
-        if self.slots.is_empty() {
-            self.slots.resize(SLOTS, None);
-        }
-        let slot = ((address.0 >> 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50) as usize % SLOTS;
-        if let Some((known, known_space, location)) = &self.slots[slot]
-            && *known == address
-            && *known_space == space
-        {
-            return *location;
-        }
-        let location = self.find(space, address, texts);
-        self.slots[slot] = Some((address, space, location));
-        location
+        let Self { code, wanted, recent } = self;
+        let is_it = |&(known, in_space, _): &_| (known, in_space) == (address, space);
+        recent.get(address, is_it, || (address, space, wanted.find(code, space, address, texts))).2
     }
+}
 
+impl Wanted {
     #[cold]
-    fn find(&self, space: AddressSpace, address: Address, texts: &mut Texts) -> Location {
-        let image = self.code.names_at(space, address);
-        let symbol = if self.wanted.functions { image.symbolise(space, address) } else { None };
-        let module = if self.wanted.modules { image.module_at(space, address) } else { None };
-        let line = if self.wanted.lines { image.source_line(space, address) } else { None };
+    fn find(
+        self,
+        code: &SourceCode<'_>,
+        space: AddressSpace,
+        address: Address,
+        texts: &mut Texts,
+    ) -> Location {
+        let image = code.names_at(space, address);
+        let symbol = if self.functions { image.symbolise(space, address) } else { None };
+        let module = if self.modules { image.module_at(space, address) } else { None };
+        let line = if self.lines { image.source_line(space, address) } else { None };
         Location {
             function: texts.optional(symbol.as_ref().map(|symbol| symbol.name)),
             function_offset: symbol.map(|symbol| symbol.offset),

@@ -53,12 +53,12 @@ pub mod listing;
 pub mod messages;
 pub mod moments;
 pub mod protocol;
+pub mod recent;
 
 mod capture;
 mod code;
 mod error;
 mod open;
-mod recent;
 mod retired;
 mod save;
 mod settings;

@@ -5,20 +5,23 @@ use backsight_core::Address;
 /// Things by address. Memory is bounded: one takes the slot of another that falls on it. What a slot holds says itself
 /// whether it is what is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Recent<T> {
+pub struct Recent<T, const SLOTS: usize = 4096> {
     /// None at first, then a power of two.
     slots: Vec<Option<T>>,
 }
 
-const SLOTS: usize = 1 << 12;
-
-impl<T> Default for Recent<T> {
+impl<T, const SLOTS: usize> Default for Recent<T, SLOTS> {
     fn default() -> Self {
         Self { slots: Vec::new() }
     }
 }
 
-impl<T> Recent<T> {
+impl<T, const SLOTS: usize> Recent<T, SLOTS> {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+    }
+
     /// What is known for an address, if `is_it`; else what `find` finds.
     #[inline]
     pub fn get(
@@ -30,7 +33,7 @@ impl<T> Recent<T> {
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, || None);
         }
-        let slot = (address.0 >> 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
+        let slot = (address.0 >> 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let slot = &mut self.slots[slot as usize % SLOTS];
         if !slot.as_ref().is_some_and(is_it) {
             *slot = None;
@@ -43,9 +46,11 @@ impl<T> Recent<T> {
 mod tests {
     use super::*;
 
+    const SLOTS: usize = 64;
+
     #[test]
     fn what_was_found_is_kept_until_another_address_takes_its_slot() {
-        let mut recent = Recent::default();
+        let mut recent = Recent::<u64, SLOTS>::default();
         for round in 0..2 {
             for address in 0..4 * SLOTS as u64 {
                 let found = *recent.get(Address(address), |&known| known == address, || address);

@@ -357,6 +357,11 @@ impl<S> WalkedPath<S> {
         self.steps.len()
     }
 
+    /// The steps.
+    pub fn steps(&self) -> &[S] {
+        &self.steps
+    }
+
     /// Adds a step, and what it reports.
     pub fn push_step(&mut self, step: S, range: &Range) {
         let is_branch = range.ends_in_branch();

@@ -57,6 +57,9 @@ impl Destination {
         irreport: None,
     };
 
+    /// As far as the outcomes lead.
+    pub const NOWHERE: Self = Self { kind: DestinationKind::Cached, block: u32::MAX, ..Self::LAST_BRANCH };
+
     /// A packet that names a branch has its outcome too: the walk ends at the last branch.
     #[inline]
     pub fn ends_at_last_branch(&self) -> bool {
@@ -84,7 +87,7 @@ impl Destination {
 }
 
 /// Blocks that are recalled for one packet at most: its outcomes are looked up in four parts.
-const MOST_RECALLED: u64 = 4 * LONGEST_PATH as u64;
+pub(super) const MOST_RECALLED: u64 = 4 * LONGEST_PATH as u64;
 
 impl<C: Code> Follower<C> {
     /// Formats 1 and 2.
@@ -130,11 +133,8 @@ impl<C: Code> Follower<C> {
             },
             None => Destination::LAST_BRANCH,
         };
-        if let Some(key) = key {
-            self.remember(key, Some(&destination));
-        }
         self.forget_returns();
-        self.follow_after(recalled, &destination, Then::Nothing, sink)
+        self.follow_after(recalled, key, &destination, Then::Nothing, sink)
     }
 
     /// Does the way that a packet leads depend on nothing but where execution is and on the packet?
@@ -230,7 +230,7 @@ impl<C: Code> Follower<C> {
     ) -> Result<Walked, Fault> {
         if self.outcomes.len() > 0 && self.inferred.is_none() {
             self.forget_returns();
-            match self.follow_after(recalled, &Destination::LAST_BRANCH, Then::Lose(address), sink)? {
+            match self.follow_after(recalled, None, &Destination::LAST_BRANCH, Then::Lose(address), sink)? {
                 Walked::Arrived => {}
                 Walked::Paused => return Ok(Walked::Paused),
             }

@@ -22,7 +22,7 @@ pub(super) enum FastEnd {
 
 /// Where a walk ends or may end. The conditions are put so that one branch, seldom taken, tests them all.
 #[derive(Clone, Copy)]
-pub(super) struct Conditions {
+struct Conditions {
     /// It ends at a branch if so many outcomes are left.
     left_at_branch: u64,
     /// It may end at the destination's address if fewer outcomes are left.
@@ -31,11 +31,8 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Nowhere.
-    pub const NEVER: Self = Self { left_at_branch: u64::MAX, left_near: 0, address: 0 };
-
     #[inline(always)]
-    pub fn of(destination: &Destination) -> Self {
+    fn of(destination: &Destination) -> Self {
         Self {
             left_at_branch: if destination.ends_at_last_branch() { 1 } else { u64::MAX },
             left_near: if destination.may_be_passed() { 2 } else { 0 },
@@ -45,13 +42,13 @@ impl Conditions {
 
     /// Does it end at the last instruction of `block`?
     #[inline(always)]
-    pub fn at_branch(&self, block: &Block, left: u64) -> bool {
+    fn at_branch(&self, block: &Block, left: u64) -> bool {
         block.range.flags.conditional & (left == self.left_at_branch)
     }
 
     /// May it end in `block`, at least `from` bytes after its start?
     #[inline(always)]
-    pub fn near(&self, block: &Block, left: u64, from: u64) -> bool {
+    fn near(&self, block: &Block, left: u64, from: u64) -> bool {
         let start = block.range.start.0;
         let distance = self.address.wrapping_sub(start);
         (left < self.left_near) & (distance >= from) & (distance < block.range.end.0.wrapping_sub(start))
@@ -197,7 +194,7 @@ impl<C: Code> Follower<C> {
 
     /// Does the packet alone say where an uninferable jump leads to?
     #[inline(always)]
-    pub(super) fn can_cross(&self, destination: &Destination, left: u64) -> bool {
+    fn can_cross(&self, destination: &Destination, left: u64) -> bool {
         destination.kind != DestinationKind::LastBranch
             && left == u64::from(destination.at_branch)
             && self.blocks.begins(destination.block, destination.address)

@@ -46,12 +46,6 @@ impl Pending {
         self.map & ((1 << count) - 1) | 1 << count
     }
 
-    /// The next one, where there is no predictor.
-    #[inline]
-    pub fn take(&mut self) -> Option<bool> {
-        (self.mapped > 0).then(|| self.take_mapped())
-    }
-
     #[inline]
     fn take_mapped(&mut self) -> bool {
         let taken = self.map & 1 == 0;
@@ -107,6 +101,26 @@ impl Outcomes {
     pub const fn pass(&mut self, count: u8) {
         self.pending.map >>= count;
         self.pending.mapped -= count as u32;
+    }
+
+    /// Takes all but the next `count` of those that were told one by one, of which there are more. They come back with
+    /// [`Self::append_mapped`].
+    pub const fn split_off(&mut self, count: u32) -> Pending {
+        let rest =
+            Pending { map: self.pending.map >> count, mapped: self.pending.mapped - count, ..self.pending };
+        self.pending = Pending {
+            map: self.pending.map & ((1 << count) - 1),
+            mapped: count,
+            inverted: false,
+            counted: 0,
+        };
+        rest
+    }
+
+    /// Puts outcomes after those that are left of them.
+    pub const fn append_mapped(&mut self, rest: Pending) {
+        let Pending { map, mapped, .. } = self.pending;
+        self.pending = Pending { map: rest.map << mapped | map, mapped: rest.mapped + mapped, ..rest };
     }
 
     pub fn push(&mut self, taken: bool) {

@@ -4,13 +4,15 @@
 //! depends on nothing but where execution is, on the outcomes, and on the address. Many outcomes are looked up some at a time,
 //! so that few paths stand for all of them; the rest together with the address.
 
+use backsight_core::Located;
 use backsight_image::Code;
 
 use super::Follower;
-use super::destination::{Destination, Position};
-use super::fast::Conditions;
-use crate::Range;
-use crate::blocks::{Ending, FirstWalk, Path, PathEnd, PathKey, WalkedPath, Way};
+use super::destination::{Destination, MOST_RECALLED, Position};
+use super::fast::FastEnd;
+use super::walk::Walk;
+use crate::Event;
+use crate::blocks::{FirstWalk, LONGEST_PATH, Path, PathEnd, PathKey, WalkedPath};
 use crate::sink::Sink;
 
 /// Outcomes that are looked up at a time.
@@ -52,7 +54,8 @@ impl<C: Code> Follower<C> {
             match self.go_along(key, sink) {
                 Recalled::Walked => {}
                 Recalled::Unclear => return,
-                Recalled::Unknown => return self.remember(key, None),
+                Recalled::Unknown if self.walk_some_first(key, position, sink) => {}
+                Recalled::Unknown => return,
             }
         }
     }
@@ -111,69 +114,70 @@ impl<C: Code> Follower<C> {
         Recalled::Walked
     }
 
-    /// Walks the path of a packet for the first time, by the rules of the fast way; without a destination, some of many outcomes.
+    /// Walks the path of a packet for the first time, in the fast way, and remembers it if that leads to its end.
     #[cold]
-    pub(super) fn remember(&mut self, key: PathKey, destination: Option<&Destination>) {
-        let mut walked = self.blocks.paths.begin();
-        let walk = self.walk_first(key, destination, &mut walked);
-        self.blocks.paths.remember(key, walked, walk);
+    pub(super) fn walk_first(
+        &mut self,
+        key: PathKey,
+        walk: &mut Walk,
+        destination: &Destination,
+        sink: &mut impl Sink,
+    ) -> FastEnd {
+        let (walked, end) = self.walk_noted(walk, destination, sink);
+        self.note_path(key, walked, end == FastEnd::Arrived, walk.position);
+        end
     }
 
-    fn walk_first(
-        &self,
-        key: PathKey,
-        destination: Option<&Destination>,
-        walked: &mut WalkedPath,
-    ) -> FirstWalk {
-        let conditions = destination.map_or(Conditions::NEVER, Conditions::of);
-        let mut branches_left = if destination.is_some() { u32::MAX } else { SOME };
-        let mut pending = self.outcomes.pending();
-        let mut number = key.block();
-        let ends = PathEnd::in_block;
-        let mut block = self.blocks.get(number);
-        if key.kind & FROM_LAST == 0 {
-            if conditions.at_branch(block, pending.len()) {
-                return FirstWalk::Path(ends(number, AT_LAST));
-            }
-            if conditions.near(block, pending.len(), 1) {
-                return FirstWalk::Unclear;
-            }
+    /// The same for some of many outcomes: to the branch that they do not decide any more. False if that is not where it leads.
+    #[cold]
+    fn walk_some_first(&mut self, key: PathKey, position: Position, sink: &mut impl Sink) -> bool {
+        let rest = self.outcomes.split_off(SOME);
+        let mut walk = Walk::new(position, MOST_RECALLED);
+        let (walked, end) = self.walk_noted(&mut walk, &Destination::NOWHERE, sink);
+        let is_clear = end == FastEnd::Undecided && self.outcomes.len() == 0 && {
+            let block = self.blocks.get(walk.position.block);
+            block.range.flags.conditional && walk.position.pc == block.range.start.0
+        };
+        self.outcomes.append_mapped(rest);
+        self.position = Some(walk.position);
+        self.lost_at = walk.position.pc;
+        self.note_path(key, walked, is_clear, walk.position);
+        is_clear
+    }
+
+    /// Walks in the fast way, and takes note of the ranges.
+    fn walk_noted(
+        &mut self,
+        walk: &mut Walk,
+        destination: &Destination,
+        sink: &mut impl Sink,
+    ) -> (WalkedPath, FastEnd) {
+        let mut walked = self.blocks.paths.begin();
+        let end = self.walk_fast(walk, destination, &mut walked);
+        walked.steps().iter().for_each(|&range| sink.take(self.at.map(|()| Event::Range(range))));
+        (walked, end)
+    }
+
+    fn note_path(&mut self, key: PathKey, walked: WalkedPath, is_clear: bool, end: Position) {
+        let at_start = end.pc == self.blocks.get(end.block).range.start.0;
+        let end = PathEnd::in_block(end.block, if at_start { AT_START } else { AT_LAST });
+        let is_clear = is_clear && walked.len() <= LONGEST_PATH;
+        let what = if is_clear { FirstWalk::Path(end) } else { FirstWalk::Unclear };
+        self.blocks.paths.remember(key, walked, what);
+    }
+}
+
+/// Takes the ranges of a path as long as they are few enough.
+impl Sink for WalkedPath {
+    #[inline]
+    fn take(&mut self, event: Located<Event>) {
+        if let Event::Range(range) = event.value {
+            self.push(range, range.flags.conditional);
         }
-        loop {
-            let is_branch = block.range.flags.conditional;
-            let taken = if is_branch {
-                let Some(taken) = pending.take() else { return FirstWalk::Unclear };
-                taken
-            } else if block.way(true).is_known() {
-                block.is_branch()
-            } else {
-                let is_jump = block.way(true) == Way::Indirect && block.ending != Ending::ExceptionReturn;
-                let is_sequential = block.is_sequential && self.options().sijump;
-                return match destination {
-                    Some(to) if is_jump && !is_sequential && self.can_cross(to, pending.len()) => {
-                        walked.push(block.range, false);
-                        FirstWalk::Path(ends(to.block, AT_START))
-                    }
-                    _ => FirstWalk::Unclear,
-                };
-            };
-            if !walked.push(Range { executed: taken || !is_branch, ..block.range }, is_branch) {
-                return FirstWalk::Unclear;
-            }
-            let Some(next) = block.next(taken) else { return FirstWalk::NotYet };
-            number = next;
-            branches_left -= u32::from(is_branch);
-            if branches_left == 0 {
-                return FirstWalk::Path(ends(number, AT_START));
-            }
-            block = self.blocks.get(number);
-            let left = pending.len();
-            if conditions.at_branch(block, left) {
-                return FirstWalk::Path(ends(number, AT_LAST));
-            }
-            if conditions.near(block, left, 0) {
-                return FirstWalk::Unclear;
-            }
-        }
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.len() >= LONGEST_PATH
     }
 }

@@ -8,7 +8,7 @@ use backsight_riscv::etrace::{ImplicitReturn, Start, Support};
 use super::destination::{Destination, DestinationKind, Position};
 use super::fast::FastEnd;
 use super::{Fault, Follower};
-use crate::blocks::{Block, Ending, Origin};
+use crate::blocks::{Block, Ending, Origin, PathKey};
 use crate::sink::Sink;
 use crate::{Event, Symptom};
 
@@ -27,6 +27,13 @@ pub(super) struct Walk {
     start: u64,
     /// It entered a block and did not look at it yet: the block that it left.
     pub undecided_after: Option<u32>,
+}
+
+impl Walk {
+    /// A walk that begins and may enter so many blocks.
+    pub fn new(position: Position, left: u64) -> Self {
+        Self { position, left, jumps: MOST_JUMPS, start: position.pc, undecided_after: None }
+    }
 }
 
 /// A walk that its sink had enough of.
@@ -92,23 +99,27 @@ impl<C: Code> Follower<C> {
         then: Then,
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
-        self.follow_after(0, destination, then, sink)
+        self.follow_after(0, None, destination, then, sink)
     }
 
-    /// The same, after so many blocks of the way.
+    /// The same, after so many blocks of the way. Remembers the path if it has a key.
     pub(super) fn follow_after(
         &mut self,
         blocks: u64,
+        key: Option<PathKey>,
         destination: &Destination,
         then: Then,
         sink: &mut impl Sink,
     ) -> Result<Walked, Fault> {
         let Some(position) = self.position else { return Err(Fault::Unsynchronised) };
-        let (left, jumps) = (self.settings.longest_path.saturating_sub(blocks), MOST_JUMPS);
-        let mut walk = Walk { position, left, jumps, start: position.pc, undecided_after: None };
+        let mut walk = Walk::new(position, self.settings.longest_path.saturating_sub(blocks));
         let mut end = FastEnd::Undecided;
         if self.may_walk_fast() {
-            end = self.walk_fast(&mut walk, destination, sink);
+            end = key.map_or(FastEnd::Paused, |key| self.walk_first(key, &mut walk, destination, sink));
+            // A path that gets too long to be remembered is walked on.
+            if end == FastEnd::Paused {
+                end = self.walk_fast(&mut walk, destination, sink);
+            }
         }
         self.go_on(end, walk, destination, then, sink)
     }

@@ -5,6 +5,7 @@
 
 use backsight_capture::events::Item;
 use backsight_core::{BlockCode, BlockStep, Execution, Retired, RetiredBlock, RetiredBlocks};
+use backsight_riscv::ByNumber;
 
 /// Numbers of a source that are found again at a time.
 const SLOTS: usize = 1 << 13;
@@ -106,23 +107,16 @@ pub struct Collector {
     /// Items, blocks or other steps of a full batch.
     most: usize,
     /// Numbers of the source, each with the index of its code for those who take the batches.
-    sent: Box<[Option<Sent>]>,
+    sent: ByNumber<u32, SLOTS>,
     /// Pieces of code that they have, and the instructions of these.
     codes: u32,
     instructions: usize,
 }
 
-/// Code that was sent.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    number: u64,
-    index: u32,
-}
-
 impl Collector {
     /// A batch is full with so many steps.
     pub fn new(most: usize) -> Self {
-        Self { batch: Batch::default(), most, sent: vec![None; SLOTS].into(), codes: 0, instructions: 0 }
+        Self { batch: Batch::default(), most, sent: ByNumber::default(), codes: 0, instructions: 0 }
     }
 
     /// Was nothing collected?
@@ -153,9 +147,8 @@ impl Collector {
         let mut begun = self.batch.blocks.len();
         for (step, position) in blocks.steps.iter().zip(0..) {
             let number = blocks.number(step);
-            let known = self.sent[number as usize % SLOTS].filter(|sent| sent.number == number);
-            let index = match known {
-                Some(Sent { index, .. }) => index,
+            let index = match self.sent.get(number) {
+                Some(&index) => index,
                 None => {
                     self.end_blocks(begun);
                     begun = self.batch.blocks.len();
@@ -211,13 +204,13 @@ impl Collector {
     fn send_code(&mut self, block: &RetiredBlock<'_>) -> u32 {
         if self.instructions + block.code.len() > MOST_CODE {
             self.batch.steps.push(BatchEntry::ForgetCode);
-            self.sent.fill(None);
+            self.sent = ByNumber::default();
             (self.codes, self.instructions) = (0, 0);
         }
         self.batch.steps.push(BatchEntry::Code { count: block.code.len() as u32 });
         self.batch.code.extend_from_slice(block.code);
         let (number, index) = (block.number, self.codes);
-        self.sent[number as usize % SLOTS] = Some(Sent { number, index });
+        self.sent.put(number, index);
         self.codes += 1;
         self.instructions += block.code.len();
         index
