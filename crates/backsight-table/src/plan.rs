@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use backsight::decode::{Consumer, Cut, Stretch};
-use backsight::flow::{PathId, Range};
+use backsight::flow::{ByPath, PathId, Range};
 use backsight::{Capture, Event, Item, Source};
 use backsight_profile::{CountOptions, Counter};
 
@@ -141,7 +141,7 @@ fn cut(
         whole: whole.clone(),
         branches: Branches::new(of, code, &fields, Vec::new(), Vec::new()),
         rows: Vec::new(),
-        paths: PathEnds::default(),
+        paths: ByPath::default(),
         stretch: Stretch::default(),
         counter: (wanted == Wanted::Profile).then(|| Counter::new(source, code, &CountOptions::default())),
         latest: None,
@@ -164,7 +164,8 @@ struct Cuts<'c> {
     whole: Piece,
     branches: Branches<'c>,
     rows: Vec<<Branches<'c> as crate::rows::Rows>::Row>,
-    paths: PathEnds,
+    /// How the paths end that the follower has named.
+    paths: ByPath<PathEnd>,
     /// Bytes of the source around what was reported last.
     stretch: Stretch,
     counter: Option<Counter<'c>>,
@@ -235,37 +236,4 @@ impl Cuts<'_> {
 struct PathEnd {
     range: Range,
     distance: u64,
-}
-
-/// How the paths end that the follower has named.
-#[derive(Default)]
-struct PathEnds {
-    generation: Option<u64>,
-    /// By the numbers of the paths.
-    ends: Vec<Option<PathEnd>>,
-}
-
-impl PathEnds {
-    /// Paths with higher numbers are looked at each time.
-    const MOST: u32 = 1 << 18;
-
-    #[inline(always)]
-    fn get(&self, path: PathId) -> Option<&PathEnd> {
-        self.ends.get(path.number as usize)?.as_ref().filter(|_| self.generation == Some(path.generation))
-    }
-
-    fn insert(&mut self, path: PathId, end: PathEnd) {
-        if path.number >= Self::MOST {
-            return;
-        }
-        if self.generation != Some(path.generation) {
-            self.generation = Some(path.generation);
-            self.ends.clear();
-        }
-        let index = path.number as usize;
-        if self.ends.len() <= index {
-            self.ends.resize(index + 1, None);
-        }
-        self.ends[index] = Some(end);
-    }
 }

@@ -99,9 +99,9 @@ pub mod description {
 /// What followers say.
 pub mod flow {
     pub use backsight_flow::{
-        AccessKind, Channel, DwtEvent, DwtMeaning, Event, Gaps, HardwareEvent, InCircuitEvent, NoSync,
-        Outcome, PathId, Range, SoftwareMessage, SourceTime, Statistics, Symptom, SystemEvent,
-        SystemEventKind, TimeRelation, TraceOn, TracedAccess, Transaction,
+        AccessKind, ByPath, Channel, DwtEvent, DwtMeaning, Event, Gaps, HardwareEvent, InCircuitEvent,
+        NoSync, Outcome, PathId, Range, RangeNumbers, SoftwareMessage, SourceTime, Statistics, Symptom,
+        SystemEvent, SystemEventKind, TimeRelation, TraceOn, TracedAccess, Transaction,
     };
 }
 

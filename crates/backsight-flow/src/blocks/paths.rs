@@ -19,8 +19,13 @@ use crate::Range;
 pub struct PathId {
     /// All paths of a generation were remembered by one follower. When it forgets its paths, another one begins.
     pub generation: u64,
-    /// Paths of a generation are numbered as they are remembered, from 0 on: at most 2^18.
+    /// Paths of a generation are numbered as they are remembered, from 0 on.
     pub number: u32,
+}
+
+impl PathId {
+    /// More paths than any generation has: each has a step at least.
+    pub const MOST: u32 = 1 << 18;
 }
 
 /// What decides a path.

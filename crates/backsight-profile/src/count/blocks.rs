@@ -6,7 +6,7 @@
 
 use backsight::calls::{Departure, Place};
 use backsight::core::AddressSpace;
-use backsight::flow::Range;
+use backsight::flow::{Range, RangeNumbers};
 use backsight::image::Window;
 use backsight::isa::Class;
 
@@ -142,8 +142,8 @@ struct Changes {
 pub(crate) struct Blocks {
     pub blocks: Vec<BlockRecord>,
     pub edges: Vec<EdgeRecord>,
-    by_range: NumberMap<BlockKey, u32>,
-    by_ends: NumberMap<(u32, u32, u8), u32>,
+    by_range: RangeNumbers,
+    by_ends: NumberMap<u64, u32>,
     recent: Box<[u32]>,
     /// Where the code changes.
     changes: Option<Box<Changes>>,
@@ -154,7 +154,7 @@ impl Default for Blocks {
         Self {
             blocks: Vec::new(),
             edges: Vec::new(),
-            by_range: NumberMap::default(),
+            by_range: RangeNumbers::default(),
             by_ends: NumberMap::default(),
             recent: vec![NONE; RECENT].into(),
             changes: None,
@@ -164,6 +164,11 @@ impl Default for Blocks {
 
 fn key(range: &Range, space: AddressSpace) -> BlockKey {
     (range.start.0, range.end.0, u32::from(space.view()) | space.process() << 8, range.isa as u8)
+}
+
+/// What tells edges apart. No block has a number of more than 24 bits.
+fn ends(from: u32, to: u32, way: Way) -> u64 {
+    u64::from(from) << 34 | u64::from(to) << 2 | way as u64
 }
 
 impl Blocks {
@@ -214,7 +219,13 @@ impl Blocks {
 
     /// The block of a range, if it was met before.
     pub fn find(&self, range: &Range, space: AddressSpace) -> Option<u32> {
-        self.by_range.get(&key(range, space)).copied()
+        self.by_range.find(range, space, |block| self.blocks[block as usize].is(range, space))
+    }
+
+    /// From now on this is the block of a range, which may have had another one.
+    fn name(&mut self, range: &Range, space: AddressSpace, block: u32) {
+        let Self { by_range, blocks, .. } = self;
+        by_range.set(range, space, |known| blocks[known as usize].is(range, space), block);
     }
 
     /// The code changes, or has changed again: what is in a range has to be looked up again.
@@ -229,13 +240,12 @@ impl Blocks {
 
     /// The block of a range that is of this function, if it was met before: it is what is there now.
     pub fn find_of(&mut self, range: &Range, space: AddressSpace, function: u32) -> Option<u32> {
-        let changes = self.changes.as_mut()?;
-        let key = key(range, space);
-        let first = self.by_range.get(&key).copied();
+        let first = self.find(range, space);
         let first = first.filter(|&block| self.blocks[block as usize].function == function);
-        let block = first.or_else(|| changes.by_function.get(&(key, function)).copied())?;
+        let changes = self.changes.as_mut()?;
+        let block = first.or_else(|| changes.by_function.get(&(key(range, space), function)).copied())?;
         changes.set_known(block);
-        self.by_range.insert(key, block);
+        self.name(range, space, block);
         Some(block)
     }
 
@@ -276,13 +286,13 @@ impl Blocks {
             ending,
             is_inside,
         });
-        self.by_range.insert(key(range, space), number);
+        self.name(range, space, number);
         Some(number)
     }
 
     /// Counts an edge that may be new; `None` if there are too many edges.
     pub fn count_edge(&mut self, from: u32, way: Way, to: u32) -> Option<Followed> {
-        let known = self.by_ends.get(&(from, to, way as u8)).copied();
+        let known = self.edge(from, to, way);
         let number = match known {
             Some(number) => number,
             None => self.add_edge(from, way, to)?,
@@ -310,7 +320,7 @@ impl Blocks {
         }
         let number = self.edges.len() as u32;
         self.edges.push(EdgeRecord { from, to, count: 0, way });
-        self.by_ends.insert((from, to, way as u8), number);
+        self.by_ends.insert(ends(from, to, way), number);
         Some(number)
     }
 
@@ -321,7 +331,7 @@ impl Blocks {
 
     /// The number of an edge that was counted.
     pub fn edge(&self, from: u32, to: u32, way: Way) -> Option<u32> {
-        self.by_ends.get(&(from, to, way as u8)).copied()
+        self.by_ends.get(&ends(from, to, way)).copied()
     }
 
     /// How often each block was executed: arrivals over edges, and others.

@@ -4,7 +4,7 @@
 //! number, and the paths that a follower remembers are rows of numbers, which are appended as they are.
 
 use backsight::core::AddressSpace;
-use backsight::flow::{PathId, Range};
+use backsight::flow::{ByPath, PathId, Range, RangeNumbers};
 
 /// Ranges that are remembered, if nothing else is said, and ranges of all paths: with more, all is forgotten.
 pub(crate) const MOST_BLOCKS: usize = 1 << 18;
@@ -46,11 +46,9 @@ impl Distances<'_> {
 pub(crate) struct Blocks {
     /// How many are remembered.
     most: usize,
-    /// By hash: the number of a block and one; 0 where there is none. A power of two.
-    slots: Vec<u32>,
+    numbers: RangeNumbers,
     known: Vec<Block>,
-    generation: Option<u64>,
-    paths: Vec<Option<KnownPath>>,
+    paths: ByPath<KnownPath>,
     /// The numbers of the blocks of all paths.
     steps: Vec<u32>,
     /// How far each of these is after the one before it.
@@ -60,8 +58,8 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Remembers at most so many.
     pub fn new(most: usize) -> Self {
-        let (known, paths, steps, distances) = Default::default();
-        Self { most, slots: vec![0; 1 << 12], known, generation: None, paths, steps, distances }
+        let (numbers, known, paths, steps, distances) = Default::default();
+        Self { most, numbers, known, paths, steps, distances }
     }
 
     /// The blocks, by number.
@@ -77,63 +75,35 @@ impl Blocks {
 
     /// Numbers begin again.
     pub fn forget(&mut self) {
-        self.slots.fill(0);
+        self.numbers.clear();
         self.known.clear();
-        self.forget_paths(None);
+        self.forget_paths();
     }
 
-    fn forget_paths(&mut self, generation: Option<u64>) {
-        self.generation = generation;
+    fn forget_paths(&mut self) {
         self.paths.clear();
         self.steps.clear();
         self.distances.clear();
     }
 
-    fn first_slot(&self, block: &Block) -> usize {
-        let Range { start, end, .. } = block.range;
-        let hash = (start.0 ^ end.0.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (hash >> 40) as usize & (self.slots.len() - 1)
-    }
-
     /// The number of a block, for which there has to be room.
     pub fn number(&mut self, block: Block) -> u32 {
-        let mask = self.slots.len() - 1;
-        let mut slot = self.first_slot(&block);
-        loop {
-            match self.slots[slot].checked_sub(1) {
-                Some(number) if self.known[number as usize] == block => return number,
-                Some(_) => slot = (slot + 1) & mask,
-                None => return self.add(block),
-            }
+        let Self { numbers, known, .. } = self;
+        let Block { range, space } = &block;
+        let is_it = |number: u32| known[number as usize] == block;
+        if let Some(number) = numbers.find(range, *space, is_it) {
+            return number;
         }
-    }
-
-    #[cold]
-    fn add(&mut self, block: Block) -> u32 {
-        let number = self.known.len() as u32;
-        self.known.push(block);
-        if self.known.len() * 2 > self.slots.len() {
-            self.slots = vec![0; self.slots.len() * 4];
-            (0..=number).for_each(|number| self.put(number));
-        } else {
-            self.put(number);
-        }
+        let number = known.len() as u32;
+        numbers.insert(range, *space, number);
+        known.push(block);
         number
-    }
-
-    fn put(&mut self, number: u32) {
-        let mut slot = self.first_slot(&self.known[number as usize]);
-        while self.slots[slot] != 0 {
-            slot = (slot + 1) & (self.slots.len() - 1);
-        }
-        self.slots[slot] = number + 1;
     }
 
     /// The numbers of the blocks of a path in a space, if they are known, and how far they are from one another.
     #[inline(always)]
     pub fn path(&self, path: PathId, space: AddressSpace) -> Option<(&[u32], Distances<'_>)> {
-        let known = self.paths.get(path.number as usize)?.as_ref();
-        let known = known.filter(|known| self.generation == Some(path.generation) && known.space == space)?;
+        let known = self.paths.get(path).filter(|known| known.space == space)?;
         let steps = known.first as usize..known.end as usize;
         let distances =
             Distances { steps: self.distances.get(steps.clone())?, together: known.together.into() };
@@ -143,8 +113,8 @@ impl Blocks {
     /// Takes note of the blocks of a path, for which there has to be room, and of how far each is after the one before it.
     pub fn learn(&mut self, path: PathId, space: AddressSpace, ranges: &[Range], distances: &[u8]) {
         debug_assert_eq!(ranges.len(), distances.len());
-        if self.generation != Some(path.generation) || self.steps.len() + ranges.len() > MOST_STEPS {
-            self.forget_paths(Some(path.generation));
+        if !self.paths.begin(path) || self.steps.len() + ranges.len() > MOST_STEPS {
+            self.forget_paths();
         }
         let first = self.steps.len() as u32;
         for &range in ranges {
@@ -154,11 +124,7 @@ impl Blocks {
         self.distances.extend_from_slice(distances);
         let end = self.steps.len() as u32;
         let together = distances.iter().map(|&step| u32::from(step)).sum();
-        let index = path.number as usize;
-        if self.paths.len() <= index {
-            self.paths.resize(index + 1, None);
-        }
-        self.paths[index] = Some(KnownPath { space, first, end, together });
+        self.paths.insert(path, KnownPath { space, first, end, together });
     }
 }
 
@@ -228,6 +194,6 @@ mod tests {
             most = most.max(blocks.known.len());
         }
         assert_eq!(most, MOST_BLOCKS);
-        assert!(blocks.slots.len() <= 8 * MOST_BLOCKS && blocks.steps.len() <= MOST_STEPS);
+        assert!(blocks.steps.len() <= MOST_STEPS);
     }
 }

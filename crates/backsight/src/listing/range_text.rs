@@ -1,27 +1,26 @@
 //! The text of ranges that were listed before.
 //!
 //! A program executes the same ranges again and again, and what is listed of one says nothing of when that was: its text is
-//! made once and then copied. Memory is bounded: a range takes the slot of another one that falls on it, and when
-//! there is too much text, all of it is forgotten.
+//! made once and then copied. Memory is bounded: when there are too many ranges or there is too much text, all is forgotten.
 
 use std::io::{self, Write};
 
 use backsight_core::AddressSpace;
-use backsight_flow::Range;
+use backsight_flow::{Range, RangeNumbers};
 
 use super::digits::Decimal;
 
 /// Texts by range.
 #[derive(Debug, Default)]
 pub(super) struct RangeTexts {
-    /// A power of two of slots, or none.
-    slots: Vec<Option<Slot>>,
-    filled: usize,
+    numbers: RangeNumbers,
+    /// By their numbers.
+    ranges: Vec<KnownRange>,
     text: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct KnownRange {
     range: Range,
     space: AddressSpace,
     first: u32,
@@ -51,73 +50,56 @@ impl RangeText<'_> {
     }
 }
 
-/// Slots at first, and at most.
-const SLOTS: (usize, usize) = (1 << 6, 1 << 15);
-/// Bytes of text that are kept.
+/// Ranges whose text is kept, and bytes of text.
+const MOST_RANGES: usize = 1 << 15;
 const MOST_TEXT: usize = 4 << 20;
 /// So many listings have as much as they like; more of them share what these would have.
 const FULL_SHARES: usize = 2;
 /// The part of its room that one text may have.
 const LARGEST_PART: usize = 16;
 
-/// Slots and bytes of text, at most, where there are so many listings.
+/// Ranges and bytes of text, at most, where there are so many listings.
 fn most(listings: usize) -> (usize, usize) {
     let shares = listings.max(1).next_power_of_two().div_ceil(FULL_SHARES);
-    ((SLOTS.1 / shares).max(SLOTS.0), MOST_TEXT / shares)
+    ((MOST_RANGES / shares).max(1), MOST_TEXT / shares)
 }
 
 impl RangeTexts {
     /// The text of a range, if it was listed before.
     #[inline]
     pub fn get(&self, range: &Range, space: AddressSpace) -> Option<RangeText<'_>> {
-        let slot = self.slots.get(self.slot(range))?.as_ref()?;
-        if slot.range != *range || slot.space != space {
-            return None;
-        }
-        let text = self.text.get(slot.first as usize..)?.get(..slot.length as usize)?;
-        let (before, after) = text.split_at_checked(slot.gap as usize)?;
+        let number = self.numbers.find(range, space, |number| self.is(number, range, space))?;
+        let known = self.ranges.get(number as usize)?;
+        let text = self.text.get(known.first as usize..)?.get(..known.length as usize)?;
+        let (before, after) = text.split_at_checked(known.gap as usize)?;
         Some(RangeText { before, after })
     }
 
-    /// Keeps the text of a range. There are so many listings that share the memory.
+    #[inline]
+    fn is(&self, number: u32, range: &Range, space: AddressSpace) -> bool {
+        self.ranges.get(number as usize).is_some_and(|known| known.range == *range && known.space == space)
+    }
+
+    /// Keeps the text of a range that has none. There are so many listings that share the memory.
     pub fn insert(&mut self, range: &Range, space: AddressSpace, text: RangeText<'_>, listings: usize) {
         let length = text.before.len() + text.after.len();
-        let (most_slots, most_text) = most(listings);
-        if self.slots.len() > most_slots {
-            // Others came, and get their share.
-            *self = Self::default();
+        let (most_ranges, most_text) = most(listings);
+        if self.ranges.len() >= most_ranges || self.text.len() + length > most_text {
+            self.clear();
         }
         if length > most_text / LARGEST_PART {
             return;
         }
-        if self.text.len() + length > most_text {
-            self.clear();
-        }
-        if self.filled >= self.slots.len() && self.slots.len() < most_slots {
-            let slots = (self.slots.len() * 8).clamp(SLOTS.0, most_slots);
-            self.clear();
-            self.slots = vec![None; slots];
-        }
-        let slot = self.slot(range);
         let (first, length, gap) = (self.text.len() as u32, length as u32, text.before.len() as u32);
-        self.slots[slot] = Some(Slot { range: *range, space, first, length, gap });
+        self.numbers.insert(range, space, self.ranges.len() as u32);
+        self.ranges.push(KnownRange { range: *range, space, first, length, gap });
         self.text.extend_from_slice(text.before);
         self.text.extend_from_slice(text.after);
-        self.filled += 1;
     }
 
     /// Forgets all of them.
     pub fn clear(&mut self) {
-        self.slots.fill(None);
-        self.text.clear();
-        self.filled = 0;
-    }
-
-    #[inline]
-    fn slot(&self, range: &Range) -> usize {
-        let mixed = (range.start.0 ^ range.end.0.rotate_left(32) ^ u64::from(range.executed) << 16)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (mixed >> 32) as usize & self.slots.len().wrapping_sub(1)
+        *self = Self::default();
     }
 }
 
@@ -173,7 +155,7 @@ mod tests {
             let earlier = format!("{:#x}", start / 2).repeat(1 + start as usize / 2 % 40);
             assert!(found.is_none_or(|found| found == text(&earlier)));
         }
-        assert!(texts.text.capacity() <= 2 * MOST_TEXT / share && texts.slots.len() == SLOTS.1 / share);
+        assert!(texts.text.len() <= MOST_TEXT / share && texts.ranges.len() <= MOST_RANGES / share);
         let long = ".".repeat(MOST_TEXT / share / LARGEST_PART);
         texts.insert(&range(1, false), space, text(&long), listings);
         assert_eq!(texts.get(&range(1, false), space), None);

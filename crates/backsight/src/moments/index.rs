@@ -1,9 +1,8 @@
 //! Points from which decoding can begin, with what is known there.
 
 use backsight_core::TraceId;
-use backsight_flow::{Event, PathId};
+use backsight_flow::{ByPath, Event, PathId};
 
-use super::path_sums::PathSums;
 use super::place::{Contexts, Place};
 use super::windowed::Edge;
 use crate::decode::{Consumer, Cut};
@@ -85,7 +84,8 @@ pub(super) struct Indexer {
     pub index: SourceIndex,
     place: Place,
     contexts: Contexts,
-    sums: PathSums,
+    /// How many instructions paths have that came before.
+    sums: ByPath<u64>,
     /// Points come one after so many bytes of the stream, at least.
     distance: u64,
 }
@@ -117,7 +117,7 @@ impl Consumer<Event> for Indexer {
 
     #[inline(always)]
     fn path<'a>(&mut self, path: PathId, _hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
-        if let Some(sum) = self.sums.get(path) {
+        if let Some(&sum) = self.sums.get(path) {
             self.place.instructions += sum;
             return;
         }

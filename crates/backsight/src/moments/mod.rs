@@ -29,7 +29,6 @@ mod find;
 mod identity;
 mod index;
 mod moment;
-mod path_sums;
 mod place;
 mod reach;
 mod windowed;

@@ -1,11 +1,10 @@
 //! What lies between two moments, for takers of events.
 
 use backsight_core::AddressSpace;
-use backsight_flow::{Event, PathId, Range};
+use backsight_flow::{ByPath, Event, PathId, Range};
 use backsight_image::{Code as _, Window as TimeSpan};
 use backsight_isa::{Class, Flags};
 
-use super::path_sums::PathSums;
 use super::place::{Contexts, Place};
 use crate::decode::Consumer;
 use crate::listing::steps;
@@ -100,7 +99,8 @@ pub(super) struct Windowed<'w, 'c> {
     began: Option<Place>,
     has_ended: bool,
     needs_all: bool,
-    sums: PathSums,
+    /// How many instructions paths have that came before.
+    sums: ByPath<u64>,
     /// The spaces of harts.
     spaces: Vec<(u16, AddressSpace)>,
 }
@@ -243,7 +243,7 @@ impl Consumer<Event> for Windowed<'_, '_> {
 
     #[inline(always)]
     fn path<'a>(&mut self, path: PathId, hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
-        let known = self.sums.get(path);
+        let known = self.sums.get(path).copied();
         match known.and_then(|sum| Some((sum, self.whole(sum)?))) {
             Some((sum, is_given)) => {
                 self.place.instructions += if self.has_ended { 0 } else { sum };
