@@ -267,7 +267,8 @@ impl calls::Ledger<Call> for Ledger<'_> {
         Call { node, began }
     }
 
-    fn end_stretch(&mut self, calls: Vec<Frame>, left: Departure) {
+    fn end_stretch(&mut self, mut calls: Vec<Frame>, left: Departure) {
+        self.end_stay::<false>(&mut calls, 0);
         let stretch = self.moving.as_mut().and_then(|moving| moving.stretch.take());
         if let Some(stretch) = stretch.and_then(|number| self.tree.stretches.get_mut(number)) {
             (stretch.frames, stretch.clock.1, stretch.left) = (calls, self.clock.now, left);

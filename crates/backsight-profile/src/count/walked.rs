@@ -166,8 +166,8 @@ impl Consumer<Event> for Counter<'_> {
         Counter::join(self, later);
     }
 
-    fn begin_at(&mut self, boundary: &SavedState) {
-        Counter::begin_at(self, boundary);
+    fn begin_at(&mut self, boundary: Option<&SavedState>) {
+        boundary.into_iter().for_each(|boundary| Counter::begin_at(self, boundary));
     }
 
     #[inline(always)]

@@ -25,7 +25,7 @@ impl std::ops::AddAssign for Cost {
 
 /// Instructions, cycles and time since the trace began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     pub instructions: u64,
     pub cycles: Option<u64>,
     /// The latest timestamp.
@@ -37,6 +37,16 @@ impl Clock {
     #[inline(always)]
     pub const fn counts_instructions_only(&self) -> bool {
         self.cycles.is_none() && self.time.is_none()
+    }
+
+    /// What it comes to where another one had come to this before it began.
+    pub fn after(&self, before: &Self) -> Self {
+        let cycles = match (before.cycles, self.cycles) {
+            (None, None) => None,
+            (before, cycles) => Some(before.unwrap_or(0).saturating_add(cycles.unwrap_or(0))),
+        };
+        let instructions = before.instructions.saturating_add(self.instructions);
+        Self { instructions, cycles, time: self.time.or(before.time) }
     }
 
     /// What was spent since then, and the latest timestamp then.

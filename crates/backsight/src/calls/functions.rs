@@ -163,6 +163,12 @@ impl<'i> Functions<'i> {
         }
     }
 
+    /// The number of the name that an address has.
+    pub(super) fn name_at(&mut self, space: AddressSpace, address: Address) -> NameId {
+        let place = self.at(space, address);
+        self.name_of(space, &place)
+    }
+
     #[inline(never)]
     fn find_name(&mut self, space: AddressSpace, address: Address) -> NameId {
         let mut place = self.at(space, address);

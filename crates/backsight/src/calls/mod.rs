@@ -19,6 +19,8 @@
 
 mod clock;
 mod functions;
+mod joined;
+mod records;
 mod segments;
 mod shadow;
 mod stack;
@@ -30,6 +32,8 @@ mod tests;
 
 pub use clock::Cost;
 pub use functions::{FunctionName, FunctionRecord, Functions};
+pub(crate) use joined::{CallsBoundary, Joined, Joining};
+pub(crate) use records::{Kind as RecordKind, Recorder, Records};
 pub use segments::{Segment, Walk};
 pub use shadow::{ShadowStack, Visit};
 pub(crate) use shadow::{Stay, Stays};

@@ -8,8 +8,9 @@ use backsight_image::{Code as _, Naming};
 
 use super::clock::{Clock, Cost};
 use super::functions::{FunctionName, Functions};
+use super::records::{Kind, Recorder};
 use super::segments::{Segment, Walk};
-use super::stack::{Arrival, Departure, Frame, Ledger, NameId, Place, Stack};
+use super::stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack};
 use super::walked::WalkedPaths;
 use crate::SourceCode;
 
@@ -55,21 +56,21 @@ impl Stay {
 
 /// What is kept with a call.
 #[derive(Clone, Copy, Debug)]
-struct Visited {
-    name: NameId,
-    entered: Clock,
-    is_beginning_known: bool,
-    was_visited: bool,
+pub(super) struct Visited {
+    pub name: NameId,
+    pub entered: Clock,
+    pub is_beginning_known: bool,
+    pub was_visited: bool,
 }
 
 /// The calls of one hart or core: takes what was executed, and gives the stays in functions.
 #[derive(Clone, Debug)]
 pub struct ShadowStack<'i> {
-    costs: Costs<'i>,
-    context: Option<Context>,
-    stack: Stack<Visited>,
+    pub(super) costs: Costs<'i>,
+    pub(super) context: Option<Context>,
+    pub(super) stack: Stack<Visited>,
     /// The thread whose calls these are, where the trace names it.
-    thread: Option<u64>,
+    pub(super) thread: Option<u64>,
     /// The calls of others.
     paused: HashMap<u64, Stack<Visited>>,
     /// Paths that came before.
@@ -78,17 +79,23 @@ pub struct ShadowStack<'i> {
 
 /// What calls cost, and the functions that they are of.
 #[derive(Clone, Debug)]
-struct Costs<'i> {
-    functions: Functions<'i>,
-    space: AddressSpace,
-    clock: Clock,
+pub(super) struct Costs<'i> {
+    pub functions: Functions<'i>,
+    pub space: AddressSpace,
+    pub clock: Clock,
     /// When the stay began that goes on.
-    began: Clock,
+    pub began: Clock,
 }
 
 /// Takes stays, with the functions that their numbers are of.
 pub(crate) trait Stays<'i> {
     fn take(&mut self, functions: &Functions<'i>, stay: &Stay);
+
+    /// Where the calls of a part of a source are recorded, and stays are not taken one by one.
+    #[inline(always)]
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        None
+    }
 }
 
 impl<'i, F: FnMut(&Functions<'i>, &Stay)> Stays<'i> for F {
@@ -103,7 +110,7 @@ fn with_names<'i>(sink: &mut dyn FnMut(Visit<'i>)) -> impl FnMut(&Functions<'i>,
 }
 
 /// Gives stays, with what they cost, to a sink.
-struct Reporter<'a, 'i, S> {
+pub(super) struct Reporter<'a, 'i, S> {
     costs: &'a mut Costs<'i>,
     sink: &'a mut S,
 }
@@ -159,20 +166,47 @@ impl<'i> ShadowStack<'i> {
 
     /// As [`ShadowStack::finish`], with the numbers of names.
     pub(crate) fn end(&mut self, sink: &mut impl Stays<'i>) {
-        let (stack, mut reporter) = self.split(sink);
-        stack.lose(&mut reporter);
-        stack.interrupt(&mut reporter);
-        *stack = Stack::default();
+        self.lose(sink);
+        self.interrupt(sink);
+        self.stack = Stack::default();
         self.paused.clear();
     }
 
     /// The stack, and what it reports to.
     #[inline(always)]
-    fn split<'a, S>(&'a mut self, sink: &'a mut S) -> (&'a mut Stack<Visited>, Reporter<'a, 'i, S>) {
+    pub(super) fn split<'a, S>(
+        &'a mut self,
+        sink: &'a mut S,
+    ) -> (&'a mut Stack<Visited>, Reporter<'a, 'i, S>) {
         (&mut self.stack, Reporter { costs: &mut self.costs, sink })
     }
 
-    fn interrupt(&mut self, sink: &mut impl Stays<'i>) {
+    /// Something is missing.
+    pub(super) fn lose(&mut self, sink: &mut impl Stays<'i>) {
+        if let Some(recorder) = sink.recorder() {
+            self.end_stretch(recorder);
+            let returns = self.stack.departure == Departure::Return;
+            recorder.state(Kind::Loss, returns, &self.costs.clock);
+        }
+        let (stack, mut reporter) = self.split(sink);
+        stack.lose(&mut reporter);
+    }
+
+    /// Whatever happens next happens to calls that are not known here, too.
+    pub(super) fn end_stretch(&mut self, recorder: &mut Recorder) {
+        if !self.stack.frames.is_empty() {
+            let (stack, mut reporter) = self.split(recorder);
+            stack.end_stretch(stack.departure, &mut reporter);
+        }
+    }
+
+    pub(super) fn interrupt(&mut self, sink: &mut impl Stays<'i>) {
+        if self.stack.frames.is_empty()
+            && let Some(recorder) = sink.recorder()
+        {
+            let returns = self.stack.departure == Departure::Return;
+            return recorder.state(Kind::Interrupt, returns, &self.costs.clock);
+        }
         let (stack, mut reporter) = self.split(sink);
         stack.interrupt(&mut reporter);
     }
@@ -186,10 +220,20 @@ impl<'i> ShadowStack<'i> {
         self.costs.functions.forget_names(frames.map(|frame| &mut frame.kept.name));
     }
 
-    fn take(&mut self, event: &Event, sink: &mut impl Stays<'i>) {
-        if self.costs.functions.has_many_names() {
-            self.forget_names();
+    /// The same if there are many.
+    fn limit_names(&mut self, sink: &mut impl Stays<'i>) {
+        if !self.costs.functions.has_many_names() {
+            return;
         }
+        if let Some(recorder) = sink.recorder() {
+            self.end_stretch(recorder);
+            recorder.forget_names();
+        }
+        self.forget_names();
+    }
+
+    fn take(&mut self, event: &Event, sink: &mut impl Stays<'i>) {
+        self.limit_names(sink);
         match *event {
             Event::Range(ref range) => self.range(range, sink),
             Event::Exception { return_address, .. } => {
@@ -220,10 +264,7 @@ impl<'i> ShadowStack<'i> {
             | Event::AddressUnknown
             | Event::PathUnknown { .. }
             | Event::NoMemory { .. }
-            | Event::EndOfTrace { .. } => {
-                let (stack, mut reporter) = self.split(sink);
-                stack.lose(&mut reporter);
-            }
+            | Event::EndOfTrace { .. } => self.lose(sink),
             Event::UncountedLoop { .. }
             | Event::CycleCount(None)
             | Event::Trigger
@@ -255,7 +296,17 @@ impl<'i> ShadowStack<'i> {
     }
 
     /// Another thread has its turn, with calls of its own.
-    fn change_thread(&mut self, thread: Option<u64>, sink: &mut impl Stays<'i>) {
+    pub(super) fn change_thread(&mut self, thread: Option<u64>, sink: &mut impl Stays<'i>) {
+        if let Some(recorder) = sink.recorder() {
+            self.end_stretch(recorder);
+            let returns = self.stack.departure == Departure::Return;
+            recorder.thread(thread.unwrap_or(0), returns, &self.costs.clock);
+            if self.thread.is_some() {
+                self.stack = Stack::open();
+            }
+            self.thread = thread;
+            return;
+        }
         let Some(before) = std::mem::replace(&mut self.thread, thread) else { return };
         let (stack, mut reporter) = self.split(sink);
         stack.pause(&mut reporter);
@@ -306,9 +357,7 @@ impl<'i> ShadowStack<'i> {
         ranges: &mut dyn Iterator<Item = Range>,
         sink: &mut impl Stays<'i>,
     ) {
-        if self.costs.functions.has_many_names() {
-            self.forget_names();
-        }
+        self.limit_names(sink);
         match walk {
             Walk::Whole => {}
             Walk::Before(count) => {
@@ -336,6 +385,9 @@ impl<'i> ShadowStack<'i> {
 }
 
 impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
+    /// Those around a part may be as many.
+    const MOST_CALLS: usize = MOST_FRAMES / 2;
+
     #[inline(always)]
     fn run(&mut self, instructions: u64) {
         self.costs.clock.instructions += instructions;
@@ -343,7 +395,11 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
 
     #[inline(always)]
     fn end_stay<const RETURNS: bool>(&mut self, calls: &mut [Frame<Visited>], forgotten: usize) {
-        if self.costs.clock.counts_instructions_only() {
+        let Costs { clock, began, .. } = &mut *self.costs;
+        if let Some(recorder) = self.sink.recorder() {
+            recorder.stay(calls, began, clock, RETURNS);
+            *began = *clock;
+        } else if self.costs.clock.counts_instructions_only() {
             self.stay::<RETURNS>(Clock::instructions_since, calls, forgotten);
             // The rest of it is the same.
             self.costs.began.instructions = self.costs.clock.instructions;
@@ -353,20 +409,56 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
     }
 
     #[inline(always)]
-    fn begin(&mut self, _callers: &[Frame<Visited>], place: &Place, is_beginning_known: bool) -> Visited {
+    fn begin(&mut self, callers: &[Frame<Visited>], place: &Place, is_beginning_known: bool) -> Visited {
         let name = self.costs.functions.name_of(self.costs.space, place);
+        if let Some(recorder) = self.sink.recorder() {
+            recorder.name(name, self.costs.space, place.address);
+            recorder.call(callers.len());
+        }
         Visited { name, entered: self.costs.clock, is_beginning_known, was_visited: false }
     }
 
     fn replace(&mut self, calls: &mut [Frame<Visited>], place: &Place) {
         let name = self.costs.functions.name_of(self.costs.space, place);
+        if let Some(recorder) = self.sink.recorder() {
+            recorder.name(name, self.costs.space, place.address);
+            if calls.len() == 1 {
+                recorder.replace(name, place, self.costs.space);
+            }
+        }
         if let Some(top) = calls.last_mut() {
             (top.kept.name, top.kept.was_visited) = (name, false);
         }
     }
 
+    fn has_room(&mut self) -> bool {
+        self.sink.recorder().is_some()
+    }
+
     fn begin_stretch(&mut self, arrival: &Arrival) -> Visited {
-        self.begin(&[], &arrival.place, false)
+        if let Some(recorder) = self.sink.recorder() {
+            recorder.begin(arrival, self.costs.space, &self.costs.clock);
+        }
+        self.costs.began = self.costs.clock;
+        Visited {
+            name: NameId::MIN,
+            entered: self.costs.clock,
+            is_beginning_known: false,
+            was_visited: false,
+        }
+    }
+
+    /// What execution comes to by a return or from an exception may go on in a call of another function.
+    fn takes_function(&self, arrival: &Arrival) -> bool {
+        let Arrival { departure, is_lost, .. } = arrival;
+        !is_lost && matches!(departure, Departure::Sequence | Departure::Jump { .. } | Departure::Call { .. })
+    }
+
+    fn end_stretch(&mut self, calls: Vec<Frame<Visited>>, _left: Departure) {
+        let Costs { functions, clock, began, .. } = &mut *self.costs;
+        if let Some(recorder) = self.sink.recorder().filter(|_| !calls.is_empty()) {
+            recorder.end(functions, &calls, began, clock);
+        }
     }
 }
 

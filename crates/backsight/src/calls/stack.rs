@@ -99,8 +99,14 @@ pub struct Arrival {
     pub place: Place,
 }
 
+/// The function of a call that only somebody knows who knows the calls under way below it.
+pub const UNKNOWN_FUNCTION: u32 = u32::MAX;
+
 /// Takes note of calls, and says what is kept with each.
 pub trait Ledger<K> {
+    /// Calls that are kept. Where fewer are kept than there may be, a stretch ends with the last of them.
+    const MOST_CALLS: usize = MOST_FRAMES;
+
     /// So many instructions were executed in the innermost call.
     fn run(&mut self, instructions: u64);
 
@@ -125,7 +131,13 @@ pub trait Ledger<K> {
     /// A stretch begins with a call that may have begun before it.
     fn begin_stretch(&mut self, arrival: &Arrival) -> K;
 
-    /// It ends, with these calls under way, the first of which is the one that it began with, unless that has returned.
+    /// Is that call taken to be of the function that execution came to? Else it is [unknown](UNKNOWN_FUNCTION) of which it is.
+    fn takes_function(&self, _arrival: &Arrival) -> bool {
+        true
+    }
+
+    /// It ends, and with it the stay that goes on, with these calls under way. The first of them is the one that it began with,
+    /// unless that has returned.
     fn end_stretch(&mut self, _calls: Vec<Frame<K>>, _left: Departure) {}
 }
 
@@ -250,6 +262,10 @@ impl<K: Copy> Stack<K> {
     #[inline(never)]
     fn arrive_elsewhere(&mut self, place: &Place, ledger: &mut impl Ledger<K>) {
         let Some(top) = self.frames.last() else { return };
+        if top.function == UNKNOWN_FUNCTION && self.depends_on_callers(place, ledger) {
+            return;
+        }
+        let Some(top) = self.frames.last() else { return };
         let (is_same, from_handler) = (top.function == place.function, top.is_handler);
         let address = place.address;
         match self.departure {
@@ -337,20 +353,29 @@ impl<K: Copy> Stack<K> {
     }
 
     #[inline(never)]
-    fn enter(
+    fn enter<L: Ledger<K>>(
         &mut self,
         place: &Place,
         return_address: Option<Address>,
         is_handler: bool,
-        ledger: &mut impl Ledger<K>,
+        ledger: &mut L,
     ) {
+        let is_full = L::MOST_CALLS < MOST_FRAMES && self.frames.len() >= L::MOST_CALLS;
+        if is_full && self.depends_on_callers(place, ledger) {
+            return;
+        }
         ledger.end_stay::<false>(&mut self.frames, self.forgotten);
-        if self.frames.len() >= MOST_FRAMES {
+        self.forget_beyond(self.frames.len());
+        let kept = ledger.begin(&self.frames, place, return_address.is_some() && !self.is_lost);
+        self.frames.push(Frame { function: place.function, is_handler, return_address, kept });
+    }
+
+    /// Forgets the oldest calls, if there were so many before another one began.
+    pub(super) fn forget_beyond(&mut self, calls: usize) {
+        if calls >= MOST_FRAMES {
             self.frames.drain(..MOST_FRAMES / 2);
             self.forgotten += MOST_FRAMES / 2;
         }
-        let kept = ledger.begin(&self.frames, place, return_address.is_some() && !self.is_lost);
-        self.frames.push(Frame { function: place.function, is_handler, return_address, kept });
     }
 
     /// A tail call: another function in place of the last, which returns to the same address.
@@ -378,9 +403,10 @@ impl<K: Copy> Stack<K> {
     }
 
     fn begin_stretch(&mut self, is_lost: bool, place: &Place, ledger: &mut impl Ledger<K>) {
-        let kept = ledger.begin_stretch(&Arrival { departure: self.departure, is_lost, place: *place });
-        let (function, is_handler, return_address) = (place.function, false, None);
-        self.frames.push(Frame { function, is_handler, return_address, kept });
+        let arrival = Arrival { departure: self.departure, is_lost, place: *place };
+        let function = if ledger.takes_function(&arrival) { place.function } else { UNKNOWN_FUNCTION };
+        let kept = ledger.begin_stretch(&arrival);
+        self.frames.push(Frame { function, is_handler: false, return_address: None, kept });
     }
 
     /// What happens depends on calls that are not known here, if the stack is open: then the next stretch begins.
@@ -395,8 +421,7 @@ impl<K: Copy> Stack<K> {
     }
 
     /// The stretch that goes on has ended.
-    fn end_stretch(&mut self, left: Departure, ledger: &mut impl Ledger<K>) {
-        self.interrupt(ledger);
+    pub(super) fn end_stretch(&mut self, left: Departure, ledger: &mut impl Ledger<K>) {
         ledger.end_stretch(std::mem::take(&mut self.frames), left);
     }
 }

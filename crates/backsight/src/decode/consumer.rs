@@ -67,10 +67,19 @@ pub trait Consumer<T> {
         None
     }
 
-    /// Can parts of a source have a consumer each? Text of parts is put together as it is; all other consumers are joined.
+    /// Can parts of a source have a consumer each? Text of parts is put together as it is, unless a consumer
+    /// [joins it](Consumer::joins_text); all other consumers are joined.
     fn can_join(&self) -> bool {
         false
     }
+
+    /// Is what is written of parts not the text itself, but what a consumer that takes no items makes the text of?
+    fn joins_text(&self) -> bool {
+        false
+    }
+
+    /// Takes what was written of the next part, or of some of it.
+    fn join_text(&mut self, _text: &[u8]) {}
 
     /// What decides what it makes of the items that follow, where parts of a source are joined and that is more than the items:
     /// two consumers that know the same make the same of them. Each part ends with one.
@@ -78,8 +87,9 @@ pub trait Consumer<T> {
         None
     }
 
-    /// Begins where another consumer has come to a boundary. Without that, it begins anywhere.
-    fn begin_at(&mut self, _boundary: &SavedState) {}
+    /// Begins a part of a source: where another consumer has come to a boundary, or anywhere. One that writes begins
+    /// again and again.
+    fn begin_at(&mut self, _boundary: Option<&SavedState>) {}
 
     /// Joins what the consumer of the next part has made.
     fn join(&mut self, _later: Self)

@@ -210,9 +210,20 @@ impl<'c, K: Kind> Decode<'c, K> {
             Spread::Pieces(id) => {
                 let options = PieceOptions { threads, size: self.piece() };
                 let mut sum: Option<C> = None;
+                let mut joiner = setup.decoder(id).and_then(|decoder| lane().joiner(&decoder.source));
                 let mut output = |portion| {
                     match (portion, &mut sum) {
-                        (Portion::Text(text), _) => return output(text),
+                        (Portion::Text(mut text), _) => {
+                            let Some(joiner) = &mut joiner else { return output(text) };
+                            joiner.join_text(&text);
+                            return match joiner.text() {
+                                Some(joined) if !joined.is_empty() => {
+                                    text.clear();
+                                    output(std::mem::replace(joined, text))
+                                }
+                                _ => ControlFlow::Continue(()),
+                            };
+                        }
                         (Portion::Part(part), Some(sum)) => sum.join(*part),
                         (Portion::Part(part), None) => sum = Some(*part),
                     }

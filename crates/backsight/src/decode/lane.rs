@@ -9,6 +9,7 @@ use backsight_image::Window;
 
 use super::consumer::Consumer;
 use super::item::Item;
+use super::pieces::Portion;
 use crate::protocol::SavedState;
 use crate::{Buffer, Source};
 
@@ -32,6 +33,8 @@ pub(super) struct Lane<'m, C> {
     others: Vec<OfSource<C>>,
     /// Where the last part has ended.
     boundary: Option<SavedState>,
+    /// Consumers are of parts of a source.
+    is_of_parts: bool,
 }
 
 /// The consumer of a source.
@@ -51,7 +54,15 @@ impl<'m, C> Lane<'m, C> {
     /// No consumer yet: `make` makes one for each source that has bytes, and, without the buffer, for each ID that it has.
     pub fn new(make: Make<'m, C>, pool: &'m Pool, buffer: Option<&'m Buffer>) -> Self {
         let (others, boundary) = Default::default();
-        Self { make, pool, buffer, current: None, others, boundary }
+        Self { make, pool, buffer, current: None, others, boundary, is_of_parts: false }
+    }
+
+    /// A consumer of all the parts of a source, if it makes text of what those have written.
+    pub fn joiner<T>(&self, source: &Source) -> Option<C>
+    where
+        C: Consumer<T>,
+    {
+        (self.make)(source).filter(C::joins_text)
     }
 
     /// Can parts of a source have a consumer each?
@@ -105,7 +116,9 @@ impl<'m, C> Lane<'m, C> {
             Some(known) => Some(self.others.swap_remove(known)),
             None => (self.make)(source).map(|mut consumer| {
                 window.into_iter().for_each(|window| consumer.enter(window));
-                self.boundary.iter().for_each(|boundary| consumer.begin_at(boundary));
+                if self.is_of_parts {
+                    consumer.begin_at(self.boundary.as_ref());
+                }
                 OfSource { id, source: source.clone(), consumer }
             }),
         };
@@ -114,20 +127,25 @@ impl<'m, C> Lane<'m, C> {
         }
     }
 
-    /// What was made of a part of the only source, but for text. The next part has another consumer, which begins where this one
-    /// has ended.
-    pub fn take_part<T>(&mut self) -> Option<C>
+    /// What was made of a part of the only source, but for text that was handed on. The next part begins where this one has
+    /// ended, with another consumer unless it writes.
+    pub fn take_part<T>(&mut self) -> Option<Portion<C>>
     where
         C: Consumer<T>,
     {
+        let pool = self.pool;
         let consumer = self.consumer()?;
-        if consumer.text().is_some() {
-            self.boundary = consumer.boundary();
-            return None;
+        let boundary = consumer.boundary();
+        let text = consumer.text().map(|text| match text.is_empty() {
+            true => Vec::new(),
+            false => std::mem::replace(text, pool.take()),
+        });
+        self.boundary = boundary;
+        match text {
+            Some(text) if text.is_empty() => None,
+            Some(text) => Some(Portion::Text(text)),
+            None => Some(Portion::Part(Box::new(self.current.take()?.consumer))),
         }
-        let mut consumer = self.current.take()?.consumer;
-        self.boundary = consumer.boundary();
-        Some(consumer)
     }
 
     /// Where the last part has ended, where that is more than the decoder knows.
@@ -140,10 +158,11 @@ impl<'m, C> Lane<'m, C> {
     where
         C: Consumer<T>,
     {
-        // Text that was not taken is not wanted. A consumer whose text depends on nothing before it may go on: it has learnt texts.
-        let is_anywhere = self.boundary.is_none() && boundary.is_none();
-        match self.consumer().and_then(Consumer::text) {
-            Some(text) if is_anywhere => text.clear(),
+        self.is_of_parts = true;
+        let consumer = self.consumer();
+        // Text that was not taken is not wanted. A consumer that writes goes on: it has learnt texts.
+        match consumer.and_then(|consumer| Some((consumer.text().map(Vec::clear), consumer))) {
+            Some((Some(()), consumer)) => consumer.begin_at(boundary.as_ref()),
             _ => self.current = None,
         }
         self.boundary = boundary;

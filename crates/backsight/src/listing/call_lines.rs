@@ -12,7 +12,10 @@ use super::label::Label;
 use super::stay_line::{NameTexts, indentation, write_stay};
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;
-use crate::calls::{CallTree, Cost, Functions, Node, ShadowStack, Stay, Stays, Visit};
+use crate::calls::{
+    CallTree, CallsBoundary, Cost, Functions, Joined, Joining, Node, Recorder, Records, ShadowStack, Stay,
+    Stays, Visit,
+};
 
 /// The calls of one hart, on their way to the listing.
 pub(super) struct CallLines<'i> {
@@ -22,6 +25,20 @@ pub(super) struct CallLines<'i> {
     form: Form,
     /// Lines that are on their way.
     lines: Vec<u8>,
+    /// Of a part of a source that is joined with others.
+    part: Option<Box<Part>>,
+    /// The part that is joined.
+    joining: Joining,
+}
+
+/// What is known of the part that is listed.
+#[derive(Default)]
+struct Part {
+    recorder: Recorder,
+    /// Something of the hart was in it.
+    has_begun: bool,
+    /// The hart is known: something of it was in this part or in one that it goes on from.
+    is_known: bool,
 }
 
 /// What becomes of stays in functions.
@@ -55,7 +72,61 @@ impl<'i> CallLines<'i> {
         let is_json = style.format == ExecutionFormat::Json;
         let stack = ShadowStack::new(code).naming(style.naming);
         let form = Form { is_json, listed: 0, tree, index: 0, names: NameTexts::default() };
-        Some(Self { takes_paths: !is_json && filter.takes_all(), stack, form, lines: Vec::new() })
+        let takes_paths = !is_json && filter.takes_all();
+        let (lines, part, joining) = Default::default();
+        Some(Self { takes_paths, stack, form, lines, part, joining })
+    }
+
+    /// A part of the source begins, where another one has ended or anywhere. What is written from now on are records for
+    /// [`CallLines::join`].
+    pub fn begin_part(&mut self, boundary: Option<&CallsBoundary>) {
+        let part = self.part.get_or_insert_default();
+        (part.has_begun, part.is_known) = (false, boundary.is_some());
+        part.recorder.begin_part();
+        self.stack.begin_part(&boundary.copied().unwrap_or_default());
+    }
+
+    /// The part ends, and the next one begins. Nothing where the hart is not known.
+    pub fn end_part(&mut self, hart: u16, text: &mut Vec<u8>) -> Option<CallsBoundary> {
+        let part = self.part.as_mut().filter(|part| part.is_known)?;
+        if part.has_begun {
+            part.recorder.hart(hart, false);
+        }
+        let boundary = self.stack.end_part(&mut part.recorder);
+        if part.has_begun {
+            text.append(&mut part.recorder.bytes);
+        }
+        part.has_begun = false;
+        part.recorder.bytes.clear();
+        part.recorder.begin_part();
+        Some(boundary)
+    }
+
+    /// What follows in the part is of this hart.
+    pub fn turn_to(&mut self, hart: u16, text: &mut Vec<u8>) {
+        if let Some(part) = &mut self.part {
+            let is_first = !std::mem::replace(&mut part.has_begun, true);
+            part.is_known = true;
+            part.recorder.hart(hart, is_first);
+            text.append(&mut part.recorder.bytes);
+        }
+    }
+
+    /// The next part begins.
+    pub fn begin_joining(&mut self) {
+        self.stack.begin_joining(&mut self.joining);
+    }
+
+    /// Writes what a part has recorded of this hart.
+    pub fn join(&mut self, page: &mut Page<'_>, text: &mut Vec<u8>, records: &mut Records<'_>) {
+        let Self { stack, form, joining, .. } = self;
+        match form.is_json {
+            false => {
+                let Page { label, hart, .. } = *page;
+                stack.join(joining, records, &mut TextLines { form, label, hart, text });
+            }
+            true => stack.join(joining, records, &mut PageLines { form, page, text }),
+        }
     }
 
     /// Instructions that were listed.
@@ -72,7 +143,7 @@ impl<'i> CallLines<'i> {
     pub fn event(
         &mut self,
         page: &mut Page<'_>,
-        out: &mut dyn Write,
+        out: &mut Vec<u8>,
         is_wanted: bool,
         index: &dyn Fn() -> u64,
         event: &Event,
@@ -84,15 +155,26 @@ impl<'i> CallLines<'i> {
         if self.form.is_json {
             self.form.index = index();
         }
+        if let Some(part) = &mut self.part {
+            let recorder = &mut part.recorder;
+            recorder.index = self.form.is_json.then_some(self.form.index);
+            std::mem::swap(out, &mut recorder.bytes);
+            self.stack.take_numbered(event, is_shown, recorder);
+            if is_shown && self.form.tree.is_none() {
+                let index = self.form.index;
+                recorder.lines(|lines| page.event(lines, self.form.is_json, event, index));
+            }
+            std::mem::swap(out, &mut recorder.bytes);
+            return Ok(());
+        }
         self.with_lines(out, |stack, form, lines| {
             let mut sink = |functions: &Functions<'i>, stay: &Stay| form.write(page, lines, functions, stay);
             stack.take_numbered(event, is_shown, &mut sink);
         })?;
-        match is_shown && is_wanted && self.form.tree.is_none() {
-            true if self.form.is_json => page.json_event(out, event, self.form.index),
-            true => write_event(out, page.label, page.hart, event),
-            false => Ok(()),
+        if is_shown && is_wanted && self.form.tree.is_none() {
+            page.event(out, self.form.is_json, event, self.form.index);
         }
+        Ok(())
     }
 
     /// Takes the ranges of a path that was walked before, if it [takes paths](Self::takes_paths).
@@ -105,8 +187,20 @@ impl<'i> CallLines<'i> {
         path: PathId,
         ranges: impl Iterator<Item = Range>,
     ) {
+        if self.part.is_some() {
+            return self.record_path(text, path, &mut { ranges });
+        }
         let Self { stack, form, .. } = self;
         stack.walk(path, ranges, &mut TextLines { form, label, hart, text });
+    }
+
+    #[inline(never)]
+    fn record_path(&mut self, text: &mut Vec<u8>, path: PathId, ranges: &mut dyn Iterator<Item = Range>) {
+        let Some(part) = &mut self.part else { return };
+        let recorder = &mut part.recorder;
+        std::mem::swap(text, &mut recorder.bytes);
+        self.stack.walk(path, ranges, recorder);
+        std::mem::swap(text, &mut recorder.bytes);
     }
 
     /// The trace ends.
@@ -147,6 +241,37 @@ impl<'i> Stays<'i> for TextLines<'_> {
     #[inline(always)]
     fn take(&mut self, functions: &Functions<'i>, stay: &Stay) {
         self.form.text(self.label, self.hart, self.text, functions, stay);
+    }
+}
+
+impl Joined<'_> for TextLines<'_> {
+    fn lines(&mut self, lines: &[u8]) {
+        self.text.extend_from_slice(lines);
+    }
+
+    fn index(&mut self, _index: u64) {}
+}
+
+/// Writes every stay, as JSON.
+struct PageLines<'a, 'p> {
+    form: &'a mut Form,
+    page: &'a mut Page<'p>,
+    text: &'a mut Vec<u8>,
+}
+
+impl<'i> Stays<'i> for PageLines<'_, '_> {
+    fn take(&mut self, functions: &Functions<'i>, stay: &Stay) {
+        self.form.write(self.page, self.text, functions, stay);
+    }
+}
+
+impl Joined<'_> for PageLines<'_, '_> {
+    fn lines(&mut self, lines: &[u8]) {
+        self.text.extend_from_slice(lines);
+    }
+
+    fn index(&mut self, index: u64) {
+        self.form.index = index;
     }
 }
 
@@ -192,11 +317,17 @@ impl Form {
 }
 
 impl Page<'_> {
-    fn json_event(&mut self, out: &mut dyn Write, event: &Event, index: u64) -> io::Result<()> {
-        self.object.text("event", event.name());
-        self.label.members(self.object, self.hart, index);
-        self.object.fields(event);
-        self.object.end(out)
+    fn event(&mut self, out: &mut Vec<u8>, is_json: bool, event: &Event, index: u64) {
+        // Memory takes everything.
+        let _ = match is_json {
+            false => write_event(out, self.label, self.hart, event),
+            true => {
+                self.object.text("event", event.name());
+                self.label.members(self.object, self.hart, index);
+                self.object.fields(event);
+                self.object.end(out)
+            }
+        };
     }
 
     fn json_tree(&mut self, out: &mut dyn Write, tree: &CallTree, index: u64) -> io::Result<()> {

@@ -15,7 +15,8 @@ use super::json::ObjectWriter;
 use super::label::Label;
 use super::range_text::RangeTexts;
 use super::style::{Detail, ExecutionFormat, Style};
-use crate::decode::{Consumer, TimeBounds};
+use crate::calls::{CallsBoundary, RecordKind, Recorder, Records};
+use crate::decode::{Consumer, SavedState, TimeBounds};
 use crate::{Item, Source, SourceCode};
 
 /// What listings of several sources have come to, whatever threads they are written on.
@@ -58,6 +59,8 @@ pub struct ExecutionWriter<'i> {
     window: Option<Window>,
     /// Ranges are listed as they are, with nothing but themselves in their text.
     is_plain: bool,
+    /// It lists the calls of a part of the source: what is written are records.
+    is_part: bool,
     /// Instructions that were listed and are in no count yet.
     listed: u64,
     object: ObjectWriter,
@@ -119,6 +122,12 @@ impl Consumer<Event> for ExecutionWriter<'_> {
 
     /// Writes what is left at the end.
     fn finish(&mut self) {
+        if self.is_part {
+            self.end_part();
+            let mut recorder = Recorder::default();
+            recorder.done();
+            return self.text.append(&mut recorder.bytes);
+        }
         let Self { label, harts, object, text, .. } = self;
         for state in harts {
             let _ = write_lines(text, label, |each| state.lines.finish(each));
@@ -133,12 +142,37 @@ impl Consumer<Event> for ExecutionWriter<'_> {
         Some(&mut self.text)
     }
 
-    /// What is written of a range depends on nothing but the last context.
+    /// What is written of a range depends on nothing but the last context; calls are recorded, and joined. What a filter wants
+    /// depends on all that came before.
     fn can_join(&self) -> bool {
-        let is_of_ranges = matches!(self.style.detail, Detail::Ranges | Detail::Instructions);
-        is_of_ranges && self.style.format != ExecutionFormat::Opencsd && self.filter.takes_all()
+        self.style.format != ExecutionFormat::Opencsd && self.filter.takes_all()
+    }
+
+    fn joins_text(&self) -> bool {
+        self.lists_calls()
+    }
+
+    fn join_text(&mut self, records: &[u8]) {
+        self.join_records(&mut Records::new(records));
+    }
+
+    fn begin_at(&mut self, boundary: Option<&SavedState>) {
+        if self.lists_calls() {
+            self.begin_part(boundary.and_then(SavedState::get));
+        }
+    }
+
+    fn boundary(&mut self) -> Option<SavedState> {
+        self.is_part.then(|| SavedState::new(self.end_part()))
     }
 }
+
+/// What decides how a part of a source is listed, but for the calls that are under way.
+#[derive(Debug, PartialEq)]
+struct Boundary(Vec<(u16, CallsBoundary)>);
+
+/// The number of no hart.
+const NO_HART: usize = usize::MAX;
 
 impl<'i> ExecutionWriter<'i> {
     /// A writer for one source. What it lists is added to `counts`.
@@ -170,7 +204,7 @@ impl<'i> ExecutionWriter<'i> {
         let lines = opencsd::Lines::new(style.cycle_counts);
         let is_plain =
             style.format != ExecutionFormat::Opencsd && style.detail == Detail::Ranges && filter.takes_all();
-        let (current, listed, window) = (0, 0, None);
+        let (current, listed, window, is_part) = (0, 0, None, false);
         Self {
             style,
             label,
@@ -181,10 +215,61 @@ impl<'i> ExecutionWriter<'i> {
             current,
             window,
             is_plain,
+            is_part,
             listed,
             object,
             lines,
             text,
+        }
+    }
+
+    const fn lists_calls(&self) -> bool {
+        matches!(self.style.detail, Detail::Calls | Detail::CallTree)
+    }
+
+    fn begin_part(&mut self, boundary: Option<&Boundary>) {
+        self.is_part = true;
+        self.calls().for_each(|(_, calls)| calls.begin_part(None));
+        for (hart, known) in boundary.iter().flat_map(|boundary| &boundary.0) {
+            self.find_hart(*hart);
+            self.calls()
+                .filter(|(number, _)| number == hart)
+                .for_each(|(_, calls)| calls.begin_part(Some(known)));
+        }
+        self.current = NO_HART;
+    }
+
+    /// A part ends, and the next one begins.
+    fn end_part(&mut self) -> Boundary {
+        let mut text = std::mem::take(&mut self.text);
+        let ended = self.calls().filter_map(|(hart, calls)| Some((hart, calls.end_part(hart, &mut text)?)));
+        let boundary = Boundary(ended.collect());
+        (self.text, self.current) = (text, NO_HART);
+        boundary
+    }
+
+    /// The calls of each hart.
+    fn calls(&mut self) -> impl Iterator<Item = (u16, &mut CallLines<'i>)> {
+        self.harts.iter_mut().filter_map(|hart| Some((hart.number, hart.calls.as_mut()?)))
+    }
+
+    /// Lists what parts have recorded.
+    fn join_records(&mut self, records: &mut Records<'_>) {
+        loop {
+            let Self { label, harts, current, object, text, filter, .. } = self;
+            if let Some(Hart { number, calls: Some(calls), .. }) = harts.get_mut(*current) {
+                calls.join(&mut Page { label, hart: *number, object, filter }, text, records);
+            }
+            match records.next_but(&[]) {
+                Some((RecordKind::Hart, head)) => {
+                    let hart = head.number() as u16;
+                    self.find_hart(hart);
+                    let calls = self.calls().filter(|(number, _)| *number == hart && head.has_one());
+                    calls.for_each(|(_, calls)| calls.begin_joining());
+                }
+                Some((RecordKind::Done, _)) => return self.finish(),
+                _ => return,
+            }
         }
     }
 
@@ -268,6 +353,15 @@ impl<'i> ExecutionWriter<'i> {
     /// The next events are of this hart. False: nothing of it is wanted.
     #[cold]
     fn turn_to(&mut self, hart: u16) -> bool {
+        let is_wanted = self.find_hart(hart);
+        if let Some(Hart { calls: Some(calls), .. }) = self.harts.get_mut(self.current).filter(|_| is_wanted)
+        {
+            calls.turn_to(hart, &mut self.text);
+        }
+        is_wanted
+    }
+
+    fn find_hart(&mut self, hart: u16) -> bool {
         if !self.filter.wants_hart(hart) {
             return false;
         }
@@ -286,6 +380,9 @@ impl<'i> ExecutionWriter<'i> {
                 calls: CallLines::new(self.style, self.code, &self.filter),
             };
             self.harts.insert(self.current, state);
+            if self.is_part {
+                self.harts[self.current].calls.iter_mut().for_each(|calls| calls.begin_part(None));
+            }
         }
         true
     }

@@ -13,10 +13,10 @@ use crate::pieces::{check, damage};
 use crate::sifive;
 
 /// A stream, and how it is opened.
-struct Stream {
-    name: String,
+pub struct Stream {
+    pub name: String,
     options: OpenOptions,
-    bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 impl Stream {
@@ -26,7 +26,7 @@ impl Stream {
         Self { name: name.to_owned(), options, bytes: bytes.repeat(times) }
     }
 
-    fn open(&self, bytes: Vec<u8>) -> Capture {
+    pub fn open(&self, bytes: Vec<u8>) -> Capture {
         self.options.clone().bytes(bytes).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 }
@@ -96,11 +96,11 @@ fn harts(harts: u16, settings: &[&str]) -> Stream {
 }
 
 /// Made here, and with an option that is known before it is announced.
-fn made() -> Vec<Stream> {
+pub fn made() -> Vec<Stream> {
     vec![harts(1, &[]), harts(3, &[]), harts(4, &["full_address=1"])]
 }
 
-fn of_corpus() -> Vec<Stream> {
+pub fn of_corpus() -> Vec<Stream> {
     let Some(corpus) = corpus() else { return Vec::new() };
     let mut streams = Vec::new();
     let text = |path: std::path::PathBuf| path.display().to_string();

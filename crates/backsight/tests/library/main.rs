@@ -1,5 +1,6 @@
 //! The library as its users see it. One program: each one more would compile every protocol again.
 
+mod call_pieces;
 mod decode;
 mod execution_pieces;
 mod harts;

@@ -137,7 +137,7 @@ pub(super) fn decode_part<S: AnyStream, C: Consumer<S::Value>>(
     }
     consumer.flush()?;
     match lane.take_part() {
-        Some(consumer) => output(Portion::Part(Box::new(consumer))),
+        Some(portion) => output(portion),
         None => ControlFlow::Continue(()),
     }
 }
