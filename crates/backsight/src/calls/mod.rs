@@ -19,6 +19,7 @@
 
 mod clock;
 mod functions;
+pub(crate) mod saved;
 mod segments;
 mod shadow;
 mod stack;
@@ -28,10 +29,12 @@ mod walked;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use clock::Clock;
 pub use clock::Cost;
 pub use functions::{FunctionName, FunctionRecord, Functions};
+pub use saved::KnownCalls;
 pub use segments::{Segment, Walk};
-pub use shadow::{ShadowStack, Visit};
+pub use shadow::{ShadowStack, UnderWay, Visit};
 pub(crate) use shadow::{Stay, Stays};
 pub use stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack};
 pub use tree::{CallTree, Node};

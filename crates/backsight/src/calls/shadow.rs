@@ -8,6 +8,7 @@ use backsight_image::{Code as _, Naming};
 
 use super::clock::{Clock, Cost};
 use super::functions::{FunctionName, Functions};
+use super::saved::{NONE, Paused};
 use super::segments::{Segment, Walk};
 use super::stack::{Arrival, Departure, Frame, Ledger, NameId, Place, Stack};
 use super::walked::WalkedPaths;
@@ -53,37 +54,58 @@ impl Stay {
     }
 }
 
+/// A call that is under way.
+#[derive(Clone, Copy, Debug)]
+pub struct UnderWay<'i> {
+    /// The function.
+    pub function: FunctionName<'i>,
+    /// Where it will return to, if its call was seen.
+    pub return_address: Option<Address>,
+    /// Entered by an exception, an interrupt or a signal, and not called.
+    pub is_handler: bool,
+    /// Instructions that were executed before it, of all harts of its source if somebody [counts](ShadowStack::elsewhere) those.
+    pub entered: u64,
+}
+
 /// What is kept with a call.
 #[derive(Clone, Copy, Debug)]
-struct Visited {
-    name: NameId,
-    entered: Clock,
-    is_beginning_known: bool,
-    was_visited: bool,
+pub(super) struct Visited {
+    pub name: NameId,
+    pub entered: Clock,
+    /// Instructions that other harts had executed then.
+    pub elsewhere: u64,
+    pub is_beginning_known: bool,
+    pub was_visited: bool,
+    /// Its number where calls are [kept](super::saved).
+    pub saved: u32,
 }
 
 /// The calls of one hart or core: takes what was executed, and gives the stays in functions.
 #[derive(Clone, Debug)]
 pub struct ShadowStack<'i> {
-    costs: Costs<'i>,
+    pub(super) costs: Costs<'i>,
     context: Option<Context>,
-    stack: Stack<Visited>,
+    pub(super) stack: Stack<Visited>,
     /// The thread whose calls these are, where the trace names it.
-    thread: Option<u64>,
+    pub(super) thread: Option<u64>,
     /// The calls of others.
-    paused: HashMap<u64, Stack<Visited>>,
+    pub(super) paused: HashMap<u64, Stack<Visited>>,
+    /// The same as they were kept last, if they are what they were.
+    pub(super) saved_paused: Option<Paused>,
     /// Paths that came before.
     walked: WalkedPaths,
 }
 
 /// What calls cost, and the functions that they are of.
 #[derive(Clone, Debug)]
-struct Costs<'i> {
-    functions: Functions<'i>,
+pub(super) struct Costs<'i> {
+    pub functions: Functions<'i>,
     space: AddressSpace,
-    clock: Clock,
+    pub clock: Clock,
     /// When the stay began that goes on.
-    began: Clock,
+    pub began: Clock,
+    /// Instructions of other harts.
+    elsewhere: u64,
 }
 
 /// Takes stays, with the functions that their numbers are of.
@@ -117,11 +139,13 @@ impl<'i> ShadowStack<'i> {
                 space: AddressSpace::ANY,
                 clock: Clock::default(),
                 began: Clock::default(),
+                elsewhere: 0,
             },
             context: None,
             stack: Stack::default(),
             thread: None,
             paused: HashMap::new(),
+            saved_paused: None,
             walked: WalkedPaths::default(),
         }
     }
@@ -148,6 +172,53 @@ impl<'i> ShadowStack<'i> {
         self.end(&mut with_names(sink));
     }
 
+    /// What happens next, happens after so many instructions of other harts of the same source.
+    pub fn elsewhere(&mut self, instructions: u64) {
+        self.costs.elsewhere = instructions;
+    }
+
+    /// The thread whose calls these are, where the trace names it.
+    pub const fn thread(&self) -> Option<u64> {
+        self.thread
+    }
+
+    /// Instructions so far.
+    pub const fn instructions(&self) -> u64 {
+        self.costs.clock.instructions
+    }
+
+    /// The calls under way, the outermost first.
+    pub fn under_way(&self) -> impl Iterator<Item = UnderWay<'i>> {
+        self.named(self.stack.frames.iter())
+    }
+
+    /// Those of them that began before so many instructions of this hart were executed.
+    pub(crate) fn under_way_before(&self, instructions: u64) -> impl Iterator<Item = UnderWay<'i>> {
+        let is_before = move |frame: &&Frame<Visited>| frame.kept.entered.instructions < instructions;
+        self.named(self.stack.frames.iter().take_while(is_before))
+    }
+
+    /// Calls around those, which are forgotten.
+    pub const fn forgotten(&self) -> usize {
+        self.stack.forgotten
+    }
+
+    /// The threads that do not run, each with its calls and how many around those are forgotten.
+    pub fn paused(&self) -> impl Iterator<Item = (u64, usize, impl Iterator<Item = UnderWay<'i>>)> {
+        self.paused.iter().map(|(thread, stack)| (*thread, stack.forgotten, self.named(stack.frames.iter())))
+    }
+
+    fn named<'f>(
+        &'f self,
+        frames: impl Iterator<Item = &'f Frame<Visited>>,
+    ) -> impl Iterator<Item = UnderWay<'i>> {
+        frames.filter_map(|&Frame { return_address, is_handler, kept, .. }| {
+            let function = *self.costs.functions.name(kept.name)?;
+            let entered = kept.entered.instructions.saturating_add(kept.elsewhere);
+            Some(UnderWay { function, return_address, is_handler, entered })
+        })
+    }
+
     /// As [`ShadowStack::push`], with the numbers of names. A stay that goes on is given as far as it has come, if
     /// `is_interrupted`.
     pub(crate) fn take_numbered(&mut self, event: &Event, is_interrupted: bool, sink: &mut impl Stays<'i>) {
@@ -164,6 +235,7 @@ impl<'i> ShadowStack<'i> {
         stack.interrupt(&mut reporter);
         *stack = Stack::default();
         self.paused.clear();
+        self.saved_paused = None;
     }
 
     /// The stack, and what it reports to.
@@ -262,6 +334,7 @@ impl<'i> ShadowStack<'i> {
         if self.paused.len() >= MOST_THREADS {
             self.paused.clear();
         }
+        self.saved_paused = None;
         let next = thread.and_then(|thread| self.paused.remove(&thread)).unwrap_or_default();
         self.paused.insert(before, std::mem::replace(&mut self.stack, next));
         self.costs.began = self.costs.clock;
@@ -355,13 +428,14 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
     #[inline(always)]
     fn begin(&mut self, _callers: &[Frame<Visited>], place: &Place, is_beginning_known: bool) -> Visited {
         let name = self.costs.functions.name_of(self.costs.space, place);
-        Visited { name, entered: self.costs.clock, is_beginning_known, was_visited: false }
+        let Costs { clock: entered, elsewhere, .. } = *self.costs;
+        Visited { name, entered, elsewhere, is_beginning_known, was_visited: false, saved: NONE }
     }
 
     fn replace(&mut self, calls: &mut [Frame<Visited>], place: &Place) {
         let name = self.costs.functions.name_of(self.costs.space, place);
         if let Some(top) = calls.last_mut() {
-            (top.kept.name, top.kept.was_visited) = (name, false);
+            (top.kept.name, top.kept.was_visited, top.kept.saved) = (name, false, NONE);
         }
     }
 

@@ -24,7 +24,9 @@
 //! for what is counted from the end: there an index of the last kilobytes is made, which begins at a synchronisation near the end.
 
 mod back;
+mod calls;
 mod file;
+mod file_calls;
 mod find;
 mod identity;
 mod index;
@@ -35,6 +37,7 @@ mod reach;
 mod windowed;
 mod write;
 
+pub use calls::ThreadCalls;
 pub use file::IndexProblem;
 pub use find::{Hit, Wanted};
 pub use identity::Identity;
