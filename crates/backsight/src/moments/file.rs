@@ -233,6 +233,12 @@ impl Read<'_> {
         usize::try_from(self.number()?).ok().filter(|&count| count <= self.0.len())
     }
 
+    /// One more than such a number, or 0 for none.
+    pub fn optional_count(&mut self) -> Option<Option<usize>> {
+        let count = usize::try_from(self.number()?).ok()?.checked_sub(1);
+        count.is_none_or(|count| count <= self.0.len()).then_some(count)
+    }
+
     fn index(&mut self) -> Option<Index> {
         let count = self.count()?;
         let sources = (0..count).map(|_| self.source()).collect::<Option<_>>()?;

@@ -140,7 +140,7 @@ impl Read<'_> {
         saved: &SavedCalls,
         last: &mut LastCalls,
     ) -> Option<Option<Box<[HartCalls]>>> {
-        let Some(count) = self.count()?.checked_sub(1) else { return Some(None) };
+        let Some(count) = self.optional_count()? else { return Some(None) };
         let harts = (0..count).map(|_| self.hart(instructions, saved, last)).collect::<Option<Box<[_]>>>()?;
         harts.is_sorted_by(|one, other| one.hart < other.hart).then_some(Some(harts))
     }
@@ -162,7 +162,7 @@ impl Read<'_> {
             Clock { instructions, cycles: back(clock.cycles, cycles)?, time: back(clock.time, time)? }
         };
         let running = self.stack()?;
-        let paused = match self.count()?.checked_sub(1) {
+        let paused = match self.optional_count()? {
             None => Arc::clone(last.paused.get(&hart)?),
             Some(count) => {
                 let paused = (0..count).map(|_| Some((self.number()?, self.stack()?)));

@@ -31,6 +31,7 @@ mod find;
 mod identity;
 mod index;
 mod moment;
+mod near_names;
 mod path_sums;
 mod place;
 mod reach;
