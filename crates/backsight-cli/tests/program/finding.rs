@@ -69,6 +69,7 @@ fn what_is_not_there_is_a_failure_and_no_question_is_wrong_use() {
     let capture = riscv();
     line(&format!("find {capture} --address 3 --quiet")).could_not("nothing of that is in the trace");
     line(&format!("find {capture} --function nothing --quiet")).could_not("no function of that name");
+    line(&format!("find {capture} --function ackerman --quiet")).could_not("; near to it: ackermann");
     line(&format!("find {capture} --line nothing.c:1 --quiet"))
         .could_not("no code of the image is from that line");
     line(&format!("find {capture} --line nothing")).wrong_use("FILE:LINE is expected");

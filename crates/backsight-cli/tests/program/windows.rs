@@ -60,6 +60,33 @@ fn a_window_of_everything_is_the_listing() {
 }
 
 #[test]
+fn calls_of_a_window_begin_with_those_under_way() {
+    let capture = riscv();
+    let all = lines(&format!("flow {capture} --calls"));
+    // Somewhere deep in the program.
+    let deep = lines(&format!("find {capture} --function ackermann --nth 8"));
+    let moment = deep[0].split(' ').next().expect("a moment").to_owned();
+    let window = lines(&format!("flow {capture} --calls --from {moment}"));
+    let around: Vec<_> = window.iter().map_while(|line| line.strip_suffix("  under way")).collect();
+    assert!(around.len() > 3, "{window:?}");
+    assert_eq!(around[..4], ["0x01  _start", "0x01    start", "0x01      program", "0x01        ackermann"]);
+    // A call begins: what is listed after that is what is listed of the whole.
+    let rest = &window[around.len()..];
+    assert_eq!(rest, &all[all.len() - rest.len()..]);
+    let json = lines(&format!("flow {capture} --calls --format json --from {moment}"));
+    let first: serde_json::Value = serde_json::from_str(&json[0]).expect("JSON");
+    assert_eq!((&first["event"], &first["function"]), (&"under_way".into(), &"_start".into()), "{first}");
+    assert_eq!(json.iter().filter(|line| line.contains("\"under_way\"")).count(), around.len());
+    // In the tree, callers have their place, and costs are those of the window.
+    let tree = lines(&format!("flow {capture} --calls=tree --from {moment}"));
+    let costs = |line: &String| line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    let total = lines(&format!("flow {capture} --format pcs --from {moment}")).len().to_string();
+    let outermost = costs(&tree[1]);
+    assert_eq!((outermost[0].as_str(), outermost[1].as_str()), ("0", total.as_str()), "{tree:?}");
+    assert_eq!(outermost.last().map(String::as_str), Some("_start"), "{tree:?}");
+}
+
+#[test]
 fn windows_by_time_meet() {
     let events = |window: &str| lines(&format!("flow FIRST {window}"));
     let all = events("");

@@ -24,7 +24,7 @@ impl std::ops::AddAssign for Cost {
 }
 
 /// Instructions, cycles and time since the trace began.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
     pub instructions: u64,
     pub cycles: Option<u64>,
@@ -33,6 +33,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// This, unless that would be after another one: what is read from a file may say anything.
+    pub fn not_after(&self, now: &Self) -> Self {
+        let cycles = self.cycles.map(|cycles| cycles.min(now.cycles.unwrap_or(0)));
+        Self { instructions: self.instructions.min(now.instructions), cycles, time: self.time }
+    }
+
     /// Has the trace told nothing else so far?
     #[inline(always)]
     pub const fn counts_instructions_only(&self) -> bool {

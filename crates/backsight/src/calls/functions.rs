@@ -21,6 +21,8 @@ const MOST_NAMES: usize = 1 << 17;
 pub struct FunctionName<'i> {
     /// The first address of it that was executed.
     pub address: Address,
+    /// The space that this was in.
+    pub space: AddressSpace,
     /// Its name, and how far into it that address is; `None` where the image has none.
     pub symbol: Option<Symbol<'i>>,
     /// The file that it is in, and how far into that the address is.
@@ -276,6 +278,6 @@ impl<'i> Found<'i> {
         });
         let module = image.module_at(space, address).filter(|_| symbol.is_none());
         let module = module.map(|(module, distance)| (module.name(), distance));
-        FunctionName { address, symbol, module }
+        FunctionName { address, space, symbol, module }
     }
 }

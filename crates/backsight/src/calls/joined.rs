@@ -4,6 +4,7 @@ use backsight_core::{AddressSpace, Context};
 
 use super::clock::{Clock, Cost};
 use super::records::{Head, Kind, Recorder, Records};
+use super::saved::NONE;
 use super::shadow::{ShadowStack, Stay, Stays, Visited};
 use super::stack::{Departure, Frame, NameId, Stack};
 
@@ -216,6 +217,9 @@ impl<'i> ShadowStack<'i> {
                 entered,
                 is_beginning_known: frame.has_third(),
                 was_visited: frame.has_fourth(),
+                // Points of an index are found by a decode of the whole source, which joins nothing.
+                elsewhere: 0,
+                saved: NONE,
             };
             let function = self.costs.functions.at(space, met).function;
             let return_address = frame.has_other().then_some(address);

@@ -21,6 +21,7 @@ mod clock;
 mod functions;
 mod joined;
 mod records;
+pub(crate) mod saved;
 mod segments;
 mod shadow;
 mod stack;
@@ -30,12 +31,14 @@ mod walked;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use clock::Clock;
 pub use clock::Cost;
 pub use functions::{FunctionName, FunctionRecord, Functions};
 pub(crate) use joined::{CallsBoundary, Joined, Joining};
 pub(crate) use records::{Kind as RecordKind, Recorder, Records};
+pub use saved::KnownCalls;
 pub use segments::{Segment, Walk};
-pub use shadow::{ShadowStack, Visit};
+pub use shadow::{ShadowStack, UnderWay, Visit};
 pub(crate) use shadow::{Stay, Stays};
 pub use stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack};
 pub use tree::{CallTree, Node};

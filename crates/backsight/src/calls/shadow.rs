@@ -9,6 +9,7 @@ use backsight_image::{Code as _, Naming};
 use super::clock::{Clock, Cost};
 use super::functions::{FunctionName, Functions};
 use super::records::{Kind, Recorder};
+use super::saved::{NONE, Paused};
 use super::segments::{Segment, Walk};
 use super::stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack};
 use super::walked::WalkedPaths;
@@ -54,13 +55,30 @@ impl Stay {
     }
 }
 
+/// A call that is under way.
+#[derive(Clone, Copy, Debug)]
+pub struct UnderWay<'i> {
+    /// The function.
+    pub function: FunctionName<'i>,
+    /// Where it will return to, if its call was seen.
+    pub return_address: Option<Address>,
+    /// Entered by an exception, an interrupt or a signal, and not called.
+    pub is_handler: bool,
+    /// Instructions that were executed before it, of all harts of its source if somebody [counts](ShadowStack::elsewhere) those.
+    pub entered: u64,
+}
+
 /// What is kept with a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visited {
     pub name: NameId,
     pub entered: Clock,
+    /// Instructions that other harts had executed then.
+    pub elsewhere: u64,
     pub is_beginning_known: bool,
     pub was_visited: bool,
+    /// Its number where calls are [kept](super::saved).
+    pub saved: u32,
 }
 
 /// The calls of one hart or core: takes what was executed, and gives the stays in functions.
@@ -72,7 +90,9 @@ pub struct ShadowStack<'i> {
     /// The thread whose calls these are, where the trace names it.
     pub(super) thread: Option<u64>,
     /// The calls of others.
-    paused: HashMap<u64, Stack<Visited>>,
+    pub(super) paused: HashMap<u64, Stack<Visited>>,
+    /// The same as they were kept last, if they are what they were.
+    pub(super) saved_paused: Option<Paused>,
     /// Paths that came before.
     walked: WalkedPaths,
 }
@@ -85,6 +105,8 @@ pub(super) struct Costs<'i> {
     pub clock: Clock,
     /// When the stay began that goes on.
     pub began: Clock,
+    /// Instructions of other harts.
+    elsewhere: u64,
 }
 
 /// Takes stays, with the functions that their numbers are of.
@@ -124,11 +146,13 @@ impl<'i> ShadowStack<'i> {
                 space: AddressSpace::ANY,
                 clock: Clock::default(),
                 began: Clock::default(),
+                elsewhere: 0,
             },
             context: None,
             stack: Stack::default(),
             thread: None,
             paused: HashMap::new(),
+            saved_paused: None,
             walked: WalkedPaths::default(),
         }
     }
@@ -155,6 +179,53 @@ impl<'i> ShadowStack<'i> {
         self.end(&mut with_names(sink));
     }
 
+    /// What happens next, happens after so many instructions of other harts of the same source.
+    pub fn elsewhere(&mut self, instructions: u64) {
+        self.costs.elsewhere = instructions;
+    }
+
+    /// The thread whose calls these are, where the trace names it.
+    pub const fn thread(&self) -> Option<u64> {
+        self.thread
+    }
+
+    /// Instructions so far.
+    pub const fn instructions(&self) -> u64 {
+        self.costs.clock.instructions
+    }
+
+    /// The calls under way, the outermost first.
+    pub fn under_way(&self) -> impl Iterator<Item = UnderWay<'i>> {
+        self.named(self.stack.frames.iter())
+    }
+
+    /// Those of them that began before so many instructions of this hart were executed.
+    pub(crate) fn under_way_before(&self, instructions: u64) -> impl Iterator<Item = UnderWay<'i>> {
+        let is_before = move |frame: &&Frame<Visited>| frame.kept.entered.instructions < instructions;
+        self.named(self.stack.frames.iter().take_while(is_before))
+    }
+
+    /// Calls around those, which are forgotten.
+    pub const fn forgotten(&self) -> usize {
+        self.stack.forgotten
+    }
+
+    /// The threads that do not run, each with its calls and how many around those are forgotten.
+    pub fn paused(&self) -> impl Iterator<Item = (u64, usize, impl Iterator<Item = UnderWay<'i>>)> {
+        self.paused.iter().map(|(thread, stack)| (*thread, stack.forgotten, self.named(stack.frames.iter())))
+    }
+
+    fn named<'f>(
+        &'f self,
+        frames: impl Iterator<Item = &'f Frame<Visited>>,
+    ) -> impl Iterator<Item = UnderWay<'i>> {
+        frames.filter_map(|&Frame { return_address, is_handler, kept, .. }| {
+            let function = *self.costs.functions.name(kept.name)?;
+            let entered = kept.entered.instructions.saturating_add(kept.elsewhere);
+            Some(UnderWay { function, return_address, is_handler, entered })
+        })
+    }
+
     /// As [`ShadowStack::push`], with the numbers of names. A stay that goes on is given as far as it has come, if
     /// `is_interrupted`.
     pub(crate) fn take_numbered(&mut self, event: &Event, is_interrupted: bool, sink: &mut impl Stays<'i>) {
@@ -170,6 +241,7 @@ impl<'i> ShadowStack<'i> {
         self.interrupt(sink);
         self.stack = Stack::default();
         self.paused.clear();
+        self.saved_paused = None;
     }
 
     /// The stack, and what it reports to.
@@ -313,6 +385,7 @@ impl<'i> ShadowStack<'i> {
         if self.paused.len() >= MOST_THREADS {
             self.paused.clear();
         }
+        self.saved_paused = None;
         let next = thread.and_then(|thread| self.paused.remove(&thread)).unwrap_or_default();
         self.paused.insert(before, std::mem::replace(&mut self.stack, next));
         self.costs.began = self.costs.clock;
@@ -415,7 +488,8 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
             recorder.name(name, self.costs.space, place.address);
             recorder.call(callers.len());
         }
-        Visited { name, entered: self.costs.clock, is_beginning_known, was_visited: false }
+        let Costs { clock: entered, elsewhere, .. } = *self.costs;
+        Visited { name, entered, elsewhere, is_beginning_known, was_visited: false, saved: NONE }
     }
 
     fn replace(&mut self, calls: &mut [Frame<Visited>], place: &Place) {
@@ -427,7 +501,7 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
             }
         }
         if let Some(top) = calls.last_mut() {
-            (top.kept.name, top.kept.was_visited) = (name, false);
+            (top.kept.name, top.kept.was_visited, top.kept.saved) = (name, false, NONE);
         }
     }
 
@@ -443,8 +517,10 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
         Visited {
             name: NameId::MIN,
             entered: self.costs.clock,
+            elsewhere: self.costs.elsewhere,
             is_beginning_known: false,
             was_visited: false,
+            saved: NONE,
         }
     }
 

@@ -5,6 +5,7 @@ use backsight_image::Window;
 
 use super::item::{Cut, Item, Outcome};
 use crate::Source;
+use crate::calls::KnownCalls;
 use crate::protocol::SavedState;
 
 /// Takes packets, execution, or whatever a decode gives. Every closure that takes an item is one.
@@ -90,6 +91,17 @@ pub trait Consumer<T> {
     /// Begins a part of a source: where another consumer has come to a boundary, or anywhere. One that writes begins
     /// again and again.
     fn begin_at(&mut self, _boundary: Option<&SavedState>) {}
+
+    /// Does it keep the calls under way?
+    fn keeps_calls(&self) -> bool {
+        false
+    }
+
+    /// These are under way where it begins, if that is not the beginning of the source.
+    fn resume(&mut self, _known: &KnownCalls<'_>) {}
+
+    /// What it takes from now on is of a window: what came before was given so that this can be understood.
+    fn begin_window(&mut self) {}
 
     /// Joins what the consumer of the next part has made.
     fn join(&mut self, _later: Self)

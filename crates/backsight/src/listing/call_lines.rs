@@ -13,14 +13,16 @@ use super::stay_line::{NameTexts, indentation, write_stay};
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;
 use crate::calls::{
-    CallTree, CallsBoundary, Cost, Functions, Joined, Joining, Node, Recorder, Records, ShadowStack, Stay,
-    Stays, Visit,
+    CallTree, CallsBoundary, Cost, FunctionName, Functions, Joined, Joining, KnownCalls, Node, Recorder,
+    Records, ShadowStack, Stay, Stays, Visit,
 };
 
 /// The calls of one hart, on their way to the listing.
 pub(super) struct CallLines<'i> {
     /// Whole paths are taken: everything is wanted, and nobody asks where it was reported.
-    pub takes_paths: bool,
+    takes_paths: bool,
+    /// A window begins: instructions before it.
+    begins: Option<u64>,
     stack: ShadowStack<'i>,
     form: Form,
     /// Lines that are on their way.
@@ -74,7 +76,7 @@ impl<'i> CallLines<'i> {
         let form = Form { is_json, listed: 0, tree, index: 0, names: NameTexts::default() };
         let takes_paths = !is_json && filter.takes_all();
         let (lines, part, joining) = Default::default();
-        Some(Self { takes_paths, stack, form, lines, part, joining })
+        Some(Self { takes_paths, begins: None, stack, form, lines, part, joining })
     }
 
     /// A part of the source begins, where another one has ended or anywhere. What is written from now on are records for
@@ -129,6 +131,25 @@ impl<'i> CallLines<'i> {
         }
     }
 
+    /// Are whole paths taken?
+    #[inline(always)]
+    pub const fn takes_paths(&self) -> bool {
+        self.takes_paths && self.begins.is_none()
+    }
+
+    /// Goes on with the calls that are under way somewhere.
+    pub fn resume(&mut self, hart: u16, known: &KnownCalls<'_>) {
+        known.resume(hart, &mut self.stack);
+    }
+
+    /// A window begins. Of stays and calls, what is in it is listed.
+    pub fn begin_window(&mut self) {
+        self.stack.flush(&mut |_| {});
+        self.form.tree = self.form.tree.take().map(|_| CallTree::default());
+        self.form.listed = 0;
+        self.begins = Some(self.stack.instructions());
+    }
+
     /// Instructions that were listed.
     pub const fn listed(&self) -> u64 {
         self.form.listed
@@ -171,8 +192,39 @@ impl<'i> CallLines<'i> {
             let mut sink = |functions: &Functions<'i>, stay: &Stay| form.write(page, lines, functions, stay);
             stack.take_numbered(event, is_shown, &mut sink);
         })?;
+        if let (Some(instructions), Event::Range(_)) = (self.begins, event) {
+            self.begins = None;
+            // With the first instruction of a window, it is known which calls are under way around it.
+            self.list_under_way(page, out, instructions)?;
+        }
         if is_shown && is_wanted && self.form.tree.is_none() {
             page.event(out, self.form.is_json, event, self.form.index);
+        }
+        Ok(())
+    }
+
+    /// Lists the calls under way that began before a window.
+    fn list_under_way(&mut self, page: &mut Page<'_>, out: &mut dyn Write, before: u64) -> io::Result<()> {
+        let outermost = self.stack.forgotten();
+        for (call, depth) in self.stack.under_way_before(before).zip(outermost..) {
+            let function = call.function;
+            if let Some(tree) = &mut self.form.tree {
+                let (own, begin, call) = (Cost::default(), None, None);
+                tree.add(&Visit { function, depth, is_entry: false, begin, own, call });
+            } else if !page.filter.wants_now() || !page.filter.wants_address(function.address) {
+            } else if self.form.is_json {
+                page.object.text("event", "under_way");
+                page.label.members(page.object, page.hart, self.form.index);
+                function_members(page.object, &function, depth);
+                if let Some(address) = call.return_address {
+                    page.object.text("return_address", &address.to_string());
+                }
+                page.object.end(out)?;
+            } else {
+                page.label.write(out, page.hart)?;
+                let (width, name) = (indentation(depth), function.to_string());
+                writeln!(out, "{:width$}{}  under way", "", Printable(&name))?;
+            }
         }
         Ok(())
     }
@@ -373,16 +425,20 @@ impl Page<'_> {
     }
 }
 
-fn visit_members(object: &mut ObjectWriter, visit: &Visit<'_>) {
-    object.text("address", &visit.function.address.to_string());
-    if let Some(symbol) = visit.function.symbol {
+fn function_members(object: &mut ObjectWriter, function: &FunctionName<'_>, depth: usize) {
+    object.text("address", &function.address.to_string());
+    if let Some(symbol) = function.symbol {
         object.text("function", symbol.name);
         object.number("function_offset", symbol.offset);
     }
-    if let Some((module, offset)) = visit.function.module {
+    if let Some((module, offset)) = function.module {
         module_members(object, module, offset);
     }
-    object.number("depth", visit.depth as u64);
+    object.number("depth", depth as u64);
+}
+
+fn visit_members(object: &mut ObjectWriter, visit: &Visit<'_>) {
+    function_members(object, &visit.function, visit.depth);
     object.flag("entry", visit.is_entry);
     if let Some(time) = visit.begin {
         object.number("timestamp", time);

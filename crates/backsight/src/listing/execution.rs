@@ -15,7 +15,7 @@ use super::json::ObjectWriter;
 use super::label::Label;
 use super::range_text::RangeTexts;
 use super::style::{Detail, ExecutionFormat, Style};
-use crate::calls::{CallsBoundary, RecordKind, Recorder, Records};
+use crate::calls::{CallsBoundary, KnownCalls, RecordKind, Recorder, Records};
 use crate::decode::{Consumer, SavedState, TimeBounds};
 use crate::{Item, Source, SourceCode};
 
@@ -105,7 +105,7 @@ impl Consumer<Event> for ExecutionWriter<'_> {
         if let Some(state) = self.harts.get_mut(self.current)
             && state.number == hart
             && let Some(calls) = &mut state.calls
-            && calls.takes_paths
+            && calls.takes_paths()
         {
             let ranges = items.filter_map(|item| match item.value {
                 Event::Range(range) => Some(range),
@@ -140,6 +140,24 @@ impl Consumer<Event> for ExecutionWriter<'_> {
 
     fn text(&mut self) -> Option<&mut Vec<u8>> {
         Some(&mut self.text)
+    }
+
+    fn keeps_calls(&self) -> bool {
+        matches!(self.style.detail, Detail::Calls | Detail::CallTree)
+    }
+
+    fn resume(&mut self, known: &KnownCalls<'_>) {
+        for hart in known.harts() {
+            if self.turn_to(hart)
+                && let Some(calls) = self.harts.get_mut(self.current).and_then(|state| state.calls.as_mut())
+            {
+                calls.resume(hart, known);
+            }
+        }
+    }
+
+    fn begin_window(&mut self) {
+        self.harts.iter_mut().filter_map(|hart| hart.calls.as_mut()).for_each(CallLines::begin_window);
     }
 
     /// What is written of a range depends on nothing but the last context; calls are recorded, and joined. What a filter wants

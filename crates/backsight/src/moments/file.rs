@@ -3,7 +3,7 @@
 //! ```text
 //! 8 bytes   "bsindex" and the version of the format
 //! 16 bytes  the identity of the capture and its code
-//! …         sources, each with contexts and points: numbers in groups of seven bits, differences to the point before
+//! …         sources, each with contexts, calls and points: numbers in groups of seven bits, differences to the point before
 //! 4 bytes   CRC-32 of all that comes before
 //! ```
 //!
@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 use backsight_core::{Context, Isa, Mode, Privilege, Security, TraceId, leb128};
 
+use super::file_calls::LastCalls;
 use super::identity::Identity;
 use super::index::{Index, Point, SourceIndex};
 use super::place::{Contexts, Place};
 use crate::decode::{Cut, Seek};
 
-const MAGIC: [u8; 8] = *b"bsindex\x01";
+const MAGIC: [u8; 8] = *b"bsindex\x02";
 
 /// Why a file is no index of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,15 +85,22 @@ fn checksum(bytes: &[u8]) -> [u8; 4] {
     sum.sum().to_le_bytes()
 }
 
-struct Written(Vec<u8>);
+/// More instructions were never traced, nor cycles.
+pub(super) const MOST_INSTRUCTIONS: u64 = 1 << 60;
+
+pub(super) struct Written(Vec<u8>);
 
 impl Written {
-    fn number(&mut self, number: u64) {
+    pub fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    pub fn number(&mut self, number: u64) {
         leb128::write(number, |byte| self.0.push(byte));
     }
 
-    /// One more than the number, so that there can be none.
-    fn optional(&mut self, number: Option<u64>) {
+    /// A number that there may be.
+    pub fn optional(&mut self, number: Option<u64>) {
         match number {
             None => self.0.push(0),
             Some(number) => {
@@ -103,7 +111,7 @@ impl Written {
     }
 
     fn source(&mut self, source: &SourceIndex) {
-        let SourceIndex { buffer, id, points, end, is_tail, is_absent } = source;
+        let SourceIndex { buffer, id, points, end, is_tail, is_absent, calls } = source;
         self.number(buffer.len() as u64);
         self.0.extend_from_slice(buffer.as_bytes());
         self.0.push(id.get());
@@ -126,8 +134,9 @@ impl Written {
             .collect();
         self.number(contexts.len() as u64);
         contexts.iter().for_each(|contexts| self.contexts(contexts));
+        self.calls(calls);
         self.number(points.len() as u64);
-        let mut last = Last::default();
+        let (mut last, mut last_calls) = (Last::default(), LastCalls::default());
         for (point, number) in points.iter().zip(numbers) {
             let Point { cut: Cut { sync, offset, seek }, place, .. } = point;
             self.number(sync - last.sync);
@@ -141,6 +150,7 @@ impl Written {
                 self.0.push(seek.id.map_or(0x80, TraceId::get));
             }
             self.number(number as u64);
+            self.harts(point.calls.as_deref(), &mut last_calls);
             last = Last::at(point, last);
         }
     }
@@ -193,20 +203,20 @@ impl Last {
     }
 }
 
-struct Read<'b>(&'b [u8]);
+pub(super) struct Read<'b>(&'b [u8]);
 
 impl Read<'_> {
-    fn byte(&mut self) -> Option<u8> {
+    pub fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(first)
     }
 
-    fn number(&mut self) -> Option<u64> {
+    pub fn number(&mut self) -> Option<u64> {
         leb128::read(|| self.byte().ok_or(())).ok().flatten()
     }
 
-    fn flag(&mut self) -> Option<bool> {
+    pub fn flag(&mut self) -> Option<bool> {
         match self.byte()? {
             0 => Some(false),
             1 => Some(true),
@@ -214,13 +224,19 @@ impl Read<'_> {
         }
     }
 
-    fn optional(&mut self) -> Option<Option<u64>> {
+    pub fn optional(&mut self) -> Option<Option<u64>> {
         Some(if self.flag()? { Some(self.number()?) } else { None })
     }
 
     /// A number of things, each of which has at least one byte.
-    fn count(&mut self) -> Option<usize> {
+    pub fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok().filter(|&count| count <= self.0.len())
+    }
+
+    /// One more than such a number, or 0 for none.
+    pub fn optional_count(&mut self) -> Option<Option<usize>> {
+        let count = usize::try_from(self.number()?).ok()?.checked_sub(1);
+        count.is_none_or(|count| count <= self.0.len()).then_some(count)
     }
 
     fn index(&mut self) -> Option<Index> {
@@ -236,13 +252,14 @@ impl Read<'_> {
         self.0 = rest;
         let id = TraceId::new(self.byte().filter(|id| id & 0x80 == 0)?);
         let (is_tail, is_absent) = (self.flag()?, self.flag()?);
-        let instructions = self.number()?;
+        let instructions = self.number().filter(|&instructions| instructions <= MOST_INSTRUCTIONS)?;
         let (time, first_time) = (self.optional()?, self.optional()?);
         let end = Place { instructions, time, first_time, position: None };
         let count = self.count()?;
         let contexts: Vec<Contexts> = (0..count).map(|_| self.contexts()).collect::<Option<_>>()?;
+        let calls = self.calls()?;
         let count = self.count()?;
-        let (mut points, mut last) = (Vec::new(), Last::default());
+        let (mut points, mut last, mut last_calls) = (Vec::new(), Last::default(), LastCalls::default());
         for _ in 0..count {
             let sync = last.sync.checked_add(self.number()?)?;
             let offset = sync.checked_add(self.number()?)?;
@@ -264,17 +281,18 @@ impl Read<'_> {
                 }),
             };
             let contexts = contexts.get(usize::try_from(self.number()?).ok()?)?.clone();
+            let harts = self.harts(instructions, &calls, &mut last_calls)?;
             let first_time = first_time.filter(|_| time.is_some());
             let place = Place { instructions, time, first_time, position: None };
             let is_in_order = instructions <= end.instructions && seek.is_none_or(|seek| seek.offset <= sync);
             if !is_in_order {
                 return None;
             }
-            let point = Point { cut: Cut { sync, offset, seek }, place, contexts };
+            let point = Point { cut: Cut { sync, offset, seek }, place, contexts, calls: harts };
             last = Last::at(&point, last);
             points.push(point);
         }
-        Some(SourceIndex { buffer, id, points, end, is_tail, is_absent })
+        Some(SourceIndex { buffer, id, points, end, is_tail, is_absent, calls: calls.into() })
     }
 
     fn contexts(&mut self) -> Option<Contexts> {
@@ -316,7 +334,11 @@ impl Read<'_> {
 
 #[cfg(test)]
 mod tests {
+    use backsight_core::{Address, AddressSpace};
+
     use super::*;
+    use crate::calls::saved::{CallSite, HartCalls, NONE, SavedCall, SavedCalls, SavedStack};
+    use crate::calls::{Clock, Departure};
 
     fn index() -> Index {
         let point = |number: u64| {
@@ -333,11 +355,42 @@ mod tests {
             );
             contexts.set(4, Context::riscv(3, false), Isa::Rv32);
             let place = Place { instructions: number * 130_000, time, first_time, position: None };
-            Point { cut, place, contexts }
+            let stack = SavedStack {
+                top: if number % 2 == 0 { 1 } else { NONE },
+                frames: if number % 2 == 0 { 2 } else { 0 },
+                forgotten: number,
+                departure: Departure::Exception { return_address: Address(0x1234) },
+                is_lost: number == 3,
+            };
+            let hart = |hart| HartCalls {
+                hart,
+                thread: Some(number),
+                clock: Clock { instructions: number * 100, cycles: Some(number), time },
+                began: Clock { instructions: number * 90, cycles: Some(number / 2), time },
+                running: stack,
+                paused: Arc::new(vec![(1, stack), (7, stack)]),
+            };
+            Point { cut, place, contexts, calls: (number > 1).then(|| [hart(0), hart(4)].into()) }
         };
         let end =
             Place { instructions: 1_400_000, time: Some(7_020), first_time: Some(7_003), position: None };
         let points = (1..10).map(point).collect();
+        let site = |address| CallSite {
+            space: AddressSpace::EL1N.in_process(3),
+            address: Address(address),
+            return_address: Some(Address(address + 0x44)),
+            is_handler: address == 0x1000,
+            is_beginning_known: true,
+        };
+        let call = |caller, site, instructions| SavedCall {
+            caller,
+            site,
+            was_visited: site == 0,
+            entered: Clock { instructions, cycles: None, time: Some(7) },
+            elsewhere: 5,
+        };
+        let sites = vec![site(0x1000), site(0xFFFF_FFFF_8000_0000)];
+        let calls = SavedCalls { sites, calls: vec![call(NONE, 0, 3), call(0, 1, 50)] };
         let one = SourceIndex {
             buffer: "ETB_0".to_owned(),
             id: TraceId::new(0x10),
@@ -345,6 +398,7 @@ mod tests {
             end,
             is_tail: false,
             is_absent: false,
+            calls: calls.into(),
         };
         let other = SourceIndex { buffer: "é".to_owned(), is_absent: true, ..SourceIndex::default() };
         Index { sources: vec![one, other] }
@@ -355,7 +409,7 @@ mod tests {
         let identity = Identity([7; 16]);
         let bytes = index().to_bytes(identity);
         assert_eq!(Index::from_bytes(&bytes, identity), Ok(index()));
-        assert!(bytes.len() < 400, "{}", bytes.len());
+        assert!(bytes.len() < 1_400, "{}", bytes.len());
         assert_eq!(Index::from_bytes(&bytes, Identity([8; 16])), Err(IndexProblem::Stale));
     }
 

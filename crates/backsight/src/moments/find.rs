@@ -7,6 +7,7 @@ use backsight_flow::{Event, PathId, Range};
 use backsight_image::{Code as _, Image, Window as TimeSpan};
 
 use super::moment::Window;
+use super::near_names::near_names;
 use super::place::Place;
 use super::reach::Moments;
 use super::windowed::InWindow;
@@ -59,7 +60,11 @@ impl Wanted {
         }
         match found.is_empty() {
             false => Ok(Self::Functions(found)),
-            true => Err(Error::Absent(format!("function {name}: the image has no function of that name"))),
+            true => {
+                let near = near_names(name, image.functions().map(|function| function.name));
+                let why = format!("function {name}: the image has no function of that name{near}");
+                Err(Error::Absent(why))
+            }
         }
     }
 

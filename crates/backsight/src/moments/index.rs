@@ -1,15 +1,23 @@
 //! Points from which decoding can begin, with what is known there.
 
-use backsight_core::TraceId;
-use backsight_flow::{ByPath, Event, PathId};
+use std::sync::Arc;
 
+use backsight_core::TraceId;
+use backsight_flow::{ByPath, Event, PathId, Range};
+
+use super::calls::HartStacks;
 use super::place::{Contexts, Place};
 use super::windowed::Edge;
+use crate::calls::saved::{CallSaver, HartCalls, SavedCalls};
+use crate::calls::{Functions, KnownCalls, Stay, Stays};
 use crate::decode::{Consumer, Cut};
-use crate::{Item, Source};
+use crate::{Item, Source, SourceCode};
 
 /// Points of a source that are kept: where there are more, every second one is dropped.
 const MOST_POINTS: usize = 1 << 18;
+
+/// Calls that are kept for each point, about: what programs that call more at once do not leave room for, later points have.
+const CALLS: usize = 8;
 
 /// A point from which decoding can begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +28,15 @@ pub struct Point {
     pub place: Place,
     /// The contexts of the harts there.
     pub contexts: Contexts,
+    /// The calls under way on each hart, where there was room for them.
+    pub(crate) calls: Option<Box<[HartCalls]>>,
+}
+
+impl Point {
+    /// Are the calls under way known there?
+    pub const fn knows_calls(&self) -> bool {
+        self.calls.is_some()
+    }
 }
 
 /// The points of one source.
@@ -37,6 +54,8 @@ pub struct SourceIndex {
     pub is_tail: bool,
     /// Nothing of the source is in its buffer.
     pub is_absent: bool,
+    /// The calls that points name.
+    pub(crate) calls: Arc<SavedCalls>,
 }
 
 /// The points of the sources of a capture.
@@ -76,38 +95,81 @@ impl SourceIndex {
         }
         self.points.get(count.checked_sub(1)?)
     }
+
+    /// The last point up to another one that knows the calls under way.
+    pub(super) fn point_with_calls(&self, last: &Point) -> Option<&Point> {
+        let count = self.points.partition_point(|point| point.cut.offset <= last.cut.offset);
+        self.points.get(..count)?.iter().rev().find(|point| point.calls.is_some())
+    }
+
+    /// What is known of calls at a point.
+    pub(super) fn calls_at<'p>(&'p self, point: &'p Point) -> Option<KnownCalls<'p>> {
+        let (harts, instructions) = (point.calls.as_deref()?, point.place.instructions);
+        Some(KnownCalls { saved: &self.calls, harts, instructions })
+    }
 }
 
 /// Finds out what is known at points, while a source is decoded.
 #[derive(Debug)]
-pub(super) struct Indexer {
+pub(super) struct Indexer<'c> {
     pub index: SourceIndex,
     place: Place,
     contexts: Contexts,
-    /// How many instructions paths have that came before.
+    /// The calls under way, if decoding began with the source.
+    stacks: Option<HartStacks<'c>>,
+    saver: CallSaver,
+    /// Instructions of paths, where calls are not known.
     sums: ByPath<u64>,
     /// Points come one after so many bytes of the stream, at least.
     distance: u64,
 }
 
-impl Indexer {
-    pub fn new(source: &Source, is_tail: bool) -> Self {
-        let index = SourceIndex { is_tail, ..SourceIndex::of(source) };
-        let (place, contexts, sums) = Default::default();
-        Self { index, place, contexts, sums, distance: 0 }
+impl<'c> Indexer<'c> {
+    /// Of a source from its beginning.
+    pub fn new(source: &Source, code: SourceCode<'c>) -> Self {
+        Self { stacks: Some(HartStacks::new(code)), ..Self::of_tail(source) }
+    }
+
+    /// Of a source from somewhere near its end.
+    pub fn of_tail(source: &Source) -> Self {
+        let index = SourceIndex { is_tail: true, ..SourceIndex::of(source) };
+        let (place, contexts, saver, sums) = Default::default();
+        Self { index, place, contexts, stacks: None, saver, sums, distance: 0 }
     }
 
     /// The source ends.
     pub fn finish(mut self) -> SourceIndex {
+        self.index.is_tail = self.stacks.is_none();
         self.index.end = self.place;
+        self.index.calls = Arc::new(self.saver.saved);
         self.index
     }
 }
 
-impl Consumer<Event> for Indexer {
+/// Nobody wants to know of stays.
+struct Unwanted;
+
+impl<'i> Stays<'i> for Unwanted {
+    #[inline(always)]
+    fn take(&mut self, _functions: &Functions<'i>, _stay: &Stay) {}
+}
+
+fn range_of(item: Item<'_, Event>) -> Option<Range> {
+    match item.value {
+        Event::Range(range) => Some(range),
+        _ => None,
+    }
+}
+
+impl Consumer<Event> for Indexer<'_> {
     const TAKES_PATHS: bool = true;
 
     fn item(&mut self, item: Item<'_, Event>) {
+        if let Some(stacks) = &mut self.stacks
+            && let Some(stack) = stacks.of(item.sub_source, self.place.instructions)
+        {
+            stack.take_numbered(&item.value, false, &mut Unwanted);
+        }
         match &item.value {
             Event::Range(range) => self.place.instructions += u64::from(range.instructions),
             Event::Context(context, isa) => self.contexts.set(item.sub_source, *context, *isa),
@@ -116,30 +178,36 @@ impl Consumer<Event> for Indexer {
     }
 
     #[inline(always)]
-    fn path<'a>(&mut self, path: PathId, _hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
+    fn path<'a>(&mut self, path: PathId, hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
+        if let Some(stacks) = &mut self.stacks
+            && let Some(stack) = stacks.of(hart, self.place.instructions)
+        {
+            let before = stack.instructions();
+            stack.walk(path, items.filter_map(range_of), &mut Unwanted);
+            self.place.instructions += stack.instructions() - before;
+            return;
+        }
         if let Some(&sum) = self.sums.get(path) {
             self.place.instructions += sum;
             return;
         }
-        let instructions = |item: Item<'_, Event>| match item.value {
-            Event::Range(range) => u64::from(range.instructions),
-            _ => 0,
-        };
-        let sum = items.map(instructions).sum();
+        let sum = items.filter_map(range_of).map(|range| u64::from(range.instructions)).sum();
         self.place.instructions += sum;
         self.sums.insert(path, sum);
     }
 
     fn cut(&mut self, cut: Cut) {
         let last = self.index.points.last().map_or(0, |point| point.cut.offset);
-        if self.index.points.is_empty() && self.index.is_tail {
+        if self.index.points.is_empty() && self.stacks.is_none() {
             // What came before is not known for certain.
             self.place.instructions = 0;
         } else if cut.offset.saturating_sub(last) < self.distance {
             return;
         }
+        self.saver.allow(CALLS);
+        let calls = self.stacks.as_mut().and_then(|stacks| stacks.save(&mut self.saver));
         let (place, contexts) = (self.place, self.contexts.clone());
-        self.index.points.push(Point { cut, place, contexts });
+        self.index.points.push(Point { cut, place, contexts, calls });
         if self.index.points.len() > MOST_POINTS {
             let mut number = 0;
             self.index.points.retain(|_| {

@@ -24,16 +24,20 @@
 //! for what is counted from the end: there an index of the last kilobytes is made, which begins at a synchronisation near the end.
 
 mod back;
+mod calls;
 mod file;
+mod file_calls;
 mod find;
 mod identity;
 mod index;
 mod moment;
+mod near_names;
 mod place;
 mod reach;
 mod windowed;
 mod write;
 
+pub use calls::ThreadCalls;
 pub use file::IndexProblem;
 pub use find::{Hit, Wanted};
 pub use identity::Identity;

@@ -64,7 +64,7 @@ impl Capture {
 
 impl<'c> Moments<'c> {
     /// The capture.
-    pub(super) const fn capture(&self) -> &'c Capture {
+    pub const fn capture(&self) -> &'c Capture {
         self.capture
     }
 
@@ -125,11 +125,15 @@ impl<'c> Moments<'c> {
         self.present.get_or_init(look).iter().any(is_it)
     }
 
-    fn index_source(&self, decode: &Decode<'c, Execution>, source: &Source) -> Result<SourceIndex> {
+    pub(super) fn index_source(
+        &self,
+        decode: &Decode<'c, Execution>,
+        source: &Source,
+    ) -> Result<SourceIndex> {
         if !self.is_present(source) {
             return Ok(SourceIndex { is_absent: true, ..SourceIndex::of(source) });
         }
-        let mut indexer = Indexer::new(source, false);
+        let mut indexer = Indexer::new(source, self.capture.code()?.seen_by(source));
         let decode = decode.clone().positions(false);
         if decode.can_be_cut(source)? {
             decode.find_cuts_after(None, (source.buffer(), source.id()), self.distance, &mut indexer)?;
@@ -180,8 +184,11 @@ impl<'c> Moments<'c> {
             }
         };
         let known = made.as_ref().or(known);
-        let point = known.and_then(|index| index.point_before(from));
         let is_counted_from_end = known.is_some_and(|index| index.is_tail);
+        let point = known.and_then(|index| match index.point_before(from)? {
+            nearest if state.needs_calls() && !is_counted_from_end => index.point_with_calls(nearest),
+            nearest => Some(nearest),
+        });
         let end = known.map_or(0, |index| index.end.instructions);
         let decode = match from.needs_positions() || to.needs_positions() {
             true => decode.positions(true),
@@ -190,6 +197,9 @@ impl<'c> Moments<'c> {
         let code = self.capture.code()?.seen_by(source);
         if let Some(point) = point {
             give_contexts(point, source, state);
+            if state.needs_calls() {
+                known.and_then(|index| index.calls_at(point)).iter().for_each(|calls| state.resume(calls));
+            }
         }
         let place = point.map_or_else(Place::default, |point| point.place);
         let mut windowed = Windowed::new(state, code, (from, to), place);
@@ -272,7 +282,7 @@ impl<'c> Moments<'c> {
         while let Some((from, to)) = needed
             && bytes < size
         {
-            let mut indexer = Indexer::new(source, true);
+            let mut indexer = Indexer::of_tail(source);
             let tail = (source.buffer(), source.id());
             let decode = decode.clone().positions(false);
             decode.find_cuts_after(Some(size - bytes), tail, TAIL_DISTANCE, &mut indexer)?;

@@ -6,6 +6,7 @@ use backsight_image::{Code as _, Window as TimeSpan};
 use backsight_isa::{Class, Flags};
 
 use super::place::{Contexts, Place};
+use crate::calls::KnownCalls;
 use crate::decode::Consumer;
 use crate::listing::steps;
 use crate::{Item, SourceCode};
@@ -23,6 +24,15 @@ pub trait InWindow {
     fn needs_all(&self) -> bool {
         false
     }
+
+    /// Does it have to know the calls under way? Then decoding begins at a point at which they are known, or at the beginning
+    /// of the source; but where the index is only of the end of the source, and they are not known.
+    fn needs_calls(&self) -> bool {
+        false
+    }
+
+    /// These are the calls under way where decoding begins, if that is not the beginning of the source.
+    fn resume(&mut self, _known: &KnownCalls<'_>) {}
 
     /// The window begins here.
     fn begin(&mut self, _place: &Place) {}

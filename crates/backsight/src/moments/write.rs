@@ -3,8 +3,10 @@
 use backsight_flow::Event;
 
 use super::moment::Window;
+use super::place::Place;
 use super::reach::{Found, Moments};
 use super::windowed::InWindow;
+use crate::calls::KnownCalls;
 use crate::decode::{Consumer, Decode, Execution};
 use crate::{Error, Item, Source};
 
@@ -72,5 +74,17 @@ impl<W: Consumer<Event>, E> InWindow for Listed<'_, W, E> {
 
     fn needs_all(&self) -> bool {
         self.needs_all
+    }
+
+    fn needs_calls(&self) -> bool {
+        self.needs_all && self.writer.keeps_calls()
+    }
+
+    fn resume(&mut self, known: &KnownCalls<'_>) {
+        self.writer.resume(known);
+    }
+
+    fn begin(&mut self, _place: &Place) {
+        self.writer.begin_window();
     }
 }

@@ -15,4 +15,5 @@ mod processes;
 mod shared_code;
 mod sifive;
 mod sources;
+mod stacks;
 mod time_axis;
