@@ -29,9 +29,11 @@ mod find;
 mod identity;
 mod index;
 mod moment;
+mod packets;
 mod path_sums;
 mod place;
 mod reach;
+mod several;
 mod windowed;
 mod write;
 
@@ -42,4 +44,5 @@ pub use index::{Index, Point, SourceIndex};
 pub use moment::{Moment, MomentError, Window};
 pub use place::{Contexts, Place};
 pub use reach::{Found, Moments};
+pub use several::Taken;
 pub use windowed::InWindow;
