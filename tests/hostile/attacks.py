@@ -266,7 +266,7 @@ def options(random, folder, material):
     """Command lines that make no sense."""
     capture = random.choice(material.captures)
     values = ["nan", "inf", "-1", "0", "1e308", "18446744073709551615", "99999999999999999999", "0x", "..", "5..4", "é", "\x1b[2J", "a=b", "ID:a=b", "=", ""]
-    names = ["--seconds", "--limit", "--threads", "--id", "--buffer", "--range", "--time", "--context", "--function", "--config", "--framing", "--protocol",
+    names = ["--seconds", "--limit", "--threads", "--id", "--buffer", "--range", "--from", "--around", "--context", "--function", "--config", "--framing", "--protocol",
              "--image", "--stage", "--format", "--output"]
     result = []
     for command in random.sample(["info", "packets", "flow", "bench", "convert"], 3):

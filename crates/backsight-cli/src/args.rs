@@ -137,7 +137,6 @@ impl CaptureArgs {
     }
 
     /// The same for another capture.
-    #[cfg(feature = "tables")]
     pub fn at(&self, capture: &Path) -> Self {
         Self { capture: capture.to_owned(), ..self.clone() }
     }

@@ -26,6 +26,7 @@
 #![deny(missing_docs)]
 
 mod branches;
+pub mod compare;
 mod count;
 mod events;
 pub mod export;
@@ -44,7 +45,8 @@ mod wire;
 use backsight::core::Context;
 use backsight::decode::{Decode, Execution, Span, Summary};
 use backsight::listing::Filter;
-use backsight::{Capture, Error, Result, Source};
+use backsight::moments::{Found, Moments, Taken, Window};
+use backsight::{Capture, Code, Error, Result, Source};
 
 pub use backsight::image::{DebugInfo, DescribedFunction, InlineFrame, Line};
 pub use branches::{Branch, entropy};
@@ -74,21 +76,13 @@ pub fn count(
     options: &CountOptions,
 ) -> Result<(Profile, Summary)> {
     let code = capture.code()?;
-    let sources = || capture.buffers().iter().flat_map(|buffer| buffer.sources());
-    let harts_share = sources().any(|source| source.numbers_harts());
+    let harts_share = harts_share(capture);
     let may_join = code.names_threads() && !options.by_core;
     let joins_threads = may_join && (harts_share || decode.sources_with_data()? > 1);
-    let filter_of = |source: &Source| match options.filter.is_selective() {
-        true => Filter::new(&options.filter, || code.of(source)).map(Some),
-        false => Ok(None),
-    };
-    sources().filter(|source| source.is_decoded()).try_for_each(|source| filter_of(source).map(drop))?;
+    check_filter(capture, options)?;
     let piece = if options.timeline > 0 { PIECE_OF_CALLS } else { PIECE };
     let decode = decode.any_order().positions(false).default_piece_size(piece);
-    let counter = |source: &Source| {
-        let counter = Counter::new(source, code.seen_by(source), options);
-        counter.selecting(filter_of(source).unwrap_or_default())
-    };
+    let counter = |source: &Source| selecting_counter(code, source, options);
     let whole = |decode: Decode<'_, Execution>| {
         decode.consume(|source| counter(source).joining_threads(joins_threads))
     };
@@ -104,6 +98,66 @@ pub fn count(
             if is_exact { (summary, joined) } else { whole(decode)? }
         }
     };
+    Ok((put_together(capture, code, counters), summary))
+}
+
+/// Counts windows of sources, and adds them up, on up to so many threads; 0 is as many as the machine has cores. No more is decoded than
+/// they need. Windows that meet have the instructions, the functions entered and the exceptions of what they make up together; the calls
+/// under way where one begins, and the step that leads into it, are not known in it.
+///
+/// # Errors
+/// As [`count`]; and if moments of windows are not known in the capture.
+pub fn count_windows<'c>(
+    capture: &'c Capture,
+    moments: &Moments<'c>,
+    decode: Decode<'c, Execution>,
+    windows: Vec<(Source, Window)>,
+    options: &CountOptions,
+    threads: usize,
+) -> Result<(Profile, Vec<(Source, Found)>)> {
+    let code = capture.code()?;
+    let is_shared = windows.len() > 1 || harts_share(capture);
+    let joins_threads = code.names_threads() && !options.by_core && is_shared;
+    check_filter(capture, options)?;
+    let counter = |source: &Source| selecting_counter(code, source, options).joining_threads(joins_threads);
+    let taken = moments.take_each(&decode.positions(false), windows, threads, counter)?;
+    let (counters, found) = taken
+        .into_iter()
+        .map(|Taken { source, state, found }| ((source.clone(), state), (source, found)))
+        .unzip::<_, _, Vec<_>, Vec<_>>();
+    Ok((put_together(capture, code, counters), found))
+}
+
+/// Do several harts share the stream of some source?
+fn harts_share(capture: &Capture) -> bool {
+    capture.buffers().iter().flat_map(|buffer| buffer.sources()).any(|source| source.numbers_harts())
+}
+
+fn filter_of(code: &Code, source: &Source, options: &CountOptions) -> Result<Option<Filter>> {
+    match options.filter.is_selective() {
+        true => Filter::new(&options.filter, || code.of(source)).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Refuses names that the code of no source has.
+fn check_filter(capture: &Capture, options: &CountOptions) -> Result<()> {
+    let code = capture.code()?;
+    let mut sources = capture.buffers().iter().flat_map(|buffer| buffer.sources());
+    sources.try_for_each(|source| match source.is_decoded() {
+        true => filter_of(code, source, options).map(drop),
+        false => Ok(()),
+    })
+}
+
+/// A counter of what a filter wants.
+fn selecting_counter<'c>(code: &'c Code, source: &Source, options: &CountOptions) -> Counter<'c> {
+    let counter = Counter::new(source, code.seen_by(source), options);
+    counter.selecting(filter_of(code, source, options).unwrap_or_default())
+}
+
+/// What counters have counted, added up.
+fn put_together(capture: &Capture, code: &Code, counters: Vec<(Source, Counter<'_>)>) -> Profile {
     let mut profile = Profile::default();
     let mut sources = Vec::new();
     for (number, (source, counter)) in counters.into_iter().enumerate() {
@@ -117,7 +171,7 @@ pub fn count(
         of_hart: &|source, hart| sources.get(source).map_or_else(String::new, |one| one.hart_name(hart)),
     });
     profile.threads.iter_mut().for_each(|thread| capture.name().clone_into(&mut thread.capture));
-    Ok((profile, summary))
+    profile
 }
 
 /// Counts a part of a source by itself: a span that begins where the source begins, or where somebody who counted what comes

@@ -57,7 +57,7 @@ fn choices(capture: &Capture) -> Vec<CountOptions> {
             ..plain.clone()
         },
         CountOptions {
-            filter: FilterOptions { time: Some(0..1 << 40), ..FilterOptions::default() },
+            filter: FilterOptions { contexts: vec![0x2A, 1], ..FilterOptions::default() },
             ..plain.clone()
         },
         plain,

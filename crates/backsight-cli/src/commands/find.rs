@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use backsight::listing::Printable;
-use backsight::moments::{Hit, Moment, Wanted, Window};
+use backsight::moments::{Hit, Moment, Wanted};
 use backsight::{Capture, Event, Source};
 use backsight_core::describe::write_text;
 use backsight_core::{Address, AddressSpace, Describe as _};
@@ -15,6 +15,7 @@ use crate::args::{CaptureArgs, ImageArgs, parse_number};
 use crate::failure::{Failure, Result};
 use crate::index_file;
 use crate::output::{Output, counted, say};
+use crate::window::SpanArgs;
 
 /// Find moments: where a function was entered, an address executed, an exception taken, something written or missing
 ///
@@ -70,13 +71,8 @@ pub struct Find {
     #[arg(long)]
     count: bool,
 
-    /// From this moment on
-    #[arg(long, value_name = "MOMENT", help_heading = "Window", conflicts_with = "last")]
-    from: Option<Moment>,
-
-    /// Up to this moment
-    #[arg(long, value_name = "MOMENT", help_heading = "Window", conflicts_with = "last")]
-    to: Option<Moment>,
+    #[command(flatten)]
+    window: SpanArgs,
 
     /// Stop after N moments
     #[arg(long, value_name = "N")]
@@ -156,8 +152,7 @@ fn find(command: &Find, capture: &Capture, output: &mut Output) -> Result<u64> {
             found = last.iter().len() as u64;
             last.iter().try_for_each(|hit| put(command, capture, source, hit, output))?;
         } else {
-            let window = Window { from: command.from, to: command.to };
-            moments.find(decode.clone(), source, window, &wanted, &mut |hit| {
+            moments.find(decode.clone(), source, command.window.window(), &wanted, &mut |hit| {
                 found += 1;
                 if !command.count && command.nth.is_none_or(|nth| nth == found) {
                     failure = put(command, capture, source, hit, output).err();

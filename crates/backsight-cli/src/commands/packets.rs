@@ -1,26 +1,34 @@
 //! `backsight packets`: lists the packets of a capture.
 
+mod window;
+
 use std::ops::ControlFlow;
 
 use backsight::decode::{self, Summary, Written};
 use backsight::listing::{PacketFormat, PacketWriter, Printable};
 use backsight::protocol::{Kinds, Landmark};
-use backsight::{Capture, Decode};
+use backsight::{Capture, Decode, Packet};
 use clap::{Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
 use crate::output::{Output, say};
+use crate::window::WindowArgs;
 
 /// List packets
 ///
 /// One line a packet: the index of its first byte in the buffer, the trace ID of its source, its bytes, its name
-/// and what it says. Between several sources the order is that of the packets' last bytes.
+/// and what it says. Between several sources the order is that of the packets' last bytes; windows come one source after the other.
+/// A window has the packets that begin where the first thing in it was reported, or after that, and before the packet of the first thing
+/// after it. Moments by instructions need the code, which the capture or --image has.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Packets {
     #[command(flatten)]
     capture: CaptureArgs,
+
+    #[command(flatten)]
+    images: ImageArgs,
 
     /// How to list them
     #[arg(long, value_enum, default_value_t)]
@@ -36,12 +44,17 @@ pub struct Packets {
     threads: usize,
 
     #[command(flatten)]
+    window: WindowArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
 const EXAMPLES: &str = "Examples:
   backsight packets capture/ | head
   backsight packets capture/ --buffer ETB_0 --id 0x10 --format json
+  backsight packets capture/ --around '#4000000'
+  backsight packets capture/ --from @0x1f00 --to @0x2000
   backsight packets trace.bin --protocol etm4 --framing coresight --config TRCCONFIGR=0x1841
   nc board 5555 | backsight packets - --protocol ete --config registers.txt --format summary";
 
@@ -62,50 +75,75 @@ enum Format {
 /// Runs the command.
 pub fn run(command: &Packets) -> Result {
     let quiet = command.output.quiet;
-    let capture = command.capture.open(&ImageArgs::default(), quiet)?;
+    let capture = command.capture.open(&command.images, quiet)?;
     let path = command.output.output.as_deref();
-    let inputs = command.capture.inputs(&ImageArgs::default());
-    let mut output = match command.format {
+    let inputs = command.capture.inputs(&command.images);
+    let output = match command.format {
         Format::Text => Output::for_people(path, &inputs)?,
         _ => Output::open(path, &inputs)?,
     };
-    let summary = match (command.format, command.limit) {
-        (Format::Summary, None) => {
-            let decode = command.capture.choose(capture.packets(), &capture, quiet);
-            let summary = decode.threads(command.threads).tally()?;
-            write_kinds(&summary.kinds(), &mut output)?;
-            summary
-        }
-        _ => list(command, &capture, &mut output)?,
+    let is_damaged = match command.window.is_given() {
+        true => window::list(command, &capture, output)?,
+        false => whole(command, &capture, output)?,
     };
-    output.finish()?;
-    if !quiet {
-        match command.limit {
-            Some(limit) if summary.stopped => {
-                say(format_args!("{limit} packets listed, no more were asked for"))
-            }
-            _ => say(&summary),
-        }
-    }
-    match command.output.strict && summary.is_damaged() {
+    match command.output.strict && is_damaged {
         true => Err(Failure::new("the trace is damaged (--strict)")),
         false => Ok(()),
     }
 }
 
-fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Summary> {
-    let format = match command.format {
-        Format::Text => Some(PacketFormat::Text),
-        Format::Json => Some(PacketFormat::Json),
-        Format::Opencsd => Some(PacketFormat::Opencsd),
-        Format::Summary => None,
+/// Lists all packets. Gives whether the trace is damaged.
+fn whole(command: &Packets, capture: &Capture, mut output: Output) -> Result<bool> {
+    let quiet = command.output.quiet;
+    let summary = match (command.format, command.limit) {
+        (Format::Summary, None) => {
+            let decode = command.capture.choose(capture.packets(), capture, quiet);
+            let summary = decode.threads(command.threads).tally()?;
+            write_kinds(&summary.kinds(), &mut output)?;
+            summary
+        }
+        _ => list(command, capture, &mut output)?,
     };
+    output.finish()?;
+    if !quiet {
+        match command.limit {
+            Some(_) if summary.stopped => say_limit(command),
+            _ => say(&summary),
+        }
+    }
+    Ok(summary.is_damaged())
+}
+
+fn say_limit(command: &Packets) {
+    say(format_args!("{} packets listed, no more were asked for", command.limit.unwrap_or(0)));
+}
+
+impl Packets {
+    /// How packets are listed; `None` if they are only counted.
+    fn format(&self) -> Option<PacketFormat> {
+        match self.format {
+            Format::Text => Some(PacketFormat::Text),
+            Format::Json => Some(PacketFormat::Json),
+            Format::Opencsd => Some(PacketFormat::Opencsd),
+            Format::Summary => None,
+        }
+    }
+
+    /// Do lines of their own say which buffer the packets are from?
+    fn names_buffers(&self, several: bool) -> bool {
+        several && matches!(self.format, Format::Text | Format::Opencsd)
+    }
+}
+
+fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Summary> {
     let several = command.capture.chooses_several(capture);
-    let named = several && matches!(command.format, Format::Text | Format::Opencsd);
+    let named = command.names_buffers(several);
     // A bar on the line that is being written would help nobody.
     let quiet = command.output.quiet || output.is_terminal();
     let decode = command.capture.choose(capture.packets(), capture, quiet);
-    let Some(format) = format else { return first_kinds(decode, command.limit.unwrap_or(u64::MAX), output) };
+    let Some(format) = command.format() else {
+        return first_kinds(decode, command.limit.unwrap_or(u64::MAX), output);
+    };
     let writer = PacketWriter::new(format).name_buffers(several);
     let writer = command.limit.into_iter().fold(writer, PacketWriter::limit);
     // A stream that somebody waits for is not gathered into pieces, and the first packets are found on one thread.
@@ -130,12 +168,17 @@ fn first_kinds(decode: Decode<'_, decode::Packets>, mut left: u64, output: &mut 
             return ControlFlow::Break(());
         }
         kinds.add(item.value.name(), 1, item.length.into());
-        left -= u64::from(item.value.landmark(None) != Landmark::Unsynchronised);
+        left -= u64::from(is_packet(&item.value));
         // Not at the next packet: on a live stream that may be long in coming.
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     write_kinds(&kinds, output)?;
     Ok(summary)
+}
+
+/// Bytes without synchronisation are none.
+fn is_packet(packet: &Packet) -> bool {
+    packet.landmark(None) != Landmark::Unsynchronised
 }
 
 fn write_kinds(kinds: &Kinds, output: &mut Output) -> Result {

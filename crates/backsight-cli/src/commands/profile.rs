@@ -1,11 +1,11 @@
 //! `backsight profile`: counts what was executed.
 
+mod compared;
+mod counting;
 mod table;
 
 use std::path::PathBuf;
 
-use backsight::Capture;
-use backsight::decode::Summary;
 use backsight::listing::FilterOptions;
 use backsight_profile::export::{ExportError, ExportOptions, FORMATS, Format, Weight};
 use backsight_profile::{BranchWindows, CountOptions, EventChoice, Profile};
@@ -15,7 +15,10 @@ use clap::{Args, ValueEnum};
 use super::flow::FilterArgs;
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
-use crate::output::{Output, counted, say};
+use crate::output::{Output, say};
+use crate::window::WindowArgs;
+pub use compared::{CompareArgs, name_of};
+pub use counting::{Counted, Counting};
 use table::{SortKey, TableOptions};
 
 /// Count what was executed, and write a profile
@@ -88,6 +91,12 @@ pub struct ProfileCommand {
     threads: usize,
 
     #[command(flatten)]
+    compare: CompareArgs,
+
+    #[command(flatten)]
+    window: WindowArgs,
+
+    #[command(flatten)]
     filter: FilterArgs,
 
     #[command(flatten)]
@@ -97,7 +106,9 @@ pub struct ProfileCommand {
 const EXAMPLES: &str = "Examples:
   backsight profile capture/                                   the hottest functions, branches and loops
   backsight profile capture/ --sort inclusive                  by what functions cost with all that they called
-  backsight profile capture/ --context 1742 --time 5000..9000  one thread, between two timestamps
+  backsight profile capture/ --context 1742 --from t5000 --to t9000     one thread, between two timestamps
+  backsight profile capture/ --to 3s --compare-from 3s --compare-to 6s  three seconds beside the next three
+  backsight profile good/ --compare bad/                       what another run executed more and less often
   backsight profile capture/ --format llvm -o program.prof     clang -fprofile-sample-use=program.prof
   backsight profile capture/ --format bolt -o program.bolt     llvm-bolt program -pa -p program.bolt -o faster
   backsight profile capture/ --format lcov -o program.info     genhtml --branch-coverage program.info -o html
@@ -165,9 +176,10 @@ impl From<WeightName> for Weight {
 /// Runs the command.
 pub fn run(command: &ProfileCommand) -> Result {
     let format = command.format.as_deref().and_then(Format::named);
+    compared::check(command)?;
     let quiet = command.output.quiet;
     let path = command.output.output.as_deref();
-    let inputs = command.capture.inputs(&command.images).and(&command.merge);
+    let inputs = command.capture.inputs(&command.images).and(&command.merge).and(&command.compare.compare);
     let mut output = match format {
         Some(format) if format.is_json() => Output::for_tables(path, &inputs, true)?,
         Some(_) => Output::open(path, &inputs)?,
@@ -193,20 +205,19 @@ pub fn run(command: &ProfileCommand) -> Result {
         threads: command.threads,
         quiet,
     };
-    let (mut profile, mut damaged) = counting.count(&command.capture)?;
+    let Counted { mut profile, is_damaged: mut damaged, .. } =
+        counting.count(&command.capture, &command.window)?;
     for other in &command.merge {
-        let mut arguments = command.capture.clone();
-        arguments.capture.clone_from(other);
-        let (another, more) = counting.count(&arguments)?;
-        profile.merge(another);
-        damaged |= more;
+        let another = counting.count(&command.capture.at(other), &command.window)?;
+        profile.merge(another.profile);
+        damaged |= another.is_damaged;
     }
     if let Some(factor) = command.scale {
         profile.scale(factor);
     }
     if profile.totals.instructions == 0 && counting.options.filter.is_selective() {
         return Err(Failure::new(
-            "nothing that was executed is what --range, --function, --module, --context and --time ask for",
+            "nothing that was executed is what --range, --function, --module and --context ask for",
         ));
     }
     check(&profile, command.weight)?;
@@ -221,6 +232,16 @@ pub fn run(command: &ProfileCommand) -> Result {
                 events.choice.number
             ));
         }
+    }
+    if let Some((arguments, window)) = command.compare.other(&command.capture, &command.window) {
+        let other = counting.count(&arguments, &window)?;
+        check(&other.profile, command.weight)?;
+        let names =
+            [name_of(&command.capture.capture, &command.window), name_of(&arguments.capture, &window)];
+        let names = names.each_ref().map(String::as_str);
+        compared::write(command, (&profile, &other.profile), names, &mut output)?;
+        output.finish()?;
+        return strict(command.output.strict, damaged || other.is_damaged);
     }
     let options = ExportOptions {
         weight: command.weight.into(),
@@ -243,7 +264,12 @@ pub fn run(command: &ProfileCommand) -> Result {
         }
     }
     output.finish()?;
-    match command.output.strict && damaged {
+    strict(command.output.strict, damaged)
+}
+
+/// Refuses damage where that is asked for.
+pub fn strict(is_strict: bool, is_damaged: bool) -> Result {
+    match is_strict && is_damaged {
         true => Err(Failure::new("the trace or the image is damaged (--strict)")),
         false => Ok(()),
     }
@@ -266,89 +292,10 @@ fn filter_of(command: &ProfileCommand, format: Option<&Format>) -> Result<Filter
     };
     match conflict {
         Some(what) => Err(Failure::usage(format!(
-            "{what} takes the whole execution: leave out --range, --function, --module, --context and --time"
+            "{what} takes the whole execution: leave out --range, --function, --module and --context"
         ))),
         None => Ok(filter),
     }
-}
-
-/// How captures are counted.
-pub struct Counting<'a> {
-    /// Code besides what captures bring along.
-    pub images: &'a ImageArgs,
-    /// What to count.
-    pub options: CountOptions,
-    /// Cores to use.
-    pub threads: usize,
-    /// Nothing is said.
-    pub quiet: bool,
-}
-
-impl Counting<'_> {
-    /// Counts a capture. Says what it finds doubtful; gives whether it is damaged too.
-    pub fn count(&self, arguments: &CaptureArgs) -> Result<(Profile, bool)> {
-        let (profile, summary, _) = self.count_with_summary(arguments)?;
-        Ok((profile, summary.is_damaged()))
-    }
-
-    /// The same with the summary of the decode.
-    pub fn count_with_summary(&self, arguments: &CaptureArgs) -> Result<(Profile, Summary, Capture)> {
-        let capture = arguments.open(self.images, self.quiet)?;
-        arguments.check_buffers(&capture)?;
-        let decode = arguments.choose(capture.execution(), &capture, self.quiet).threads(self.threads);
-        let (profile, summary) = backsight_profile::count(&capture, decode, &self.options)?;
-        if profile.totals.instructions == 0 {
-            check_protocols(&capture)?;
-        }
-        if !self.quiet {
-            let code = capture.code()?;
-            let problems = code.problems();
-            for what in code.warnings().iter().chain(&problems).chain(&thread_problems(&profile)) {
-                say(format_args!("warning: {what}"));
-            }
-            say(&summary);
-        }
-        Ok((profile, summary, capture))
-    }
-}
-
-/// What is doubtful about the calls of threads.
-fn thread_problems(profile: &Profile) -> Vec<String> {
-    let totals = &profile.totals;
-    let mut problems = Vec::new();
-    if totals.unordered_threads > 0 {
-        problems.push(format!(
-            "{} of the trace ran on several CPUs, and timestamps do not say in which order, or say that it was at the same \
-             time: calls are kept by CPU",
-            counted(totals.unordered_threads, "context ID")
-        ));
-    }
-    if totals.unjoined_turns > 0 {
-        problems.push(format!(
-            "threads were interrupted too often: {} they were taken to go on on the same CPU",
-            counted(totals.unjoined_turns, "time")
-        ));
-    }
-    problems
-}
-
-/// Protocols of messages that programs write, and of samples.
-const MESSAGES: [&str; 2] = ["itm", "stm"];
-
-/// Refuses captures in which nothing traces execution.
-fn check_protocols(capture: &Capture) -> Result {
-    let sources = capture.buffers().iter().flat_map(|buffer| buffer.sources());
-    let mut protocols: Vec<_> = sources.filter_map(|source| Some(source.protocol()?.name)).collect();
-    protocols.dedup();
-    if protocols.is_empty() || !protocols.iter().all(|name| MESSAGES.contains(name)) {
-        return Ok(());
-    }
-    Err(Failure::new(format!(
-        "{}: nothing in it traces execution, and there are no samples of the program counter; `backsight flow` shows the \
-         messages of {}",
-        capture.name(),
-        protocols.join(" and ")
-    )))
 }
 
 /// Refuses what there is nothing to write of.

@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use backsight::Capture;
 use backsight::image::SourceFolders;
 use backsight_profile::CountOptions;
-use backsight_profile::report::{self, ReportOptions};
+use backsight_profile::report::{self, Compared, ReportOptions};
 use clap::Args;
 
-use super::profile::{Counting, WeightName, check};
+use super::profile::{CompareArgs, Counted, Counting, WeightName, check, name_of, strict};
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
 use crate::output::{Output, say};
+use crate::window::WindowArgs;
 
 /// Write one HTML file to look at
 ///
 /// Counts what was executed, as `profile` does, and writes a page with a flame graph, the hottest functions with source and
-/// disassembly, the branches that are hardest to predict, loops, calls over time, and how good the trace was. The page needs
+/// disassembly, the branches that are hardest to predict, loops, calls over time, and how good the trace was. With --compare, it
+/// also has the difference to another capture, or to another window: as a flame graph, by function and by line. The page needs
 /// nothing else and works offline.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -47,12 +49,20 @@ pub struct Report {
     threads: usize,
 
     #[command(flatten)]
+    compare: CompareArgs,
+
+    #[command(flatten)]
+    window: WindowArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
 const EXAMPLES: &str = "Examples:
   backsight report capture/ --source src/ -o report.html
-  backsight report capture/ --image program.elf --weight cycles -o report.html";
+  backsight report capture/ --image program.elf --weight cycles -o report.html
+  backsight report capture/ --from 3s --to 4s -o spike.html
+  backsight report good/ --compare bad/ -o difference.html";
 
 /// What was recorded, where the capture says it; else its name without the folders around it.
 fn title_of(path: &Path, capture: &Capture) -> String {
@@ -68,17 +78,21 @@ pub fn run(command: &Report) -> Result {
     if let Some(folder) = command.source.iter().find(|folder| !folder.is_dir()) {
         return Err(Failure::new(format!("--source {}: there is no such folder", folder.display())));
     }
-    let mut output = Output::open(path, &command.capture.inputs(&command.images))?;
+    command.compare.check(&command.capture)?;
+    let inputs = command.capture.inputs(&command.images).and(&command.compare.compare);
+    let mut output = Output::open(path, &inputs)?;
     let options = CountOptions { timeline: command.slices, ..CountOptions::default() };
     let counting = Counting { images: &command.images, options, threads: command.threads, quiet };
-    let (profile, summary, capture) = counting.count_with_summary(&command.capture)?;
+    let Counted { profile, capture, facts: decoded, is_damaged } =
+        counting.count(&command.capture, &command.window)?;
     check(&profile, command.weight)?;
+    let other = command.compare.other(&command.capture, &command.window);
+    let other = other.map(|(arguments, window)| Other::count(counting, &arguments, &window)).transpose()?;
     let mut facts = vec![
         ("Capture".to_owned(), capture.name().to_owned()),
         ("Made by".to_owned(), format!("backsight {}", env!("BACKSIGHT_VERSION"))),
     ];
-    facts.extend(summary.sources().map(|one| ("Source".to_owned(), one.source.to_string())));
-    facts.extend(summary.to_string().lines().map(|line| ("Decoded".to_owned(), line.to_owned())));
+    facts.extend(decoded);
     facts.extend(profile.modules.iter().map(|module| {
         let id = module.build_id().map_or(String::new(), |id| format!(", build identifier {id}"));
         ("Code".to_owned(), format!("{}{id}", module.name()))
@@ -87,7 +101,7 @@ pub fn run(command: &Report) -> Result {
     facts.extend(exceptions.map(|(cause, count)| ("Exceptions".to_owned(), format!("{count} × {cause}"))));
     let mut warnings: Vec<String> = capture.warnings().to_vec();
     warnings.extend(capture.code()?.warnings());
-    if summary.is_damaged() {
+    if is_damaged {
         warnings.push("Something is missing from the trace: counts are those of what is left.".to_owned());
     }
     let problems = profile.modules.iter().filter_map(|module| module.debug_problem().map(str::to_owned));
@@ -102,20 +116,45 @@ pub fn run(command: &Report) -> Result {
             say("lines of source are not shown: --source FOLDER says where they are");
         }
     }
+    let name = name_of(&command.capture.capture, &command.window);
+    if let Some(other) = &other {
+        check(&other.counted.profile, command.weight)?;
+        facts.push(("Compared with".to_owned(), other.name.clone()));
+        let decoded = other.counted.facts.iter().cloned();
+        facts.extend(decoded.map(|(what, value)| (format!("{what} of the other"), value)));
+        if other.counted.is_damaged {
+            warnings.push("Something is missing from the trace of the other.".to_owned());
+        }
+    }
     let options = ReportOptions {
         title: title_of(&command.capture.capture, &capture),
         weight: command.weight.into(),
         facts,
         warnings,
         sources: SourceFolders::new(&command.source),
+        compared: other
+            .as_ref()
+            .map(|other| Compared { names: [name, other.name.clone()], profile: &other.counted.profile }),
     };
     output.put(|out| report::write(&profile, &options, out))?;
     output.finish()?;
     if let Some(path) = path.filter(|_| !quiet) {
         say(format_args!("to see it: open {} in a browser", path.display()));
     }
-    match command.output.strict && summary.is_damaged() {
-        true => Err(Failure::new("the trace or the image is damaged (--strict)")),
-        false => Ok(()),
+    strict(command.output.strict, is_damaged || other.is_some_and(|other| other.counted.is_damaged))
+}
+
+/// What a report compares with.
+struct Other {
+    name: String,
+    counted: Counted,
+}
+
+impl Other {
+    fn count(counting: Counting<'_>, arguments: &CaptureArgs, window: &WindowArgs) -> Result<Self> {
+        // Calls over time are those of one side.
+        let options = CountOptions { timeline: 0, ..counting.options };
+        let counted = Counting { options, ..counting }.count(arguments, window)?;
+        Ok(Self { name: name_of(&arguments.capture, window), counted })
     }
 }

@@ -75,14 +75,6 @@ fn every_listing_stops_after_as_many_lines_as_are_asked_for() {
 }
 
 #[test]
-fn a_filter_by_time_of_a_trace_without_time_says_so() {
-    let run = line(&format!("flow {} --time 0..5", riscv())).done();
-    assert!(run.out.is_empty() && run.err.contains("the trace has no timestamps"), "{run:?}");
-    let run = line("flow FIRST --time 0..5").done();
-    assert!(run.out.is_empty() && !run.err.contains("timestamps"), "{run:?}");
-}
-
-#[test]
 fn functions_and_files_choose_together() {
     let capture = riscv();
     let pcs = |options: &str| line(&format!("flow {capture} --format pcs --quiet {options}")).done().out;

@@ -22,4 +22,5 @@ mod rtl;
 mod session;
 mod shrinking;
 mod support;
+mod windowed_counts;
 mod windows;

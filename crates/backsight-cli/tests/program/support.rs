@@ -190,7 +190,10 @@ impl Scratch {
         fs::create_dir_all(&target).expect("folder");
         for entry in fs::read_dir(capture).expect("capture") {
             let entry = entry.expect("entry");
-            if entry.file_type().expect("type").is_file() {
+            let kind = entry.file_type().expect("type");
+            if kind.is_dir() {
+                self.copy_of(&entry.path(), target.join(entry.file_name()).to_str().expect("a name"));
+            } else if kind.is_file() {
                 // Not `copy`: the original may be read-only.
                 let contents = fs::read(entry.path()).expect("read");
                 fs::write(target.join(entry.file_name()), contents).expect("write");

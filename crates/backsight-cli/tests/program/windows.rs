@@ -112,7 +112,7 @@ fn windows_that_make_no_sense_are_refused() {
         ("flow FIRST --from 17", "a moment is #INSTRUCTION"),
         ("flow FIRST --last 5 --from #3", "cannot be used with"),
         ("flow FIRST --around #3 --to #9", "cannot be used with"),
-        ("flow FIRST --all --last 5", "--all takes the whole execution"),
+        ("flow FIRST --all --last 5", "--all has one time axis"),
         ("flow FIRST --truth --last 5", "--truth takes the whole execution"),
         ("flow FIRST --from 1ms", "how fast its timestamps count"),
     ] {

@@ -21,6 +21,7 @@ mod stretches;
 mod timeline;
 mod turns;
 mod walked;
+mod window;
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use super::names::frame;
-use super::stacks::{functions_of, own, threads_of};
+use super::stacks::{functions_of, threads_of};
 use super::{ExportError, ExportOptions, Format, Need};
 use crate::Profile;
 
@@ -20,7 +20,7 @@ fn write(profile: &Profile, options: &ExportOptions, out: &mut dyn Write) -> Res
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     let threads = threads_of(profile);
     for (node, number) in profile.calls.iter().zip(0..) {
-        let cost = own(node, options.weight);
+        let cost = options.weight.of(node);
         if cost == 0 {
             continue;
         }

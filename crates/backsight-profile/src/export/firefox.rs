@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::stacks::{own, threads_of};
+use super::stacks::threads_of;
 use super::{ExportError, ExportOptions, Format, Need};
 use crate::json::Object;
 use crate::{Function, Profile, Thread};
@@ -98,7 +98,7 @@ impl<'p> Tables<'p> {
             tables.prefixes.push(node.parent.and_then(|parent| stacks.get(&parent)).copied());
             tables.frames.push(frame);
             stacks.insert(id, tables.frames.len() - 1);
-            let cost = own(node, options.weight);
+            let cost = options.weight.of(node);
             if cost > 0 {
                 tables.samples.push(tables.frames.len() - 1);
                 tables.weights.push(cost);

@@ -26,7 +26,7 @@ mod tables;
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::Profile;
+use crate::{CallNode, Profile};
 pub use coverage::{BranchCoverage, Coverage, FileCoverage, FunctionCoverage};
 pub(crate) use llvm::compiled_name;
 pub use llvm::{discriminator_parts, sample_profile};
@@ -108,6 +108,14 @@ impl Weight {
         match self {
             Self::Instructions => "instructions",
             Self::Cycles => "cycles",
+        }
+    }
+
+    /// The cost of a node of the tree of calls, without what it called.
+    pub const fn of(self, node: &CallNode) -> u64 {
+        match self {
+            Self::Instructions => node.instructions,
+            Self::Cycles => node.cycles,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::chrome::{Phase, events_of};
-use super::stacks::{functions_of, own, threads_of};
+use super::stacks::{functions_of, threads_of};
 use super::{ExportError, ExportOptions, Format, Need};
 use crate::json::Object;
 use crate::{Function, Profile, Thread};
@@ -81,7 +81,7 @@ fn sampled(
     object: &mut Object<'_>,
 ) -> io::Result<()> {
     let nodes = || {
-        let costs = profile.calls.iter().map(|node| own(node, options.weight));
+        let costs = profile.calls.iter().map(|node| options.weight.of(node));
         costs.zip(0..).filter(|&(cost, node)| cost > 0 && is_of_thread(node))
     };
     object.value("type", "sampled")?;

@@ -1,19 +1,11 @@
 //! The tree of calls, as formats for people need it.
 
 use super::Weight;
-use crate::{CallNode, Profile};
-
-/// The cost of a node, without what it called.
-pub(super) fn own(node: &CallNode, weight: Weight) -> u64 {
-    match weight {
-        Weight::Instructions => node.instructions,
-        Weight::Cycles => node.cycles,
-    }
-}
+use crate::Profile;
 
 /// The cost of each node, with all that it called.
 pub(super) fn totals(profile: &Profile, weight: Weight) -> Vec<u64> {
-    let mut totals: Vec<u64> = profile.calls.iter().map(|node| own(node, weight)).collect();
+    let mut totals: Vec<u64> = profile.calls.iter().map(|node| weight.of(node)).collect();
     // Callees come after their callers.
     for (number, node) in profile.calls.iter().enumerate().rev() {
         let total = totals.get(number).copied().unwrap_or(0);

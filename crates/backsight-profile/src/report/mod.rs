@@ -1,10 +1,12 @@
 //! One HTML file to look at: flame graph, hottest functions with source and disassembly, branches, loops, calls over time,
-//! and how good the trace was. Everything is in the file; nothing is loaded from elsewhere.
+//! and how good the trace was; and the difference to another profile, if one is given. Everything is in the file; nothing is loaded
+//! from elsewhere.
 //!
 //! What is shown is bounded, whatever the size of the profile: the most expensive functions, chains of callers and
 //! branches.
 
 mod code;
+mod compared;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -30,7 +32,7 @@ const FEWEST_SLICES_OF_A_THREAD: usize = 100;
 
 /// What a report says besides what was counted.
 #[derive(Debug, Default)]
-pub struct ReportOptions {
+pub struct ReportOptions<'a> {
     /// What was run.
     pub title: String,
     /// What calls are weighed by.
@@ -41,13 +43,24 @@ pub struct ReportOptions {
     pub warnings: Vec<String>,
     /// Where source may be read that debug information names: none is shown without.
     pub sources: SourceFolders,
+    /// What is shown beside it.
+    pub compared: Option<Compared<'a>>,
+}
+
+/// Another profile, to show what is different.
+#[derive(Debug)]
+pub struct Compared<'a> {
+    /// What the profile of the report and the other one are called.
+    pub names: [String; 2],
+    /// The other one.
+    pub profile: &'a Profile,
 }
 
 /// Writes a report.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(profile: &Profile, options: &ReportOptions<'_>, out: &mut dyn Write) -> io::Result<()> {
     let data = data(profile, options).to_string();
     // Text of programs must not end the script.
     let data = data.replace('<', "\\u003c");
@@ -55,7 +68,7 @@ pub fn write(profile: &Profile, options: &ReportOptions, out: &mut dyn Write) ->
     write!(out, "{before}{data}{after}")
 }
 
-fn data(profile: &Profile, options: &ReportOptions) -> Value {
+fn data(profile: &Profile, options: &ReportOptions<'_>) -> Value {
     json!({
         "title": options.title,
         "unit": options.weight.name(),
@@ -72,6 +85,7 @@ fn data(profile: &Profile, options: &ReportOptions) -> Value {
         "loops": loops(profile),
         "tree": tree(profile, options.weight),
         "threads": threads(profile),
+        "compare": options.compared.as_ref().map(|other| compared::data(profile, other, options.weight)),
     })
 }
 
@@ -143,10 +157,7 @@ fn loops(profile: &Profile) -> Vec<Value> {
 
 /// The tree of calls as lists: name, parent, own cost, calls. What is too small to be seen is added to its caller.
 fn tree(profile: &Profile, weight: Weight) -> Value {
-    let own = |node: &CallNode| match weight {
-        Weight::Instructions => node.instructions,
-        Weight::Cycles => node.cycles,
-    };
+    let own = |node: &CallNode| weight.of(node);
     let mut totals: Vec<u64> = profile.calls.iter().map(own).collect();
     for (number, node) in profile.calls.iter().enumerate().rev() {
         let total = totals.get(number).copied().unwrap_or(0);

@@ -1,10 +1,10 @@
 //! What was executed, on its way to a listing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use backsight_core::{AddressSpace, Context, TraceId};
-use backsight_flow::{Event, PathId, SourceTime, opencsd};
+use backsight_flow::{Event, PathId, opencsd};
 use backsight_image::{Code as _, Window};
 
 use super::call_lines::{CallLines, Page};
@@ -23,7 +23,6 @@ use crate::{Item, Source, SourceCode};
 #[derive(Debug, Default)]
 pub struct ListedCounts {
     instructions: AtomicU64,
-    has_time: AtomicBool,
     /// Listings that there are.
     listings: AtomicUsize,
 }
@@ -32,11 +31,6 @@ impl ListedCounts {
     /// Instructions that were listed, where a filter leaves some out.
     pub fn instructions(&self) -> u64 {
         self.instructions.load(Ordering::Relaxed)
-    }
-
-    /// The trace said what time it was, at least once.
-    pub fn has_time(&self) -> bool {
-        self.has_time.load(Ordering::Relaxed)
     }
 
     pub(super) fn add(&self, instructions: u64) {
@@ -324,14 +318,8 @@ impl<'i> ExecutionWriter<'i> {
         }
         let Self { style, label, code, counts, harts, current, listed, object, text, .. } = self;
         let Some(state) = harts.get_mut(*current) else { return };
-        match event {
-            Event::Context(context, _) => {
-                (state.context, state.space) = (Some(*context), code.space_of(context));
-            }
-            Event::Timestamp { .. } | Event::SourceTime(SourceTime::Global { .. }) => {
-                counts.has_time.store(true, Ordering::Relaxed)
-            }
-            _ => {}
+        if let Event::Context(context, _) = event {
+            (state.context, state.space) = (Some(*context), code.space_of(context));
         }
         let is_wanted = state.filter.wants(event);
         if let Some(calls) = &mut state.calls {

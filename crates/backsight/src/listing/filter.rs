@@ -3,7 +3,7 @@
 use std::ops;
 
 use backsight_core::{Address, AddressSpace};
-use backsight_flow::{Event, HardwareEvent, Range, SourceTime};
+use backsight_flow::{Event, HardwareEvent, Range};
 use backsight_image::{Code, Image, Module};
 use backsight_isa::{Class, Flags};
 
@@ -22,14 +22,12 @@ pub struct FilterOptions {
     pub modules: Vec<String>,
     /// What ran with these context IDs.
     pub contexts: Vec<u64>,
-    /// What ran between these timestamps.
-    pub time: Option<ops::Range<u64>>,
 }
 
 impl FilterOptions {
     /// Is anything left out?
     pub fn is_selective(&self) -> bool {
-        !self.is_anywhere() || !self.contexts.is_empty() || self.time.is_some()
+        !self.is_anywhere() || !self.contexts.is_empty()
     }
 
     fn is_anywhere(&self) -> bool {
@@ -45,8 +43,6 @@ pub struct Filter {
     /// Apart from each other, by address.
     addresses: Vec<ops::Range<u64>>,
     contexts: Vec<u64>,
-    time: Option<ops::Range<u64>>,
-    now: Option<u64>,
     context: Option<u64>,
     /// Harts that are wanted; none: all.
     harts: Vec<u16>,
@@ -55,7 +51,6 @@ pub struct Filter {
 /// What a filter remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembered {
-    now: Option<u64>,
     context: Option<u64>,
 }
 
@@ -86,8 +81,6 @@ impl Filter {
             anywhere: options.is_anywhere(),
             addresses: apart(addresses),
             contexts: options.contexts.clone(),
-            time: options.time.clone(),
-            now: None,
             context: None,
             harts: Vec::new(),
         })
@@ -101,7 +94,7 @@ impl Filter {
 
     /// Is everything of the harts that are wanted?
     pub fn takes_all(&self) -> bool {
-        self.anywhere && self.contexts.is_empty() && self.time.is_none()
+        self.anywhere && self.contexts.is_empty()
     }
 
     /// Is anything of this hart wanted?
@@ -111,13 +104,8 @@ impl Filter {
 
     /// Takes note of an event, and says whether it is wanted. Of a range, some part may be: see [`Filter::parts`].
     pub fn wants(&mut self, event: &Event) -> bool {
-        match event {
-            Event::Timestamp { value, .. } | Event::SourceTime(SourceTime::Global { value, .. }) => {
-                self.now = Some(*value)
-            }
-            Event::Software(message) => self.now = message.time().or(self.now),
-            Event::Context(context, _) => self.context = context.context_id,
-            _ => {}
+        if let Event::Context(context, _) = event {
+            self.context = context.context_id;
         }
         let is_address_wanted = match event {
             Event::Range(range) => self.overlaps(range.start.0, range.end.0),
@@ -137,21 +125,17 @@ impl Filter {
 
     /// What it remembers of what came before, as far as that decides what is wanted.
     pub fn remembered(&self) -> Remembered {
-        let now = self.now.filter(|_| self.time.is_some());
-        Remembered { now, context: self.context.filter(|_| !self.contexts.is_empty()) }
+        Remembered { context: self.context.filter(|_| !self.contexts.is_empty()) }
     }
 
     /// Goes on as another filter of the same options that remembered this.
-    pub fn remember(&mut self, Remembered { now, context }: Remembered) {
-        (self.now, self.context) = (now, context);
+    pub fn remember(&mut self, Remembered { context }: Remembered) {
+        self.context = context;
     }
 
-    /// Is what runs now wanted, by its context and time?
+    /// Is what runs now wanted, by its context?
     pub fn wants_now(&self) -> bool {
-        let in_time = self.time.as_ref().is_none_or(|time| self.now.is_some_and(|now| time.contains(&now)));
-        let in_context =
-            self.contexts.is_empty() || self.context.is_some_and(|context| self.contexts.contains(&context));
-        in_time && in_context
+        self.contexts.is_empty() || self.context.is_some_and(|context| self.contexts.contains(&context))
     }
 
     /// Is this address wanted?

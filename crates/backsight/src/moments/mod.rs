@@ -32,8 +32,10 @@ mod identity;
 mod index;
 mod moment;
 mod near_names;
+mod packets;
 mod place;
 mod reach;
+mod several;
 mod windowed;
 mod write;
 
@@ -45,4 +47,5 @@ pub use index::{Index, Point, SourceIndex};
 pub use moment::{Moment, MomentError, Window};
 pub use place::{Contexts, Place};
 pub use reach::{Found, Moments};
+pub use several::Taken;
 pub use windowed::InWindow;

@@ -6,6 +6,7 @@ mod truth;
 mod windows;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use backsight::decode::{Summary, Written};
@@ -163,9 +164,9 @@ pub struct FilterArgs {
     #[arg(long, value_name = "ID", help_heading = "Filters", value_parser = parse_number)]
     context: Vec<u64>,
 
-    /// Only what ran between these timestamps
-    #[arg(long, value_name = "FROM..TO", help_heading = "Filters", value_parser = parse_range)]
-    pub time: Option<std::ops::Range<u64>>,
+    /// What it was is a window now
+    #[arg(long, hide = true, value_name = "FROM..TO", value_parser = parse_time)]
+    time: Option<Infallible>,
 }
 
 impl FilterArgs {
@@ -176,9 +177,15 @@ impl FilterArgs {
             functions: self.function.clone(),
             modules: self.module.clone(),
             contexts: self.context.clone(),
-            time: self.time.clone(),
         }
     }
+}
+
+/// What ran between two times is a window.
+fn parse_time(text: &str) -> std::result::Result<Infallible, String> {
+    let times = parse_range(text)?;
+    let to = if times.end < u64::MAX { format!(" --to t{:#x}", times.end) } else { String::new() };
+    Err(format!("what ran between two times is a window: --from t{:#x}{to}", times.start))
 }
 
 impl Flow {
@@ -205,7 +212,7 @@ impl Flow {
     fn check(&self) -> Result {
         match () {
             () if self.truth => self.window.refuse("--truth")?,
-            () if self.all => self.window.refuse("--all")?,
+            () if self.all => time_axis::check(&self.window)?,
             () => {}
         }
         let asked = match () {
@@ -248,7 +255,7 @@ pub fn run(command: &Flow) -> Result {
     };
     let mut output = output.limit(command.limit);
     let counts = Arc::new(ListedCounts::default());
-    let outcome = match command.window.is_given() {
+    let outcome = match command.window.is_given() && !command.all {
         true => windows::list(command, &capture, &mut output, &counts).map(Listed::Windows),
         false => list(command, &capture, &mut output, &counts).map(Listed::Whole),
     };
@@ -301,9 +308,6 @@ enum Listed {
 fn say_what_was_listed(command: &Flow, counts: &ListedCounts, summary: &Summary) {
     if command.format == Format::Branches {
         return;
-    }
-    if command.filter.time.is_some() && !counts.has_time() {
-        say("--time: the trace has no timestamps, and nothing is known to have run then");
     }
     if command.filter.options().is_selective() {
         let decoded = summary.statistics().instructions;

@@ -38,31 +38,30 @@ pub(super) fn list(
     };
     let (code, filter) = (capture.code()?, command.filter.options());
     let (mut windows, mut last_buffer) = (Windows::default(), None);
-    for source in &decode.sources()? {
+    for (source, window) in &command.window.of_sources(&moments, &decode)? {
         if named && last_buffer.replace(source.buffer().to_owned()).is_none_or(|last| last != source.buffer())
         {
             output.put(|out| writeln!(out, "# buffer {}", Printable(source.buffer())))?;
         }
-        let Some(window) = command.window.of(&moments, &decode, source)? else { continue };
         let filter = Filter::new(&filter, || code.of(source))?.harts(&command.hart);
         let mut put = |text: &[u8]| output.put_lines(text);
         let decode = decode.clone();
         let found = match (command.messages, command.format) {
             (Some(how), format) => {
                 let writer = messages::writer(how, format, source, several);
-                moments.write(decode, source, window, (writer, false), &mut put)?
+                moments.write(decode, source, *window, (writer, false), &mut put)?
             }
             (None, Format::Branches) => {
                 let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
                 let writer = BranchWriter::new(filter, names);
-                moments.write(decode, source, window, (writer, true), &mut put)?
+                moments.write(decode, source, *window, (writer, true), &mut put)?
             }
             (None, _) => {
                 let needs_all = !matches!(style.detail, Detail::Ranges | Detail::Instructions)
                     || style.format == ExecutionFormat::Opencsd;
                 let seen = code.seen_by(source);
                 let writer = ExecutionWriter::new(style, source, seen, filter, Arc::clone(counts));
-                moments.write(decode, source, window, (writer, needs_all), &mut put)?
+                moments.write(decode, source, *window, (writer, needs_all), &mut put)?
             }
         };
         windows.add(source, &found, command.output.quiet);
