@@ -335,6 +335,7 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
 
     fn resume(&mut self, is_step: bool, direction: Direction) -> io::Result<Vec<u8>> {
         let thread = self.moving.unwrap_or(self.replay.current());
+        let from = self.replay.place(thread).unwrap_or_default().filter(|_| is_step);
         let outcome = match is_step {
             true => self.replay.step(thread, direction),
             false => {
@@ -344,9 +345,8 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
             }
         };
         let reply = outcome.and_then(|stopped| {
-            // A place where the debugger has a breakpoint is one however it was come to.
             self.stopped = stopped;
-            let text = words::of_stop(self.replay, stopped, direction)?;
+            let text = words::of_stop(self.replay, from, stopped, direction == Direction::Backwards)?;
             Ok((text, self.stop_reply()?))
         });
         match reply {

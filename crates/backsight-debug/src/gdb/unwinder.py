@@ -19,8 +19,9 @@ class BacksightUnwinder(Unwinder):
         key = (gdb.selected_thread().ptid, moment)
         if key == self.key:
             return
-        answer = gdb.selected_inferior().connection.send_packet("qBacksightCalls")
-        words = answer.decode("ascii").split()[1:]
+        # `send_packet` of Python would choose the thread again, and with it forget the frames that are being found.
+        answer = gdb.execute("maint packet qBacksightCalls", to_string=True)
+        words = answer.split('received: "', 1)[1].split('"')[0].split()[1:]
         self.calls = [call.split(",") for call in words]
         self.key = key
 
@@ -30,19 +31,20 @@ class BacksightUnwinder(Unwinder):
             depth = int(frame.read_register("calls"))
             moment = frame.read_register("moment")
             self.look(int(moment))
-        except (gdb.error, ValueError, AttributeError):
+        except (gdb.error, ValueError, IndexError, AttributeError):
             return None
-        index = len(self.calls) - depth
-        if index < 0 or index >= len(self.calls):
+        if not 1 <= depth <= len(self.calls):
             return None
         # Frames are told apart by where they are on the stack, which trace does not say: by their number instead.
-        start = int(self.calls[index][1], 16)
+        returns_to, start = (int(digits, 16) for digits in self.calls[-depth][:2])
         info = frame.create_unwind_info(BacksightFrame(gdb.Value(0x7fff0000 - 16 * depth), gdb.Value(start)))
-        # No caller is known around the first one: a program counter of 0 ends the list.
-        caller = int(self.calls[index][0], 16) if depth > 1 else 0
-        if caller == 0 and depth > 1:
-            caller = int(self.calls[index + 1][1], 16)
-        info.add_saved_register("pc", gdb.Value(caller).cast(pc.type))
+        if depth == 1:
+            # Nothing is known around the first call. gdb stops where a frame is its own caller.
+            returns_to, depth = int(pc), 2
+        elif returns_to == 0:
+            # Where it goes on is not known, but in which function.
+            returns_to = int(self.calls[1 - depth][1], 16)
+        info.add_saved_register("pc", gdb.Value(returns_to).cast(pc.type))
         info.add_saved_register("calls", gdb.Value(depth - 1).cast(gdb.lookup_type("unsigned long long")))
         info.add_saved_register("moment", moment)
         return info

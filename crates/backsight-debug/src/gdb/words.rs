@@ -6,21 +6,25 @@ use backsight::core::{Describe as _, Printable, describe};
 use backsight::moments::Moment;
 use backsight::{Event, Result};
 
-use crate::replay::{At, Direction, Replay, Stopped};
+use crate::replay::{At, Replay, Stopped};
 
-/// What is to be said where it stopped, beside what gdb says: nothing after most steps.
-pub(super) fn of_stop(replay: &mut Replay<'_>, stopped: Stopped, direction: Direction) -> Result<String> {
-    let Some(at) = replay.place(replay.current())? else { return Ok(String::new()) };
-    let is_end = stopped == Stopped::End && direction == Direction::Forwards;
-    let mut text = String::new();
-    let mut events = match stopped {
-        // At the beginning nothing is known of what was before.
-        Stopped::Beginning | Stopped::Interrupted => Vec::new(),
-        _ => replay.events(at, is_end)?,
+/// What was passed over on the way to where it stopped, or is right before it: nothing for most steps.
+pub(super) fn of_stop(
+    replay: &mut Replay<'_>,
+    from: Option<At>,
+    stopped: Stopped,
+    is_back: bool,
+) -> Result<String> {
+    let here = replay.place(replay.current())?;
+    let events = match (stopped, here, from) {
+        // Nothing is known of what was before, and what is after the end is not passed over on the way back.
+        (Stopped::Beginning | Stopped::Interrupted, ..) | (_, None, _) => Vec::new(),
+        (Stopped::End, Some(here), _) => replay.events(here, true)?,
+        (Stopped::Step | Stopped::Gap, Some(_), Some(from)) if is_back => replay.events(from, false)?,
+        (_, Some(here), _) if here.instruction == 0 => Vec::new(),
+        (_, Some(here), _) => replay.events(here, false)?,
     };
-    if at.instruction == 0 {
-        events.clear();
-    }
+    let mut text = String::new();
     for event in events {
         let words = of_event(&event);
         // Memory takes everything, here and below.
