@@ -9,6 +9,8 @@ use backsight::listing::steps;
 use backsight::moments::{InWindow, Place};
 use backsight::{Event, Item, SourceCode};
 
+use super::search::{Direction, Found, IsRight, Reason, Wanted};
+
 /// Events between instructions that are kept for each chunk.
 const MOST_NOTES: usize = 1 << 14;
 
@@ -95,6 +97,94 @@ impl Chunk {
     pub fn time_at(&self, number: u64) -> Option<u64> {
         let place = self.times.partition_point(|known| known.0 <= number).checked_sub(1)?;
         self.times.get(place).map(|known| known.1)
+    }
+
+    /// The nearest place after an instruction, or before it, at which something holds.
+    pub fn search(
+        &self,
+        from: u64,
+        direction: Direction,
+        wanted: &Wanted,
+        code: &SourceCode<'_>,
+        is_right: &IsRight<'_>,
+    ) -> Option<Found> {
+        let is_event = |note: &&Note| {
+            let is_wanted = match note.event {
+                Event::Exception { .. } => wanted.exceptions,
+                event => wanted.gaps && is_gap(&event),
+            };
+            // Before the first instruction and after the last one is no place to stop at.
+            is_wanted && note.number > 0 && note.number < self.end
+        };
+        let reason = |note: &Note| match note.event {
+            Event::Exception { .. } => Reason::Exception,
+            _ => Reason::Gap,
+        };
+        let place = self.run_at(from)?;
+        let in_run = |run: &Run| self.search_run(run, from, direction, wanted, code, is_right);
+        let (note, met) = match direction {
+            Direction::Forwards => {
+                let first = self.notes.partition_point(|note| note.number <= from);
+                (self.notes[first..].iter().find(is_event), self.runs[place..].iter().find_map(in_run))
+            }
+            Direction::Backwards => {
+                let end = self.notes.partition_point(|note| note.number < from);
+                (
+                    self.notes[..end].iter().rev().find(is_event),
+                    self.runs[..=place].iter().rev().find_map(in_run),
+                )
+            }
+        };
+        let is_note_nearer = |note: &Note, met: u64| match direction {
+            Direction::Forwards => note.number <= met,
+            Direction::Backwards => note.number > met,
+        };
+        let (number, reason) = match (note, met) {
+            (Some(note), Some((number, reason))) if !is_note_nearer(note, number) => (number, reason),
+            (Some(note), _) => (note.number, reason(note)),
+            (None, found) => found?,
+        };
+        Some(Found { number, reason, time: self.time_at(number) })
+    }
+
+    /// The nearest instruction of a run at which something holds.
+    fn search_run(
+        &self,
+        run: &Run,
+        from: u64,
+        direction: Direction,
+        wanted: &Wanted,
+        code: &SourceCode<'_>,
+        is_right: &IsRight<'_>,
+    ) -> Option<(u64, Reason)> {
+        let scene = self.scene(run)?;
+        let numbers = run.number..run.number + u64::from(run.range.instructions);
+        let is_beyond = |number: &u64| match direction {
+            Direction::Forwards => *number > from,
+            Direction::Backwards => *number < from,
+        };
+        let nearest = |numbers: &mut dyn DoubleEndedIterator<Item = u64>| match direction {
+            Direction::Forwards => numbers.next(),
+            Direction::Backwards => numbers.next_back(),
+        };
+        if wanted.of == Some(scene.executor) {
+            let number = nearest(&mut numbers.clone().filter(is_beyond));
+            return number.map(|number| (number, Reason::Turn));
+        }
+        let (start, end) = (run.range.start.0, run.range.end.0);
+        wanted.addresses.range(start..end.max(start)).next()?;
+        let mut code = *code;
+        scene.span.into_iter().for_each(|span| drop(code.enter(span)));
+        let mut addresses = Vec::new();
+        steps(&run.range, scene.space, &code, |step| addresses.push(step.address.0));
+        let mut met = numbers.zip(addresses).filter(|(number, address)| {
+            is_beyond(number) && wanted.addresses.contains(address) && is_right(&code, scene.space, *address)
+        });
+        let found = match direction {
+            Direction::Forwards => met.next(),
+            Direction::Backwards => met.last(),
+        };
+        found.map(|(number, address)| (number, Reason::Address(address)))
     }
 
     /// What was reported right before an instruction.

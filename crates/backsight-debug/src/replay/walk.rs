@@ -452,7 +452,21 @@ impl<'c> Replay<'c> {
             here.peek().is_none()
                 || here.any(|one| one.file.is_none() || one.file == file_at(code, space, address))
         };
-        search(&self.tracks[source], from, direction, wanted, &is_right, self.cores)
+        let track = &mut self.tracks[source];
+        let code = track.code;
+        // What is near is decoded already, and what is not will be asked for again.
+        let chunk = track.chunk(from)?;
+        let mut edge = from;
+        if chunk.unkept == 0 {
+            if let Some(found) = chunk.search(from, direction, wanted, &code, &is_right) {
+                return Ok(Some(found));
+            }
+            edge = match direction {
+                Direction::Forwards => from.max(chunk.end.saturating_sub(1)),
+                Direction::Backwards => from.min(chunk.first),
+            };
+        }
+        search(track, edge, direction, wanted, &is_right, self.cores)
     }
 
     /// Runs to the next place to stop at, or to the one before, of any source that moves.
