@@ -2,6 +2,9 @@
 import gdb
 from gdb.unwinder import Unwinder
 
+# Around the first call nothing is known. A frame at address 0 stands for that: gdb goes no farther.
+OUTSIDE = 1 << 32
+
 class BacksightFrame:
     def __init__(self, sp, pc):
         self.sp = sp
@@ -33,19 +36,24 @@ class BacksightUnwinder(Unwinder):
             self.look(int(moment))
         except (gdb.error, ValueError, IndexError, AttributeError):
             return None
-        if not 1 <= depth <= len(self.calls):
+        if 1 <= depth <= len(self.calls):
+            returns_to, start = (int(digits, 16) for digits in self.calls[-depth][:2])
+        elif depth >= OUTSIDE:
+            returns_to, start = 0, 0
+        else:
             return None
         # Frames are told apart by where they are on the stack, which trace does not say: by their number instead.
-        returns_to, start = (int(digits, 16) for digits in self.calls[-depth][:2])
-        info = frame.create_unwind_info(BacksightFrame(gdb.Value(0x7fff0000 - 16 * depth), gdb.Value(start)))
-        if depth == 1:
-            # Nothing is known around the first call. gdb stops where a frame is its own caller.
-            returns_to, depth = int(pc), 2
-        elif returns_to == 0:
-            # Where it goes on is not known, but in which function.
-            returns_to = int(self.calls[1 - depth][1], 16)
+        level = depth if depth < OUTSIDE else OUTSIDE - 1 - depth
+        info = frame.create_unwind_info(BacksightFrame(gdb.Value(0x7fff0000 - 16 * level), gdb.Value(start)))
+        if depth == 1 or depth >= OUTSIDE:
+            returns_to, caller = 0, max(depth + 1, OUTSIDE)
+        else:
+            caller = depth - 1
+            if returns_to == 0:
+                # Where it goes on is not known, but in which function.
+                returns_to = int(self.calls[-caller][1], 16)
         info.add_saved_register("pc", gdb.Value(returns_to).cast(pc.type))
-        info.add_saved_register("calls", gdb.Value(depth - 1).cast(gdb.lookup_type("unsigned long long")))
+        info.add_saved_register("calls", gdb.Value(caller).cast(gdb.lookup_type("unsigned long long")))
         info.add_saved_register("moment", moment)
         return info
 
